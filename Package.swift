@@ -1,0 +1,99 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+// Arrows point only down; `Tests/TidyTests` compares every `import` with this table.
+// The map and its reasons are in README.md, "Map of the modules".
+
+let common: [SwiftSetting] = [
+  .swiftLanguageMode(.v6),
+  .enableUpcomingFeature("ExistentialAny"),
+  .enableUpcomingFeature("InternalImportsByDefault"),
+  .enableUpcomingFeature("MemberImportVisibility"),
+  .treatAllWarnings(as: .error),
+]
+
+func library(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
+  .target(name: name, dependencies: dependencies, swiftSettings: common)
+}
+
+func program(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+  .executableTarget(name: name, dependencies: dependencies, swiftSettings: common)
+}
+
+func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+  .testTarget(name: name, dependencies: dependencies, swiftSettings: common)
+}
+
+func debian(_ name: String, pkgConfig: String? = nil, _ package: String) -> Target {
+  .systemLibrary(name: name, pkgConfig: pkgConfig, providers: [.apt([package])])
+}
+
+let package = Package(
+  name: "hearth",
+  products: [
+    .executable(name: "hearth", targets: ["hearth"]),
+    .library(name: "HearthServer", targets: ["HearthServer"]),
+  ],
+  targets: [
+    // C libraries from Debian, each imported by exactly one Swift target.
+    debian("CLMDB", pkgConfig: "lmdb", "liblmdb-dev"),
+    debian("CUV", pkgConfig: "libuv", "libuv1-dev"),
+    debian("CHTTPParser", "libhttp-parser-dev"),
+    debian("CZlib", pkgConfig: "zlib", "zlib1g-dev"),
+    debian("CXXHash", pkgConfig: "libxxhash", "libxxhash-dev"),
+    .target(
+      name: "CSimdjson",
+      cxxSettings: [.define("NDEBUG"), .unsafeFlags(["-O3"])],
+      linkerSettings: [.linkedLibrary("simdjson"), .linkedLibrary("stdc++")]),
+
+    // The nouns and the wire.
+    library("DocumentModel"),
+    library("WireFormat", ["DocumentModel", "CSimdjson"]),
+    library("FixtureTree", ["DocumentModel", "WireFormat"]),
+
+    // The store.
+    library("KeyValueStore"),
+    library("LMDBStore", ["KeyValueStore", "CLMDB"]),
+    library("DocumentStore", ["KeyValueStore", "WireFormat", "DocumentModel", "CXXHash"]),
+    library("DatabaseService", ["DocumentStore", "KeyValueStore", "FixtureTree", "WireFormat", "DocumentModel"]),
+
+    // The front.
+    library("Transport", ["CUV", "CHTTPParser", "CZlib"]),
+    library("Gateway", ["Transport", "DatabaseService", "DocumentStore", "WireFormat", "DocumentModel"]),
+    library(
+      "HearthServer",
+      ["Gateway", "Transport", "DatabaseService", "DocumentStore", "LMDBStore", "KeyValueStore",
+       "FixtureTree", "WireFormat", "DocumentModel"]),
+    program(
+      "hearth",
+      ["HearthServer", "DatabaseService", "DocumentStore", "FixtureTree", "WireFormat", "DocumentModel"]),
+    program(
+      "Benchmarks",
+      ["HearthServer", "DatabaseService", "DocumentStore", "LMDBStore", "KeyValueStore", "FixtureTree",
+       "WireFormat", "DocumentModel", "TestSupport"]),
+    program("Fuzzers", ["DocumentStore", "FixtureTree", "Transport", "WireFormat", "DocumentModel", "TestSupport"]),
+
+    // Tests mirror Sources.
+    library(
+      "TestSupport",
+      ["DocumentModel", "WireFormat"]),
+    tests("DocumentModelTests", ["DocumentModel", "TestSupport"]),
+    tests("WireFormatTests", ["WireFormat", "DocumentModel", "TestSupport"]),
+    tests("FixtureTreeTests", ["FixtureTree", "WireFormat", "DocumentModel", "TestSupport"]),
+    tests("LMDBStoreTests", ["LMDBStore", "KeyValueStore", "TestSupport"]),
+    tests(
+      "DocumentStoreTests",
+      ["DocumentStore", "LMDBStore", "KeyValueStore", "WireFormat", "DocumentModel", "TestSupport"]),
+    tests("TransportTests", ["Transport", "TestSupport"]),
+    tests(
+      "GatewayTests",
+      ["HearthServer", "Gateway", "DatabaseService", "DocumentStore", "WireFormat", "DocumentModel", "TestSupport"]),
+    tests("HearthTests", ["TestSupport"]),
+    tests(
+      "SimulationTests",
+      ["DocumentStore", "LMDBStore", "KeyValueStore", "WireFormat", "DocumentModel", "TestSupport"]),
+    tests("ConformanceTests", ["TestSupport"]),
+    tests("TidyTests", []),
+  ],
+  cxxLanguageStandard: .cxx17
+)
