@@ -1,0 +1,45 @@
+/// The identity of one database: a project and a database id in it.
+package struct DatabaseID: Hashable, Sendable {
+  /// The project id, such as `demo`.
+  package let project: String
+  /// The database id; `(default)` where a client names none.
+  package let database: String
+
+  /// The id that a client means when it names no database.
+  package static let defaultDatabase = "(default)"
+
+  /// Creates an id, or returns `nil` when a part is empty, too long, or could not stand in a resource name.
+  ///
+  /// Production wants 4 to 63 characters (firestore-api.md, section 0); emulators accept any name, so only
+  /// what would be ambiguous in a resource name or unsafe as part of a file name is refused here.
+  package init?(project: String, database: String = DatabaseID.defaultDatabase) {
+    guard Self.isUsable(project), Self.isUsable(database) else { return nil }
+    self.project = project
+    self.database = database
+  }
+
+  /// The resource name, `projects/{project}/databases/{database}`.
+  package var name: String { "projects/\(project)/databases/\(database)" }
+
+  /// The name of the documents root, `projects/{project}/databases/{database}/documents`.
+  package var documentsRoot: String { name + "/documents" }
+
+  private static func isUsable(_ part: String) -> Bool {
+    guard (1...100).contains(part.utf8.count), part != ".", part != ".." else { return false }
+    return part.utf8.allSatisfy { byte in
+      switch byte {
+      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+        UInt8(ascii: "0")...UInt8(ascii: "9"):
+        true
+      case UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "."), UInt8(ascii: "("), UInt8(ascii: ")"),
+        UInt8(ascii: ":"), UInt8(ascii: "~"):
+        true
+      default: false
+      }
+    }
+  }
+}
+
+extension DatabaseID: CustomStringConvertible {
+  package var description: String { name }
+}

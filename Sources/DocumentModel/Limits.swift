@@ -1,0 +1,37 @@
+/// Every documented bound in one place, with its unit and its source.
+///
+/// Source of the numbers: firestore-api.md, sections 0, 5, 7 and 12.
+package enum Limits {
+  /// A collection id or document id, in UTF-8 bytes.
+  package static let resourceIDBytesMax = 1500
+  /// A document name from the database root on, in bytes.
+  package static let documentNameBytesMax = 6 << 10
+  /// Levels of collections below the root.
+  package static let collectionDepthMax = 100
+  /// A field name or map key, in UTF-8 bytes.
+  package static let fieldNameBytesMax = 1500
+  /// One document of a standard database as ``Document`` size is counted, in bytes: 1 MiB minus 4.
+  package static let documentBytesMax = (1 << 20) - 4
+  /// One string or bytes value, in bytes: 1 MiB minus 89.
+  package static let valueBytesMax = (1 << 20) - 89
+  /// Levels of maps and arrays inside one field.
+  package static let nestingDepthMax = 20
+  /// Entries in all indexes for one document.
+  package static let indexEntriesMax = 40_000
+  /// Bytes of a value that take part in an index key; longer values tie there and are settled by the document.
+  package static let indexedValueBytesMax = 1500
+  /// Field transforms on one document in one request.
+  package static let transformsPerDocumentMax = 500
+  /// One request, in bytes.
+  package static let requestBytesMax = 10 << 20
+  /// Life of a transaction, in seconds.
+  package static let transactionSecondsMax = 270
+  /// Idle life of a transaction, in seconds.
+  package static let transactionIdleSecondsMax = 60
+  /// Open transactions of one database; the one idle longest gives way.
+  package static let transactionsMax = 10_000
+  /// Components of a vector.
+  package static let vectorDimensionsMax = 2048
+  /// Documents of a page when the request names no size.
+  package static let pageSizeDefault = 300
+}

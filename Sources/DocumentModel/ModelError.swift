@@ -1,0 +1,113 @@
+/// Why bytes from outside are not a legal name, path, field or value.
+///
+/// Each case is an INVALID_ARGUMENT on the wire; ``description`` is the documented text
+/// (firestore-api.md, section 13).
+package enum ModelError: Error, Equatable, Sendable {
+  case emptyResourceID(path: String, index: Int)
+  case dotResourceID(path: String, id: String, index: Int)
+  case reservedResourceID(id: String, isCollection: Bool)
+  case slashInCollectionID(String)
+  case resourceIDTooLong
+  case documentNameTooLong
+  case pathTooDeep
+  case nameLacksSlash(name: String, index: Int, isParent: Bool)
+  case nameLacksKeyword(name: String, keyword: String, index: Int, isParent: Bool)
+  case invalidDatabaseID(String)
+  case otherDatabase(requested: String, accessed: String)
+  case emptyFieldPath
+  case invalidFieldPath(String)
+  case reservedFieldName(String)
+  case emptyFieldName
+  case fieldNameTooLong
+  case nestedArray
+  case unsetValue
+  case valueTooLong(field: String)
+  case tooDeep(field: String)
+  case latitudeOutOfRange(Double)
+  case longitudeOutOfRange(Double)
+  case invalidUTF8(field: String)
+  case timestampOutOfRange
+  case timestampNotAligned
+  case invalidReference(String)
+  case invalidVector(String)
+  case emptyWrite
+  case deleteWithMask
+  case transformOperandNotNumeric(String)
+  case tooManyTransforms
+  case documentTooLarge
+  case tooManyIndexEntries
+}
+
+extension ModelError: CustomStringConvertible {
+  package var description: String {
+    switch self {
+    case .emptyResourceID(let path, let index):
+      "Document name \"\(path)\" contains an empty resource id at index \(index)."
+    case .dotResourceID(let path, let id, let index):
+      "Document name \"\(path)\" contains a resource id \"\(id)\" at index \(index)."
+    case .reservedResourceID(let id, let isCollection):
+      "\(isCollection ? "Collection" : "Resource") id \"\(id)\" is invalid because it is reserved."
+    case .slashInCollectionID(let id):
+      "Collection id \"\(id)\" is invalid because it contains \"/\"."
+    case .resourceIDTooLong:
+      "The key path element name is longer than \(Limits.resourceIDBytesMax) bytes."
+    case .documentNameTooLong:
+      "The document name is longer than \(Limits.documentNameBytesMax) bytes."
+    case .pathTooDeep:
+      "The document name has more than \(Limits.collectionDepthMax) levels of collections."
+    case .nameLacksSlash(let name, let index, let isParent):
+      "Document \(isParent ? "parent name" : "name") \"\(name)\" lacks \"/\" at index \(index)."
+    case .nameLacksKeyword(let name, let keyword, let index, let isParent):
+      "Document \(isParent ? "parent name" : "name") \"\(name)\" lacks \"\(keyword)\" at index \(index)."
+    case .invalidDatabaseID(let id):
+      "Invalid project or database id \"\(id)\"."
+    case .otherDatabase(let requested, let accessed):
+      "The request was for database '\(requested)' but was attempting to access database '\(accessed)'"
+    case .emptyFieldPath:
+      "Invalid empty property path string."
+    case .invalidFieldPath(let path):
+      "Invalid property path \"\(path)\". Unquoted property paths must match regex ([a-zA-Z_][a-zA-Z_0-9]*), "
+        + "and quoted property paths must match regex (`(?:[^`\\\\]|(?:\\\\.))+`)"
+    case .reservedFieldName(let name):
+      "field name \(name) is reserved"
+    case .emptyFieldName:
+      "The property.name is the empty string."
+    case .fieldNameTooLong:
+      "The property.name is longer than \(Limits.fieldNameBytesMax) bytes."
+    case .nestedArray:
+      "Nested arrays are not allowed"
+    case .unsetValue:
+      "Cannot convert firestore.v1.Value with type unset."
+    case .valueTooLong(let field):
+      "The value of property \"\(field)\" is longer than \(Limits.valueBytesMax) bytes."
+    case .tooDeep(let field):
+      "Property \(field) contains an invalid nested entity."
+    case .latitudeOutOfRange(let degrees):
+      "Geo point latitude '\(degrees)' outside permitted range -90.0 to 90.0."
+    case .longitudeOutOfRange(let degrees):
+      "Geo point longitude '\(degrees)' outside permitted range -180.0 to 180.0."
+    case .invalidUTF8(let field):
+      "The value of property \"\(field)\" is not valid UTF-8."
+    case .timestampOutOfRange:
+      "Timestamp seconds are outside 0001-01-01T00:00:00Z to 9999-12-31T23:59:59Z."
+    case .timestampNotAligned:
+      "Timestamp must be microsecond-aligned."
+    case .invalidReference(let name):
+      "Reference \"\(name)\" is not a document name."
+    case .invalidVector(let reason):
+      "Invalid vector value: \(reason)"
+    case .emptyWrite:
+      "empty write operation"
+    case .deleteWithMask:
+      "a delete must not specify a document mask."
+    case .transformOperandNotNumeric(let transform):
+      "\(transform) requires a numeric operand."
+    case .tooManyTransforms:
+      "cannot have more than \(Limits.transformsPerDocumentMax) field transforms on a single document"
+    case .documentTooLarge:
+      "A document cannot be written because it exceeds the maximum size allowed."
+    case .tooManyIndexEntries:
+      "too many index entries for entity: more than \(Limits.indexEntriesMax)"
+    }
+  }
+}

@@ -1,0 +1,180 @@
+/// A moment, in whole microseconds since 1970-01-01T00:00:00Z, within the years 1 to 9999.
+///
+/// The service keeps microseconds: finer parts are cut off toward the past (firestore-api.md, section 7.3).
+package struct Timestamp: Hashable, Comparable, Sendable {
+  /// Microseconds since the epoch; negative before it.
+  package let microseconds: Int64
+
+  /// 0001-01-01T00:00:00Z.
+  package static let earliest = Timestamp(uncheckedMicroseconds: -62_135_596_800_000_000)
+  /// 9999-12-31T23:59:59.999999Z.
+  package static let latest = Timestamp(uncheckedMicroseconds: 253_402_300_799_999_999)
+
+  /// Wraps a count that is known to be in range, such as a commit version.
+  package init(uncheckedMicroseconds microseconds: Int64) {
+    self.microseconds = microseconds
+  }
+
+  /// Creates a moment from the wire's two numbers, cutting to microseconds.
+  /// - Throws: ``ModelError/timestampOutOfRange`` outside the years 1 to 9999 or for nanos outside one second.
+  package init(seconds: Int64, nanos: Int32) throws(ModelError) {
+    guard (-62_135_596_800...253_402_300_799).contains(seconds), (0...999_999_999).contains(nanos) else {
+      throw .timestampOutOfRange
+    }
+    microseconds = seconds * 1_000_000 + Int64(nanos / 1000)
+  }
+
+  /// The whole seconds, rounded toward the past, as the wire carries them.
+  package var seconds: Int64 {
+    let (quotient, remainder) = microseconds.quotientAndRemainder(dividingBy: 1_000_000)
+    return remainder < 0 ? quotient - 1 : quotient
+  }
+
+  /// The rest of the second in nanoseconds, 0 to 999,999,000.
+  package var nanos: Int32 { Int32(microseconds - seconds * 1_000_000) * 1000 }
+
+  package static func < (a: Timestamp, b: Timestamp) -> Bool { a.microseconds < b.microseconds }
+}
+
+extension Timestamp {
+  /// Parses RFC 3339: `2025-03-27T14:30:00[.1 to 9 digits](Z|±hh:mm)`.
+  ///
+  /// Returns `nil` for anything else, and outside the years 1 to 9999. `nanosRemainder`, when given, receives the
+  /// nanoseconds that were cut off, for callers that must refuse them.
+  package init?(rfc3339 text: some Collection<UInt8>, nanosRemainder: UnsafeMutablePointer<Int>? = nil) {
+    var bytes = text.makeIterator()
+    var pending: UInt8?
+    func next() -> UInt8? {
+      defer { pending = nil }
+      return pending ?? bytes.next()
+    }
+    func digits(_ count: Int) -> Int? {
+      var value = 0
+      for _ in 0..<count {
+        guard let byte = next(), (0x30...0x39).contains(byte) else { return nil }
+        value = value * 10 + Int(byte - 0x30)
+      }
+      return value
+    }
+    func expect(_ allowed: Unicode.Scalar...) -> Bool {
+      guard let byte = next() else { return false }
+      return allowed.contains { UInt8(ascii: $0) == byte }
+    }
+    guard let year = digits(4), expect("-"), let month = digits(2), expect("-"), let day = digits(2),
+      expect("T", "t", " "), let hour = digits(2), expect(":"), let minute = digits(2), expect(":"),
+      let second = digits(2)
+    else { return nil }
+    guard (1...12).contains(month), day >= 1, day <= Self.daysInMonth(year: year, month: month),
+      hour <= 23, minute <= 59, second <= 59
+    else { return nil }
+    var nanos = 0
+    var zone = next()
+    if zone == UInt8(ascii: ".") {
+      var digitCount = 0
+      zone = next()
+      while let byte = zone, (0x30...0x39).contains(byte) {
+        guard digitCount < 9 else { return nil }
+        nanos = nanos * 10 + Int(byte - 0x30)
+        digitCount += 1
+        zone = next()
+      }
+      guard digitCount > 0 else { return nil }
+      for _ in digitCount..<9 { nanos *= 10 }
+    }
+    var offsetMinutes = 0
+    switch zone {
+    case UInt8(ascii: "Z"), UInt8(ascii: "z"): break
+    case UInt8(ascii: "+"), UInt8(ascii: "-"):
+      guard let hours = digits(2), expect(":"), let minutes = digits(2), hours <= 23, minutes <= 59 else { return nil }
+      offsetMinutes = (hours * 60 + minutes) * (zone == UInt8(ascii: "-") ? -1 : 1)
+    default: return nil
+    }
+    guard next() == nil else { return nil }
+    let days = Self.days(year: year, month: month, day: day)
+    let total = Int64(days) * 86_400 + Int64(hour * 3600 + minute * 60 + second) - Int64(offsetMinutes) * 60
+    guard let moment = try? Timestamp(seconds: total, nanos: Int32(nanos)) else { return nil }
+    nanosRemainder?.pointee = nanos % 1000
+    self = moment
+  }
+
+  /// Appends RFC 3339 in UTC with 0, 3 or 6 fraction digits, the fewest that are exact.
+  ///
+  /// Source: firestore-api.md, section 1.5. Cost: no allocation beyond the growth of `out`.
+  package func appendRFC3339(to out: inout [UInt8]) {
+    let seconds = self.seconds
+    var days = Int(seconds / 86_400)
+    var inDay = Int(seconds % 86_400)
+    if inDay < 0 {
+      inDay += 86_400
+      days -= 1
+    }
+    let (year, month, day) = Self.civil(days: days)
+    func append(_ value: Int, width: Int) {
+      var divisor = 1
+      for _ in 1..<width { divisor *= 10 }
+      while divisor > 0 {
+        out.append(UInt8(0x30 + (value / divisor) % 10))
+        divisor /= 10
+      }
+    }
+    append(year, width: 4)
+    out.append(UInt8(ascii: "-"))
+    append(month, width: 2)
+    out.append(UInt8(ascii: "-"))
+    append(day, width: 2)
+    out.append(UInt8(ascii: "T"))
+    append(inDay / 3600, width: 2)
+    out.append(UInt8(ascii: ":"))
+    append(inDay / 60 % 60, width: 2)
+    out.append(UInt8(ascii: ":"))
+    append(inDay % 60, width: 2)
+    let fraction = Int(nanos) / 1000
+    if fraction != 0 {
+      out.append(UInt8(ascii: "."))
+      if fraction.isMultiple(of: 1000) {
+        append(fraction / 1000, width: 3)
+      } else {
+        append(fraction, width: 6)
+      }
+    }
+    out.append(UInt8(ascii: "Z"))
+  }
+
+  /// Days from 1970-01-01 to a date of the proleptic Gregorian calendar.
+  private static func days(year: Int, month: Int, day: Int) -> Int {
+    let shifted = month <= 2 ? year - 1 : year
+    let era = (shifted >= 0 ? shifted : shifted - 399) / 400
+    let yearOfEra = shifted - era * 400
+    let dayOfYear = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1
+    let dayOfEra = yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear
+    return era * 146_097 + dayOfEra - 719_468
+  }
+
+  /// The date that lies `days` after 1970-01-01.
+  private static func civil(days: Int) -> (year: Int, month: Int, day: Int) {
+    let shifted = days + 719_468
+    let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
+    let dayOfEra = shifted - era * 146_097
+    let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+    let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+    let monthIndex = (5 * dayOfYear + 2) / 153
+    let month = monthIndex < 10 ? monthIndex + 3 : monthIndex - 9
+    return (yearOfEra + era * 400 + (month <= 2 ? 1 : 0), month, dayOfYear - (153 * monthIndex + 2) / 5 + 1)
+  }
+
+  private static func daysInMonth(year: Int, month: Int) -> Int {
+    switch month {
+    case 4, 6, 9, 11: 30
+    case 2: year.isMultiple(of: 4) && (!year.isMultiple(of: 100) || year.isMultiple(of: 400)) ? 29 : 28
+    default: 31
+    }
+  }
+}
+
+extension Timestamp: CustomStringConvertible {
+  package var description: String {
+    var bytes: [UInt8] = []
+    appendRFC3339(to: &bytes)
+    return String(decoding: bytes, as: UTF8.self)
+  }
+}

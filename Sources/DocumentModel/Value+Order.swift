@@ -1,0 +1,111 @@
+/// The place of a value's type in the order of all values (firestore-api.md, section 3).
+///
+/// Gaps are left for the BSON types of enterprise databases.
+package enum TypeBracket: UInt8, Comparable, Sendable {
+  case null = 5
+  case boolean = 10
+  case nan = 13
+  case number = 15
+  case timestamp = 20
+  case string = 25
+  case bytes = 30
+  case reference = 37
+  case geoPoint = 45
+  case array = 50
+  case vector = 53
+  case map = 55
+
+  package static func < (a: TypeBracket, b: TypeBracket) -> Bool { a.rawValue < b.rawValue }
+}
+
+extension Value {
+  /// The bracket this value sorts in. NaN has one of its own, below all other numbers.
+  package var bracket: TypeBracket {
+    switch self {
+    case .null: .null
+    case .boolean: .boolean
+    case .integer: .number
+    case .double(let number): number.isNaN ? .nan : .number
+    case .timestamp: .timestamp
+    case .string: .string
+    case .bytes: .bytes
+    case .reference: .reference
+    case .geoPoint: .geoPoint
+    case .array: .array
+    case .map(let map): map.vectorComponents == nil ? .map : .vector
+    }
+  }
+
+  /// Three-way comparison in the total order across types.
+  ///
+  /// Equal under this order are numbers of equal mathematical value (`1`, `1.0`; `0.0`, `-0.0`) and all NaN.
+  /// Cost: linear in the smaller value.
+  package static func compare(_ a: Value, _ b: Value) -> Ordering {
+    let (x, y) = (a.bracket, b.bracket)
+    guard x == y else { return Ordering(x, y) }
+    switch (a, b) {
+    case (.boolean(let p), .boolean(let q)): return Ordering(p ? 1 : 0, q ? 1 : 0)
+    case (.integer(let p), .integer(let q)): return Ordering(p, q)
+    case (.double(let p), .double(let q)): return p.isNaN ? .equal : Ordering(p, q)
+    case (.integer(let p), .double(let q)): return compare(p, q)
+    case (.double(let p), .integer(let q)): return compare(q, p).reversed
+    case (.timestamp(let p), .timestamp(let q)): return Ordering(p, q)
+    case (.string(let p), .string(let q)): return Ordering.bytes(p.utf8, q.utf8)
+    case (.bytes(let p), .bytes(let q)): return Ordering.bytes(p, q)
+    case (.reference(let p), .reference(let q)): return compareReferences(p, q)
+    case (.geoPoint(let p), .geoPoint(let q)):
+      let latitude = Ordering(p.latitude, q.latitude)
+      return latitude == .equal ? Ordering(p.longitude, q.longitude) : latitude
+    case (.array(let p), .array(let q)): return compare(p, q)
+    case (.map(let p), .map(let q)):
+      guard let left = p.vectorComponents, let right = q.vectorComponents else { return compare(p, q) }
+      return left.count == right.count ? compare(left, right) : Ordering(left.count, right.count)
+    default: return .equal
+    }
+  }
+
+  /// Compares an integer with a double that is no NaN, exactly.
+  package static func compare(_ integer: Int64, _ double: Double) -> Ordering {
+    // -2^63 and 2^63 are doubles; what lies between has an exact integer part.
+    if double >= 0x1p63 { return .less }
+    if double < -0x1p63 { return .greater }
+    let whole = Int64(double)
+    let order = Ordering(integer, whole)
+    return order == .equal ? Ordering(0, double - Double(whole)) : order
+  }
+
+  private static func compare(_ a: [Value], _ b: [Value]) -> Ordering {
+    for (x, y) in zip(a, b) {
+      let order = compare(x, y)
+      if order != .equal { return order }
+    }
+    return Ordering(a.count, b.count)
+  }
+
+  private static func compare(_ a: MapValue, _ b: MapValue) -> Ordering {
+    for (x, y) in zip(a.entries, b.entries) {
+      let keys = Ordering.bytes(x.key.utf8, y.key.utf8)
+      if keys != .equal { return keys }
+      let values = compare(x.value, y.value)
+      if values != .equal { return values }
+    }
+    return Ordering(a.entries.count, b.entries.count)
+  }
+
+  /// Names by segment: project, database, then the path as document names are ordered.
+  private static func compareReferences(_ a: String, _ b: String) -> Ordering {
+    let slash = UInt8(ascii: "/")
+    var left = a.utf8.split(separator: slash, omittingEmptySubsequences: false).makeIterator()
+    var right = b.utf8.split(separator: slash, omittingEmptySubsequences: false).makeIterator()
+    while true {
+      switch (left.next(), right.next()) {
+      case (nil, nil): return .equal
+      case (nil, _?): return .less
+      case (_?, nil): return .greater
+      case (let x?, let y?):
+        let order = ResourceID.compare(x, y)
+        if order != .equal { return order }
+      }
+    }
+  }
+}
