@@ -1,3 +1,5 @@
+// The kinds of sockets reach Swift through libuv's header.
+import CUV
 import Glibc
 
 /// A socket that listens, made before any loop runs, so that failures reach the caller of `start`.
