@@ -1,0 +1,124 @@
+import Glibc
+
+/// The chunked transfer coding as a value: bytes in, body bytes moved together in place. Stricter than the RFC asks
+/// of a reader: lines end with CR LF and nothing else, so that no proxy can see other chunks than this does.
+struct ChunkedDecoder {
+  /// Leading zeros and extensions of one chunk, or all trailer fields, in bytes; they are read and dropped.
+  static let overheadBytesMax = 4 * 1024
+
+  private enum State {
+    case size, sizeDigits, extensions, sizeLineFeed
+    case data, dataReturn, dataLineFeed
+    case trailerStart, trailer, trailerLineFeed, lastLineFeed
+  }
+
+  private let bodyBytesMax: Int
+  private var state = State.size
+  private var remaining = 0
+  private var overheadBytes = 0
+
+  init(bodyBytesMax: Int) {
+    self.bodyBytesMax = bodyBytesMax
+  }
+
+  /// Consumes from `cursor` up to `limit`, or up to the end of the body, and appends chunk data at `bodyEnd`, which
+  /// never passes the cursor.
+  ///
+  /// - Returns: whether the body is complete; otherwise everything was consumed.
+  mutating func decode(
+    _ message: UnsafeMutableRawPointer, from cursor: inout Int, to limit: Int, bodyEnd: inout Int
+  ) throws(HTTP1Parser.Refusal) -> Bool {
+    let bodyStart = bodyEnd - bodyBytes
+    while cursor < limit {
+      if state == .data {
+        let count = min(remaining, limit - cursor)
+        if bodyEnd != cursor { memmove(message + bodyEnd, message + cursor, count) }
+        bodyEnd += count
+        cursor += count
+        remaining -= count
+        if remaining == 0 { state = .dataReturn }
+        continue
+      }
+      let byte = message.load(fromByteOffset: cursor, as: UInt8.self)
+      cursor += 1
+      if try step(byte) {
+        bodyBytes = bodyEnd - bodyStart
+        return true
+      }
+      if state == .data, bodyEnd - bodyStart + remaining > bodyBytesMax { throw .bodyTooLarge }
+    }
+    bodyBytes = bodyEnd - bodyStart
+    return false
+  }
+
+  /// Body bytes decoded so far.
+  private var bodyBytes = 0
+
+  /// One byte of framing; `true` after the last.
+  private mutating func step(_ byte: UInt8) throws(HTTP1Parser.Refusal) -> Bool {
+    switch state {
+    case .size:
+      remaining = 0
+      overheadBytes = 0
+      guard try addDigit(byte) else { throw .badChunk }
+      state = .sizeDigits
+    case .sizeDigits:
+      if try addDigit(byte) { break }
+      switch byte {
+      case 0x0d: state = .sizeLineFeed
+      case 0x3b, 0x20, 0x09: state = .extensions
+      default: throw .badChunk
+      }
+    case .extensions:
+      if byte == 0x0d { state = .sizeLineFeed } else { try addOverhead(byte) }
+    case .sizeLineFeed:
+      guard byte == 0x0a else { throw .badChunk }
+      state = remaining == 0 ? .trailerStart : .data
+    case .dataReturn:
+      guard byte == 0x0d else { throw .badChunk }
+      state = .dataLineFeed
+    case .dataLineFeed:
+      guard byte == 0x0a else { throw .badChunk }
+      state = .size
+    case .trailerStart:
+      if byte == 0x0d {
+        state = .lastLineFeed
+      } else {
+        try addOverhead(byte)
+        state = .trailer
+      }
+    case .trailer:
+      if byte == 0x0d { state = .trailerLineFeed } else { try addOverhead(byte) }
+    case .trailerLineFeed:
+      guard byte == 0x0a else { throw .badChunk }
+      state = .trailerStart
+    case .lastLineFeed:
+      guard byte == 0x0a else { throw .badChunk }
+      return true
+    case .data: break
+    }
+    return false
+  }
+
+  /// Takes a hexadecimal digit into the size; `false` for any other byte.
+  private mutating func addDigit(_ byte: UInt8) throws(HTTP1Parser.Refusal) -> Bool {
+    let digit: UInt8
+    switch byte {
+    case 0x30...0x39: digit = byte - 0x30
+    case 0x41...0x46: digit = byte - 0x37
+    case 0x61...0x66: digit = byte - 0x57
+    default: return false
+    }
+    // Leading zeros are counted as overhead, or they could go on for ever.
+    if remaining == 0 && digit == 0 { try addOverhead(byte) }
+    guard remaining <= bodyBytesMax else { throw .bodyTooLarge }
+    remaining = remaining * 16 + Int(digit)
+    return true
+  }
+
+  private mutating func addOverhead(_ byte: UInt8) throws(HTTP1Parser.Refusal) {
+    guard byte >= 0x20 || byte == 0x09, byte != 0x7f else { throw .badChunk }
+    overheadBytes += 1
+    guard overheadBytes <= Self.overheadBytesMax else { throw .headTooLarge }
+  }
+}

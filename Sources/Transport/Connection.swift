@@ -1,0 +1,314 @@
+import CUV
+import Glibc
+
+/// A protocol spoken on a connection. The connection moves bytes; the session gives them meaning.
+protocol ConnectionSession: AnyObject {
+  /// How many bytes the message being received has in all, where known; a hint for the input's size.
+  var expectedBytes: Int? { get }
+  /// There is new input.
+  func received()
+  /// All output was sent; there is room again.
+  func outputDrained()
+  /// The client will send no more.
+  func peerEnded()
+  /// The input may grow no further: the loop holds too many large requests.
+  func inputRefused()
+  /// `Connection.deadline` has passed.
+  func deadlinePassed()
+  /// The server is about to stop: close if idle, else after what is in flight.
+  func drain()
+  /// The connection is gone.
+  func closed()
+}
+
+/// One client's byte stream on one loop, for life: buffers, writing, and the ways to close.
+final class Connection {
+  private enum State { case open, lingering, closed }
+
+  /// Bytes read and thrown away after the last reply, before the client is cut off.
+  private static let lingerBytesMax = 1024 * 1024
+  /// Output memory kept for the next reply.
+  private static let outputBytesKept = 64 * 1024
+
+  let server: LoopServer
+  let socket: Int32
+  /// The one place that chooses the protocol.
+  private(set) lazy var session: any ConnectionSession = HTTP1Session(self)
+  /// Its place among the loop's connections.
+  var index = 0
+  /// When the session is to be told so, on the loop's clock; `.max` for never.
+  var deadline = Int.max
+  var input = InputBuffer()
+  private(set) var isPeerEnded = false
+  private(set) var isWritePending = false
+
+  private let handle: UnsafeMutablePointer<uv_tcp_t>
+  private var output: [UInt8] = []
+  private var state = State.open
+  private var isReading = false
+  private var closesWhenSent = false
+  private var lingeredBytes = 0
+  private var writeDeadline = Int.max
+  private var unsentBytes = 0
+
+  private var stream: UnsafeMutablePointer<uv_stream_t> {
+    UnsafeMutableRawPointer(handle).assumingMemoryBound(to: uv_stream_t.self)
+  }
+
+  /// Puts a connected socket on the server's loop; `nil` when libuv refuses it, and the socket stays the caller's.
+  init?(socket: Int32, server: LoopServer) {
+    self.server = server
+    self.socket = socket
+    handle = .allocate(capacity: 1)
+    uv_tcp_init(server.loop.raw, handle)
+    guard uv_tcp_open(handle, socket) == 0 else {
+      uv_close(UnsafeMutableRawPointer(handle).assumingMemoryBound(to: uv_handle_t.self)) { handle in
+        UnsafeMutableRawPointer(handle)?.deallocate()
+      }
+      return nil
+    }
+    uv_tcp_nodelay(handle, 1)
+    // The handle keeps the connection alive until libuv has let go of it.
+    handle.pointee.data = Unmanaged.passRetained(self).toOpaque()
+  }
+
+  func start() {
+    deadline = server.loop.nowMilliseconds + server.configuration.idleSeconds * 1000
+    if server.isDraining { close() } else { startReading() }
+  }
+
+  var isClosed: Bool { state == .closed }
+  var isOpen: Bool { state == .open }
+  var outputBytes: Int { output.count }
+
+  // MARK: - Reading
+
+  func startReading() {
+    guard !isReading, !isPeerEnded, state != .closed else { return }
+    let status = uv_read_start(
+      stream,
+      { handle, _, buffer in
+        guard let buffer else { return }
+        guard let space = Connection.from(handle?.pointee.data)?.readSpace() else {
+          // libuv reports no room as UV_ENOBUFS.
+          buffer.pointee = uv_buf_init(nil, 0)
+          return
+        }
+        buffer.pointee = uv_buf_init(space.baseAddress?.assumingMemoryBound(to: CChar.self), UInt32(space.count))
+      },
+      { stream, count, _ in Connection.from(stream?.pointee.data)?.didRead(count) })
+    isReading = status == 0
+    if status != 0 { close() }
+  }
+
+  func stopReading() {
+    guard isReading else { return }
+    isReading = false
+    uv_read_stop(stream)
+  }
+
+  private func readSpace() -> UnsafeMutableRawBufferPointer? {
+    input.readSpace(expected: state == .open ? session.expectedBytes : nil, pool: server.pool)
+  }
+
+  private func didRead(_ count: Int) {
+    guard state != .closed else { return }
+    if state == .lingering {
+      discard(count)
+    } else if count > 0 {
+      input.received(count)
+      session.received()
+    } else if count == Int(UV_EOF.rawValue) {
+      stopReading()
+      isPeerEnded = true
+      session.peerEnded()
+    } else if count == Int(UV_ENOBUFS.rawValue) {
+      session.inputRefused()
+    } else if count < 0 {
+      close()
+    }
+    if state != .closed { input.releaseIfEmpty(to: server.pool) }
+  }
+
+  private func discard(_ count: Int) {
+    lingeredBytes += max(count, 0)
+    // Nothing was marked received, so the bytes are gone already.
+    if count < 0 || lingeredBytes > Self.lingerBytesMax { close() }
+  }
+
+  // MARK: - Writing
+
+  /// Takes the output to append to it; give it back with `returnOutput`. A copy in a local variable, so that a
+  /// producer that calls back into the connection meets no half-written state.
+  func takeOutput() -> [UInt8] {
+    var taken: [UInt8] = []
+    if output.isEmpty && server.spareOutput.capacity > output.capacity {
+      swap(&taken, &server.spareOutput)
+    } else {
+      swap(&taken, &output)
+    }
+    return taken
+  }
+
+  func returnOutput(_ bytes: consuming [UInt8]) {
+    output = bytes
+  }
+
+  /// Sends the output: at once as far as the socket takes it, the rest when it can.
+  func flush() {
+    guard !isWritePending, state == .open else { return }
+    guard !output.isEmpty else {
+      if closesWhenSent { linger() }
+      return
+    }
+    let count = output.count
+    let sent = output.withUnsafeMutableBytes { bytes -> Int in
+      var buffer = uv_buf_init(
+        bytes.baseAddress?.assumingMemoryBound(to: CChar.self), UInt32(truncatingIfNeeded: min(count, 1 << 30)))
+      return Int(uv_try_write(stream, &buffer, 1))
+    }
+    if sent == count {
+      outputSent()
+      if closesWhenSent { linger() }
+    } else if sent >= 0 || sent == Int(UV_EAGAIN.rawValue) {
+      queue(from: max(sent, 0))
+    } else {
+      close()
+    }
+  }
+
+  /// Closes in an orderly way once the output is sent: the client can read all of it.
+  func finish() {
+    guard state == .open else { return }
+    closesWhenSent = true
+    deadline = .max
+    flush()
+  }
+
+  private func queue(from start: Int) {
+    let request = PendingWrite.make(output[start...])
+    outputSent()
+    var buffer = request.buffer
+    let status = uv_write(request.raw, stream, &buffer, 1) { raw, status in
+      let connection = Connection.from(raw?.pointee.handle?.pointee.data)
+      PendingWrite.free(raw)
+      connection?.didWrite(status)
+    }
+    guard status == 0 else {
+      PendingWrite.free(request.raw)
+      close()
+      return
+    }
+    isWritePending = true
+    unsentBytes = .max
+    writeDeadline = server.loop.nowMilliseconds + server.configuration.writeStallSeconds * 1000
+  }
+
+  private func didWrite(_ status: Int32) {
+    isWritePending = false
+    writeDeadline = .max
+    guard state == .open else { return }
+    guard status == 0 else {
+      close()
+      return
+    }
+    flush()
+    if state == .open && !isWritePending { session.outputDrained() }
+  }
+
+  /// Empties the output, and hands its memory on unless a large reply made it large.
+  private func outputSent() {
+    var memory: [UInt8] = []
+    swap(&memory, &output)
+    guard memory.capacity <= Self.outputBytesKept else { return }
+    memory.removeAll(keepingCapacity: true)
+    if memory.capacity > server.spareOutput.capacity { swap(&memory, &server.spareOutput) }
+  }
+
+  // MARK: - Closing
+
+  /// Ends the sending side and gives the client a moment to close first. Closing with unread input would reset the
+  /// connection, and the client could lose the reply.
+  private func linger() {
+    state = .lingering
+    deadline = server.loop.nowMilliseconds + server.configuration.lingerSeconds * 1000
+    session.closed()
+    input.release(to: server.pool)
+    if isPeerEnded || shutdown(socket, Int32(SHUT_WR)) != 0 {
+      close()
+    } else {
+      startReading()
+    }
+  }
+
+  /// Closes at once; output not yet sent may be lost.
+  func close() {
+    guard state != .closed else { return }
+    let wasOpen = state == .open
+    state = .closed
+    deadline = .max
+    writeDeadline = .max
+    if wasOpen { session.closed() }
+    server.remove(self)
+    input.release(to: server.pool)
+    output = []
+    uv_close(UnsafeMutableRawPointer(handle).assumingMemoryBound(to: uv_handle_t.self)) { handle in
+      guard let data = handle?.pointee.data else { return }
+      UnsafeMutableRawPointer(handle)?.deallocate()
+      Unmanaged<Connection>.fromOpaque(data).release()
+    }
+  }
+
+  /// Closes so that the client sees an error rather than an end.
+  func abort() {
+    guard state != .closed else { return }
+    var hard = Glibc.linger(l_onoff: 1, l_linger: 0)
+    setsockopt(socket, SOL_SOCKET, SO_LINGER, &hard, socklen_t(MemoryLayout<Glibc.linger>.size))
+    close()
+  }
+
+  // MARK: - Time
+
+  func needsSweep(_ now: Int) -> Bool { deadline <= now || isWritePending }
+
+  func sweep(_ now: Int) {
+    if isWritePending {
+      let unsent = uv_stream_get_write_queue_size(stream)
+      if unsent < unsentBytes {
+        unsentBytes = unsent
+        writeDeadline = now + server.configuration.writeStallSeconds * 1000
+      } else if writeDeadline <= now {
+        abort()
+        return
+      }
+    }
+    guard deadline <= now else { return }
+    deadline = .max
+    if state == .lingering { close() } else { session.deadlinePassed() }
+  }
+
+  @inline(__always)
+  private static func from(_ data: UnsafeMutableRawPointer?) -> Connection? {
+    data.map { Unmanaged<Connection>.fromOpaque($0).takeUnretainedValue() }
+  }
+}
+
+/// A queued write: libuv's request, and behind it the bytes, which must stay where they are until it is done.
+private struct PendingWrite {
+  let raw: UnsafeMutablePointer<uv_write_t>
+  let buffer: uv_buf_t
+
+  static func make(_ bytes: ArraySlice<UInt8>) -> PendingWrite {
+    let headBytes = MemoryLayout<uv_write_t>.stride
+    let memory = UnsafeMutableRawPointer.allocate(
+      byteCount: headBytes + bytes.count, alignment: MemoryLayout<uv_write_t>.alignment)
+    bytes.withUnsafeBytes { UnsafeMutableRawBufferPointer(start: memory + headBytes, count: $0.count).copyMemory(from: $0) }
+    return PendingWrite(
+      raw: memory.bindMemory(to: uv_write_t.self, capacity: 1),
+      buffer: uv_buf_init((memory + headBytes).assumingMemoryBound(to: CChar.self), UInt32(bytes.count)))
+  }
+
+  static func free(_ raw: UnsafeMutablePointer<uv_write_t>?) {
+    UnsafeMutableRawPointer(raw)?.deallocate()
+  }
+}

@@ -1,0 +1,190 @@
+import CUV
+import Glibc
+import Synchronization
+
+/// One libuv loop on a thread of its own. What belongs to the loop is touched on that thread only; other threads
+/// reach it through `execute`.
+package final class EventLoop: @unchecked Sendable {
+  // Sendable: `queue` and `threadID` are synchronised, `clock` is Sendable, and everything else is touched
+  // on the loop's own thread, or before that thread starts, or after it ended.
+
+  /// How often deadlines and timers are looked at, in milliseconds: the precision of everything timed.
+  package static let sweepMilliseconds = 250
+
+  private struct Queue {
+    var work: [@Sendable () -> Void] = []
+    var isOpen = true
+  }
+
+  let raw: UnsafeMutablePointer<uv_loop_t>
+  private let wakeup: UnsafeMutablePointer<uv_async_t>
+  private let sweeper: UnsafeMutablePointer<uv_timer_t>
+  private let thread: UnsafeMutablePointer<uv_thread_t>
+  private let threadID = Atomic<UInt>(0)
+  private let queue = Mutex(Queue())
+  private let clock: ManualClock?
+  private let name: String
+  private var timers: [LoopTimer] = []
+
+  /// Called at every sweep, on the loop's thread. Set before `start`, or on the loop.
+  var onSweep: (() -> Void)?
+
+  /// Makes a loop that does not run yet.
+  ///
+  /// - Parameter name: what the thread is called in a debugger; the kernel keeps 15 bytes of it.
+  /// - Throws: `.resourceExhausted` when the process has no descriptors left.
+  package init(name: String, clock: ManualClock? = nil) throws(TransportError) {
+    self.name = name
+    self.clock = clock
+    raw = .allocate(capacity: 1)
+    wakeup = .allocate(capacity: 1)
+    sweeper = .allocate(capacity: 1)
+    thread = .allocate(capacity: 1)
+    let status = uv_loop_init(raw)
+    guard status == 0 else { throw .resourceExhausted(what: "an event loop", reason: describe(status)) }
+    let asyncStatus = uv_async_init(raw, wakeup) { handle in
+      EventLoop.from(handle?.pointee.data)?.runQueued()
+    }
+    guard asyncStatus == 0 else {
+      uv_loop_close(raw)
+      throw .resourceExhausted(what: "an event loop", reason: describe(asyncStatus))
+    }
+    uv_timer_init(raw, sweeper)
+    wakeup.pointee.data = Unmanaged.passUnretained(self).toOpaque()
+    sweeper.pointee.data = Unmanaged.passUnretained(self).toOpaque()
+  }
+
+  deinit {
+    raw.deallocate()
+    wakeup.deallocate()
+    sweeper.deallocate()
+    thread.deallocate()
+  }
+
+  /// Starts the thread. Call once.
+  ///
+  /// - Throws: `.resourceExhausted` when no thread can be made.
+  package func start() throws(TransportError) {
+    let period = UInt64(EventLoop.sweepMilliseconds)
+    uv_timer_start(sweeper, { EventLoop.from($0?.pointee.data)?.sweep() }, period, period)
+    // The thread keeps the loop alive until it has ended.
+    let retained = Unmanaged.passRetained(self)
+    let status = uv_thread_create(thread, { EventLoop.main($0) }, retained.toOpaque())
+    guard status == 0 else {
+      retained.release()
+      throw .resourceExhausted(what: "a thread", reason: describe(status))
+    }
+  }
+
+  /// Ends the loop after the work queued so far, and waits for its thread. Call once, from another thread, when
+  /// everything that was opened on the loop has been closed.
+  package func stopAndJoin() {
+    precondition(!isOnLoop, "a loop cannot wait for its own end")
+    execute { [self] in uv_stop(raw) }
+    uv_thread_join(thread)
+  }
+
+  /// Whether the caller is on the loop's thread.
+  package var isOnLoop: Bool { threadID.load(ordering: .relaxed) == UInt(pthread_self()) }
+
+  /// Milliseconds on the loop's clock, fixed during one turn of the loop. Only differences mean anything.
+  package var nowMilliseconds: Int {
+    if let clock { return clock.milliseconds }
+    return Int(truncatingIfNeeded: uv_now(raw))
+  }
+
+  /// Runs `work` on the loop's thread at its next turn, in the order queued; also when called on that thread.
+  /// May be called from any thread; costs one lock and at most one wake-up. The queue has no bound of its own:
+  /// callers queue a bounded number of items for each exchange or task they were given.
+  ///
+  /// - Returns: `false` when the loop has ended, and the work will not run.
+  @discardableResult
+  package func execute(_ work: @escaping @Sendable () -> Void) -> Bool {
+    let (isOpen, wasEmpty) = queue.withLock { queue in
+      guard queue.isOpen else { return (false, false) }
+      queue.work.append(work)
+      return (true, queue.work.count == 1)
+    }
+    if wasEmpty { uv_async_send(wakeup) }
+    return isOpen
+  }
+
+  /// Runs `work` on the loop and waits for it; never call it on the loop.
+  func executeAndWait(_ work: @escaping @Sendable () -> Void) {
+    precondition(!isOnLoop, "a loop cannot wait for itself")
+    let done = Semaphore()
+    let isQueued = execute {
+      work()
+      done.signal()
+    }
+    if isQueued { done.wait() }
+  }
+
+  /// Runs `action` once, at the first sweep `milliseconds` or more from now. On the loop's thread only.
+  @discardableResult
+  package func schedule(afterMilliseconds milliseconds: Int, _ action: @escaping () -> Void) -> LoopTimer {
+    let timer = LoopTimer(
+      loop: self, deadlineMilliseconds: nowMilliseconds + milliseconds, index: timers.count, action: action)
+    timers.append(timer)
+    return timer
+  }
+
+  /// Takes a timer out in constant time by moving the last one into its place.
+  func remove(_ timer: LoopTimer) {
+    guard let index = timer.index else { return }
+    timer.index = nil
+    let last = timers.removeLast()
+    guard last !== timer else { return }
+    timers[index] = last
+    last.index = index
+  }
+
+  /// Runs what is due. The loop does so by itself; tests do after moving the clock.
+  func sweep() {
+    let now = nowMilliseconds
+    // Actions may add and cancel timers, so what is due is collected first.
+    for timer in timers.filter({ $0.deadlineMilliseconds <= now }) where timer.index != nil {
+      remove(timer)
+      timer.action()
+    }
+    onSweep?()
+  }
+
+  private func runQueued() {
+    // Work that queues more work gets its turn at the next wake-up, so that sockets are served in between.
+    let work = queue.withLock { queue in
+      let work = queue.work
+      queue.work = []
+      return work
+    }
+    for item in work { item() }
+  }
+
+  private static func main(_ argument: UnsafeMutableRawPointer?) {
+    guard let argument else { return }
+    let loop = Unmanaged<EventLoop>.fromOpaque(argument).takeRetainedValue()
+    loop.threadID.store(UInt(pthread_self()), ordering: .relaxed)
+    loop.name.withCString { cuv_name_thread($0) }
+    uv_run(loop.raw, UV_RUN_DEFAULT)
+    loop.queue.withLock { queue in
+      queue.isOpen = false
+      queue.work = []
+    }
+    loop.timers = []
+    loop.onSweep = nil
+    uv_close(UnsafeMutableRawPointer(loop.wakeup).assumingMemoryBound(to: uv_handle_t.self), nil)
+    uv_close(UnsafeMutableRawPointer(loop.sweeper).assumingMemoryBound(to: uv_handle_t.self), nil)
+    uv_run(loop.raw, UV_RUN_DEFAULT)
+    let status = uv_loop_close(loop.raw)
+    precondition(status == 0, "a handle outlived its loop")
+  }
+
+  private static func from(_ data: UnsafeMutableRawPointer?) -> EventLoop? {
+    data.map { Unmanaged<EventLoop>.fromOpaque($0).takeUnretainedValue() }
+  }
+}
+
+/// The text of a libuv status code.
+func describe(_ status: Int32) -> String {
+  String(cString: uv_strerror(status))
+}

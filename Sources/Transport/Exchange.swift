@@ -1,0 +1,129 @@
+/// Answers requests.
+package protocol RequestHandler: AnyObject, Sendable {
+  /// Called on the loop's thread with a whole request. Must reply through `exchange`, now or later, on the same loop.
+  /// The request's bytes are gone when the call returns.
+  func handle(_ request: borrowing HTTPRequest, _ exchange: Exchange)
+}
+
+/// The protocol's side of an exchange: HTTP/1 has one reply at a time, other protocols have many.
+protocol ReplySink: AnyObject {
+  func respond(
+    status: Int, headers: (inout HeaderWriter) -> Void, compressible: Bool, body: (inout [UInt8]) -> Void)
+  func stream(status: Int, headers: (inout HeaderWriter) -> Void, from source: any BodySource)
+  func resume()
+}
+
+/// The reply side of one request. Belongs to its loop's thread; from any other, `exchange.loop.execute { … }`.
+package final class Exchange: @unchecked Sendable {
+  // Sendable: `loop` never changes; all else is touched on the loop's thread only, which `requireLoop` checks in
+  // debug builds.
+
+  /// About how much a `BodySource` should append at a time.
+  package static let sliceBytes = 32 * 1024
+
+  private enum State { case awaitingReply, streaming, answered, closed }
+
+  package let loop: EventLoop
+  private var state = State.awaitingReply
+  private var sink: (any ReplySink)?
+  private var closeActions: [() -> Void] = []
+  private var shutdownActions: [() -> Void] = []
+
+  init(loop: EventLoop) {
+    self.loop = loop
+  }
+
+  /// Whether the client went away; replies are then ignored.
+  package var isClosed: Bool { state == .closed }
+
+  /// Calls `action` once if the client goes away before the reply is complete: tells long work to stop. Called at once
+  /// when it is gone already, and never after the reply is complete.
+  package func onClose(_ action: @escaping () -> Void) {
+    requireLoop()
+    switch state {
+    case .awaitingReply, .streaming: closeActions.append(action)
+    case .closed: action()
+    case .answered: break
+    }
+  }
+
+  /// Calls `action` once when the server is told to stop before the reply is complete. A reply without an end of its
+  /// own should finish then; what has not finished within the server's grace is cut.
+  package func onShutdown(_ action: @escaping () -> Void) {
+    requireLoop()
+    if state == .awaitingReply || state == .streaming { shutdownActions.append(action) }
+  }
+
+  /// Sends a whole reply. `body` appends to the connection's own output, which may hold bytes already: it must touch
+  /// nothing before the place where it starts. `HEAD`, 204 and 304 send no body.
+  ///
+  /// - Parameter compressible: lets a body of 1 KiB or more be sent with gzip, if the client takes it.
+  package func respond(
+    status: Int, headers: (inout HeaderWriter) -> Void, compressible: Bool = true, body: (inout [UInt8]) -> Void
+  ) {
+    requireLoop()
+    guard state == .awaitingReply, let sink else {
+      assert(state == .closed, "one request, one reply")
+      return
+    }
+    complete()
+    sink.respond(status: status, headers: headers, compressible: compressible, body: body)
+  }
+
+  /// Sends a reply of unknown length. `source` is asked for slices only while the client takes them.
+  package func stream(status: Int, headers: (inout HeaderWriter) -> Void, from source: any BodySource) {
+    requireLoop()
+    guard state == .awaitingReply, let sink else {
+      assert(state == .closed, "one request, one reply")
+      return
+    }
+    state = .streaming
+    sink.stream(status: status, headers: headers, from: source)
+  }
+
+  /// Asks a source that said `.waiting` again. Harmless at any other time.
+  package func resume() {
+    requireLoop()
+    if state == .streaming { sink?.resume() }
+  }
+
+  /// Makes the exchange ready for a request; also again, once nobody but the connection holds it.
+  func begin(_ sink: any ReplySink) {
+    state = .awaitingReply
+    self.sink = sink
+  }
+
+  /// The reply has been handed over whole.
+  func complete() {
+    state = .answered
+    sink = nil
+    forgetActions()
+  }
+
+  /// The client went away first.
+  func close() {
+    guard state == .awaitingReply || state == .streaming else { return }
+    let actions = closeActions
+    state = .closed
+    sink = nil
+    forgetActions()
+    for action in actions { action() }
+  }
+
+  /// The server is about to stop.
+  func announceShutdown() {
+    let actions = shutdownActions
+    shutdownActions = []
+    for action in actions { action() }
+  }
+
+  private func forgetActions() {
+    if !closeActions.isEmpty { closeActions = [] }
+    if !shutdownActions.isEmpty { shutdownActions = [] }
+  }
+
+  @inline(__always)
+  private func requireLoop() {
+    assert(loop.isOnLoop, "an exchange belongs to its loop's thread")
+  }
+}

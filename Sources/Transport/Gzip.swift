@@ -1,0 +1,103 @@
+import CZlib
+import Glibc
+
+/// Compresses reply bodies, one after the other, with one zlib state kept for the life of a loop.
+final class GzipCompressor {
+  /// Bodies below this many bytes are sent as they are: the saving would not pay for the work.
+  static let bodyBytesMin = 1024
+  /// Fast rather than small: most of the gain for JSON comes with the first levels.
+  private static let level: Int32 = 3
+
+  private let stream: UnsafeMutablePointer<z_stream>
+  private let isReady: Bool
+
+  init() {
+    stream = .allocate(capacity: 1)
+    stream.initialize(to: z_stream())
+    isReady = czlib_deflate_init_gzip(stream, Self.level) == Z_OK
+  }
+
+  deinit {
+    if isReady { deflateEnd(stream) }
+    stream.deallocate()
+  }
+
+  /// Returns the compressed form of `body`, or `nil` when that is not smaller.
+  func compress(_ body: [UInt8]) -> [UInt8]? {
+    guard isReady, body.count > 1, body.count < Int(UInt32.max), deflateReset(stream) == Z_OK else { return nil }
+    // One byte less than the body: a result that does not fit is not worth sending.
+    let compressed = [UInt8](unsafeUninitializedCapacity: body.count - 1) { space, count in
+      count = body.withUnsafeBufferPointer { input -> Int in
+        stream.pointee.next_in = UnsafeMutablePointer(mutating: input.baseAddress)
+        stream.pointee.avail_in = UInt32(input.count)
+        stream.pointee.next_out = space.baseAddress
+        stream.pointee.avail_out = UInt32(space.count)
+        guard deflate(stream, Z_FINISH) == Z_STREAM_END else { return 0 }
+        return space.count - Int(stream.pointee.avail_out)
+      }
+    }
+    return compressed.isEmpty ? nil : compressed
+  }
+}
+
+/// Decompresses request bodies, with one zlib state kept for the life of a loop.
+final class GzipDecompressor {
+  private let stream: UnsafeMutablePointer<z_stream>
+  private let isReady: Bool
+
+  init() {
+    stream = .allocate(capacity: 1)
+    stream.initialize(to: z_stream())
+    isReady = czlib_inflate_init_gzip(stream) == Z_OK
+  }
+
+  deinit {
+    if isReady { inflateEnd(stream) }
+    stream.deallocate()
+  }
+
+  /// Returns the body in memory with `InputBuffer.paddingBytes` zero bytes behind it; the array holds them too.
+  ///
+  /// - Throws: `.badGzip` for anything but whole gzip members, `.bodyTooLarge` beyond `bodyBytesMax` decoded bytes.
+  func decompress(_ body: UnsafeRawBufferPointer, bodyBytesMax: Int) throws(HTTP1Parser.Refusal) -> [UInt8] {
+    guard isReady, !body.isEmpty, inflateReset(stream) == Z_OK else { throw .badGzip }
+    let bytes = body.assumingMemoryBound(to: UInt8.self)
+    stream.pointee.next_in = UnsafeMutablePointer(mutating: bytes.baseAddress)
+    stream.pointee.avail_in = UInt32(bytes.count)
+    var out: [UInt8] = []
+    var piece = max(4096, min(body.count * 4, 256 * 1024))
+    while true {
+      let room = min(piece, bodyBytesMax + 1 - out.count)
+      guard room > 0 else { throw .bodyTooLarge }
+      var status = Z_OK
+      out.append(addingCapacity: room) { space in
+        stream.pointee.next_out = space.baseAddress
+        stream.pointee.avail_out = UInt32(room)
+        status = inflate(stream, Z_NO_FLUSH)
+        return room - Int(stream.pointee.avail_out)
+      }
+      if out.count > bodyBytesMax { throw .bodyTooLarge }
+      if status == Z_STREAM_END {
+        if stream.pointee.avail_in == 0 { break }
+        guard inflateReset(stream) == Z_OK else { throw .badGzip }
+      } else if status != Z_OK || (stream.pointee.avail_in == 0 && stream.pointee.avail_out > 0) {
+        throw .badGzip
+      }
+      piece = min(piece * 2, 1024 * 1024)
+    }
+    out.append(contentsOf: repeatElement(0, count: InputBuffer.paddingBytes))
+    return out
+  }
+}
+
+extension [UInt8] {
+  /// Appends what `write` puts into at least `count` bytes of new space; it returns how many.
+  fileprivate mutating func append(
+    addingCapacity count: Int, _ write: (UnsafeMutableBufferPointer<UInt8>) -> Int
+  ) {
+    let start = self.count
+    append(contentsOf: repeatElement(0, count: count))
+    let written = withUnsafeMutableBufferPointer { write(UnsafeMutableBufferPointer(rebasing: $0[start...])) }
+    removeLast(count - written)
+  }
+}

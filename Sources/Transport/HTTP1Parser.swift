@@ -1,0 +1,435 @@
+import CHTTPParser
+import Glibc
+
+/// Reads HTTP/1 requests in place: http-parser for the head, this module's own strict rules for how long a body is.
+/// Knows no sockets. Positions are byte offsets from the start of the message, so the buffer may move between calls.
+final class HTTP1Parser {
+  struct Limits {
+    var headerBytesMax: Int
+    var headerFieldsMax: Int
+    var targetBytesMax: Int
+    var bodyBytesMax: Int
+  }
+
+  /// Why a request is refused; the connection cannot be used after it.
+  struct Refusal: Error, Equatable {
+    let status: Int
+    let message: StaticString
+
+    static func == (left: Refusal, right: Refusal) -> Bool { left.status == right.status }
+  }
+
+  enum Outcome {
+    /// The message goes on beyond the bytes given.
+    case incomplete
+    /// A whole request; its bytes are `messageBytes` long, its parts are in the properties.
+    case request
+    case refused(Refusal)
+  }
+
+  enum Phase { case idle, head, body }
+
+  enum ContentCoding { case identity, gzip }
+
+  /// What the head callbacks fill in. Plain memory, reached from C without reference counting.
+  private struct Head {
+    var parser = http_parser()
+    var base: UnsafeRawPointer?
+    var targetStart = 0
+    var targetCount = 0
+    var fields: UnsafeMutablePointer<HeaderField>
+    var fieldsCapacity: Int
+    var fieldCount = 0
+    var isInValue = false
+    var isComplete = false
+    var refusal: Refusal?
+    let limits: Limits
+  }
+
+  private enum BodyFraming {
+    case none
+    case length(Int)
+    case chunked(ChunkedDecoder)
+  }
+
+  private let head: UnsafeMutablePointer<Head>
+  private let settings = HTTP1Parser.sharedSettings
+  private var framing = BodyFraming.none
+  private var scanned = 0
+
+  private(set) var phase = Phase.idle
+  private(set) var bodyStart = 0
+  private(set) var bodyCount = 0
+  private(set) var acceptsGzip = false
+  private(set) var contentCoding = ContentCoding.identity
+  private(set) var keepsAlive = false
+  /// Whether the client waits for `100 Continue` before it sends the body.
+  private(set) var expectsContinue = false
+
+  init(limits: Limits) {
+    let capacity = 16
+    head = .allocate(capacity: 1)
+    head.initialize(
+      to: Head(fields: .allocate(capacity: capacity), fieldsCapacity: capacity, limits: limits))
+    reset()
+  }
+
+  deinit {
+    head.pointee.fields.deallocate()
+    head.deinitialize(count: 1)
+    head.deallocate()
+  }
+
+  /// Forgets the message, to read the one that follows it.
+  func reset() {
+    http_parser_init(&head.pointee.parser, HTTP_REQUEST)
+    head.pointee.parser.data = UnsafeMutableRawPointer(head)
+    head.pointee.targetStart = 0
+    head.pointee.targetCount = 0
+    head.pointee.fieldCount = 0
+    head.pointee.isInValue = false
+    head.pointee.isComplete = false
+    framing = .none
+    scanned = 0
+    phase = .idle
+    bodyStart = 0
+    bodyCount = 0
+    acceptsGzip = false
+    contentCoding = .identity
+    keepsAlive = false
+    expectsContinue = false
+  }
+
+  /// Reads on. `count` bytes lie at `message`, those of earlier calls first; while a chunked body is incomplete its
+  /// chunks are moved together and `count` is lowered to what is kept. Costs one pass over the new bytes.
+  func parse(_ message: UnsafeMutableRawPointer, count: inout Int) -> Outcome {
+    do throws(Refusal) {
+      if phase != .body {
+        guard count > scanned else { return .incomplete }
+        phase = .head
+        guard try parseHead(message, count: count) else { return .incomplete }
+        phase = .body
+      }
+      return try parseBody(message, count: &count) ? .request : .incomplete
+    } catch {
+      return .refused(error)
+    }
+  }
+
+  /// Bytes of the message from its start, all of them consumed. Meaningful after `.request`.
+  var messageBytes: Int { scanned }
+
+  /// Bytes the message will have when whole, where that is known; a hint for the size of the buffer.
+  var expectedBytes: Int? {
+    if case .length(let length) = framing { return bodyStart + length }
+    return nil
+  }
+
+  var isHTTP10: Bool { head.pointee.parser.http_minor == 0 }
+  var target: Range<Int> { head.pointee.targetStart..<(head.pointee.targetStart + head.pointee.targetCount) }
+  var fields: UnsafeBufferPointer<HeaderField> {
+    UnsafeBufferPointer(start: head.pointee.fields, count: head.pointee.fieldCount)
+  }
+
+  var method: HTTPMethod {
+    switch http_method(UInt32(head.pointee.parser.method)) {
+    case HTTP_GET: .get
+    case HTTP_HEAD: .head
+    case HTTP_POST: .post
+    case HTTP_PUT: .put
+    case HTTP_PATCH: .patch
+    case HTTP_DELETE: .delete
+    case HTTP_OPTIONS: .options
+    default: .other
+    }
+  }
+
+  // MARK: - Head
+
+  private func parseHead(_ message: UnsafeMutableRawPointer, count: Int) throws(Refusal) -> Bool {
+    head.pointee.base = UnsafeRawPointer(message)
+    let unread = message + scanned
+    scanned += http_parser_execute(
+      &head.pointee.parser, settings, unread.assumingMemoryBound(to: CChar.self), count - scanned)
+    if let refusal = head.pointee.refusal { throw refusal }
+    guard head.pointee.isComplete else {
+      let code = http_errno(UInt32(head.pointee.parser.http_errno))
+      guard code == HPE_OK else { throw refusal(for: code, message, count: count) }
+      if scanned > head.pointee.limits.headerBytesMax { throw .headTooLarge }
+      return false
+    }
+    if scanned > head.pointee.limits.headerBytesMax { throw .headTooLarge }
+    // The library as Debian builds it takes any byte for the last LF.
+    let endsWithLineFeed = message.load(fromByteOffset: scanned - 1, as: UInt8.self) == 0x0a
+    guard endsWithLineFeed else { throw .malformed }
+    bodyStart = scanned
+    try judgeHead(UnsafeRawPointer(message))
+    return true
+  }
+
+  /// Decides from the complete head how the body is framed, and refuses what two readers might frame differently.
+  private func judgeHead(_ message: UnsafeRawPointer) throws(Refusal) {
+    let parser = head.pointee.parser
+    guard parser.http_major == 1 else { throw Refusal(status: 505, message: "only HTTP/1.0 and HTTP/1.1 are spoken") }
+    guard head.pointee.targetCount > 0 else { throw .malformed }
+    keepsAlive = http_should_keep_alive(&head.pointee.parser) != 0
+    var transferCodings = 0
+    var hosts = 0
+    var hasLength = false
+    var end = target.upperBound
+    for index in 0..<head.pointee.fieldCount {
+      try trim(&head.pointee.fields[index], in: message)
+      let field = head.pointee.fields[index]
+      end = Int(field.valueStart) + Int(field.valueCount)
+      let name = message + Int(field.nameStart)
+      switch field.nameCount {
+      case 4:
+        if equalIgnoringCase(name, "host") { hosts += 1 }
+      case 6:
+        if equalIgnoringCase(name, "expect"), !isHTTP10 { try readExpect(field, message) }
+      case 14:
+        if equalIgnoringCase(name, "content-length") {
+          if hasLength || field.valueCount == 0 { throw .malformed }
+          hasLength = true
+        }
+      case 15:
+        if equalIgnoringCase(name, "accept-encoding") { acceptsGzip = acceptsGzip || offersGzip(field, message) }
+      case 16:
+        if equalIgnoringCase(name, "content-encoding") { try readContentEncoding(field, message) }
+      case 17:
+        if equalIgnoringCase(name, "transfer-encoding") {
+          transferCodings += 1
+          guard hasValue(field, "chunked", message) else {
+            throw Refusal(status: 501, message: "the only transfer coding supported is chunked")
+          }
+        }
+      default: break
+      }
+    }
+    // Only the line ends may lie between the last field and the body.
+    guard bodyStart - end <= 4, hosts <= 1, transferCodings <= 1 else { throw .malformed }
+    if transferCodings == 1 {
+      if hasLength || isHTTP10 { throw .malformed }
+      framing = .chunked(ChunkedDecoder(bodyBytesMax: head.pointee.limits.bodyBytesMax))
+    } else if hasLength {
+      guard parser.content_length <= UInt64(head.pointee.limits.bodyBytesMax) else { throw .bodyTooLarge }
+      framing = .length(Int(parser.content_length))
+    }
+    if case .none = framing { expectsContinue = false }
+  }
+
+  /// Cuts blanks off the end of a value, and refuses a blank in a name and a line end before a value: the library
+  /// lets both pass, other servers read them differently.
+  private func trim(_ field: inout HeaderField, in message: UnsafeRawPointer) throws(Refusal) {
+    let nameEnd = Int(field.nameStart) + Int(field.nameCount)
+    for index in Int(field.nameStart)..<nameEnd where message.load(fromByteOffset: index, as: UInt8.self) == 0x20 {
+      throw .malformed
+    }
+    if field.valueCount == 0 {
+      field.valueStart = UInt32(nameEnd + 1)
+      return
+    }
+    for index in (nameEnd + 1)..<Int(field.valueStart) {
+      let byte = message.load(fromByteOffset: index, as: UInt8.self)
+      guard byte == 0x20 || byte == 0x09 else { throw .malformed }
+    }
+    while field.valueCount > 0 {
+      let last = message.load(fromByteOffset: Int(field.valueStart + field.valueCount) - 1, as: UInt8.self)
+      guard last == 0x20 || last == 0x09 else { break }
+      field.valueCount -= 1
+    }
+  }
+
+  private func readExpect(_ field: HeaderField, _ message: UnsafeRawPointer) throws(Refusal) {
+    guard hasValue(field, "100-continue", message) else {
+      throw Refusal(status: 417, message: "the only expectation supported is 100-continue")
+    }
+    expectsContinue = true
+  }
+
+  private func readContentEncoding(_ field: HeaderField, _ message: UnsafeRawPointer) throws(Refusal) {
+    if hasValue(field, "identity", message) || field.valueCount == 0 { return }
+    let isGzip = hasValue(field, "gzip", message) || hasValue(field, "x-gzip", message)
+    guard isGzip, contentCoding == .identity else {
+      throw Refusal(status: 415, message: "the only content coding supported is gzip")
+    }
+    contentCoding = .gzip
+  }
+
+  private func hasValue(_ field: HeaderField, _ lowercasedValue: StaticString, _ message: UnsafeRawPointer) -> Bool {
+    Int(field.valueCount) == lowercasedValue.utf8CodeUnitCount
+      && equalIgnoringCase(message + Int(field.valueStart), lowercasedValue)
+  }
+
+  /// Whether `gzip` is listed, and not with a weight of zero.
+  private func offersGzip(_ field: HeaderField, _ message: UnsafeRawPointer) -> Bool {
+    let value = UnsafeRawBufferPointer(start: message + Int(field.valueStart), count: Int(field.valueCount))
+    for item in value.split(separator: 0x2c) {
+      let element = item.drop { $0 == 0x20 || $0 == 0x09 }
+      guard element.count >= 4, let start = UnsafeRawBufferPointer(rebasing: element).baseAddress,
+        equalIgnoringCase(start, "gzip")
+      else { continue }
+      let rest = element.dropFirst(4).filter { $0 != 0x20 && $0 != 0x09 }
+      if rest.isEmpty { return true }
+      guard rest[0] == 0x3b else { continue }
+      // ";q=" and a weight: zero in any spelling refuses.
+      return rest.dropFirst(3).contains { $0 != 0x30 && $0 != 0x2e }
+    }
+    return false
+  }
+
+  private func refusal(for code: http_errno, _ message: UnsafeMutableRawPointer, count: Int) -> Refusal {
+    switch code {
+    case HPE_HEADER_OVERFLOW: return .headTooLarge
+    case HPE_INVALID_METHOD: return isUnknownMethod(message, count: count) ? .unknownMethod : .malformed
+    case HPE_INVALID_VERSION: return Refusal(status: 505, message: "only HTTP/1.0 and HTTP/1.1 are spoken")
+    case HPE_INVALID_CONTENT_LENGTH: return Refusal(status: 400, message: "invalid Content-Length")
+    case HPE_UNEXPECTED_CONTENT_LENGTH:
+      return Refusal(status: 400, message: "Content-Length given twice, or together with Transfer-Encoding")
+    default: return .malformed
+    }
+  }
+
+  /// Whether the message begins with a word in capitals: a method nobody here knows, rather than noise.
+  private func isUnknownMethod(_ message: UnsafeMutableRawPointer, count: Int) -> Bool {
+    let start = UnsafeRawBufferPointer(start: message, count: min(count, 32))
+    guard let space = start.firstIndex(of: 0x20), space > 0 else { return false }
+    return start[..<space].allSatisfy { $0 &- 0x41 < 26 || $0 == 0x2d || $0 == 0x5f }
+  }
+
+  // MARK: - Body
+
+  private func parseBody(_ message: UnsafeMutableRawPointer, count: inout Int) throws(Refusal) -> Bool {
+    switch framing {
+    case .none:
+      return true
+    case .length(let length):
+      bodyCount = min(count - bodyStart, length)
+      scanned = bodyStart + bodyCount
+      return bodyCount == length
+    case .chunked(var decoder):
+      var end = bodyStart + bodyCount
+      let isComplete = try decoder.decode(message, from: &scanned, to: count, bodyEnd: &end)
+      bodyCount = end - bodyStart
+      framing = .chunked(decoder)
+      if !isComplete {
+        // All was consumed: what follows the body so far is framing that nobody needs again.
+        count = end
+        scanned = end
+      }
+      return isComplete
+    }
+  }
+
+  // MARK: - Callbacks
+
+  // Written once, before anyone can read it.
+  private nonisolated(unsafe) static let sharedSettings: UnsafePointer<http_parser_settings> = {
+    let settings = UnsafeMutablePointer<http_parser_settings>.allocate(capacity: 1)
+    http_parser_settings_init(settings)
+    settings.pointee.on_url = { parser, at, length in
+      HTTP1Parser.receivedTarget(HTTP1Parser.head(parser), at, length)
+    }
+    settings.pointee.on_header_field = { parser, at, length in
+      HTTP1Parser.receivedName(HTTP1Parser.head(parser), at, length)
+    }
+    settings.pointee.on_header_value = { parser, at, length in
+      HTTP1Parser.receivedValue(HTTP1Parser.head(parser), at, length)
+    }
+    // 1: the body is not the library's business, and neither is an upgrade.
+    settings.pointee.on_headers_complete = { parser in
+      parser?.pointee.upgrade = 0
+      return 1
+    }
+    settings.pointee.on_message_complete = { parser in
+      HTTP1Parser.head(parser)?.pointee.isComplete = true
+      http_parser_pause(parser, 1)
+      return 0
+    }
+    return UnsafePointer(settings)
+  }()
+
+  @inline(__always)
+  private static func head(_ parser: UnsafeMutablePointer<http_parser>?) -> UnsafeMutablePointer<Head>? {
+    parser?.pointee.data?.assumingMemoryBound(to: Head.self)
+  }
+
+  @inline(__always)
+  private static func offset(_ head: UnsafeMutablePointer<Head>, _ at: UnsafePointer<CChar>) -> Int {
+    guard let base = head.pointee.base else { return 0 }
+    return UnsafeRawPointer(at) - base
+  }
+
+  private static func receivedTarget(
+    _ head: UnsafeMutablePointer<Head>?, _ at: UnsafePointer<CChar>?, _ length: Int
+  ) -> Int32 {
+    guard let head, let at else { return 1 }
+    if head.pointee.targetCount == 0 { head.pointee.targetStart = offset(head, at) }
+    head.pointee.targetCount += length
+    guard head.pointee.targetCount <= head.pointee.limits.targetBytesMax else {
+      head.pointee.refusal = Refusal(status: 414, message: "the request target is too long")
+      return 1
+    }
+    return 0
+  }
+
+  private static func receivedName(
+    _ head: UnsafeMutablePointer<Head>?, _ at: UnsafePointer<CChar>?, _ length: Int
+  ) -> Int32 {
+    guard let head, let at else { return 1 }
+    let count = head.pointee.fieldCount
+    if count > 0 && !head.pointee.isInValue {
+      head.pointee.fields[count - 1].nameCount += UInt32(length)
+      return 0
+    }
+    guard count < head.pointee.limits.headerFieldsMax else {
+      head.pointee.refusal = .headTooLarge
+      return 1
+    }
+    if count == head.pointee.fieldsCapacity { growFields(head) }
+    let start = UInt32(offset(head, at))
+    head.pointee.fields[count] = HeaderField(
+      nameStart: start, nameCount: UInt32(length), valueStart: 0, valueCount: 0)
+    head.pointee.fieldCount = count + 1
+    head.pointee.isInValue = false
+    return 0
+  }
+
+  private static func receivedValue(
+    _ head: UnsafeMutablePointer<Head>?, _ at: UnsafePointer<CChar>?, _ length: Int
+  ) -> Int32 {
+    guard let head, let at, head.pointee.fieldCount > 0 else { return 1 }
+    let field = head.pointee.fields + (head.pointee.fieldCount - 1)
+    let start = UInt32(offset(head, at))
+    if !head.pointee.isInValue {
+      head.pointee.isInValue = true
+      field.pointee.valueStart = start
+    } else if field.pointee.valueStart + field.pointee.valueCount != start {
+      // A second piece that does not touch the first is a folded line.
+      head.pointee.refusal = .malformed
+      return 1
+    }
+    field.pointee.valueCount += UInt32(length)
+    return 0
+  }
+
+  private static func growFields(_ head: UnsafeMutablePointer<Head>) {
+    let capacity = head.pointee.fieldsCapacity * 2
+    let fields = UnsafeMutablePointer<HeaderField>.allocate(capacity: capacity)
+    fields.update(from: head.pointee.fields, count: head.pointee.fieldCount)
+    head.pointee.fields.deallocate()
+    head.pointee.fields = fields
+    head.pointee.fieldsCapacity = capacity
+  }
+}
+
+extension HTTP1Parser.Refusal {
+  static let malformed = Self(status: 400, message: "malformed request")
+  static let headTooLarge = Self(status: 431, message: "the request's header fields are too large")
+  static let bodyTooLarge = Self(status: 413, message: "the request body is too large")
+  static let unknownMethod = Self(status: 501, message: "the method is not known")
+  static let badChunk = Self(status: 400, message: "malformed chunked body")
+  static let badGzip = Self(status: 400, message: "the body is not valid gzip")
+  static let timedOut = Self(status: 408, message: "the request did not arrive in time")
+  static let noMemory = Self(status: 503, message: "the server holds too many large requests; try again")
+}

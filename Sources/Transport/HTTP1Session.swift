@@ -1,0 +1,390 @@
+import Glibc
+
+/// HTTP/1.x on one connection: one request at a time, replies in the order of the requests.
+final class HTTP1Session: ConnectionSession, ReplySink {
+  /// Pipelined replies are collected up to this many bytes before they are sent.
+  private static let collectedBytesMax = 64 * 1024
+  /// Slices sent in one turn of the loop, so that one fast client does not hold up the others.
+  private static let slicesPerTurn = 8
+
+  private let server: LoopServer
+  private let parser: HTTP1Parser
+  private unowned let connection: Connection
+  private var exchange: Exchange
+  /// A request was handed to the handler, and its reply is not complete.
+  private var isInFlight = false
+  /// No request will be read after the current one.
+  private var isEnding = false
+  private var isProcessing = false
+  private var saidContinue = false
+  private var timed = Timed.nothing
+
+  private enum Timed: Equatable { case nothing, idle, head, body(bytes: Int) }
+
+  // What the reply being made needs to know of its request.
+  private var method = HTTPMethod.other
+  private var isHTTP10 = false
+  private var acceptsGzip = false
+  private var keepsAlive = false
+
+  // The reply being streamed.
+  private var source: (any BodySource)?
+  private var isWaiting = false
+
+  init(_ connection: Connection) {
+    self.connection = connection
+    server = connection.server
+    let configuration = server.configuration
+    parser = HTTP1Parser(
+      limits: HTTP1Parser.Limits(
+        headerBytesMax: configuration.headerBytesMax, headerFieldsMax: configuration.headerFieldsMax,
+        targetBytesMax: configuration.targetBytesMax, bodyBytesMax: configuration.bodyBytesMax))
+    exchange = Exchange(loop: server.loop)
+  }
+
+  // MARK: - What the connection reports
+
+  var expectedBytes: Int? { isInFlight ? nil : parser.expectedBytes }
+
+  func received() {
+    process()
+  }
+
+  func outputDrained() {
+    process()
+  }
+
+  func peerEnded() {
+    // A client may end its sending side and still wait for the reply. One that reads a live feed has gone.
+    if isInFlight && source == nil {
+      connection.deadline = server.loop.nowMilliseconds + server.configuration.halfCloseSeconds * 1000
+    } else {
+      process()
+    }
+  }
+
+  func inputRefused() {
+    if isInFlight || isEnding {
+      connection.stopReading()
+    } else {
+      refuse(.noMemory)
+      settle()
+    }
+  }
+
+  func deadlinePassed() {
+    if isInFlight || parser.phase == .idle {
+      connection.close()
+    } else {
+      refuse(.timedOut)
+      settle()
+    }
+  }
+
+  func drain() {
+    if isInFlight {
+      exchange.announceShutdown()
+    } else if connection.isWritePending || connection.outputBytes > 0 {
+      connection.finish()
+    } else if parser.phase == .idle && connection.input.isEmpty {
+      connection.close()
+    }
+  }
+
+  func closed() {
+    source = nil
+    isInFlight = false
+    exchange.close()
+  }
+
+  // MARK: - Requests
+
+  /// Goes on as far as input, output and the request in flight allow. The one place where anything advances: calls
+  /// from inside it return at once.
+  private func process() {
+    guard !isProcessing else { return }
+    isProcessing = true
+    while connection.isOpen, !connection.isWritePending {
+      if source != nil {
+        guard pull() else { break }
+      } else {
+        guard !isInFlight, !isEnding, parseNext() else { break }
+      }
+      if connection.outputBytes >= Self.collectedBytesMax { connection.flush() }
+    }
+    isProcessing = false
+    settle()
+  }
+
+  /// Handles one request from the input; `false` when there is no whole one.
+  private func parseNext() -> Bool {
+    guard !connection.input.isEmpty, let message = connection.input.bytes else { return false }
+    let available = connection.input.count
+    var count = available
+    let outcome = parser.parse(message, count: &count)
+    if count < available { connection.input.truncate(to: count) }
+    switch outcome {
+    case .incomplete: return false
+    case .request: dispatch(message)
+    case .refused(let refusal): refuse(refusal)
+    }
+    return true
+  }
+
+  private func dispatch(_ message: UnsafeMutableRawPointer) {
+    method = parser.method
+    isHTTP10 = parser.isHTTP10
+    acceptsGzip = parser.acceptsGzip
+    keepsAlive = parser.keepsAlive
+    saidContinue = false
+    timed = .nothing
+    connection.deadline = .max
+    let body = UnsafeRawBufferPointer(start: message + parser.bodyStart, count: parser.bodyCount)
+    switch parser.contentCoding {
+    case .identity:
+      handle(message, body: body)
+    case .gzip:
+      do throws(HTTP1Parser.Refusal) {
+        let limit = server.configuration.bodyBytesMax
+        let decoded = try server.decompressor.decompress(body, bodyBytesMax: limit)
+        decoded.withUnsafeBytes {
+          handle(message, body: UnsafeRawBufferPointer(rebasing: $0.dropLast(InputBuffer.paddingBytes)))
+        }
+      } catch {
+        refuse(error)
+        return
+      }
+    }
+    connection.input.consume(parser.messageBytes)
+    parser.reset()
+  }
+
+  private func handle(_ message: UnsafeMutableRawPointer, body: UnsafeRawBufferPointer) {
+    let target = UnsafeRawBufferPointer(start: message, count: parser.messageBytes)[parser.target]
+    let request = HTTPRequest(
+      method: method, target: UnsafeRawBufferPointer(rebasing: target), body: body,
+      message: UnsafeRawPointer(message), fields: parser.fields, socket: connection.socket)
+    // A handler that kept the last exchange keeps it; it must not come to mean another request.
+    if !isKnownUniquelyReferenced(&exchange) { exchange = Exchange(loop: server.loop) }
+    exchange.begin(self)
+    isInFlight = true
+    server.handler.handle(request, exchange)
+    if isInFlight && server.isDraining { exchange.announceShutdown() }
+  }
+
+  /// Brings reading, deadlines and the socket in line with where things stand.
+  private func settle() {
+    guard connection.isOpen else { return }
+    if isEnding && !isInFlight {
+      connection.finish()
+      return
+    }
+    if parser.phase == .body && parser.expectsContinue && !saidContinue {
+      saidContinue = true
+      if parser.bodyCount == 0 { sendContinue() }
+    }
+    connection.flush()
+    guard connection.isOpen else { return }
+    if connection.isPeerEnded && !connection.isWritePending && (!isInFlight || isWaiting) {
+      connection.close()
+      return
+    }
+    let isBlocked = isInFlight || connection.isWritePending
+    if isBlocked && connection.input.count >= server.configuration.pipelinedBytesMax {
+      connection.stopReading()
+    } else {
+      connection.startReading()
+    }
+    connection.input.releaseIfEmpty(to: server.pool)
+    if !isInFlight { setDeadline() }
+  }
+
+  private func sendContinue() {
+    var out = connection.takeOutput()
+    out.append("HTTP/1.1 100 Continue\r\n\r\n")
+    connection.returnOutput(out)
+  }
+
+  /// Idle time and the head's time run from their start, a body's from its last progress.
+  private func setDeadline() {
+    let configuration = server.configuration
+    let seconds: Int
+    let current: Timed
+    switch parser.phase {
+    case .idle:
+      current = .idle
+      seconds = configuration.idleSeconds
+    case .head:
+      current = .head
+      seconds = configuration.headerSeconds
+    case .body:
+      current = .body(bytes: parser.bodyCount)
+      seconds = configuration.bodySeconds
+    }
+    guard current != timed else { return }
+    timed = current
+    connection.deadline = server.loop.nowMilliseconds + seconds * 1000
+  }
+
+  // MARK: - Replies
+
+  func respond(
+    status: Int, headers: (inout HeaderWriter) -> Void, compressible: Bool, body: (inout [UInt8]) -> Void
+  ) {
+    let hasBody = status >= 200 && status != 204 && status != 304
+    if compressible && acceptsGzip && hasBody && method != .head {
+      var made: [UInt8] = []
+      swap(&made, &server.scratch)
+      body(&made)
+      let compressed = made.count >= GzipCompressor.bodyBytesMin ? server.compressor.compress(made) : nil
+      write(status: status, headers: headers, isCompressed: compressed != nil, hasBody: true) { out in
+        out.append(contentsOf: compressed ?? made)
+      }
+      if made.capacity <= LoopServer.scratchBytesKept {
+        made.removeAll(keepingCapacity: true)
+        swap(&made, &server.scratch)
+      }
+    } else {
+      write(status: status, headers: headers, isCompressed: false, hasBody: hasBody, body: body)
+    }
+    replied()
+  }
+
+  private func write(
+    status: Int, headers: (inout HeaderWriter) -> Void, isCompressed: Bool, hasBody: Bool,
+    body: (inout [UInt8]) -> Void
+  ) {
+    var out = connection.takeOutput()
+    appendHead(status: status, headers: headers, to: &out)
+    if isCompressed { out.append("Content-Encoding: gzip\r\nVary: Accept-Encoding\r\n") }
+    if !hasBody {
+      out.append("\r\n")
+      connection.returnOutput(out)
+      return
+    }
+    // The length comes before the body and is known after it: room is left, and blanks before a value mean nothing.
+    out.append("Content-Length: ")
+    let lengthStart = out.count
+    out.append("          \r\n\r\n")
+    let bodyStart = out.count
+    body(&out)
+    out.writeDecimal(out.count - bodyStart, at: lengthStart, width: 10)
+    if method == .head { out.removeLast(out.count - bodyStart) }
+    connection.returnOutput(out)
+  }
+
+  /// Status line, the transport's fields and the caller's; not the blank line.
+  private func appendHead(status: Int, headers: (inout HeaderWriter) -> Void, to out: inout [UInt8]) {
+    if server.isDraining { keepsAlive = false }
+    server.replyHead.append(status: status, to: &out)
+    if !keepsAlive {
+      out.append("Connection: close\r\n")
+    } else if isHTTP10 {
+      out.append("Connection: keep-alive\r\n")
+    }
+    var taken: [UInt8] = []
+    swap(&taken, &out)
+    var writer = HeaderWriter(bytes: taken)
+    taken = []
+    headers(&writer)
+    out = writer.bytes
+  }
+
+  private func replied() {
+    isInFlight = false
+    server.countRequest()
+    if !keepsAlive { isEnding = true }
+    process()
+  }
+
+  /// Answers in the handler's stead and closes.
+  private func refuse(_ refusal: HTTP1Parser.Refusal) {
+    isEnding = true
+    keepsAlive = false
+    isHTTP10 = false
+    method = .other
+    let message = refusal.message.withUTF8Buffer { String(decoding: $0, as: UTF8.self) }
+    let body = server.configuration.errorBody(refusal.status, message)
+    write(
+      status: refusal.status, headers: { $0.add("Content-Type", "application/json; charset=utf-8") },
+      isCompressed: false, hasBody: true, body: { $0.append(contentsOf: body) })
+  }
+
+  // MARK: - Streams
+
+  func stream(status: Int, headers: (inout HeaderWriter) -> Void, from source: any BodySource) {
+    let hasBody = status >= 200 && status != 204 && status != 304 && method != .head
+    if isHTTP10 && hasBody { keepsAlive = false }
+    var out = connection.takeOutput()
+    appendHead(status: status, headers: headers, to: &out)
+    out.append(isHTTP10 || !hasBody ? "\r\n" : "Transfer-Encoding: chunked\r\n\r\n")
+    connection.returnOutput(out)
+    if hasBody {
+      self.source = source
+      isWaiting = false
+      process()
+    } else {
+      exchange.complete()
+      replied()
+    }
+  }
+
+  func resume() {
+    isWaiting = false
+    process()
+  }
+
+  /// Sends slices while the socket takes them; `true` when the reply is complete.
+  private func pull() -> Bool {
+    for _ in 0..<Self.slicesPerTurn {
+      guard let source, !isWaiting, connection.isOpen, !connection.isWritePending else { return false }
+      // Set before the call, so that a source that resumes itself inside it is asked again.
+      isWaiting = true
+      let progress = appendSlice(of: source)
+      switch progress {
+      case .waiting:
+        connection.flush()
+        continue
+      case .more:
+        isWaiting = false
+        connection.flush()
+      case .finished:
+        isWaiting = false
+        self.source = nil
+        exchange.complete()
+        isInFlight = false
+        server.countRequest()
+        if !keepsAlive { isEnding = true }
+        return true
+      case .failed:
+        connection.abort()
+        return false
+      }
+    }
+    if source != nil && !isWaiting && !connection.isWritePending {
+      server.loop.execute { [exchange] in exchange.resume() }
+    }
+    return false
+  }
+
+  private func appendSlice(of source: any BodySource) -> BodyProgress {
+    var out = connection.takeOutput()
+    let isChunked = !isHTTP10
+    let frameStart = out.count
+    if isChunked { out.append("00000000\r\n") }
+    let start = out.count
+    let progress = source.nextSlice(into: &out)
+    if isChunked {
+      if out.count > start {
+        out.writeHexadecimal(out.count - start, at: frameStart, width: 8)
+        out.append("\r\n")
+      } else {
+        // An empty chunk would mean the end.
+        out.removeLast(out.count - frameStart)
+      }
+      if case .finished = progress { out.append("0\r\n\r\n") }
+    }
+    connection.returnOutput(out)
+    return progress
+  }
+}

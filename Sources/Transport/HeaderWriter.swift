@@ -1,0 +1,85 @@
+/// Adds header fields to a reply. The transport itself writes `Date`, `Content-Length`, `Transfer-Encoding`,
+/// `Connection` and, where it compresses, `Content-Encoding`; do not add those.
+package struct HeaderWriter: ~Copyable {
+  var bytes: [UInt8]
+
+  init(bytes: consuming [UInt8]) {
+    self.bytes = bytes
+  }
+
+  package mutating func add(_ name: StaticString, _ value: StaticString) {
+    addName(name)
+    bytes.append(value)
+    bytes.append("\r\n")
+  }
+
+  /// Adds a field; CR, LF and NUL in the value become spaces, so that a value can never start another field.
+  package mutating func add(_ name: StaticString, _ value: String) {
+    addName(name)
+    let start = bytes.count
+    bytes.append(contentsOf: value.utf8)
+    endValue(from: start)
+  }
+
+  /// Adds a field whose value is bytes; CR, LF and NUL become spaces.
+  package mutating func add(_ name: StaticString, bytes value: UnsafeRawBufferPointer) {
+    addName(name)
+    let start = bytes.count
+    bytes.append(raw: value)
+    endValue(from: start)
+  }
+
+  private mutating func addName(_ name: StaticString) {
+    bytes.append(name)
+    bytes.append(": ")
+  }
+
+  private mutating func endValue(from start: Int) {
+    for index in start..<bytes.count where bytes[index] == 0x0d || bytes[index] == 0x0a || bytes[index] == 0 {
+      bytes[index] = 0x20
+    }
+    bytes.append("\r\n")
+  }
+}
+
+extension [UInt8] {
+  @inline(__always)
+  mutating func append(_ text: StaticString) {
+    append(contentsOf: UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+  }
+
+  // `UnsafeBufferPointer` is appended with one copy; the raw kind byte by byte.
+  @inline(__always)
+  mutating func append(raw bytes: UnsafeRawBufferPointer) {
+    append(contentsOf: bytes.assumingMemoryBound(to: UInt8.self))
+  }
+
+  /// Writes `value` right-aligned into `width` bytes from `start`, blanks before it.
+  ///
+  /// - Precondition: the decimal form fits the width.
+  mutating func writeDecimal(_ value: Int, at start: Int, width: Int) {
+    var rest = value
+    var index = start + width
+    repeat {
+      index -= 1
+      self[index] = 0x30 + UInt8(truncatingIfNeeded: rest % 10)
+      rest /= 10
+    } while rest > 0 && index > start
+    precondition(rest == 0)
+    while index > start {
+      index -= 1
+      self[index] = 0x20
+    }
+  }
+
+  /// Writes `value` as `width` hexadecimal digits from `start`, zeros before it.
+  mutating func writeHexadecimal(_ value: Int, at start: Int, width: Int) {
+    var rest = value
+    for index in stride(from: start + width - 1, through: start, by: -1) {
+      let digit = UInt8(truncatingIfNeeded: rest & 15)
+      self[index] = digit < 10 ? 0x30 + digit : 0x57 + digit
+      rest >>= 4
+    }
+    precondition(rest == 0)
+  }
+}

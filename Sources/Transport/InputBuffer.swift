@@ -1,0 +1,123 @@
+import Glibc
+
+/// Bytes received and not yet consumed. Borrows standard-sized memory from the loop's pool while it holds anything,
+/// and nothing otherwise: an idle connection has no buffer.
+struct InputBuffer: ~Copyable {
+  /// Readable bytes behind whatever was received; simdjson reads past the end of what it is given.
+  static let paddingBytes = 64
+  /// What is asked for at least, for one read.
+  static let readBytesMin = 4 * 1024
+
+  private var memory: UnsafeMutableRawPointer?
+  private var capacity = 0
+  private var start = 0
+  private var end = 0
+
+  deinit {
+    free(memory)
+  }
+
+  var count: Int { end - start }
+  var isEmpty: Bool { end == start }
+  /// The unconsumed bytes. Only while not empty.
+  var bytes: UnsafeMutableRawPointer? { memory.map { $0 + start } }
+
+  /// Room for one read, growing towards `expected` bytes in all; `nil` when the loop's budget does not allow it.
+  mutating func readSpace(expected: Int?, pool: BufferPool) -> UnsafeMutableRawBufferPointer? {
+    if memory == nil {
+      memory = pool.take()
+      capacity = BufferPool.bufferBytes
+    }
+    guard let memory else { return nil }
+    if start > 0 && (isEmpty || capacity - Self.paddingBytes - end < Self.readBytesMin) {
+      memmove(memory, memory + start, count)
+      end -= start
+      start = 0
+    }
+    let missing = max((expected ?? 0) - count, 0)
+    let room = capacity - Self.paddingBytes - end
+    if room < min(Self.readBytesMin, missing) || room < Self.readBytesMin && expected == nil || room == 0 {
+      // Doubling towards what is expected: a large Content-Length alone takes no memory.
+      let wanted = max(min(capacity * 2, count + missing + Self.paddingBytes), capacity + Self.readBytesMin)
+      guard grow(to: wanted, pool: pool) else { return nil }
+    }
+    guard let grown = self.memory else { return nil }
+    return UnsafeMutableRawBufferPointer(start: grown + end, count: capacity - Self.paddingBytes - end)
+  }
+
+  /// Bytes were read into the space given.
+  mutating func received(_ count: Int) {
+    end += count
+  }
+
+  /// Drops bytes from the front.
+  mutating func consume(_ count: Int) {
+    start += count
+  }
+
+  /// Keeps only the first `count` bytes.
+  mutating func truncate(to count: Int) {
+    end = start + count
+  }
+
+  /// Gives the memory back when nothing is in it.
+  mutating func releaseIfEmpty(to pool: BufferPool) {
+    guard isEmpty else { return }
+    release(to: pool)
+  }
+
+  /// Gives the memory back with whatever is in it.
+  mutating func release(to pool: BufferPool) {
+    guard let memory else { return }
+    pool.give(memory, capacity: capacity)
+    self.memory = nil
+    capacity = 0
+    start = 0
+    end = 0
+  }
+
+  private mutating func grow(to wanted: Int, pool: BufferPool) -> Bool {
+    guard pool.reserve(wanted - capacity), let grown = realloc(memory, wanted) else { return false }
+    memory = grown
+    capacity = wanted
+    return true
+  }
+}
+
+/// Memory for receiving, shared by the connections of one loop.
+final class BufferPool {
+  static let bufferBytes = 16 * 1024
+  /// Free buffers kept: more than this many connections rarely have half a request at the same time.
+  private static let keptMax = 64
+
+  private var kept: [UnsafeMutableRawPointer] = []
+  private var budget: Int
+
+  /// - Parameter budget: bytes that buffers may have beyond their standard size, all together.
+  init(budget: Int) {
+    self.budget = budget
+  }
+
+  deinit {
+    for buffer in kept { free(buffer) }
+  }
+
+  func take() -> UnsafeMutableRawPointer? {
+    kept.popLast() ?? malloc(Self.bufferBytes)
+  }
+
+  func reserve(_ bytes: Int) -> Bool {
+    guard bytes <= budget else { return false }
+    budget -= bytes
+    return true
+  }
+
+  func give(_ buffer: UnsafeMutableRawPointer, capacity: Int) {
+    budget += capacity - Self.bufferBytes
+    if capacity == Self.bufferBytes && kept.count < Self.keptMax {
+      kept.append(buffer)
+    } else {
+      free(buffer)
+    }
+  }
+}

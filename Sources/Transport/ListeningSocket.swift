@@ -1,0 +1,50 @@
+// The kinds of sockets reach Swift through libuv's header.
+import CUV
+import Glibc
+
+/// A socket that listens, made before any loop runs, so that failures reach the caller of `start`.
+struct ListeningSocket {
+  let descriptor: Int32
+  let address: SocketAddress
+
+  /// Listens on the first IPv4 address of `host`, or on its first address if it has none.
+  static func open(host: String, port: Int, backlog: Int) throws(TransportError) -> ListeningSocket {
+    guard let service = UInt16(exactly: port) else {
+      throw .cannotListen(host: host, port: port, reason: "a port is a number from 0 to 65535")
+    }
+    var hints = addrinfo()
+    hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV
+    hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+    var found: UnsafeMutablePointer<addrinfo>?
+    let status = getaddrinfo(host, String(service), &hints, &found)
+    guard status == 0, let first = found else {
+      throw .hostNotFound(host: host, reason: String(cString: gai_strerror(status)))
+    }
+    defer { freeaddrinfo(first) }
+    let addresses = sequence(first: first) { $0.pointee.ai_next }
+    let chosen = addresses.first { $0.pointee.ai_family == AF_INET } ?? first
+    return try listen(on: chosen.pointee, host: host, port: port, backlog: backlog)
+  }
+
+  private static func listen(
+    on info: addrinfo, host: String, port: Int, backlog: Int
+  ) throws(TransportError) -> ListeningSocket {
+    let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
+    let descriptor = socket(info.ai_family, type, info.ai_protocol)
+    guard descriptor >= 0 else {
+      throw .resourceExhausted(what: "a socket", reason: String(cString: strerror(errno)))
+    }
+    // A server that was just stopped leaves connections behind that would hold the port for a minute.
+    var on: Int32 = 1
+    setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, socklen_t(MemoryLayout<Int32>.size))
+    guard bind(descriptor, info.ai_addr, info.ai_addrlen) == 0, Glibc.listen(descriptor, Int32(backlog)) == 0,
+      let address = SocketAddress.local(of: descriptor)
+    else {
+      let code = errno
+      close(descriptor)
+      if code == EADDRINUSE { throw .addressInUse(host: host, port: port) }
+      throw .cannotListen(host: host, port: port, reason: String(cString: strerror(code)))
+    }
+    return ListeningSocket(descriptor: descriptor, address: address)
+  }
+}

@@ -1,0 +1,25 @@
+import Glibc
+
+/// A counting semaphore for threads that wait for a loop; never waited on by a loop itself.
+final class Semaphore: @unchecked Sendable {
+  // Sendable: `sem_t` is made to be used from any thread, and the pointer never changes.
+  private let raw: UnsafeMutablePointer<sem_t>
+
+  init() {
+    raw = .allocate(capacity: 1)
+    sem_init(raw, 0, 0)
+  }
+
+  deinit {
+    sem_destroy(raw)
+    raw.deallocate()
+  }
+
+  func signal() {
+    sem_post(raw)
+  }
+
+  func wait() {
+    while sem_wait(raw) != 0 && errno == EINTR {}
+  }
+}

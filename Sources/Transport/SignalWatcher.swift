@@ -1,0 +1,47 @@
+import CUV
+import Glibc
+
+/// Tells of signals sent to the process, on a thread of its own, where any code may run.
+package final class SignalWatcher: @unchecked Sendable {
+  // Sendable: the handles are touched on the watcher's loop only; the rest never changes.
+
+  private let loop: EventLoop
+  private let handles: [UnsafeMutablePointer<uv_signal_t>]
+  private let action: @Sendable (Int32) -> Void
+
+  /// Starts watching. While a watcher lives its signals do not end the process.
+  ///
+  /// - Parameters:
+  ///   - signals: such as `SIGTERM`, `SIGINT` and `SIGHUP`.
+  ///   - action: called with the signal's number, once for each signal that arrives; several of the same kind close
+  ///     together may be one call.
+  /// - Throws: `.resourceExhausted` when there is no thread or descriptor left.
+  package init(_ signals: [Int32], action: @escaping @Sendable (Int32) -> Void) throws(TransportError) {
+    loop = try EventLoop(name: "hearth-signals")
+    handles = signals.map { _ in .allocate(capacity: 1) }
+    self.action = action
+    for (handle, signal) in zip(handles, signals) {
+      uv_signal_init(loop.raw, handle)
+      handle.pointee.data = Unmanaged.passUnretained(self).toOpaque()
+      uv_signal_start(
+        handle,
+        { handle, signal in
+          guard let data = handle?.pointee.data else { return }
+          Unmanaged<SignalWatcher>.fromOpaque(data).takeUnretainedValue().action(signal)
+        }, signal)
+    }
+    try loop.start()
+  }
+
+  /// Gives the signals back to the system's default and ends the thread. Call once, not from `action`.
+  package func stop() {
+    loop.executeAndWait { [self] in
+      for handle in handles {
+        uv_close(UnsafeMutableRawPointer(handle).assumingMemoryBound(to: uv_handle_t.self)) { handle in
+          UnsafeMutableRawPointer(handle)?.deallocate()
+        }
+      }
+    }
+    loop.stopAndJoin()
+  }
+}

@@ -1,0 +1,42 @@
+import Glibc
+
+/// A numeric address and port, as text.
+struct SocketAddress: Equatable {
+  let host: String
+  let port: Int
+
+  /// The other end of a connected socket; `nil` when it has none any more.
+  static func peer(of socket: Int32) -> SocketAddress? {
+    read { getpeername(socket, $0, $1) }
+  }
+
+  /// This end of a socket.
+  static func local(of socket: Int32) -> SocketAddress? {
+    read { getsockname(socket, $0, $1) }
+  }
+
+  private static func read(
+    _ fill: (UnsafeMutablePointer<sockaddr>, UnsafeMutablePointer<socklen_t>) -> Int32
+  ) -> SocketAddress? {
+    var storage = sockaddr_storage()
+    var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+    return withUnsafeMutablePointer(to: &storage) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address -> SocketAddress? in
+        guard fill(address, &length) == 0 else { return nil }
+        return name(of: address, length: length)
+      }
+    }
+  }
+
+  private static func name(of address: UnsafePointer<sockaddr>, length: socklen_t) -> SocketAddress? {
+    withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(NI_MAXHOST)) { host -> SocketAddress? in
+      withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(NI_MAXSERV)) { service -> SocketAddress? in
+        let status = getnameinfo(
+          address, length, host.baseAddress, socklen_t(host.count), service.baseAddress, socklen_t(service.count),
+          NI_NUMERICHOST | NI_NUMERICSERV)
+        guard status == 0, let hostText = host.baseAddress, let serviceText = service.baseAddress else { return nil }
+        return SocketAddress(host: String(cString: hostText), port: Int(String(cString: serviceText)) ?? 0)
+      }
+    }
+  }
+}

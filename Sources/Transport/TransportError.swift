@@ -1,0 +1,33 @@
+/// Why a server or a loop could not be set up. Constant reasons; what varies is in the fields.
+package enum TransportError: Error, Equatable, Sendable, CustomStringConvertible {
+  /// A count or bound of the configuration is not positive, or above what the parser can hold.
+  case invalidConfiguration(reason: String)
+  /// The host name has no address on this machine.
+  case hostNotFound(host: String, reason: String)
+  /// Another program listens on the address already.
+  case addressInUse(host: String, port: Int)
+  /// The system refused to listen on the address: no permission, or an address that is not this machine's.
+  case cannotListen(host: String, port: Int, reason: String)
+  /// A loop, a thread or a signal watcher could not be made: the process is out of descriptors, threads or memory.
+  case resourceExhausted(what: String, reason: String)
+  /// `start` was called twice, or after `stop`.
+  case alreadyStarted
+
+  package var description: String {
+    switch self {
+    case .invalidConfiguration(let reason):
+      "the server's configuration is not valid: \(reason)"
+    case .hostNotFound(let host, let reason):
+      "cannot find the address of '\(host)': \(reason); use an address such as 127.0.0.1"
+    case .addressInUse(let host, let port):
+      "port \(port) on \(host) is already in use; stop the program that holds it, or choose another port "
+        + "(0 picks a free one)"
+    case .cannotListen(let host, let port, let reason):
+      "cannot listen on \(host) port \(port): \(reason)"
+    case .resourceExhausted(let what, let reason):
+      "cannot make \(what): \(reason)"
+    case .alreadyStarted:
+      "the server was started before; a server runs once"
+    }
+  }
+}
