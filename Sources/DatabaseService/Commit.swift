@@ -1,0 +1,52 @@
+package import DocumentModel
+package import DocumentStore
+
+extension Service {
+  /// Applies writes atomically, at the end of a transaction where one is named (Commit).
+  ///
+  /// `completion` is called once, on any thread, after the commit is durable or has failed.
+  /// - Throws: what is wrong before anything is tried: no such database, transaction over, too many transforms.
+  package func commit(
+    _ writes: [Write], transaction: TransactionID? = nil, in id: DatabaseID,
+    completion: @escaping @Sendable (Result<CommitOutcome, Status>) -> Void
+  ) throws {
+    let database = try database(id)
+    try Self.check(writes)
+    var request = CommitRequest(writes)
+    if let transaction {
+      request = CommitRequest(writes, of: try database.transactions.close(transaction, forWrites: !writes.isEmpty))
+    }
+    database.commit(request) { result in
+      completion(result.mapError { Status($0, database: id) })
+    }
+  }
+
+  /// Applies each write on its own (BatchWrite); `completion` gets one result per write, in order.
+  /// - Throws: `INVALID_ARGUMENT` when one document is written twice (firestore-api.md, section 7.4).
+  package func batchWrite(
+    _ writes: [Write], in id: DatabaseID, completion: @escaping @Sendable ([Result<WriteResult, Status>]) -> Void
+  ) throws {
+    let database = try database(id)
+    try Self.check(writes)
+    guard Set(writes.map(\.key)).count == writes.count else {
+      throw Status(.invalidArgument, "the same document cannot be written more than once in a single request")
+    }
+    database.commitEach(writes) { results in
+      completion(
+        results.map { result in
+          switch result {
+          case .success(let outcome): .success(outcome.results.first ?? WriteResult(updateTime: nil))
+          case .failure(let error): .failure(Status(error, database: id))
+          }
+        })
+    }
+  }
+
+  private static func check(_ writes: [Write]) throws {
+    var transforms: [DocumentKey: Int] = [:]
+    for write in writes where !write.transforms.isEmpty {
+      transforms[write.key, default: 0] += write.transforms.count
+      if transforms[write.key, default: 0] > Limits.transformsPerDocumentMax { throw ModelError.tooManyTransforms }
+    }
+  }
+}

@@ -1,0 +1,56 @@
+package import DocumentModel
+package import DocumentStore
+
+/// The moment a read is to show (`consistency_selector`).
+package enum Consistency: Hashable, Sendable {
+  /// The newest state.
+  case latest
+  /// The state a transaction reads.
+  case transaction(TransactionID)
+  /// The state at a time.
+  case readTime(Timestamp)
+}
+
+/// What a new transaction is to be (`TransactionOptions`).
+package enum TransactionMode: Hashable, Sendable {
+  /// Reads and writes, at the newest state.
+  case readWrite
+  /// Reads only, at a time or at the newest state.
+  case readOnly(Timestamp?)
+}
+
+/// The moment a read was pinned to.
+package struct ReadMoment {
+  /// The version to read at; `nil` where the snapshot shows it as it is.
+  package var version: Int64?
+  /// What the answer says it shows.
+  package var readTime: Timestamp
+  /// The read-write transaction that must remember what it saw.
+  package var transaction: TransactionID?
+}
+
+extension DocumentDatabase {
+  /// Pins a read to a moment.
+  /// - Throws: ``CommitError`` when the transaction is over or the moment cannot be read.
+  func moment(_ consistency: Consistency, _ reader: inout DocumentReader) throws -> ReadMoment {
+    switch consistency {
+    case .latest:
+      return ReadMoment(readTime: Timestamp(uncheckedMicroseconds: try reader.lastVersion()))
+    case .readTime(let time):
+      return ReadMoment(version: try version(readTime: time, &reader), readTime: time)
+    case .transaction(let id):
+      let (mode, readVersion) = try transactions.use(id)
+      let last = try reader.lastVersion()
+      return ReadMoment(
+        version: readVersion < last ? readVersion : nil, readTime: Timestamp(uncheckedMicroseconds: readVersion),
+        transaction: mode == .readWrite ? id : nil)
+    }
+  }
+
+  /// The document at a moment. Its fields are valid as long as the reader's snapshot.
+  func document(_ key: DocumentKey, at moment: ReadMoment, _ reader: inout DocumentReader) throws -> StoredDocument? {
+    guard let version = moment.version else { return try reader.document(key) }
+    guard let row = try reader.collection(key.collection) else { return nil }
+    return try reader.document(key.id, in: row.number, at: version)
+  }
+}

@@ -1,0 +1,25 @@
+package import DocumentModel
+package import DocumentStore
+
+extension Service {
+  /// Reads one document and lends it to `body`.
+  ///
+  /// Cost: two lookups in the store; no copy.
+  /// - Throws: `NOT_FOUND` where it is missing, and what `body` throws.
+  package func getDocument<R>(
+    _ key: DocumentKey, in id: DatabaseID, consistency: Consistency = .latest, _ body: (StoredDocument) throws -> R
+  ) throws -> R {
+    let database = try database(id)
+    return try database.read { reader in
+      let moment = try database.moment(consistency, &reader)
+      let document = try database.document(key, at: moment, &reader)
+      if let transaction = moment.transaction {
+        try database.transactions.noteReads([(key, document?.updateVersion ?? 0)], in: transaction)
+      }
+      guard let document else {
+        throw Status(.notFound, "Document \"\(ResourceName(database: id, path: key.path).text)\" not found.")
+      }
+      return try body(document)
+    }
+  }
+}

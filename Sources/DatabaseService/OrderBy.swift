@@ -1,0 +1,77 @@
+package import DocumentModel
+
+/// One field of an order, and its direction.
+package struct Order: Hashable, Sendable {
+  /// The field, or `__name__`.
+  package var path: FieldPath
+  /// Whether it runs from high to low.
+  package var isDescending: Bool
+
+  /// Creates an order.
+  package init(_ path: FieldPath, isDescending: Bool = false) {
+    self.path = path
+    self.isDescending = isDescending
+  }
+}
+
+/// The text form of an order: `a desc, b.c, __name__ desc` (firestore-api.md, section 5.4).
+package enum OrderBy {
+  /// Parses the text and completes it with `__name__`, in the direction of the last field; nothing follows `__name__`.
+  /// - Throws: `INVALID_ARGUMENT` with the documented text.
+  package static func parse(_ text: String) throws -> [Order] {
+    var orders: [Order] = []
+    for clause in split(text) {
+      let words = splitWords(clause)
+      guard let name = words.first, words.count <= 2 else { throw invalid(text) }
+      var isDescending = false
+      if words.count == 2 {
+        switch words[1].lowercased() {
+        case "asc": break
+        case "desc": isDescending = true
+        default: throw invalid(text)
+        }
+      }
+      guard let path = try? FieldPath(name) else { throw invalid(text) }
+      if orders.last?.path.isDocumentName != true { orders.append(Order(path, isDescending: isDescending)) }
+    }
+    if orders.last?.path.isDocumentName != true {
+      orders.append(Order(FieldPath(field: "__name__"), isDescending: orders.last?.isDescending ?? false))
+    }
+    return orders
+  }
+
+  private static func invalid(_ text: String) -> Status {
+    Status(.invalidArgument, "Invalid order by clause \"\(text)\".")
+  }
+
+  /// Splits at commas outside of backticks.
+  private static func split(_ text: String) -> [String] { split(text) { $0 == "," } }
+
+  private static func splitWords(_ text: String) -> [String] {
+    split(text) { $0 == " " || $0 == "\t" }.filter { !$0.isEmpty }
+  }
+
+  private static func split(_ text: String, at isSeparator: (Unicode.Scalar) -> Bool) -> [String] {
+    var parts: [String] = []
+    var current = String.UnicodeScalarView()
+    var isQuoted = false
+    var isEscaped = false
+    for scalar in text.unicodeScalars {
+      if isEscaped {
+        isEscaped = false
+      } else if scalar == "\\" {
+        isEscaped = true
+      } else if scalar == "`" {
+        isQuoted.toggle()
+      }
+      if !isQuoted, isSeparator(scalar) {
+        parts.append(String(current))
+        current = String.UnicodeScalarView()
+      } else {
+        current.append(scalar)
+      }
+    }
+    parts.append(String(current))
+    return parts
+  }
+}

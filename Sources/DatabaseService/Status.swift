@@ -1,0 +1,95 @@
+package import DocumentModel
+import DocumentStore
+import KeyValueStore
+import WireFormat
+
+/// The answer to a call that failed: a canonical code and the text clients see.
+///
+/// Every error of the layers below becomes one here, and only here.
+package struct Status: Error, Equatable, Sendable {
+  /// The canonical codes, with their numbers on the wire (firestore-api.md, section 1.4).
+  package enum Code: Int, Sendable {
+    case cancelled = 1
+    case unknown = 2
+    case invalidArgument = 3
+    case deadlineExceeded = 4
+    case notFound = 5
+    case alreadyExists = 6
+    case permissionDenied = 7
+    case resourceExhausted = 8
+    case failedPrecondition = 9
+    case aborted = 10
+    case outOfRange = 11
+    case unimplemented = 12
+    case `internal` = 13
+    case unavailable = 14
+    case dataLoss = 15
+    case unauthenticated = 16
+  }
+
+  /// The code.
+  package var code: Code
+  /// The text.
+  package var message: String
+
+  /// Creates a status.
+  package init(_ code: Code, _ message: String) {
+    self.code = code
+    self.message = message
+  }
+
+  /// Turns an error of any layer into what a client of `database` is told.
+  package init(_ error: any Error, database: DatabaseID?) {
+    switch error {
+    case let status as Status: self = status
+    case let error as ModelError: self.init(.invalidArgument, error.description)
+    case let error as WireError: self.init(.invalidArgument, error.description)
+    case let error as CommitError: self.init(error, database: database)
+    case let error as StorageError: self.init(error)
+    default: self.init(.internal, "internal error")
+    }
+  }
+
+  private init(_ error: CommitError, database: DatabaseID?) {
+    func name(_ key: DocumentKey) -> String {
+      database.map { ResourceName(database: $0, path: key.path).text } ?? key.path.text
+    }
+    switch error {
+    case .documentMissing(let key): self.init(.notFound, "No document to update: \(name(key))")
+    case .documentExists(let key): self.init(.alreadyExists, "Document already exists: \(name(key))")
+    case .versionMismatch(_, let stored, let required):
+      self.init(
+        .failedPrecondition,
+        "the stored version (\(stored)) does not match the required base version (\(required))")
+    case .aborted(let path):
+      self.init(
+        .aborted, "Too much contention on these documents. Please try again. (\(path.text) changed meanwhile)")
+    case .transactionOver(let isReadOnly):
+      self.init(
+        isReadOnly ? .invalidArgument : .aborted, "The referenced transaction has expired or is no longer valid.")
+    case .transactionUnknown: self.init(.invalidArgument, "Invalid transaction.")
+    case .transactionReadOnly: self.init(.invalidArgument, "Cannot modify entities in a read-only transaction.")
+    case .transactionTooLarge: self.init(.invalidArgument, "Transaction too big. Decrease transaction size.")
+    case .readTimeInFuture: self.init(.invalidArgument, "The requested 'read_time' cannot be in the future.")
+    case .readTimeBeforeDatabase:
+      self.init(.invalidArgument, "The requested 'read_time' cannot be before database creation time.")
+    case .readTimeTooOld: self.init(.failedPrecondition, "The requested 'read_time' is too old.")
+    case .model(let error): self.init(.invalidArgument, error.description)
+    case .wire(let error): self.init(.invalidArgument, error.description)
+    case .storage(let error): self.init(error)
+    case .overloaded(let limit):
+      self.init(
+        .unavailable, "More than \(limit) bytes of commits wait for the disk. Try again with exponential backoff.")
+    }
+  }
+
+  private init(_ error: StorageError) {
+    switch error {
+    case .storageFull, .diskFull, .tooManyReaders: self.init(.resourceExhausted, error.description)
+    case .corruption: self.init(.dataLoss, error.description)
+    case .oversized: self.init(.invalidArgument, error.description)
+    case .locked, .unsupportedFormat: self.init(.failedPrecondition, error.description)
+    case .system, .rolledBack: self.init(.internal, error.description)
+    }
+  }
+}

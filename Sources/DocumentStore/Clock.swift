@@ -1,0 +1,19 @@
+import Glibc
+
+/// Where the time of day comes from; tests put in their own.
+package struct Clock: Sendable {
+  private let read: @Sendable () -> Int64
+
+  /// Creates a clock from a function that returns microseconds since 1970.
+  package init(_ read: @escaping @Sendable () -> Int64) { self.read = read }
+
+  /// Microseconds since 1970-01-01T00:00:00Z.
+  package func now() -> Int64 { read() }
+
+  /// The system's clock. It may step; versions do not, see ``CommitWriter``.
+  package static let system = Clock {
+    var time = timespec()
+    clock_gettime(CLOCK_REALTIME, &time)
+    return Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000
+  }
+}

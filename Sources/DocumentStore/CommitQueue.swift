@@ -1,0 +1,144 @@
+import Dispatch
+import DocumentModel
+import KeyValueStore
+import Synchronization
+
+/// The line in front of a database's one writer: whoever waits is written together, with one sync.
+///
+/// A writer thread is borrowed from the system's pool while there is something to write. While it syncs, the next
+/// group gathers; so the number of syncs falls as the load rises, and nobody waits for a timer.
+final class CommitQueue: Sendable {
+  /// Called once per commit, on the writer's thread, after the commit is durable or has failed.
+  typealias Completion = @Sendable (Result<CommitOutcome, CommitError>) -> Void
+
+  private struct Waiting: Sendable {
+    var member: CommitWriter.Member
+    var bytes: Int
+    var completion: Completion
+  }
+
+  private struct State {
+    var waiting: [Waiting] = []
+    var waitingBytes = 0
+    var isWriting = false
+  }
+
+  /// Bytes of commits that may wait; what comes on top is refused at once.
+  static let waitingBytesMax = 256 << 20
+  /// Commits of one group, so that the first of a long line is not answered with the last.
+  static let groupMembersMax = 2048
+
+  private let store: any KeyValueStore
+  private let state = Mutex(State())
+  private let writer: Mutex<CommitWriter>
+  private let queue: DispatchQueue
+  /// No commit may take a version at or below this: somebody was told what the database looked like then.
+  private let floor = Atomic<Int64>(Int64.min)
+
+  /// Creates the line in front of a store.
+  init(store: any KeyValueStore, label: String) {
+    self.store = store
+    writer = Mutex(CommitWriter())
+    queue = DispatchQueue(label: label)
+  }
+
+  /// Puts commits in the line, next to each other; each succeeds or fails on its own.
+  func submit(_ members: [CommitWriter.Member], completions: [Completion]) {
+    let waiting = zip(members, completions).map { member, completion in
+      Waiting(member: member, bytes: member.request.bytes, completion: completion)
+    }
+    let bytes = waiting.reduce(0) { $0 + $1.bytes }
+    enum Decision { case refuse, start, wait }
+    let decision = state.withLock { state -> Decision in
+      guard state.waitingBytes + bytes <= Self.waitingBytesMax else { return .refuse }
+      state.waiting.append(contentsOf: waiting)
+      state.waitingBytes += bytes
+      if state.isWriting { return .wait }
+      state.isWriting = true
+      return .start
+    }
+    switch decision {
+    case .refuse:
+      for completion in completions { completion(.failure(.overloaded(waitingBytesMax: Self.waitingBytesMax))) }
+    case .start: queue.async { self.writeGroup() }
+    case .wait: break
+    }
+  }
+
+  /// Runs other work of the writer, such as trimming or clearing, between two groups.
+  func perform(_ work: @escaping @Sendable () -> Void) {
+    queue.async(execute: work)
+  }
+
+  /// Makes the commits that are applied from now on take versions above `version`.
+  func raiseFloor(to version: Int64) {
+    floor.max(version, ordering: .sequentiallyConsistent)
+  }
+
+  /// Forgets what the writer remembers of the catalogue; for work that changed it in ``exclusively(_:)``.
+  func forgetCatalog() {
+    writer.withLock { $0.forgetCatalog() }
+  }
+
+  /// Writes one group and stands in line again, so that ``perform(_:)`` gets its turn under load.
+  private func writeGroup() {
+    guard let group = nextGroup() else { return }
+    let results = write(group)
+    for (waiting, result) in zip(group, results) { waiting.completion(result) }
+    queue.async { self.writeGroup() }
+  }
+
+  private func nextGroup() -> [Waiting]? {
+    state.withLock { state in
+      guard !state.waiting.isEmpty else {
+        state.isWriting = false
+        return nil
+      }
+      let group = Array(state.waiting.prefix(Self.groupMembersMax))
+      state.waiting.removeFirst(group.count)
+      state.waitingBytes -= group.reduce(0) { $0 + $1.bytes }
+      return group
+    }
+  }
+
+  private func write(_ group: [Waiting]) -> [Result<CommitOutcome, CommitError>] {
+    do throws(StorageError) {
+      return try transact(group)
+    } catch {
+      guard group.count > 1 else { return [.failure(.storage(error))] }
+      // One member may be what the engine could not take: try each alone, so that it fails alone.
+      return group.map { member in
+        do throws(StorageError) { return try transact([member])[0] } catch { return .failure(.storage(error)) }
+      }
+    }
+  }
+
+  private func transact(_ group: [Waiting]) throws(StorageError) -> [Result<CommitOutcome, CommitError>] {
+    var results: [Result<CommitOutcome, CommitError>] = []
+    do throws(StorageError) {
+      try store.write { (transaction) throws(StorageError) in
+        results.removeAll()
+        var failure: StorageError?
+        writer.withLock { writer in
+          do throws(StorageError) {
+            try writer.begin(transaction, floor: floor.load(ordering: .sequentiallyConsistent))
+            for waiting in group {
+              do throws(CommitError) {
+                results.append(.success(try writer.apply(waiting.member, transaction)))
+              } catch {
+                if case .storage(let error) = error { throw error }
+                results.append(.failure(error))
+              }
+            }
+            try writer.finish(transaction)
+          } catch { failure = error }
+        }
+        if let failure { throw failure }
+      }
+      return results
+    } catch {
+      writer.withLock { $0.forgetCatalog() }
+      throw error
+    }
+  }
+}

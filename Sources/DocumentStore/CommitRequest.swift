@@ -1,0 +1,45 @@
+package import DocumentModel
+
+/// A set of writes that happen together or not at all.
+package struct CommitRequest: Sendable {
+  /// The writes, in order.
+  package var writes: [Write]
+  /// What the commit rests on beside its own documents: the version of each document a client's transaction read
+  /// (0 where it was missing). Empty for a plain commit.
+  package var reads: [DocumentKey: Int64] = [:]
+  /// Collections of which a client's transaction listed documents: none may have changed after ``readVersion``.
+  package var listedCollections: Set<ResourcePath> = []
+  /// The version the transaction read at.
+  package var readVersion: Int64 = 0
+
+  /// A plain commit.
+  package init(_ writes: [Write]) {
+    self.writes = writes
+  }
+
+  /// The commit of a client's transaction.
+  package init(_ writes: [Write], of transaction: TransactionTable.Ended) {
+    self.writes = writes
+    reads = transaction.reads
+    listedCollections = transaction.listedCollections
+    readVersion = transaction.readVersion
+  }
+
+  /// About how much memory the request holds while it waits, in bytes.
+  var bytes: Int {
+    var sum = 128 * (reads.count + listedCollections.count)
+    for write in writes {
+      sum += 128 + write.key.path.bytes.count
+      if case .update(let fields, _) = write.operation { sum += fields.bytes.count }
+    }
+    return sum
+  }
+}
+
+/// What a commit did.
+package struct CommitOutcome: Equatable, Sendable {
+  /// The commit's version: its commit time.
+  package var version: Timestamp
+  /// One result per write, in order.
+  package var results: [WriteResult]
+}

@@ -1,0 +1,243 @@
+import DocumentModel
+import KeyValueStore
+import WireFormat
+
+/// Applies commits inside a write transaction: validates each against what is stored, then writes it.
+///
+/// Owned by the database's writer; one per database, so that its catalogue cache and scratch memory live on.
+struct CommitWriter {
+  /// A commit that waits for its turn.
+  struct Member: Sendable {
+    var request: CommitRequest
+    /// What the caller's thread worked out, or `nil` to work it out here.
+    var plan: CommitPlan?
+    /// The moment that server timestamps of this commit carry.
+    var requestTime: Timestamp
+  }
+
+  private var catalog = CatalogWriter()
+  private var key = StorageKey()
+  private var row: [UInt8] = []
+  private var fieldNumbers: [UInt64] = []
+  /// Collections changed in this transaction, with the version of the change.
+  private var touched: [ResourcePath: (number: UInt64, version: Int64)] = [:]
+  /// The version of the last commit, and the highest that must not be taken any more.
+  private var storedVersion: Int64 = 0
+  private var lastVersion: Int64 = 0
+  private var changeLogCount: UInt64 = 0
+
+  /// Starts a group: the state that its members carry on from member to member is read afresh.
+  ///
+  /// Versions of the group will be above `floor`.
+  mutating func begin(_ transaction: any KeyValueTransaction, floor: Int64 = .min) throws(StorageError) {
+    var reader = DocumentReader(transaction)
+    storedVersion = try reader.lastVersion()
+    lastVersion = max(storedVersion, floor)
+    changeLogCount = try reader.meta(.changeLogCount)
+    touched.removeAll(keepingCapacity: true)
+  }
+
+  /// Applies one member.
+  ///
+  /// Writes nothing when it throws anything but ``CommitError/storage(_:)``: all that a client can get wrong is found
+  /// before the first entry is written. After a storage error the whole transaction must be rolled back.
+  mutating func apply(
+    _ member: Member, _ transaction: any KeyValueTransaction
+  ) throws(CommitError) -> CommitOutcome {
+    var reader = DocumentReader(transaction)
+    for (key, version) in member.request.reads where try version != Self.version(of: key, &reader) {
+      throw .aborted(conflicting: key.path)
+    }
+    for path in member.request.listedCollections where try lastChange(of: path, &reader) > member.request.readVersion {
+      throw .aborted(conflicting: path)
+    }
+    let plan = try validPlan(member, &reader)
+    // The commit's time is its request's wherever the order of commits allows, so that the server timestamps it
+    // stored equal its update times.
+    let version = max(member.requestTime.microseconds, lastVersion + 1)
+    if !plan.changes.isEmpty {
+      do throws(StorageError) {
+        for (position, change) in plan.changes.enumerated() {
+          try write(change, position: position, version: version, transaction)
+        }
+      } catch { throw .storage(error) }
+      lastVersion = version
+      storedVersion = version
+    }
+    return outcome(of: plan, version: plan.changes.isEmpty ? storedVersion : version)
+  }
+
+  /// Ends a group: writes what is kept once per transaction.
+  mutating func finish(_ transaction: any KeyValueTransaction) throws(StorageError) {
+    guard !touched.isEmpty else { return }
+    for (path, change) in touched {
+      try catalog.setLastChange(path, number: change.number, version: change.version, transaction)
+    }
+    try transaction.put(.lastVersion, UInt64(bitPattern: lastVersion))
+    try transaction.put(.changeLogCount, changeLogCount)
+  }
+
+  /// Must follow a transaction that was rolled back, and a change of the catalogue by anyone else.
+  mutating func forgetCatalog() {
+    catalog.forget()
+  }
+
+  /// Stores a document of a database that nobody reads yet: no history, no change log, no comparison.
+  mutating func load(
+    _ key: DocumentKey, _ fields: EncodedFields, index: IndexChanges, version: Int64,
+    _ transaction: any KeyValueTransaction
+  ) throws(StorageError) {
+    let collection = try catalog.collectionNumber(key.collection, transaction)
+    touched[key.collection] = (collection, version)
+    lastVersion = version
+    let change = CommitPlan.Change(key: key, fields: fields, createVersion: nil, index: index)
+    try writeIndex(change, collection: collection, transaction)
+    try writeDocument(change, collection: collection, version: version, transaction)
+  }
+
+  private func lastChange(of path: ResourcePath, _ reader: inout DocumentReader) throws(CommitError) -> Int64 {
+    if let change = touched[path] { return change.version }
+    do { return try reader.collection(path)?.lastChange ?? 0 } catch { throw .storage(error) }
+  }
+
+  private func validPlan(_ member: Member, _ reader: inout DocumentReader) throws(CommitError) -> CommitPlan {
+    if let plan = member.plan {
+      var isFresh = true
+      for (key, version) in plan.bases where try version != Self.version(of: key, &reader) {
+        isFresh = false
+        break
+      }
+      if isFresh { return plan }
+    }
+    return try CommitPlan(member.request.writes, reader: &reader, requestTime: member.requestTime)
+  }
+
+  private static func version(of key: DocumentKey, _ reader: inout DocumentReader) throws(CommitError) -> Int64 {
+    do { return try reader.document(key)?.updateVersion ?? 0 } catch { throw .storage(error) }
+  }
+
+  private func outcome(of plan: CommitPlan, version: Int64) -> CommitOutcome {
+    let time = Timestamp(uncheckedMicroseconds: version)
+    return CommitOutcome(
+      version: time,
+      results: plan.results.map { result in
+        switch result.time {
+        case .commit: WriteResult(updateTime: time, transformResults: result.transformResults)
+        case .earlier(let earlier):
+          WriteResult(
+            updateTime: Timestamp(uncheckedMicroseconds: earlier), transformResults: result.transformResults)
+        case .none: WriteResult(updateTime: nil, transformResults: result.transformResults)
+        }
+      })
+  }
+
+  // MARK: Writing one change
+
+  private mutating func write(
+    _ change: CommitPlan.Change, position: Int, version: Int64, _ transaction: any KeyValueTransaction
+  ) throws(StorageError) {
+    let collection = try catalog.collectionNumber(change.key.collection, transaction)
+    touched[change.key.collection] = (collection, version)
+    try keepBeforeImage(of: change.key, collection: collection, version: version, transaction)
+    try writeIndex(change, collection: collection, transaction)
+    try writeDocument(change, collection: collection, version: version, transaction)
+    try log(change, position: position, collection: collection, version: version, transaction)
+  }
+
+  private mutating func writeDocument(
+    _ change: CommitPlan.Change, collection: UInt64, version: Int64, _ transaction: any KeyValueTransaction
+  ) throws(StorageError) {
+    key.begin(.documents)
+    key.append(number: collection)
+    key.append(lastID: change.key.id)
+    if let fields = change.fields {
+      key.bytes.withUnsafeBytes { key in
+        fields.bytes.withUnsafeBytes { fields in
+          StoredDocument.encode(
+            key: key, create: change.createVersion ?? version, update: version, fields: fields, into: &row)
+        }
+      }
+      try transaction.put(key, row)
+    } else {
+      try transaction.remove(key)
+    }
+  }
+
+  /// Copies the stored row, or the fact that there is none, to the history.
+  private mutating func keepBeforeImage(
+    of documentKey: DocumentKey, collection: UInt64, version: Int64, _ transaction: any KeyValueTransaction
+  ) throws(StorageError) {
+    key.begin(.documents)
+    key.append(number: collection)
+    key.append(lastID: documentKey.id)
+    row.removeAll(keepingCapacity: true)
+    if let stored = try key.withBytes({ (key) throws(StorageError) in try transaction.value(for: key) }) {
+      row.append(contentsOf: stored)
+    }
+    key.begin(.history)
+    key.append(number: collection)
+    key.append(segment: documentKey.id)
+    key.append(version: version)
+    try transaction.put(key, row)
+  }
+
+  private mutating func writeIndex(
+    _ change: CommitPlan.Change, collection: UInt64, _ transaction: any KeyValueTransaction
+  ) throws(StorageError) {
+    let index = change.index
+    fieldNumbers.removeAll(keepingCapacity: true)
+    for field in index.fields {
+      let parent = field.parent.map { fieldNumbers[$0] } ?? 0
+      var number: UInt64 = 0
+      var failure: StorageError?
+      index.bytes.withUnsafeBytes { bytes in
+        do throws(StorageError) {
+          number = try catalog.fieldNumber(
+            UnsafeRawBufferPointer(rebasing: bytes[field.name]), parent: parent, transaction)
+        } catch { failure = error }
+      }
+      if let failure { throw failure }
+      fieldNumbers.append(number)
+    }
+    for entry in index.entries {
+      key.begin(entry.table)
+      key.append(number: collection)
+      key.append(number: fieldNumbers[entry.field])
+      key.append(raw: index.bytes[entry.code])
+      key.append(lastID: change.key.id)
+      if entry.isAddition {
+        try transaction.put(key, [])
+      } else {
+        try transaction.remove(key)
+      }
+    }
+  }
+
+  private mutating func log(
+    _ change: CommitPlan.Change, position: Int, collection: UInt64, version: Int64,
+    _ transaction: any KeyValueTransaction
+  ) throws(StorageError) {
+    let kind: ChangeKind = change.fields == nil ? .removed : (change.createVersion == nil ? .created : .updated)
+    row.removeAll(keepingCapacity: true)
+    row.append(kind.rawValue)
+    OrderedCode.append(number: collection, to: &row)
+    OrderedCode.append(lastID: change.key.id, to: &row)
+    key.begin(.changeLog)
+    key.append(version: version)
+    key.append(number: UInt64(position))
+    try transaction.put(key, row)
+    key.begin(.collectionChanges)
+    key.append(number: collection)
+    key.append(version: version)
+    key.append(lastID: change.key.id)
+    try transaction.put(key, [kind.rawValue])
+    changeLogCount += 1
+  }
+}
+
+/// What a commit did to a document. The numbers are on disk.
+package enum ChangeKind: UInt8, Sendable {
+  case created = 1
+  case updated = 2
+  case removed = 3
+}

@@ -1,0 +1,78 @@
+package import DocumentModel
+package import KeyValueStore
+import Synchronization
+
+/// The databases a server serves: opened on first use, kept open, closed when long unused.
+package final class DatabaseRegistry: Sendable {
+  /// Opens the engine of a database, or returns `nil` for a database that is not served here.
+  package typealias Opener = @Sendable (DatabaseID) throws(StorageError) -> (any KeyValueStore)?
+
+  private struct Entry {
+    var database: DocumentDatabase
+    var lastUsed: Int64
+  }
+
+  private let open: Opener
+  private let retention: Retention
+  private let clock: Clock
+  /// Seconds without use after which a database is closed, or `nil` to keep all open.
+  private let idleSeconds: Int?
+  private let entries = Mutex<[DatabaseID: Entry]>([:])
+
+  /// Creates a registry. A database whose content lives only in its open file must never be closed: pass no
+  /// `idleSeconds` then.
+  package init(
+    retention: Retention = Retention(), clock: Clock = .system, idleSeconds: Int?, open: @escaping Opener
+  ) {
+    self.retention = retention
+    self.clock = clock
+    self.idleSeconds = idleSeconds
+    self.open = open
+  }
+
+  /// The database of that name, opened now if need be, or `nil` where it is not served.
+  ///
+  /// Cost: a short lock. Opening takes about as long as opening a file, during which others wait for theirs.
+  package func database(_ id: DatabaseID) throws(StorageError) -> DocumentDatabase? {
+    let now = clock.now()
+    let result = entries.withLock { entries -> Result<DocumentDatabase?, StorageError> in
+      if let database = entries[id]?.database {
+        entries[id]?.lastUsed = now
+        return .success(database)
+      }
+      do throws(StorageError) {
+        guard let store = try open(id) else { return .success(nil) }
+        let database = try DocumentDatabase(id: id, store: store, retention: retention, clock: clock)
+        entries[id] = Entry(database: database, lastUsed: now)
+        return .success(database)
+      } catch { return .failure(error) }
+    }
+    return try result.get()
+  }
+
+  /// The databases that are open now, by name.
+  package var openDatabases: [DocumentDatabase] {
+    entries.withLock { $0.values.map(\.database) }.sorted { $0.id.name < $1.id.name }
+  }
+
+  /// Trims histories and logs, and closes what was not used for long. Call it about twice a minute.
+  package func maintain() {
+    for database in openDatabases { database.maintain() }
+    guard let idleSeconds else { return }
+    let limit = clock.now() - Int64(idleSeconds) * 1_000_000
+    entries.withLock { entries in
+      for id in Array(entries.keys) {
+        guard var entry = entries[id], entry.lastUsed < limit, entry.database.transactions.count == 0 else { continue }
+        // Closing happens here, under the lock, and only when nobody else holds the database: the engine must be
+        // closed before it can be opened again.
+        entries[id] = nil
+        if !isKnownUniquelyReferenced(&entry.database) { entries[id] = entry }
+      }
+    }
+  }
+
+  /// Closes every database that nobody uses any more; for the end of the process.
+  package func closeAll() {
+    entries.withLock { $0.removeAll() }
+  }
+}

@@ -1,0 +1,225 @@
+package import DocumentModel
+package import KeyValueStore
+import Synchronization
+
+/// One database: its documents, its transactions, its writer.
+///
+/// 1. Reads run on snapshots on the caller's thread and never wait.
+/// 2. Commits are worked out on the caller's thread, then validated and written by the one writer, many with one sync.
+/// 3. A commit's version is its time in microseconds, strictly increasing; everything that speaks of time uses it.
+/// 4. Past states are read through before-images, for as long as ``Retention`` says.
+package final class DocumentDatabase: Sendable {
+  /// Which database this is.
+  package let id: DatabaseID
+  /// The engine that holds it.
+  package let store: any KeyValueStore
+  /// Its open transactions.
+  package let transactions: TransactionTable
+
+  private let clock: Clock
+  private let retention: Retention
+  private let queue: CommitQueue
+  private let identity: Mutex<UInt64>
+
+  /// Opens a database in an engine, creating its tables where the engine is empty.
+  /// - Throws: ``StorageError/unsupportedFormat(path:found:supported:)`` for data of a newer version.
+  package init(
+    id: DatabaseID, store: any KeyValueStore, retention: Retention = Retention(), clock: Clock = .system
+  ) throws(StorageError) {
+    self.id = id
+    self.store = store
+    self.clock = clock
+    self.retention = retention
+    let incarnation = try Self.format(store, clock: clock)
+    identity = Mutex(incarnation)
+    transactions = TransactionTable(seed: incarnation, clock: clock)
+    queue = CommitQueue(store: store, label: "hearth.writer.\(id.name)")
+  }
+
+  /// A number that names this life of the database: new after it was cleared, restored or forked.
+  package var incarnation: UInt64 { identity.withLock { $0 } }
+
+  // MARK: Reading
+
+  /// Runs `body` on the newest snapshot, which ends when it returns.
+  /// - Throws: what `body` throws, or ``StorageError`` when no snapshot can be had.
+  package func read<R>(_ body: (inout DocumentReader) throws -> R) throws -> R {
+    let snapshot = try store.snapshot()
+    defer { snapshot.end() }
+    var reader = DocumentReader(snapshot)
+    return try body(&reader)
+  }
+
+  /// Checks that a moment can be read, and returns the version to read at, or `nil` where the snapshot shows it.
+  ///
+  /// A moment after the last commit is promised: commits that start now take later versions.
+  /// - Throws: ``CommitError`` when it lies in the future, before the database, or beyond the history.
+  package func version(readTime: Timestamp, _ reader: inout DocumentReader) throws -> Int64? {
+    let version = readTime.microseconds
+    let last = try reader.lastVersion()
+    if version >= last {
+      guard version <= max(clock.now(), last) else { throw CommitError.readTimeInFuture }
+      queue.raiseFloor(to: version)
+      return nil
+    }
+    if version < Int64(bitPattern: try reader.meta(.created)) { throw CommitError.readTimeBeforeDatabase }
+    if version < Int64(bitPattern: try reader.meta(.historyFrom)) { throw CommitError.readTimeTooOld }
+    return version
+  }
+
+  // MARK: Writing
+
+  /// Commits writes atomically; `completion` is called once, on the writer's thread or at once on this one.
+  ///
+  /// Cost here: the plan of the commit. Acknowledged only when durable.
+  package func commit(
+    _ request: CommitRequest, completion: @escaping @Sendable (Result<CommitOutcome, CommitError>) -> Void
+  ) {
+    submit([request], completions: [completion])
+  }
+
+  /// Commits each write on its own, in any order; `completion` gets one result per write.
+  package func commitEach(
+    _ writes: [Write], completion: @escaping @Sendable ([Result<CommitOutcome, CommitError>]) -> Void
+  ) {
+    guard !writes.isEmpty else { return completion([]) }
+    let gathering = Gathering(count: writes.count, completion: completion)
+    submit(
+      writes.map { CommitRequest([$0]) },
+      completions: writes.indices.map { index in { gathering.set($0, at: index) } })
+  }
+
+  private func submit(_ requests: [CommitRequest], completions: [CommitQueue.Completion]) {
+    let requestTime = Timestamp(uncheckedMicroseconds: clock.now())
+    var members: [CommitWriter.Member] = []
+    var waiting: [CommitQueue.Completion] = []
+    for (request, completion) in zip(requests, completions) {
+      do {
+        let plan = try plan(request, requestTime: requestTime)
+        members.append(CommitWriter.Member(request: request, plan: plan, requestTime: requestTime))
+        waiting.append(completion)
+      } catch {
+        completion(.failure(error))
+      }
+    }
+    if !members.isEmpty { queue.submit(members, completions: waiting) }
+  }
+
+  private func plan(_ request: CommitRequest, requestTime: Timestamp) throws(CommitError) -> CommitPlan? {
+    do {
+      let snapshot = try store.snapshot()
+      defer { snapshot.end() }
+      var reader = DocumentReader(snapshot)
+      return try CommitPlan(request.writes, reader: &reader, requestTime: requestTime)
+    } catch let error as CommitError {
+      switch error {
+      // What this snapshot refuses, a commit that waits before this one may allow: the writer has the last word.
+      case .documentMissing, .documentExists, .versionMismatch: return nil
+      default: throw error
+      }
+    } catch let error as StorageError {
+      throw .storage(error)
+    } catch {
+      preconditionFailure("a plan throws its own errors only, not \(error)")
+    }
+  }
+
+  // MARK: Loading and clearing
+
+  /// Fills a database that is empty and that nobody uses yet; see ``BulkLoader``.
+  package func makeLoader() throws(StorageError) -> BulkLoader {
+    try BulkLoader(store: store, version: clock.now())
+  }
+
+  /// Removes every document, the history and the log; versions go on rising. `completion` runs on the writer's thread.
+  package func clear(completion: @escaping @Sendable (Result<Void, StorageError>) -> Void) {
+    queue.perform { [self] in
+      do throws(StorageError) {
+        let incarnation = Self.newIncarnation()
+        try store.write { (transaction) throws(StorageError) in
+          var reader = DocumentReader(transaction)
+          let version = max(clock.now(), try reader.lastVersion() + 1)
+          for table in Table.allCases where table != .meta { try transaction.removeAll(of: table) }
+          try Self.writeOrigin(transaction, version: version, incarnation: incarnation)
+        }
+        queue.forgetCatalog()
+        transactions.endAll()
+        identity.withLock { $0 = incarnation }
+        completion(.success(()))
+      } catch { completion(.failure(error)) }
+    }
+  }
+
+  /// Removes history and log entries past their time, in batches between commits. Call it every now and then.
+  package func maintain() {
+    let trimmer = Trimmer(retention: retention)
+    queue.perform { [self] in
+      do throws(StorageError) {
+        let snapshot = try store.snapshot()
+        var reader = DocumentReader(snapshot)
+        let isDue = try trimmer.isDue(&reader, now: clock.now())
+        snapshot.end()
+        guard isDue else { return }
+        var hasMore = false
+        try store.write { (transaction) throws(StorageError) in
+          hasMore = try trimmer.trim(transaction, now: clock.now())
+        }
+        if hasMore { maintain() }
+      } catch {
+        // Nothing was removed; the next call tries again, and a commit will report what is wrong with the store.
+      }
+    }
+  }
+
+  // MARK: Format
+
+  private static func format(_ store: any KeyValueStore, clock: Clock) throws(StorageError) -> UInt64 {
+    let snapshot = try store.snapshot()
+    var reader = DocumentReader(snapshot)
+    let format = try reader.meta(.format)
+    let incarnation = try reader.meta(.incarnation)
+    snapshot.end()
+    if format == DocumentStoreFormat.current { return incarnation }
+    guard format == 0 else {
+      throw .unsupportedFormat(
+        path: "database", found: String(format), supported: "up to \(DocumentStoreFormat.current)")
+    }
+    let fresh = newIncarnation()
+    try store.write { (transaction) throws(StorageError) in
+      try transaction.put(.format, DocumentStoreFormat.current)
+      try writeOrigin(transaction, version: clock.now(), incarnation: fresh)
+    }
+    return fresh
+  }
+
+  private static func writeOrigin(
+    _ transaction: any KeyValueTransaction, version: Int64, incarnation: UInt64
+  ) throws(StorageError) {
+    let bits = UInt64(bitPattern: version)
+    try transaction.put(.incarnation, incarnation)
+    for name in [MetaKey.created, .lastVersion, .historyFrom, .changeLogFrom] { try transaction.put(name, bits) }
+    for name in [MetaKey.collectionNumber, .fieldNumber, .changeLogCount] { try transaction.put(name, 0) }
+  }
+
+  private static func newIncarnation() -> UInt64 { UInt64.random(in: 1...UInt64.max) }
+}
+
+/// Gathers the results of commits that were submitted together.
+private final class Gathering: Sendable {
+  private let state: Mutex<(results: [Result<CommitOutcome, CommitError>?], missing: Int)>
+  private let completion: @Sendable ([Result<CommitOutcome, CommitError>]) -> Void
+
+  init(count: Int, completion: @escaping @Sendable ([Result<CommitOutcome, CommitError>]) -> Void) {
+    state = Mutex((Array(repeating: nil, count: count), count))
+    self.completion = completion
+  }
+
+  func set(_ result: Result<CommitOutcome, CommitError>, at index: Int) {
+    let all = state.withLock { state -> [Result<CommitOutcome, CommitError>]? in
+      state.results[index] = result
+      state.missing -= 1
+      return state.missing == 0 ? state.results.compactMap { $0 } : nil
+    }
+    if let all { completion(all) }
+  }
+}

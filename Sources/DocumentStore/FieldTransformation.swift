@@ -1,0 +1,73 @@
+package import DocumentModel
+
+/// The six field transforms (firestore-api.md, section 7.2).
+package enum FieldTransformation {
+  /// Applies a transform and returns what its `transform_results` entry is.
+  package static func apply(_ transform: FieldTransform, to map: inout MapValue, requestTime: Timestamp) -> Value {
+    let stored = map[transform.path]
+    let (value, result) = outcome(transform.kind, stored: stored, requestTime: requestTime)
+    map.set(value, at: transform.path)
+    return result
+  }
+
+  private static func outcome(
+    _ kind: FieldTransform.Kind, stored: Value?, requestTime: Timestamp
+  ) -> (value: Value, result: Value) {
+    switch kind {
+    case .requestTime:
+      return (.timestamp(requestTime), .timestamp(requestTime))
+    case .increment(let operand):
+      let sum = sum(stored, operand)
+      return (sum, sum)
+    case .maximum(let operand):
+      let kept = extreme(stored, operand, keepsOperand: .greater)
+      return (kept, kept)
+    case .minimum(let operand):
+      let kept = extreme(stored, operand, keepsOperand: .less)
+      return (kept, kept)
+    case .appendMissingElements(let operands):
+      var elements = elements(of: stored)
+      for operand in operands where !elements.contains(where: { Value.compare($0, operand) == .equal }) {
+        elements.append(operand)
+      }
+      return (.array(elements), .null)
+    case .removeAllFromArray(let operands):
+      let kept = elements(of: stored).filter { element in
+        !operands.contains { Value.compare($0, element) == .equal }
+      }
+      return (.array(kept), .null)
+    }
+  }
+
+  private static func sum(_ stored: Value?, _ operand: Value) -> Value {
+    switch (stored, operand) {
+    case (.integer(let a)?, .integer(let b)):
+      let (sum, overflowed) = a.addingReportingOverflow(b)
+      return .integer(overflowed ? (b > 0 ? .max : .min) : sum)
+    case (.integer(let a)?, .double(let b)): return .double(Double(a) + b)
+    case (.double(let a)?, .integer(let b)): return .double(a + Double(b))
+    case (.double(let a)?, .double(let b)): return .double(a + b)
+    default: return operand
+    }
+  }
+
+  /// The stored number stays when both are equal, so that 3 does not become 3.0; NaN wins in both directions.
+  private static func extreme(_ stored: Value?, _ operand: Value, keepsOperand order: Ordering) -> Value {
+    guard let stored, isNumber(stored) else { return operand }
+    if case .double(let number) = stored, number.isNaN { return stored }
+    if case .double(let number) = operand, number.isNaN { return operand }
+    return Value.compare(operand, stored) == order ? operand : stored
+  }
+
+  private static func isNumber(_ value: Value) -> Bool {
+    switch value {
+    case .integer, .double: true
+    default: false
+    }
+  }
+
+  private static func elements(of stored: Value?) -> [Value] {
+    guard case .array(let elements)? = stored else { return [] }
+    return elements
+  }
+}

@@ -1,0 +1,322 @@
+import DocumentModel
+package import WireFormat
+
+/// Byte strings that sort, byte by byte, as the things they stand for.
+///
+/// The law: for values `a` and `b`, `encode(a) < encode(b)` as unsigned bytes exactly when `a` comes before `b` in the
+/// order of firestore-api.md, section 3, and the codes are equal exactly when the values are equal there. Every code
+/// ends itself, so codes can be joined; a joined key sorts by its first part, then its second.
+///
+/// A value's code may be cut at a budget of bytes. Cut codes keep the order but tie with each other; the mark
+/// ``truncated`` says so, and whoever needs the order among them looks at the documents.
+package enum OrderedCode {
+  /// Ends a byte string; a zero byte inside it is written `00 FF`.
+  static let end: UInt8 = 0x01
+  /// Stands where a code was cut, above every end and below every continuation at the same place.
+  static let truncated: UInt8 = 0x02
+  /// Ends the elements of an array or map: below every type's label.
+  static let endOfElements: UInt8 = 0x01
+  private static let escape: UInt8 = 0x00
+  private static let escapedZero: UInt8 = 0xFF
+  /// Labels of a numeric document id and of all others (firestore-api.md, section 3.1).
+  private static let numericID: UInt8 = 0x10
+  private static let textID: UInt8 = 0x20
+
+  // MARK: Numbers and ids
+
+  /// Appends a number of at most nine bytes; small numbers take one.
+  package static func append(number: UInt64, to out: inout [UInt8]) {
+    if number < 0xF0 {
+      out.append(UInt8(number))
+      return
+    }
+    let width = (64 - number.leadingZeroBitCount + 7) / 8
+    out.append(0xF0 + UInt8(width - 1))
+    for shift in stride(from: (width - 1) * 8, through: 0, by: -8) {
+      out.append(UInt8(truncatingIfNeeded: number >> UInt64(shift)))
+    }
+  }
+
+  /// Takes a number off the front, or returns `nil` when the bytes are no such code.
+  package static func takeNumber(_ bytes: inout UnsafeRawBufferPointer) -> UInt64? {
+    guard let first = bytes.first else { return nil }
+    if first < 0xF0 {
+      bytes = UnsafeRawBufferPointer(rebasing: bytes.dropFirst())
+      return UInt64(first)
+    }
+    let width = Int(first - 0xF0) + 1
+    guard width <= 8, bytes.count > width else { return nil }
+    var number: UInt64 = 0
+    for index in 1...width { number = number << 8 | UInt64(bytes[index]) }
+    bytes = UnsafeRawBufferPointer(rebasing: bytes.dropFirst(width + 1))
+    return number
+  }
+
+  /// Appends a commit version as eight bytes.
+  package static func append(version: Int64, to out: inout [UInt8]) {
+    appendBigEndian(UInt64(bitPattern: version) ^ (1 << 63), to: &out)
+  }
+
+  /// Reads a version at the end of a key, or returns `nil` when the key is too short.
+  package static func version(atEndOf key: UnsafeRawBufferPointer) -> Int64? {
+    guard key.count >= 8 else { return nil }
+    return version(at: key.count - 8, of: key)
+  }
+
+  /// Reads a version at an offset that leaves eight bytes.
+  static func version(at offset: Int, of key: UnsafeRawBufferPointer) -> Int64 {
+    let bits = UInt64(bigEndian: key.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
+    return Int64(bitPattern: bits ^ (1 << 63))
+  }
+
+  /// Appends a document id as the last part of a key: nothing marks its end.
+  package static func append<ID: Collection<UInt8>>(lastID id: ID, to out: inout [UInt8]) {
+    if id.first == UInt8(ascii: "_"), let number = ResourceID.number(id) {
+      out.append(numericID)
+      append(signed: number, to: &out)
+    } else {
+      out.append(textID)
+      out.append(contentsOf: id)
+    }
+  }
+
+  /// Appends a document id, or any path segment, with its end marked.
+  package static func append<ID: Collection<UInt8>>(segment id: ID, to out: inout [UInt8]) {
+    if id.first == UInt8(ascii: "_"), let number = ResourceID.number(id) {
+      out.append(numericID)
+      append(signed: number, to: &out)
+    } else {
+      out.append(textID)
+      appendEscaped(id, to: &out)
+      out.append(escape)
+      out.append(end)
+    }
+  }
+
+  /// Appends the document id that ``append(lastID:to:)`` wrote, as it is in a path.
+  ///
+  /// Returns `false` when the bytes are no such code.
+  package static func decode(lastID code: UnsafeRawBufferPointer, into id: inout [UInt8]) -> Bool {
+    guard let label = code.first else { return false }
+    let rest = UnsafeRawBufferPointer(rebasing: code.dropFirst())
+    if label == textID {
+      id.append(contentsOf: rest)
+      return true
+    }
+    guard label == numericID, rest.count == 8 else { return false }
+    appendNumericID(rest, to: &id)
+    return true
+  }
+
+  /// Takes a segment off the front and appends its id; returns `false` when the bytes are no such code.
+  package static func take(segment code: inout UnsafeRawBufferPointer, into id: inout [UInt8]) -> Bool {
+    guard let label = code.first else { return false }
+    if label == numericID {
+      guard code.count >= 9 else { return false }
+      appendNumericID(UnsafeRawBufferPointer(rebasing: code[1..<9]), to: &id)
+      code = UnsafeRawBufferPointer(rebasing: code[9...])
+      return true
+    }
+    guard label == textID else { return false }
+    var index = 1
+    while index < code.count {
+      let byte = code[index]
+      if byte != escape {
+        id.append(byte)
+        index += 1
+        continue
+      }
+      guard index + 1 < code.count else { return false }
+      if code[index + 1] == end {
+        code = UnsafeRawBufferPointer(rebasing: code[(index + 2)...])
+        return true
+      }
+      guard code[index + 1] == escapedZero else { return false }
+      id.append(0)
+      index += 2
+    }
+    return false
+  }
+
+  private static func appendNumericID(_ code: UnsafeRawBufferPointer, to id: inout [UInt8]) {
+    let bits = UInt64(bigEndian: code.loadUnaligned(as: UInt64.self)) ^ (1 << 63)
+    id.append(contentsOf: "__id".utf8)
+    id.append(contentsOf: String(Int64(bitPattern: bits)).utf8)
+    id.append(contentsOf: "__".utf8)
+  }
+
+  // MARK: Values
+
+  /// Appends a value's code, cut after about `budget` bytes.
+  ///
+  /// Returns whether the code is whole. Cost: linear in the part of the value that is encoded.
+  /// - Throws: ``WireError`` when the stored bytes are no value.
+  @discardableResult
+  package static func append(
+    _ value: EncodedValue, to out: inout [UInt8], budget: Int = Limits.indexedValueBytesMax
+  ) throws(WireError) -> Bool {
+    try append(value, to: &out, limit: out.count + max(0, min(budget, Int.max / 2)))
+  }
+
+  private static func append(
+    _ value: EncodedValue, to out: inout [UInt8], limit: Int
+  ) throws(WireError) -> Bool {
+    switch try value.content {
+    case .null:
+      out.append(TypeBracket.null.rawValue)
+    case .boolean(let flag):
+      out.append(TypeBracket.boolean.rawValue)
+      out.append(flag ? 1 : 0)
+    case .integer(let number):
+      append(integer: number, to: &out)
+    case .double(let number):
+      append(double: number, to: &out)
+    case .timestamp(let time):
+      out.append(TypeBracket.timestamp.rawValue)
+      append(signed: time.microseconds, to: &out)
+    case .string(let bytes):
+      out.append(TypeBracket.string.rawValue)
+      return appendBytes(bytes, to: &out, limit: limit)
+    case .bytes(let bytes):
+      out.append(TypeBracket.bytes.rawValue)
+      return appendBytes(bytes, to: &out, limit: limit)
+    case .reference(let name):
+      out.append(TypeBracket.reference.rawValue)
+      return appendReference(name, to: &out, limit: limit)
+    case .geoPoint(let point):
+      out.append(TypeBracket.geoPoint.rawValue)
+      appendSortable(point.latitude, to: &out)
+      appendSortable(point.longitude, to: &out)
+    case .array(let elements):
+      out.append(TypeBracket.array.rawValue)
+      return try appendElements(elements, to: &out, limit: limit)
+    case .map(let map):
+      if let components = try map.vectorComponents {
+        out.append(TypeBracket.vector.rawValue)
+        return try appendVector(components, to: &out, limit: limit)
+      }
+      out.append(TypeBracket.map.rawValue)
+      return try appendEntries(map, to: &out, limit: limit)
+    }
+    return true
+  }
+
+  private static func append(signed number: Int64, to out: inout [UInt8]) {
+    appendBigEndian(UInt64(bitPattern: number) ^ (1 << 63), to: &out)
+  }
+
+  private static func append(double number: Double, to out: inout [UInt8]) {
+    guard !number.isNaN else {
+      out.append(TypeBracket.nan.rawValue)
+      return
+    }
+    out.append(TypeBracket.number.rawValue)
+    appendSortable(number, to: &out)
+    if isWide(number) { appendRemainder(0, to: &out) }
+  }
+
+  /// An integer is coded as the largest double not above it, and the distance from there where doubles have gaps.
+  private static func append(integer number: Int64, to out: inout [UInt8]) {
+    out.append(TypeBracket.number.rawValue)
+    var base = Double(number)
+    if base >= 0x1p63 || Int64(base) > number { base = base.nextDown }
+    appendSortable(base, to: &out)
+    if isWide(base) { appendRemainder(UInt16(number - Int64(base)), to: &out) }
+  }
+
+  /// Whether integers around a double are not all doubles themselves.
+  private static func isWide(_ number: Double) -> Bool {
+    let magnitude = abs(number)
+    return magnitude >= 0x1p53 && magnitude <= 0x1p63
+  }
+
+  private static func appendRemainder(_ remainder: UInt16, to out: inout [UInt8]) {
+    out.append(UInt8(remainder >> 8))
+    out.append(UInt8(remainder & 0xFF))
+  }
+
+  private static func appendSortable(_ number: Double, to out: inout [UInt8]) {
+    let bits = (number == 0 ? 0.0 : number).bitPattern
+    appendBigEndian(bits & (1 << 63) == 0 ? bits | (1 << 63) : ~bits, to: &out)
+  }
+
+  private static func appendBigEndian(_ bits: UInt64, to out: inout [UInt8]) {
+    withUnsafeBytes(of: bits.bigEndian) { out.append(contentsOf: $0) }
+  }
+
+  private static func appendEscaped<Bytes: Collection<UInt8>>(_ bytes: Bytes, to out: inout [UInt8]) {
+    guard bytes.contains(0) else {
+      out.append(contentsOf: bytes)
+      return
+    }
+    for byte in bytes {
+      out.append(byte)
+      if byte == 0 { out.append(escapedZero) }
+    }
+  }
+
+  private static func appendBytes(_ bytes: UnsafeRawBufferPointer, to out: inout [UInt8], limit: Int) -> Bool {
+    let room = max(0, limit - out.count)
+    let isWhole = bytes.count <= room
+    appendEscaped(isWhole ? bytes : UnsafeRawBufferPointer(rebasing: bytes[..<room]), to: &out)
+    out.append(escape)
+    out.append(isWhole ? end : truncated)
+    return isWhole
+  }
+
+  private static func appendReference(_ name: UnsafeRawBufferPointer, to out: inout [UInt8], limit: Int) -> Bool {
+    var start = 0
+    for index in 0...name.count where index == name.count || name[index] == UInt8(ascii: "/") {
+      if out.count >= limit {
+        out.append(truncated)
+        return false
+      }
+      append(segment: UnsafeRawBufferPointer(rebasing: name[start..<index]), to: &out)
+      start = index + 1
+    }
+    out.append(endOfElements)
+    return true
+  }
+
+  private static func appendElements(
+    _ elements: EncodedArray, to out: inout [UInt8], limit: Int
+  ) throws(WireError) -> Bool {
+    var elements = elements.makeIterator()
+    while let element = try elements.next() {
+      if out.count >= limit {
+        out.append(truncated)
+        return false
+      }
+      guard try append(element, to: &out, limit: limit) else { return false }
+    }
+    out.append(endOfElements)
+    return true
+  }
+
+  private static func appendVector(
+    _ components: EncodedArray, to out: inout [UInt8], limit: Int
+  ) throws(WireError) -> Bool {
+    var counting = components.makeIterator()
+    var dimension: UInt64 = 0
+    while try counting.next() != nil { dimension += 1 }
+    append(number: dimension, to: &out)
+    return try appendElements(components, to: &out, limit: limit)
+  }
+
+  private static func appendEntries(
+    _ map: EncodedMap, to out: inout [UInt8], limit: Int
+  ) throws(WireError) -> Bool {
+    var entries = map.makeIterator()
+    while let (key, value) = try entries.next() {
+      if out.count >= limit {
+        out.append(truncated)
+        return false
+      }
+      out.append(TypeBracket.string.rawValue)
+      guard appendBytes(key, to: &out, limit: limit) else { return false }
+      guard try append(value, to: &out, limit: limit) else { return false }
+    }
+    out.append(endOfElements)
+    return true
+  }
+}

@@ -1,0 +1,56 @@
+package import DocumentModel
+package import WireFormat
+
+/// What one write makes of a document; pure, so that it is the same on the caller's thread and in the writer.
+///
+/// Source: firestore-api.md, sections 7.1 and 7.2.
+package enum WriteApplication {
+  /// The document after a write, and the values of its transforms.
+  package struct Effect: Equatable {
+    /// The fields after the write; `nil` where no document is left.
+    package var fields: EncodedFields?
+    /// One value per transform, in order.
+    package var transformResults: [Value]
+  }
+
+  /// Applies a write to the fields before it (`nil` for no document).
+  ///
+  /// Cost: none beyond a copy for a plain set or delete; with a mask or transforms the document is decoded once.
+  /// - Throws: ``WireError`` when the bytes of a document are no fields.
+  package static func apply(
+    _ write: Write, to fields: EncodedFields?, requestTime: Timestamp
+  ) throws(WireError) -> Effect {
+    switch write.operation {
+    case .delete:
+      return Effect(fields: nil, transformResults: [])
+    case .verify:
+      return Effect(fields: fields, transformResults: [])
+    case .update(let body, let mask):
+      if mask == nil, write.transforms.isEmpty { return Effect(fields: body, transformResults: []) }
+      var map: MapValue
+      if let mask {
+        map = try fields?.decoded() ?? MapValue()
+        try merge(body, mask, into: &map)
+      } else {
+        map = try body.decoded()
+      }
+      var results: [Value] = []
+      for transform in write.transforms {
+        results.append(FieldTransformation.apply(transform, to: &map, requestTime: requestTime))
+      }
+      return Effect(fields: EncodedFields(map), transformResults: results)
+    }
+  }
+
+  private static func merge(_ body: EncodedFields, _ mask: FieldMask, into map: inout MapValue) throws(WireError) {
+    guard !mask.paths.isEmpty else { return }
+    let source = try body.decoded()
+    for path in mask.paths {
+      if let value = source[path] {
+        map.set(value, at: path)
+      } else {
+        map.remove(at: path)
+      }
+    }
+  }
+}
