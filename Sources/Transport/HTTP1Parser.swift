@@ -206,8 +206,9 @@ final class HTTP1Parser {
       default: break
       }
     }
-    // Only the line ends may lie between the last field and the body.
-    guard bodyStart - end <= 4, hosts <= 1, transferCodings <= 1 else { throw .malformed }
+    // Only line ends may lie between the last field and the body; with no field, the version too.
+    let restBytesMax = head.pointee.fieldCount > 0 ? 4 : " HTTP/1.1\r\n\r\n".utf8.count
+    guard bodyStart - end <= restBytesMax, hosts <= 1, transferCodings <= 1 else { throw .malformed }
     if transferCodings == 1 {
       if hasLength || isHTTP10 { throw .malformed }
       framing = .chunked(ChunkedDecoder(bodyBytesMax: head.pointee.limits.bodyBytesMax))

@@ -1,0 +1,100 @@
+import Glibc
+import Synchronization
+import Testing
+
+@testable import Transport
+
+/// A server on a free loopback port, with a clock that tests move.
+final class TestServer: Sendable {
+  let server: HTTPServer
+  let clock: ManualClock
+  let port: Int
+
+  init(
+    loops: Int = 1, _ configure: (inout TransportConfiguration) -> Void = { _ in },
+    handle: @escaping @Sendable (borrowing HTTPRequest, Exchange) -> Void = TestServer.echo
+  ) throws {
+    var configuration = TransportConfiguration()
+    let clock = ManualClock()
+    configuration.port = 0
+    configuration.loops = loops
+    configuration.clock = clock
+    configure(&configuration)
+    self.clock = clock
+    server = try HTTPServer(configuration: configuration, handler: ClosureHandler(handle))
+    port = try server.start().port
+  }
+
+  deinit {
+    server.stop(graceSeconds: 0)
+  }
+
+  func connect(receiveBytes: Int32? = nil) throws -> RawClient {
+    try RawClient(port: port, receiveBytes: receiveBytes)
+  }
+
+  /// Moves the clock and has every deadline looked at. Sockets that are readable first get their turn.
+  func advance(seconds: Int) {
+    settle()
+    clock.advance(milliseconds: seconds * 1000)
+    server.sweepDeadlines()
+  }
+
+  /// Lets every loop take a few turns, so that it has seen the bytes that were sent to it.
+  func settle() {
+    for _ in 0..<4 { server.sweepDeadlines() }
+  }
+
+  /// Takes turns until `condition` holds; the bound is far beyond what any machine needs.
+  func wait(until condition: () -> Bool) -> Bool {
+    for _ in 0..<200_000 {
+      if condition() { return true }
+      server.sweepDeadlines()
+    }
+    return condition()
+  }
+
+  /// Answers with the method, the target and the body, as text.
+  @Sendable static func echo(_ request: borrowing HTTPRequest, _ exchange: Exchange) {
+    let method = "\(request.method)"
+    let target = Array(request.target)
+    let body = Array(request.body)
+    exchange.respond(status: 200, headers: { $0.add("Content-Type", "text/plain") }) { out in
+      out.append(contentsOf: Array("\(method) ".utf8) + target + Array("|".utf8) + body)
+    }
+  }
+}
+
+final class ClosureHandler: RequestHandler {
+  private let action: @Sendable (borrowing HTTPRequest, Exchange) -> Void
+
+  init(_ action: @escaping @Sendable (borrowing HTTPRequest, Exchange) -> Void) {
+    self.action = action
+  }
+
+  func handle(_ request: borrowing HTTPRequest, _ exchange: Exchange) {
+    action(request, exchange)
+  }
+}
+
+/// A value that handlers and tests share.
+final class Shared<Value: Sendable>: Sendable {
+  private let storage: Mutex<Value>
+
+  init(_ value: Value) {
+    storage = Mutex(value)
+  }
+
+  var value: Value {
+    get { storage.withLock { $0 } }
+    set { storage.withLock { $0 = newValue } }
+  }
+
+  func update(_ change: (inout Value) -> Void) {
+    storage.withLock { value in
+      var copy = value
+      change(&copy)
+      value = copy
+    }
+  }
+}
