@@ -34,7 +34,7 @@ extension Service {
     guard request.pageSize >= 0 else { throw Status(.invalidArgument, "Page size must be nonnegative.") }
     let orders = request.orderBy.isEmpty ? [] : try OrderBy.parse(request.orderBy)
     if request.showMissing, !request.orderBy.isEmpty {
-      throw Status(.invalidArgument, "showMissing cannot be combined with orderBy.")
+      throw Status(.invalidArgument, "cannot specify an order when show_missing is true")
     }
     let binding = PageToken.Binding(
       "documents", request.collection.text, request.orderBy, request.showMissing ? "missing" : "")

@@ -57,6 +57,10 @@ package struct Status: Error, Equatable, Sendable {
     switch error {
     case .documentMissing(let key): self.init(.notFound, "No document to update: \(name(key))")
     case .documentExists(let key): self.init(.alreadyExists, "Document already exists: \(name(key))")
+    case .existsAfterDelete:
+      self.init(.invalidArgument, "Cannot delete then update an entity in the same request.")
+    case .createAfterWrite:
+      self.init(.invalidArgument, "Cannot upsert then insert an entity in the same request.")
     case .versionMismatch(_, let stored, let required):
       self.init(
         .failedPrecondition,

@@ -2,7 +2,7 @@
 package enum ResourceID {
   /// The number in a numeric id `__id<int64>__`, or `nil` for any other id.
   ///
-  /// Only the canonical spelling counts (no leading zeros, no `+`), so that one number has one id.
+  /// Only the canonical spelling counts (no leading zeros, no `+`, not 0), so that one number has one id.
   package static func number(_ id: some Sequence<UInt8>) -> Int64? {
     var iterator = id.makeIterator()
     for expected in "__id".utf8 {
@@ -25,7 +25,7 @@ package enum ResourceID {
       digits += 1
       byte = iterator.next()
     }
-    guard digits > 0, !(leadingZero && (digits > 1 || negative)) else { return nil }
+    guard digits > 0, !leadingZero else { return nil }
     guard byte == UInt8(ascii: "_"), iterator.next() == UInt8(ascii: "_"), iterator.next() == nil else { return nil }
     return value
   }

@@ -10,6 +10,10 @@ package enum CommitError: Error, Equatable, Sendable {
   case documentMissing(DocumentKey)
   /// `exists: false` on a document that is there.
   case documentExists(DocumentKey)
+  /// `exists: true` on a document that an earlier write of the same commit deleted.
+  case existsAfterDelete(DocumentKey)
+  /// `exists: false` on a document that an earlier write of the same commit wrote.
+  case createAfterWrite(DocumentKey)
   /// `update_time` names another version than the stored one (0 where the document is missing).
   case versionMismatch(DocumentKey, stored: Int64, required: Int64)
   /// Something the transaction read was changed by another commit. Safe to retry.

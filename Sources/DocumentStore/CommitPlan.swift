@@ -22,9 +22,9 @@ struct CommitPlan: Sendable {
   enum ResultTime: Sendable {
     /// With this commit.
     case commit
-    /// Before it: the write changed nothing.
+    /// Before it: the commit left the document as it was.
     case earlier(Int64)
-    /// There is no document.
+    /// There is no document any more.
     case none
   }
 
@@ -44,30 +44,31 @@ struct CommitPlan: Sendable {
   /// Cost: two lookups per document, and linear in the documents written.
   /// - Throws: ``CommitError`` for the first write that cannot be done.
   init(_ writes: [Write], reader: inout DocumentReader, requestTime: Timestamp) throws(CommitError) {
-    var staged: [DocumentKey: Staged] = [:]
-    var order: [DocumentKey] = []
-    results.reserveCapacity(writes.count)
+    var documents: [StagedDocument] = []
+    var places: [DocumentKey: Int] = [:]
+    var effects: [(place: Int, transformResults: [Value])] = []
     for write in writes {
-      var document: Staged
-      if let earlier = staged[write.key] {
-        document = earlier
+      let place: Int
+      if let known = places[write.key] {
+        place = known
       } else {
-        document = Staged(base: try Self.read(write.key, &reader))
+        place = documents.count
+        places[write.key] = place
+        let document = StagedDocument(write.key, base: try Self.read(write.key, &reader))
+        documents.append(document)
         bases.append((write.key, document.base?.update ?? 0))
-        order.append(write.key)
       }
-      results.append(try document.apply(write, requestTime: requestTime))
-      staged[write.key] = document
+      effects.append((place, try documents[place].apply(write, requestTime: requestTime)))
     }
-    for key in order {
-      if let document = staged[key], document.isChanged { changes.append(try Self.change(key, document)) }
-    }
+    for document in documents where document.isChanged { changes.append(try Self.change(document)) }
+    // However often a document is written, each result tells what became of it in the end.
+    results = effects.map { Result(time: documents[$0.place].resultTime, transformResults: $0.transformResults) }
   }
 
-  private static func read(_ key: DocumentKey, _ reader: inout DocumentReader) throws(CommitError) -> Staged.Base? {
+  private static func read(_ key: DocumentKey, _ reader: inout DocumentReader) throws(CommitError) -> StagedDocument.Base? {
     do {
       guard let stored = try reader.document(key) else { return nil }
-      return Staged.Base(
+      return StagedDocument.Base(
         create: stored.createVersion, update: stored.updateVersion,
         fields: EncodedFields(canonical: Array(stored.fields)))
     } catch {
@@ -75,10 +76,10 @@ struct CommitPlan: Sendable {
     }
   }
 
-  private static func change(_ key: DocumentKey, _ document: Staged) throws(CommitError) -> Change {
+  private static func change(_ document: StagedDocument) throws(CommitError) -> Change {
     Change(
-      key: key, fields: document.fields, createVersion: document.keptCreateVersion,
-      index: try index(key, from: document.base?.fields, to: document.fields))
+      key: document.key, fields: document.fields, createVersion: document.keptCreateVersion,
+      index: try index(document.key, from: document.base?.fields, to: document.fields))
   }
 
   /// Works out the index entries of a change, and checks that the new state is not too large.
@@ -105,74 +106,4 @@ struct CommitPlan: Sendable {
 
   /// No smaller document can have more entries than ``Limits/indexEntriesMax``: an element takes two bytes or more.
   private static let manyEntriesBytesMin = 2 * Limits.indexEntriesMax
-}
-
-/// A document while the writes of one commit pass over it.
-private struct Staged {
-  struct Base {
-    var create: Int64
-    var update: Int64
-    var fields: EncodedFields
-  }
-
-  /// How the store has it.
-  let base: Base?
-  /// The fields now.
-  private(set) var fields: EncodedFields?
-  /// The create version to keep, `nil` where there is none or this commit creates the document.
-  private(set) var keptCreateVersion: Int64?
-  /// Whether any write changed it, even if a later one changed it back: deleting and creating makes a new document.
-  private(set) var isRecreated = false
-  private var lastChangeIsCommit = false
-
-  init(base: Base?) {
-    self.base = base
-    fields = base?.fields
-    keptCreateVersion = base?.create
-  }
-
-  /// Whether the commit must write it.
-  var isChanged: Bool {
-    switch (base, fields) {
-    case (nil, nil): false
-    case (let base?, let fields?): isRecreated || base.fields != fields
-    default: true
-    }
-  }
-
-  mutating func apply(_ write: Write, requestTime: Timestamp) throws(CommitError) -> CommitPlan.Result {
-    try check(write)
-    let effect: WriteApplication.Effect
-    do { effect = try WriteApplication.apply(write, to: fields, requestTime: requestTime) } catch { throw .wire(error) }
-    if effect.fields != fields {
-      lastChangeIsCommit = true
-      if effect.fields == nil || fields == nil {
-        isRecreated = isRecreated || base != nil
-        keptCreateVersion = nil
-      }
-      fields = effect.fields
-    }
-    return CommitPlan.Result(time: resultTime(of: write), transformResults: effect.transformResults)
-  }
-
-  private func resultTime(of write: Write) -> CommitPlan.ResultTime {
-    if case .delete = write.operation { return .none }
-    guard fields != nil else { return .none }
-    if lastChangeIsCommit { return .commit }
-    return base.map { .earlier($0.update) } ?? .none
-  }
-
-  private func check(_ write: Write) throws(CommitError) {
-    switch write.precondition {
-    case .none: break
-    case .exists(true): if fields == nil { throw .documentMissing(write.key) }
-    case .exists(false): if fields != nil { throw .documentExists(write.key) }
-    case .updateTime(let required):
-      // A document that this commit already changed has no version yet that a client could name.
-      let stored = fields == nil || lastChangeIsCommit ? 0 : base?.update ?? 0
-      guard stored == required.microseconds else {
-        throw .versionMismatch(write.key, stored: stored, required: required.microseconds)
-      }
-    }
-  }
 }

@@ -135,6 +135,7 @@ final class CommitQueue: Sendable {
         }
         if let failure { throw failure }
       }
+      raiseFloor(to: writer.withLock { $0.lastVersion })
       return results
     } catch {
       writer.withLock { $0.forgetCatalog() }

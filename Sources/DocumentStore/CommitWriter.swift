@@ -21,9 +21,10 @@ struct CommitWriter {
   private var fieldNumbers: [UInt64] = []
   /// Collections changed in this transaction, with the version of the change.
   private var touched: [ResourcePath: (number: UInt64, version: Int64)] = [:]
-  /// The version of the last commit, and the highest that must not be taken any more.
+  /// The version of the last commit that changed something.
   private var storedVersion: Int64 = 0
-  private var lastVersion: Int64 = 0
+  /// The highest version given out; a commit that changed nothing has one too, which no other may take.
+  private(set) var lastVersion: Int64 = 0
   private var changeLogCount: UInt64 = 0
 
   /// Starts a group: the state that its members carry on from member to member is read afresh.
@@ -61,10 +62,10 @@ struct CommitWriter {
           try write(change, position: position, version: version, transaction)
         }
       } catch { throw .storage(error) }
-      lastVersion = version
       storedVersion = version
     }
-    return outcome(of: plan, version: plan.changes.isEmpty ? storedVersion : version)
+    lastVersion = version
+    return outcome(of: plan, version: version)
   }
 
   /// Ends a group: writes what is kept once per transaction.
@@ -73,7 +74,7 @@ struct CommitWriter {
     for (path, change) in touched {
       try catalog.setLastChange(path, number: change.number, version: change.version, transaction)
     }
-    try transaction.put(.lastVersion, UInt64(bitPattern: lastVersion))
+    try transaction.put(.lastVersion, UInt64(bitPattern: storedVersion))
     try transaction.put(.changeLogCount, changeLogCount)
   }
 
@@ -89,7 +90,7 @@ struct CommitWriter {
   ) throws(StorageError) {
     let collection = try catalog.collectionNumber(key.collection, transaction)
     touched[key.collection] = (collection, version)
-    lastVersion = version
+    storedVersion = version
     let change = CommitPlan.Change(key: key, fields: fields, createVersion: nil, index: index)
     try writeIndex(change, collection: collection, transaction)
     try writeDocument(change, collection: collection, version: version, transaction)

@@ -15,7 +15,9 @@ package enum FieldTransformation {
   ) -> (value: Value, result: Value) {
     switch kind {
     case .requestTime:
-      return (.timestamp(requestTime), .timestamp(requestTime))
+      // Server timestamps are stated to the millisecond.
+      let milliseconds = Timestamp(uncheckedMicroseconds: requestTime.microseconds / 1000 * 1000)
+      return (.timestamp(milliseconds), .timestamp(milliseconds))
     case .increment(let operand):
       let sum = sum(stored, operand)
       return (sum, sum)
