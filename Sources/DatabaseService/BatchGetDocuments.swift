@@ -1,42 +1,96 @@
 package import DocumentModel
 package import DocumentStore
 
-extension Service {
-  /// Reads several documents of one moment, each once however often it is named.
-  ///
-  /// `begin` is called first, with the transaction that was opened if one was asked for, and the moment shown; then
-  /// `found` once per document: those that exist in name order, then the missing ones (firestore-api.md, section 1.3).
-  package func batchGetDocuments(
-    _ keys: [DocumentKey], in id: DatabaseID, consistency: Consistency = .latest,
-    newTransaction: TransactionMode? = nil, begin: (TransactionID?, ReadMoment) throws -> Void,
-    found: (FoundDocument) throws -> Void
-  ) throws {
-    let database = try database(id)
-    var opened: TransactionID?
-    var consistency = consistency
-    if let newTransaction {
-      let transaction = try beginTransaction(newTransaction, in: id)
-      opened = transaction
-      consistency = .transaction(transaction)
-    }
+/// What a BatchGetDocuments call asks for.
+package struct BatchGetDocumentsRequest: Sendable {
+  /// The documents; each is answered once, however often it is named.
+  package var keys: [DocumentKey]
+  /// The moment to show.
+  package var consistency = Consistency.latest
+  /// The transaction to open and read in, in place of ``consistency``.
+  package var newTransaction: TransactionMode?
+
+  /// Asks for documents as they are now.
+  package init(_ keys: [DocumentKey]) { self.keys = keys }
+}
+
+/// The answer to a BatchGetDocuments call, pulled slice by slice: the documents that exist in name order, then the
+/// missing ones (firestore-api.md, section 1.3).
+///
+/// Every slice takes a snapshot of its own, at one version, so that a slow client holds no snapshot.
+package final class BatchGetDocumentsCursor {
+  /// The transaction that was opened, where one was asked for.
+  package let transaction: TransactionID?
+  /// The moment shown.
+  package let readTime: Timestamp
+
+  private let database: DocumentDatabase
+  private let keys: [DocumentKey]
+  private let moment: ReadMoment
+  private var next = 0
+  private var missing: [DocumentKey] = []
+  private var nextMissing = 0
+
+  fileprivate init(
+    _ database: DocumentDatabase, keys: [DocumentKey], transaction: TransactionID?, moment: ReadMoment
+  ) {
+    self.database = database
+    self.keys = keys
+    self.transaction = transaction
+    self.moment = moment
+    readTime = moment.readTime
+  }
+
+  /// Whether there is more.
+  package var isAtEnd: Bool { next == keys.count && nextMissing == missing.count }
+
+  /// Calls `found` per document (without one for a missing document) until it returns `false` or there are no more.
+  package func slice(_ found: (DocumentKey, StoredDocument?) throws -> Bool) throws {
     try database.read { reader in
-      let moment = try database.moment(consistency, &reader)
-      try begin(opened, moment)
-      var missing: [DocumentKey] = []
-      var reads: [(key: DocumentKey, version: Int64)] = []
-      var previous: DocumentKey?
-      for key in keys.sorted() where key != previous {
-        previous = key
+      while next < keys.count {
+        let key = keys[next]
         let document = try database.document(key, at: moment, &reader)
-        if moment.transaction != nil { reads.append((key, document?.updateVersion ?? 0)) }
-        if let document {
-          try found(FoundDocument(key: key, stored: document))
-        } else {
-          missing.append(key)
+        if let transaction = moment.transaction {
+          try database.transactions.noteReads([(key, document?.updateVersion ?? 0)], in: transaction)
         }
+        next += 1
+        guard let document else {
+          missing.append(key)
+          continue
+        }
+        guard try found(key, document) else { return }
       }
-      if let transaction = moment.transaction { try database.transactions.noteReads(reads, in: transaction) }
-      for key in missing { try found(FoundDocument(key: key, stored: nil)) }
     }
+    while nextMissing < missing.count {
+      nextMissing += 1
+      guard try found(missing[nextMissing - 1], nil) else { return }
+    }
+  }
+}
+
+extension Service {
+  /// Reads several documents of one moment.
+  ///
+  /// Cost here: the moment; each slice of the cursor costs two lookups a document.
+  package func batchGetDocuments(
+    _ request: BatchGetDocumentsRequest, in id: DatabaseID
+  ) throws -> BatchGetDocumentsCursor {
+    let database = try database(id)
+    var consistency = request.consistency
+    let opened = try request.newTransaction.map { try beginTransaction($0, in: id) }
+    if let opened { consistency = .transaction(opened) }
+    var keys = request.keys.sorted()
+    var last: DocumentKey?
+    keys.removeAll { key in
+      defer { last = key }
+      return key == last
+    }
+    let moment = try database.read { reader in
+      var moment = try database.moment(consistency, &reader)
+      // Later slices must show the same state.
+      moment.version = moment.readTime.microseconds
+      return moment
+    }
+    return BatchGetDocumentsCursor(database, keys: keys, transaction: opened, moment: moment)
   }
 }

@@ -7,6 +7,7 @@ package enum ModelError: Error, Equatable, Sendable {
   case dotResourceID(path: String, id: String, index: Int)
   case reservedResourceID(id: String, isCollection: Bool)
   case slashInCollectionID(String)
+  case slashInResourceID(String)
   case resourceIDTooLong
   case documentNameTooLong
   case pathTooDeep
@@ -50,6 +51,8 @@ extension ModelError: CustomStringConvertible {
       "\(isCollection ? "Collection" : "Resource") id \"\(id)\" is invalid because it is reserved."
     case .slashInCollectionID(let id):
       "Collection id \"\(id)\" is invalid because it contains \"/\"."
+    case .slashInResourceID(let id):
+      "Resource id \"\(id)\" is invalid because it contains \"/\"."
     case .resourceIDTooLong:
       "The key path element name is longer than \(Limits.resourceIDBytesMax) bytes."
     case .documentNameTooLong:

@@ -1,0 +1,32 @@
+/// Percent-encoding of URLs (RFC 3986).
+enum PercentEncoding {
+  /// Appends decoded bytes; returns `false` where `%` is not followed by two hexadecimal digits.
+  static func decode(
+    _ text: UnsafeRawBufferPointer, plusIsSpace: Bool = false, into out: inout [UInt8]
+  ) -> Bool {
+    var index = 0
+    while index < text.count {
+      let byte = text[index]
+      if byte == UInt8(ascii: "%") {
+        guard index + 2 < text.count, let high = digit(text[index + 1]), let low = digit(text[index + 2]) else {
+          return false
+        }
+        out.append(high << 4 | low)
+        index += 3
+      } else {
+        out.append(plusIsSpace && byte == UInt8(ascii: "+") ? UInt8(ascii: " ") : byte)
+        index += 1
+      }
+    }
+    return true
+  }
+
+  private static func digit(_ byte: UInt8) -> UInt8? {
+    switch byte {
+    case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
+    case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
+    case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
+    default: nil
+    }
+  }
+}

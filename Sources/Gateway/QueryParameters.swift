@@ -1,0 +1,161 @@
+import DatabaseService
+import DocumentModel
+import DocumentStore
+import WireFormat
+
+/// The parameters of a request's query, with names in lowerCamelCase (firestore-api.md, section 1.2).
+struct QueryParameters {
+  private var parameters: [(name: String, value: String)] = []
+
+  /// Parses what follows the `?` of a target; snake_case names become lowerCamelCase.
+  /// - Throws: `INVALID_ARGUMENT` for malformed percent-encoding or bytes that are no UTF-8.
+  init(_ query: UnsafeRawBufferPointer) throws {
+    guard !query.isEmpty else { return }
+    for part in query.split(separator: UInt8(ascii: "&")) {
+      let part = UnsafeRawBufferPointer(rebasing: part)
+      let equals = part.firstIndex(of: UInt8(ascii: "=")) ?? part.count
+      let name = try Self.text(UnsafeRawBufferPointer(rebasing: part[..<equals]))
+      let value = try Self.text(UnsafeRawBufferPointer(rebasing: part[min(equals + 1, part.count)...]))
+      parameters.append((Self.lowerCamel(name), value))
+    }
+  }
+
+  /// Refuses every parameter that is neither named here nor one of the system's.
+  /// - Throws: `INVALID_ARGUMENT` naming the first.
+  func allowOnly(_ names: StaticString...) throws {
+    for (name, _) in parameters {
+      guard !names.contains(where: { $0.description == name }), !Self.systemNames.contains(name),
+        name != "requestOptions.requestTags"
+      else { continue }
+      throw Status(
+        .invalidArgument,
+        "Invalid JSON payload received. Unknown name \"\(name)\": Cannot bind query parameter. "
+          + "Field '\(name)' could not be found in request message.")
+    }
+  }
+
+  /// The last value of a parameter, or `nil`.
+  func value(_ name: StaticString) -> String? {
+    parameters.last { $0.name == name.description }?.value
+  }
+
+  /// All values of a repeated parameter.
+  func values(_ name: StaticString) -> [String] {
+    parameters.filter { $0.name == name.description }.map(\.value)
+  }
+
+  /// A flag: `true` or `false`.
+  func boolean(_ name: StaticString) throws -> Bool? {
+    guard let text = value(name) else { return nil }
+    switch text {
+    case "true", "1", "": return true
+    case "false", "0": return false
+    default: throw Self.invalid(name, "TYPE_BOOL", text)
+    }
+  }
+
+  /// A 32-bit number.
+  func int32(_ name: StaticString) throws -> Int? {
+    guard let text = value(name) else { return nil }
+    guard let number = Int32(text) else { throw Self.invalid(name, "TYPE_INT32", text) }
+    return Int(number)
+  }
+
+  /// Bytes in base64 of either alphabet.
+  func bytes(_ name: StaticString) throws -> [UInt8]? {
+    guard let text = value(name) else { return nil }
+    guard let bytes = Base64.decode(text) else { throw WireError.base64(text: text) }
+    return bytes
+  }
+
+  /// A moment in RFC 3339, in whole microseconds.
+  func timestamp(_ name: StaticString) throws -> Timestamp? {
+    guard let text = value(name) else { return nil }
+    var rest = 0
+    guard let time = Timestamp(rfc3339: text.utf8, nanosRemainder: &rest) else {
+      throw Self.invalid(name, "type.googleapis.com/google.protobuf.Timestamp", text)
+    }
+    guard rest == 0 else { throw ModelError.timestampNotAligned }
+    return time
+  }
+
+  /// A field mask, `nil` where the parameter is absent.
+  func mask(_ name: StaticString) throws -> FieldMask? {
+    let paths = values(name)
+    guard !paths.isEmpty else { return nil }
+    return FieldMask(try paths.map { try FieldPath($0) })
+  }
+
+  /// The precondition `currentDocument.…`.
+  func precondition() throws -> Precondition {
+    let exists = try boolean("currentDocument.exists")
+    let updateTime = try timestamp("currentDocument.updateTime")
+    switch (exists, updateTime) {
+    case (nil, nil): return .none
+    case (let exists?, nil): return .exists(exists)
+    case (nil, let time?): return .updateTime(time)
+    case (_?, _?):
+      throw Status(
+        .invalidArgument,
+        "Invalid value at 'current_document' (oneof), oneof field 'condition_type' is already set. "
+          + "Cannot set 'updateTime'")
+    }
+  }
+
+  /// The moment to read at: `transaction` or `readTime`.
+  func consistency() throws -> Consistency {
+    let transaction = try bytes("transaction")
+    let readTime = try timestamp("readTime")
+    switch (transaction, readTime) {
+    case (nil, nil): return .latest
+    case (let id?, nil): return .transaction(TransactionID(bytes: id))
+    case (nil, let time?): return .readTime(time)
+    case (_?, _?):
+      throw Status(
+        .invalidArgument,
+        "Invalid value (oneof), oneof field 'consistency_selector' is already set. Cannot set 'readTime'")
+    }
+  }
+
+  /// Whether the client wants the answer indented, which is the default.
+  var wantsPrettyPrint: Bool {
+    let value = value("prettyPrint") ?? value("$.prettyPrint") ?? "true"
+    return value != "false" && value != "0"
+  }
+
+  private static func invalid(_ name: StaticString, _ type: String, _ text: String) -> Status {
+    Status(.invalidArgument, "Invalid value at '\(name)' (\(type)), \"\(text)\"")
+  }
+
+  /// Parameters that every method tolerates.
+  private static let systemNames: Set<String> = [
+    "alt", "$alt", "key", "$key", "accessToken", "access_token", "oauthToken", "fields", "$fields", "prettyPrint",
+    "$prettyPrint", "$.prettyPrint", "quotaUser", "$quotaUser", "callback", "$callback", "uploadType", "uploadProtocol",
+    "$.xgafv", "$Xgafv",
+  ]
+
+  private static func text(_ bytes: UnsafeRawBufferPointer) throws -> String {
+    var decoded: [UInt8] = []
+    decoded.reserveCapacity(bytes.count)
+    guard PercentEncoding.decode(bytes, plusIsSpace: true, into: &decoded),
+      let text = String(validating: decoded, as: UTF8.self)
+    else { throw Status(.invalidArgument, "Malformed percent-encoding in the query of the URL.") }
+    return text
+  }
+
+  /// `update_mask.field_paths` → `updateMask.fieldPaths`.
+  private static func lowerCamel(_ name: String) -> String {
+    guard name.utf8.contains(UInt8(ascii: "_")) else { return name }
+    var result = ""
+    var isUpper = false
+    for character in name.unicodeScalars {
+      if character == "_" {
+        isUpper = true
+      } else {
+        result += isUpper ? String(character).uppercased() : String(character)
+        isUpper = false
+      }
+    }
+    return result
+  }
+}
