@@ -1,0 +1,116 @@
+import DocumentModel
+import Glibc
+import KeyValueStore
+import LMDBStore
+
+/// The directory that holds a server's databases.
+///
+///     DIR/FORMAT                                    the layout's number, in text
+///     DIR/LOCK                                      who uses the directory
+///     DIR/databases/{project}/{database}/data.mdb   one LMDB environment per database, data.mdb-lock beside it
+package final class DataDirectory: Sendable {
+  /// The layout this code writes.
+  package static let format = 1
+
+  /// The directory.
+  package let path: String
+  private let lock: DataDirectoryLock
+
+  /// Opens a directory for writing, making it where it is missing, and keeps other processes from writing to it.
+  /// - Throws: ``StorageError/locked(path:holder:)``, ``StorageError/unsupportedFormat(path:found:supported:)``, or
+  ///   ``StorageError/system(operation:path:code:)``.
+  package init(_ path: String) throws(StorageError) {
+    self.path = path
+    try Self.makeDirectory(path)
+    lock = try DataDirectoryLock(directory: path)
+    if try Self.readFormat(of: path) == nil { try Self.writeFormat(to: path) }
+  }
+
+  /// Tells other processes where the server that uses the directory answers.
+  package func announce(url: String) throws(StorageError) {
+    try lock.announce(url: url)
+  }
+
+  /// The file of a database, whether it exists or not.
+  package static func file(of id: DatabaseID, in path: String) -> String {
+    "\(folder(of: id, in: path))/data.mdb"
+  }
+
+  /// The file of a database, its folder made where it is missing.
+  package func makeFile(of id: DatabaseID) throws(StorageError) -> String {
+    try Self.makeDirectory("\(path)/databases")
+    try Self.makeDirectory("\(path)/databases/\(id.project)")
+    try Self.makeDirectory(Self.folder(of: id, in: path))
+    return Self.file(of: id, in: path)
+  }
+
+  /// The databases of a data directory, by name.
+  /// - Throws: ``StorageError`` when it is no data directory or of a newer format.
+  package static func databases(in path: String) throws(StorageError) -> [DatabaseID] {
+    guard try readFormat(of: path) != nil else {
+      throw .unsupportedFormat(path: path, found: "none (no FORMAT file)", supported: "data directories of format 1")
+    }
+    var ids: [DatabaseID] = []
+    for project in entries(of: "\(path)/databases") {
+      for database in entries(of: "\(path)/databases/\(project)") {
+        if let id = DatabaseID(project: project, database: database), access(file(of: id, in: path), F_OK) == 0 {
+          ids.append(id)
+        }
+      }
+    }
+    return ids.sorted { $0.name < $1.name }
+  }
+
+  private static func folder(of id: DatabaseID, in path: String) -> String {
+    "\(path)/databases/\(id.project)/\(id.database)"
+  }
+
+  private static func entries(of directory: String) -> [String] {
+    guard let stream = opendir(directory) else { return [] }
+    defer { closedir(stream) }
+    var names: [String] = []
+    while let entry = readdir(stream) {
+      let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
+        String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+      }
+      if !name.hasPrefix(".") { names.append(name) }
+    }
+    return names
+  }
+
+  private static func makeDirectory(_ path: String) throws(StorageError) {
+    // Only the owner may look in: documents are people's data.
+    if mkdir(path, 0o700) != 0, errno != EEXIST { throw .system(operation: "mkdir", path: path, code: errno) }
+  }
+
+  /// The directory's format, `nil` for a directory without one.
+  private static func readFormat(of path: String) throws(StorageError) -> Int? {
+    let file = "\(path)/FORMAT"
+    let descriptor = open(file, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else {
+      guard errno == ENOENT else { throw .system(operation: "open", path: file, code: errno) }
+      return nil
+    }
+    defer { close(descriptor) }
+    var bytes = [UInt8](repeating: 0, count: 32)
+    let count = read(descriptor, &bytes, bytes.count)
+    let text = String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
+    guard let number = Int(text.prefix { $0 != "\n" }), number >= 1, number <= format else {
+      throw .unsupportedFormat(path: path, found: text.isEmpty ? "none" : text, supported: "1")
+    }
+    return number
+  }
+
+  private static func writeFormat(to path: String) throws(StorageError) {
+    let file = "\(path)/FORMAT"
+    let descriptor = open("\(file).new", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else { throw .system(operation: "open", path: file, code: errno) }
+    let text = Array("\(format)\n".utf8)
+    let isWritten = write(descriptor, text, text.count) == text.count && fsync(descriptor) == 0
+    let code = errno
+    close(descriptor)
+    guard isWritten, rename("\(file).new", file) == 0 else {
+      throw .system(operation: "write", path: file, code: isWritten ? errno : code)
+    }
+  }
+}

@@ -1,0 +1,62 @@
+package import DocumentStore
+
+/// What a server is to be. Every flag of `hearth serve` is a property here.
+public struct HearthConfiguration: Sendable {
+  /// Where documents are kept.
+  public enum Storage: Sendable, Equatable {
+    /// In memory; gone with the process.
+    case inMemory
+    /// In a data directory, durable. The directory is made where it is missing.
+    case directory(String)
+  }
+
+  /// How a server treats who calls.
+  public enum Mode: Sendable, Equatable {
+    /// For development and tests: every project and database is served, unsigned tokens count, loopback only.
+    case emulator
+    /// For people's data: only what was declared is served, and nobody is admitted without rules.
+    case production
+  }
+
+  /// The address to listen on.
+  public var host = "127.0.0.1"
+  /// The port to listen on; 0 picks a free one.
+  public var port = 8080
+  /// Where documents are kept.
+  public var storage: Storage
+  /// How callers are treated. Production unless said otherwise.
+  public var mode = Mode.production
+  /// The project whose `(default)` database is served in production, and the default of tools in emulator mode.
+  public var project: String?
+  /// Lets an emulator listen beyond loopback, where everybody who reaches it is admin.
+  public var allowsRemoteEmulator = false
+  /// The size each database's file may grow to, in bytes. Address space, not disk: files start small.
+  public var mapBytes = 64 << 30
+  /// Seconds a stop waits for requests that are under way.
+  public var stopGraceSeconds = 10
+  /// How long databases remember what was.
+  package var retention = Retention()
+  /// The time of day.
+  package var clock = Clock.system
+
+  /// Creates a configuration with the defaults above.
+  public init(storage: Storage) {
+    self.storage = storage
+  }
+}
+
+/// Why a server could not start.
+public enum HearthError: Error, Sendable, CustomStringConvertible {
+  /// The configuration asks for something that is refused. The text says what to change.
+  case configuration(String)
+  /// The data directory cannot be used. The text says why and what to do.
+  case storage(String)
+  /// The address cannot be listened on.
+  case listening(String)
+
+  public var description: String {
+    switch self {
+    case .configuration(let text), .storage(let text), .listening(let text): text
+    }
+  }
+}

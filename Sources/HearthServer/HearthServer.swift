@@ -1,0 +1,106 @@
+package import DatabaseService
+package import DocumentModel
+package import DocumentStore
+import Dispatch
+import Gateway
+import KeyValueStore
+import LMDBStore
+import Synchronization
+import Transport
+
+/// A Firestore server: databases, their rules, and the port where they answer.
+///
+///     let server = try HearthServer(configuration)
+///     let url = try server.start()
+///     …
+///     server.stop()
+public final class HearthServer: Sendable {
+  /// The calls, for use in this process without a port.
+  package let service: Service
+  private let configuration: HearthConfiguration
+  private let directory: DataDirectory?
+  private let registry: DatabaseRegistry
+  private let http: HTTPServer
+  private let maintenance = Mutex<DispatchSourceTimer?>(nil)
+
+  /// Opens the data directory and gets everything ready; nothing listens yet.
+  /// - Throws: ``HearthError``.
+  public init(_ configuration: HearthConfiguration) throws(HearthError) {
+    self.configuration = configuration
+    if configuration.mode == .emulator, !configuration.allowsRemoteEmulator, !Self.isLoopback(configuration.host) {
+      throw .configuration(
+        "emulator mode admits everybody who can reach it, so it listens on loopback only; use --host 127.0.0.1, "
+          + "or add --allow-remote-emulator if the network is trusted")
+    }
+    do throws(StorageError) {
+      switch configuration.storage {
+      case .inMemory: directory = nil
+      case .directory(let path): directory = try DataDirectory(path)
+      }
+    } catch { throw .storage(error.description) }
+    registry = Self.makeRegistry(configuration, directory)
+    service = Service(
+      databases: registry, admission: configuration.mode == .emulator ? .everybody : .nobody)
+    var transport = TransportConfiguration()
+    transport.host = configuration.host
+    transport.port = configuration.port
+    transport.targetBytesMax = 48 << 10
+    transport.errorBody = { status, message in Gateway.errorBody(httpStatus: status, message: message) }
+    do {
+      http = try HTTPServer(configuration: transport, handler: Gateway(service))
+    } catch { throw .listening(String(describing: error)) }
+  }
+
+  /// Starts to listen and returns the URL.
+  /// - Throws: ``HearthError`` when the address is taken or not ours.
+  public func start() throws(HearthError) -> String {
+    let address: (host: String, port: Int)
+    do { address = try http.start() } catch { throw .listening(String(describing: error)) }
+    let host = address.host.contains(":") ? "[\(address.host)]" : address.host
+    let url = "http://\(host):\(address.port)"
+    do { try directory?.announce(url: url) } catch { throw .storage(error.description) }
+    startMaintenance()
+    return url
+  }
+
+  /// Stops: finishes what is under way, within the grace the configuration gives, then closes the databases.
+  public func stop() {
+    maintenance.withLock { timer in
+      timer?.cancel()
+      timer = nil
+    }
+    http.stop(graceSeconds: configuration.stopGraceSeconds)
+    registry.closeAll()
+  }
+
+  private func startMaintenance() {
+    let timer = DispatchSource.makeTimerSource(queue: DispatchQueue.global(qos: .utility))
+    timer.schedule(deadline: .now() + .seconds(30), repeating: .seconds(30), leeway: .seconds(5))
+    timer.setEventHandler { [registry] in registry.maintain() }
+    timer.resume()
+    maintenance.withLock { $0 = timer }
+  }
+
+  private static func makeRegistry(
+    _ configuration: HearthConfiguration, _ directory: DataDirectory?
+  ) -> DatabaseRegistry {
+    let isEmulator = configuration.mode == .emulator
+    let declared = configuration.project.flatMap { DatabaseID(project: $0) }
+    let mapBytes = configuration.mapBytes
+    return DatabaseRegistry(
+      retention: configuration.retention, clock: configuration.clock,
+      idleSeconds: directory == nil ? nil : Self.idleSeconds
+    ) { (id) throws(StorageError) in
+      guard isEmulator || id == declared else { return nil }
+      guard let directory else { return try LMDBStore.open(.inMemory(mapBytes: mapBytes)) }
+      return try LMDBStore.open(LMDBOptions(path: try directory.makeFile(of: id), mapBytes: mapBytes))
+    }
+  }
+
+  /// Seconds after which a database that nobody uses is closed.
+  private static let idleSeconds = 600
+
+  private static func isLoopback(_ host: String) -> Bool {
+    host == "localhost" || host == "::1" || (host.hasPrefix("127.") && host.allSatisfy { $0 == "." || ("0"..."9").contains($0) })
+  }
+}
