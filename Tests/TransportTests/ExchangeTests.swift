@@ -28,9 +28,10 @@ private final class Kept: Sendable {
 
   @Test func pipelinedRepliesWithoutAReaderStopTheReading() throws {
     let handled = Shared(0)
+    let body = [UInt8](repeating: 0x61, count: 1 << 19)
     let server = try TestServer { _, exchange in
       handled.update { $0 += 1 }
-      exchange.respond(status: 200, headers: { _ in }) { $0.append(contentsOf: repeatElement(0x61, count: 1 << 19)) }
+      exchange.respond(status: 200, headers: { _ in }) { $0.append(contentsOf: body) }
     }
     let client = try server.connect()
     client.send(String(repeating: "GET / HTTP/1.1\r\n\r\n", count: 80))

@@ -136,7 +136,9 @@ final class RawClient {
 
   private func fill() -> Bool {
     let space = [UInt8](unsafeUninitializedCapacity: 64 * 1024) { buffer, count in
-      count = max(0, recv(socket, buffer.baseAddress, buffer.count, 0))
+      let received = recv(socket, buffer.baseAddress, buffer.count, 0)
+      if received < 0 && errno == EAGAIN { Issue.record("the server neither replied nor closed") }
+      count = max(0, received)
     }
     pending += space
     return !space.isEmpty

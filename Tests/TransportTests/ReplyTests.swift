@@ -63,7 +63,7 @@ import Testing
   ])
   func compressesWhereAskedAndWorthIt(field: String, count: Int, isCompressed: Bool) throws {
     let server = try TestServer { _, exchange in
-      exchange.respond(status: 200, headers: { _ in }) { $0.append(contentsOf: repeatElement(0x61, count: count)) }
+      exchange.respond(status: 200, headers: { _ in }) { $0.append(contentsOf: [UInt8](repeating: 0x61, count: count)) }
     }
     let client = try server.connect()
     // Twice: the second reply uses a compressor that was used before.
@@ -80,7 +80,7 @@ import Testing
   @Test func doesNotCompressWhatMustNotBe() throws {
     let server = try TestServer { _, exchange in
       exchange.respond(status: 200, headers: { _ in }, compressible: false) {
-        $0.append(contentsOf: repeatElement(0x61, count: 5000))
+        $0.append(contentsOf: [UInt8](repeating: 0x61, count: 5000))
       }
     }
     let client = try server.connect()

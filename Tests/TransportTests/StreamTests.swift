@@ -20,7 +20,7 @@ private final class CountedSource: BodySource {
     let index = asked.value
     asked.update { $0 += 1 }
     guard index < slices else { return end }
-    out.append(contentsOf: repeatElement(UInt8(truncatingIfNeeded: index), count: sliceBytes))
+    out.append(contentsOf: [UInt8](repeating: UInt8(truncatingIfNeeded: index), count: sliceBytes))
     return .more
   }
 }

@@ -74,9 +74,9 @@ import Testing
   }
 
   @Test func aClientThatTakesNothingIsCutOff() throws {
-    let closed = Shared(0)
+    let body = [UInt8](repeating: 0x61, count: 64 << 20)
     let server = try TestServer { _, exchange in
-      exchange.respond(status: 200, headers: { _ in }) { $0.append(contentsOf: repeatElement(0x61, count: 64 << 20)) }
+      exchange.respond(status: 200, headers: { _ in }) { $0.append(contentsOf: body) }
     }
     let client = try server.connect()
     client.send("GET / HTTP/1.1\r\n\r\n")
@@ -85,7 +85,6 @@ import Testing
     for _ in 0..<100 where server.server.openConnections > 0 { server.advance(seconds: 31) }
     #expect(server.server.openConnections == 0)
     #expect(throws: (any Error).self) { try client.readReply() }
-    #expect(closed.value == 0)
   }
 
   @Test func aLingeringClientIsCutOff() throws {
