@@ -21,6 +21,7 @@ package enum ModelError: Error, Equatable, Sendable {
   case fieldNameTooLong
   case nestedArray
   case unsetValue
+  case unstorableValue
   case valueTooLong(field: String)
   case tooDeep(field: String)
   case latitudeOutOfRange(Double)
@@ -78,6 +79,8 @@ extension ModelError: CustomStringConvertible {
       "Nested arrays are not allowed"
     case .unsetValue:
       "Cannot convert firestore.v1.Value with type unset."
+    case .unstorableValue:
+      "Field references, variables, functions and pipelines are values only inside a pipeline."
     case .valueTooLong(let field):
       "The value of property \"\(field)\" is longer than \(Limits.valueBytesMax) bytes."
     case .tooDeep(let field):

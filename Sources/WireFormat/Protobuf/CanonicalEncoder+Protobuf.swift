@@ -1,0 +1,84 @@
+import DocumentModel
+
+extension CanonicalEncoder {
+  /// Appends the fields of a Document message that a client sent; its other fields are skipped.
+  /// - Throws: ``WireError``: malformed, or the rule for values that is broken.
+  package mutating func appendFields(fromClient document: UnsafeRawBufferPointer) throws(WireError) {
+    beginFields()
+    try appendEntries(document, number: 2)
+    try endFields()
+  }
+
+  /// Appends a Value message that a client sent.
+  /// - Throws: ``WireError``: malformed, or the rule for values that is broken.
+  package mutating func appendValue(fromClient value: UnsafeRawBufferPointer) throws(WireError) {
+    guard let member = try Self.lastMember(of: value) else { throw .model(.unsetValue) }
+    switch member.number {
+    case EncodedValue.Member.null: null()
+    case EncodedValue.Member.boolean: boolean(member.bool)
+    case EncodedValue.Member.integer: integer(member.int64)
+    case EncodedValue.Member.double: double(member.double)
+    case EncodedValue.Member.timestamp: timestamp(try EncodedValue.timestamp(member.bytes))
+    case EncodedValue.Member.string: try string(member.bytes)
+    case EncodedValue.Member.bytes: try bytes(member.bytes)
+    case EncodedValue.Member.reference: try reference(member.bytes)
+    case EncodedValue.Member.geoPoint: try geoPoint(try EncodedValue.geoPoint(member.bytes))
+    case EncodedValue.Member.array:
+      try beginArray()
+      var reader = ProtobufReader(member.bytes)
+      while let field = try reader.next() {
+        guard field.number == 1, field.wireType == .lengthDelimited else { continue }
+        try appendValue(fromClient: field.bytes)
+      }
+      endArray()
+    case EncodedValue.Member.map:
+      // Recursion ends at the depth that beginMap and beginArray allow.
+      try beginMap()
+      try appendEntries(member.bytes, number: 1)
+      try endMap()
+    default:
+      // References to fields and variables, functions and pipelines exist only inside pipelines.
+      throw .model(.unstorableValue)
+    }
+  }
+
+  private mutating func appendEntries(_ message: UnsafeRawBufferPointer, number: Int) throws(WireError) {
+    var reader = ProtobufReader(message)
+    while let field = try reader.next() {
+      guard field.number == number, field.wireType == .lengthDelimited else { continue }
+      var key = UnsafeRawBufferPointer(start: nil, count: 0)
+      var value = UnsafeRawBufferPointer(start: nil, count: 0)
+      var entry = ProtobufReader(field.bytes)
+      while let part = try entry.next() {
+        switch (part.number, part.wireType) {
+        case (1, .lengthDelimited): key = part.bytes
+        case (2, .lengthDelimited): value = part.bytes
+        default: break
+        }
+      }
+      try beginEntry(key: key)
+      try appendValue(fromClient: value)
+      endEntry()
+    }
+  }
+
+  /// The member of the oneof that stands: the last one on the wire. Unknown fields are skipped.
+  private static func lastMember(of value: UnsafeRawBufferPointer) throws(WireError) -> ProtobufReader.Field? {
+    var reader = ProtobufReader(value)
+    var member: ProtobufReader.Field?
+    while let field = try reader.next() {
+      let expected: ProtobufReader.WireType
+      switch field.number {
+      case EncodedValue.Member.null, EncodedValue.Member.boolean, EncodedValue.Member.integer: expected = .varint
+      case EncodedValue.Member.double: expected = .fixed64
+      case EncodedValue.Member.timestamp, EncodedValue.Member.string, EncodedValue.Member.bytes,
+        EncodedValue.Member.reference, EncodedValue.Member.geoPoint, EncodedValue.Member.array,
+        EncodedValue.Member.map, 19...22:
+        expected = .lengthDelimited
+      default: continue
+      }
+      if field.wireType == expected { member = field }
+    }
+    return member
+  }
+}

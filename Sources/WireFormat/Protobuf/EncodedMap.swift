@@ -1,0 +1,149 @@
+package import DocumentModel
+import Glibc
+
+/// The fields of a document or of a map value as bytes, looked at in place.
+///
+/// A sequence of map entries in canonical form: keys ascending by UTF-8 bytes, none twice, each entry exactly a key
+/// and a value. Valid as long as the bytes are. Nothing here allocates.
+package struct EncodedMap {
+  /// The entries.
+  package let bytes: UnsafeRawBufferPointer
+  /// The tag before each entry: field 1 of MapValue or field 2 of Document.
+  let entryTag: UInt8
+
+  static let mapValueTag: UInt8 = 0x0A
+  static let documentTag: UInt8 = 0x12
+
+  /// Looks at the bytes of a MapValue message.
+  package init(mapValue bytes: UnsafeRawBufferPointer) {
+    self.bytes = bytes
+    entryTag = Self.mapValueTag
+  }
+
+  /// Looks at stored fields: the `fields` entries of a Document message.
+  package init(documentFields bytes: UnsafeRawBufferPointer) {
+    self.bytes = bytes
+    entryTag = Self.documentTag
+  }
+
+  /// Whether there is no field.
+  package var isEmpty: Bool { bytes.isEmpty }
+
+  /// One field.
+  package typealias Entry = (key: UnsafeRawBufferPointer, value: EncodedValue)
+
+  /// Starts at the first field.
+  package func makeIterator() -> Iterator {
+    Iterator(reader: ProtobufReader(bytes), entryTag: entryTag)
+  }
+
+  /// Walks the fields in key order.
+  package struct Iterator {
+    fileprivate var reader: ProtobufReader
+    fileprivate let entryTag: UInt8
+
+    /// Where the entry that ``next()`` returned ends, in bytes from the start of the map.
+    package var position: Int { reader.position }
+
+    /// The next field, or `nil` at the end.
+    /// - Throws: ``WireError/malformedProtobuf(_:)``.
+    package mutating func next() throws(WireError) -> Entry? {
+      if reader.isAtEnd { return nil }
+      guard reader.skip(entryTag) else { throw .malformedProtobuf("map is not in canonical form") }
+      var entry = ProtobufReader(try reader.lengthDelimited())
+      guard entry.skip(0x0A) else { throw .malformedProtobuf("map entry without a key") }
+      let key = try entry.lengthDelimited()
+      guard entry.skip(0x12) else { throw .malformedProtobuf("map entry without a value") }
+      let value = EncodedValue(try entry.lengthDelimited())
+      guard entry.isAtEnd else { throw .malformedProtobuf("map entry is not in canonical form") }
+      return (key, value)
+    }
+  }
+
+  /// The value of a field, or `nil` when it is missing. Cost: walks the fields before it, without a look inside them.
+  /// - Throws: ``WireError/malformedProtobuf(_:)``.
+  package func value(for key: UnsafeRawBufferPointer) throws(WireError) -> EncodedValue? {
+    var iterator = makeIterator()
+    while let entry = try iterator.next() {
+      switch EncodedMap.compare(entry.key, key) {
+      case .less: continue
+      case .equal: return entry.value
+      case .greater: return nil
+      }
+    }
+    return nil
+  }
+
+  /// The value of a field, or `nil` when it is missing.
+  /// - Throws: ``WireError/malformedProtobuf(_:)``.
+  package func value(for key: String) throws(WireError) -> EncodedValue? {
+    try key.withRawUTF8 { (utf8) throws(WireError) in try value(for: utf8) }
+  }
+
+  /// The value at a path through nested maps, or `nil` where a step is missing or no map.
+  /// - Throws: ``WireError/malformedProtobuf(_:)``.
+  package func value(at path: FieldPath) throws(WireError) -> EncodedValue? {
+    var current = self
+    for index in path.segments.indices {
+      guard let value = try current.value(for: path.segments[index]) else { return nil }
+      if index == path.segments.count - 1 { return value }
+      guard case .map(let inner) = try value.content else { return nil }
+      current = inner
+    }
+    return nil
+  }
+
+  /// The components when this map stands for a vector: exactly `__type__` = `__vector__` and an array `value`.
+  /// - Throws: ``WireError/malformedProtobuf(_:)``.
+  package var vectorComponents: EncodedArray? {
+    get throws(WireError) {
+      // Most maps are told apart here: the first entry is short and its key has 8 bytes.
+      guard bytes.count > 4, bytes[1] == 25, bytes[2] == 0x0A, bytes[3] == 8 else { return nil }
+      var iterator = makeIterator()
+      guard let type = try iterator.next(), Self.isEqual(type.key, "__type__"),
+        case .string(let name) = try type.value.content, Self.isEqual(name, "__vector__"),
+        let value = try iterator.next(), Self.isEqual(value.key, "value"),
+        case .array(let components) = try value.value.content, try iterator.next() == nil
+      else { return nil }
+      return components
+    }
+  }
+
+  /// Whether this map stands for a vector.
+  /// - Throws: ``WireError/malformedProtobuf(_:)``.
+  package var isVector: Bool {
+    get throws(WireError) { try vectorComponents != nil }
+  }
+
+  /// Three-way comparison of UTF-8 bytes; a prefix comes first.
+  @inline(__always)
+  package static func compare(_ a: UnsafeRawBufferPointer, _ b: UnsafeRawBufferPointer) -> Ordering {
+    let common = min(a.count, b.count)
+    if common > 0, let left = a.baseAddress, let right = b.baseAddress {
+      let order = memcmp(left, right, common)
+      if order != 0 { return order < 0 ? .less : .greater }
+    }
+    return a.count == b.count ? .equal : (a.count < b.count ? .less : .greater)
+  }
+
+  static func isEqual(_ bytes: UnsafeRawBufferPointer, _ text: StaticString) -> Bool {
+    bytes.count == text.utf8CodeUnitCount
+      && (bytes.isEmpty || bytes.baseAddress.map { memcmp($0, text.utf8Start, bytes.count) == 0 } ?? false)
+  }
+}
+
+extension String {
+  /// Calls `body` with the UTF-8 bytes. Cost: none for native strings, which all of ours are.
+  func withRawUTF8<R, E: Error>(_ body: (UnsafeRawBufferPointer) throws(E) -> R) throws(E) -> R {
+    var copy = self
+    // `withUTF8` rethrows untyped, so the outcome travels as a value.
+    let outcome: Result<R, E> = copy.withUTF8 { utf8 in
+      do throws(E) {
+        return .success(try body(UnsafeRawBufferPointer(utf8)))
+      } catch {
+        return .failure(error)
+      }
+    }
+    return try outcome.get()
+  }
+}

@@ -1,0 +1,147 @@
+package import DocumentModel
+
+/// A `google.firestore.v1.Value` message as bytes, looked at in place.
+///
+/// Expects the canonical form (exactly one member of the oneof and nothing else) and throws on any other; what
+/// clients send goes through ``CanonicalEncoder`` first. Valid as long as the bytes are.
+package struct EncodedValue {
+  /// The message.
+  package let bytes: UnsafeRawBufferPointer
+
+  /// The field numbers of the members of `Value.value_type`.
+  enum Member {
+    static let boolean = 1
+    static let integer = 2
+    static let double = 3
+    static let reference = 5
+    static let map = 6
+    static let geoPoint = 8
+    static let array = 9
+    static let timestamp = 10
+    static let null = 11
+    static let string = 17
+    static let bytes = 18
+  }
+
+  /// What a value is. Texts and bytes point into the message.
+  package enum Content {
+    case null
+    case boolean(Bool)
+    case integer(Int64)
+    case double(Double)
+    case timestamp(Timestamp)
+    case string(UnsafeRawBufferPointer)
+    case bytes(UnsafeRawBufferPointer)
+    /// A full document name.
+    case reference(UnsafeRawBufferPointer)
+    case geoPoint(GeoPoint)
+    case array(EncodedArray)
+    case map(EncodedMap)
+  }
+
+  /// Looks at the bytes of a Value message.
+  package init(_ bytes: UnsafeRawBufferPointer) {
+    self.bytes = bytes
+  }
+
+  /// What the value is. Cost: reads the tag and the scalar, not what is inside arrays and maps.
+  /// - Throws: ``WireError/malformedProtobuf(_:)`` when the bytes are not one canonical Value.
+  package var content: Content {
+    get throws(WireError) {
+      var reader = ProtobufReader(bytes)
+      guard let field = try reader.next(), reader.isAtEnd else {
+        throw .malformedProtobuf("value is not in canonical form")
+      }
+      return switch (field.number, field.wireType) {
+      case (Member.string, .lengthDelimited): .string(field.bytes)
+      case (Member.integer, .varint): .integer(field.int64)
+      case (Member.boolean, .varint): .boolean(field.bool)
+      case (Member.double, .fixed64): .double(field.double)
+      case (Member.map, .lengthDelimited): .map(EncodedMap(mapValue: field.bytes))
+      case (Member.array, .lengthDelimited): .array(EncodedArray(field.bytes))
+      case (Member.timestamp, .lengthDelimited): .timestamp(try Self.timestamp(field.bytes))
+      case (Member.null, .varint): .null
+      case (Member.reference, .lengthDelimited): .reference(field.bytes)
+      case (Member.bytes, .lengthDelimited): .bytes(field.bytes)
+      case (Member.geoPoint, .lengthDelimited): .geoPoint(try Self.geoPoint(field.bytes))
+      default: throw .malformedProtobuf("value of unknown type")
+      }
+    }
+  }
+
+  /// Reads a `google.protobuf.Timestamp` message, cutting it to microseconds.
+  /// - Throws: ``WireError``: malformed, or out of range.
+  package static func timestamp(_ bytes: UnsafeRawBufferPointer) throws(WireError) -> Timestamp {
+    var reader = ProtobufReader(bytes)
+    var seconds: Int64 = 0
+    var nanos: Int32 = 0
+    while let field = try reader.next() {
+      switch (field.number, field.wireType) {
+      case (1, .varint): seconds = field.int64
+      case (2, .varint): nanos = field.int32
+      default: break
+      }
+    }
+    do throws(ModelError) {
+      return try Timestamp(seconds: seconds, nanos: nanos)
+    } catch {
+      throw .model(error)
+    }
+  }
+
+  /// Reads a `google.type.LatLng` message; the range is not checked.
+  /// - Throws: ``WireError/malformedProtobuf(_:)``.
+  package static func geoPoint(_ bytes: UnsafeRawBufferPointer) throws(WireError) -> GeoPoint {
+    var reader = ProtobufReader(bytes)
+    var point = GeoPoint(latitude: 0, longitude: 0)
+    while let field = try reader.next() {
+      switch (field.number, field.wireType) {
+      case (1, .fixed64): point.latitude = field.double
+      case (2, .fixed64): point.longitude = field.double
+      default: break
+      }
+    }
+    return point
+  }
+}
+
+/// A `google.firestore.v1.ArrayValue` message as bytes, looked at in place.
+package struct EncodedArray {
+  /// The message: a sequence of `values` fields.
+  package let bytes: UnsafeRawBufferPointer
+
+  /// Looks at the bytes of an ArrayValue message.
+  package init(_ bytes: UnsafeRawBufferPointer) {
+    self.bytes = bytes
+  }
+
+  /// Whether there is no element.
+  package var isEmpty: Bool { bytes.isEmpty }
+
+  /// The number of elements. Cost: skips over all of them.
+  /// - Throws: ``WireError/malformedProtobuf(_:)``.
+  package var count: Int {
+    get throws(WireError) {
+      var iterator = makeIterator()
+      var count = 0
+      while try iterator.next() != nil { count += 1 }
+      return count
+    }
+  }
+
+  /// Starts at the first element.
+  package func makeIterator() -> Iterator { Iterator(reader: ProtobufReader(bytes)) }
+
+  /// Walks the elements in order.
+  package struct Iterator {
+    fileprivate var reader: ProtobufReader
+
+    /// The next element, or `nil` at the end.
+    /// - Throws: ``WireError/malformedProtobuf(_:)``.
+    package mutating func next() throws(WireError) -> EncodedValue? {
+      if reader.isAtEnd { return nil }
+      guard reader.skip(0x0A) else { throw .malformedProtobuf("array is not in canonical form") }
+      return EncodedValue(try reader.lengthDelimited())
+    }
+  }
+}

@@ -1,0 +1,34 @@
+import DocumentModel
+
+/// Entry points for fuzzing: each takes any bytes, must not trap, and checks what must hold for bytes it accepts.
+package enum WireFuzz {
+  /// Reads bytes as a Document message from a client, and as stored fields.
+  package static func protobuf(_ bytes: UnsafeRawBufferPointer) {
+    if let fields = try? EncodedFields.canonical(fromClient: bytes) {
+      let again = fields.bytes.withUnsafeBytes { try? EncodedFields.canonical(fromClient: $0) }
+      precondition(again == fields, "canonical fields are a fixed point")
+      precondition((try? fields.decoded()).map { EncodedFields($0) } == fields, "canonical fields survive decoding")
+    }
+    let stored = EncodedFields(canonical: [UInt8](bytes))
+    _ = try? stored.decoded()
+    if let key = DocumentKey(ResourcePath(uncheckedBytes: Array("c/d".utf8))) {
+      _ = try? DocumentSize.bytes(key: key, fields: stored)
+    }
+    _ = try? stored.withMap { (map) throws(WireError) in try map.value(at: FieldPath(segments: ["a", "b"])) }
+  }
+
+  /// Reads bytes as a field path, a resource name and a timestamp.
+  package static func path(_ bytes: UnsafeRawBufferPointer) {
+    let text = String(decoding: bytes, as: UTF8.self)
+    if let path = try? FieldPath(text) {
+      precondition((try? FieldPath(path.text)) == path, "the text of a field path parses to the same path")
+    }
+    if let (database, key) = try? ResourceName.document(bytes) {
+      let name = database.documentsRoot.utf8.count + 1 + key.path.bytes.count
+      precondition(name == bytes.count, "a document name is its root and its path")
+    }
+    if let moment = Timestamp(rfc3339: bytes) {
+      precondition(Timestamp(rfc3339: moment.description.utf8) == moment, "a timestamp's text parses to the same moment")
+    }
+  }
+}
