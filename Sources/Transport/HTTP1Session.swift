@@ -247,7 +247,8 @@ final class HTTP1Session: ConnectionSession, ReplySink {
     } else {
       write(status: status, headers: headers, isCompressed: false, hasBody: hasBody, body: body)
     }
-    replied()
+    endReply()
+    process()
   }
 
   private func write(
@@ -290,11 +291,11 @@ final class HTTP1Session: ConnectionSession, ReplySink {
     out = writer.bytes
   }
 
-  private func replied() {
+  private func endReply() {
     isInFlight = false
     server.countRequest()
-    if !keepsAlive { isEnding = true }
-    process()
+    // A stream may have begun, and promised to go on, before the server was told to stop.
+    if !keepsAlive || server.isDraining { isEnding = true }
   }
 
   /// Answers in the handler's stead and closes.
@@ -325,7 +326,8 @@ final class HTTP1Session: ConnectionSession, ReplySink {
       process()
     } else {
       exchange.complete()
-      replied()
+      endReply()
+      process()
     }
   }
 
@@ -352,9 +354,7 @@ final class HTTP1Session: ConnectionSession, ReplySink {
         isWaiting = false
         self.source = nil
         exchange.complete()
-        isInFlight = false
-        server.countRequest()
-        if !keepsAlive { isEnding = true }
+        endReply()
         return true
       case .failed:
         connection.abort()

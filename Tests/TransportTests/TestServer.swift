@@ -11,7 +11,7 @@ final class TestServer: Sendable {
   let port: Int
 
   init(
-    loops: Int = 1, _ configure: (inout TransportConfiguration) -> Void = { _ in },
+    loops: Int = 1, configure: (inout TransportConfiguration) -> Void,
     handle: @escaping @Sendable (borrowing HTTPRequest, Exchange) -> Void = TestServer.echo
   ) throws {
     var configuration = TransportConfiguration()
@@ -25,12 +25,18 @@ final class TestServer: Sendable {
     port = try server.start().port
   }
 
+  convenience init(
+    loops: Int = 1, handle: @escaping @Sendable (borrowing HTTPRequest, Exchange) -> Void = TestServer.echo
+  ) throws {
+    try self.init(loops: loops, configure: { _ in }, handle: handle)
+  }
+
   deinit {
     server.stop(graceSeconds: 0)
   }
 
-  func connect(receiveBytes: Int32? = nil) throws -> RawClient {
-    try RawClient(port: port, receiveBytes: receiveBytes)
+  func connect() throws -> RawClient {
+    try RawClient(port: port)
   }
 
   /// Moves the clock and has every deadline looked at. Sockets that are readable first get their turn.

@@ -1,0 +1,57 @@
+import Glibc
+import Testing
+
+@testable import Transport
+
+@Suite struct EventLoopTests {
+  @Test func workRunsOnTheLoopInOrder() throws {
+    let loop = try EventLoop(name: "test")
+    try loop.start()
+    let seen = Shared<[Int]>([])
+    #expect(!loop.isOnLoop)
+    for index in 0..<1000 { loop.execute { seen.update { $0.append(loop.isOnLoop ? index : -1) } } }
+    loop.stopAndJoin()
+    #expect(seen.value == Array(0..<1000))
+    #expect(!loop.execute {})
+  }
+
+  @Test func timersRunWhenDueAndOnlyOnce() throws {
+    let clock = ManualClock()
+    let loop = try EventLoop(name: "test", clock: clock)
+    try loop.start()
+    let seen = Shared<[String]>([])
+    loop.executeAndWait {
+      loop.schedule(afterMilliseconds: 100) { seen.update { $0.append("100") } }
+      let cancelled = loop.schedule(afterMilliseconds: 100) { seen.update { $0.append("cancelled") } }
+      loop.schedule(afterMilliseconds: 200) { seen.update { $0.append("200") } }
+      loop.schedule(afterMilliseconds: 50) {
+        seen.update { $0.append("50") }
+        cancelled.cancel()
+        cancelled.cancel()
+        loop.schedule(afterMilliseconds: 0) { seen.update { $0.append("added") } }
+      }
+    }
+    for (step, expected) in [
+      (49, []), (1, ["50"]), (0, ["50", "added"]), (60, ["50", "added", "100"]),
+      (1000, ["50", "added", "100", "200"]), (1000, ["50", "added", "100", "200"]),
+    ] {
+      clock.advance(milliseconds: step)
+      loop.executeAndWait { loop.sweep() }
+      #expect(seen.value == expected)
+    }
+    loop.stopAndJoin()
+  }
+
+  @Test func signalsAreTold() throws {
+    let told = Semaphore()
+    let seen = Shared<Int32>(0)
+    let watcher = try SignalWatcher([SIGUSR2]) { signal in
+      seen.value = signal
+      told.signal()
+    }
+    kill(getpid(), SIGUSR2)
+    told.wait()
+    #expect(seen.value == SIGUSR2)
+    watcher.stop()
+  }
+}

@@ -1,0 +1,152 @@
+import Glibc
+import Testing
+
+@testable import Transport
+
+@Suite struct ServerTests {
+  @Test func anAddressInUseIsNamed() throws {
+    let server = try TestServer()
+    var configuration = TransportConfiguration()
+    configuration.port = server.port
+    let second = try HTTPServer(configuration: configuration, handler: ClosureHandler(TestServer.echo))
+    let error = #expect(throws: TransportError.self) { _ = try second.start() }
+    #expect(error == .addressInUse(host: "127.0.0.1", port: server.port))
+    #expect(error?.description.contains("already in use") == true)
+  }
+
+  @Test func badConfigurationsAreRefused() {
+    var configuration = TransportConfiguration()
+    configuration.loops = 0
+    #expect(throws: TransportError.invalidConfiguration(reason: "loops is 0")) {
+      try HTTPServer(configuration: configuration, handler: ClosureHandler(TestServer.echo))
+    }
+  }
+
+  @Test(arguments: [("no.such.host.invalid", 0), ("127.0.0.1", 70_000), ("192.0.2.1", 0)])
+  func addressesThatAreNotOursAreRefused(host: String, port: Int) throws {
+    var configuration = TransportConfiguration()
+    configuration.host = host
+    configuration.port = port
+    let server = try HTTPServer(configuration: configuration, handler: ClosureHandler(TestServer.echo))
+    #expect(throws: TransportError.self) { _ = try server.start() }
+  }
+
+  @Test func connectionsAreSpreadEvenly() throws {
+    let server = try TestServer(loops: 3)
+    var clients: [RawClient] = []
+    for _ in 0..<30 { clients.append(try server.connect()) }
+    #expect(server.wait { server.server.openConnections == 30 })
+    #expect(server.server.openConnectionsByLoop == [10, 10, 10])
+    for client in clients {
+      client.send("GET / HTTP/1.1\r\n\r\n")
+      #expect(try client.readReply().status == 200)
+    }
+    #expect(server.server.requestsServed == 30)
+  }
+
+  @Test func connectionsBeyondTheLimitAreTurnedAway() throws {
+    let server = try TestServer { $0.connectionsMax = 2 }
+    let first = try server.connect()
+    let second = try server.connect()
+    #expect(server.wait { server.server.openConnections == 2 })
+    #expect(try server.connect().readReply().status == 503)
+    first.send("GET / HTTP/1.1\r\n\r\n")
+    #expect(try first.readReply().status == 200)
+    second.endSending()
+    #expect(server.wait { server.server.openConnections == 1 })
+    let third = try server.connect()
+    third.send("GET / HTTP/1.1\r\n\r\n")
+    #expect(try third.readReply().status == 200)
+  }
+
+  @Test func stoppingFinishesWhatIsInFlight() throws {
+    let kept = Shared<[Exchange]>([])
+    let server = try TestServer { _, exchange in kept.update { $0.append(exchange) } }
+    let idle = try server.connect()
+    let busy = try server.connect()
+    busy.send("GET / HTTP/1.1\r\n\r\n")
+    #expect(server.wait { kept.value.count == 1 && server.server.openConnections == 2 })
+    let exchange = kept.value[0]
+    let stopping = Thread { server.server.stop(graceSeconds: 60) }
+    // The idle connection ends first, which shows that stopping has begun.
+    #expect(idle.isEnded())
+    exchange.loop.execute {
+      exchange.respond(status: 200, headers: { _ in }, body: { $0.append(contentsOf: Array("done".utf8)) })
+    }
+    let reply = try busy.readReply()
+    #expect(reply.text == "done" && reply.field("connection") == "close")
+    #expect(busy.isEnded())
+    busy.endSending()
+    stopping.join()
+    #expect(throws: (any Error).self) { try server.connect() }
+    server.server.stop(graceSeconds: 60)
+  }
+
+  @Test func stoppingCutsWhatOutlastsTheGrace() throws {
+    let closed = Shared(0)
+    let entered = Shared(0)
+    let server = try TestServer { _, exchange in
+      exchange.onClose { closed.update { $0 += 1 } }
+      entered.value = 1
+    }
+    let busy = try server.connect()
+    busy.send("GET / HTTP/1.1\r\n\r\n")
+    #expect(server.wait { entered.value == 1 })
+    server.server.stop(graceSeconds: 0)
+    #expect(closed.value == 1)
+    #expect(busy.isEnded())
+  }
+
+  @Test func stoppingAsksFeedsToEnd() throws {
+    final class Feed: BodySource {
+      var isFinished = false
+      func nextSlice(into out: inout [UInt8]) -> BodyProgress { isFinished ? .finished : .waiting }
+    }
+    let server = try TestServer { _, exchange in
+      let feed = Feed()
+      exchange.onShutdown { [unowned exchange] in
+        feed.isFinished = true
+        exchange.resume()
+      }
+      exchange.stream(status: 200, headers: { _ in }, from: feed)
+    }
+    let client = try server.connect()
+    client.send("GET / HTTP/1.1\r\n\r\n")
+    server.settle()
+    let stopping = Thread { server.server.stop(graceSeconds: 60) }
+    #expect(try client.readReply().body == [])
+    #expect(client.isEnded())
+    client.endSending()
+    stopping.join()
+  }
+
+  @Test func aServerRunsOnce() throws {
+    let server = try TestServer()
+    #expect(throws: TransportError.alreadyStarted) { _ = try server.server.start() }
+    server.server.stop(graceSeconds: 0)
+    #expect(throws: TransportError.alreadyStarted) { _ = try server.server.start() }
+  }
+}
+
+/// A thread that runs one closure.
+final class Thread {
+  private var thread = pthread_t()
+
+  init(_ body: @escaping @Sendable () -> Void) {
+    final class Box {
+      let body: @Sendable () -> Void
+      init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+    }
+    let box = Unmanaged.passRetained(Box(body))
+    pthread_create(
+      &thread, nil,
+      { argument in
+        if let argument { Unmanaged<Box>.fromOpaque(argument).takeRetainedValue().body() }
+        return nil
+      }, box.toOpaque())
+  }
+
+  func join() {
+    pthread_join(thread, nil)
+  }
+}
