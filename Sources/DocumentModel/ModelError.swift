@@ -31,9 +31,13 @@ package enum ModelError: Error, Equatable, Sendable {
   case timestampOutOfRange
   case timestampNotAligned
   case invalidReference(String)
+  case invalidPageToken
   case invalidVector(String)
   case emptyWrite
   case deleteWithMask
+  case maskWithoutUpdate
+  case transformsWithoutUpdate
+  case emptyTransform
   case transformOperandNotNumeric(String)
   case tooManyTransforms
   case documentTooLarge
@@ -98,6 +102,8 @@ extension ModelError: CustomStringConvertible {
       "Timestamp seconds are outside 0001-01-01T00:00:00Z to 9999-12-31T23:59:59Z."
     case .timestampNotAligned:
       "Timestamp must be microsecond-aligned."
+    case .invalidPageToken:
+      "invalid page token"
     case .invalidReference(let name):
       "Reference \"\(name)\" is not a document name."
     case .invalidVector(let reason):
@@ -106,6 +112,12 @@ extension ModelError: CustomStringConvertible {
       "empty write operation"
     case .deleteWithMask:
       "a delete must not specify a document mask."
+    case .maskWithoutUpdate:
+      "a document mask is only allowed with an update."
+    case .transformsWithoutUpdate:
+      "update transforms are only allowed with an update."
+    case .emptyTransform:
+      "empty field transform"
     case .transformOperandNotNumeric(let transform):
       "\(transform) requires a numeric operand."
     case .tooManyTransforms:
