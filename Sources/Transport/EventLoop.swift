@@ -100,13 +100,13 @@ package final class EventLoop: @unchecked Sendable {
   /// - Returns: `false` when the loop has ended, and the work will not run.
   @discardableResult
   package func execute(_ work: @escaping @Sendable () -> Void) -> Bool {
-    let (isOpen, wasEmpty) = queue.withLock { queue in
-      guard queue.isOpen else { return (false, false) }
+    queue.withLock { queue in
+      guard queue.isOpen else { return false }
       queue.work.append(work)
-      return (true, queue.work.count == 1)
+      // Under the lock: the loop closes the queue before its wake-up handle, so this one is still there.
+      if queue.work.count == 1 { uv_async_send(wakeup) }
+      return true
     }
-    if wasEmpty { uv_async_send(wakeup) }
-    return isOpen
   }
 
   /// Runs `work` on the loop and waits for it; never call it on the loop.
