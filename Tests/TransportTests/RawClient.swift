@@ -35,10 +35,7 @@ final class RawClient {
         connect(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
       }
     }
-    guard status == 0 else {
-      close(socket)
-      throw Ended()
-    }
+    guard status == 0 else { throw Ended() }
   }
 
   deinit {
