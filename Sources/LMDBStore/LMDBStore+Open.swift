@@ -150,7 +150,8 @@ extension LMDBStore {
       let pageBytes = Int(sysconf(Int32(_SC_PAGESIZE)))
       let mapBytes = max(options.mapBytes, LMDBOptions.mapBytesMin) / pageBytes * pageBytes
       try check(mdb_env_set_mapsize(environment, mapBytes), "mdb_env_set_mapsize", path)
-      try check(mdb_env_set_maxreaders(environment, UInt32(clamping: max(1, options.readersMax))), "mdb_env_set_maxreaders", path)
+      let readersMax = UInt32(clamping: max(1, options.readersMax))
+      try check(mdb_env_set_maxreaders(environment, readersMax), "mdb_env_set_maxreaders", path)
       try check(mdb_env_set_maxdbs(environment, 3), "mdb_env_set_maxdbs", path)
       let allFlags = UInt32(MDB_NOSUBDIR | MDB_NOTLS | flags)
       try check(mdb_env_open(environment, path, allFlags, 0o600), "mdb_env_open", path)
