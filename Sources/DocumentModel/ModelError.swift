@@ -34,6 +34,9 @@ package enum ModelError: Error, Equatable, Sendable {
   case invalidVector(String)
   case emptyWrite
   case deleteWithMask
+  case maskWithoutUpdate
+  case transformsWithoutUpdate
+  case emptyTransform
   case transformOperandNotNumeric(String)
   case tooManyTransforms
   case documentTooLarge
@@ -106,6 +109,12 @@ extension ModelError: CustomStringConvertible {
       "empty write operation"
     case .deleteWithMask:
       "a delete must not specify a document mask."
+    case .maskWithoutUpdate:
+      "a document mask is only allowed with an update."
+    case .transformsWithoutUpdate:
+      "update transforms are only allowed with an update."
+    case .emptyTransform:
+      "empty field transform"
     case .transformOperandNotNumeric(let transform):
       "\(transform) requires a numeric operand."
     case .tooManyTransforms:

@@ -17,6 +17,30 @@ package enum WireFuzz {
     _ = try? stored.withMap { (map) throws(WireError) in try map.value(at: FieldPath(segments: ["a", "b"])) }
   }
 
+  /// Reads bytes as JSON: as the fields of a document and as a commit's writes.
+  package static func json(_ bytes: UnsafeRawBufferPointer) {
+    let document = JSONDocument(bytesMax: 1 << 20)
+    let decoder = JSONMessageDecoder()
+    let fields = try? document.withParsed(bytes) { (root) throws(WireError) in try decoder.fields(root) }
+    if let fields {
+      let text = try? fields.withMap { (map) throws(WireError) in
+        var writer = JSONWriter(.compact)
+        try DocumentJSON.append(fields: map, to: &writer)
+        return writer.bytes
+      }
+      precondition(text != nil, "accepted fields can be written")
+      let again = text?.withUnsafeBytes { buffer in
+        try? document.withParsed(buffer) { (root) throws(WireError) in try decoder.fields(root) }
+      }
+      precondition(again == fields, "JSON of canonical fields reads back the same")
+    }
+    decoder.reset()
+    _ = try? document.withParsed(bytes) { (root) throws(WireError) in
+      decoder.enter("writes")
+      return try decoder.writes(root)
+    }
+  }
+
   /// Reads bytes as a field path, a resource name and a timestamp.
   package static func path(_ bytes: UnsafeRawBufferPointer) {
     let text = String(decoding: bytes, as: UTF8.self)

@@ -126,6 +126,7 @@ package struct EncodedMap {
     return a.count == b.count ? .equal : (a.count < b.count ? .less : .greater)
   }
 
+  @inline(__always)
   static func isEqual(_ bytes: UnsafeRawBufferPointer, _ text: StaticString) -> Bool {
     bytes.count == text.utf8CodeUnitCount
       && (bytes.isEmpty || bytes.baseAddress.map { memcmp($0, text.utf8Start, bytes.count) == 0 } ?? false)

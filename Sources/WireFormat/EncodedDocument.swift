@@ -1,0 +1,79 @@
+package import DocumentModel
+
+/// A document in stored pieces, borrowed from where they lie.
+package struct EncodedDocument {
+  /// The name of the documents root, `projects/{p}/databases/{d}/documents`, UTF-8.
+  package let root: UnsafeRawBufferPointer
+  /// The path below the root, UTF-8.
+  package let path: UnsafeRawBufferPointer
+  /// The stored fields.
+  package let fields: EncodedMap
+  /// When the document came into being.
+  package let createTime: Timestamp
+  /// When it last changed.
+  package let updateTime: Timestamp
+
+  /// Joins the pieces. `fields` are stored field bytes.
+  package init(
+    root: UnsafeRawBufferPointer, path: UnsafeRawBufferPointer, fields: UnsafeRawBufferPointer,
+    createTime: Timestamp, updateTime: Timestamp
+  ) {
+    self.root = root
+    self.path = path
+    self.fields = EncodedMap(documentFields: fields)
+    self.createTime = createTime
+    self.updateTime = updateTime
+  }
+}
+
+/// Documents as `google.firestore.v1.Document` messages.
+package enum DocumentProtobuf {
+  /// Appends the content of a Document message. Without a mask the fields are copied as they are.
+  /// - Throws: ``WireError/malformedProtobuf(_:)`` when a mask meets damaged fields.
+  package static func append(
+    _ document: EncodedDocument, mask: FieldMask? = nil, to out: inout [UInt8]
+  ) throws(WireError) {
+    ProtobufWriter.tag(1, .lengthDelimited, to: &out)
+    ProtobufWriter.varint(UInt64(document.root.count + 1 + document.path.count), to: &out)
+    out.append(contentsOf: document.root)
+    out.append(UInt8(ascii: "/"))
+    out.append(contentsOf: document.path)
+    if let mask {
+      try append(document.fields, MaskSelection(mask), to: &out)
+    } else {
+      out.append(contentsOf: document.fields.bytes)
+    }
+    ProtobufWriter.timestamp(3, document.createTime, to: &out)
+    ProtobufWriter.timestamp(4, document.updateTime, to: &out)
+  }
+
+  /// Appends what a mask keeps of a map's entries.
+  ///
+  /// Recursion goes as deep as the paths of the mask, whose length bounds it.
+  private static func append(
+    _ map: EncodedMap, _ selection: MaskSelection, to out: inout [UInt8]
+  ) throws(WireError) {
+    var selection = selection
+    var iterator = map.makeIterator()
+    var start = iterator.position
+    while let entry = try iterator.next() {
+      defer { start = iterator.position }
+      switch selection.part(of: entry.key) {
+      case .nothing: break
+      case .whole: out.append(contentsOf: UnsafeRawBufferPointer(rebasing: map.bytes[start..<iterator.position]))
+      case .inside(let inner):
+        guard case .map(let nested) = try entry.value.content, try inner.keepsAnything(of: nested) else { break }
+        out.append(map.entryTag)
+        out.append(0)
+        let entryStart = out.count
+        ProtobufWriter.bytes(1, entry.key, to: &out)
+        let valueStart = ProtobufWriter.beginMessage(2, to: &out)
+        let mapStart = ProtobufWriter.beginMessage(EncodedValue.Member.map, to: &out)
+        try append(nested, inner, to: &out)
+        ProtobufWriter.endMessage(mapStart, in: &out)
+        ProtobufWriter.endMessage(valueStart, in: &out)
+        ProtobufWriter.endMessage(entryStart, in: &out)
+      }
+    }
+  }
+}

@@ -1,0 +1,310 @@
+package import DocumentModel
+
+/// A document as a client sent it.
+package struct DecodedDocument: Equatable, Sendable {
+  /// The name as sent; empty when it was not. Parse it with ``JSONMessageDecoder/documentName(_:)`` or
+  /// `ResourceName`.
+  package var name: [UInt8]
+  /// The fields, checked and canonical.
+  package var fields: EncodedFields
+}
+
+/// A write and the database that its document name gives, which the caller compares with the request's.
+package struct AddressedWrite: Equatable, Sendable {
+  /// The database of the document name.
+  package var database: DatabaseID
+  /// What is to be done.
+  package var write: Write
+}
+
+extension JSONMessageDecoder {
+  /// A `google.firestore.v1.Document`. Its times are ignored, as the service does.
+  package func document(_ value: JSONValue) throws(WireError) -> DecodedDocument {
+    var document = DecodedDocument(name: [], fields: .none)
+    var members = try members(of: value, "google.firestore.v1.Document")
+    while let (name, content) = members.next() {
+      switch name {
+      case "name": document.name = [UInt8](try string(content, "name"))
+      case "fields":
+        path.enter("fields")
+        document.fields = try fields(content)
+        path.leave()
+      case "createTime", "create_time", "updateTime", "update_time": break
+      default: throw unknown(name)
+      }
+    }
+    return document
+  }
+
+  /// Parses the full name of a document. Cost: little when it lies in the same database as the one before.
+  /// - Throws: ``WireError/model(_:)`` with the documented text.
+  package func documentName(_ name: UnsafeRawBufferPointer) throws(WireError) -> (DatabaseID, DocumentKey) {
+    if let database = latestDatabase, name.count > latestRoot.count, name.starts(with: latestRoot) {
+      let path: ResourcePath
+      do throws(ModelError) {
+        path = try ResourcePath(checking: [UInt8](name[latestRoot.count...]))
+      } catch {
+        throw .model(error)
+      }
+      if let key = DocumentKey(path) { return (database, key) }
+    }
+    do throws(ModelError) {
+      let (database, key) = try ResourceName.document(name)
+      latestDatabase = database
+      latestRoot = Array((database.documentsRoot + "/").utf8)
+      return (database, key)
+    } catch {
+      throw .model(error)
+    }
+  }
+
+  /// A `google.firestore.v1.Write`.
+  ///
+  /// The older stand-alone `transform` becomes an update with an empty mask. A `verify` is the member that the web
+  /// and mobile SDKs send (firestore-api.md, section 2.2).
+  package func write(_ value: JSONValue) throws(WireError) -> AddressedWrite {
+    var address: (database: DatabaseID, key: DocumentKey)?
+    var operation = Write.Operation.delete
+    var isUpdate = false
+    var mask: FieldMask?
+    var transforms: [FieldTransform] = []
+    var updateTransforms: [FieldTransform]?
+    var precondition = Precondition.none
+    var members = try members(of: value, "google.firestore.v1.Write")
+    while let (name, content) = members.next() {
+      switch name {
+      case "update", "delete", "verify", "transform":
+        if address != nil { throw alreadySet("operation", name) }
+      default: break
+      }
+      switch name {
+      case "update":
+        path.enter("update")
+        let document = try document(content)
+        path.leave()
+        address = try document.name.withRawBytes { (name) throws(WireError) in try documentName(name) }
+        operation = .update(document.fields, mask: nil)
+        isUpdate = true
+      case "delete":
+        address = try documentName(try string(content, "delete"))
+      case "verify":
+        address = try documentName(try string(content, "verify"))
+        operation = .verify
+      case "transform":
+        path.enter("transform")
+        let (target, list) = try documentTransform(content)
+        path.leave()
+        address = target
+        operation = .update(.none, mask: FieldMask([]))
+        transforms = list
+      case "updateMask", "update_mask":
+        path.enter("update_mask")
+        mask = try writableMask(content)
+        path.leave()
+      case "updateTransforms", "update_transforms":
+        path.enter("update_transforms")
+        updateTransforms = try fieldTransforms(content)
+        path.leave()
+      case "currentDocument", "current_document":
+        path.enter("current_document")
+        precondition = try self.precondition(content)
+        path.leave()
+      default: throw unknown(name)
+      }
+    }
+    guard let address else { throw .model(.emptyWrite) }
+    if case .update(let fields, nil) = operation {
+      operation = .update(fields, mask: mask)
+    } else if mask != nil {
+      throw .model(operation == .delete ? .deleteWithMask : .maskWithoutUpdate)
+    }
+    if let updateTransforms, !updateTransforms.isEmpty {
+      guard isUpdate else { throw .model(.transformsWithoutUpdate) }
+      transforms = updateTransforms
+    }
+    return AddressedWrite(
+      database: address.database,
+      write: Write(operation, key: address.key, transforms: transforms, precondition: precondition))
+  }
+
+  /// The writes of a commit: a list that was entered.
+  package func writes(_ value: JSONValue) throws(WireError) -> [AddressedWrite] {
+    var elements = try elements(of: value)
+    var writes: [AddressedWrite] = []
+    while let element = elements.next() {
+      path.element(writes.count)
+      writes.append(try write(element))
+    }
+    return writes
+  }
+
+  /// A `google.firestore.v1.Precondition`; without a member it is no condition.
+  package func precondition(_ value: JSONValue) throws(WireError) -> Precondition {
+    var precondition = Precondition.none
+    var members = try members(of: value, "google.firestore.v1.Precondition")
+    while let (name, content) = members.next() {
+      switch name {
+      case "exists", "updateTime", "update_time":
+        if precondition != .none { throw alreadySet("condition_type", name) }
+      default: throw unknown(name)
+      }
+      if case "exists" = name {
+        precondition = .exists(try bool(content, "exists"))
+      } else {
+        precondition = .updateTime(try alignedTimestamp(content, "update_time"))
+      }
+    }
+    return precondition
+  }
+
+  /// A `google.firestore.v1.DocumentMask` of a read; `__name__` may be among its paths.
+  package func documentMask(_ value: JSONValue) throws(WireError) -> FieldMask {
+    FieldMask(try maskPaths(value))
+  }
+
+  /// A `google.firestore.v1.DocumentMask` of a write.
+  /// - Throws: ``WireError/model(_:)`` with ``ModelError/reservedFieldName(_:)``, among others.
+  package func writableMask(_ value: JSONValue) throws(WireError) -> FieldMask {
+    let paths = try maskPaths(value)
+    for path in paths { try Self.checkWritable(path) }
+    return FieldMask(paths)
+  }
+
+  private func maskPaths(_ value: JSONValue) throws(WireError) -> [FieldPath] {
+    var paths: [FieldPath] = []
+    var members = try members(of: value, "google.firestore.v1.DocumentMask")
+    while let (name, content) = members.next() {
+      switch name {
+      case "fieldPaths", "field_paths":
+        path.enter("field_paths")
+        var elements = try elements(of: content)
+        while let element = elements.next() {
+          path.element(paths.count)
+          paths.append(try fieldPath(element, ""))
+        }
+        path.leave()
+      default: throw unknown(name)
+      }
+    }
+    return paths
+  }
+
+  /// A string field that holds a field path.
+  package func fieldPath(_ value: JSONValue, _ field: StaticString) throws(WireError) -> FieldPath {
+    let text = String(decoding: try string(value, field), as: UTF8.self)
+    do throws(ModelError) {
+      return try FieldPath(text)
+    } catch {
+      throw .model(error)
+    }
+  }
+
+  /// Checks that a path may be written: no reserved name in it, and no deeper than values may nest.
+  private static func checkWritable(_ path: FieldPath) throws(WireError) {
+    for segment in path.segments where ResourceID.isReserved(segment.utf8) {
+      throw .model(.reservedFieldName(segment))
+    }
+    // The last name lies in a map of one level less.
+    guard path.segments.count <= Limits.nestingDepthMax + 1 else {
+      throw .model(.tooDeep(field: path.segments[0]))
+    }
+  }
+
+  // MARK: Transforms
+
+  /// A `google.firestore.v1.DocumentTransform`.
+  private func documentTransform(
+    _ value: JSONValue
+  ) throws(WireError) -> (address: (DatabaseID, DocumentKey), transforms: [FieldTransform]) {
+    var address: (DatabaseID, DocumentKey)?
+    var transforms: [FieldTransform] = []
+    var members = try members(of: value, "google.firestore.v1.DocumentTransform")
+    while let (name, content) = members.next() {
+      switch name {
+      case "document": address = try documentName(try string(content, "document"))
+      case "fieldTransforms", "field_transforms":
+        path.enter("field_transforms")
+        transforms = try fieldTransforms(content)
+        path.leave()
+      default: throw unknown(name)
+      }
+    }
+    // An unset name is the empty one, and refused as such.
+    guard let address else {
+      return (try documentName(UnsafeRawBufferPointer(start: nil, count: 0)), transforms)
+    }
+    return (address, transforms)
+  }
+
+  private func fieldTransforms(_ value: JSONValue) throws(WireError) -> [FieldTransform] {
+    var elements = try elements(of: value)
+    var transforms: [FieldTransform] = []
+    while let element = elements.next() {
+      guard transforms.count < Limits.transformsPerDocumentMax else { throw .model(.tooManyTransforms) }
+      path.element(transforms.count)
+      transforms.append(try fieldTransform(element))
+    }
+    return transforms
+  }
+
+  private func fieldTransform(_ value: JSONValue) throws(WireError) -> FieldTransform {
+    var target: FieldPath?
+    var kind: FieldTransform.Kind?
+    var members = try members(of: value, "google.firestore.v1.DocumentTransform.FieldTransform")
+    while let (name, content) = members.next() {
+      if case "fieldPath" = name {
+        target = try fieldPath(content, "field_path")
+        continue
+      }
+      if case "field_path" = name {
+        target = try fieldPath(content, "field_path")
+        continue
+      }
+      guard let decoded = try transformKind(name, content) else { throw unknown(name) }
+      if kind != nil { throw alreadySet("transform_type", name) }
+      kind = decoded
+    }
+    guard let target else { throw .model(.emptyFieldPath) }
+    guard let kind else { throw .model(.emptyTransform) }
+    try Self.checkWritable(target)
+    return FieldTransform(target, kind)
+  }
+
+  /// The change that a member of FieldTransform stands for, or `nil` when it has no such member.
+  private func transformKind(_ name: JSONName, _ content: JSONValue) throws(WireError) -> FieldTransform.Kind? {
+    switch name {
+    case "setToServerValue", "set_to_server_value":
+      let number = try enumeration(
+        content, "set_to_server_value",
+        "type.googleapis.com/google.firestore.v1.DocumentTransform.FieldTransform.ServerValue",
+        "SERVER_VALUE_UNSPECIFIED", "REQUEST_TIME")
+      guard number == 1 else { throw .model(.emptyTransform) }
+      return .requestTime
+    case "increment": return .increment(try numericOperand(content, "increment"))
+    case "maximum": return .maximum(try numericOperand(content, "maximum"))
+    case "minimum": return .minimum(try numericOperand(content, "minimum"))
+    case "appendMissingElements", "append_missing_elements":
+      return .appendMissingElements(try arrayOperand(content, "append_missing_elements"))
+    case "removeAllFromArray", "remove_all_from_array":
+      return .removeAllFromArray(try arrayOperand(content, "remove_all_from_array"))
+    default: return nil
+    }
+  }
+
+  private func numericOperand(_ content: JSONValue, _ field: StaticString) throws(WireError) -> Value {
+    path.enter(field)
+    let operand = try value(content, .stored)
+    path.leave()
+    switch operand {
+    case .integer, .double: return operand
+    default: throw .model(.transformOperandNotNumeric(field.description))
+    }
+  }
+
+  private func arrayOperand(_ content: JSONValue, _ field: StaticString) throws(WireError) -> [Value] {
+    path.enter(field)
+    let elements = try arrayValue(content, .stored)
+    path.leave()
+    return elements
+  }
+}

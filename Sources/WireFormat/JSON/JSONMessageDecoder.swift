@@ -1,0 +1,257 @@
+import CSimdjson
+package import DocumentModel
+
+/// Decodes messages of the API from JSON, by the rules of proto3 JSON (firestore-api.md, section 1.5).
+///
+/// One decoder serves many requests, one at a time; it keeps its buffers. A decode function for a message expects an
+/// object; reads members by either spelling of their names; takes `null` as unset; and throws ``WireError`` with the
+/// path of what is wrong. Callers decode messages of their own with ``members(of:_:)``, the scalar functions and
+/// ``enter(_:)``, in the way the functions here do.
+package final class JSONMessageDecoder {
+  var path = MessagePath()
+  var encoder = CanonicalEncoder()
+  /// The database of the latest name, with its documents root and `/` as bytes: names mostly repeat it.
+  var latestRoot: [UInt8] = []
+  var latestDatabase: DatabaseID?
+
+  /// Creates a decoder.
+  package init() {}
+
+  /// Forgets the path; call before each request.
+  package func reset() { path.removeAll() }
+
+  /// Goes into the field of that name, given in snake_case; ``leave()`` goes back. For the paths in errors.
+  package func enter(_ field: StaticString) { path.enter(field) }
+
+  /// Says which element of the list that was entered is being decoded.
+  package func element(_ index: Int) { path.element(index) }
+
+  /// Goes back out of the innermost field.
+  package func leave() { path.leave() }
+
+  // MARK: Messages and lists
+
+  /// The members of a message that are not null.
+  package struct Members {
+    private var all: JSONValue.Members
+
+    init(_ all: JSONValue.Members) { self.all = all }
+
+    /// The next member, or `nil` at the end.
+    package mutating func next() -> (name: JSONName, value: JSONValue)? {
+      while let member = all.next() {
+        if !member.value.isNull { return member }
+      }
+      return nil
+    }
+  }
+
+  /// The members of a message. `type` is its full name, such as `google.firestore.v1.Write`.
+  /// - Throws: ``WireError`` when the value is no object.
+  package func members(of value: JSONValue, _ type: StaticString) throws(WireError) -> Members {
+    Members(try allMembers(of: value, type))
+  }
+
+  /// The members of a message, also those that are null.
+  func allMembers(of value: JSONValue, _ type: StaticString) throws(WireError) -> JSONValue.Members {
+    guard case .object(let members) = value.kind else {
+      if case .array = value.kind { throw notRepeated() }
+      throw .invalidValue(path: path.text(), type: "type.googleapis.com/\(type)", text: Self.quote(value))
+    }
+    return members
+  }
+
+  /// The elements of a list that was entered.
+  /// - Throws: ``WireError`` when the value is no array.
+  package func elements(of value: JSONValue) throws(WireError) -> JSONValue.Elements {
+    guard case .array(let elements) = value.kind else {
+      throw .invalidValue(path: path.text(), type: "repeated", text: Self.quote(value))
+    }
+    return elements
+  }
+
+  /// The error for a member that the message being decoded does not have.
+  package func unknown(_ name: JSONName) -> WireError {
+    .unknownField(name: Self.cut(name.bytes), path: path.text())
+  }
+
+  /// The error for a second member of a oneof.
+  package func alreadySet(_ oneof: StaticString, _ member: JSONName) -> WireError {
+    .oneofAlreadySet(path: path.text(), oneof: oneof.description, member: Self.cut(member.bytes))
+  }
+
+  /// The error for a scalar that does not fit.
+  package func invalid(_ value: JSONValue, _ field: StaticString, _ type: StaticString) -> WireError {
+    switch value.kind {
+    case .array: notRepeated(field)
+    case .object:
+      .invalidValue(path: path.text(field), type: type.description, text: "Starting an object on a scalar field")
+    default: .invalidValue(path: path.text(field), type: type.description, text: Self.quote(value))
+    }
+  }
+
+  private func notRepeated(_ field: StaticString = "") -> WireError {
+    .invalidJSON("Invalid value at '\(path.text(field))': Proto field is not repeating, cannot start list.")
+  }
+
+  // MARK: Scalars
+
+  /// A string field.
+  package func string(_ value: JSONValue, _ field: StaticString) throws(WireError) -> UnsafeRawBufferPointer {
+    guard case .string(let text) = value.kind else { throw invalid(value, field, "TYPE_STRING") }
+    return text
+  }
+
+  /// A bool field.
+  package func bool(_ value: JSONValue, _ field: StaticString) throws(WireError) -> Bool {
+    guard case .boolean(let flag) = value.kind else { throw invalid(value, field, "TYPE_BOOL") }
+    return flag
+  }
+
+  /// An int64 field: an integral number, or a decimal string.
+  package func int64(_ value: JSONValue, _ field: StaticString) throws(WireError) -> Int64 {
+    switch value.kind {
+    case .integer(let number): return number
+    case .double(let number):
+      if let exact = Int64(exactly: number) { return exact }
+    case .string(let text):
+      if let number = Self.decimal(text) { return number }
+    default: break
+    }
+    throw invalid(value, field, "TYPE_INT64")
+  }
+
+  /// An int32 field: an integral number, or a decimal string.
+  package func int32(_ value: JSONValue, _ field: StaticString) throws(WireError) -> Int32 {
+    switch value.kind {
+    case .integer(let number):
+      if let exact = Int32(exactly: number) { return exact }
+    case .double(let number):
+      if let exact = Int32(exactly: number) { return exact }
+    case .string(let text):
+      if let number = Self.decimal(text), let exact = Int32(exactly: number) { return exact }
+    default: break
+    }
+    throw invalid(value, field, "TYPE_INT32")
+  }
+
+  /// A double field: a number, a numeric string, or one of the three words.
+  package func double(_ value: JSONValue, _ field: StaticString) throws(WireError) -> Double {
+    switch value.kind {
+    case .integer(let number): return Double(number)
+    case .unsigned(let number): return Double(number)
+    case .double(let number): return number
+    case .string(let text):
+      switch JSONName(bytes: text) {
+      case "NaN": return .nan
+      case "Infinity": return .infinity
+      case "-Infinity": return -.infinity
+      default: break
+      }
+      var number = 0.0
+      if let start = text.baseAddress?.assumingMemoryBound(to: CChar.self),
+        hearth_parse_double(start, text.count, &number)
+      {
+        return number
+      }
+    default: break
+    }
+    throw invalid(value, field, "TYPE_DOUBLE")
+  }
+
+  /// A bytes field: base64 in either alphabet, padded or not.
+  package func bytes(_ value: JSONValue, _ field: StaticString) throws(WireError) -> [UInt8] {
+    let text = try bytesText(value, field)
+    var isValid = true
+    let bytes = [UInt8](unsafeUninitializedCapacity: Base64.decodedCountMax(text.count)) { buffer, count in
+      let written = Base64.decode(text, into: UnsafeMutableRawBufferPointer(buffer))
+      isValid = written != nil
+      count = written ?? 0
+    }
+    guard isValid else { throw badBase64(text, field) }
+    return bytes
+  }
+
+  func bytesText(_ value: JSONValue, _ field: StaticString) throws(WireError) -> UnsafeRawBufferPointer {
+    guard case .string(let text) = value.kind else { throw invalid(value, field, "TYPE_BYTES") }
+    return text
+  }
+
+  func badBase64(_ text: UnsafeRawBufferPointer, _ field: StaticString) -> WireError {
+    .base64(path: path.text(field), text: Self.cut(text))
+  }
+
+  /// A Timestamp field, cut to microseconds.
+  package func timestamp(_ value: JSONValue, _ field: StaticString) throws(WireError) -> Timestamp {
+    guard case .string(let text) = value.kind, let moment = Timestamp(rfc3339: text) else {
+      throw invalid(value, field, "type.googleapis.com/google.protobuf.Timestamp")
+    }
+    return moment
+  }
+
+  /// A Timestamp field that must not be finer than microseconds: preconditions and read times.
+  /// - Throws: ``WireError/model(_:)`` with ``ModelError/timestampNotAligned``, among others.
+  package func alignedTimestamp(_ value: JSONValue, _ field: StaticString) throws(WireError) -> Timestamp {
+    var remainder = 0
+    guard case .string(let text) = value.kind, let moment = Timestamp(rfc3339: text, nanosRemainder: &remainder) else {
+      throw invalid(value, field, "type.googleapis.com/google.protobuf.Timestamp")
+    }
+    guard remainder == 0 else { throw .model(.timestampNotAligned) }
+    return moment
+  }
+
+  /// An enum field: a number, or a name, whose number is its index in `names`. Empty names stand for gaps.
+  package func enumeration(
+    _ value: JSONValue, _ field: StaticString, _ type: StaticString, _ names: StaticString...
+  ) throws(WireError) -> Int {
+    switch value.kind {
+    case .integer(let number):
+      if let index = Int(exactly: number), names.indices.contains(index) { return index }
+    case .string(let text):
+      if !text.isEmpty, let index = names.firstIndex(where: { $0 ~= JSONName(bytes: text) }) { return index }
+    default: break
+    }
+    throw invalid(value, field, type)
+  }
+
+  // MARK: Texts
+
+  /// A decimal int64 without leading `+`, blanks or exponent.
+  private static func decimal(_ text: UnsafeRawBufferPointer) -> Int64? {
+    let isNegative = text.first == UInt8(ascii: "-")
+    guard text.count > (isNegative ? 1 : 0) else { return nil }
+    var number: Int64 = 0
+    for byte in text.dropFirst(isNegative ? 1 : 0) {
+      guard (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) else { return nil }
+      let digit = Int64(byte - UInt8(ascii: "0"))
+      let (product, overflowed) = number.multipliedReportingOverflow(by: 10)
+      let (sum, carried) =
+        isNegative ? product.subtractingReportingOverflow(digit) : product.addingReportingOverflow(digit)
+      guard !overflowed, !carried else { return nil }
+      number = sum
+    }
+    return number
+  }
+
+  /// A scalar as the texts of errors repeat it.
+  private static func quote(_ value: JSONValue) -> String {
+    switch value.kind {
+    case .null: "null"
+    case .boolean(let flag): flag ? "true" : "false"
+    case .integer(let number): "\(number)"
+    case .unsigned(let number): "\(number)"
+    case .double(let number): "\(number)"
+    case .string(let text): "\"\(cut(text))\""
+    case .object: "an object"
+    case .array: "a list"
+    }
+  }
+
+  /// At most ``WireError/quotedBytesMax`` bytes of a text, cut between characters.
+  private static func cut(_ text: UnsafeRawBufferPointer) -> String {
+    guard text.count > WireError.quotedBytesMax else { return String(decoding: text, as: UTF8.self) }
+    var end = WireError.quotedBytesMax
+    while end > 0, text[end] & 0xC0 == 0x80 { end -= 1 }
+    return String(decoding: text[..<end], as: UTF8.self) + "…"
+  }
+}

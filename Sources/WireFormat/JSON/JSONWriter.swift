@@ -1,0 +1,261 @@
+import CSimdjson
+package import DocumentModel
+
+/// Writes a JSON text piece by piece into a byte array.
+///
+/// The caller brackets objects and arrays and calls ``key(_:)-(StaticString)`` before each member's value; commas and
+/// line breaks are the writer's. It trusts the order of calls. Cost: no allocation beyond the growth of ``bytes``.
+package struct JSONWriter {
+  /// How the text is laid out.
+  package enum Style: Sendable {
+    /// Two blanks a level, one member a line, as the service prints by default.
+    case pretty
+    /// No blanks.
+    case compact
+  }
+
+  /// The text so far. A caller may take it, or give a buffer with capacity.
+  package var bytes: [UInt8]
+  private let style: Style
+  private var depth: Int
+  /// The level at which the text began: pieces there stand alone.
+  private let baseDepth: Int
+  /// Whether nothing was written yet inside the innermost bracket.
+  private var isFirst = true
+  /// Whether a key was written whose value comes next.
+  private var isAfterKey = false
+
+  /// Starts a text. `bytes` is appended to; `depth` is the level of indentation of the text around.
+  package init(_ style: Style, bytes: [UInt8] = [], depth: Int = 0) {
+    self.style = style
+    self.bytes = bytes
+    self.depth = depth
+    baseDepth = depth
+  }
+
+  // MARK: Structure
+
+  /// Opens an object.
+  package mutating func beginObject() { open(UInt8(ascii: "{")) }
+  /// Closes an object; without members it is `{}`.
+  package mutating func endObject() { close(UInt8(ascii: "}")) }
+  /// Opens an array.
+  package mutating func beginArray() { open(UInt8(ascii: "[")) }
+  /// Closes an array; without elements it is `[]`.
+  package mutating func endArray() { close(UInt8(ascii: "]")) }
+
+  /// Writes the name of a member that needs no escaping.
+  package mutating func key(_ name: StaticString) {
+    separate()
+    bytes.append(UInt8(ascii: "\""))
+    bytes.append(contentsOf: UnsafeRawBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))
+    endKey()
+  }
+
+  /// Writes the name of a member.
+  package mutating func key(_ name: UnsafeRawBufferPointer) {
+    separate()
+    bytes.append(UInt8(ascii: "\""))
+    escape(name)
+    endKey()
+  }
+
+  // MARK: Values
+
+  /// Writes `null`.
+  package mutating func null() { word("null") }
+
+  /// Writes `true` or `false`.
+  package mutating func bool(_ value: Bool) { word(value ? "true" : "false") }
+
+  /// Writes an int32 or a count as a number.
+  package mutating func number(_ value: Int) {
+    separate()
+    digits(Int64(value))
+  }
+
+  /// Writes an int64 as a string of digits.
+  package mutating func int64(_ value: Int64) {
+    separate()
+    bytes.append(UInt8(ascii: "\""))
+    digits(value)
+    bytes.append(UInt8(ascii: "\""))
+  }
+
+  /// Writes a double: the shortest number that reads back the same, or the word for a non-finite one as a string.
+  package mutating func double(_ value: Double) {
+    if value.isFinite {
+      separate()
+      withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(hearth_double_text_max)) { buffer in
+        guard let start = buffer.baseAddress else { return }
+        bytes.append(contentsOf: UnsafeRawBufferPointer(start: start, count: hearth_format_double(value, start)))
+      }
+    } else {
+      word(value.isNaN ? "\"NaN\"" : (value < 0 ? "\"-Infinity\"" : "\"Infinity\""))
+    }
+  }
+
+  /// Writes UTF-8 bytes as a string.
+  package mutating func string(_ text: UnsafeRawBufferPointer) {
+    separate()
+    bytes.append(UInt8(ascii: "\""))
+    escape(text)
+    bytes.append(UInt8(ascii: "\""))
+  }
+
+  /// Writes a text as a string.
+  package mutating func string(_ text: String) {
+    text.withRawUTF8 { string($0) }
+  }
+
+  /// Writes two texts as one string with `/` between them, such as a documents root and a path.
+  package mutating func string(_ first: UnsafeRawBufferPointer, slash second: UnsafeRawBufferPointer) {
+    separate()
+    bytes.append(UInt8(ascii: "\""))
+    escape(first)
+    bytes.append(UInt8(ascii: "/"))
+    escape(second)
+    bytes.append(UInt8(ascii: "\""))
+  }
+
+  /// Writes bytes as base64.
+  package mutating func base64(_ value: UnsafeRawBufferPointer) {
+    separate()
+    bytes.append(UInt8(ascii: "\""))
+    Base64.append(value, to: &bytes)
+    bytes.append(UInt8(ascii: "\""))
+  }
+
+  /// Writes a moment as RFC 3339.
+  package mutating func timestamp(_ value: Timestamp) {
+    separate()
+    bytes.append(UInt8(ascii: "\""))
+    value.appendRFC3339(to: &bytes)
+    bytes.append(UInt8(ascii: "\""))
+  }
+
+  // MARK: Pieces
+
+  private mutating func open(_ bracket: UInt8) {
+    separate()
+    bytes.append(bracket)
+    depth += 1
+    isFirst = true
+  }
+
+  private mutating func close(_ bracket: UInt8) {
+    depth -= 1
+    if !isFirst { breakLine() }
+    bytes.append(bracket)
+    isFirst = false
+  }
+
+  private mutating func endKey() {
+    bytes.append(UInt8(ascii: "\""))
+    bytes.append(UInt8(ascii: ":"))
+    if style == .pretty { bytes.append(UInt8(ascii: " ")) }
+    isAfterKey = true
+  }
+
+  private mutating func word(_ text: StaticString) {
+    separate()
+    bytes.append(contentsOf: UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+  }
+
+  /// Puts what stands between this piece and the one before.
+  private mutating func separate() {
+    if isAfterKey {
+      isAfterKey = false
+      return
+    }
+    guard depth > baseDepth else { return }
+    if !isFirst { bytes.append(UInt8(ascii: ",")) }
+    isFirst = false
+    breakLine()
+  }
+
+  private mutating func breakLine() {
+    guard style == .pretty else { return }
+    // One run for the usual depths; the rest of a deep one follows.
+    var count = 2 * depth + 1
+    let run = min(count, Self.lineBreak.utf8CodeUnitCount)
+    bytes.append(contentsOf: UnsafeRawBufferPointer(start: Self.lineBreak.utf8Start, count: run))
+    count -= run
+    if count > 0 { bytes.append(contentsOf: repeatElement(UInt8(ascii: " "), count: count)) }
+  }
+
+  private static let lineBreak: StaticString = "\n                                                                "
+
+  private mutating func digits(_ value: Int64) {
+    withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 20) { buffer in
+      var start = 20
+      var rest = value.magnitude
+      repeat {
+        start -= 1
+        buffer[start] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10)
+        rest /= 10
+      } while rest > 0
+      if value < 0 {
+        start -= 1
+        buffer[start] = UInt8(ascii: "-")
+      }
+      bytes.append(contentsOf: UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(buffer)[start...]))
+    }
+  }
+
+  /// Appends text with quotes, backslashes and control characters escaped; runs of others are copied whole.
+  private mutating func escape(_ text: UnsafeRawBufferPointer) {
+    var start = 0
+    var offset = 0
+    while true {
+      offset = Self.plainRun(text, from: offset)
+      if offset > start { bytes.append(contentsOf: UnsafeRawBufferPointer(rebasing: text[start..<offset])) }
+      guard offset < text.count else { return }
+      escape(text[offset])
+      offset += 1
+      start = offset
+    }
+  }
+
+  private mutating func escape(_ byte: UInt8) {
+    bytes.append(UInt8(ascii: "\\"))
+    switch byte {
+    case 0x08: bytes.append(UInt8(ascii: "b"))
+    case 0x09: bytes.append(UInt8(ascii: "t"))
+    case 0x0A: bytes.append(UInt8(ascii: "n"))
+    case 0x0C: bytes.append(UInt8(ascii: "f"))
+    case 0x0D: bytes.append(UInt8(ascii: "r"))
+    case 0x00..<0x20:
+      let hex: StaticString = "0123456789abcdef"
+      bytes.append(UInt8(ascii: "u"))
+      bytes.append(UInt8(ascii: "0"))
+      bytes.append(UInt8(ascii: "0"))
+      bytes.append(hex.utf8Start[Int(byte >> 4)])
+      bytes.append(hex.utf8Start[Int(byte & 15)])
+    default: bytes.append(byte)
+    }
+  }
+
+  /// The offset of the first byte at or after `offset` that must be escaped, or the end. Eight bytes a step.
+  private static func plainRun(_ text: UnsafeRawBufferPointer, from offset: Int) -> Int {
+    let ones: UInt64 = 0x0101_0101_0101_0101
+    let tops: UInt64 = 0x8080_8080_8080_8080
+    var offset = offset
+    while offset + 8 <= text.count {
+      let word = text.loadUnaligned(fromByteOffset: offset, as: UInt64.self)
+      let quotes = word ^ (ones &* UInt64(UInt8(ascii: "\"")))
+      let slashes = word ^ (ones &* UInt64(UInt8(ascii: "\\")))
+      // The top bit of a byte below the bound is set; a borrow can only mark too many, behind a true one.
+      let below = (word &- ones &* 0x20) & ~word
+      let found = (below | ((quotes &- ones) & ~quotes) | ((slashes &- ones) & ~slashes)) & tops
+      if found != 0 { return offset + UInt64(littleEndian: found).trailingZeroBitCount / 8 }
+      offset += 8
+    }
+    while offset < text.count {
+      let byte = text[offset]
+      if byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") { return offset }
+      offset += 1
+    }
+    return offset
+  }
+}

@@ -1,0 +1,82 @@
+package import DocumentModel
+
+/// How a transaction is to run: `google.firestore.v1.TransactionOptions`.
+package struct TransactionOptions: Equatable, Sendable {
+  /// What the transaction may do.
+  package enum Mode: Equatable, Sendable {
+    /// Reads only, at `readTime` or else at the newest version.
+    case readOnly(readTime: Timestamp?)
+    /// Reads and writes; `retryTransaction` is the id of the failed attempt that this one repeats, or empty.
+    case readWrite(retryTransaction: [UInt8], concurrency: Concurrency)
+  }
+
+  /// How conflicts are settled, as the client wishes.
+  package enum Concurrency: Int, Sendable {
+    case unspecified = 0
+    case optimistic = 1
+    case pessimistic = 2
+  }
+
+  /// The mode; `nil` when the message names none, which means read-write in BeginTransaction and read-only in
+  /// `new_transaction` (firestore-api.md, section 15).
+  package var mode: Mode?
+
+  /// Creates options.
+  package init(mode: Mode?) {
+    self.mode = mode
+  }
+}
+
+extension JSONMessageDecoder {
+  /// A `google.firestore.v1.TransactionOptions`.
+  package func transactionOptions(_ value: JSONValue) throws(WireError) -> TransactionOptions {
+    var options = TransactionOptions(mode: nil)
+    var members = try members(of: value, "google.firestore.v1.TransactionOptions")
+    while let (name, content) = members.next() {
+      switch name {
+      case "readOnly", "read_only", "readWrite", "read_write":
+        if options.mode != nil { throw alreadySet("mode", name) }
+      default: throw unknown(name)
+      }
+      switch name {
+      case "readOnly", "read_only": options.mode = try readOnly(content)
+      default: options.mode = try readWrite(content)
+      }
+    }
+    return options
+  }
+
+  private func readOnly(_ value: JSONValue) throws(WireError) -> TransactionOptions.Mode {
+    path.enter("read_only")
+    var readTime: Timestamp?
+    var members = try members(of: value, "google.firestore.v1.TransactionOptions.ReadOnly")
+    while let (name, content) = members.next() {
+      switch name {
+      case "readTime", "read_time": readTime = try alignedTimestamp(content, "read_time")
+      default: throw unknown(name)
+      }
+    }
+    path.leave()
+    return .readOnly(readTime: readTime)
+  }
+
+  private func readWrite(_ value: JSONValue) throws(WireError) -> TransactionOptions.Mode {
+    path.enter("read_write")
+    var retry: [UInt8] = []
+    var concurrency = TransactionOptions.Concurrency.unspecified
+    var members = try members(of: value, "google.firestore.v1.TransactionOptions.ReadWrite")
+    while let (name, content) = members.next() {
+      switch name {
+      case "retryTransaction", "retry_transaction": retry = try bytes(content, "retry_transaction")
+      case "concurrencyMode", "concurrency_mode":
+        let number = try enumeration(
+          content, "concurrency_mode", "type.googleapis.com/google.firestore.v1.TransactionOptions.ConcurrencyMode",
+          "CONCURRENCY_MODE_UNSPECIFIED", "OPTIMISTIC", "PESSIMISTIC")
+        concurrency = TransactionOptions.Concurrency(rawValue: number) ?? .unspecified
+      default: throw unknown(name)
+      }
+    }
+    path.leave()
+    return .readWrite(retryTransaction: retry, concurrency: concurrency)
+  }
+}
