@@ -100,11 +100,13 @@ import Testing
 
   static let seeds = [
     "{\"$collections\": [\"a\", \"a/*/b\"], \"a\": {\"x\": {\"f\": {\"$timestamp\": \"2025-01-01T00:00:00Z\"}, "
-      + "\"b\": {\"y\": {\"$fields\": {\"b\": [1.5e3, {\"$geo\": [1, 2]}]}, \"$missing\": true}}, \"g\": {\"$vector\": [1]}}}}",
+      + "\"b\": {\"y\": {\"$fields\": {\"b\": [1.5e3, {\"$geo\": [1, 2]}]}, "
+      + "\"$missing\": true}}, \"g\": {\"$vector\": [1]}}}}",
     "{\"__collections__\": {\"a\": {\"x\": {\"t\": {\"__datatype__\": \"timestamp\", \"value\": {\"_seconds\": 1}}, "
       + "\"__collections__\": {\"b\": {\"y\": {\"s\": \"\\ud83d\\ude00\"}}}}}}}",
     "{\"path\": \"a/b\", \"fields\": {\"f\": {\"$ref\": \"a/b\"}}}\n"
-      + "{\"name\": \"projects/p/databases/d/documents/a/b\", \"fields\": {\"m\": {\"mapValue\": {\"fields\": {\"n\": {\"nullValue\": null}}}}}}",
+      + "{\"name\": \"projects/p/databases/d/documents/a/b\", "
+      + "\"fields\": {\"m\": {\"mapValue\": {\"fields\": {\"n\": {\"nullValue\": null}}}}}}",
   ]
 
   @Test(arguments: 0..<60)
