@@ -13,8 +13,8 @@ package enum Consistency: Hashable, Sendable {
 
 /// What a new transaction is to be (`TransactionOptions`).
 package enum TransactionMode: Hashable, Sendable {
-  /// Reads and writes, at the newest state.
-  case readWrite
+  /// Reads and writes, at the newest state; `retrying` names the failed attempt this one follows.
+  case readWrite(retrying: TransactionID?)
   /// Reads only, at a time or at the newest state.
   case readOnly(Timestamp?)
 }

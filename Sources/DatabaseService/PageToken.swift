@@ -26,7 +26,7 @@ enum PageToken {
   static func position(_ token: [UInt8], _ binding: Binding) throws -> [UInt8] {
     let position = Array(token.dropFirst(16))
     guard token.count >= 16, token == encode(position, binding) else {
-      throw Status(.invalidArgument, "invalid page token")
+      throw ModelError.invalidPageToken
     }
     return position
   }

@@ -9,7 +9,10 @@ extension Service {
     return try database.read { reader in
       let last = try reader.lastVersion()
       switch mode {
-      case .readWrite: return database.transactions.begin(.readWrite, readVersion: last)
+      case .readWrite(let retried):
+        // There are no locks to inherit from a failed attempt; its id must only be one.
+        if let retried { try database.transactions.rollback(retried) }
+        return database.transactions.begin(.readWrite, readVersion: last)
       case .readOnly(nil): return database.transactions.begin(.readOnly, readVersion: last)
       case .readOnly(let time?):
         let version = try database.version(readTime: time, &reader)

@@ -31,6 +31,7 @@ package enum ModelError: Error, Equatable, Sendable {
   case timestampOutOfRange
   case timestampNotAligned
   case invalidReference(String)
+  case invalidPageToken
   case invalidVector(String)
   case emptyWrite
   case deleteWithMask
@@ -101,6 +102,8 @@ extension ModelError: CustomStringConvertible {
       "Timestamp seconds are outside 0001-01-01T00:00:00Z to 9999-12-31T23:59:59Z."
     case .timestampNotAligned:
       "Timestamp must be microsecond-aligned."
+    case .invalidPageToken:
+      "invalid page token"
     case .invalidReference(let name):
       "Reference \"\(name)\" is not a document name."
     case .invalidVector(let reason):

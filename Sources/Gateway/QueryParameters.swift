@@ -64,7 +64,13 @@ struct QueryParameters {
   /// Bytes in base64 of either alphabet.
   func bytes(_ name: StaticString) throws -> [UInt8]? {
     guard let text = value(name) else { return nil }
-    guard let bytes = Base64.decode(text) else { throw WireError.base64(text: text) }
+    guard let bytes = Base64.decode(text) else { throw WireError.base64(path: name.description, text: text) }
+    return bytes
+  }
+
+  /// Where a listing goes on; empty where the parameter is absent or empty.
+  func pageToken(_ name: StaticString) throws -> [UInt8] {
+    guard let bytes = Base64.decode(value(name) ?? "") else { throw ModelError.invalidPageToken }
     return bytes
   }
 
@@ -84,6 +90,17 @@ struct QueryParameters {
     let paths = values(name)
     guard !paths.isEmpty else { return nil }
     return FieldMask(try paths.map { try FieldPath($0) })
+  }
+
+  /// A field mask of a write, without reserved names.
+  func writableMask(_ name: StaticString) throws -> FieldMask? {
+    guard let mask = try mask(name) else { return nil }
+    for path in mask.paths {
+      if let segment = path.segments.first(where: { ResourceID.isReserved(Array($0.utf8)) }) {
+        throw ModelError.reservedFieldName(segment)
+      }
+    }
+    return mask
   }
 
   /// The precondition `currentDocument.…`.

@@ -1,12 +1,12 @@
-import DocumentModel
+package import DocumentModel
 import Glibc
-import KeyValueStore
+package import KeyValueStore
 import LMDBStore
 
 /// The directory that holds a server's databases.
 ///
 ///     DIR/FORMAT                                    the layout's number, in text
-///     DIR/LOCK                                      who uses the directory
+///     DIR/hearth.lock                               who uses the directory
 ///     DIR/databases/{project}/{database}/data.mdb   one LMDB environment per database, data.mdb-lock beside it
 package final class DataDirectory: Sendable {
   /// The layout this code writes.
@@ -28,7 +28,7 @@ package final class DataDirectory: Sendable {
 
   /// Tells other processes where the server that uses the directory answers.
   package func announce(url: String) throws(StorageError) {
-    try lock.announce(url: url)
+    try lock.announce(serverURL: url)
   }
 
   /// The file of a database, whether it exists or not.

@@ -1,6 +1,6 @@
 package import DatabaseService
-package import DocumentModel
-package import DocumentStore
+import DocumentModel
+import DocumentStore
 import Dispatch
 import Gateway
 import KeyValueStore
@@ -21,7 +21,7 @@ public final class HearthServer: Sendable {
   private let directory: DataDirectory?
   private let registry: DatabaseRegistry
   private let http: HTTPServer
-  private let maintenance = Mutex<DispatchSourceTimer?>(nil)
+  private let isStopped = Atomic(false)
 
   /// Opens the data directory and gets everything ready; nothing listens yet.
   /// - Throws: ``HearthError``.
@@ -59,26 +59,23 @@ public final class HearthServer: Sendable {
     let host = address.host.contains(":") ? "[\(address.host)]" : address.host
     let url = "http://\(host):\(address.port)"
     do { try directory?.announce(url: url) } catch { throw .storage(error.description) }
-    startMaintenance()
+    scheduleMaintenance()
     return url
   }
 
   /// Stops: finishes what is under way, within the grace the configuration gives, then closes the databases.
   public func stop() {
-    maintenance.withLock { timer in
-      timer?.cancel()
-      timer = nil
-    }
+    isStopped.store(true, ordering: .sequentiallyConsistent)
     http.stop(graceSeconds: configuration.stopGraceSeconds)
     registry.closeAll()
   }
 
-  private func startMaintenance() {
-    let timer = DispatchSource.makeTimerSource(queue: DispatchQueue.global(qos: .utility))
-    timer.schedule(deadline: .now() + .seconds(30), repeating: .seconds(30), leeway: .seconds(5))
-    timer.setEventHandler { [registry] in registry.maintain() }
-    timer.resume()
-    maintenance.withLock { $0 = timer }
+  private func scheduleMaintenance() {
+    DispatchQueue.global(qos: .utility).asyncAfter(deadline: .now() + .seconds(30)) { [weak self] in
+      guard let self, !isStopped.load(ordering: .sequentiallyConsistent) else { return }
+      registry.maintain()
+      scheduleMaintenance()
+    }
   }
 
   private static func makeRegistry(

@@ -31,7 +31,13 @@ struct DataFileCheck: ~Copyable {
     let length = try file.length()
     let pagesInFile = length / meta.pageBytes
     let pages = meta.lastPage + 1
+    // Only the newest: when LMDB takes back a meta page that could not be written, that page keeps new roots.
     for root in [meta.freePages.root, meta.main.root] where root != MetaPage.noPage {
+      guard (2...max(2, meta.lastPage)).contains(root) else {
+        throw .corruption(
+          path: file.path,
+          detail: "the newest meta page gives page \(root) as a root, and \(meta.lastPage) as the last page")
+      }
       guard root < pagesInFile else { throw tooShort(file.path, meta, length) }
       let page = try readPage(root, of: file, meta)
       guard page.number == root, page.isBranch || page.isLeaf else {
@@ -115,11 +121,6 @@ struct DataFileCheck: ~Copyable {
     guard meta.main.flags == 0 else { throw damaged("gives the main database flags \(meta.main.flags), not 0") }
     guard (1...(Int.max / meta.pageBytes - 1)).contains(meta.lastPage) else {
       throw damaged("gives \(meta.lastPage) as the last page")
-    }
-    for root in [meta.freePages.root, meta.main.root] {
-      guard root == MetaPage.noPage || (2...meta.lastPage).contains(root) else {
-        throw damaged("gives page \(root) as a root, and \(meta.lastPage) as the last page")
-      }
     }
     // Transactions write the two meta pages in turn.
     guard meta.transaction == 0 || Int(meta.transaction & 1) == index else {

@@ -302,7 +302,8 @@ private struct PendingWrite {
     let headBytes = MemoryLayout<uv_write_t>.stride
     let memory = UnsafeMutableRawPointer.allocate(
       byteCount: headBytes + bytes.count, alignment: MemoryLayout<uv_write_t>.alignment)
-    bytes.withUnsafeBytes { UnsafeMutableRawBufferPointer(start: memory + headBytes, count: $0.count).copyMemory(from: $0) }
+    let space = UnsafeMutableRawBufferPointer(start: memory + headBytes, count: bytes.count)
+    bytes.withUnsafeBytes { space.copyMemory(from: $0) }
     return PendingWrite(
       raw: memory.bindMemory(to: uv_write_t.self, capacity: 1),
       buffer: uv_buf_init((memory + headBytes).assumingMemoryBound(to: CChar.self), UInt32(bytes.count)))

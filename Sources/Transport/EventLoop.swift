@@ -25,6 +25,7 @@ package final class EventLoop: @unchecked Sendable {
   private let clock: ManualClock?
   private let name: String
   private var timers: [LoopTimer] = []
+  private var isOpen = false
 
   /// Called at every sweep, on the loop's thread. Set before `start`, or on the loop.
   var onSweep: (() -> Void)?
@@ -52,9 +53,12 @@ package final class EventLoop: @unchecked Sendable {
     uv_timer_init(raw, sweeper)
     wakeup.pointee.data = Unmanaged.passUnretained(self).toOpaque()
     sweeper.pointee.data = Unmanaged.passUnretained(self).toOpaque()
+    isOpen = true
   }
 
   deinit {
+    // Only a loop that never ran is still open.
+    if isOpen { tearDown() }
     raw.deallocate()
     wakeup.deallocate()
     sweeper.deallocate()
@@ -100,13 +104,13 @@ package final class EventLoop: @unchecked Sendable {
   /// - Returns: `false` when the loop has ended, and the work will not run.
   @discardableResult
   package func execute(_ work: @escaping @Sendable () -> Void) -> Bool {
-    let (isOpen, wasEmpty) = queue.withLock { queue in
-      guard queue.isOpen else { return (false, false) }
+    queue.withLock { queue in
+      guard queue.isOpen else { return false }
       queue.work.append(work)
-      return (true, queue.work.count == 1)
+      // Under the lock: the loop closes the queue before its wake-up handle, so this one is still there.
+      if queue.work.count == 1 { uv_async_send(wakeup) }
+      return true
     }
-    if wasEmpty { uv_async_send(wakeup) }
-    return isOpen
   }
 
   /// Runs `work` on the loop and waits for it; never call it on the loop.
@@ -170,12 +174,18 @@ package final class EventLoop: @unchecked Sendable {
       queue.isOpen = false
       queue.work = []
     }
-    loop.timers = []
-    loop.onSweep = nil
-    uv_close(UnsafeMutableRawPointer(loop.wakeup).assumingMemoryBound(to: uv_handle_t.self), nil)
-    uv_close(UnsafeMutableRawPointer(loop.sweeper).assumingMemoryBound(to: uv_handle_t.self), nil)
-    uv_run(loop.raw, UV_RUN_DEFAULT)
-    let status = uv_loop_close(loop.raw)
+    loop.tearDown()
+  }
+
+  /// Closes libuv's side. What others opened on the loop must be closed, or closing.
+  private func tearDown() {
+    isOpen = false
+    timers = []
+    onSweep = nil
+    uv_close(UnsafeMutableRawPointer(wakeup).assumingMemoryBound(to: uv_handle_t.self), nil)
+    uv_close(UnsafeMutableRawPointer(sweeper).assumingMemoryBound(to: uv_handle_t.self), nil)
+    uv_run(raw, UV_RUN_DEFAULT)
+    let status = uv_loop_close(raw)
     precondition(status == 0, "a handle outlived its loop")
   }
 

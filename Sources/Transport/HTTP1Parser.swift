@@ -154,7 +154,7 @@ final class HTTP1Parser {
     if let refusal = head.pointee.refusal { throw refusal }
     guard head.pointee.isComplete else {
       let code = http_errno(UInt32(head.pointee.parser.http_errno))
-      guard code == HPE_OK else { throw refusal(for: code, message, count: count) }
+      guard code == HPE_OK else { throw refusal(for: code, message) }
       if scanned > head.pointee.limits.headerBytesMax { throw .headTooLarge }
       return false
     }
@@ -279,10 +279,10 @@ final class HTTP1Parser {
     return false
   }
 
-  private func refusal(for code: http_errno, _ message: UnsafeMutableRawPointer, count: Int) -> Refusal {
+  private func refusal(for code: http_errno, _ message: UnsafeMutableRawPointer) -> Refusal {
     switch code {
     case HPE_HEADER_OVERFLOW: return .headTooLarge
-    case HPE_INVALID_METHOD: return isUnknownMethod(message, count: count) ? .unknownMethod : .malformed
+    case HPE_INVALID_METHOD: return isUnknownMethod(message) ? .unknownMethod : .malformed
     case HPE_INVALID_VERSION: return Refusal(status: 505, message: "only HTTP/1.0 and HTTP/1.1 are spoken")
     case HPE_INVALID_CONTENT_LENGTH: return Refusal(status: 400, message: "invalid Content-Length")
     case HPE_UNEXPECTED_CONTENT_LENGTH:
@@ -291,11 +291,11 @@ final class HTTP1Parser {
     }
   }
 
-  /// Whether the message begins with a word in capitals: a method nobody here knows, rather than noise.
-  private func isUnknownMethod(_ message: UnsafeMutableRawPointer, count: Int) -> Bool {
-    let start = UnsafeRawBufferPointer(start: message, count: min(count, 32))
-    guard let space = start.firstIndex(of: 0x20), space > 0 else { return false }
-    return start[..<space].allSatisfy { $0 &- 0x41 < 26 || $0 == 0x2d || $0 == 0x5f }
+  /// Whether a word in capitals stands before the byte the parser stumbled over: a method nobody here knows, rather
+  /// than noise. Looks no further, so that the answer does not depend on how the bytes arrive.
+  private func isUnknownMethod(_ message: UnsafeMutableRawPointer) -> Bool {
+    let word = UnsafeRawBufferPointer(start: message, count: scanned).drop { $0 == 0x0d || $0 == 0x0a }
+    return !word.isEmpty && word.allSatisfy { $0 &- 0x41 < 26 }
   }
 
   // MARK: - Body

@@ -11,12 +11,21 @@ package final class HTTPServer: Sendable {
   private enum State {
     case made
     case running(Running)
-    case stopped
+    case stopped(Running)
+
+    var running: Running? {
+      switch self {
+      case .made: nil
+      case .running(let running), .stopped(let running): running
+      }
+    }
   }
 
   private let configuration: TransportConfiguration
   private let handler: any RequestHandler
   private let state = Mutex(State.made)
+  /// Held while stopping, so that later callers wait. Apart from `state`, which requests in flight may ask meanwhile.
+  private let stopping = Mutex(())
 
   /// Takes a configuration; nothing listens until `start`.
   ///
@@ -59,8 +68,13 @@ package final class HTTPServer: Sendable {
   /// left, and ends the loops. Blocks until all that is done; later calls wait for the first and then do nothing.
   /// Never call it on a loop.
   package func stop(graceSeconds: Int) {
-    state.withLock { state in
-      guard case .running(let running) = state else { return }
+    stopping.withLock { _ in
+      let running = state.withLock { state -> Running? in
+        guard case .running(let running) = state else { return nil }
+        state = .stopped(running)
+        return running
+      }
+      guard let running else { return }
       let parts = running.parts
       parts[0].loop.executeAndWait { running.acceptor.close() }
       let drained = Semaphore()
@@ -69,42 +83,32 @@ package final class HTTPServer: Sendable {
       }
       for _ in parts { drained.wait() }
       for part in parts { part.loop.stopAndJoin() }
-      state = .stopped
     }
   }
 
   /// Connections open now.
   package var openConnections: Int {
-    sum { $0.openConnections.load(ordering: .relaxed) }
+    parts.reduce(0) { $0 + $1.openConnections.load(ordering: .relaxed) }
   }
 
   /// Replies completed since the start, the transport's own refusals not counted.
   package var requestsServed: Int {
-    sum { $0.requestsServed.load(ordering: .relaxed) }
+    parts.reduce(0) { $0 + $1.requestsServed.load(ordering: .relaxed) }
   }
 
   /// Open connections of each loop, in the order of the loops.
   package var openConnectionsByLoop: [Int] {
-    state.withLock { state in
-      guard case .running(let running) = state else { return [] }
-      return running.parts.map { $0.openConnections.load(ordering: .relaxed) }
-    }
+    parts.map { $0.openConnections.load(ordering: .relaxed) }
   }
 
   /// Looks at every deadline and timer now, and waits until that is done. Loops do so by themselves every
   /// `EventLoop.sweepMilliseconds`; tests call it after moving their clock. Never call it on a loop.
   package func sweepDeadlines() {
-    let parts = state.withLock { state -> [LoopServer] in
-      if case .running(let running) = state { running.parts } else { [] }
-    }
     for part in parts { part.loop.executeAndWait { part.loop.sweep() } }
   }
 
-  private func sum(_ count: (LoopServer) -> Int) -> Int {
-    state.withLock { state in
-      guard case .running(let running) = state else { return 0 }
-      return running.parts.reduce(0) { $0 + count($1) }
-    }
+  private var parts: [LoopServer] {
+    state.withLock { $0.running?.parts ?? [] }
   }
 
   private func makeParts() throws(TransportError) -> [LoopServer] {

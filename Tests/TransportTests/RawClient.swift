@@ -35,10 +35,7 @@ final class RawClient {
         connect(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
       }
     }
-    guard status == 0 else {
-      close(socket)
-      throw Ended()
-    }
+    guard status == 0 else { throw Ended() }
   }
 
   deinit {
@@ -50,6 +47,7 @@ final class RawClient {
     var sent = 0
     while sent < bytes.count {
       let count = bytes[sent...].withUnsafeBytes { Glibc.send(socket, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+      if count < 0 && errno == EINTR { continue }
       guard count > 0 else { return }
       sent += count
     }
@@ -136,7 +134,9 @@ final class RawClient {
 
   private func fill() -> Bool {
     let space = [UInt8](unsafeUninitializedCapacity: 64 * 1024) { buffer, count in
-      let received = recv(socket, buffer.baseAddress, buffer.count, 0)
+      var received = 0
+      // A signal sent to the process, as one test does, interrupts a call with a time limit.
+      repeat { received = recv(socket, buffer.baseAddress, buffer.count, 0) } while received < 0 && errno == EINTR
       if received < 0 && errno == EAGAIN { Issue.record("the server neither replied nor closed") }
       count = max(0, received)
     }

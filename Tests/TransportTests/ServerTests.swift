@@ -71,6 +71,8 @@ import Testing
     // The idle connection ends first, which shows that stopping has begun.
     #expect(idle.isEnded())
     exchange.loop.execute {
+      // Asking the server for its numbers must not wait for the end of stopping, which waits for this.
+      #expect(server.server.openConnections == 1)
       exchange.respond(status: 200, headers: { _ in }, body: { $0.append(contentsOf: Array("done".utf8)) })
     }
     let reply = try busy.readReply()

@@ -123,7 +123,8 @@ struct Transcript: Sendable, CustomTestStringConvertible {
     Transcript(
       "head too large", "GET / HTTP/1.1\r\nA: " + String(repeating: "a", count: 1100) + "\r\n\r\n", ["431"], .closed),
     Transcript(
-      "head too large, without an end", "GET / HTTP/1.1\r\nA: " + String(repeating: "a", count: 1100), ["431"], .closed),
+      "head too large, without an end", "GET / HTTP/1.1\r\nA: " + String(repeating: "a", count: 1100), ["431"],
+      .closed),
     Transcript(
       "too many fields", "GET / HTTP/1.1\r\n" + String(repeating: "A: b\r\n", count: 41) + "\r\n", ["431"], .closed),
     Transcript("body too large", "POST / HTTP/1.1\r\nContent-Length: 2001\r\n\r\n", ["413"], .closed),

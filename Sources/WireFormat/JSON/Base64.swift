@@ -1,5 +1,5 @@
 /// Base64 as protobuf's JSON form has it.
-enum Base64 {
+package enum Base64 {
   /// An upper bound of the bytes that a text of `count` characters stands for.
   static func decodedCountMax(_ count: Int) -> Int { (count + 3) / 4 * 3 }
 

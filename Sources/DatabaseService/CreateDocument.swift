@@ -1,0 +1,69 @@
+package import DocumentModel
+import DocumentStore
+
+extension Service {
+  /// Creates a document (CreateDocument); without an id the server makes one.
+  ///
+  /// `completion` is called once, on any thread.
+  /// - Throws: what is wrong before anything is tried.
+  package func createDocument(
+    in collection: ResourcePath, id documentID: String?, fields: EncodedFields, database id: DatabaseID,
+    completion: @escaping @Sendable (Result<Document, Status>) -> Void
+  ) throws {
+    var key: DocumentKey?
+    if let documentID, !documentID.isEmpty {
+      guard !documentID.utf8.contains(UInt8(ascii: "/")) else { throw ModelError.slashInResourceID(documentID) }
+      key = DocumentKey(try ResourcePath(checking: collection.appending(documentID).bytes))
+    } else {
+      key = DocumentKey(collection.appending(DocumentID.random()))
+    }
+    guard let key else { throw ModelError.emptyResourceID(path: collection.text, index: 0) }
+    try write(
+      Write(.update(fields, mask: nil), key: key, precondition: .exists(false)), in: id, completion: completion)
+  }
+
+  /// Commits one write and answers with the document it leaves.
+  func write(
+    _ write: Write, in id: DatabaseID, completion: @escaping @Sendable (Result<Document, Status>) -> Void
+  ) throws {
+    let database = try database(id)
+    try commit([write], in: id) { result in
+      completion(
+        result.flatMap { outcome in
+          do {
+            return .success(try database.written(write.key, at: outcome.version))
+          } catch {
+            return .failure(Status(error, database: id))
+          }
+        })
+    }
+  }
+}
+
+extension DocumentDatabase {
+  /// The document as a commit left it, whatever came after.
+  fileprivate func written(_ key: DocumentKey, at version: Timestamp) throws -> Document {
+    try read { reader in
+      guard let row = try reader.collection(key.collection),
+        let stored = try reader.document(key.id, in: row.number, at: version.microseconds)
+      else {
+        throw Status(.notFound, "Document \"\(ResourceName(database: id, path: key.path).text)\" not found.")
+      }
+      return Document(
+        key: key, fields: EncodedFields(canonical: Array(stored.fields)),
+        createTime: Timestamp(uncheckedMicroseconds: stored.createVersion),
+        updateTime: Timestamp(uncheckedMicroseconds: stored.updateVersion))
+    }
+  }
+}
+
+/// Document ids the server makes.
+package enum DocumentID {
+  private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789".utf8)
+
+  /// A random id: 20 letters and digits, as client SDKs make them (firestore-api.md, section 0).
+  package static func random() -> [UInt8] {
+    var generator = SystemRandomNumberGenerator()
+    return (0..<20).map { _ in alphabet[Int.random(in: 0..<alphabet.count, using: &generator)] }
+  }
+}

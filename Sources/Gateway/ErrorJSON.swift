@@ -1,0 +1,64 @@
+import DatabaseService
+import WireFormat
+
+/// The JSON of an error, and the HTTP status that goes with a code (firestore-api.md, section 1.4).
+enum ErrorJSON {
+  /// `{"error": {"code", "message", "status"}}`.
+  static func encode(_ status: Status, httpStatus: Int) -> [UInt8] {
+    var json = JSONWriter(.pretty)
+    append(status, httpStatus: httpStatus, to: &json)
+    return json.finish()
+  }
+
+  /// Appends the object of ``encode(_:httpStatus:)``.
+  static func append(_ status: Status, httpStatus: Int, to json: inout JSONWriter) {
+    json.beginObject()
+    json.key("error")
+    json.beginObject()
+    json.key("code")
+    json.number(httpStatus)
+    json.key("message")
+    json.string(status.message)
+    json.key("status")
+    json.string(name(status.code))
+    json.endObject()
+    json.endObject()
+  }
+
+  static func httpStatus(_ code: Status.Code) -> Int {
+    switch code {
+    case .cancelled: 499
+    case .unknown, .internal, .dataLoss: 500
+    case .invalidArgument, .failedPrecondition, .outOfRange: 400
+    case .deadlineExceeded: 504
+    case .notFound: 404
+    case .alreadyExists, .aborted: 409
+    case .permissionDenied: 403
+    case .resourceExhausted: 429
+    case .unimplemented: 501
+    case .unavailable: 503
+    case .unauthenticated: 401
+    }
+  }
+
+  private static func name(_ code: Status.Code) -> String {
+    switch code {
+    case .cancelled: "CANCELLED"
+    case .unknown: "UNKNOWN"
+    case .invalidArgument: "INVALID_ARGUMENT"
+    case .deadlineExceeded: "DEADLINE_EXCEEDED"
+    case .notFound: "NOT_FOUND"
+    case .alreadyExists: "ALREADY_EXISTS"
+    case .permissionDenied: "PERMISSION_DENIED"
+    case .resourceExhausted: "RESOURCE_EXHAUSTED"
+    case .failedPrecondition: "FAILED_PRECONDITION"
+    case .aborted: "ABORTED"
+    case .outOfRange: "OUT_OF_RANGE"
+    case .unimplemented: "UNIMPLEMENTED"
+    case .internal: "INTERNAL"
+    case .unavailable: "UNAVAILABLE"
+    case .dataLoss: "DATA_LOSS"
+    case .unauthenticated: "UNAUTHENTICATED"
+    }
+  }
+}

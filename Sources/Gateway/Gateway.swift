@@ -1,0 +1,59 @@
+package import DatabaseService
+package import Transport
+
+/// The front: tells the dialects apart by the first part of the path and hands the request on.
+///
+/// - `/v1/…`: the REST dialect of `google.firestore.v1`, in `REST/`
+/// - `/emulator/v1/…`: what test suites do to an emulator, in `Control/`
+/// - `/`: answers `Ok`, the emulator's readiness probe
+package final class Gateway: RequestHandler {
+  private let rest: RESTDialect
+  private let control: ControlDialect
+
+  /// Puts a front before a service.
+  package init(_ service: Service) {
+    rest = RESTDialect(service)
+    control = ControlDialect(service)
+  }
+
+  package func handle(_ request: borrowing HTTPRequest, _ exchange: Exchange) {
+    let reply = Reply(exchange, request)
+    guard request.method != .options else { return reply.sendPreflight(request) }
+    let query = request.target.firstIndex(of: UInt8(ascii: "?"))
+    let path = UnsafeRawBufferPointer(rebasing: request.target[..<(query ?? request.target.count)])
+    let parameters = UnsafeRawBufferPointer(
+      rebasing: request.target[(query.map { $0 + 1 } ?? request.target.count)...])
+    if let rest = path.dropping("/v1/") ?? path.dropping("/v1beta1/") {
+      self.rest.handle(rest, parameters, request, reply)
+    } else if let rest = path.dropping("/emulator/v1/") {
+      control.handle(rest, request, reply)
+    } else if path.elementsEqual("/".utf8), request.method == .get || request.method == .head {
+      reply.sendText(200, "Ok\n")
+    } else {
+      reply.sendText(404, "Not Found\n")
+    }
+  }
+
+  /// The body of an error that the transport itself finds, in the shape of the API's errors.
+  package static func errorBody(httpStatus: Int, message: String) -> [UInt8] {
+    let code: Status.Code =
+      switch httpStatus {
+      case 413, 431, 429: .resourceExhausted
+      case 408: .deadlineExceeded
+      case 503: .unavailable
+      case 501: .unimplemented
+      case 500...: .internal
+      default: .invalidArgument
+      }
+    return ErrorJSON.encode(Status(code, message), httpStatus: httpStatus)
+  }
+}
+
+extension UnsafeRawBufferPointer {
+  /// What follows a prefix, or `nil` where the bytes do not start with it.
+  func dropping(_ prefix: StaticString) -> UnsafeRawBufferPointer? {
+    guard count >= prefix.utf8CodeUnitCount else { return nil }
+    for index in 0..<prefix.utf8CodeUnitCount where self[index] != prefix.utf8Start[index] { return nil }
+    return UnsafeRawBufferPointer(rebasing: self[prefix.utf8CodeUnitCount...])
+  }
+}

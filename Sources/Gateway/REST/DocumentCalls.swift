@@ -1,0 +1,87 @@
+import DatabaseService
+import DocumentModel
+import DocumentStore
+import Transport
+import WireFormat
+
+// GetDocument, CreateDocument, UpdateDocument, DeleteDocument.
+extension RESTDialect {
+  func getDocument(_ call: RESTCall, _ request: borrowing HTTPRequest) throws {
+    try call.parameters.allowOnly("mask.fieldPaths", "transaction", "readTime")
+    let key = try call.target.documentKey()
+    let mask = try call.parameters.mask("mask.fieldPaths")
+    let consistency = try call.parameters.consistency()
+    let known = request.header("if-none-match")
+    let incarnation = try service.database(call.database).incarnation
+    var tag = ""
+    let body = try service.getDocument(key, in: call.database, consistency: consistency) { document -> [UInt8]? in
+      tag = EntityTag.make(incarnation: incarnation, version: document.updateVersion)
+      if let known, EntityTag.matches(known, tag) { return nil }
+      var json = JSONWriter(call.style)
+      try json.append(key, document, in: call.database, mask: mask)
+      return json.finish()
+    }
+    if let body {
+      call.reply.sendJSON(body, etag: tag)
+    } else {
+      call.reply.sendNotModified(etag: tag)
+    }
+  }
+
+  func createDocument(_ call: RESTCall, _ request: borrowing HTTPRequest) throws {
+    try call.parameters.allowOnly("documentId", "mask.fieldPaths")
+    let mask = try call.parameters.mask("mask.fieldPaths")
+    let collection = try call.target.collection()
+    let document = try decode(request) { (decoder, root) throws(WireError) -> DecodedDocument? in
+      guard let root else { return nil }
+      return try decoder.document(root)
+    }
+    guard document?.name.isEmpty ?? true else { throw Status(.invalidArgument, "document.name must not be set") }
+    try service.createDocument(
+      in: collection, id: call.parameters.value("documentId"), fields: document?.fields ?? .none, database: call.database
+    ) { self.send($0, mask: mask, call) }
+  }
+
+  func updateDocument(_ call: RESTCall, _ request: borrowing HTTPRequest) throws {
+    try call.parameters.allowOnly(
+      "updateMask.fieldPaths", "mask.fieldPaths", "currentDocument.exists", "currentDocument.updateTime")
+    let key = try call.target.documentKey()
+    let mask = try call.parameters.mask("mask.fieldPaths")
+    let updateMask = try call.parameters.writableMask("updateMask.fieldPaths")
+    let precondition = try call.parameters.precondition()
+    let document = try decode(request) { (decoder, root) throws(WireError) -> DecodedDocument? in
+      guard let root else { return nil }
+      return try decoder.document(root)
+    }
+    try service.updateDocument(
+      key, fields: document?.fields ?? .none, mask: updateMask, precondition: precondition, in: call.database
+    ) { self.send($0, mask: mask, call) }
+  }
+
+  func deleteDocument(_ call: RESTCall) throws {
+    try call.parameters.allowOnly("currentDocument.exists", "currentDocument.updateTime")
+    try service.deleteDocument(
+      try call.target.documentKey(), precondition: try call.parameters.precondition(), in: call.database
+    ) { result in
+      call.reply.onLoop {
+        switch result {
+        case .success: call.sendEmpty()
+        case .failure(let status): call.reply.sendError(status)
+        }
+      }
+    }
+  }
+
+  private func send(_ result: Result<Document, Status>, mask: FieldMask?, _ call: RESTCall) {
+    call.reply.onLoop {
+      do {
+        let document = try result.get()
+        var json = JSONWriter(call.style)
+        try json.append(document, in: call.database, mask: mask)
+        call.reply.sendJSON(json.finish())
+      } catch {
+        call.reply.sendError(Status(error, database: call.database))
+      }
+    }
+  }
+}

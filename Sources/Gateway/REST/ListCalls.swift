@@ -1,0 +1,97 @@
+import DatabaseService
+import DocumentModel
+import DocumentStore
+import Transport
+import WireFormat
+
+// ListDocuments, ListCollectionIds.
+extension RESTDialect {
+  func listDocuments(_ call: RESTCall, _ request: borrowing HTTPRequest) throws {
+    try call.parameters.allowOnly(
+      "pageSize", "pageToken", "orderBy", "mask.fieldPaths", "transaction", "readTime", "showMissing")
+    let parameters = call.parameters
+    var list = ListDocumentsRequest(try call.target.collection())
+    list.pageSize = try parameters.int32("pageSize") ?? 0
+    list.pageToken = try parameters.pageToken("pageToken")
+    list.orderBy = parameters.value("orderBy") ?? ""
+    list.showMissing = try parameters.boolean("showMissing") ?? false
+    list.consistency = try parameters.consistency()
+    let mask = list.showMissing ? nil : try parameters.mask("mask.fieldPaths")
+    // Missing parents come and go with other collections, and the past does not change: neither has a tag.
+    var tag: String?
+    if !list.showMissing, list.consistency == .latest {
+      let state = try service.collectionState(list.collection, in: call.database)
+      let known = EntityTag.make(incarnation: state.incarnation, version: state.lastChange)
+      if let header = request.header("if-none-match"), EntityTag.matches(header, known) {
+        return call.reply.sendNotModified(etag: known)
+      }
+      tag = known
+    }
+    var json = JSONWriter(call.style)
+    var isEmpty = true
+    json.beginObject()
+    let nextPageToken = try service.listDocuments(list, in: call.database) { found in
+      if isEmpty {
+        json.key("documents")
+        json.beginArray()
+        isEmpty = false
+      }
+      if let stored = found.stored {
+        try json.append(found.key, stored, in: call.database, mask: mask)
+      } else {
+        json.beginObject()
+        json.key("name")
+        json.name(found.key, in: call.database)
+        json.endObject()
+      }
+    }
+    if !isEmpty { json.endArray() }
+    json.pageToken(nextPageToken)
+    json.endObject()
+    call.reply.sendJSON(json.finish(), etag: tag)
+  }
+
+  func listCollectionIds(_ call: RESTCall, _ request: borrowing HTTPRequest) throws {
+    try call.parameters.allowOnly()
+    let parent = try call.target.parent()
+    var pageSize = 0
+    var pageToken: [UInt8] = []
+    var consistency = Consistency.latest
+    try decode(request) { (decoder, root) throws(WireError) in
+      guard let root else { return }
+      var members = try decoder.members(of: root, "google.firestore.v1.ListCollectionIdsRequest")
+      while let (name, value) = members.next() {
+        switch name {
+        case "pageSize", "page_size": pageSize = Int(try decoder.int32(value, "page_size"))
+        case "pageToken", "page_token":
+          let text = String(decoding: try decoder.string(value, "page_token"), as: UTF8.self)
+          guard let bytes = Base64.decode(text) else { throw .model(.invalidPageToken) }
+          pageToken = bytes
+        case "readTime", "read_time": consistency = .readTime(try decoder.alignedTimestamp(value, "read_time"))
+        case "parent", "requestOptions", "request_options": break
+        default: throw decoder.unknown(name)
+        }
+      }
+    }
+    let page = try service.listCollectionIds(
+      below: parent, in: call.database, pageSize: pageSize, pageToken: pageToken, consistency: consistency)
+    call.send { json in
+      if !page.ids.isEmpty {
+        json.key("collectionIds")
+        json.beginArray()
+        for id in page.ids { json.string(id) }
+        json.endArray()
+      }
+      json.pageToken(page.nextPageToken)
+    }
+  }
+}
+
+extension JSONWriter {
+  /// Appends `nextPageToken` unless it is empty.
+  fileprivate mutating func pageToken(_ token: [UInt8]) {
+    guard !token.isEmpty else { return }
+    key("nextPageToken")
+    string(Base64.encode(token))
+  }
+}

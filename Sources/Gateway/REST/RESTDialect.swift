@@ -1,0 +1,139 @@
+import DatabaseService
+import DocumentModel
+import DocumentStore
+import Synchronization
+import Transport
+import WireFormat
+
+/// `google.firestore.v1` over HTTP and JSON: one file per call, each an extension of this type.
+///
+/// A call decodes, asks the service, encodes. Reads answer at once on the loop's thread; what commits answers when
+/// the writer is done, on the loop it came from.
+final class RESTDialect: Sendable {
+  let service: Service
+  private let decoders = DecoderPool()
+
+  init(_ service: Service) { self.service = service }
+
+  /// Answers a request for a path that stood behind `/v1/`.
+  func handle(
+    _ path: UnsafeRawBufferPointer, _ query: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest, _ reply: Reply
+  ) {
+    var call: RESTCall?
+    do {
+      guard let target = try RESTTarget(path) else { return reply.sendText(404, "Not Found\n") }
+      let parameters = try QueryParameters(query)
+      call = RESTCall(target: target, parameters: parameters, reply: reply)
+      if let call { try route(call, request) }
+    } catch {
+      reply.sendError(
+        Status(error, database: call?.target.database), inArray: call?.target.verb?.isStreaming ?? false)
+    }
+  }
+
+  /// Same-shaped URLs are told apart by method, verb and parity (firestore-api.md, section 1.1).
+  private func route(_ call: RESTCall, _ request: borrowing HTTPRequest) throws {
+    switch (request.method, call.target.verb) {
+    case (.get, nil), (.head, nil):
+      if call.target.segmentCount == 0 { return call.reply.sendText(404, "Not Found\n") }
+      if call.target.segmentCount.isMultiple(of: 2) {
+        try getDocument(call, request)
+      } else {
+        try listDocuments(call, request)
+      }
+    case (.post, nil):
+      if call.target.segmentCount == 0 { return call.reply.sendText(404, "Not Found\n") }
+      try createDocument(call, request)
+    case (.patch, nil): try updateDocument(call, request)
+    case (.delete, nil): try deleteDocument(call)
+    case (.post, .commit?): try commit(call, request)
+    case (.post, .batchWrite?): try batchWrite(call, request)
+    case (.post, .batchGet?): try batchGetDocuments(call, request)
+    case (.post, .beginTransaction?): try beginTransaction(call, request)
+    case (.post, .rollback?): try rollback(call, request)
+    case (.post, .listCollectionIds?): try listCollectionIds(call, request)
+    case (.post, .runQuery?), (.post, .runAggregationQuery?), (.post, .partitionQuery?), (.post, .executePipeline?):
+      throw Status(.unimplemented, "This version of hearth does not answer queries yet.")
+    case (.post, .listen?), (.post, .write?):
+      throw Status(.unimplemented, "Listen and Write are streams; this version of hearth does not serve them yet.")
+    default: call.reply.sendText(404, "Not Found\n")
+    }
+  }
+
+  /// Parses a body and decodes it; an empty body is an empty message.
+  func decode<R>(
+    _ request: borrowing HTTPRequest, _ body: (JSONMessageDecoder, JSONValue?) throws(WireError) -> R
+  ) throws(WireError) -> R {
+    let tools = decoders.take()
+    defer { decoders.give(tools) }
+    tools.decoder.reset()
+    let text = request.body
+    guard text.contains(where: { $0 > 0x20 }) else { return try body(tools.decoder, nil) }
+    return try tools.document.withParsed(text, isPadded: true) { (root) throws(WireError) in
+      try body(tools.decoder, root)
+    }
+  }
+
+  /// Refuses a call whose database in the URL is not the one its names give.
+  static func check(_ database: DatabaseID, is requested: DatabaseID) throws(WireError) {
+    guard database == requested else {
+      throw .model(.otherDatabase(requested: requested.name, accessed: database.name))
+    }
+  }
+}
+
+/// One call: where it goes, what its query says, how it is answered.
+struct RESTCall: Sendable {
+  let target: RESTTarget
+  let parameters: QueryParameters
+  let reply: Reply
+
+  var database: DatabaseID { target.database }
+  var style: JSONWriter.Style { parameters.wantsPrettyPrint ? .pretty : .compact }
+
+  /// Answers with what `write` puts into an object, or with the error it throws.
+  func send(_ write: (inout JSONWriter) throws -> Void) {
+    do {
+      var json = JSONWriter(style)
+      json.beginObject()
+      try write(&json)
+      json.endObject()
+      reply.sendJSON(json.finish())
+    } catch {
+      reply.sendError(Status(error, database: database))
+    }
+  }
+
+  /// Answers with an empty message.
+  func sendEmpty() { send { _ in } }
+}
+
+extension RESTVerb {
+  /// Whether the answer is a stream, so that errors stand in an array too.
+  var isStreaming: Bool {
+    switch self {
+    case .batchGet, .runQuery, .runAggregationQuery, .executePipeline: true
+    default: false
+    }
+  }
+}
+
+/// Parsers that requests share: each keeps its buffers from one request to the next.
+private final class DecoderPool: Sendable {
+  struct Tools: @unchecked Sendable {
+    // Sendable: whoever took the tools out of the pool is alone with them.
+    let document: JSONDocument
+    let decoder: JSONMessageDecoder
+  }
+
+  private let idle = Mutex<[Tools]>([])
+  private static let idleMax = 16
+
+  func take() -> Tools {
+    idle.withLock { $0.popLast() } ?? Tools(document: JSONDocument(), decoder: JSONMessageDecoder())
+  }
+
+  func give(_ tools: Tools) {
+    idle.withLock { if $0.count < Self.idleMax { $0.append(tools) } }
+  }
+}

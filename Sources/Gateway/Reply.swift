@@ -1,0 +1,92 @@
+import DatabaseService
+import Transport
+
+/// The reply to one request, with what every reply needs: content type, cross-origin headers, errors.
+///
+/// Sendable, so that a commit can carry it to the writer and back; it is only used on its exchange's loop.
+struct Reply: Sendable {
+  let exchange: Exchange
+  /// The page that calls, where a browser says so.
+  private let origin: String?
+
+  init(_ exchange: Exchange, _ request: borrowing HTTPRequest) {
+    self.exchange = exchange
+    origin = request.header("origin").map { String(decoding: $0, as: UTF8.self) }
+  }
+
+  /// Runs `work` on the loop of the connection: for answers that come from another thread.
+  func onLoop(_ work: @escaping @Sendable () -> Void) {
+    if exchange.loop.isOnLoop {
+      work()
+    } else {
+      exchange.loop.execute(work)
+    }
+  }
+
+  /// Answers with JSON.
+  func sendJSON(_ body: [UInt8], status: Int = 200, etag: String? = nil) {
+    exchange.respond(
+      status: status, headers: { writeHeaders(&$0, etag: etag) }, body: { $0.append(contentsOf: body) })
+  }
+
+  /// Streams JSON.
+  func streamJSON(from source: any BodySource) {
+    exchange.stream(status: 200, headers: { writeHeaders(&$0, etag: nil) }, from: source)
+  }
+
+  /// Answers that the client's copy is still good.
+  func sendNotModified(etag: String) {
+    exchange.respond(status: 304, headers: { writeHeaders(&$0, etag: etag) }, body: { _ in })
+  }
+
+  /// Answers with an error; on calls that stream, the object stands in an array (firestore-api.md, section 1.3).
+  func sendError(_ status: Status, inArray: Bool = false) {
+    let httpStatus = ErrorJSON.httpStatus(status.code)
+    var body = ErrorJSON.encode(status, httpStatus: httpStatus)
+    if inArray { body = [UInt8(ascii: "[")] + body + [UInt8(ascii: "]")] }
+    sendJSON(body, status: httpStatus)
+  }
+
+  /// Answers with plain text.
+  func sendText(_ status: Int, _ text: StaticString) {
+    exchange.respond(
+      status: status,
+      headers: { headers in
+        headers.add("Content-Type", "text/plain; charset=utf-8")
+        writeOrigin(&headers)
+      },
+      body: { $0.append(contentsOf: UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)) })
+  }
+
+  /// Answers a browser that asks what it may send.
+  func sendPreflight(_ request: borrowing HTTPRequest) {
+    let wanted = request.header("access-control-request-headers").map { String(decoding: $0, as: UTF8.self) }
+    exchange.respond(
+      status: 200,
+      headers: { headers in
+        writeOrigin(&headers)
+        if let wanted { headers.add("Access-Control-Allow-Headers", wanted) }
+        headers.add("Access-Control-Max-Age", "3600")
+      },
+      body: { _ in })
+  }
+
+  private func writeHeaders(_ headers: inout HeaderWriter, etag: String?) {
+    headers.add("Content-Type", "application/json; charset=UTF-8")
+    headers.add("X-Content-Type-Options", "nosniff")
+    if let etag {
+      headers.add("ETag", etag)
+      headers.add("Cache-Control", "private, no-cache")
+    }
+    writeOrigin(&headers)
+  }
+
+  private func writeOrigin(_ headers: inout HeaderWriter) {
+    guard let origin else { return }
+    headers.add("Access-Control-Allow-Origin", origin)
+    headers.add("Access-Control-Allow-Credentials", "true")
+    headers.add("Access-Control-Allow-Methods", "DELETE,GET,HEAD,PATCH,POST,PUT")
+    headers.add("Access-Control-Expose-Headers", "ETag")
+    headers.add("Vary", "Origin")
+  }
+}
