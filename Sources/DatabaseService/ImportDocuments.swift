@@ -10,6 +10,12 @@ package struct ImportOutcome: Equatable, Sendable {
   package var documents = 0
   /// Those of them that were there already, with the same fields.
   package var unchanged = 0
+
+  /// Nothing yet.
+  package init(documents: Int = 0, unchanged: Int = 0) {
+    self.documents = documents
+    self.unchanged = unchanged
+  }
 }
 
 extension DocumentDatabase {

@@ -28,7 +28,7 @@ enum ConfigurationFile {
     }
     defer { close(file) }
     var bytes = [UInt8](repeating: 0, count: bytesMax)
-    let count = read(file, &bytes, bytes.count)
+    let count = Glibc.read(file, &bytes, bytes.count)
     guard count >= 0 else { throw CommandFailure.data("\(name): cannot be read: \(String(cString: strerror(errno)))") }
     guard count < bytesMax else { throw CommandFailure.data("\(name): is longer than \(bytesMax) bytes") }
     return Array(bytes[..<count])
