@@ -141,6 +141,13 @@ package final class DocumentDatabase: Sendable {
     try BulkLoader(store: store, version: clock.now())
   }
 
+  /// Gives a copy of a database a life of its own: what named a state of the original names none of the copy.
+  package static func renewIncarnation(_ store: any KeyValueStore) throws(StorageError) {
+    try store.write { (transaction) throws(StorageError) in
+      try transaction.put(.incarnation, newIncarnation())
+    }
+  }
+
   /// Removes every document, the history and the log; versions go on rising. `completion` runs on the writer's thread.
   package func clear(completion: @escaping @Sendable (Result<Void, StorageError>) -> Void) {
     queue.perform { [self] in
