@@ -65,13 +65,16 @@ enum ConfigurationFile {
     case .array(var elements) where option.isRepeated:
       var texts: [String] = []
       while let element = elements.next() {
-        guard case .string(let text) = element.kind else { break }
+        guard case .string(let text) = element.kind else { throw form(option) }
         texts.append(String(decoding: text, as: UTF8.self))
       }
       return texts
-    default:
-      let form = option.value == nil ? "true or false" : (option.isRepeated ? "a string or an array of strings" : "a string")
-      throw .data("\(name): \"\(option.name)\" must be \(form)")
+    default: throw form(option)
     }
+  }
+
+  private static func form(_ option: Command.Option) -> CommandFailure {
+    let form = option.isRepeated ? "a string or an array of strings" : "a string"
+    return .data("\(name): \"\(option.name)\" must be \(option.value == nil ? "true or false" : form)")
   }
 }

@@ -69,11 +69,11 @@ import Testing
 
   @Test func aFlippedByteOfADocument() throws {
     var bytes = try Data(contentsOf: URL(fileURLWithPath: file))
-    // The name of a field stands in documents and in the catalogue; values stand in documents and index entries.
+    // A field's name with its tag and length stands in documents only.
     var start = bytes.startIndex
     var count = 0
-    while let range = bytes.range(of: Data("user_id".utf8), in: start..<bytes.endIndex) {
-      bytes[range.lowerBound] ^= 0x20
+    while let range = bytes.range(of: Data([0x0A, 0x07]) + Data("user_id".utf8), in: start..<bytes.endIndex) {
+      bytes[range.upperBound - 1] ^= 0x20
       start = range.upperBound
       count += 1
     }

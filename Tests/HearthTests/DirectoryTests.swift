@@ -80,7 +80,7 @@ import Testing
     ("{\"$collections\": [\"a\"],\n \"a\": {\"1\": {\"x\": }}}", "bad.json:2:", "a/1"),
     ("{\"$collections\": [\"a\"],\n \"a\": {\n  \"1\": {},\n  \"2\": {\"x\": [[1]]}}}", "bad.json:4:", "a/2"),
     ("{\"a\": {\"1\": {}}}", "bad.json:1:", "$collections"),
-    ("{\"$collections\": [\"a\"], \"a\": {\"1\": {}}", "bad.json:1:", ""),
+    ("{\"$collections\": [\"a\"], \"a\": {\"1\": {}}", "bad.json:1:", "cut short"),
   ])
   func badDataNamesFileAndLineAndChangesNothing(text: String, place: String, rest: String) throws {
     let bad = try directory.write("bad.json", text)
