@@ -43,7 +43,8 @@ enum ConfigurationFile {
     } catch let error as WireError { throw CommandFailure.data("\(name): \(error.description)") }
   }
 
-  private static func read(_ root: JSONValue, _ options: [Command.Option]) throws(CommandFailure) -> [String: [String]] {
+  private static func read(_ root: JSONValue, _ options: [Command.Option]) throws(CommandFailure) -> [String: [String]]
+  {
     guard case .object(var members) = root.kind else { throw .data("\(name): must be an object of options") }
     var values: [String: [String]] = [:]
     while let (key, value) = members.next() {

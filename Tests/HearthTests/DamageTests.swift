@@ -115,11 +115,12 @@ import Testing
     try expectDamage("an entry that no document has")
   }
 
-  @Test(arguments: [
-    (0x10, "an entry that no document has"), (0x11, "names another path"), (0x12, "missing in its group"),
-    (0x13, "names another path"), (0x14, "has no number"), (0x15, "names another field"), (0x30, "noted"),
-    (0x31, "missing among its collection's changes"),
-  ] as [(UInt8, String)])
+  @Test(
+    arguments: [
+      (0x10, "an entry that no document has"), (0x11, "names another path"), (0x12, "missing in its group"),
+      (0x13, "names another path"), (0x14, "has no number"), (0x15, "names another field"), (0x30, "noted"),
+      (0x31, "missing among its collection's changes"),
+    ] as [(UInt8, String)])
   func aMissingRow(table: UInt8, text: String) throws {
     if table == 0x11 {
       // Its collection then has no row to be found by.
