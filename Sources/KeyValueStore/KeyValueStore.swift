@@ -64,9 +64,12 @@ public protocol KeyValueSnapshot: AnyObject {
 ///
 /// After a call that returned `true`, ``key`` and ``value`` are the bytes of the entry the cursor stands on.
 /// They are valid until the cursor moves (the key of a long entry is assembled in the cursor's own memory),
-/// its snapshot ends or its transaction writes.
+/// its snapshot ends or its transaction writes. A new cursor, one that ran off either end and one whose
+/// transaction wrote stand nowhere: seek before stepping.
 public protocol KeyValueCursor: AnyObject {
   /// Moves to the first entry whose key is not below `key`. Returns `false` when there is none.
+  ///
+  /// `key` may be empty, or longer than any stored key can be.
   func seek(atOrAfter key: UnsafeRawBufferPointer) throws(StorageError) -> Bool
 
   /// Moves to the last entry whose key is below `key`. Returns `false` when there is none.
@@ -89,7 +92,9 @@ public protocol KeyValueCursor: AnyObject {
 public protocol KeyValueTransaction: KeyValueSnapshot {
   /// Stores `value` under `key`, replacing what was there.
   ///
-  /// Invalidates bytes handed out by this transaction and its cursors.
+  /// Invalidates bytes handed out by this transaction and its cursors, so neither argument may be such bytes.
+  /// - Throws: ``StorageError/oversized(keyBytes:valueBytes:)``, which changes nothing. After any other error
+  ///   the transaction cannot be committed: ``KeyValueStore/write(_:)`` throws that error in the end.
   func put(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws(StorageError)
 
   /// Removes the entry under `key`. Returns whether there was one.

@@ -12,7 +12,7 @@ public enum StorageError: Error, Equatable, Sendable {
   case oversized(keyBytes: Int, valueBytes: Int)
   /// Stored bytes are not what this code wrote. `detail` says which and how they differ.
   case corruption(path: String, detail: String)
-  /// Another process has the data open for writing.
+  /// Another process has the data open for writing, or this one has it open already.
   case locked(path: String, holder: String)
   /// The data was written by a newer version, or is not Hearth's at all.
   case unsupportedFormat(path: String, found: String, supported: String)

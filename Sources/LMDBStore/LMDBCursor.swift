@@ -25,20 +25,24 @@ final class LMDBCursor: KeyValueCursor {
 
   private var isAtEntry = false
   private var nodes: [UInt64] = []
-  private var entryKey = MDB_val()
-  private var entryValue = MDB_val()
+  /// LMDB's key and value. Outside the object, since LMDB writes there: passing stored properties to C costs two
+  /// exclusivity checks at each step.
+  private let entryKey = UnsafeMutablePointer<MDB_val>.allocate(capacity: 2)
+  private var entryValue: UnsafeMutablePointer<MDB_val> { entryKey + 1 }
   private var assembled: UnsafeMutableRawPointer?
   private var assembledBytes = 0
   private let scratch = KeyScratch()
 
   init(store: LMDBStore) {
     self.store = store
+    entryKey.initialize(repeating: MDB_val(), count: 2)
   }
 
   deinit {
     // Those of a write transaction were closed before its end; closing those of a read transaction after it is fine.
     closeHandles()
     assembled?.deallocate()
+    entryKey.deallocate()
     scratch.deallocate()
   }
 
@@ -103,7 +107,7 @@ final class LMDBCursor: KeyValueCursor {
     try prepareToSeek()
     guard key.count > LongKeys.entryKeyBytesMax else {
       guard !key.isEmpty else { return try settle(moveEntries(MDB_FIRST), .forward) }
-      entryKey = MDB_val(key)
+      entryKey.pointee = MDB_val(key)
       return try settle(moveEntries(MDB_SET_RANGE), .forward)
     }
     return try seekLong(key)
@@ -135,12 +139,12 @@ final class LMDBCursor: KeyValueCursor {
   var key: UnsafeRawBufferPointer {
     precondition(isAtEntry, "the cursor stands at no entry")
     guard nodes.isEmpty else { return UnsafeRawBufferPointer(start: assembled, count: assembledBytes) }
-    return entryKey.bytes
+    return entryKey.pointee.bytes
   }
 
   var value: UnsafeRawBufferPointer {
     precondition(isAtEntry, "the cursor stands at no entry")
-    return entryValue.bytes
+    return entryValue.pointee.bytes
   }
 
   // MARK: Removing, for `removeRange`
@@ -170,14 +174,15 @@ final class LMDBCursor: KeyValueCursor {
     while rest.count > LongKeys.chunkBytes(level: level) {
       let chunk = UnsafeRawBufferPointer(rebasing: rest.prefix(LongKeys.chunkBytes(level: level)))
       let wanted = scratch.pointerKey(node: nodes.last ?? 0, chunk: chunk)
-      entryKey = wanted
+      entryKey.pointee = wanted
       let code = moveInLevel(MDB_SET_RANGE)
-      guard code == 0, entryKey.mv_size == wanted.mv_size, memcmp(entryKey.mv_data, scratch.memory, wanted.mv_size) == 0
+      let found = entryKey.pointee
+      guard code == 0, found.mv_size == wanted.mv_size, memcmp(found.mv_data, wanted.mv_data, wanted.mv_size) == 0
       else { return try settle(code, .forward) }
       try enterNode()
       rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(chunk.count))
     }
-    entryKey = scratch.entryKey(node: nodes.last ?? 0, chunk: rest)
+    entryKey.pointee = scratch.entryKey(node: nodes.last ?? 0, chunk: rest)
     return try settle(moveInLevel(MDB_SET_RANGE), .forward)
   }
 
@@ -191,7 +196,7 @@ final class LMDBCursor: KeyValueCursor {
         code = try leaveNode(direction)
       } else if code != 0 {
         throw store.failure(code, "mdb_cursor_get")
-      } else if entryKey.isPointerKey {
+      } else if entryKey.pointee.isPointerKey {
         try enterNode()
         code = try moveToEdge(direction)
       } else {
@@ -205,13 +210,13 @@ final class LMDBCursor: KeyValueCursor {
   /// Whether LMDB's cursor stands on an entry of another node than the current one.
   private var hasLeftNode: Bool {
     guard let node = nodes.last else { return false }
-    return entryKey.leadingNumber != node
+    return entryKey.pointee.leadingNumber != node
   }
 
   /// Makes the node behind the pointer at LMDB's cursor the current one.
   private func enterNode() throws(StorageError) {
     let parent = nodes.last ?? 0
-    guard let node = entryValue.nodeNumber, node > parent else { throw store.damagedPointer(in: parent) }
+    guard let node = entryValue.pointee.nodeNumber, node > parent else { throw store.damagedPointer(in: parent) }
     let chunkStart = parent == 0 ? 0 : LongKeys.nodeNumberBytes
     try copyChunk(from: chunkStart, count: LongKeys.chunkBytes(level: level))
     nodes.append(node)
@@ -223,7 +228,7 @@ final class LMDBCursor: KeyValueCursor {
   /// Moves to the first or last entry of the current node.
   private func moveToEdge(_ direction: Direction) throws(StorageError) -> Int32 {
     let node = nodes.last ?? 0
-    entryKey = scratch.nodeStart(direction == .forward ? node : node + 1)
+    entryKey.pointee = scratch.nodeStart(direction == .forward ? node : node + 1)
     var code = moveInLevel(MDB_SET_RANGE)
     if direction == .backward, code == 0 || code == MDB_NOTFOUND {
       code = moveInLevel(code == 0 ? MDB_PREV : MDB_LAST)
@@ -240,7 +245,7 @@ final class LMDBCursor: KeyValueCursor {
     if let node = nodes.last {
       let chunk = UnsafeRawBufferPointer(
         start: assembled.map { $0 + LongKeys.prefixBytes(level: level) }, count: LongKeys.chunkBytesMax)
-      entryKey = scratch.pointerKey(node: node, chunk: chunk)
+      entryKey.pointee = scratch.pointerKey(node: node, chunk: chunk)
       let code = moveInLevel(MDB_SET_KEY)
       if code == MDB_NOTFOUND {
         throw .corruption(path: store.path, detail: "continuation node \(left) lost its pointer")
@@ -252,7 +257,7 @@ final class LMDBCursor: KeyValueCursor {
 
   /// Appends the rest of a key that LMDB's cursor stands at to what the levels above hold.
   private func assemble() throws(StorageError) {
-    let rest = entryKey.mv_size - LongKeys.nodeNumberBytes
+    let rest = entryKey.pointee.mv_size - LongKeys.nodeNumberBytes
     guard rest > 0 else {
       throw .corruption(path: store.path, detail: "continuation node \(nodes.last ?? 0) holds an entry without a key")
     }
@@ -263,7 +268,7 @@ final class LMDBCursor: KeyValueCursor {
   /// Copies part of LMDB's key to its place in the assembled key.
   private func copyChunk(from start: Int, count: Int) throws(StorageError) {
     let position = LongKeys.prefixBytes(level: level)
-    guard position + count <= KeyValueLimits.keyBytesMax, let source = entryKey.mv_data else {
+    guard position + count <= KeyValueLimits.keyBytesMax, let source = entryKey.pointee.mv_data else {
       throw .corruption(path: store.path, detail: "a stored key is longer than \(KeyValueLimits.keyBytesMax) bytes")
     }
     let memory = assembled ?? UnsafeMutableRawPointer.allocate(byteCount: KeyValueLimits.keyBytesMax, alignment: 16)
@@ -278,11 +283,11 @@ final class LMDBCursor: KeyValueCursor {
   }
 
   private func moveInLevel(_ move: MDB_cursor_op) -> Int32 {
-    nodes.isEmpty ? moveEntries(move) : mdb_cursor_get(continuations, &entryKey, &entryValue, move)
+    nodes.isEmpty ? moveEntries(move) : mdb_cursor_get(continuations, entryKey, entryValue, move)
   }
 
   private func moveEntries(_ move: MDB_cursor_op) -> Int32 {
-    mdb_cursor_get(entries, &entryKey, &entryValue, move)
+    mdb_cursor_get(entries, entryKey, entryValue, move)
   }
 
   private func check(_ code: Int32, _ operation: StaticString) throws(StorageError) {

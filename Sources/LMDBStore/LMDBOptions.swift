@@ -8,13 +8,16 @@ package struct LMDBOptions: Sendable {
     case inMemory
   }
 
+  /// The smallest map: an empty store and a little room.
+  package static let mapBytesMin = 256 << 10
+
   /// The data file; LMDB keeps its lock file beside it, under the same name with `-lock` appended.
   ///
   /// An in-memory store makes its own file instead and ignores this.
   package var path: String
   /// The size the data file may grow to. It is reserved as address space only; the file starts small.
   ///
-  /// Rounded up to a whole page. A file that is already larger keeps its size as the limit.
+  /// At least ``mapBytesMin`` is used, in whole pages. A file that is already larger keeps its size as the limit.
   package var mapBytes: Int
   /// How many snapshots may be open at once, in all processes. The first process to open the file decides.
   package var readersMax: Int

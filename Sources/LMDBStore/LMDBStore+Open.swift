@@ -148,9 +148,10 @@ extension LMDBStore {
     guard let environment = created else { throw StorageError(lmdb: ENOMEM, "mdb_env_create", path: path) }
     do throws(StorageError) {
       let pageBytes = Int(sysconf(Int32(_SC_PAGESIZE)))
-      let mapBytes = (options.mapBytes + pageBytes - 1) / pageBytes * pageBytes
+      let mapBytes = max(options.mapBytes, LMDBOptions.mapBytesMin) / pageBytes * pageBytes
       try check(mdb_env_set_mapsize(environment, mapBytes), "mdb_env_set_mapsize", path)
-      try check(mdb_env_set_maxreaders(environment, UInt32(options.readersMax)), "mdb_env_set_maxreaders", path)
+      let readersMax = UInt32(clamping: max(1, options.readersMax))
+      try check(mdb_env_set_maxreaders(environment, readersMax), "mdb_env_set_maxreaders", path)
       try check(mdb_env_set_maxdbs(environment, 3), "mdb_env_set_maxdbs", path)
       let allFlags = UInt32(MDB_NOSUBDIR | MDB_NOTLS | flags)
       try check(mdb_env_open(environment, path, allFlags, 0o600), "mdb_env_open", path)
@@ -248,7 +249,6 @@ extension LMDBStore {
   }
 
   private static func check(_ code: Int32, _ operation: StaticString, _ path: String) throws(StorageError) {
-    if code == MDB_MAP_FULL { throw .storageFull(limitBytes: 0) }
     guard code == 0 else { throw StorageError(lmdb: code, operation, path: path) }
   }
 }

@@ -21,8 +21,8 @@ extension LMDBStore {
   ///
   /// Checked: keys ascend; every page of every value can be read; each pointer leads to a node of its own that is
   /// not empty; no node lacks a pointer; a node's number is above its parent's and below the next to be given; the
-  /// counts in `meta` and in LMDB's own records are right. Not checked: bytes of values (LMDB has no checksums) and LMDB's
-  /// list of free pages.
+  /// counts in `meta` and in LMDB's own records are right. Not checked: bytes of values (LMDB has no checksums) and
+  /// LMDB's list of free pages.
   ///
   /// Run it in a process that may die of it. LMDB answers some damage with an error, but a tree page overwritten
   /// with other bytes can make it read outside the map (`SIGSEGV`, `SIGBUS`), fail an assertion (`SIGABRT`) or,

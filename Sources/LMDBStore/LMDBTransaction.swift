@@ -15,6 +15,8 @@ final class LMDBTransaction: KeyValueTransaction {
   private var firstFailure: StorageError?
   private var cursors = CursorCache()
   private var removalCursor: LMDBCursor?
+  /// Puts short keys; see ``putCursor()``.
+  private var openPutCursor: OpaquePointer?
   private var nodeCounts: NodeCounts?
   private var nodeCountsChanged = false
   private var path: [UInt64] = []
@@ -46,6 +48,7 @@ final class LMDBTransaction: KeyValueTransaction {
 
   /// Lets go of the LMDB transaction, before that is committed or aborted.
   func end(of store: LMDBStore) {
+    closePutCursor()
     cursors.detachAll(keep: 0)
     removalCursor = nil
     writer = nil
@@ -81,13 +84,14 @@ final class LMDBTransaction: KeyValueTransaction {
     guard !key.isEmpty, key.count <= KeyValueLimits.keyBytesMax, value.count <= KeyValueLimits.valueBytesMax else {
       throw .oversized(keyBytes: key.count, valueBytes: value.count)
     }
-    let (store, writer) = current()
+    _ = current()
     generation += 1
     if key.count <= LongKeys.entryKeyBytesMax {
       var entry = MDB_val(key)
       var stored = MDB_val(value)
-      return try note(mdb_put(writer, store.databases.entries, &entry, &stored, 0), "mdb_put")
+      return try note(mdb_cursor_put(putCursor(), &entry, &stored, 0), "mdb_cursor_put")
     }
+    closePutCursor()
     try noting { () throws(StorageError) in try putLong(key, value) }
   }
 
@@ -96,6 +100,7 @@ final class LMDBTransaction: KeyValueTransaction {
     guard !key.isEmpty, key.count <= KeyValueLimits.keyBytesMax else { return false }
     let (store, writer) = current()
     generation += 1
+    closePutCursor()
     if key.count <= LongKeys.entryKeyBytesMax {
       var entry = MDB_val(key)
       return try noteDeletion(mdb_del(writer, store.databases.entries, &entry, nil))
@@ -110,6 +115,7 @@ final class LMDBTransaction: KeyValueTransaction {
     from lower: UnsafeRawBufferPointer, to upper: UnsafeRawBufferPointer
   ) throws(StorageError) -> Int {
     var count = 0
+    closePutCursor()
     try noting { () throws(StorageError) in
       let cursor = try cursorForRemoval()
       while try cursor.seek(atOrAfter: lower), precedes(cursor.key, upper) {
@@ -124,6 +130,27 @@ final class LMDBTransaction: KeyValueTransaction {
       }
     }
     return count
+  }
+
+  /// The LMDB cursor that puts short keys.
+  ///
+  /// LMDB looks first at the page its cursor stands on. Ascending puts, wherever they are in the key space, take a
+  /// third of the time of `mdb_put`, which begins at the root each time. The cursor is given up before anything
+  /// else writes, so that it never has to be moved along by LMDB.
+  private func putCursor() throws(StorageError) -> OpaquePointer {
+    if let openPutCursor { return openPutCursor }
+    let (store, writer) = current()
+    var opened: OpaquePointer?
+    let code = mdb_cursor_open(writer, store.databases.entries, &opened)
+    guard code == 0, let opened else { throw store.failure(code, "mdb_cursor_open") }
+    openPutCursor = opened
+    return opened
+  }
+
+  private func closePutCursor() {
+    guard let openPutCursor else { return }
+    mdb_cursor_close(openPutCursor)
+    self.openPutCursor = nil
   }
 
   private func cursorForRemoval() throws(StorageError) -> LMDBCursor {

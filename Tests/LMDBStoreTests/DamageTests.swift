@@ -30,8 +30,8 @@ import Testing
     try? FileManager.default.removeItem(atPath: path + "-lock")
   }
 
-  private func expectCorruption(_ path: String, saying words: String, sourceLocation: SourceLocation = #_sourceLocation) {
-    #expect(sourceLocation: sourceLocation) {
+  private func expectCorruption(_ path: String, saying words: String, _ location: SourceLocation = #_sourceLocation) {
+    #expect(sourceLocation: location) {
       _ = try LMDBStore.open(LMDBOptions(path: path)).verify()
     } throws: { error in
       guard case StorageError.corruption(path, let detail) = error else { return false }
@@ -186,7 +186,9 @@ import Testing
     let bytes = try Self.read(path)
 
     /// Replaces every occurrence, in old versions of pages too.
-    func expectDamage(_ old: Bytes, _ new: Bytes, saying words: String, _ location: SourceLocation = #_sourceLocation) throws {
+    func expectDamage(
+      _ old: Bytes, _ new: Bytes, saying words: String, _ location: SourceLocation = #_sourceLocation
+    ) throws {
       var damaged = bytes
       var count = 0
       while let start = damaged.firstIndex(of: old) {
@@ -195,7 +197,7 @@ import Testing
       }
       try #require(count > 0, sourceLocation: location)
       try Self.write(damaged, to: path)
-      expectCorruption(path, saying: words, sourceLocation: location)
+      expectCorruption(path, saying: words, location)
     }
     let pointer = Bytes(repeating: 0x41, count: 510) + [0]
     let two: Bytes = [0, 0, 0, 0, 0, 0, 0, 2]

@@ -84,7 +84,8 @@ private struct ModelRun {
       if isThere { model[index].value = value } else { model.insert(Entry(key, value), at: index) }
     case 6..<9:
       // Mostly one that is there.
-      let target = model.isEmpty || random.next() % 4 == 0 ? key : model[Int.random(in: model.indices, using: &random)].key
+      let any = model.randomElement(using: &random)?.key ?? key
+      let target = random.next() % 4 == 0 ? key : any
       let index = firstIndex(atOrAfter: target, model)
       let isThere = index < model.count && model[index].key == target
       try expect(transaction.remove(target), isThere, "remove")

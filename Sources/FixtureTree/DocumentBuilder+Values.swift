@@ -1,0 +1,199 @@
+import DocumentModel
+import WireFormat
+
+extension DocumentBuilder {
+  /// How a format writes what JSON cannot say.
+  enum Dialect {
+    /// `{"$timestamp": "…"}`: ours.
+    case fixture
+    /// `{"__datatype__": "timestamp", "value": {…}}`: that of `__collections__` trees.
+    case datatype
+    /// `{"timestampValue": "…"}`: every value names its type, as on the wire.
+    case wire
+  }
+
+  /// Reads the fields of a map whose opening brace was read, to its end.
+  mutating func fields(_ dialect: Dialect) throws(FixtureTreeError) {
+    keys.open()
+    while try next() == .key { try field(tokens.text, dialect) }
+    keys.close()
+  }
+
+  /// Reads the value of a field whose key was read.
+  mutating func field(_ name: UnsafeRawBufferPointer, _ dialect: Dialect) throws(FixtureTreeError) {
+    try note(name)
+    try openField(name)
+    try value(try next(), dialect)
+    closeField()
+  }
+
+  /// Reads one value, whose first token was just read.
+  ///
+  /// Recursion ends at the depth that the encoder allows.
+  mutating func value(_ token: JSONTokenizer.Token, _ dialect: Dialect) throws(FixtureTreeError) {
+    if dialect == .wire { return try wireValue(token) }
+    switch token {
+    case .string:
+      let text = tokens.text
+      try encode { (encoder) throws(WireError) in try encoder.string(text) }
+    case .number: try plainNumber()
+    case .true: encoder.boolean(true)
+    case .false: encoder.boolean(false)
+    case .null: encoder.null()
+    case .arrayStart:
+      try array(dialect)
+    case .objectStart:
+      try object(dialect)
+    default: throw failure("expected a value")
+    }
+  }
+
+  /// A number that stands by itself: an integer without fraction and exponent, else a double.
+  private mutating func plainNumber() throws(FixtureTreeError) {
+    guard tokens.numberIsInteger else { return encoder.double(try double()) }
+    guard let integer = JSONNumber.integer(tokens.text) else {
+      let text = String(decoding: tokens.text.prefix(FixtureTreeError.quotedBytesMax), as: UTF8.self)
+      throw failure("\(text) does not fit 64 bits; write {\"$double\": \(text)} for a double, or a string")
+    }
+    encoder.integer(integer)
+  }
+
+  /// The latest number as a double.
+  func double() throws(FixtureTreeError) -> Double {
+    guard let double = JSONNumber.double(tokens.text) else {
+      throw failure("\(FixtureTreeError.quote(tokens.text)) is beyond the range of doubles")
+    }
+    return double
+  }
+
+  /// Reads the elements of an array whose opening bracket was read, to its end.
+  mutating func array(_ dialect: Dialect) throws(FixtureTreeError) {
+    try encode { (encoder) throws(WireError) in try encoder.beginArray() }
+    while true {
+      let token = try next()
+      if token == .arrayEnd { break }
+      try value(token, dialect)
+    }
+    encoder.endArray()
+  }
+
+  private mutating func object(_ dialect: Dialect) throws(FixtureTreeError) {
+    let first = try next()
+    if first == .key, dialect == .fixture, tokens.text.first == UInt8(ascii: "$"), !Self.isEscaped(tokens.text) {
+      return try fixtureSpecial()
+    }
+    if first == .key, dialect == .datatype, Self.isEqual(tokens.text, "__datatype__") {
+      return try datatypeSpecial()
+    }
+    try encode { (encoder) throws(WireError) in try encoder.beginMap() }
+    keys.open()
+    var token = first
+    while token == .key {
+      var name = tokens.text
+      if dialect == .fixture { name = try unescaped(name) }
+      try field(name, dialect)
+      token = try next()
+    }
+    keys.close()
+    try encode { (encoder) throws(WireError) in try encoder.endMap() }
+  }
+
+  /// A key without the `$` that stands before one which itself begins with `$`.
+  /// - Throws: ``FixtureTreeError`` for a single `$`, which only special keys have.
+  func unescaped(_ key: UnsafeRawBufferPointer) throws(FixtureTreeError) -> UnsafeRawBufferPointer {
+    guard key.first == UInt8(ascii: "$") else { return key }
+    guard Self.isEscaped(key) else {
+      throw failure(
+        "\(FixtureTreeError.quote(key)) cannot stand here; a key that itself begins with \"$\" is written \"$$…\"")
+    }
+    return UnsafeRawBufferPointer(rebasing: key[1...])
+  }
+
+  static func isEscaped(_ key: UnsafeRawBufferPointer) -> Bool {
+    key.count >= 2 && key[1] == UInt8(ascii: "$")
+  }
+
+  @inline(__always)
+  static func isEqual(_ text: UnsafeRawBufferPointer, _ word: StaticString) -> Bool {
+    guard text.count == word.utf8CodeUnitCount else { return false }
+    for index in 0..<text.count where text[index] != word.utf8Start[index] { return false }
+    return true
+  }
+
+  // MARK: Pieces that the dialects share
+
+  /// Takes the next token, which must be a string, and returns its text.
+  mutating func expectString(_ what: @autoclosure () -> String) throws(FixtureTreeError) -> UnsafeRawBufferPointer {
+    guard try next() == .string else { throw failure("\(what()) must be a string") }
+    return tokens.text
+  }
+
+  /// Takes the next token, which must be a number, and returns it.
+  mutating func expectDouble(_ what: @autoclosure () -> String) throws(FixtureTreeError) -> Double {
+    guard try next() == .number else { throw failure("\(what()) must be a number") }
+    return try double()
+  }
+
+  /// Takes the next token, which must be an integer, and returns it.
+  mutating func expectInteger(_ what: @autoclosure () -> String) throws(FixtureTreeError) -> Int64 {
+    guard try next() == .number, tokens.numberIsInteger, let integer = JSONNumber.integer(tokens.text) else {
+      throw failure("\(what()) must be a whole number")
+    }
+    return integer
+  }
+
+  /// Appends a timestamp given as text.
+  mutating func timestamp(_ text: UnsafeRawBufferPointer) throws(FixtureTreeError) {
+    guard let moment = Timestamp(rfc3339: text) else {
+      throw failure(
+        "\(FixtureTreeError.quote(text)) is no timestamp; write one such as \"2025-03-27T14:30:00Z\"")
+    }
+    encoder.timestamp(moment)
+  }
+
+  /// Appends a bytes value given as base64.
+  mutating func bytes(_ text: UnsafeRawBufferPointer) throws(FixtureTreeError) {
+    scratch.removeAll(keepingCapacity: true)
+    scratch.append(contentsOf: repeatElement(0, count: Base64.decodedCountMax(text.count)))
+    guard let count = scratch.withUnsafeMutableBytes({ Base64.decode(text, into: $0) }) else {
+      throw failure("\(FixtureTreeError.quote(text)) is no base64")
+    }
+    scratch.removeLast(scratch.count - count)
+    let decoded = scratch
+    try encode { (encoder) throws(WireError) in
+      try decoded.withUnsafeBytesTyped { (buffer) throws(WireError) in try encoder.bytes(buffer) }
+    }
+  }
+
+  /// Appends a reference: a path in the target database, or a full name.
+  mutating func reference(_ text: UnsafeRawBufferPointer) throws(FixtureTreeError) {
+    scratch.removeAll(keepingCapacity: true)
+    if !ReferenceText.isFullName(text) { scratch.append(contentsOf: documentsRoot) }
+    scratch.append(contentsOf: text)
+    let name = scratch
+    do throws(WireError) {
+      try name.withUnsafeBytesTyped { (buffer) throws(WireError) in try encoder.reference(buffer) }
+    } catch {
+      throw failure(
+        "\(FixtureTreeError.quote(text)) is no document; write a path such as \"users/u1\" or a full name "
+          + "(\(error))")
+    }
+  }
+}
+
+/// How references are written.
+enum ReferenceText {
+  /// Whether a text is a full name, `projects/{p}/databases/{d}/documents/…`, and not a path in one database.
+  static func isFullName(_ text: UnsafeRawBufferPointer) -> Bool {
+    let segments = text.split(separator: UInt8(ascii: "/"), maxSplits: 5, omittingEmptySubsequences: false)
+    return segments.count == 6 && segments[0].elementsEqual("projects".utf8)
+      && segments[2].elementsEqual("databases".utf8) && segments[4].elementsEqual("documents".utf8)
+  }
+}
+
+extension Array where Element == UInt8 {
+  /// Calls `body` with the bytes, passing its error on with its type.
+  func withUnsafeBytesTyped<E: Error>(_ body: (UnsafeRawBufferPointer) throws(E) -> Void) throws(E) {
+    try withUnsafeBufferPointer { (buffer) throws(E) in try body(UnsafeRawBufferPointer(buffer)) }
+  }
+}

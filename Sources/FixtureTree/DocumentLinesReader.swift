@@ -1,0 +1,100 @@
+package import DocumentModel
+
+/// Reads NDJSON: one document a line, in either of two forms, also mixed.
+///
+///     {"path": "users/u1", "fields": {"name": "Ann", "since": {"$timestamp": "2025-03-27T14:30:00Z"}}}
+///     {"name": "projects/p/databases/(default)/documents/users/u1", "fields": {"name": {"stringValue": "Ann"}}}
+///
+/// With `path`, values are written as in a fixture tree. With `name`, they are the wire's JSON, as the REST API returns
+/// them; the document goes into the target database, whichever the name says, while references stay as they are.
+/// `path` or `name` comes before `fields`; `createTime` and `updateTime` are skipped. Of two lines for one
+/// document the later stands. Line breaks may also stand inside a document. Memory: the read buffer and one document.
+package struct DocumentLinesReader: ~Copyable {
+  private var builder: DocumentBuilder
+  private var failed: FixtureTreeError?
+
+  /// Starts at the front of a file for a database.
+  package init(
+    _ source: ByteSource, database: DatabaseID, bufferBytes: Int = JSONTokenizer.bufferBytesDefault
+  ) {
+    builder = DocumentBuilder(source, database: database, .manyValues, bufferBytes: bufferBytes)
+  }
+
+  /// The memory that buffers hold now, in bytes.
+  package var bufferedBytes: Int { builder.bufferedBytes }
+
+  /// The next document, or `nil` at the end.
+  /// - Throws: ``FixtureTreeError`` for whatever breaks the format or the rules for writes; again at every later call.
+  package mutating func next() throws(FixtureTreeError) -> FixtureDocument? {
+    if let failed { throw failed }
+    do throws(FixtureTreeError) {
+      return try document()
+    } catch {
+      failed = error
+      throw error
+    }
+  }
+
+  private mutating func document() throws(FixtureTreeError) -> FixtureDocument? {
+    builder.setPath([])
+    let token = try builder.next()
+    if token == .end { return nil }
+    guard token == .objectStart else { throw builder.failure("every line must be an object") }
+    let line = builder.tokens.line
+    var key: DocumentKey?
+    var dialect = DocumentBuilder.Dialect.fixture
+    builder.openDocument()
+    builder.keys.open()
+    while try builder.next() == .key {
+      try builder.note(builder.tokens.text)
+      if DocumentBuilder.isEqual(builder.tokens.text, "path") {
+        builder.setPath(try builder.expectString("\"path\""))
+        key = try documentKey(key)
+      } else if DocumentBuilder.isEqual(builder.tokens.text, "name") {
+        dialect = .wire
+        builder.setPath(try documentPath(ofName: try builder.expectString("\"name\"")))
+        key = try documentKey(key)
+      } else if DocumentBuilder.isEqual(builder.tokens.text, "fields") {
+        guard key != nil else { throw builder.failure("\"path\" or \"name\" must come before \"fields\"") }
+        try builder.expectObject("\"fields\"")
+        try fields(dialect)
+      } else if DocumentBuilder.isEqual(builder.tokens.text, "createTime")
+        || DocumentBuilder.isEqual(builder.tokens.text, "updateTime")
+      {
+        try builder.skipValue(try builder.next())
+      } else {
+        throw builder.failure(
+          "\(FixtureTreeError.quote(builder.tokens.text)) is none of \"path\", \"name\", \"fields\"; fields of the "
+            + "document belong into \"fields\"")
+      }
+    }
+    builder.keys.close()
+    guard let key else { throw builder.failure("the line lacks \"path\" or \"name\"") }
+    return try builder.closeDocument(key, line: line)
+  }
+
+  private mutating func fields(_ dialect: DocumentBuilder.Dialect) throws(FixtureTreeError) {
+    builder.keys.open()
+    while try builder.next() == .key {
+      let text = builder.tokens.text
+      try builder.field(dialect == .fixture ? try builder.unescaped(text) : text, dialect)
+    }
+    builder.keys.close()
+  }
+
+  private func documentKey(_ earlier: DocumentKey?) throws(FixtureTreeError) -> DocumentKey {
+    guard earlier == nil else { throw builder.failure("a line has either \"path\" or \"name\"") }
+    guard let key = DocumentKey(try builder.checkedPath()) else {
+      throw builder.failure("the path names no document; it needs pairs of collection and document, as \"users/u1\"")
+    }
+    return key
+  }
+
+  private func documentPath(ofName name: UnsafeRawBufferPointer) throws(FixtureTreeError) -> [UInt8] {
+    do throws(ModelError) {
+      return try ResourceName.document(name).1.path.bytes
+    } catch {
+      throw builder.failure(error.description)
+    }
+  }
+}

@@ -1,0 +1,56 @@
+import Foundation
+import Glibc
+
+/// A `hearth` binary built beside the tests, run as users run it.
+package enum HearthBinary {
+  /// The path of the binary: `HEARTH_BINARY` in the environment, or the one in the test bundle's directory.
+  ///
+  /// `nil` where neither exists, and tests that need it are skipped.
+  package static let path: String? = {
+    if let chosen = ProcessInfo.processInfo.environment["HEARTH_BINARY"] { return chosen }
+    guard let tests = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe") else { return nil }
+    let candidates = [
+      URL(fileURLWithPath: tests).deletingLastPathComponent(),
+      URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent(),
+      Bundle.main.bundleURL,
+    ].map { $0.appendingPathComponent("hearth").path }
+    return candidates.first { access($0, X_OK) == 0 }
+  }()
+
+  package static var isBuilt: Bool { path != nil }
+
+  /// Runs the binary to its end, at most `timeoutSeconds`, and returns how it ended and what it wrote.
+  package static func run(_ arguments: [String], timeoutSeconds: Double = 30) throws -> (exit: ProcessExit?, output: String) {
+    let process = try start(arguments)
+    let exit = process.waitForExit(timeoutSeconds: timeoutSeconds)
+    if exit == nil { process.stop() }
+    return (exit, process.output)
+  }
+
+  package static func start(_ arguments: [String]) throws -> ServerProcess {
+    guard let path else { throw ServerProcessError(description: "no hearth binary beside the tests") }
+    return try ServerProcess(executable: path, arguments: arguments)
+  }
+}
+
+/// `hearth serve` on a free loopback port.
+package struct HearthProcess: Sendable {
+  package let process: ServerProcess
+  package let port: UInt16
+
+  /// Starts `hearth serve --port 0` with `arguments` and waits until it listens.
+  package init(arguments: [String], timeoutSeconds: Double = 30) throws {
+    process = try HearthBinary.start(["serve", "--port", "0"] + arguments)
+    let address = try process.waitForLine(prefix: "hearth: listening on http://127.0.0.1:", timeoutSeconds: timeoutSeconds)
+    guard let port = UInt16(address.prefix { $0.isNumber }) else {
+      process.stop()
+      throw ServerProcessError(description: "no port in '\(address)'")
+    }
+    self.port = port
+  }
+
+  /// A server in emulator mode that keeps nothing.
+  package static func inMemory() throws -> HearthProcess {
+    try HearthProcess(arguments: ["--emulator", "--in-memory"])
+  }
+}

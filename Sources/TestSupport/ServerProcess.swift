@@ -1,0 +1,215 @@
+import Foundation
+package import Glibc
+
+/// How a process ended.
+package enum ProcessExit: Equatable, Sendable {
+  case code(Int32)
+  case signal(Int32)
+}
+
+/// A program could not be started, did not become ready or ended too early.
+package struct ServerProcessError: Error, CustomStringConvertible {
+  package let description: String
+
+  package init(description: String) { self.description = description }
+}
+
+/// A program started for a test, with its output collected.
+///
+/// It never outlives the test: it is killed when this object goes away, and by the kernel when the test process dies.
+/// Waiting is always bounded by the caller.
+package final class ServerProcess: Sendable {
+  package let processID: pid_t
+  private let commandLine: String
+  private let state = State()
+
+  /// Starts `executable` (a path) with `arguments`; throws `ServerProcessError` when that fails.
+  package init(executable: String, arguments: [String]) throws {
+    // `setpriv` execs the program with the kernel's promise to kill it with its parent thread.
+    let guardian = "/usr/bin/setpriv"
+    let words =
+      access(guardian, X_OK) == 0
+      ? [guardian, "--pdeathsig", "KILL", executable] + arguments : [executable] + arguments
+    commandLine = ([executable] + arguments).joined(separator: " ")
+    let (pid, input) = try SpawningThread.run { Self.spawn(words) }.get()
+    processID = pid
+    let state = state
+    Thread { state.collect(from: input, until: pid) }.start()
+  }
+
+  deinit { send(signal: SIGKILL) }
+
+  /// Starts the program; the descriptor reads what it writes. Only on the spawning thread, so that no program started
+  /// at the same time inherits the pipe and keeps it open.
+  private static func spawn(_ words: [String]) -> Result<(pid_t, Int32), ServerProcessError> {
+    var ends: [Int32] = [0, 0]
+    guard pipe(&ends) == 0 else { return .failure(ServerProcessError(description: "no pipe: errno \(errno)")) }
+    for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+    var actions = posix_spawn_file_actions_t()
+    posix_spawn_file_actions_init(&actions)
+    defer { posix_spawn_file_actions_destroy(&actions) }
+    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
+    posix_spawn_file_actions_adddup2(&actions, ends[1], 1)
+    posix_spawn_file_actions_adddup2(&actions, ends[1], 2)
+    var attributes = posix_spawnattr_t()
+    posix_spawnattr_init(&attributes)
+    defer { posix_spawnattr_destroy(&attributes) }
+    // Test runners may block or ignore signals; the program starts with the usual ones.
+    var signals = sigset_t()
+    sigemptyset(&signals)
+    posix_spawnattr_setsigmask(&attributes, &signals)
+    sigaddset(&signals, SIGPIPE)
+    sigaddset(&signals, SIGTERM)
+    sigaddset(&signals, SIGINT)
+    posix_spawnattr_setsigdefault(&attributes, &signals)
+    posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
+    var arguments = words.map { strdup($0) }
+    defer { for argument in arguments { free(argument) } }
+    arguments.append(nil)
+    var pid: pid_t = 0
+    let result = posix_spawn(&pid, words[0], &actions, &attributes, arguments, environ)
+    _ = Glibc.close(ends[1])
+    guard result == 0 else {
+      _ = Glibc.close(ends[0])
+      return .failure(ServerProcessError(description: "cannot start \(words.joined(separator: " ")): errno \(result)"))
+    }
+    return .success((pid, ends[0]))
+  }
+
+  /// What it has written to standard output and standard error so far.
+  package var output: String {
+    state.condition.lock()
+    defer { state.condition.unlock() }
+    return state.text
+  }
+
+  /// Waits until a line that begins with `prefix` has been written, and returns the rest of that line.
+  ///
+  /// Throws `ServerProcessError` with the output when the process ends or the time is over first.
+  package func waitForLine(prefix: String, timeoutSeconds: Double) throws -> String {
+    let deadline = Date(timeIntervalSinceNow: timeoutSeconds)
+    state.condition.lock()
+    defer { state.condition.unlock() }
+    while true {
+      let text = state.text
+      // The part after the last line feed is not a whole line yet.
+      for line in text.split(separator: "\n", omittingEmptySubsequences: false).dropLast() where line.hasPrefix(prefix) {
+        return String(line.dropFirst(prefix.count))
+      }
+      if let exit = state.exit { throw ServerProcessError(description: "\(commandLine) ended with \(exit):\n\(text)") }
+      guard state.condition.wait(until: deadline) else {
+        throw ServerProcessError(description: "\(commandLine) did not write '\(prefix)' in time:\n\(text)")
+      }
+    }
+  }
+
+  /// Sends a signal, unless the process has ended.
+  package func send(signal: Int32) {
+    state.condition.lock()
+    defer { state.condition.unlock() }
+    // It is reaped with the lock held, so until `exit` is set its id cannot be another process's.
+    if state.exit == nil { kill(processID, signal) }
+  }
+
+  /// Waits for the end; `nil` when it still runs after `timeoutSeconds`.
+  package func waitForExit(timeoutSeconds: Double) -> ProcessExit? {
+    let deadline = Date(timeIntervalSinceNow: timeoutSeconds)
+    state.condition.lock()
+    defer { state.condition.unlock() }
+    while state.exit == nil, state.condition.wait(until: deadline) {}
+    return state.exit
+  }
+
+  /// Asks it to end with SIGTERM, kills it when it has not after `timeoutSeconds`, and waits for the end.
+  @discardableResult
+  package func stop(timeoutSeconds: Double = 10) -> ProcessExit? {
+    send(signal: SIGTERM)
+    if let exit = waitForExit(timeoutSeconds: timeoutSeconds) { return exit }
+    send(signal: SIGKILL)
+    return waitForExit(timeoutSeconds: timeoutSeconds)
+  }
+
+  /// What the thread that reads the output shares with the callers.
+  private final class State: @unchecked Sendable {
+    // `@unchecked`: everything that changes is read and written with `condition` locked.
+    let condition = NSCondition()
+    private var collected: [UInt8] = []
+    private(set) var exit: ProcessExit?
+
+    /// The most output kept, in bytes; what comes after it is read and dropped.
+    private static let outputBytesMax = 1 << 20
+
+    var text: String { String(decoding: collected, as: UTF8.self) }
+
+    func collect(from input: Int32, until pid: pid_t) {
+      var buffer = [UInt8](repeating: 0, count: 65536)
+      while true {
+        let count = read(input, &buffer, buffer.count)
+        if count < 0, errno == EINTR { continue }
+        if count <= 0 { break }
+        condition.lock()
+        if collected.count < Self.outputBytesMax { collected += buffer[..<count] }
+        condition.broadcast()
+        condition.unlock()
+      }
+      _ = Glibc.close(input)
+      var information = siginfo_t()
+      while waitid(P_PID, id_t(pid), &information, WEXITED | WNOWAIT) < 0, errno == EINTR {}
+      condition.lock()
+      var status: Int32 = 0
+      while waitpid(pid, &status, 0) < 0, errno == EINTR {}
+      let signal = status & 0x7F
+      exit = signal == 0 ? .code((status >> 8) & 0xFF) : .signal(signal)
+      condition.broadcast()
+      condition.unlock()
+    }
+  }
+}
+
+/// The one thread that starts processes. It never ends, so that "killed with its parent thread" means "with this
+/// test process" and not "when some worker thread is retired".
+private final class SpawningThread: @unchecked Sendable {
+  // `@unchecked`: `work` is read and written with `condition` locked.
+  private static let shared = SpawningThread()
+  private let condition = NSCondition()
+  private var work: [@Sendable () -> Void] = []
+
+  private init() {
+    Thread { [unowned self] in
+      while true {
+        condition.lock()
+        while work.isEmpty { condition.wait() }
+        let next = work.removeFirst()
+        condition.unlock()
+        next()
+      }
+    }.start()
+  }
+
+  /// Runs `body` on the thread and waits for its result.
+  static func run<Result: Sendable>(_ body: @escaping @Sendable () -> Result) -> Result {
+    let done = NSCondition()
+    let result = ResultBox<Result>()
+    shared.condition.lock()
+    shared.work.append {
+      let value = body()
+      done.lock()
+      result.value = value
+      done.signal()
+      done.unlock()
+    }
+    shared.condition.signal()
+    shared.condition.unlock()
+    done.lock()
+    defer { done.unlock() }
+    while true {
+      if let value = result.value { return value }
+      done.wait()
+    }
+  }
+
+  private final class ResultBox<Result: Sendable>: @unchecked Sendable {
+    // `@unchecked`: read and written with the caller's condition locked.
+    var value: Result?
+  }
+}

@@ -1,0 +1,108 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// Hearth beside the official emulator: the same requests, the same answers.
+///
+/// Environment, for longer runs by hand:
+/// - `CONFORMANCE_SEED`: the first seed; each sequence takes the next. Failures print the seed of their sequence.
+/// - `CONFORMANCE_SECONDS`: how long random sequences run (20).
+/// - `CONFORMANCE_SUBJECT_URL`, `CONFORMANCE_ORACLE_URL`: servers that already run, instead of Hearth and the emulator.
+/// - `CONFORMANCE_SUBJECT=emulator`: a second emulator instead of Hearth, to test the tests.
+@Suite(
+  .enabled(
+    if: Servers.subjectURL != nil || Servers.subjectIsEmulator || HearthBinary.isBuilt,
+    "no hearth binary beside the tests and no CONFORMANCE_SUBJECT_URL"),
+  .enabled(if: Servers.oracleURL != nil || EmulatorProcess.isInstalled, "Java or the Firestore emulator is not installed"))
+struct DifferentialTests {
+  @Test func randomSequencesGetTheSameAnswers() async throws {
+    let environment = ProcessInfo.processInfo.environment
+    let firstSeed = environment["CONFORMANCE_SEED"].flatMap { UInt64($0) } ?? 1
+    let seconds = environment["CONFORMANCE_SECONDS"].flatMap { Double($0) } ?? 20
+    let servers = try await Servers.shared.value
+    let (failures, summary) = try await onDedicatedThread { () -> ([String], String) in
+      let database = TestDatabase(project: "conformance-random")
+      let comparison = servers.comparison(database: database)
+      let deadline = Date(timeIntervalSinceNow: seconds)
+      var failures: [String] = []
+      var seed = firstSeed
+      while Date() < deadline, failures.count < 3 {
+        let sequence = SequenceGenerator.sequence(database: database, seed: seed, length: 40)
+        if let found = comparison.run(sequence) {
+          let small = comparison.shrink(sequence, from: found, seconds: 15)
+          failures.append("CONFORMANCE_SEED=\(seed)\n\(small.transcript)")
+        }
+        seed += 1
+      }
+      let met = comparison.differencesMet.map { "\($0.key) \($0.value)" }.sorted().joined(separator: ", ")
+      let statuses = comparison.statusesMet.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }.joined(separator: ", ")
+      return (
+        failures,
+        "\(seed - firstSeed) sequences, \(comparison.stepsCompared) requests (\(statuses)); known differences: \(met)"
+      )
+    }
+    print("differential: \(summary)")
+    for failure in failures { Issue.record("the servers disagree\n\(failure)") }
+  }
+
+  @Test func requestsAtTheEdgesGetTheSameAnswers() async throws {
+    let servers = try await Servers.shared.value
+    let failures = try await onDedicatedThread { () -> [String] in
+      let database = TestDatabase(project: "conformance-probes")
+      let comparison = servers.comparison(database: database)
+      let probes = Probes(database: database)
+      return probes.all.compactMap { probe in comparison.run([probes.setUp, [probe]])?.last }
+    }
+    for failure in failures { Issue.record("the servers disagree\n\(failure)") }
+  }
+}
+
+/// The two servers of a run, started once and ended with the test process.
+struct Servers: Sendable {
+  static let subjectURL = ProcessInfo.processInfo.environment["CONFORMANCE_SUBJECT_URL"]
+  static let subjectIsEmulator = ProcessInfo.processInfo.environment["CONFORMANCE_SUBJECT"] == "emulator"
+  static let oracleURL = ProcessInfo.processInfo.environment["CONFORMANCE_ORACLE_URL"]
+
+  static let shared = Task { try await onDedicatedThread { try Servers() } }
+
+  private let processes: [ServerProcess]
+  private let oraclePort: UInt16
+  private let subjectPort: UInt16
+
+  private init() throws {
+    var processes: [ServerProcess] = []
+    if let url = Self.oracleURL {
+      oraclePort = try Self.port(of: url)
+    } else {
+      let emulator = try EmulatorProcess()
+      processes.append(emulator.process)
+      oraclePort = emulator.port
+    }
+    if let url = Self.subjectURL {
+      subjectPort = try Self.port(of: url)
+    } else if Self.subjectIsEmulator {
+      let emulator = try EmulatorProcess()
+      processes.append(emulator.process)
+      subjectPort = emulator.port
+    } else {
+      let hearth = try HearthProcess.inMemory()
+      processes.append(hearth.process)
+      subjectPort = hearth.port
+    }
+    self.processes = processes
+  }
+
+  private static func port(of url: String) throws -> UInt16 {
+    guard let components = URLComponents(string: url), components.host == "127.0.0.1",
+      let port = components.port.flatMap({ UInt16(exactly: $0) })
+    else { throw ServerProcessError(description: "not a URL like http://127.0.0.1:8080: \(url)") }
+    return port
+  }
+
+  func comparison(database: TestDatabase) -> Comparison {
+    let emulator = Replica.Quirks(ordersOnlyOnePage: true)
+    return Comparison(
+      database: database, oracle: Replica(port: oraclePort, quirks: emulator),
+      subject: Replica(port: subjectPort, quirks: Self.subjectIsEmulator ? emulator : Replica.Quirks()))
+  }
+}
