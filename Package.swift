@@ -91,7 +91,7 @@ let package = Package(
     tests("HearthTests", ["TestSupport"]),
     tests(
       "SimulationTests",
-      ["DocumentStore", "LMDBStore", "KeyValueStore", "WireFormat", "DocumentModel", "TestSupport"]),
+      ["DatabaseService", "DocumentStore", "LMDBStore", "KeyValueStore", "WireFormat", "DocumentModel", "TestSupport"]),
     tests("ConformanceTests", ["TestSupport"]),
     tests("TidyTests", []),
   ],
