@@ -39,10 +39,12 @@ final class ServerClient {
       rest = rest[..<colon]
     }
     if rest.hasPrefix("["), rest.hasSuffix("]") { rest = rest.dropFirst().dropLast() }
-    let isName = !rest.isEmpty && rest.utf8.allSatisfy { byte in
-      (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
-        || [0x2D, 0x2E, 0x3A, 0x5F].contains(byte)
-    }
+    let isName =
+      !rest.isEmpty
+      && rest.utf8.allSatisfy { byte in
+        (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
+          || [0x2D, 0x2E, 0x3A, 0x5F].contains(byte)
+      }
     guard isName, let port, (1...65535).contains(port) else {
       throw CommandFailure.usage("'\(url)' is no server; write it as http://127.0.0.1:8080")
     }
@@ -223,7 +225,8 @@ final class ServerClient {
 
   /// Sends a request; returns the body, or `nil` for a missing document where that `mayMiss`.
   /// - Throws: ``CommandFailure`` with the server's words.
-  private func call(_ method: String, _ target: String, _ body: [UInt8] = [], mayMiss: Bool = false) throws -> [UInt8]? {
+  private func call(_ method: String, _ target: String, _ body: [UInt8] = [], mayMiss: Bool = false) throws -> [UInt8]?
+  {
     var headers = [(name: "Authorization", value: "Bearer \(token)"), (name: "Accept", value: "application/json")]
     if !body.isEmpty { headers.append((name: "Content-Type", value: "application/json")) }
     let response: HTTPClient.Response
