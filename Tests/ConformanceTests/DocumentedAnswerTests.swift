@@ -111,7 +111,7 @@ struct DocumentedAnswerTests {
       .replacing("LENGTH", with: "\(database.name("d").utf8.count)")
     #expect(reply.status == refusal.status)
     #expect(reply.errorStatus == refusal.code)
-    #expect(reply.errorMessage?.contains(message) == true, "the text is: \(reply.errorMessage ?? "none")")
+    #expect(message.isEmpty || reply.errorMessage?.contains(message) == true, "the text is: \(reply.errorMessage ?? "none")")
     #expect(reply.json.elements.isEmpty == !refusal.target.hasSuffix(":batchGet"))
   }
 

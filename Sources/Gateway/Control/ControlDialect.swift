@@ -12,7 +12,7 @@ final class ControlDialect: Sendable {
 
   func handle(_ path: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest, _ reply: Reply) {
     do {
-      guard let target = try RESTTarget(path), target.segmentCount == 0, target.verb == nil,
+      guard let target = try RESTTarget(path, takesVerb: false), target.segmentCount == 0,
         request.method == .delete
       else { return reply.sendText(404, "Not Found\n") }
       try service.clear(target.database) { result in
