@@ -116,7 +116,8 @@ struct SequenceGenerator {
   private func batchWrite(_ random: inout Randomness) -> Step {
     let writes = writer.writes(&random, count: random.number(in: 1...5), distinct: random.chance(percent: 90))
     return Step(
-      method: "POST", target: database.url("", verb: "batchWrite"), body: .json(["writes": .array(writes.map(\.write))]),
+      method: "POST", target: database.url("", verb: "batchWrite"),
+      body: .json(["writes": .array(writes.map(\.write))]),
       written: writes.map { $0.hasComparableTime ? database.name($0.path) : nil })
   }
 

@@ -46,9 +46,11 @@ struct WriteGenerator {
     var segments = [random.pick(values.fieldNames)]
     while random.chance(percent: 30) { segments.append(random.pick(values.fieldNames)) }
     return segments.map { segment in
-      let isSimple = segment.utf8.first != UInt8(ascii: "1") && segment.utf8.allSatisfy { byte in
-        (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte) || byte == UInt8(ascii: "_")
-      }
+      let isSimple =
+        segment.utf8.first != UInt8(ascii: "1")
+        && segment.utf8.allSatisfy { byte in
+          (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte) || byte == UInt8(ascii: "_")
+        }
       if isSimple, random.chance(percent: 90) { return segment }
       var quoted = "`"
       for scalar in segment.unicodeScalars {
