@@ -12,6 +12,8 @@ extension Command {
     options: [
       .value("data", "DIR", "the data directory (default: ./hearth-data)"),
       .value("server", "URL", "a running server, in place of a directory: its open databases"),
+      .value("project", "ID", "only the databases of this project"),
+      .value("database", "ID", "only databases of this id"),
       .value("token", "TOKEN", "what to send as bearer token (default: owner)"),
       .flag("json", "print JSON"),
     ],
@@ -21,7 +23,7 @@ extension Command {
       ("hearth stats --json", "for programs"),
     ],
     run: { arguments in
-      let rows: [StatsRow]
+      var rows: [StatsRow]
       if arguments.value("server") != nil {
         rows = try ServerClient(arguments).statistics()
       } else {
@@ -32,6 +34,8 @@ extension Command {
             values: try DatabaseStatistics(id, directory.open(id)).values)
         }
       }
+      if let project = arguments.value("project") { rows.removeAll { $0.project != project } }
+      if let database = arguments.value("database") { rows.removeAll { $0.database != database } }
       Terminal.output.write(arguments.has("json") ? StatsRow.json(rows) : StatsRow.table(rows))
       return 0
     })
