@@ -93,7 +93,7 @@ let package = Package(
       "HearthTests", ["hearth", "LMDBStore", "KeyValueStore", "DocumentModel", "TestSupport"]),
     tests(
       "SimulationTests",
-      ["DocumentStore", "LMDBStore", "KeyValueStore", "WireFormat", "DocumentModel", "TestSupport"]),
+      ["DatabaseService", "DocumentStore", "LMDBStore", "KeyValueStore", "WireFormat", "DocumentModel", "TestSupport"]),
     tests("ConformanceTests", ["TestSupport"]),
     tests("TidyTests", []),
   ],

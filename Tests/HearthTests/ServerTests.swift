@@ -80,6 +80,8 @@ import Testing
     #expect(deleted > 1 && deleted < total)
     #expect(try session.run("delete", "users", "--recursive", "--yes").output.hasPrefix("deleted \(total - deleted) "))
     #expect(try session.run("get").output == "")
+    let stats = try session.run("stats").output.split(separator: "\n").map { $0.split(separator: " ") }
+    #expect(stats.count == 2 && stats[1][0] == "demo/(default)" && stats[1][1] == "0")
     #expect(try session.run("import", directory.file("1.json")).output == "imported \(total) documents\n")
     #expect(try session.run("export", "--output", directory.file("2.json")).exit == .code(0))
     #expect(try directory.text("1.json") == directory.text("2.json"))
