@@ -70,9 +70,9 @@ let package = Package(
        "WireFormat", "DocumentModel"]),
     program(
       "Benchmarks",
-      ["HearthServer", "DatabaseService", "DocumentStore", "LMDBStore", "KeyValueStore", "FixtureTree",
-       "WireFormat", "DocumentModel", "TestSupport"]),
-    program("Fuzzers", ["DocumentStore", "FixtureTree", "Transport", "WireFormat", "DocumentModel", "TestSupport"]),
+      ["HearthServer", "DatabaseService", "DocumentStore", "LMDBStore", "KeyValueStore", "WireFormat",
+       "DocumentModel"]),
+    program("Fuzzers", ["DocumentStore", "FixtureTree", "Transport", "WireFormat", "DocumentModel"]),
 
     // Tests mirror Sources.
     library(
@@ -90,12 +90,10 @@ let package = Package(
       "GatewayTests",
       ["HearthServer", "Gateway", "DatabaseService", "DocumentStore", "WireFormat", "DocumentModel", "TestSupport"]),
     tests(
-      "HearthTests",
-      ["hearth", "HearthServer", "DatabaseService", "DocumentStore", "LMDBStore", "KeyValueStore", "FixtureTree",
-       "WireFormat", "DocumentModel", "TestSupport"]),
+      "HearthTests", ["hearth", "LMDBStore", "KeyValueStore", "DocumentModel", "TestSupport"]),
     tests(
       "SimulationTests",
-      ["DocumentStore", "LMDBStore", "KeyValueStore", "WireFormat", "DocumentModel", "TestSupport"]),
+      ["DatabaseService", "DocumentStore", "LMDBStore", "KeyValueStore", "WireFormat", "DocumentModel", "TestSupport"]),
     tests("ConformanceTests", ["TestSupport"]),
     tests("TidyTests", []),
   ],

@@ -1,3 +1,4 @@
+import DatabaseService
 import DocumentModel
 import FixtureTree
 import Transport
@@ -52,6 +53,26 @@ final class ServerClient {
   }
 
   // MARK: Calls
+
+  /// What the server's open databases hold.
+  func statistics() throws -> [StatsRow] {
+    guard let body = try call("GET", "/hearth/v1/stats") else { return [] }
+    return try JSONText.read(body) { root in
+      (root.member("databases")?.array ?? []).map { row in
+        StatsRow(
+          project: row.member("project")?.text ?? "", database: row.member("database")?.text ?? "",
+          values: DatabaseStatistics.columns.map { row.member($0.name)?.integer ?? 0 })
+      }
+    }
+  }
+
+  /// Deletes some thousand documents at and below a path; returns how many, and whether none are left.
+  func deleteBelow(_ path: ResourcePath) throws -> (deleted: Int, isDone: Bool) {
+    guard let body = try call("DELETE", target(path, of: "/hearth/v1/")) else { return (0, true) }
+    return try JSONText.read(body) { root in
+      (root.member("deleted")?.integer ?? 0, root.member("done")?.isTrue ?? true)
+    }
+  }
 
   /// A document as the server answered it.
   struct Found {
@@ -200,8 +221,8 @@ final class ServerClient {
   }
 
   /// The target of a document, a collection or the documents root.
-  private func target(_ path: ResourcePath) -> String {
-    var target = "/v1/\(Self.encode(database.documentsRoot))"
+  private func target(_ path: ResourcePath, of dialect: String = "/v1/") -> String {
+    var target = dialect + Self.encode(database.documentsRoot)
     for segment in path.segments { target += "/\(Self.encode(segment))" }
     return target
   }

@@ -6,7 +6,8 @@ import Testing
 /// alone and compared with what is documented of production.
 @Suite(.enabled(if: HearthBinary.isBuilt, "no hearth binary beside the tests"))
 struct DocumentedAnswerTests {
-  /// A request and the error it gets. `ROOT` stands for the name of the database's documents.
+  /// A request and the error it gets, whose text contains `message`. `ROOT` stands for the name of the database's
+  /// documents.
   struct Refusal: Sendable, CustomTestStringConvertible {
     let method: String
     /// After `/v1/ROOT`.
@@ -40,8 +41,12 @@ struct DocumentedAnswerTests {
   static let refusals: [Refusal] = [
     Refusal("GET", "/d/none", 404, "NOT_FOUND", #"Document "ROOT/d/none" not found."#),
     Refusal("POST", "/d?documentId=a", body: "{}", 409, "ALREADY_EXISTS", "Document already exists: ROOT/d/a"),
-    Refusal("PATCH", "/d/a?currentDocument.exists=false", body: "{}", 409, "ALREADY_EXISTS", "Document already exists: ROOT/d/a"),
-    Refusal("PATCH", "/d/none?currentDocument.exists=true", body: "{}", 404, "NOT_FOUND", "No document to update: ROOT/d/none"),
+    Refusal(
+      "PATCH", "/d/a?currentDocument.exists=false", body: "{}", 409, "ALREADY_EXISTS",
+      "Document already exists: ROOT/d/a"),
+    Refusal(
+      "PATCH", "/d/none?currentDocument.exists=true", body: "{}", 404, "NOT_FOUND", "No document to update: ROOT/d/none"
+    ),
     Refusal("DELETE", "/d/none?currentDocument.exists=true", 404, "NOT_FOUND", "No document to update: ROOT/d/none"),
     Refusal(
       "PATCH", "/d/none?currentDocument.updateTime=2020-01-01T00:00:00.000001Z", body: "{}", 400, "FAILED_PRECONDITION",
@@ -54,15 +59,22 @@ struct DocumentedAnswerTests {
     Refusal(
       "POST", "/d?documentId=\(String(repeating: "x", count: 1501))", body: "{}", 400, "INVALID_ARGUMENT",
       "The key path element name is longer than 1500 bytes."),
-    Refusal("PATCH", "/d/f", body: #"{"fields":{"":{"nullValue":null}}}"#, 400, "INVALID_ARGUMENT", "The property.name is the empty string."),
-    Refusal("PATCH", "/d/f", body: #"{"fields":{"__id__":{"nullValue":null}}}"#, 400, "INVALID_ARGUMENT", "field name __id__ is reserved"),
+    Refusal(
+      "PATCH", "/d/f", body: #"{"fields":{"":{"nullValue":null}}}"#, 400, "INVALID_ARGUMENT",
+      "The property.name is the empty string."),
+    Refusal(
+      "PATCH", "/d/f", body: #"{"fields":{"__id__":{"nullValue":null}}}"#, 400, "INVALID_ARGUMENT",
+      "field name __id__ is reserved"),
     Refusal(
       "PATCH", "/d/a?updateMask.fieldPaths=a..b", body: "{}", 400, "INVALID_ARGUMENT",
       #"Invalid property path "a..b". Unquoted property paths must match regex"#),
-    Refusal("PATCH", "/d/a?updateMask.fieldPaths=", body: "{}", 400, "INVALID_ARGUMENT", "Invalid empty property path string."),
+    Refusal(
+      "PATCH", "/d/a?updateMask.fieldPaths=", body: "{}", 400, "INVALID_ARGUMENT", "Invalid empty property path string."
+    ),
     Refusal(value: #"{"arrayValue":{"values":[{"arrayValue":{}}]}}"#, "Nested arrays are not allowed"),
     Refusal(value: "{}", "Cannot convert firestore.v1.Value with type unset."),
-    Refusal(value: #"{"geoPointValue":{"latitude":91}}"#, "Geo point latitude '91.0' outside permitted range -90.0 to 90.0."),
+    Refusal(
+      value: #"{"geoPointValue":{"latitude":91}}"#, "Geo point latitude '91.0' outside permitted range -90.0 to 90.0."),
     Refusal(
       value: #"{"stringValue":"\#(String(repeating: "x", count: 1_048_488))"}"#,
       #"The value of property "x" is longer than 1048487 bytes."#),
@@ -71,7 +83,8 @@ struct DocumentedAnswerTests {
     Refusal(value: #"{"bytesValue":"!"}"#, #"Base64 decoding failed for "!""#),
     Refusal(value: #"{"booleanValue":true,"integerValue":1}"#, "(oneof)"),
     Refusal(commit: "{}", "empty write operation"),
-    Refusal(commit: #"{"delete":"ROOT/d/a","updateMask":{"fieldPaths":["a"]}}"#, "a delete must not specify a document mask."),
+    Refusal(
+      commit: #"{"delete":"ROOT/d/a","updateMask":{"fieldPaths":["a"]}}"#, "a delete must not specify a document mask."),
     Refusal(
       commit: #"{"delete":"projects/other/databases/(default)/documents/d/a"}"#,
       "but was attempting to access database"),
@@ -79,7 +92,8 @@ struct DocumentedAnswerTests {
       commit: #"{"transform":{"document":"ROOT/d/a","fieldTransforms":[\#(manyTransforms)]}}"#,
       "cannot have more than 500 field transforms on a single document"),
     Refusal(
-      "POST", ":batchWrite", body: #"{"writes":[{"delete":"ROOT/d/x"},{"delete":"ROOT/d/x"}]}"#, 400, "INVALID_ARGUMENT",
+      "POST", ":batchWrite", body: #"{"writes":[{"delete":"ROOT/d/x"},{"delete":"ROOT/d/x"}]}"#, 400,
+      "INVALID_ARGUMENT",
       "the same document cannot be written more than once in a single request"),
     Refusal("GET", "/d?pageSize=-1", 400, "INVALID_ARGUMENT", "Page size must be nonnegative."),
     Refusal("GET", "/d?pageToken=zzzz", 400, "INVALID_ARGUMENT", "invalid page token"),
@@ -90,14 +104,19 @@ struct DocumentedAnswerTests {
     Refusal("PATCH", "/d/a?currentDocument.exists=maybe", body: "{}", 400, "INVALID_ARGUMENT", ""),
     Refusal("GET", "/d/%zz", 400, "INVALID_ARGUMENT", ""),
     Refusal("GET", "/d/%ff", 400, "INVALID_ARGUMENT", ""),
-    Refusal("GET", "/d/a?readTime=2099-01-01T00:00:00Z", 400, "INVALID_ARGUMENT", "The requested 'read_time' cannot be in the future."),
+    Refusal(
+      "GET", "/d/a?readTime=2099-01-01T00:00:00Z", 400, "INVALID_ARGUMENT",
+      "The requested 'read_time' cannot be in the future."),
     Refusal("GET", "/d/a?transaction=AAAA", 400, "INVALID_ARGUMENT", "Invalid transaction."),
     Refusal("POST", ":commit", body: #"{"transaction":"AAAA"}"#, 400, "INVALID_ARGUMENT", "Invalid transaction."),
     // Streaming methods answer with an array, errors too.
-    Refusal("POST", ":batchGet", body: #"{"documents":["bad"]}"#, 400, "INVALID_ARGUMENT", #"Document name "bad" lacks "projects" at index 0."#),
+    Refusal(
+      "POST", ":batchGet", body: #"{"documents":["bad"]}"#, 400, "INVALID_ARGUMENT",
+      #"Document name "bad" lacks "projects" at index 0."#),
   ]
 
-  private static let manyTransforms = (0..<501).map { #"{"fieldPath":"f\#($0)","increment":{"integerValue":"1"}}"# }.joined(separator: ",")
+  private static let manyTransforms = (0..<501).map { #"{"fieldPath":"f\#($0)","increment":{"integerValue":"1"}}"# }
+    .joined(separator: ",")
 
   @Test(arguments: refusals) func errorIsAsDocumented(refusal: Refusal) async throws {
     let (database, reply) = try await onNewDatabase { session -> RESTSession.Reply in
@@ -111,7 +130,8 @@ struct DocumentedAnswerTests {
       .replacing("LENGTH", with: "\(database.name("d").utf8.count)")
     #expect(reply.status == refusal.status)
     #expect(reply.errorStatus == refusal.code)
-    #expect(reply.errorMessage?.contains(message) == true, "the text is: \(reply.errorMessage ?? "none")")
+    #expect(
+      message.isEmpty || reply.errorMessage?.contains(message) == true, "the text is: \(reply.errorMessage ?? "none")")
     #expect(reply.json.elements.isEmpty == !refusal.target.hasSuffix(":batchGet"))
   }
 
@@ -178,7 +198,8 @@ struct DocumentedAnswerTests {
     }
     #expect(
       replies == [
-        "409 ABORTED \(text)", "400 INVALID_ARGUMENT Cannot modify entities in a read-only transaction.", "400 INVALID_ARGUMENT \(text)",
+        "409 ABORTED \(text)", "400 INVALID_ARGUMENT Cannot modify entities in a read-only transaction.",
+        "400 INVALID_ARGUMENT \(text)",
       ])
   }
 

@@ -24,7 +24,7 @@ struct KillTests {
   private static func killAndReopen(seed: UInt64, kills: Int) throws -> (problems: [String], acknowledged: Int) {
     let directory = try TemporaryDirectory()
     let database = TestDatabase(project: "kills")
-    var random = Randomness(seed: seed)
+    var random = SplitMix(seed: seed)
     var problems: [String] = []
     var acknowledged = 0
     var newest: Timestamp?

@@ -127,16 +127,3 @@ private final class ThreadResults<Result: Sendable>: @unchecked Sendable {
     return results.compactMap { $0 }
   }
 }
-
-/// A directory that is gone after the test.
-final class TemporaryDirectory: Sendable {
-  let path: String
-
-  init() throws {
-    let url = FileManager.default.temporaryDirectory.appendingPathComponent("hearth-test-\(UUID().uuidString)")
-    try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
-    path = url.path
-  }
-
-  deinit { try? FileManager.default.removeItem(atPath: path) }
-}

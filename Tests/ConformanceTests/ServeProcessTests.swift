@@ -64,13 +64,17 @@ struct ServeProcessTests {
       func readAll(_ when: String) throws {
         for index in 0..<written {
           let reply = try session.get("c/\(index)")
-          if reply.json["fields"]?.isSame(as: fields) != true { problems.append("\(when): c/\(index) answers \(reply.status)") }
+          if reply.json["fields"]?.isSame(as: fields) != true {
+            problems.append("\(when): c/\(index) answers \(reply.status)")
+          }
         }
         if try session.get("c/\(written)").status != 404 { problems.append("\(when): the refused document is there") }
       }
       try readAll("full")
       // It goes on refusing, and does not fall over, while it is full.
-      if try session.set("c/\(written)", fields).errorStatus != "RESOURCE_EXHAUSTED" { problems.append("second refusal differs") }
+      if try session.set("c/\(written)", fields).errorStatus != "RESOURCE_EXHAUSTED" {
+        problems.append("second refusal differs")
+      }
       if server.process.stop() != .code(0) { problems.append("full: does not stop cleanly") }
       let again = try HearthProcess(arguments: arguments)
       defer { again.process.stop() }

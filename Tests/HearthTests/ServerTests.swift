@@ -43,6 +43,14 @@ import Testing
     #expect(update.output.contains("404 NOT_FOUND"), "\(update.output)")
   }
 
+  @Test func aServerMayOpenAsManyFilesAsTheSystemLets() throws {
+    let session = try Session()
+    let limits = try String(contentsOfFile: "/proc/\(session.server.process.processID)/limits", encoding: .utf8)
+    let line = try #require(limits.split(separator: "\n").first { $0.hasPrefix("Max open files") })
+    let numbers = line.split(separator: " ").compactMap { Int($0) }
+    #expect(numbers.count == 2 && numbers.first == numbers.last, "\(line)")
+  }
+
   @Test func collectionsAreListedPageByPage() throws {
     let lines = (0..<700).map { #"{"path": "items/\#(1000 + $0)", "fields": {"n": \#($0)}}"# }
     let session = try Session([
@@ -72,6 +80,8 @@ import Testing
     #expect(deleted > 1 && deleted < total)
     #expect(try session.run("delete", "users", "--recursive", "--yes").output.hasPrefix("deleted \(total - deleted) "))
     #expect(try session.run("get").output == "")
+    let stats = try session.run("stats").output.split(separator: "\n").map { $0.split(separator: " ") }
+    #expect(stats.count == 2 && stats[1][0] == "demo/(default)" && stats[1][1] == "0")
     #expect(try session.run("import", directory.file("1.json")).output == "imported \(total) documents\n")
     #expect(try session.run("export", "--output", directory.file("2.json")).exit == .code(0))
     #expect(try directory.text("1.json") == directory.text("2.json"))

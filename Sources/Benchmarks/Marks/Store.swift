@@ -29,7 +29,8 @@ extension Benchmark {
     let alone = try commits(keys.map { Write(.update(samples.next(), mask: nil), key: $0) }, service, id, underWay: 1)
     row("commit of a new document, in memory, one after the other", seconds: alone, of: keys.count)
     let updates = keys.map { Write(.update(samples.next(), mask: nil), key: $0) }
-    row("commit that changes all five fields, in memory, 64 under way",
+    row(
+      "commit that changes all five fields, in memory, 64 under way",
       seconds: try commits(updates, service, id, underWay: 64), of: keys.count)
 
     Run.progress("store: reads")
@@ -63,13 +64,15 @@ extension Benchmark {
     let durable = try HearthServer(configuration(.directory(try Run.makeDirectory("store"))))
     defer { durable.stop() }
     // A database that holds something, so that its trees have the usual depth.
-    _ = try commits(keys.map { Write(.update(samples.next(), mask: nil), key: $0) }, durable.service, id, underWay: 2_000)
+    _ = try commits(
+      keys.map { Write(.update(samples.next(), mask: nil), key: $0) }, durable.service, id, underWay: 2_000)
     let few = 300
     let fresh = (0..<few).compactMap { DocumentKey(ResourcePath(uncheckedBytes: Array("tasks/u\($0)".utf8))) }
     let before = bytesHandedToKernel()
     let seconds = try commits(
       fresh.map { Write(.update(samples.next(), mask: nil), key: $0) }, durable.service, id, underWay: 1)
-    row("commit of a new document, synced, one after the other", seconds: seconds, of: few,
+    row(
+      "commit of a new document, synced, one after the other", seconds: seconds, of: few,
       bytes: Double(bytesHandedToKernel() - before) / Double(few))
     return table
 

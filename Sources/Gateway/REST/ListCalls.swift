@@ -16,7 +16,7 @@ extension RESTDialect {
     list.orderBy = parameters.value("orderBy") ?? ""
     list.showMissing = try parameters.boolean("showMissing") ?? false
     list.consistency = try parameters.consistency()
-    let mask = list.showMissing ? nil : try parameters.mask("mask.fieldPaths")
+    let mask = try parameters.mask("mask.fieldPaths")
     // Missing parents come and go with other collections, and the past does not change: neither has a tag.
     var tag: String?
     if !list.showMissing, list.consistency == .latest {
@@ -30,7 +30,7 @@ extension RESTDialect {
     var json = JSONWriter(call.style)
     var isEmpty = true
     json.beginObject()
-    let nextPageToken = try service.listDocuments(list, in: call.database) { found in
+    let nextPageToken = try service.listDocuments(list, in: call.database, answerBytes: { json.bytes.count }) { found in
       if isEmpty {
         json.key("documents")
         json.beginArray()
