@@ -52,7 +52,8 @@ package enum WireFuzz {
       precondition(name == bytes.count, "a document name is its root and its path")
     }
     if let moment = Timestamp(rfc3339: bytes) {
-      precondition(Timestamp(rfc3339: moment.description.utf8) == moment, "a timestamp's text parses to the same moment")
+      precondition(
+        Timestamp(rfc3339: moment.description.utf8) == moment, "a timestamp's text parses to the same moment")
     }
   }
 }

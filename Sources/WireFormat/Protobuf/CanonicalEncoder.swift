@@ -116,8 +116,9 @@ package struct CanonicalEncoder {
     let end = bytes.count
     ProtobufWriter.endMessage(frame.entryStart, in: &bytes)
     let shift = bytes.count - end
-    entries.append(Entry(
-      start: frame.entryStart - 2, end: bytes.count, keyStart: frame.keyStart + shift, keyCount: frame.keyCount))
+    entries.append(
+      Entry(
+        start: frame.entryStart - 2, end: bytes.count, keyStart: frame.keyStart + shift, keyCount: frame.keyCount))
   }
 
   /// Starts a map value.

@@ -1,0 +1,115 @@
+import DocumentModel
+import Testing
+
+/// The total order of values (firestore-api.md, section 3).
+@Suite struct ValueOrderTests {
+  static let root = "projects/p/databases/d/documents"
+
+  /// One row per equality class, rows ascending.
+  static let ladder: [[Value]] = [
+    [.null],
+    [.boolean(false)], [.boolean(true)],
+    [.double(.nan), .double(-.nan)],
+    [.double(-.infinity)], [.double(-.greatestFiniteMagnitude)],
+    [.integer(.min), .double(-0x1p63)], [.integer(.min + 1)],
+    [.integer(-1), .double(-1)], [.double(-0.5)], [.double(-.leastNonzeroMagnitude)],
+    [.integer(0), .double(0), .double(-0.0)],
+    [.double(.leastNonzeroMagnitude)], [.double(0.5)], [.integer(1), .double(1)], [.double(1.5)], [.integer(2)],
+    // Beyond 2^53 doubles skip integers; the comparison is exact all the same.
+    [.integer(1 << 53), .double(0x1p53)], [.integer(1 << 53 + 1)], [.integer(1 << 53 + 2), .double(0x1p53 + 2)],
+    [.integer(.max - 1)], [.integer(.max)], [.double(0x1p63)], [.double(.greatestFiniteMagnitude)],
+    [.double(.infinity)],
+    [.timestamp(.earliest)], [.timestamp(Timestamp(uncheckedMicroseconds: -1))],
+    [.timestamp(Timestamp(uncheckedMicroseconds: 0))], [.timestamp(.latest)],
+    // By UTF-8 bytes: canonical equivalence plays no part, and U+FF5E comes before U+1F600.
+    [.string("")], [.string("\u{0}")], [.string("A")], [.string("a")], [.string("aa")], [.string("b")],
+    [.string("e\u{301}")], [.string("\u{E9}")], [.string("\u{FF5E}")], [.string("😀")],
+    [.bytes([])], [.bytes([0])], [.bytes([0, 1])], [.bytes([1])], [.bytes([0xFF])],
+    // By segment, numeric ids first and by number.
+    [.reference("projects/o/databases/d/documents/c/z")],
+    [.reference("\(root)/c/__id-5__")], [.reference("\(root)/c/__id7__")], [.reference("\(root)/c/__id12__")],
+    [.reference("\(root)/c/12")], [.reference("\(root)/c/a")], [.reference("\(root)/c/a/x/y")],
+    [.reference("\(root)/c/a-")], [.reference("\(root)/c/b")], [.reference("\(root)/d/a")],
+    [.geoPoint(GeoPoint(latitude: -90, longitude: 180))], [.geoPoint(GeoPoint(latitude: 0, longitude: -1))],
+    [.geoPoint(GeoPoint(latitude: 0, longitude: 0)), .geoPoint(GeoPoint(latitude: -0.0, longitude: 0))],
+    [.geoPoint(GeoPoint(latitude: 0, longitude: 1))], [.geoPoint(GeoPoint(latitude: 1, longitude: -180))],
+    [.array([])], [.array([.null])], [.array([.integer(1)]), .array([.double(1)])],
+    [.array([.integer(1), .null])], [.array([.integer(2)])], [.array([.string("")])], [.array([.map(MapValue())])],
+    // By length first, then by components.
+    [.vector([9])], [.vector([1, 2])], [.vector([1, 3])], [.vector([0, 0, 0])],
+    // Key, then value, then the next key; a prefix first.
+    [.map(MapValue())], [.map(MapValue([("a", .integer(1))]))],
+    [.map(MapValue([("b", .null), ("a", .integer(1))]))], [.map(MapValue([("a", .integer(2))]))],
+    [.map(MapValue([("aa", .null)]))], [.map(MapValue([("b", .null)]))],
+  ]
+
+  @Test(arguments: ladder.indices)
+  func everyPairComparesAsListed(low: Int) {
+    for high in Self.ladder.indices {
+      for a in Self.ladder[low] {
+        for b in Self.ladder[high] {
+          #expect(Value.compare(a, b) == Ordering(low, high), "\(a) against \(b)")
+          #expect(Value.compare(b, a) == Ordering(high, low), "\(b) against \(a)")
+        }
+      }
+    }
+  }
+
+  @Test func equalityIsOfTheStoredForm() {
+    let different: [(Value, Value)] = [
+      (.integer(1), .double(1)), (.double(0), .double(-0.0)), (.string("\u{E9}"), .string("e\u{301}")),
+      (.map(MapValue([("\u{E9}", .null)])), .map(MapValue([("e\u{301}", .null)]))), (.array([]), .map(MapValue())),
+      (.string("x"), .reference("x")),
+    ]
+    for (a, b) in different {
+      #expect(a != b)
+      #expect(Set([a, b]).count == 2)
+    }
+    #expect(Value.double(.nan) == .double(Double(bitPattern: 0xFFF8_0000_0000_0001)))
+    #expect(Set([Value.double(.nan), .double(Double(bitPattern: 0xFFF8_0000_0000_0001))]).count == 1)
+  }
+
+  @Test func valuesStaySmall() {
+    #expect(MemoryLayout<Value>.size <= 24)
+  }
+}
+
+@Suite struct MapValueTests {
+  static func map(_ paths: String...) throws -> MapValue {
+    var map = MapValue()
+    for path in paths { map.set(.string(path), at: try FieldPath(path)) }
+    return map
+  }
+
+  @Test func keepsFieldsSortedByBytesAndTheLastOfEach() {
+    let map = MapValue([("b", .null), ("\u{E9}", .null), ("e\u{301}", .null), ("a", .integer(1)), ("a", .integer(2))])
+    #expect(map.entries.map { Array($0.key.utf8) } == ["a", "b", "e\u{301}", "\u{E9}"].map { Array($0.utf8) })
+    #expect(map["a"] == .integer(2))
+    #expect(map["c"] == nil)
+  }
+
+  @Test func setsAndRemovesAtPaths() throws {
+    var map = try Self.map("a.b.c", "a.d", "e")
+    #expect(map[try FieldPath("a.b.c")] == .string("a.b.c"))
+    #expect(map[try FieldPath("e.x")] == nil)
+    // A parent that is no map gives way.
+    map.set(.null, at: try FieldPath("e.f"))
+    #expect(map[try FieldPath("e.f")] == .null)
+    map.remove(at: try FieldPath("a.b.x"))
+    map.remove(at: try FieldPath("a.d.x"))
+    #expect(map[try FieldPath("a.d")] == .string("a.d"))
+    map.remove(at: try FieldPath("a.b.c"))
+    #expect(map[try FieldPath("a.b")] == .map(MapValue()))
+    map.remove(at: try FieldPath("a"))
+    #expect(map.entries.map(\.key) == ["e"])
+  }
+
+  @Test func vectorsAreOpaqueToPaths() throws {
+    var map = MapValue([("v", .vector([1, 2]))])
+    #expect(map[try FieldPath("v.value")] == nil)
+    map.remove(at: try FieldPath("v.value"))
+    #expect(map["v"] == .vector([1, 2]))
+    map.set(.null, at: try FieldPath("v.x"))
+    #expect(map["v"] == .map(MapValue([("x", .null)])))
+  }
+}
