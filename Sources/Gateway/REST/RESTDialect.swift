@@ -52,7 +52,8 @@ final class RESTDialect: Sendable {
     case (.post, .beginTransaction?): try beginTransaction(call, request)
     case (.post, .rollback?): try rollback(call, request)
     case (.post, .listCollectionIds?): try listCollectionIds(call, request)
-    case (.post, .runQuery?), (.post, .runAggregationQuery?), (.post, .partitionQuery?), (.post, .executePipeline?):
+    case (.post, .runQuery?): try runQuery(call, request)
+    case (.post, .runAggregationQuery?), (.post, .partitionQuery?), (.post, .executePipeline?):
       throw Status(.unimplemented, "This version of hearth does not answer queries yet.")
     case (.post, .listen?), (.post, .write?):
       throw Status(.unimplemented, "Listen and Write are streams; this version of hearth does not serve them yet.")
