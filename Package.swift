@@ -68,7 +68,8 @@ let package = Package(
        "FixtureTree", "WireFormat", "DocumentModel"]),
     program(
       "hearth",
-      ["HearthServer", "DatabaseService", "DocumentStore", "FixtureTree", "WireFormat", "DocumentModel"]),
+      ["HearthServer", "Transport", "DatabaseService", "DocumentStore", "LMDBStore", "KeyValueStore", "FixtureTree",
+       "WireFormat", "DocumentModel"]),
     program(
       "Benchmarks",
       ["HearthServer", "DatabaseService", "DocumentStore", "LMDBStore", "KeyValueStore", "FixtureTree",
@@ -95,7 +96,10 @@ let package = Package(
     tests(
       "GatewayTests",
       ["HearthServer", "Gateway", "DatabaseService", "DocumentStore", "WireFormat", "DocumentModel", "TestSupport"]),
-    tests("HearthTests", ["TestSupport"]),
+    tests(
+      "HearthTests",
+      ["hearth", "HearthServer", "DatabaseService", "DocumentStore", "LMDBStore", "KeyValueStore", "FixtureTree",
+       "WireFormat", "DocumentModel", "TestSupport"]),
     tests(
       "SimulationTests",
       ["DocumentStore", "LMDBStore", "KeyValueStore", "WireFormat", "DocumentModel", "TestSupport"]),

@@ -45,8 +45,11 @@ package final class BatchGetDocumentsCursor {
   package var isAtEnd: Bool { next == keys.count && nextMissing == missing.count }
 
   /// Calls `found` per document (without one for a missing document) until it returns `false` or there are no more.
+  /// - Throws: what `found` throws, and ``CommitError/readTimeTooOld`` when the client took so long that the state it
+  ///   began to read is gone.
   package func slice(_ found: (DocumentKey, StoredDocument?) throws -> Bool) throws {
     try database.read { reader in
+      try database.checkReadable(moment.readTime.microseconds, &reader)
       while next < keys.count {
         let key = keys[next]
         let document = try database.document(key, at: moment, &reader)
@@ -85,8 +88,8 @@ extension Service {
       defer { last = key }
       return key == last
     }
-    let moment = try database.read { reader in
-      var moment = try database.moment(consistency, &reader)
+    let moment = try database.read(consistency) { _, moment in
+      var moment = moment
       // Later slices must show the same state.
       moment.version = moment.readTime.microseconds
       return moment

@@ -45,6 +45,10 @@ extension Service {
   private static func check(_ writes: [Write]) throws {
     var transforms: [DocumentKey: Int] = [:]
     for write in writes where !write.transforms.isEmpty {
+      let paths = write.transforms.map(\.path).sorted()
+      for (outer, inner) in zip(paths, paths.dropFirst()) where outer != inner && outer.isPrefix(of: inner) {
+        throw ModelError.nestedTransforms(outer.text)
+      }
       transforms[write.key, default: 0] += write.transforms.count
       if transforms[write.key, default: 0] > Limits.transformsPerDocumentMax { throw ModelError.tooManyTransforms }
     }

@@ -30,20 +30,26 @@ package struct ReadMoment {
 }
 
 extension DocumentDatabase {
-  /// Pins a read to a moment.
-  /// - Throws: ``CommitError`` when the transaction is over or the moment cannot be read.
-  func moment(_ consistency: Consistency, _ reader: inout DocumentReader) throws -> ReadMoment {
+  /// Runs `body` on a snapshot, with the moment that `consistency` pins the read to.
+  /// - Throws: what `body` throws, or ``CommitError`` when the transaction is over or the moment cannot be read.
+  func read<R>(_ consistency: Consistency, _ body: (inout DocumentReader, ReadMoment) throws -> R) throws -> R {
     switch consistency {
     case .latest:
-      return ReadMoment(readTime: Timestamp(uncheckedMicroseconds: try reader.lastVersion()))
+      return try read { reader in
+        try body(&reader, ReadMoment(readTime: Timestamp(uncheckedMicroseconds: try reader.lastVersion())))
+      }
     case .readTime(let time):
-      return ReadMoment(version: try version(readTime: time, &reader), readTime: time)
+      return try read(at: time) { reader, version in try body(&reader, ReadMoment(version: version, readTime: time)) }
     case .transaction(let id):
       let (mode, readVersion) = try transactions.use(id)
-      let last = try reader.lastVersion()
-      return ReadMoment(
-        version: readVersion < last ? readVersion : nil, readTime: Timestamp(uncheckedMicroseconds: readVersion),
-        transaction: mode == .readWrite ? id : nil)
+      return try read { reader in
+        let last = try reader.lastVersion()
+        if readVersion < last { try checkReadable(readVersion, &reader) }
+        let moment = ReadMoment(
+          version: readVersion < last ? readVersion : nil, readTime: Timestamp(uncheckedMicroseconds: readVersion),
+          transaction: mode == .readWrite ? id : nil)
+        return try body(&reader, moment)
+      }
     }
   }
 

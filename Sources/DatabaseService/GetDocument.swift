@@ -10,8 +10,7 @@ extension Service {
     _ key: DocumentKey, in id: DatabaseID, consistency: Consistency = .latest, _ body: (StoredDocument) throws -> R
   ) throws -> R {
     let database = try database(id)
-    return try database.read { reader in
-      let moment = try database.moment(consistency, &reader)
+    return try database.read(consistency) { reader, moment in
       let document = try database.document(key, at: moment, &reader)
       if let transaction = moment.transaction {
         try database.transactions.noteReads([(key, document?.updateVersion ?? 0)], in: transaction)

@@ -17,8 +17,7 @@ extension Service {
     let binding = PageToken.Binding("collections", parent.text)
     let after = try pageToken.isEmpty ? nil : PageToken.position(pageToken, binding)
     let limit = pageSize == 0 ? Self.collectionIDsPerPage : min(pageSize, Self.collectionIDsPerPage)
-    return try database.read { reader in
-      let moment = try database.moment(consistency, &reader)
+    return try database.read(consistency) { reader, moment in
       var segments = try SubtreeSegments(reader.snapshot, below: parent, after: after, at: moment.version)
       var ids: [String] = []
       var last: [UInt8] = []

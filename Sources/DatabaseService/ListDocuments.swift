@@ -41,8 +41,7 @@ extension Service {
       "documents", request.collection.text, request.orderBy, request.showMissing ? "missing" : "")
     let after = try request.pageToken.isEmpty ? nil : PageToken.position(request.pageToken, binding)
     let limit = min(request.pageSize == 0 ? Limits.pageSizeDefault : request.pageSize, Self.pageDocumentsMax)
-    return try database.read { reader in
-      let moment = try database.moment(request.consistency, &reader)
+    return try database.read(request.consistency) { reader, moment in
       var last: [UInt8]?
       if orders.isEmpty || orders == [Order(FieldPath(field: "__name__"))] {
         last = try Self.listByName(request, limit: limit, after: after, at: moment, &reader, found: found)
@@ -123,16 +122,16 @@ extension Service {
     var key: [UInt8] = []
     while let document = try scan.next() {
       key.removeAll(keepingCapacity: true)
-      guard try appendOrderKey(orders, document, idCode: scan.idCode, to: &key) else { continue }
-      if let after, Ordering.bytes(key, after) != .greater { continue }
       var id: [UInt8] = []
-      if page.wants(key) {
-        scan.appendID(to: &id)
-        page.add(key, id: id)
-      }
+      scan.appendID(to: &id)
+      guard try appendOrderKey(orders, document, id: id, to: &key) else { continue }
+      if let after, Ordering.bytes(key, after) != .greater { continue }
+      page.add(key, id: id)
     }
     let entries = page.sorted()
-    for entry in entries.prefix(limit) {
+    var bytes = 0
+    for (index, entry) in entries.prefix(limit).enumerated() {
+      if index > 0, bytes >= pageBytesMax { return entries[index - 1].key }
       let document: StoredDocument? =
         if let version = moment.version {
           try reader.document(entry.id, in: row.number, at: version)
@@ -140,6 +139,7 @@ extension Service {
           try reader.document(entry.id, in: row.number)
         }
       if let document, let key = DocumentKey(collection.appending(entry.id)) {
+        bytes += document.fields.count
         try found(FoundDocument(key: key, stored: document))
       }
     }
@@ -147,22 +147,23 @@ extension Service {
   }
 
   /// Appends the place of a document in an order; returns `false` where it lacks a field of the order.
+  ///
+  /// Of each value ``Limits/indexedValueBytesMax`` take part, as in an index; documents that tie there stand by name.
+  /// So a page's memory, and the token that holds such a key, stay small.
   private static func appendOrderKey(
-    _ orders: [Order], _ document: StoredDocument, idCode: [UInt8], to key: inout [UInt8]
+    _ orders: [Order], _ document: StoredDocument, id: [UInt8], to key: inout [UInt8]
   ) throws -> Bool {
     let fields = EncodedMap(documentFields: document.fields)
     for order in orders {
       let start = key.count
       if order.path.isDocumentName {
-        key.append(contentsOf: idCode)
+        OrderedCode.append(segment: id, to: &key)
       } else {
         guard let value = try fields.value(at: order.path) else { return false }
-        try OrderedCode.append(value, to: &key, budget: .max)
+        try OrderedCode.append(value, to: &key)
       }
       if order.isDescending {
         for index in start..<key.count { key[index] = ~key[index] }
-        // An inverted id is not marked at its end, and a longer one must come first.
-        if order.path.isDocumentName { key.append(0xFF) }
       }
     }
     return true

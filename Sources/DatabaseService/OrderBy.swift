@@ -17,15 +17,16 @@ package enum OrderBy {
         default: throw invalid(text)
         }
       }
-      guard let path = try? FieldPath(name) else { throw invalid(text) }
+      let path: FieldPath
+      do throws(ModelError) { path = try FieldPath(name) } catch {
+        if case .reservedFieldPath = error { throw error }
+        throw invalid(text)
+      }
       if orders.last?.path.isDocumentName == true {
         throw Status(.invalidArgument, "order by clause cannot contain more fields after the key")
       }
       if orders.contains(where: { $0.path == path }) {
         throw Status(.invalidArgument, "order by clause cannot contain duplicate fields \(path.text)")
-      }
-      if !path.isDocumentName, let name = path.segments.first(where: { ResourceID.isReserved(Array($0.utf8)) }) {
-        throw Status(.invalidArgument, "Invalid reserved name in field path \(name)")
       }
       orders.append(Order(path, isDescending: isDescending))
     }

@@ -6,17 +6,20 @@ extension Service {
   /// - Throws: ``CommitError`` when a read-only one names a moment that cannot be read.
   package func beginTransaction(_ mode: TransactionMode, in id: DatabaseID) throws -> TransactionID {
     let database = try database(id)
-    return try database.read { reader in
-      let last = try reader.lastVersion()
-      switch mode {
-      case .readWrite(let retried):
-        // There are no locks to inherit from a failed attempt; its id must only be one.
-        if let retried { try database.transactions.rollback(retried) }
-        return database.transactions.begin(.readWrite, readVersion: last)
-      case .readOnly(nil): return database.transactions.begin(.readOnly, readVersion: last)
-      case .readOnly(let time?):
-        let version = try database.version(readTime: time, &reader)
-        return database.transactions.begin(.readOnly, readVersion: version ?? last)
+    switch mode {
+    case .readWrite(let retried):
+      // There are no locks to inherit from a failed attempt; its id must only be one.
+      if let retried { try database.transactions.rollback(retried) }
+      return try database.read { reader in
+        database.transactions.begin(.readWrite, readVersion: try reader.lastVersion())
+      }
+    case .readOnly(nil):
+      return try database.read { reader in
+        database.transactions.begin(.readOnly, readVersion: try reader.lastVersion())
+      }
+    case .readOnly(let time?):
+      return try database.read(at: time) { reader, version in
+        database.transactions.begin(.readOnly, readVersion: try version ?? reader.lastVersion())
       }
     }
   }

@@ -44,6 +44,8 @@ package struct FieldPath: Sendable {
       bytes = bytes.dropFirst()
     }
     segments = names
+    guard !isDocumentName else { return }
+    for name in names where ResourceID.isReserved(Array(name.utf8)) { throw .reservedFieldPath(text) }
   }
 
   /// Whether this is `__name__`, the pseudo-field that stands for the document's name.

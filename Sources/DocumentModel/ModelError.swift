@@ -18,6 +18,10 @@ package enum ModelError: Error, Equatable, Sendable {
   case emptyFieldPath
   case invalidFieldPath(String)
   case reservedFieldName(String)
+  case reservedFieldPath(String)
+  case nestedTransforms(String)
+  case emptyTransformList
+  case verifyWithoutPrecondition
   case emptyFieldName
   case fieldNameTooLong
   case nestedArray
@@ -43,7 +47,7 @@ package enum ModelError: Error, Equatable, Sendable {
   case maskWithoutUpdate
   case transformsWithoutUpdate
   case emptyTransform
-  case transformOperandNotNumeric(String)
+  case transformOperandNotNumeric
   case tooManyTransforms
   case documentTooLarge
   case tooManyIndexEntries
@@ -83,6 +87,14 @@ extension ModelError: CustomStringConvertible {
         + "and quoted property paths must match regex (`(?:[^`\\\\]|(?:\\\\.))+`)"
     case .reservedFieldName(let name):
       "field name \(name) is reserved"
+    case .reservedFieldPath(let path):
+      "Invalid reserved name in field path \(path)"
+    case .nestedTransforms(let path):
+      "Cannot transform property \(path) and its nested property at the same time."
+    case .verifyWithoutPrecondition:
+      "a verify must contain a precondition"
+    case .emptyTransformList:
+      "The list of FieldTransform must not be empty."
     case .emptyFieldName:
       "The property.name is the empty string."
     case .fieldNameTooLong:
@@ -128,13 +140,13 @@ extension ModelError: CustomStringConvertible {
     case .deleteWithMask:
       "a delete must not specify a document mask."
     case .maskWithoutUpdate:
-      "a document mask is only allowed with an update."
+      "only an update may specify a document mask."
     case .transformsWithoutUpdate:
-      "update transforms are only allowed with an update."
+      "a delete must not specify a update transform."
     case .emptyTransform:
-      "empty field transform"
-    case .transformOperandNotNumeric(let transform):
-      "\(transform) requires a numeric operand."
+      "Operation type must be specified for field transformation."
+    case .transformOperandNotNumeric:
+      "Input must be int64 or double."
     case .tooManyTransforms:
       "cannot have more than \(Limits.transformsPerDocumentMax) field transforms on a single document"
     case .documentTooLarge:

@@ -76,13 +76,13 @@ package struct MapValue: Sendable {
     }
   }
 
-  /// The value at a path through nested maps, or `nil` where a step is missing or no map.
+  /// The value at a path through nested maps, or `nil` where a step is missing or no map. Vectors are opaque.
   package subscript(path: FieldPath) -> Value? {
     var current = self
     for (depth, segment) in path.segments.enumerated() {
       guard let value = current[segment] else { return nil }
       if depth == path.segments.count - 1 { return value }
-      guard case .map(let inner) = value else { return nil }
+      guard case .map(let inner) = value, inner.vectorComponents == nil else { return nil }
       current = inner
     }
     return nil
@@ -105,7 +105,7 @@ package struct MapValue: Sendable {
       return
     }
     var inner = MapValue()
-    if case .map(let existing)? = self[first] { inner = existing }
+    if case .map(let existing)? = self[first], existing.vectorComponents == nil { inner = existing }
     inner.set(value, at: segments.dropFirst())
     self[first] = .map(inner)
   }
@@ -116,7 +116,7 @@ package struct MapValue: Sendable {
       self[first] = nil
       return
     }
-    guard case .map(var inner)? = self[first] else { return }
+    guard case .map(var inner)? = self[first], inner.vectorComponents == nil else { return }
     inner.remove(at: segments.dropFirst())
     self[first] = .map(inner)
   }

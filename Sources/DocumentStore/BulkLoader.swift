@@ -3,8 +3,8 @@ package import KeyValueStore
 
 /// Fills a fresh database: documents and index entries only, since nobody can ask for a time before it.
 ///
-/// Documents come in any order; no key may come twice, which the
-/// readers of fixture files see to. Not for a database that is in use: nothing is compared or logged.
+/// Documents come in any order; whether one may come again is said per batch. Not for a database that is in use:
+/// nothing is logged.
 /// Cost: one write transaction a batch.
 package final class BulkLoader {
   /// A document to load, with its index entries worked out: make it on another thread than the one that loads.
@@ -36,19 +36,37 @@ package final class BulkLoader {
   }
 
   /// Stores a batch in one write transaction.
+  ///
+  /// `mayReplace` says that a document of the batch may be there already; the later one stands. It costs two lookups
+  /// a document. Without it no key may come twice in all batches, as the readers of fixture trees see to in one file.
   /// - Throws: ``StorageError`` when the engine fails; nothing of the batch is written then.
-  package func load(_ items: [Item]) throws(StorageError) {
+  package func load(_ items: [Item], mayReplace: Bool = false) throws(StorageError) {
     do throws(StorageError) {
       try store.write { (transaction) throws(StorageError) in
         try writer.begin(transaction)
         for item in items {
-          try writer.load(item.key, item.fields, index: item.index, version: version, transaction)
+          let index = mayReplace ? try Self.replacing(item, transaction) : item.index
+          try writer.load(item.key, item.fields, index: index, version: version, transaction)
         }
         try writer.finish(transaction)
       }
     } catch {
       writer.forgetCatalog()
       throw error
+    }
+  }
+
+  /// The index entries of an item that may take the place of a stored document.
+  private static func replacing(
+    _ item: Item, _ transaction: any KeyValueTransaction
+  ) throws(StorageError) -> IndexChanges {
+    var reader = DocumentReader(transaction)
+    guard let stored = try reader.document(item.key) else { return item.index }
+    do throws(CommitError) {
+      return try CommitPlan.index(
+        item.key, from: EncodedFields(canonical: Array(stored.fields)), to: item.fields)
+    } catch {
+      throw .corruption(path: "documents", detail: "\(item.key): \(error)")
     }
   }
 }

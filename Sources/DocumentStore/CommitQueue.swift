@@ -70,8 +70,18 @@ final class CommitQueue: Sendable {
     queue.async(execute: work)
   }
 
-  /// Makes the commits that are applied from now on take versions above `version`.
-  func raiseFloor(to version: Int64) {
+  /// Makes sure that every commit up to `version` is in the store: waits for the group being written, if any, and
+  /// makes all later ones take versions above `version`.
+  ///
+  /// Not to be called by the writer's own work. Cost: as long as the groups ahead in the line take, mostly nothing.
+  func settle(upTo version: Int64) {
+    queue.sync { raiseFloor(to: version) }
+  }
+
+  /// The version that every later commit will be above; ``settle(upTo:)`` and each commit raise it.
+  var settledVersion: Int64 { floor.load(ordering: .sequentiallyConsistent) }
+
+  private func raiseFloor(to version: Int64) {
     floor.max(version, ordering: .sequentiallyConsistent)
   }
 
@@ -121,7 +131,7 @@ final class CommitQueue: Sendable {
         var failure: StorageError?
         writer.withLock { writer in
           do throws(StorageError) {
-            try writer.begin(transaction, floor: floor.load(ordering: .sequentiallyConsistent))
+            try writer.begin(transaction, floor: settledVersion)
             for waiting in group {
               do throws(CommitError) {
                 results.append(.success(try writer.apply(waiting.member, transaction)))

@@ -53,6 +53,9 @@ struct CommitWriter {
     for path in member.request.listedCollections where try lastChange(of: path, &reader) > member.request.readVersion {
       throw .aborted(conflicting: path)
     }
+    if let path = member.request.listedCollections.first, try clearing(&reader) > member.request.readVersion {
+      throw .aborted(conflicting: path)
+    }
     let plan = try validPlan(member, &reader)
     // The commit's time is its request's wherever the order of commits allows, so that the server timestamps it
     // stored equal its update times.
@@ -100,6 +103,11 @@ struct CommitWriter {
   private func lastChange(of path: ResourcePath, _ reader: inout DocumentReader) throws(CommitError) -> Int64 {
     if let change = touched[path] { return change.version }
     do { return try reader.collection(path)?.lastChange ?? 0 } catch { throw .storage(error) }
+  }
+
+  /// The version at which the database was last cleared, or came into being; rows of collections from before are gone.
+  private func clearing(_ reader: inout DocumentReader) throws(CommitError) -> Int64 {
+    do { return Int64(bitPattern: try reader.meta(.created)) } catch { throw .storage(error) }
   }
 
   private func validPlan(_ member: Member, _ reader: inout DocumentReader) throws(CommitError) -> CommitPlan {

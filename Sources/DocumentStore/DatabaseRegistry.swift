@@ -57,7 +57,12 @@ package final class DatabaseRegistry: Sendable {
 
   /// Trims histories and logs, and closes what was not used for long. Call it about twice a minute.
   package func maintain() {
+    // First, because trimming holds on to its database for a while.
+    closeIdle()
     for database in openDatabases { database.maintain() }
+  }
+
+  private func closeIdle() {
     guard let idleSeconds else { return }
     let limit = clock.now() - Int64(idleSeconds) * 1_000_000
     entries.withLock { entries in

@@ -50,21 +50,31 @@ package final class DocumentDatabase: Sendable {
     return try body(&reader)
   }
 
-  /// Checks that a moment can be read, and returns the version to read at, or `nil` where the snapshot shows it.
+  /// Runs `body` on a snapshot that can show the moment `readTime`, with the version to read at there, or `nil` where
+  /// the snapshot shows the moment as it is.
   ///
-  /// A moment after the last commit is promised: commits that start now take later versions.
-  /// - Throws: ``CommitError`` when it lies in the future, before the database, or beyond the history.
-  package func version(readTime: Timestamp, _ reader: inout DocumentReader) throws -> Int64? {
+  /// A moment after the last commit is promised to stay as it is shown: the group being written is waited for, and
+  /// commits after it take later versions.
+  /// - Throws: what `body` throws, or ``CommitError`` when the moment lies in the future, before the database, or
+  ///   beyond the history.
+  package func read<R>(at readTime: Timestamp, _ body: (inout DocumentReader, Int64?) throws -> R) throws -> R {
     let version = readTime.microseconds
-    let last = try reader.lastVersion()
-    if version >= last {
-      guard version <= max(clock.now(), last) else { throw CommitError.readTimeInFuture }
-      queue.raiseFloor(to: version)
-      return nil
+    if try read({ try $0.lastVersion() }) < version, queue.settledVersion < version {
+      guard version <= clock.now() else { throw CommitError.readTimeInFuture }
+      queue.settle(upTo: version)
     }
-    if version < Int64(bitPattern: try reader.meta(.created)) { throw CommitError.readTimeBeforeDatabase }
+    return try read { reader in
+      if version >= (try reader.lastVersion()) { return try body(&reader, nil) }
+      if version < Int64(bitPattern: try reader.meta(.created)) { throw CommitError.readTimeBeforeDatabase }
+      try checkReadable(version, &reader)
+      return try body(&reader, version)
+    }
+  }
+
+  /// Checks that the before-images which a read at `version` needs are still there.
+  /// - Throws: ``CommitError/readTimeTooOld``.
+  package func checkReadable(_ version: Int64, _ reader: inout DocumentReader) throws {
     if version < Int64(bitPattern: try reader.meta(.historyFrom)) { throw CommitError.readTimeTooOld }
-    return version
   }
 
   // MARK: Writing
@@ -131,6 +141,13 @@ package final class DocumentDatabase: Sendable {
     try BulkLoader(store: store, version: clock.now())
   }
 
+  /// Gives a copy of a database a life of its own: what named a state of the original names none of the copy.
+  package static func renewIncarnation(_ store: any KeyValueStore) throws(StorageError) {
+    try store.write { (transaction) throws(StorageError) in
+      try transaction.put(.incarnation, newIncarnation())
+    }
+  }
+
   /// Removes every document, the history and the log; versions go on rising. `completion` runs on the writer's thread.
   package func clear(completion: @escaping @Sendable (Result<Void, StorageError>) -> Void) {
     queue.perform { [self] in
@@ -138,7 +155,7 @@ package final class DocumentDatabase: Sendable {
         let incarnation = Self.newIncarnation()
         try store.write { (transaction) throws(StorageError) in
           var reader = DocumentReader(transaction)
-          let version = max(clock.now(), try reader.lastVersion() + 1)
+          let version = max(clock.now(), try reader.lastVersion() + 1, queue.settledVersion + 1)
           for table in Table.allCases where table != .meta { try transaction.removeAll(of: table) }
           try Self.writeOrigin(transaction, version: version, incarnation: incarnation)
         }

@@ -126,26 +126,14 @@ package struct DocumentReader {
   ) throws(StorageError) -> StoredDocument? {
     let current = try document(id, in: collection)
     if let current, current.updateVersion <= version { return current }
-    switch try beforeImage(id, in: collection, after: version) {
-    case .unchanged: return current
-    case .absent: return nil
-    case .document(let image): return image
-    }
+    return try beforeImage(id, in: collection, after: version)
   }
 
-  /// What the history says of a document at a version.
-  package enum BeforeImage {
-    /// No commit after the version changed it.
-    case unchanged
-    /// It did not exist.
-    case absent
-    /// It was this.
-    case document(StoredDocument)
-  }
-
+  /// The document before the first commit after `version` that changed it; `nil` where it was missing then, or where
+  /// no commit changed it (it was loaded after `version` then, or is missing still).
   private mutating func beforeImage<ID: Collection<UInt8>>(
     _ id: ID, in collection: UInt64, after version: Int64
-  ) throws(StorageError) -> BeforeImage {
+  ) throws(StorageError) -> StoredDocument? {
     key.begin(.history)
     key.append(number: collection)
     key.append(segment: id)
@@ -158,14 +146,14 @@ package struct DocumentReader {
       return foundKey.count == prefixCount + 8
         && foundKey.prefix(prefixCount).elementsEqual(key.prefix(prefixCount))
     }
-    guard found else { return .unchanged }
+    guard found else { return nil }
     let row = cursor.value
-    guard !row.isEmpty else { return .absent }
+    guard !row.isEmpty else { return nil }
     // A before-image is the old row byte for byte; its checksum covers the key it stood under.
     key.begin(.documents)
     key.append(number: collection)
     key.append(lastID: id)
-    return try key.withBytes { (key) throws(StorageError) in .document(try Self.decode(row: row, key: key)) }
+    return try key.withBytes { (key) throws(StorageError) in try Self.decode(row: row, key: key) }
   }
 
   static func decode(

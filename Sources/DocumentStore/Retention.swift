@@ -27,30 +27,36 @@ struct Trimmer {
 
   /// Removes up to a batch; returns whether more is left to remove now.
   func trim(_ transaction: any KeyValueTransaction, now: Int64) throws(StorageError) -> Bool {
-    let moreHistory = try trimHistory(transaction, cutoff: now - Int64(retention.historySeconds) * 1_000_000)
-    let moreLog = try trimChangeLog(transaction, cutoff: now - Int64(retention.changeLogSeconds) * 1_000_000)
+    let moreHistory = try trimHistory(transaction, cutoff: historyCutoff(now))
+    let moreLog = try trimChangeLog(transaction, cutoff: changeLogCutoff(now))
     return moreHistory || moreLog
   }
 
-  /// Whether ``trim(_:now:)`` would find something; cheap enough to ask after every group.
+  /// Whether ``trim(_:now:)`` would find something; costs two seeks.
   func isDue(_ reader: inout DocumentReader, now: Int64) throws(StorageError) -> Bool {
     // A minute's slack, so that a steady load trims in batches.
-    let slack: Int64 = 60_000_000
+    let now = now - 60_000_000
     let historyFrom = Int64(bitPattern: try reader.meta(.historyFrom))
-    let lastVersion = try reader.lastVersion()
-    if lastVersion > historyFrom, historyFrom + slack < now - Int64(retention.historySeconds) * 1_000_000 { return true }
-    let count = try reader.meta(.changeLogCount)
-    if count > UInt64(retention.changeLogEntriesMax + Self.batchEntriesMax) { return true }
+    if let next = try nextVersion(reader.snapshot, after: historyFrom), next <= historyCutoff(now) { return true }
     let logFrom = Int64(bitPattern: try reader.meta(.changeLogFrom))
-    return count > 0 && logFrom + slack < now - Int64(retention.changeLogSeconds) * 1_000_000
+    guard let next = try nextVersion(reader.snapshot, after: logFrom), next <= historyFrom else { return false }
+    let count = try reader.meta(.changeLogCount)
+    return next <= changeLogCutoff(now) || count > UInt64(retention.changeLogEntriesMax + Self.batchEntriesMax)
   }
 
+  private func historyCutoff(_ now: Int64) -> Int64 { now - Int64(retention.historySeconds) * 1_000_000 }
+
+  private func changeLogCutoff(_ now: Int64) -> Int64 { now - Int64(retention.changeLogSeconds) * 1_000_000 }
+
   /// A before-image made by commit `v` serves reads below `v`: it can go once nobody may read below `v`.
+  ///
+  /// ``MetaKey/historyFrom`` is exact: the version of the last commit whose before-images are gone. So what was true at
+  /// a commit stays readable until the commit after it is trimmed, however long ago it was.
   private func trimHistory(_ transaction: any KeyValueTransaction, cutoff: Int64) throws(StorageError) -> Bool {
     var reader = DocumentReader(transaction)
     let from = Int64(bitPattern: try reader.meta(.historyFrom))
-    guard cutoff > from else { return false }
     let entries = try logEntries(transaction, above: from, upTo: cutoff)
+    guard let last = entries.last?.version else { return false }
     var key = StorageKey()
     for entry in entries {
       key.begin(.history)
@@ -59,9 +65,8 @@ struct Trimmer {
       key.append(version: entry.version)
       try transaction.remove(key)
     }
-    let isDone = entries.count < Self.batchEntriesMax
-    try transaction.put(.historyFrom, UInt64(bitPattern: isDone ? cutoff : (entries.last?.version ?? cutoff) - 1))
-    return !isDone
+    try transaction.put(.historyFrom, UInt64(bitPattern: last))
+    return entries.count >= Self.batchEntriesMax
   }
 
   private func trimChangeLog(_ transaction: any KeyValueTransaction, cutoff: Int64) throws(StorageError) -> Bool {
@@ -72,13 +77,13 @@ struct Trimmer {
     // The log must go on serving the trimming of history, so it never ends after it.
     let historyFrom = Int64(bitPattern: try reader.meta(.historyFrom))
     let limit = excess > 0 ? historyFrom : min(cutoff, historyFrom)
-    guard limit > from else { return false }
     var entries = try logEntries(transaction, above: from, upTo: limit)
-    if excess > 0, entries.count > excess, entries[excess - 1].version > cutoff {
+    if excess > 0, entries.count > excess {
       // Only whole commits go: a token stands between commits.
-      let last = entries[excess - 1].version
+      let last = max(entries[excess - 1].version, cutoff)
       entries.removeAll { $0.version > last }
     }
+    guard let last = entries.last?.version else { return false }
     var key = StorageKey()
     for entry in entries {
       key.begin(.changeLog)
@@ -91,13 +96,20 @@ struct Trimmer {
       key.append(lastID: entry.id)
       try transaction.remove(key)
     }
-    guard let last = entries.last?.version else {
-      try transaction.put(.changeLogFrom, UInt64(bitPattern: limit))
-      return false
-    }
     try transaction.put(.changeLogFrom, UInt64(bitPattern: last))
-    try transaction.put(.changeLogCount, count - UInt64(entries.count))
+    try transaction.put(.changeLogCount, count - min(count, UInt64(entries.count)))
     return entries.count >= Self.batchEntriesMax
+  }
+
+  /// The version of the first commit in the log after a version.
+  private func nextVersion(_ snapshot: any KeyValueSnapshot, after version: Int64) throws(StorageError) -> Int64? {
+    var key = StorageKey()
+    key.begin(.changeLog)
+    let rows = Cursor(try snapshot.makeCursor(), prefix: key.bytes)
+    key.append(version: version + 1)
+    try rows.seek(key)
+    guard let suffix = try rows.suffix(), suffix.count >= 8 else { return nil }
+    return OrderedCode.version(at: 0, of: suffix)
   }
 
   private struct LogEntry {

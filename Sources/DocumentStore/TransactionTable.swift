@@ -131,8 +131,14 @@ package final class TransactionTable: Sendable {
     state.withLock { _ = $0.open.removeValue(forKey: id) }
   }
 
-  /// How many are open.
-  package var count: Int { state.withLock { $0.open.count } }
+  /// How many are open; those that ran out of time are let go of first. Cost: linear in them.
+  package var count: Int {
+    let now = clock.now()
+    return state.withLock { state in
+      state.open = state.open.filter { !Self.isOver($0.value, now: now) }
+      return state.open.count
+    }
+  }
 
   /// Ends every transaction; for a database that was cleared.
   func endAll() { state.withLock { $0.open.removeAll() } }

@@ -21,7 +21,7 @@ package final class ByteSource {
   }
 
   /// Opens a file; `-` is standard input. The file is closed when the source goes away.
-  /// - Throws: ``FixtureTreeError`` when it cannot be opened or is a directory.
+  /// - Throws: ``FixtureTreeError`` when it cannot be opened.
   package convenience init(file path: String) throws(FixtureTreeError) {
     let file = try OpenFile(path)
     self.init(name: path) { (buffer) throws(FixtureTreeError) in try file.read(into: buffer) }

@@ -154,7 +154,11 @@ extension DocumentBuilder {
   /// Appends a bytes value given as base64.
   mutating func bytes(_ text: UnsafeRawBufferPointer) throws(FixtureTreeError) {
     scratch.removeAll(keepingCapacity: true)
-    guard Base64.decode(text, to: &scratch) else { throw failure("\(FixtureTreeError.quote(text)) is no base64") }
+    scratch.append(contentsOf: repeatElement(0, count: Base64.decodedCountMax(text.count)))
+    guard let count = scratch.withUnsafeMutableBytes({ Base64.decode(text, into: $0) }) else {
+      throw failure("\(FixtureTreeError.quote(text)) is no base64")
+    }
+    scratch.removeLast(scratch.count - count)
     let decoded = scratch
     try encode { (encoder) throws(WireError) in
       try decoded.withUnsafeBytesTyped { (buffer) throws(WireError) in try encoder.bytes(buffer) }

@@ -5,7 +5,8 @@ extension DocumentBuilder {
   /// Reads a value of the wire's JSON, such as `{"integerValue": "1"}`, whose first token was just read.
   mutating func wireValue(_ token: JSONTokenizer.Token) throws(FixtureTreeError) {
     guard token == .objectStart, try next() == .key else {
-      throw failure("a document with \"name\" has wire values such as {\"stringValue\": \"x\"}; with \"path\", plain ones")
+      throw failure(
+        "a document with \"name\" has wire values such as {\"stringValue\": \"x\"}; with \"path\", plain ones")
     }
     let kind = tokens.text
     if Self.isEqual(kind, "stringValue") {
@@ -26,7 +27,8 @@ extension DocumentBuilder {
     } else if Self.isEqual(kind, "timestampValue") {
       try timestamp(try expectString("\"timestampValue\""))
     } else if Self.isEqual(kind, "nullValue") {
-      _ = try next()
+      let token = try next()
+      guard token == .null || token == .string else { throw failure("\"nullValue\" must be null") }
       encoder.null()
     } else if Self.isEqual(kind, "mapValue") {
       try wireMap()

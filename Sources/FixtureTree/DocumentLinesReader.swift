@@ -6,9 +6,9 @@ package import DocumentModel
 ///     {"name": "projects/p/databases/(default)/documents/users/u1", "fields": {"name": {"stringValue": "Ann"}}}
 ///
 /// With `path`, values are written as in a fixture tree. With `name`, they are the wire's JSON, as the REST API returns
-/// them; the document goes into the target database, whichever the name says. `path` or `name` comes before `fields`;
-/// `createTime` and `updateTime` are skipped. Of two lines for one document the later stands. White space may be
-/// anything between documents. Memory: the read buffer and one document.
+/// them; the document goes into the target database, whichever the name says, while references stay as they are.
+/// `path` or `name` comes before `fields`; `createTime` and `updateTime` are skipped. Of two lines for one
+/// document the later stands. Line breaks may also stand inside a document. Memory: the read buffer and one document.
 package struct DocumentLinesReader: ~Copyable {
   private var builder: DocumentBuilder
   private var failed: FixtureTreeError?

@@ -10,11 +10,38 @@ package enum FixtureFuzz {
       let whole = read(ByteSource(input), database, shape, format)
       let pieces = read(ByteSource(input, chunkBytesMax: 3), database, shape, format)
       precondition(whole == pieces, "how a file is cut into pieces does not matter")
+      if whole.error == nil { checkRoundTrip(whole.documents, database) }
+    }
+  }
+
+  /// What was read is written and read again without a difference.
+  private static func checkRoundTrip(_ documents: [FixtureDocument], _ database: DatabaseID) {
+    var byKey: [DocumentKey: EncodedFields] = [:]
+    for document in documents { byKey[document.key] = document.fields }
+    var collections: [ResourcePath] = []
+    for key in byKey.keys {
+      var path = key.collection
+      collections.append(path)
+      while path.segmentCount > 1 {
+        path = path.parent.parent
+        collections.append(path)
+      }
+    }
+    do {
+      var writer = try FixtureTreeWriter(database: database, patterns: CollectionShape.patterns(of: collections))
+      for key in byKey.keys.sorted() { try writer.write(key, byKey[key] ?? .none) }
+      try writer.finish()
+      let again = read(ByteSource(writer.takeOutput()), database, nil, .fixtureTree)
+      precondition(again.error == nil, "what the writer writes can be read")
+      precondition(again.documents.allSatisfy { byKey[$0.key] == $0.fields }, "fields come back as they were")
+      precondition(again.documents.count == byKey.count, "every document comes back once")
+    } catch {
+      preconditionFailure("documents that were read can be written: \(error)")
     }
   }
 
   private static func read(
-    _ source: ByteSource, _ database: DatabaseID, _ shape: CollectionShape, _ format: DocumentReader.Format?
+    _ source: ByteSource, _ database: DatabaseID, _ shape: CollectionShape?, _ format: DocumentReader.Format?
   ) -> Outcome {
     var documents: [FixtureDocument] = []
     do throws(FixtureTreeError) {

@@ -13,7 +13,8 @@ package import DocumentModel
 ///   integer that does not fit 64 bits is refused rather than rounded.
 /// - `{"$timestamp": "2025-03-27T14:30:00Z"}` (cut to microseconds), `{"$ref": "users/u1"}` (a path in the target
 ///   database, or a full `projects/…/documents/…` name), `{"$bytes": "base64"}`, `{"$geo": [45.46, 9.19]}`,
-///   `{"$double": 1}` with a number or `"NaN"`, `"Infinity"`, `"-Infinity"`, `"-0"`, `{"$vector": [1, 2]}` with the same.
+///   `{"$double": 1}` with a number or `"NaN"`, `"Infinity"`, `"-Infinity"`, `"-0"`, `{"$vector": [1, 2]}` with the
+///   same.
 /// - A key that itself begins with `$` is written with one more: `$$`.
 /// - `$fields` holds fields of a document apart from its sub-collections, where they share a name. `"$missing": true`
 ///   marks a document that does not exist but has documents below it.

@@ -123,7 +123,7 @@ struct FixtureValueWriter {
       out.append(contentsOf: "\"}".utf8)
     case .bytes(let bytes):
       out.append(contentsOf: "{\"$bytes\": \"".utf8)
-      Base64.encode(bytes, to: &out)
+      Base64.append(bytes, to: &out)
       out.append(contentsOf: "\"}".utf8)
     case .reference(let name):
       out.append(contentsOf: "{\"$ref\": ".utf8)

@@ -16,6 +16,7 @@ package final class Gateway: RequestHandler {
     control = ControlDialect(service)
   }
 
+  /// Answers one request, at once or later, on the loop of its connection.
   package func handle(_ request: borrowing HTTPRequest, _ exchange: Exchange) {
     let reply = Reply(exchange, request)
     guard request.method != .options else { return reply.sendPreflight(request) }

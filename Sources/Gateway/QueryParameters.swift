@@ -92,17 +92,6 @@ struct QueryParameters {
     return FieldMask(try paths.map { try FieldPath($0) })
   }
 
-  /// A field mask of a write, without reserved names.
-  func writableMask(_ name: StaticString) throws -> FieldMask? {
-    guard let mask = try mask(name) else { return nil }
-    for path in mask.paths {
-      if let segment = path.segments.first(where: { ResourceID.isReserved(Array($0.utf8)) }) {
-        throw ModelError.reservedFieldName(segment)
-      }
-    }
-    return mask
-  }
-
   /// The precondition `currentDocument.…`.
   func precondition() throws -> Precondition {
     let exists = try boolean("currentDocument.exists")

@@ -63,6 +63,7 @@ package final class LMDBStore: KeyValueStore, @unchecked Sendable {
     if let registered { OpenFiles.remove(registered) }
   }
 
+  /// The store as it is now: ``KeyValueStore/snapshot()``, from the pool where one is idle.
   package func snapshot() throws(StorageError) -> any KeyValueSnapshot {
     if var snapshot = idle.withLock({ $0.popLast() }) {
       if !isKnownUniquelyReferenced(&snapshot) {
@@ -96,6 +97,7 @@ package final class LMDBStore: KeyValueStore, @unchecked Sendable {
     }
   }
 
+  /// One write transaction: ``KeyValueStore/write(_:)``. Waits for the writer lock.
   package func write(
     _ body: (any KeyValueTransaction) throws(StorageError) -> Void
   ) throws(StorageError) {

@@ -23,6 +23,7 @@ package final class Exchange: @unchecked Sendable {
 
   private enum State { case awaitingReply, streaming, answered, closed }
 
+  /// The loop the connection lives on.
   package let loop: EventLoop
   private var state = State.awaitingReply
   private var sink: (any ReplySink)?

@@ -15,6 +15,7 @@ struct HeaderField {
 
 /// One whole request. All bytes are borrowed from the connection and valid only during `RequestHandler.handle`.
 package struct HTTPRequest: ~Copyable {
+  /// The method.
   package let method: HTTPMethod
   /// The raw request target, path and query, undecoded. Never empty.
   package let target: UnsafeRawBufferPointer
@@ -47,6 +48,7 @@ package struct HTTPRequest: ~Copyable {
     return nil
   }
 
+  /// How many header fields came.
   package var headerCount: Int { fields.count }
 
   /// The field at `index` in the order sent, its name as the client spelt it.

@@ -7,6 +7,7 @@ package struct HeaderWriter: ~Copyable {
     self.bytes = bytes
   }
 
+  /// Adds a field whose value never changes.
   package mutating func add(_ name: StaticString, _ value: StaticString) {
     addName(name)
     bytes.append(value)

@@ -4,6 +4,7 @@ import Synchronization
 package final class ManualClock: Sendable {
   private let elapsed = Atomic<Int>(0)
 
+  /// Creates a clock.
   package init() {}
 
   /// Milliseconds since the clock was made.

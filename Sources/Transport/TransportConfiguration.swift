@@ -45,6 +45,7 @@ package struct TransportConfiguration: Sendable {
   /// Where loops take the time from; `nil` is the system's monotonic clock. Tests give a clock they can move.
   package var clock: ManualClock?
 
+  /// Creates a configuration with the defaults above.
   package init() {}
 
   func validate() throws(TransportError) {

@@ -62,7 +62,7 @@ package enum DocumentProtobuf {
       case .nothing: break
       case .whole: out.append(contentsOf: UnsafeRawBufferPointer(rebasing: map.bytes[start..<iterator.position]))
       case .inside(let inner):
-        guard case .map(let nested) = try entry.value.content, try inner.keepsAnything(of: nested) else { break }
+        guard let nested = try entry.value.fields, try inner.keepsAnything(of: nested) else { break }
         out.append(map.entryTag)
         out.append(0)
         let entryStart = out.count

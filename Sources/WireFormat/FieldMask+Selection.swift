@@ -49,7 +49,7 @@ struct MaskSelection {
       for index in depth..<path.segments.count {
         guard let value = try current.value(for: path.segments[index]) else { break }
         if index == path.segments.count - 1 { return true }
-        guard case .map(let inner) = try value.content else { break }
+        guard let inner = try value.fields else { break }
         current = inner
       }
     }

@@ -4,8 +4,12 @@ import TestSupport
 /// Runs sequences on both servers and finds where they part.
 final class Comparison {
   struct Disagreement: Sendable {
-    /// The requests up to the one that was answered differently, and both answers to that.
-    var transcript: String
+    /// The requests before the one that was answered differently.
+    var before: String
+    /// That request and both answers.
+    var last: String
+
+    var transcript: String { before + last }
   }
 
   private let database: TestDatabase
@@ -34,21 +38,26 @@ final class Comparison {
       stepsCompared += 1
       statusesMet[expected.status, default: 0] += 1
       let isSame = expected.status == actual.status && expected.normalized.isSame(as: actual.normalized)
-      transcript += "\(number). \(describe(step))\n"
+      let request = "\(number). \(describe(step))\n"
       if isSame {
-        transcript += "   both \(expected.status)\n"
+        transcript += request + "   both \(expected.status)\n"
         continue
       }
       if let row = step.expectedDifference, row.explains(oracle: expected, subject: actual) {
         differencesMet[row, default: 0] += 1
         if row.changesDocuments { return nil }
-        transcript += "   oracle \(expected.status), subject \(actual.status), as \(row)\n"
+        transcript += request + "   oracle \(expected.status), subject \(actual.status), as \(row)\n"
         continue
       }
-      transcript += "   oracle  \(expected.status) \(abridged(expected.raw))\n   subject \(actual.status) \(abridged(actual.raw))\n"
-      transcript += "   compared:\n   oracle  \(abridged(abridged(expected.normalized.sorted).text))\n"
-      transcript += "   subject \(abridged(abridged(actual.normalized.sorted).text))\n"
-      return Disagreement(transcript: transcript)
+      return Disagreement(
+        before: transcript,
+        last: request
+          + """
+             oracle  \(expected.status) \(abridged(expected.raw))
+             subject \(actual.status) \(abridged(actual.raw))
+          \(difference(expected.normalized.sorted, actual.normalized.sorted, at: "answer"))
+
+          """)
     }
     return nil
   }
@@ -74,6 +83,29 @@ final class Comparison {
       }
     }
     return best
+  }
+
+  /// Where two sorted values first differ, and what is there.
+  private func difference(_ expected: JSONNode, _ actual: JSONNode, at path: String) -> String {
+    switch (expected, actual) {
+    case (.array(let left), .array(let right)):
+      for (index, pair) in zip(left, right).enumerated() where !pair.0.isSame(as: pair.1) {
+        return difference(pair.0, pair.1, at: "\(path)[\(index)]")
+      }
+      if left.count != right.count { return "   \(path) has \(left.count) elements for the oracle and \(right.count) for the subject" }
+    case (.object(let left), .object(let right)):
+      if left.count == right.count {
+        for (member, other) in zip(left, right) where member.name.utf8.elementsEqual(other.name.utf8) {
+          if !member.value.isSame(as: other.value) { return difference(member.value, other.value, at: "\(path).\(member.name)") }
+        }
+      }
+    default: break
+    }
+    return """
+         at \(path):
+         oracle  \(abridged(abridged(expected).text))
+         subject \(abridged(abridged(actual).text))
+      """
   }
 
   private func describe(_ step: Step) -> String {

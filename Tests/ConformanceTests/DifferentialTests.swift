@@ -51,7 +51,7 @@ struct DifferentialTests {
       let database = TestDatabase(project: "conformance-probes")
       let comparison = servers.comparison(database: database)
       let probes = Probes(database: database)
-      return probes.all.compactMap { probe in comparison.run([probes.setUp, [probe]])?.transcript }
+      return probes.all.compactMap { probe in comparison.run([probes.setUp, [probe]])?.last }
     }
     for failure in failures { Issue.record("the servers disagree\n\(failure)") }
   }

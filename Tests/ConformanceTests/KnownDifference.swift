@@ -56,10 +56,25 @@ enum KnownDifference: String, Sendable {
   /// The numeric id 0 is writable in production and reserved in the emulator.
   case numericIDZero
 
+  /// A time before the database was made: production says so (INVALID_ARGUMENT), the emulator finds it too old.
+  case timeBeforeDatabase
+
+  /// More than nine digits of a fraction of a second, a space for its T, half the padding of base64: refused or taken.
+  case spelling
+
+  /// Times of a document in a request, which count for nothing: read by the emulator, skipped by Hearth.
+  case timesInRequest
+
+  /// A vector directly in an array: refused by the emulator; nothing is documented.
+  case vectorInArray
+
+  /// Integers as components of a vector: stored as doubles in production, refused by the emulator.
+  case vectorOfIntegers
+
   /// Whether the databases may hold different documents afterwards, so that going on makes no sense.
   var changesDocuments: Bool {
     switch self {
-    case .endedTransaction, .descendingNames: false
+    case .endedTransaction, .descendingNames, .timeBeforeDatabase: false
     default: true
     }
   }
@@ -79,8 +94,13 @@ enum KnownDifference: String, Sendable {
       return oracle.errorStatus == "FAILED_PRECONDITION" && subject.status == 200
     case .otherDatabase, .tooManyTransforms, .looseJSON, .impossibleTime, .nestedArrayOperand, .malformedParameter:
       return oracle.status == 200 && refused
-    case .unknownParameter, .nameInUpdateMask, .scalarForString:
-      return oracle.status == 200 && (refused || subject.status == 200)
+    case .timeBeforeDatabase:
+      return oracle.errorStatus == "FAILED_PRECONDITION" && refused
+    case .vectorOfIntegers:
+      return oracle.errorStatus == "INVALID_ARGUMENT" && subject.status == 200
+    case .unknownParameter, .nameInUpdateMask, .scalarForString, .spelling, .timesInRequest, .vectorInArray:
+      // One takes what the other refuses.
+      return refused || oracle.errorStatus == "INVALID_ARGUMENT" && subject.status == 200
     case .loneSurrogate:
       return oracle.status == 200 && (refused || subject.raw.contains("\u{FFFD}"))
     case .numericIDZero:

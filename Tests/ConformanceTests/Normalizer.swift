@@ -63,10 +63,12 @@ struct Normalizer {
     let name = json["name"]?.stringValue ?? ""
     let created = json["createTime"].flatMap { Timestamp($0) }
     let updated = json["updateTime"].flatMap { Timestamp($0) }
-    var members = json.members.map { member -> JSONNode.Member in
+    var members = json.members.compactMap { member -> JSONNode.Member? in
       switch member.name {
       case "name": member
       case "createTime": .init("createTime", ordinal(of: created, name: name))
+      // The emulator remembers when a document that is missing now was deleted.
+      case "updateTime" where created == nil: nil
       case "updateTime": .init("updateTime", ordinal(of: updated, name: name))
       default: .init(member.name, value(member.value))
       }

@@ -2,21 +2,26 @@ import TestSupport
 
 /// Requests at the edges, one by one: what is refused and what is just allowed.
 ///
-/// Each is asked of both servers on a database with `p/a` and `p/b`. Codes must agree, texts need not.
+/// Each is asked of both servers on a database with `p/a`, `p/b` and `p/vector`. Codes must agree, texts need not.
 struct Probes {
   let database: TestDatabase
 
   /// The documents every probe finds.
   var setUp: StepGroup {
     [database.clear, patch("p/a", #"{"fields":{"v":{"integerValue":"1"},"m":{"mapValue":{"fields":{"k":{"integerValue":"1"}}}}}}"#),
-      patch("p/b", "{}")]
+      patch("p/b", "{}"),
+      patch("p/vector", #"{"fields":{"v":{"mapValue":{"fields":{"__type__":{"stringValue":"__vector__"},"value":{"arrayValue":{"values":[{"doubleValue":1}]}}}}}}}"#)]
   }
 
   var all: [Step] { values + fieldNames + sizes + documentIDs + names + masks + preconditions + transforms + json + lists + reads + routes }
 
   // MARK: Building
 
-  private func patch(_ path: String, _ body: String, query: String = "", _ difference: KnownDifference? = nil) -> Step {
+  private func patch(_ path: String, _ body: String, _ difference: KnownDifference? = nil) -> Step {
+    patch(path, body, query: "", difference)
+  }
+
+  private func patch(_ path: String, _ body: String, query: String, _ difference: KnownDifference? = nil) -> Step {
     Step(method: "PATCH", target: database.url(path) + query, body: .text(body), expectedDifference: difference)
   }
 
@@ -24,7 +29,11 @@ struct Probes {
     Step(method: "GET", target: "/v1/\(database.root)\(target)", expectedDifference: difference)
   }
 
-  private func call(_ verb: String, _ body: String, on path: String = "", _ difference: KnownDifference? = nil) -> Step {
+  private func call(_ verb: String, _ body: String, _ difference: KnownDifference? = nil) -> Step {
+    call(verb, body, on: "", difference)
+  }
+
+  private func call(_ verb: String, _ body: String, on path: String, _ difference: KnownDifference? = nil) -> Step {
     // ROOT stands for the name of the database's documents.
     Step(
       method: "POST", target: database.url(path, verb: verb),
@@ -57,14 +66,14 @@ struct Probes {
       #"{"doubleValue":"1e309"}"#, #"{"doubleValue":1e-400}"#, #"{"doubleValue":0.1000000000000000055511151231257827}"#,
       #"{"doubleValue":123456789012345680000}"#, #"{"doubleValue":1e23}"#, #"{"doubleValue":""}"#, #"{"doubleValue":true}"#,
       #"{"doubleValue":"abc"}"#,
-      #"{"timestampValue":"2020-01-02T03:04:05.1234567891Z"}"#, #"{"timestampValue":"2020-01-02T03:04:05"}"#,
-      #"{"timestampValue":"2020-01-02 03:04:05Z"}"#, #"{"timestampValue":"2020-01-02"}"#,
+      #"{"timestampValue":"2020-01-02T03:04:05"}"#,
+      #"{"timestampValue":"2020-01-02"}"#,
       #"{"timestampValue":"0000-12-31T23:59:59Z"}"#, #"{"timestampValue":"10000-01-01T00:00:00Z"}"#,
       #"{"timestampValue":"0001-01-01T00:00:00+01:00"}"#, #"{"timestampValue":""}"#, #"{"timestampValue":5}"#,
       #"{"timestampValue":{"seconds":5}}"#, #"{"timestampValue":null}"#,
       #"{"stringValue":null}"#, #"{"stringValue":{}}"#, #"{"stringValue":"a\u0000b"}"#, #"{"stringValue":"\ud83d\ude00"}"#,
       #"{"stringValue":"\x41"}"#,
-      #"{"bytesValue":"AQ="}"#, #"{"bytesValue":"AR=="}"#, #"{"bytesValue":"A"}"#, #"{"bytesValue":"!!"}"#,
+      #"{"bytesValue":"AR=="}"#, #"{"bytesValue":"A"}"#, #"{"bytesValue":"!!"}"#,
       #"{"bytesValue":"AQ==ID"}"#, #"{"bytesValue":5}"#,
       #"{"geoPointValue":{"latitude":90,"longitude":-180}}"#, #"{"geoPointValue":{"latitude":90.1}}"#,
       #"{"geoPointValue":{"longitude":-180.5}}"#, #"{"geoPointValue":{"latitude":"NaN"}}"#,
@@ -84,7 +93,7 @@ struct Probes {
       "ROOT/c/.", "ROOT/c//a", "ROOT/c/a/", "ROOT/é/ü x",
     ].map { value(#"{"referenceValue":"\#($0.replacing("ROOT", with: database.root))"}"#) }
     let vectors = [
-      #"{"arrayValue":{"values":[{"doubleValue":1},{"doubleValue":2.5}]}}"#, #"{"arrayValue":{"values":[{"integerValue":1}]}}"#,
+      #"{"arrayValue":{"values":[{"doubleValue":1},{"doubleValue":2.5}]}}"#, 
       #"{"arrayValue":{}}"#, #"{"arrayValue":{"values":[{"doubleValue":"NaN"}]}}"#,
       #"{"arrayValue":{"values":[{"doubleValue":"Infinity"}]}}"#, #"{"integerValue":1}"#,
       #"{"arrayValue":{"values":[\#(repeated(#"{"doubleValue":1}"#, 2048))]}}"#,
@@ -92,6 +101,14 @@ struct Probes {
     ].map { value(#"{"mapValue":{"fields":{"__type__":{"stringValue":"__vector__"},"value":\#($0)}}}"#) }
     let strange = [
       value(#"{"mapValue":{"fields":{"__type__":{"stringValue":"__vector__"}}}}"#),
+      value(
+        #"{"mapValue":{"fields":{"__type__":{"stringValue":"__vector__"},"value":{"arrayValue":{"values":[{"integerValue":1}]}}}}}"#,
+        .vectorOfIntegers),
+      value(
+        #"{"arrayValue":{"values":[{"mapValue":{"fields":{"__type__":{"stringValue":"__vector__"},"value":{"arrayValue":{"values":[{"doubleValue":1}]}}}}}]}}"#,
+        .vectorInArray),
+      value(#"{"timestampValue":"2020-01-02 03:04:05Z"}"#, .spelling),
+      value(#"{"bytesValue":"AQ="}"#, .spelling), value(#"{"timestampValue":"2020-01-02T03:04:05.1234567891Z"}"#, .spelling),
       value(#"{"timestampValue":"2020-02-30T00:00:00Z"}"#, .impossibleTime),
       value(#"{"timestampValue":"2020-01-01T24:00:00Z"}"#, .impossibleTime),
       value(#"{"stringValue":"\ud83d"}"#, .loneSurrogate), value(#"{"stringValue":5}"#, .scalarForString),
@@ -211,6 +228,10 @@ struct Probes {
         commit(#"{"update":{"name":"ROOT/p/a","fields":{"w":{"integer_value":"1"}}},"update_mask":{"field_paths":["w"]}}"#),
         commit(#"{"update":{"name":"ROOT/p/e"},"updateMask":{"fieldPaths":[]}}"#), get("/p/e"),
         commit(#"{"delete":"ROOT/p/a","updateMask":{"fieldPaths":["x"]}}"#),
+        // A vector is one value and not a map with parts.
+        patch("p/vector", #"{"fields":{"v":{"mapValue":{"fields":{"x":{"integerValue":1}}}}}}"#, query: "?updateMask.fieldPaths=v.x"),
+        patch("p/vector", "{}", query: "?updateMask.fieldPaths=v.value"), get("/p/vector?mask.fieldPaths=v.value"),
+        get("/p?orderBy=v.value"),
         commit(#"{"delete":"ROOT/p/a","updateMask":{}}"#),
       ]
   }
@@ -277,7 +298,7 @@ struct Probes {
     return bodies.map { call("commit", $0) } + [
       call("commit", "{\"writes\":[]}}", .looseJSON), call("commit", "{'writes':[]}", .looseJSON),
       call("commit", "{writes:[]}", .looseJSON), call("commit", #"{"writes":[] /*x*/}"#, .looseJSON),
-      patch("p/j", #"{"bogus":1}"#), patch("p/j", #"{"fields":{},"updateTime":"junk"}"#),
+      patch("p/j", #"{"bogus":1}"#), patch("p/j", #"{"fields":{},"updateTime":"junk"}"#, .timesInRequest),
       patch("p/j", #"{"fields":{},"createTime":"2020-01-01T00:00:00Z"}"#), patch("p/j", #"{"fields":[]}"#), patch("p/j", ""),
       call("batchWrite", ""), call("batchWrite", #"{"writes":[{}]}"#),
       call("batchWrite", #"{"writes":[{"update":{"name":"ROOT/p/w"}},{"update":{"name":"ROOT/p/__x__"}}]}"#), get("/p/w"),
@@ -301,7 +322,7 @@ struct Probes {
       call("listCollectionIds", #"{"bogus":1}"#), call("listCollectionIds", #"{"pageSize":2147483647}"#),
       call("listCollectionIds", "{}", on: "p"), call("listCollectionIds", "{}", on: "p/none"),
       call("listCollectionIds", #"{"readTime":"2099-01-01T00:00:00Z"}"#),
-      call("listCollectionIds", #"{"readTime":"2020-01-01T00:00:00Z"}"#),
+      call("listCollectionIds", #"{"readTime":"2020-01-01T00:00:00Z"}"#, .timeBeforeDatabase),
     ]
   }
 
@@ -309,7 +330,7 @@ struct Probes {
     let documents = #"{"documents":["ROOT/p/a","ROOT/p/none","ROOT/p/a"]"#
     let members = [
       "", #","mask":{}"#, #","mask":{"fieldPaths":["__name__"]}"#, #","mask":{"fieldPaths":["a..b"]}"#, #","mask":null"#,
-      #","readTime":"2099-01-01T00:00:00Z""#, #","readTime":"2020-01-01T00:00:00Z""#,
+      #","readTime":"2099-01-01T00:00:00Z""#,
       #","readTime":"2020-01-01T00:00:00.0000001Z""#, #","readTime":"junk""#, #","readTime":null"#, #","transaction":"AAAA""#,
       #","transaction":"!""#, #","newTransaction":{}"#, #","newTransaction":{"readOnly":{}}"#, #","newTransaction":null"#,
       #","newTransaction":{"readOnly":{}},"transaction":"AA==""#, #","bogus":1"#,
@@ -319,7 +340,8 @@ struct Probes {
       call("batchGet", #"{"documents":"x"}"#), call("batchGet", #"{"documents":[null]}"#),
       call("beginTransaction", ""), call("beginTransaction", #"{"options":{"readOnly":{},"readWrite":{}}}"#),
       call("beginTransaction", #"{"options":{"readOnly":{"readTime":"2099-01-01T00:00:00Z"}}}"#),
-      call("beginTransaction", #"{"options":{"readOnly":{"readTime":"2020-01-01T00:00:00Z"}}}"#),
+      call("beginTransaction", #"{"options":{"readOnly":{"readTime":"2020-01-01T00:00:00Z"}}}"#, .timeBeforeDatabase),
+      call("batchGet", #"{"documents":["ROOT/p/a"],"readTime":"2020-01-01T00:00:00Z"}"#, .timeBeforeDatabase),
       call("beginTransaction", #"{"options":{"readWrite":{"bogus":1}}}"#), call("beginTransaction", #"{"options":5}"#),
       call("rollback", #"{"transaction":"AAAA"}"#), call("rollback", "{}"), call("rollback", #"{"transaction":"!!"}"#),
       call("commit", #"{"transaction":"AAAA"}"#), call("commit", #"{"transaction":""}"#), call("commit", #"{"transaction":"!!"}"#),

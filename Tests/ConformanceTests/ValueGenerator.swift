@@ -46,12 +46,12 @@ struct ValueGenerator {
 
   static let bytes = ["", "AA==", "AQID", "_-8=", "/+8", "AQ", "AAAA", "//79"]
 
-  /// One of every kind, or of the kinds that hold no others where `depth` is used up.
+  /// One of every kind, or of the kinds that hold no others where `depth` is used up. Arrays hold no arrays or vectors.
   func value(_ random: inout Randomness, depth: Int = 2, inArray: Bool = false) -> JSONNode {
     let isLeaf = depth == 0
     switch random.pick(weighted: [
       (4, 0), (4, 1), (2, 2), (12, 3), (10, 4), (14, 5), (5, 6), (4, 7), (4, 8), (3, 9),
-      (isLeaf ? 0 : 8, 10), (isLeaf || inArray ? 0 : 8, 11), (isLeaf ? 0 : 2, 12),
+      (isLeaf ? 0 : 8, 10), (isLeaf || inArray ? 0 : 8, 11), (isLeaf || inArray ? 0 : 2, 12),
     ]) {
     case 0: return ["nullValue": .null]
     case 1: return ["booleanValue": .bool(random.chance(percent: 50))]

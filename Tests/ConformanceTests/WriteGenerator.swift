@@ -20,7 +20,7 @@ struct WriteGenerator {
 
   static let documentIDPool = [
     "b", "A", "Aa", "12", "7", "__id7__", "__id12__", "__id-2__", "__id1_", "_id1__", "é", "e\u{301}", "😀", "\u{FFEE}",
-    "z z", "a+b", "a:b", "a:commit", "%41", "a\u{0}b", String(repeating: "x", count: 1500),
+    "z z", "a+b", "a:b", "a:b:c", "%41", "a\u{0}b", String(repeating: "x", count: 1500),
   ]
 
   // MARK: Paths

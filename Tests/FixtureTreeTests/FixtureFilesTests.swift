@@ -7,7 +7,8 @@ import WireFormat
 /// The fixtures of the repository.
 @Suite struct FixtureFilesTests {
   static let folder = URL(fileURLWithPath: #filePath)
-    .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent("fixtures")
+    .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+    .appendingPathComponent("fixtures")
 
   static func read(_ system: String) throws -> [FixtureDocument] {
     let source = try ByteSource(file: folder.appendingPathComponent("\(system).json").path)

@@ -55,7 +55,8 @@ import Testing
       """,
       ["u/1/h/x/r/k {n: 1}", "u/1/h/x {m: 2}", "u/1 {a: 3}", "u/2 {b: 4, c: {h: {deep: true}}}"]),
     Case(
-      "a deeper pattern implies those above it", "{\"$collections\": [\"u/*/h\"], \"u\": {\"1\": {\"h\": {\"2\": {}}}}}",
+      "a deeper pattern implies those above it",
+      "{\"$collections\": [\"u/*/h\"], \"u\": {\"1\": {\"h\": {\"2\": {}}}}}",
       ["u/1/h/2 {}", "u/1 {}"]),
     Case(
       "a named document in a pattern",
@@ -128,7 +129,9 @@ import Testing
         "x.json:1:51: a/x/s: a collection must be an object of documents by id; if this is a field, "
           + "put it into \"$fields\" of its document"
       ]),
-    Case("a document that is none", "{\(c), \"a\": {\"x\": 1}}", ["x.json:1:45: a/x: a document must be an object, {…}"]),
+    Case(
+      "a document that is none", "{\(c), \"a\": {\"x\": 1}}",
+      ["x.json:1:45: a/x: a document must be an object, {…}"]),
     Case(
       "an array in an array", "{\(c), \"a\": {\"x\": {\"f\": {\"g\": [[1]]}}}}",
       [
@@ -218,7 +221,9 @@ import Testing
       "an empty id", "{\(c), \"a\": {\"\": {}}}",
       ["x.json:1:40: a/: Document name \"a/\" contains an empty resource id at index 1."]),
     Case("text behind the end", "{\(c)} x", ["x.json:1:34: expected the end of the text, found \"x\""]),
-    Case("a cut file", "{\(c), \"a\": {\"x\": {\"f\": ", ["x.json:1:51: a/x: field \"f\": the text ends in the middle; is the file cut short?"]),
+    Case(
+      "a cut file", "{\(c), \"a\": {\"x\": {\"f\": ",
+      ["x.json:1:51: a/x: field \"f\": the text ends in the middle; is the file cut short?"]),
   ]
 
   @Test(arguments: refused)

@@ -14,13 +14,16 @@ import WireFormat
     let documents = [
       try Self.document("rooms/lobby/messages/m1/marks/x", []),
       try Self.document("users/u1", [("name", .string("Ann")), ("n", .integer(1)), ("d", .double(2))]),
-      try Self.document("users/u1/habits/Run", [("goal", .double(0.5)), ("at", .timestamp(Timestamp(uncheckedMicroseconds: 0)))]),
+      try Self.document(
+        "users/u1/habits/Run",
+        [("goal", .double(0.5)), ("at", .timestamp(Timestamp(uncheckedMicroseconds: 0)))]),
       try Self.document("users/u2", [("habits", .null), ("name", .string("Bo"))]),
       try Self.document("users/u3", [("habits", .null), ("text", .string(long))]),
       try Self.document(
         "users/u4",
         [
-          ("list", .array([.map(MapValue([("a", .string(long)), ("b", .integer(1))])), .integer(2)])), ("name", .string(long)),
+          ("list", .array([.map(MapValue([("a", .string(long)), ("b", .integer(1))])), .integer(2)])),
+          ("name", .string(long)),
           ("short", .array([.integer(1), .map(MapValue())])), ("$odd", .map(MapValue([("$x", .boolean(true))]))),
           ("v", .vector([1, 0.5, -0.0])), ("w", .geoPoint(GeoPoint(latitude: 45.5, longitude: -9))),
           ("x", .reference("projects/demo/databases/(default)/documents/users/u1")),

@@ -57,13 +57,24 @@ import Testing
       "x.json:1:56: a/x: field \"f\": the \"__datatype__\" \"money\" is none of timestamp, geopoint, "
         + "documentReference, bytes"
     ),
-    (.collectionsTree, "{\"__collections__\": {\"a\": {\"x\": 1}}}", "x.json:1:33: a/x: a document must be an object, {…}"),
-    (.documentLines, "{\"path\": \"a\"}", "x.json:1:10: a: the path names no document; it needs pairs of collection and document, as \"users/u1\""),
+    (
+      .collectionsTree, "{\"__collections__\": {\"a\": {\"x\": 1}}}",
+      "x.json:1:33: a/x: a document must be an object, {…}"
+    ),
+    (
+      .documentLines, "{\"path\": \"a\"}",
+      "x.json:1:10: a: the path names no document; it needs pairs of collection and document, as \"users/u1\""
+    ),
     (.documentLines, "{\"fields\": {}}", "x.json:1:2: \"path\" or \"name\" must come before \"fields\""),
     (.documentLines, "{}", "x.json:1:2: the line lacks \"path\" or \"name\""),
-    (.documentLines, "{\"path\": \"a/b\", \"x\": 1}", "x.json:1:17: a/b: \"x\" is none of \"path\", \"name\", \"fields\"; fields of the document belong into \"fields\""),
     (
-      .documentLines, "{\"path\": \"a/b\"}\n{\"name\": \"projects/p/databases/d/documents/a/b\", \"fields\": {\"f\": 1}}",
+      .documentLines, "{\"path\": \"a/b\", \"x\": 1}",
+      "x.json:1:17: a/b: \"x\" is none of \"path\", \"name\", \"fields\"; fields of the document belong into "
+        + "\"fields\""
+    ),
+    (
+      .documentLines,
+      "{\"path\": \"a/b\"}\n{\"name\": \"projects/p/databases/d/documents/a/b\", \"fields\": {\"f\": 1}}",
       "x.json:2:66: a/b: field \"f\": a document with \"name\" has wire values such as {\"stringValue\": \"x\"}; "
         + "with \"path\", plain ones"
     ),

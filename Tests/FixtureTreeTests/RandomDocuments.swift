@@ -24,7 +24,8 @@ struct SeededGenerator: RandomNumberGenerator {
 /// Random documents with nasty names, in nested collections.
 extension SeededGenerator {
   static let names = [
-    "a", "b", "users", "habits", "metrics", "$ref", "$", "$$", "$fields", "$missing", "$collections", "a.b", "with space",
+    "a", "b", "users", "habits", "metrics", "$ref", "$", "$$", "$fields", "$missing", "$collections", "a.b",
+    "with space",
     " ", "\"quoted\"", "back\\slash", "tab\t", "new\nline", "\u{0}", "\u{1F}", "\u{E9}", "e\u{301}", "読書", "📚👩‍👩‍👧",
     "`tick`", "*", "__id7__", "__id-3__", "__id", "value", "12", "7", "\u{2028}", "\u{7F}", "{\"x\": 1}", "projects",
     "2025-04-29T16:30:12", String(repeating: "long", count: 40), "...", "__datatype__", "path", "%2F",
@@ -63,7 +64,8 @@ extension SeededGenerator {
       return .timestamp(
         Timestamp(uncheckedMicroseconds: pick([0, -1, 1_500_000, Int64.random(in: range, using: &self)])))
     case 6: return .string(chance(3) ? pick(Self.names) + pick(Self.names) : pick(Self.names))
-    case 7: return .bytes((0..<Int.random(in: 0...9, using: &self)).map { _ in UInt8.random(in: 0...255, using: &self) })
+    case 7:
+      return .bytes((0..<Int.random(in: 0...9, using: &self)).map { _ in UInt8.random(in: 0...255, using: &self) })
     case 8: return .reference(pick(Self.references))
     case 9:
       return .geoPoint(

@@ -47,7 +47,7 @@ extension RESTDialect {
       "updateMask.fieldPaths", "mask.fieldPaths", "currentDocument.exists", "currentDocument.updateTime")
     let key = try call.target.documentKey()
     let mask = try call.parameters.mask("mask.fieldPaths")
-    let updateMask = try call.parameters.writableMask("updateMask.fieldPaths")
+    let updateMask = try call.parameters.mask("updateMask.fieldPaths")
     let precondition = try call.parameters.precondition()
     let document = try decode(request) { (decoder, root) throws(WireError) -> DecodedDocument? in
       guard let root else { return nil }

@@ -1,12 +1,12 @@
 /// Base64 as protobuf's JSON form has it.
 package enum Base64 {
   /// An upper bound of the bytes that a text of `count` characters stands for.
-  static func decodedCountMax(_ count: Int) -> Int { (count + 3) / 4 * 3 }
+  package static func decodedCountMax(_ count: Int) -> Int { (count + 3) / 4 * 3 }
 
   /// Decodes a text in the standard or the URL alphabet, padded or not, into `out`; `nil` when it is none.
   ///
   /// `out` holds at least ``decodedCountMax(_:)`` bytes. Returns how many were written.
-  static func decode(_ text: UnsafeRawBufferPointer, into out: UnsafeMutableRawBufferPointer) -> Int? {
+  package static func decode(_ text: UnsafeRawBufferPointer, into out: UnsafeMutableRawBufferPointer) -> Int? {
     var count = text.count
     if count > 0, text[count - 1] == UInt8(ascii: "=") {
       guard count.isMultiple(of: 4) else { return nil }
@@ -31,7 +31,7 @@ package enum Base64 {
   }
 
   /// Appends bytes in the standard alphabet, padded.
-  static func append(_ bytes: UnsafeRawBufferPointer, to out: inout [UInt8]) {
+  package static func append(_ bytes: UnsafeRawBufferPointer, to out: inout [UInt8]) {
     let start = out.count
     out.append(contentsOf: repeatElement(UInt8(ascii: "="), count: (bytes.count + 2) / 3 * 4))
     out.withUnsafeMutableBytes { buffer in

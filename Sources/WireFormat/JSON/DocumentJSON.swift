@@ -74,7 +74,7 @@ package enum DocumentJSON {
           writer.key(entry.key)
           try append(entry.value, nil, depth: depth, to: &writer)
         case .inside(let inner):
-          guard case .map(let nested) = try entry.value.content, try inner.keepsAnything(of: nested) else { break }
+          guard let nested = try entry.value.fields, try inner.keepsAnything(of: nested) else { break }
           writer.key(entry.key)
           try append(entry.value, inner, depth: depth, to: &writer)
         }

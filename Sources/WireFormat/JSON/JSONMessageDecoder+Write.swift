@@ -113,6 +113,7 @@ extension JSONMessageDecoder {
       }
     }
     guard let address else { throw .model(.emptyWrite) }
+    if operation == .verify, precondition == .none, mask == nil { throw .model(.verifyWithoutPrecondition) }
     if case .update(let fields, nil) = operation {
       operation = .update(fields, mask: mask)
     } else if mask != nil {
@@ -229,6 +230,7 @@ extension JSONMessageDecoder {
       default: throw unknown(name)
       }
     }
+    if transforms.isEmpty { throw .model(.emptyTransformList) }
     // An unset name is the empty one, and refused as such.
     guard let address else {
       return (try documentName(UnsafeRawBufferPointer(start: nil, count: 0)), transforms)
@@ -297,7 +299,7 @@ extension JSONMessageDecoder {
     path.leave()
     switch operand {
     case .integer, .double: return operand
-    default: throw .model(.transformOperandNotNumeric(field.description))
+    default: throw .model(.transformOperandNotNumeric)
     }
   }
 

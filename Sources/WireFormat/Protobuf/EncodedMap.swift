@@ -87,7 +87,7 @@ package struct EncodedMap {
     for index in path.segments.indices {
       guard let value = try current.value(for: path.segments[index]) else { return nil }
       if index == path.segments.count - 1 { return value }
-      guard case .map(let inner) = try value.content else { return nil }
+      guard let inner = try value.fields else { return nil }
       current = inner
     }
     return nil

@@ -39,6 +39,14 @@ package struct EncodedValue {
     case map(EncodedMap)
   }
 
+  /// The fields inside the value, where it is a map that field paths can lead into: vectors are opaque.
+  package var fields: EncodedMap? {
+    get throws(WireError) {
+      guard case .map(let map) = try content, try !map.isVector else { return nil }
+      return map
+    }
+  }
+
   /// Looks at the bytes of a Value message.
   package init(_ bytes: UnsafeRawBufferPointer) {
     self.bytes = bytes

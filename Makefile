@@ -1,0 +1,63 @@
+# Hearth's commands. `make help` lists them; README.md explains them.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+# Swift reads and writes UTF-8 names and keeps settings in HOME; bare machines lack a locale or a home.
+export LC_ALL := C.UTF-8
+export HOME := $(or $(HOME),$(CURDIR)/.build/home)
+
+# What `make serve` listens on and loads: make serve PORT=9090 FIXTURE=fixtures/journeys.json
+PORT := 8080
+PROJECT := demo
+FIXTURE := fixtures/well-meing.json
+
+# The C libraries of Package.swift, those that the next versions link, and what finds them.
+PACKAGES := pkg-config liblmdb-dev libuv1-dev libhttp-parser-dev libsimdjson-dev zlib1g-dev libxxhash-dev \
+  libnghttp2-dev libssl-dev libsodium-dev libre2-dev
+
+RELEASE := .build/release/hearth
+SWIFT_FILES := Sources Tests Package.swift
+
+.PHONY: help serve build test fuzz bench conformance format lint packages bench-packages
+
+help: ## List these commands
+	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14 | sed 's/^/  make /'
+
+serve: build ## Build, then serve a sample tree in emulator mode on 127.0.0.1:8080 until Ctrl-C
+	@.ci/what-to-try $(PORT) $(PROJECT)
+	@exec $(RELEASE) serve --emulator --port $(PORT) --project $(PROJECT) --import $(FIXTURE)
+
+build: packages ## Build the release binary, .build/release/hearth
+	swift build -c release --product hearth
+
+test: packages ## Build and run all tests, then each fuzz target for a few seconds
+	swift build --build-tests
+	swift test --skip-build
+	$(MAKE) --no-print-directory fuzz
+
+fuzz: packages ## Run each fuzz target for a few seconds
+	swift build --product Fuzzers
+	.build/debug/Fuzzers smoke
+
+bench: packages bench-packages ## Measure against peers on this machine; takes minutes
+	PATH="$(CURDIR)/.build/peers/usr/sbin:$$PATH" swift run -c release Benchmarks run
+
+conformance: packages ## Compare with the official Firestore emulator, where it is installed
+	@.ci/conformance
+
+format: ## Format all Swift files in place
+	swift format --in-place --recursive --parallel $(SWIFT_FILES)
+
+lint: ## Check the format of all Swift files
+	swift format lint --strict --recursive --parallel $(SWIFT_FILES)
+
+# Installs what is missing; costs nothing and needs no network when nothing is.
+packages:
+	@mkdir -p "$$HOME"
+	@.ci/packages $(PACKAGES)
+
+bench-packages:
+	@.ci/packages wrk
+	@.ci/unpacked-nginx .build/peers

@@ -1,0 +1,47 @@
+package import DocumentModel
+package import WireFormat
+
+/// The fields of one document as a fixture tree writes them, for tools that take and show single documents.
+package enum FixtureFields {
+  /// Reads `{"name": "Ann", "since": {"$timestamp": "2025-03-27T14:30:00Z"}}`.
+  ///
+  /// `source` names the text in errors; paths in references mean documents of `database`.
+  /// - Throws: ``FixtureTreeError``, also for fields that may not be stored.
+  package static func parse(
+    _ text: [UInt8], source: String, key: DocumentKey, database: DatabaseID
+  ) throws(FixtureTreeError) -> EncodedFields {
+    var builder = DocumentBuilder(
+      ByteSource(text, name: source), database: database, .oneValue, bufferBytes: JSONTokenizer.bufferBytesDefault)
+    builder.setPath(key.path.bytes)
+    try builder.expectObject("the fields of a document")
+    builder.openDocument()
+    builder.keys.open()
+    while try builder.next() == .key {
+      try builder.field(try builder.unescaped(builder.tokens.text), .fixture)
+    }
+    builder.keys.close()
+    let document = try builder.closeDocument(key, line: 1)
+    guard try builder.next() == .end else { throw builder.failure("expected the end of the fields") }
+    return document.fields
+  }
+
+  /// Appends fields as an object over as many lines as it takes.
+  /// - Throws: ``WireError`` when the fields are damaged.
+  package static func append(
+    _ fields: EncodedFields, database: DatabaseID, to out: inout [UInt8]
+  ) throws(WireError) {
+    let values = FixtureValueWriter(documentsRoot: database.documentsRoot)
+    if try values.appendInline(fields, isApart: false, lineStart: out.count, to: &out) { return }
+    try values.append(fields, indent: 0, to: &out)
+  }
+
+  /// Appends fields as an object on one line, however long.
+  /// - Throws: ``WireError`` when the fields are damaged.
+  package static func appendLine(
+    _ fields: EncodedFields, database: DatabaseID, to out: inout [UInt8]
+  ) throws(WireError) {
+    let values = FixtureValueWriter(documentsRoot: database.documentsRoot)
+    // Counted from so far behind, every line is short enough.
+    _ = try values.appendInline(fields, isApart: false, lineStart: Int.max / 2, to: &out)
+  }
+}

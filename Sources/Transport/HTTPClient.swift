@@ -1,0 +1,180 @@
+import CUV
+import Glibc
+
+/// A blocking HTTP/1.1 client over one connection, which is kept from request to request. For tools, not for servers.
+///
+/// Belongs to one thread at a time.
+package final class HTTPClient {
+  /// An answer.
+  package struct Response: Sendable {
+    /// The status code.
+    package var status: Int
+    /// The body, whole.
+    package var body: [UInt8]
+  }
+
+  /// The bounds of a client.
+  package struct Limits: Sendable {
+    /// Seconds to wait for the connection.
+    package var connectSeconds = 5
+    /// Seconds without any byte, either way, before a request fails.
+    package var stallSeconds = 60
+    /// The largest body taken, in bytes.
+    package var bodyBytesMax = 64 << 20
+
+    package init() {}
+  }
+
+  /// Where it connects to, as errors show it.
+  package let address: String
+  private let host: String
+  private let port: Int
+  private let limits: Limits
+  private var socket: Int32 = -1
+
+  /// Makes a client; it connects with the first request.
+  package init(host: String, port: Int, limits: Limits = Limits()) {
+    self.host = host
+    self.port = port
+    self.limits = limits
+    address = "http://\(host.contains(":") ? "[\(host)]" : host):\(port)"
+  }
+
+  deinit { disconnect() }
+
+  /// Sends a request and waits for the whole answer.
+  ///
+  /// A kept connection that the server closed meanwhile is replaced, for methods that may be repeated (all but POST).
+  /// - Parameter headers: beside `Host` and `Content-Length`; names and values without line breaks.
+  /// - Throws: ``HTTPClientError``; the connection is closed then.
+  package func send(
+    _ method: String, _ target: String, headers: [(name: String, value: String)] = [], body: [UInt8] = []
+  ) throws(HTTPClientError) -> Response {
+    var head = "\(method) \(target) HTTP/1.1\r\nHost: \(host.contains(":") ? "[\(host)]" : host):\(port)\r\n"
+    for (name, value) in headers { head += "\(name): \(value)\r\n" }
+    if !body.isEmpty || method == "POST" || method == "PATCH" { head += "Content-Length: \(body.count)\r\n" }
+    let message = Array("\(head)\r\n".utf8) + body
+    let isReused = socket >= 0
+    do throws(HTTPClientError) {
+      return try exchange(message, isHead: method == "HEAD")
+    } catch {
+      disconnect()
+      guard isReused, method != "POST", case .closedEarly = error else { throw error }
+    }
+    do throws(HTTPClientError) {
+      return try exchange(message, isHead: method == "HEAD")
+    } catch {
+      disconnect()
+      throw error
+    }
+  }
+
+  private func exchange(_ message: [UInt8], isHead: Bool) throws(HTTPClientError) -> Response {
+    if socket < 0 { try connect() }
+    try write(message)
+    let parser = HTTPResponseParser(isHead: isHead, bodyBytesMax: limits.bodyBytesMax)
+    var buffer = [UInt8](repeating: 0, count: 64 << 10)
+    while true {
+      try wait(for: Int16(POLLIN))
+      let count = recv(socket, &buffer, buffer.count, 0)
+      if count < 0 {
+        if errno == EINTR || errno == EAGAIN { continue }
+        throw .closedEarly(address: address)
+      }
+      switch parser.parse(buffer, count: count) {
+      case .incomplete:
+        if count == 0 { throw .closedEarly(address: address) }
+      case .complete:
+        if !parser.keepsAlive { disconnect() }
+        return Response(status: parser.status, body: parser.body)
+      case .malformed: throw .malformed(address: address)
+      case .tooLarge: throw .tooLarge(bytesMax: limits.bodyBytesMax)
+      }
+    }
+  }
+
+  // MARK: The socket
+
+  private func connect() throws(HTTPClientError) {
+    var hints = addrinfo()
+    hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+    var found: UnsafeMutablePointer<addrinfo>?
+    guard getaddrinfo(host, String(port), &hints, &found) == 0, let first = found else {
+      throw .hostNotFound(host: host)
+    }
+    defer { freeaddrinfo(first) }
+    var next: UnsafeMutablePointer<addrinfo>? = first
+    var code: Int32 = 0
+    while let candidate = next {
+      code = open(candidate.pointee)
+      if code == 0 { return }
+      next = candidate.pointee.ai_next
+    }
+    throw .notConnected(address: address, reason: String(cString: strerror(code)))
+  }
+
+  /// Connects to one address; returns 0 or an `errno`.
+  private func open(_ candidate: addrinfo) -> Int32 {
+    let descriptor = Glibc.socket(
+      candidate.ai_family, candidate.ai_socktype | Int32(SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue),
+      candidate.ai_protocol)
+    guard descriptor >= 0 else { return errno }
+    var code: Int32 = 0
+    if Glibc.connect(descriptor, candidate.ai_addr, candidate.ai_addrlen) != 0 {
+      code = errno
+      if code == EINPROGRESS {
+        var length = socklen_t(MemoryLayout<Int32>.size)
+        if Self.poll(descriptor, Int16(POLLOUT), seconds: limits.connectSeconds) {
+          if getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &code, &length) != 0 { code = errno }
+        } else {
+          code = ETIMEDOUT
+        }
+      }
+    }
+    guard code == 0 else {
+      close(descriptor)
+      return code
+    }
+    var on: Int32 = 1
+    setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
+    socket = descriptor
+    return 0
+  }
+
+  private func disconnect() {
+    if socket >= 0 { close(socket) }
+    socket = -1
+  }
+
+  private func write(_ message: [UInt8]) throws(HTTPClientError) {
+    var offset = 0
+    while offset < message.count {
+      let count = message.withUnsafeBytes { bytes in
+        Glibc.send(socket, bytes.baseAddress.map { $0 + offset }, bytes.count - offset, Int32(MSG_NOSIGNAL))
+      }
+      if count >= 0 {
+        offset += count
+      } else if errno == EAGAIN {
+        try wait(for: Int16(POLLOUT))
+      } else if errno != EINTR {
+        // A server that refuses a large request may have answered it already: reading will tell.
+        return
+      }
+    }
+  }
+
+  private func wait(for events: Int16) throws(HTTPClientError) {
+    guard Self.poll(socket, events, seconds: limits.stallSeconds) else {
+      throw .timedOut(address: address, seconds: limits.stallSeconds)
+    }
+  }
+
+  private static func poll(_ descriptor: Int32, _ events: Int16, seconds: Int) -> Bool {
+    var entry = pollfd(fd: descriptor, events: events, revents: 0)
+    while true {
+      let ready = Glibc.poll(&entry, 1, Int32(seconds) * 1000)
+      if ready >= 0 { return ready > 0 }
+      guard errno == EINTR else { return true }
+    }
+  }
+}

@@ -1,0 +1,77 @@
+import CHTTPParser
+
+/// Reads one HTTP/1.1 response from pieces: http-parser for everything, also chunks. Knows no sockets.
+final class HTTPResponseParser {
+  enum Outcome: Equatable { case incomplete, complete, malformed, tooLarge }
+
+  /// What the callbacks fill in. Plain memory, reached from C.
+  private struct State {
+    var parser = http_parser()
+    var body: [UInt8] = []
+    var bodyBytesMax: Int
+    var isHead: Bool
+    var isTooLarge = false
+    var isComplete = false
+    var keepsAlive = false
+  }
+
+  private let state: UnsafeMutablePointer<State>
+  private var settings = http_parser_settings()
+
+  /// Starts at the front of a response; that to a HEAD request has no body whatever it says.
+  init(isHead: Bool, bodyBytesMax: Int) {
+    state = .allocate(capacity: 1)
+    state.initialize(to: State(bodyBytesMax: bodyBytesMax, isHead: isHead))
+    http_parser_init(&state.pointee.parser, HTTP_RESPONSE)
+    state.pointee.parser.data = UnsafeMutableRawPointer(state)
+    http_parser_settings_init(&settings)
+    settings.on_headers_complete = { parser in
+      guard let state = HTTPResponseParser.state(parser) else { return -1 }
+      return state.pointee.isHead ? 1 : 0
+    }
+    settings.on_body = { parser, bytes, count in
+      guard let state = HTTPResponseParser.state(parser), let bytes else { return -1 }
+      guard state.pointee.body.count + count <= state.pointee.bodyBytesMax else {
+        state.pointee.isTooLarge = true
+        return -1
+      }
+      state.pointee.body.append(contentsOf: UnsafeRawBufferPointer(start: bytes, count: count))
+      return 0
+    }
+    settings.on_message_complete = { parser in
+      guard let state = HTTPResponseParser.state(parser), let parser else { return -1 }
+      // An interim answer (100 Continue) is not the one waited for.
+      guard parser.pointee.status_code >= 200 else { return 0 }
+      state.pointee.isComplete = true
+      state.pointee.keepsAlive = http_should_keep_alive(parser) != 0
+      http_parser_pause(parser, 1)
+      return 0
+    }
+  }
+
+  deinit {
+    state.deinitialize(count: 1)
+    state.deallocate()
+  }
+
+  /// Reads on; no bytes mean that the peer closed, which ends a body of unknown length.
+  func parse(_ bytes: [UInt8], count: Int) -> Outcome {
+    _ = bytes.withUnsafeBytes { buffer in
+      http_parser_execute(
+        &state.pointee.parser, &settings, buffer.baseAddress?.assumingMemoryBound(to: CChar.self), count)
+    }
+    if state.pointee.isComplete { return .complete }
+    if state.pointee.isTooLarge { return .tooLarge }
+    let code = http_errno(UInt32(state.pointee.parser.http_errno))
+    if code == HPE_INVALID_EOF_STATE { return .incomplete }
+    return code == HPE_OK ? .incomplete : .malformed
+  }
+
+  var status: Int { Int(state.pointee.parser.status_code) }
+  var body: [UInt8] { state.pointee.body }
+  var keepsAlive: Bool { state.pointee.keepsAlive }
+
+  private static func state(_ parser: UnsafeMutablePointer<http_parser>?) -> UnsafeMutablePointer<State>? {
+    parser?.pointee.data?.assumingMemoryBound(to: State.self)
+  }
+}

@@ -1,0 +1,114 @@
+/// The operands and options that a verb was given, checked against what it takes.
+struct Arguments: Sendable {
+  /// What is no option, in order.
+  private(set) var operands: [String] = []
+  private var values: [String: [String]] = [:]
+
+  /// Reads the words behind a verb. `defaults` stand in for options that the words do not name.
+  ///
+  /// `--name value` and `--name=value` are the same. Words behind `--` are operands; so is a lone `-`.
+  /// - Throws: ``CommandFailure`` that says what is wrong, with the nearest option.
+  init(_ words: [String], for command: Command, defaults: [String: [String]] = [:]) throws {
+    var rest = words[...]
+    while let word = rest.popFirst() {
+      if word == "--" {
+        operands += rest
+        break
+      }
+      guard word.hasPrefix("-"), word != "-" else {
+        operands.append(word)
+        continue
+      }
+      let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+      let option = try Self.option(parts[0], of: command)
+      try add(option, inlineValue: parts.count == 2 ? parts[1] : nil, &rest)
+    }
+    try checkOperands(of: command)
+    for (name, defaults) in defaults where values[name] == nil { values[name] = defaults }
+  }
+
+  private static func option(_ word: String, of command: Command) throws -> Command.Option {
+    let name = word.hasPrefix("--") ? String(word.dropFirst(2)) : ""
+    if let option = command.options.first(where: { $0.name == name }) { return option }
+    let names = command.options.map(\.name) + ["help"]
+    let bare = String(word.drop { $0 == "-" })
+    let hint = NearestMatch.find(bare, in: names).map { "; did you mean '--\($0)'?" } ?? ""
+    throw CommandFailure.usage("unknown option '\(word)'\(hint)")
+  }
+
+  private mutating func add(
+    _ option: Command.Option, inlineValue: String?, _ rest: inout ArraySlice<String>
+  ) throws {
+    if values[option.name] != nil, !option.isRepeated {
+      throw CommandFailure.usage("option '--\(option.name)' is given twice")
+    }
+    guard let placeholder = option.value else {
+      guard inlineValue == nil else { throw CommandFailure.usage("option '--\(option.name)' takes no value") }
+      values[option.name] = [""]
+      return
+    }
+    let value: String
+    if let inlineValue {
+      value = inlineValue
+    } else if let next = rest.first, !next.hasPrefix("--") {
+      value = next
+      rest = rest.dropFirst()
+    } else {
+      throw CommandFailure.usage("option '--\(option.name)' needs a value: --\(option.name) \(placeholder)")
+    }
+    values[option.name, default: []].append(value)
+  }
+
+  private func checkOperands(of command: Command) throws {
+    if operands.count < command.operandCount.lowerBound {
+      throw CommandFailure.usage(
+        operands.isEmpty
+          ? "it takes \(command.operands)" : "something is missing: it takes \(command.operands)")
+    }
+    if operands.count > command.operandCount.upperBound {
+      let extra = operands[command.operandCount.upperBound]
+      throw CommandFailure.usage(
+        "unexpected '\(extra)'; it takes \(command.operands.isEmpty ? "no operands" : command.operands)")
+    }
+  }
+
+  /// Whether an option was given.
+  func has(_ name: String) -> Bool { values[name] != nil }
+
+  /// The value of an option.
+  func value(_ name: String) -> String? { values[name]?.last }
+
+  /// Every value of an option that may come several times.
+  func values(_ name: String) -> [String] { values[name] ?? [] }
+
+  /// The value of an option as a whole number.
+  /// - Throws: ``CommandFailure`` when it is none or out of range.
+  func integer(_ name: String, in range: ClosedRange<Int>) throws -> Int? {
+    guard let text = value(name) else { return nil }
+    guard let number = Int(text), range.contains(number) else {
+      throw CommandFailure.usage(
+        "'--\(name) \(text)' must be a whole number from \(range.lowerBound) to \(range.upperBound)")
+    }
+    return number
+  }
+
+  /// The value of an option as a number of bytes, also with one of the units K, M, G and T (of 1024).
+  /// - Throws: ``CommandFailure`` when it is none or out of range.
+  func bytes(_ name: String, in range: ClosedRange<Int>) throws -> Int? {
+    guard let text = value(name) else { return nil }
+    let units: [Character: Int] = ["K": 10, "M": 20, "G": 30, "T": 40]
+    let shift = text.uppercased().last.flatMap { units[$0] }
+    let digits = shift == nil ? text[...] : text.dropLast()
+    guard let number = Int(digits), number >= 0, number <= Int.max >> (shift ?? 0), range.contains(number << (shift ?? 0))
+    else {
+      throw CommandFailure.usage(
+        "'--\(name) \(text)' must be a size from \(range.lowerBound) to \(range.upperBound) bytes, such as 64G")
+    }
+    return number << (shift ?? 0)
+  }
+
+  /// Refuses two options that exclude each other.
+  func exclude(_ a: String, _ b: String) throws {
+    if has(a), has(b) { throw CommandFailure.usage("'--\(a)' and '--\(b)' exclude each other; give one of them") }
+  }
+}

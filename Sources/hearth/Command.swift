@@ -1,0 +1,64 @@
+/// A verb of the command line: what it takes and what it does. One file each, `ServeCommand.swift` and so on.
+struct Command: Sendable {
+  /// An option, written `--name` or `--name VALUE`.
+  struct Option: Sendable {
+    /// The name without the dashes.
+    var name: String
+    /// What stands for the value in help texts; `nil` for a flag.
+    var value: String?
+    /// Whether it may come several times.
+    var isRepeated = false
+    /// One line of help.
+    var help: String
+
+    /// An option without a value.
+    static func flag(_ name: String, _ help: String) -> Option { Option(name: name, help: help) }
+
+    /// An option with a value.
+    static func value(_ name: String, _ value: String, _ help: String) -> Option {
+      Option(name: name, value: value, help: help)
+    }
+
+    /// An option with a value that may come several times.
+    static func repeated(_ name: String, _ value: String, _ help: String) -> Option {
+      Option(name: name, value: value, isRepeated: true, help: help)
+    }
+  }
+
+  /// The verb.
+  var name: String
+  /// One line of help.
+  var summary: String
+  /// The operands as help shows them, such as `PATH JSON`.
+  var operands = ""
+  /// How many operands there may be.
+  var operandCount: ClosedRange<Int> = 0...0
+  /// The options in the order of the help.
+  var options: [Option] = []
+  /// Paragraphs behind the summary.
+  var details = ""
+  /// Command lines with a remark each.
+  var examples: [(line: String, remark: String)] = []
+  /// Whether lists of verbs leave it out: verbs for the program itself.
+  var isHidden = false
+  /// Does it; returns the exit code.
+  var run: @Sendable (Arguments) throws -> Int32
+
+  /// All verbs, in the order of the help.
+  static var all: [Command] {
+    [
+      .serve, .get, .set, .update, .delete, .import, .export, .backup, .check, .checkFile, .stats,
+    ]
+  }
+
+  /// The verb of that name.
+  /// - Throws: ``CommandFailure`` with the nearest verb.
+  static func named(_ name: String) throws -> Command {
+    if let command = all.first(where: { $0.name == name }) { return command }
+    let verbs = all.filter { !$0.isHidden }.map(\.name) + ["help"]
+    let what = name.hasPrefix("-") ? "option" : "verb"
+    let hint = name.hasPrefix("-") ? nil : NearestMatch.find(name, in: verbs)
+    throw CommandFailure.usage(
+      "unknown \(what) '\(name)'\(hint.map { "; did you mean '\($0)'?" } ?? "; the verbs are \(verbs.joined(separator: ", "))")")
+  }
+}

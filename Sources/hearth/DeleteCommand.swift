@@ -1,0 +1,63 @@
+import DocumentModel
+import Glibc
+
+extension Command {
+  /// Deletes a document, or everything at and below a path.
+  static let delete = Command(
+    name: "delete", summary: "Deletes a document, or everything at and below a path.", operands: "PATH",
+    operandCount: 1...1,
+    options: DatabaseChoice.serverOptions + [
+      .flag("recursive", "delete everything below the path too; needed for a collection"),
+      .flag("yes", "do not ask"),
+      .flag("quiet", "no progress"),
+    ],
+    details: "Deleting a document leaves the documents of its sub-collections, unless --recursive is given.",
+    examples: [
+      ("hearth delete users/ann", "one document"),
+      ("hearth delete users/ann --recursive", "with everything below it; asks on a terminal"),
+      ("hearth delete sessions --recursive --yes", "a whole collection"),
+    ],
+    run: { arguments in
+      let path = try DatabaseChoice.path(arguments.operands[0])
+      guard !path.isRoot else { throw CommandFailure.usage("the path of a document or collection is needed") }
+      let client = try ServerClient(arguments)
+      guard arguments.has("recursive") else {
+        guard let key = DocumentKey(path) else {
+          throw CommandFailure.usage("'\(path)' is a collection; add --recursive to delete all its documents")
+        }
+        try client.delete(key)
+        Terminal.output.write("deleted \(key)\n")
+        return 0
+      }
+      if !arguments.has("yes"), isatty(STDIN_FILENO) == 1, Terminal.error.isTerminal {
+        guard Terminal.confirm("Delete \(path) and everything below it from \(client.database)?") else {
+          throw CommandFailure.failed("nothing was deleted")
+        }
+      }
+      let count = try deleteAll(path, client, isQuiet: arguments.has("quiet"))
+      Terminal.output.write("deleted \(count) documents at and below \(path)\n")
+      return 0
+    })
+
+  private static let deleteBatchMax = 500
+
+  private static func deleteAll(_ path: ResourcePath, _ client: ServerClient, isQuiet: Bool) throws -> Int {
+    var progress = Progress(isQuiet: isQuiet)
+    defer { progress.clear() }
+    var batch: [ServerClient.Change] = []
+    var count = 0
+    func flush() throws {
+      guard !batch.isEmpty else { return }
+      _ = try client.commit(batch)
+      count += batch.count
+      batch.removeAll()
+      progress.show(count, "documents deleted")
+    }
+    try ServerWalk(client).forEach(below: path, withFields: false) { document in
+      batch.append(.delete(document.key))
+      if batch.count == deleteBatchMax { try flush() }
+    }
+    try flush()
+    return count
+  }
+}

@@ -1,0 +1,119 @@
+import DatabaseService
+import DocumentModel
+import FixtureTree
+import Glibc
+import WireFormat
+
+extension Command {
+  /// Writes documents as a fixture tree.
+  static let export = Command(
+    name: "export", summary: "Writes documents as a fixture tree.", operands: "[PATH]", operandCount: 0...1,
+    options: [.value("data", "DIR", "from a data directory, also while a server has it open")]
+      + DatabaseChoice.serverOptions + [
+        .value("output", "FILE", "write to a file, which takes its place when it is whole"),
+        .flag("quiet", "no progress"),
+      ],
+    details: """
+      PATH limits it to a document or a collection and what lies below. Importing the text gives the same documents, and
+      exporting those gives the same text. With --data all documents are shown as of one moment; with --server each
+      as of the moment it is read.
+      """,
+    examples: [
+      ("hearth export > backup.json", "everything, from the server at http://127.0.0.1:8080"),
+      ("hearth export users/ann --output ann.json", "one document and what lies below it"),
+      ("hearth export --data ./hearth-data --project demo", "without a server"),
+    ],
+    run: { arguments in
+      try arguments.exclude("data", "server")
+      let path = try arguments.operands.first.map(DatabaseChoice.path) ?? .root
+      let output = try OutputFile(arguments.value("output"))
+      var progress = Progress(isQuiet: arguments.has("quiet") || (output.path == nil && Terminal.output.isTerminal))
+      defer { progress.clear() }
+      if let directory = arguments.value("data") {
+        let id = try DatabaseChoice.database(arguments)
+        let store = try DirectoryReader(directory).open(id)
+        _ = try ExportDocuments(store, database: id, below: path)
+          .run(progress: { progress.show($0, "documents exported") }, output.write)
+      } else {
+        try receive(path, try ServerClient(arguments), output) { progress.show($0, "documents exported") }
+      }
+      try output.finish()
+      return 0
+    })
+
+  private static func receive(
+    _ path: ResourcePath, _ client: ServerClient, _ output: OutputFile, _ progress: (Int) -> Void
+  ) throws {
+    let walk = ServerWalk(client)
+    var collections: [[UInt8]: ResourcePath] = [:]
+    func note(_ collection: ResourcePath) {
+      var path = collection
+      while true {
+        collections[Array(CollectionShape.pattern(of: path).utf8)] = path
+        guard path.segmentCount > 2 else { return }
+        path = path.parent.parent
+      }
+    }
+    if let key = DocumentKey(path) { note(key.collection) }
+    try walk.forEachCollection(below: path, note)
+    var writer = try FixtureTreeWriter(
+      database: client.database, patterns: CollectionShape.patterns(of: collections.values))
+    var count = 0
+    try walk.forEach(below: path, withFields: true) { document in
+      let pattern = Array(CollectionShape.pattern(of: document.key.collection).utf8)
+      guard collections[pattern] != nil else {
+        throw CommandFailure.failed("\(document.key.collection) appeared during the export; run it again")
+      }
+      try writer.write(document.key, document.fields)
+      count += 1
+      progress(count)
+      if writer.output.count >= 256 << 10 { try output.write(writer.takeOutput()) }
+    }
+    try writer.finish()
+    try output.write(writer.takeOutput())
+  }
+}
+
+/// Where an export goes: standard output, or a file that appears under its name when it is whole and on disk.
+final class OutputFile {
+  /// The file's name; `nil` for standard output.
+  let path: String?
+  private let unfinished: String
+  private let descriptor: Int32
+  private var isFinished = false
+
+  init(_ path: String?) throws {
+    self.path = path
+    unfinished = "\(path ?? "").\(getpid()).part"
+    descriptor = path == nil ? STDOUT_FILENO : open(unfinished, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else { throw failure("cannot be written") }
+  }
+
+  deinit {
+    guard path != nil, descriptor >= 0 else { return }
+    close(descriptor)
+    if !isFinished { unlink(unfinished) }
+  }
+
+  /// Appends bytes.
+  func write(_ bytes: [UInt8]) throws {
+    guard path != nil else { return Terminal.output.write(bytes) }
+    do throws(Terminal.WriteFailure) {
+      try Terminal(descriptor: descriptor).writeAll(bytes)
+    } catch {
+      errno = error.code
+      throw failure("cannot be written")
+    }
+  }
+
+  /// Ends the file: syncs it and gives it its name.
+  func finish() throws {
+    guard let path else { return }
+    guard fsync(descriptor) == 0, rename(unfinished, path) == 0 else { throw failure("cannot be finished") }
+    isFinished = true
+  }
+
+  private func failure(_ what: String) -> CommandFailure {
+    .failed("\(path ?? "standard output") \(what): \(String(cString: strerror(errno)))")
+  }
+}

@@ -1,0 +1,60 @@
+import DocumentModel
+import WireFormat
+
+extension Command {
+  /// Reads a document, lists a collection, or lists the collections of the root.
+  static let get = Command(
+    name: "get", summary: "Shows a document, or lists a collection.", operands: "[PATH]", operandCount: 0...1,
+    options: DatabaseChoice.serverOptions + [
+      .value("limit", "N", "documents of a collection to list (default: 100)"),
+      .flag("json", "print the API's JSON; a collection as one document a line"),
+    ],
+    details: "Without a path it lists the collections of the database.",
+    examples: [
+      ("hearth get users/ann", "one document"),
+      ("hearth get users --limit 20", "a collection, one line a document"),
+      ("hearth get users --json > users.ndjson", "for programs, and for `hearth import`"),
+    ],
+    run: { arguments in
+      let path = try arguments.operands.first.map(DatabaseChoice.path) ?? .root
+      let limit = try arguments.integer("limit", in: 1...10_000_000) ?? 100
+      let client = try ServerClient(arguments)
+      let text = DocumentText(database: client.database)
+      if let key = DocumentKey(path) {
+        guard let document = try client.get(key) else {
+          throw CommandFailure.failed("there is no document \(key) in \(client.database)")
+        }
+        Terminal.output.write(
+          arguments.has("json") ? try text.json(document, .pretty) : try text.page(document))
+      } else if path.isRoot {
+        for id in try client.collectionIDs(below: .root) { Terminal.output.write("\(id)\n") }
+      } else {
+        try list(path, limit: limit, isJSON: arguments.has("json"), client, text)
+      }
+      return 0
+    })
+
+  private static func list(
+    _ collection: ResourcePath, limit: Int, isJSON: Bool, _ client: ServerClient, _ text: DocumentText
+  ) throws {
+    var count = 0
+    var token: String?
+    repeat {
+      let page = try client.list(collection, pageSize: min(300, limit - count), pageToken: token)
+      let width = min(40, page.documents.map { $0.key.path.id.count }.max() ?? 0)
+      var out: [UInt8] = []
+      for document in page.documents {
+        out += isJSON ? try text.json(document, .compact) : try text.row(document, idWidth: width)
+      }
+      Terminal.output.write(out)
+      count += page.documents.count
+      token = page.nextPageToken
+    } while token != nil && count < limit
+    guard Terminal.error.isTerminal else { return }
+    if token != nil {
+      Terminal.error.write(Terminal.error.faint("the first \(count) documents; more with --limit N\n"))
+    } else if count == 0 {
+      Terminal.error.write(Terminal.error.faint("no documents in \(collection)\n"))
+    }
+  }
+}

@@ -1,0 +1,65 @@
+/// What `hearth help` prints.
+enum HelpText {
+  /// The list of verbs.
+  static var overview: String {
+    var text = """
+      hearth \(Version.current): a document database that speaks Firestore's API.
+
+      Usage: hearth VERB [OPTIONS] …
+
+
+      """
+    let shown = Command.all.filter { !$0.isHidden }
+    for command in shown { text += "  \(padded(command.name, to: 10))\(command.summary)\n" }
+    text += """
+
+      `hearth help VERB` says more about one, with examples. `hearth --version` prints the version.
+
+      Start with:  hearth serve --emulator
+                   hearth set users/ann '{"name": "Ann"}'
+                   hearth get users/ann
+
+      """
+    return text
+  }
+
+  /// What one verb takes, with examples.
+  static func text(of command: Command) -> String {
+    var usage = "hearth \(command.name)"
+    if !command.operands.isEmpty { usage += " \(command.operands)" }
+    if !command.options.isEmpty { usage += " [OPTIONS]" }
+    var text = "\(command.summary)\n\nUsage: \(usage)\n"
+    if !command.details.isEmpty { text += "\n\(command.details)\n" }
+    if !command.options.isEmpty {
+      text += "\nOptions:\n"
+      let heads = command.options.map { option in
+        "--\(option.name)\(option.value.map { " \($0)" } ?? "")\(option.isRepeated ? " …" : "")"
+      }
+      let width = (heads.map(\.count).max() ?? 0) + 2
+      for (head, option) in zip(heads, command.options) { text += "  \(padded(head, to: width))\(option.help)\n" }
+    }
+    if !command.examples.isEmpty {
+      text += "\nExamples:\n"
+      for example in command.examples {
+        text += "  \(example.line)\n"
+        if !example.remark.isEmpty { text += "      \(example.remark)\n" }
+      }
+    }
+    return text
+  }
+
+  /// `hearth help [VERB]`.
+  static func run(_ words: [String]) throws -> Int32 {
+    guard words.count <= 1 else { throw CommandFailure.usage("help takes one verb at a time") }
+    guard let name = words.first, name != "help", name != "--help", name != "-h" else {
+      Terminal.output.write(overview)
+      return 0
+    }
+    Terminal.output.write(text(of: try Command.named(name)))
+    return 0
+  }
+
+  private static func padded(_ text: String, to width: Int) -> String {
+    text + String(repeating: " ", count: max(1, width - text.count))
+  }
+}

@@ -1,0 +1,55 @@
+import Glibc
+
+/// The program: finds the verb, reads its arguments, runs it, and turns its errors into texts and exit codes.
+@main struct Hearth {
+  static func main() {
+    exit(run(Array(CommandLine.arguments.dropFirst())))
+  }
+
+  /// Runs one command line and returns the exit code.
+  static func run(_ words: [String]) -> Int32 {
+    var verb: String?
+    do {
+      guard let first = words.first else {
+        Terminal.error.write(HelpText.overview)
+        return ExitCode.usage
+      }
+      switch first {
+      case "--help", "-h":
+        Terminal.output.write(HelpText.overview)
+        return 0
+      case "--version":
+        Terminal.output.write("hearth \(Version.current)\n")
+        return 0
+      case "help":
+        return try HelpText.run(Array(words.dropFirst()))
+      default: break
+      }
+      let command = try Command.named(first)
+      verb = command.name
+      let rest = Array(words.dropFirst())
+      if rest.prefix(while: { $0 != "--" }).contains(where: { $0 == "--help" || $0 == "-h" }) {
+        Terminal.output.write(HelpText.text(of: command))
+        return 0
+      }
+      let arguments = try Arguments(rest, for: command, defaults: ConfigurationFile.defaults(for: command))
+      return try command.run(arguments)
+    } catch {
+      return report(error, verb: verb)
+    }
+  }
+
+  private static func report(_ error: any Error, verb: String?) -> Int32 {
+    let failure = CommandFailure(error)
+    let name = verb.map { "hearth \($0)" } ?? "hearth"
+    var text = "\(name): \(Terminal.error.red("error:")) \(failure.message)\n"
+    if failure.exitCode == ExitCode.usage { text += "See `hearth help\(verb.map { " \($0)" } ?? "")`.\n" }
+    Terminal.error.write(text)
+    return failure.exitCode
+  }
+}
+
+/// The version of the program.
+enum Version {
+  static let current = "0.1.0"
+}

@@ -1,0 +1,106 @@
+import DatabaseService
+import DocumentModel
+import DocumentStore
+import Glibc
+import HearthServer
+import KeyValueStore
+
+extension Command {
+  /// Runs the server until it is told to stop.
+  static let serve = Command(
+    name: "serve", summary: "Runs the server.",
+    options: [
+      .value("host", "ADDRESS", "the address to listen on (default: 127.0.0.1)"),
+      .value("port", "PORT", "the port; 0 picks a free one (default: 8080)"),
+      .value("data", "DIR", "the data directory, made where it is missing (default: ./hearth-data)"),
+      .flag("in-memory", "keep nothing on disk (default with --emulator)"),
+      .value("project", "ID", "the project to serve; with --emulator only the default of tools"),
+      .flag("emulator", "for development and tests: everybody who reaches it is admin"),
+      .flag("allow-remote-emulator", "let --emulator listen beyond loopback"),
+      .repeated("import", "FILE", "load documents before listening; several go in one after the other"),
+      .value("map-size", "BYTES", "the size a database may grow to, such as 64G (the default)"),
+      .repeated("rules", "FILE", "security rules (not supported by this version yet)"),
+      .value("indexes", "FILE", "index definitions (not supported by this version yet)"),
+      .flag("quiet", "print the address and errors only"),
+    ],
+    details: """
+      When it is ready it prints one line to standard output: hearth: listening on http://127.0.0.1:8080
+      SIGTERM and SIGINT stop it: requests under way are finished first. Options may also stand in hearth.json in the
+      working directory, under the same names; the command line wins.
+      """,
+    examples: [
+      ("hearth serve --emulator", "in memory, for development"),
+      ("hearth serve --emulator --import fixtures/journeys.json", "with documents"),
+      ("hearth serve --emulator --data ./data --port 9090", "kept on disk, durable"),
+    ],
+    run: { arguments in try serve(arguments) })
+
+  private static func serve(_ arguments: Arguments) throws -> Int32 {
+    for name in ["rules", "indexes"] where arguments.has(name) {
+      throw CommandFailure.usage("'--\(name)' is not supported by this version yet; leave it out")
+    }
+    let configuration = try configuration(arguments)
+    let imports = try imports(arguments, configuration)
+    var signals = sigset_t()
+    sigemptyset(&signals)
+    for signal in [SIGTERM, SIGINT, SIGHUP] { sigaddset(&signals, signal) }
+    // Every thread that starts from here on leaves these signals to the wait below.
+    pthread_sigmask(SIG_BLOCK, &signals, nil)
+
+    if let imports, case .directory(let path) = configuration.storage {
+      try report(DirectoryImport(directory: path, mapBytes: configuration.mapBytes).run(imports, isQuiet: isQuiet(arguments)), arguments)
+    }
+    let server = try HearthServer(configuration)
+    if let imports, configuration.storage == .inMemory {
+      guard let database = try server.service.databases.database(imports.database) else {
+        throw CommandFailure.failed("\(imports.database) is not served")
+      }
+      var progress = Progress(isQuiet: isQuiet(arguments))
+      defer { progress.clear() }
+      try report(database.load(imports) { progress.show($0, "documents imported") }, arguments)
+    }
+    let url = try server.start()
+    Terminal.output.write("hearth: listening on \(url)\n")
+    var signal: Int32 = 0
+    sigwait(&signals, &signal)
+    // A second signal ends it at once.
+    pthread_sigmask(SIG_UNBLOCK, &signals, nil)
+    server.stop()
+    return 0
+  }
+
+  private static func isQuiet(_ arguments: Arguments) -> Bool { arguments.has("quiet") }
+
+  private static func report(_ outcome: ImportOutcome, _ arguments: Arguments) {
+    guard !isQuiet(arguments) else { return }
+    Terminal.error.write("hearth: \(ImportText.summary(outcome))\n")
+  }
+
+  private static func configuration(_ arguments: Arguments) throws -> HearthConfiguration {
+    try arguments.exclude("data", "in-memory")
+    let isEmulator = arguments.has("emulator")
+    var storage = HearthConfiguration.Storage.directory("./hearth-data")
+    if arguments.has("in-memory") || isEmulator { storage = .inMemory }
+    if let directory = arguments.value("data") { storage = .directory(directory) }
+    var configuration = HearthConfiguration(storage: storage)
+    configuration.mode = isEmulator ? .emulator : .production
+    configuration.host = arguments.value("host") ?? configuration.host
+    configuration.port = try arguments.integer("port", in: 0...65535) ?? configuration.port
+    configuration.project = DatabaseChoice.project(arguments)
+    configuration.allowsRemoteEmulator = arguments.has("allow-remote-emulator")
+    configuration.mapBytes = try arguments.bytes("map-size", in: 1 << 20...1 << 46) ?? configuration.mapBytes
+    if let project = configuration.project, DatabaseID(project: project) == nil {
+      throw CommandFailure.usage("'\(project)' cannot name a project")
+    }
+    return configuration
+  }
+
+  private static func imports(_ arguments: Arguments, _ configuration: HearthConfiguration) throws -> ImportFiles? {
+    let files = arguments.values("import")
+    guard !files.isEmpty else { return nil }
+    if configuration.mode == .production, configuration.project == nil {
+      throw CommandFailure.usage("'--import' needs --project ID, which says whose documents they are")
+    }
+    return ImportFiles(files, database: try DatabaseChoice.database(arguments))
+  }
+}

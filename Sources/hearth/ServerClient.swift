@@ -1,0 +1,263 @@
+import DocumentModel
+import FixtureTree
+import Transport
+import WireFormat
+
+/// Talks to a running server in the REST dialect of the API.
+final class ServerClient {
+  /// The database it talks about.
+  let database: DatabaseID
+  private let http: HTTPClient
+  private let token: String
+  private let decoder = JSONMessageDecoder()
+
+  /// Takes the server and the database from options and environment; connects with the first request.
+  /// - Throws: ``CommandFailure`` for an unusable URL or name.
+  init(_ arguments: Arguments) throws {
+    database = try DatabaseChoice.database(arguments)
+    // In emulator mode `owner` is the admin of every project; a server for people's data takes signed tokens only.
+    token = arguments.value("token") ?? "owner"
+    guard token.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
+      throw CommandFailure.usage("'--token' must be printable ASCII without blanks")
+    }
+    let url = arguments.value("server") ?? DatabaseChoice.environment("HEARTH_SERVER") ?? "http://127.0.0.1:8080"
+    let (host, port) = try Self.address(url)
+    http = HTTPClient(host: host, port: port)
+  }
+
+  /// Host and port of `http://host:port`, `host:port` or `host`.
+  /// - Throws: ``CommandFailure`` for anything else.
+  static func address(_ url: String) throws -> (host: String, port: Int) {
+    if url.hasPrefix("https://") {
+      throw CommandFailure.usage("'\(url)': https is not supported by this version yet; use http")
+    }
+    var rest = url.hasPrefix("http://") ? url.dropFirst("http://".count) : url[...]
+    while rest.hasSuffix("/") { rest = rest.dropLast() }
+    var port: Int? = 80
+    if let colon = rest.lastIndex(of: ":"), !rest[colon...].contains("]") {
+      port = Int(rest[rest.index(after: colon)...])
+      rest = rest[..<colon]
+    }
+    if rest.hasPrefix("["), rest.hasSuffix("]") { rest = rest.dropFirst().dropLast() }
+    let isName = !rest.isEmpty && rest.utf8.allSatisfy { byte in
+      (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
+        || [0x2D, 0x2E, 0x3A, 0x5F].contains(byte)
+    }
+    guard isName, let port, (1...65535).contains(port) else {
+      throw CommandFailure.usage("'\(url)' is no server; write it as http://127.0.0.1:8080")
+    }
+    return (String(rest), port)
+  }
+
+  // MARK: Calls
+
+  /// A document as the server answered it.
+  struct Found {
+    var key: DocumentKey
+    var fields: EncodedFields
+    /// `nil` for both where the document is missing and only has documents below it.
+    var createTime: Timestamp?
+    var updateTime: Timestamp?
+  }
+
+  /// A page of a listing.
+  struct Page {
+    var documents: [Found]
+    var nextPageToken: String?
+  }
+
+  /// Reads a document; `nil` where there is none.
+  func get(_ key: DocumentKey) throws -> Found? {
+    let response = try call("GET", target(key.path), mayMiss: true)
+    guard let body = response else { return nil }
+    return try JSONText.read(body) { root in try found(root) }
+  }
+
+  /// Reads a page of a collection, with missing documents that have descendants where asked for.
+  func list(
+    _ collection: ResourcePath, pageSize: Int, pageToken: String? = nil, showMissing: Bool = false,
+    withFields: Bool = true
+  ) throws -> Page {
+    var query = "?pageSize=\(pageSize)"
+    if let pageToken { query += "&pageToken=\(Self.encode(pageToken.utf8))" }
+    if showMissing { query += "&showMissing=true" }
+    if !withFields { query += "&mask.fieldPaths=__name__" }
+    let body = try call("GET", target(collection) + query) ?? []
+    return try JSONText.read(body) { root in
+      let documents = try (root.member("documents")?.array ?? []).map { try found($0) }
+      let token = root.member("nextPageToken")?.text
+      return Page(documents: documents, nextPageToken: token?.isEmpty == false ? token : nil)
+    }
+  }
+
+  /// The ids of all collections directly below a document or the root.
+  func collectionIDs(below parent: ResourcePath) throws -> [String] {
+    var ids: [String] = []
+    var token: String?
+    repeat {
+      var json = JSONWriter(.compact)
+      json.beginObject()
+      json.key("pageSize")
+      json.number(1000)
+      if let token {
+        json.key("pageToken")
+        json.string(token)
+      }
+      json.endObject()
+      let body = try call("POST", target(parent) + ":listCollectionIds", json.bytes) ?? []
+      token = try JSONText.read(body) { root in
+        ids += (root.member("collectionIds")?.array ?? []).compactMap(\.text)
+        let next = root.member("nextPageToken")?.text
+        return next?.isEmpty == false ? next : nil
+      }
+    } while token != nil
+    return ids
+  }
+
+  /// Replaces a document, or creates it.
+  func set(_ key: DocumentKey, _ fields: EncodedFields) throws -> Found {
+    try patch(key, fields, query: "")
+  }
+
+  /// Changes the fields of a mask in a document that must exist.
+  func update(_ key: DocumentKey, _ fields: EncodedFields, mask: FieldMask) throws -> Found {
+    var query = "?currentDocument.exists=true"
+    for path in mask.paths { query += "&updateMask.fieldPaths=\(Self.encode(path.text.utf8))" }
+    return try patch(key, fields, query: query)
+  }
+
+  private func patch(_ key: DocumentKey, _ fields: EncodedFields, query: String) throws -> Found {
+    var json = JSONWriter(.compact)
+    json.beginObject()
+    try append(fields, to: &json)
+    json.endObject()
+    let body = try call("PATCH", target(key.path) + query, json.bytes) ?? []
+    return try JSONText.read(body) { root in try found(root) }
+  }
+
+  /// Deletes a document; a missing one is no error.
+  func delete(_ key: DocumentKey) throws { _ = try call("DELETE", target(key.path)) }
+
+  /// One change of ``commit(_:)``.
+  enum Change {
+    case set(DocumentKey, EncodedFields)
+    case delete(DocumentKey)
+  }
+
+  /// Commits changes together. Returns for each whether it changed something, as far as the answer tells.
+  func commit(_ changes: [Change]) throws -> [Bool] {
+    var json = JSONWriter(.compact)
+    json.beginObject()
+    json.key("writes")
+    json.beginArray()
+    for change in changes {
+      json.beginObject()
+      switch change {
+      case .set(let key, let fields):
+        json.key("update")
+        json.beginObject()
+        json.key("name")
+        json.string(ResourceName(database: database, path: key.path).text)
+        try append(fields, to: &json)
+        json.endObject()
+      case .delete(let key):
+        json.key("delete")
+        json.string(ResourceName(database: database, path: key.path).text)
+      }
+      json.endObject()
+    }
+    json.endArray()
+    json.endObject()
+    let body = try call("POST", "/v1/\(Self.encode(database.documentsRoot)):commit", json.bytes) ?? []
+    return try JSONText.read(body) { root in
+      let time = root.member("commitTime")?.text
+      return (root.member("writeResults")?.array ?? []).map { $0.member("updateTime")?.text == time }
+    }
+  }
+
+  // MARK: Pieces
+
+  private func append(_ fields: EncodedFields, to json: inout JSONWriter) throws {
+    json.key("fields")
+    // The writer cannot be lent to a closure that throws one type, so the outcome travels as a value.
+    var failure: WireError?
+    fields.withMap { map in
+      do throws(WireError) { try DocumentJSON.append(fields: map, to: &json) } catch { failure = error }
+    }
+    if let failure { throw failure }
+  }
+
+  private func found(_ value: JSONValue) throws -> Found {
+    decoder.reset()
+    let document = try decoder.document(value)
+    let (_, key) = try ResourceName.document(document.name)
+    func time(_ value: JSONValue?) -> Timestamp? { value?.text.flatMap { Timestamp(rfc3339: $0.utf8) } }
+    return Found(
+      key: key, fields: document.fields, createTime: time(value.member("createTime")),
+      updateTime: time(value.member("updateTime")))
+  }
+
+  /// The target of a document, a collection or the documents root.
+  private func target(_ path: ResourcePath) -> String {
+    var target = "/v1/\(Self.encode(database.documentsRoot))"
+    for segment in path.segments { target += "/\(Self.encode(segment))" }
+    return target
+  }
+
+  private static func encode(_ name: String) -> String {
+    name.split(separator: "/").map { encode($0.utf8) }.joined(separator: "/")
+  }
+
+  /// Percent-encodes everything but unreserved characters.
+  private static func encode(_ bytes: some Sequence<UInt8>) -> String {
+    let digits = Array("0123456789ABCDEF".utf8)
+    var out: [UInt8] = []
+    for byte in bytes {
+      switch byte {
+      case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x2E, 0x5F, 0x7E: out.append(byte)
+      default: out += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+      }
+    }
+    return String(decoding: out, as: UTF8.self)
+  }
+
+  /// Sends a request; returns the body, or `nil` for a missing document where that `mayMiss`.
+  /// - Throws: ``CommandFailure`` with the server's words.
+  private func call(_ method: String, _ target: String, _ body: [UInt8] = [], mayMiss: Bool = false) throws -> [UInt8]? {
+    var headers = [(name: "Authorization", value: "Bearer \(token)"), (name: "Accept", value: "application/json")]
+    if !body.isEmpty { headers.append((name: "Content-Type", value: "application/json")) }
+    let response: HTTPClient.Response
+    do {
+      response = try http.send(method, target, headers: headers, body: body)
+    } catch {
+      switch error {
+      case .notConnected:
+        throw CommandFailure.failed(
+          "no Hearth server answers at \(http.address); start one with `hearth serve`, or name another with --server")
+      default: throw error
+      }
+    }
+    if (200...299).contains(response.status) { return response.body }
+    let (status, message) = Self.error(response.body)
+    if mayMiss, response.status == 404, status == "NOT_FOUND", message.hasPrefix("Document ") { return nil }
+    throw CommandFailure.failed(
+      "\(http.address) answered \(response.status)\(status.isEmpty ? "" : " \(status)"): \(message)")
+  }
+
+  private static func error(_ body: [UInt8]) -> (status: String, message: String) {
+    let parts = try? JSONText.read(body) { root in
+      let error = (root.array.first ?? root).member("error")
+      return (error?.member("status")?.text ?? "", error?.member("message")?.text ?? "")
+    }
+    if let parts, !parts.1.isEmpty { return parts }
+    return ("", String(decoding: body.prefix(300), as: UTF8.self).trimmingNewlines)
+  }
+}
+
+extension String {
+  fileprivate var trimmingNewlines: String {
+    var text = self[...]
+    while text.last?.isNewline == true { text = text.dropLast() }
+    return String(text)
+  }
+}
