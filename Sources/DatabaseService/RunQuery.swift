@@ -61,11 +61,14 @@ extension Service {
     let resolved = try ResolvedQuery(request.query, in: id)
     let opened = try request.newTransaction.map { try beginTransaction($0, in: id) }
     let consistency = opened.map(Consistency.transaction) ?? request.consistency
+    let moment = try database.read(consistency) { _, moment in moment }
     let snapshot = try database.store.snapshot()
     do {
+      // The cursor keeps a snapshot of its own; what was committed since the moment is masked by reading at it.
       var reader = DocumentReader(snapshot)
-      let moment = try database.moment(consistency, &reader)
-      let execution = try QueryExecution(resolved, snapshot, at: moment.version)
+      let version = moment.readTime.microseconds
+      let isUnchanged = try reader.lastVersion() <= version
+      let execution = try QueryExecution(resolved, snapshot, at: isUnchanged ? nil : version)
       let transactions = database.transactions
       return RunQueryCursor(
         snapshot, execution, transaction: opened, readTime: moment.readTime

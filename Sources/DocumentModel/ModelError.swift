@@ -39,6 +39,8 @@ package enum ModelError: Error, Equatable, Sendable {
   case invalidVector(String)
   case severalSelectors
   case emptyFilter
+  case emptyAggregation
+  case countLimitNotPositive
   case unsupportedCompositeOperator
   case unknownFieldOperator
   case unknownUnaryOperator
@@ -127,6 +129,10 @@ extension ModelError: CustomStringConvertible {
       "Invalid vector value: \(reason)"
     case .severalSelectors:
       "StructuredQuery.from cannot have more than one collection selector."
+    case .emptyAggregation:
+      "An aggregation must have an operator."
+    case .countLimitNotPositive:
+      "up_to must be greater than zero."
     case .emptyFilter:
       "A filter must have a filter_type."
     case .unsupportedCompositeOperator:

@@ -14,6 +14,7 @@ package final class QueryExecution {
   package private(set) var returned = 0
 
   private let query: ResolvedQuery
+  private let required: [FieldPath]
   private let snapshot: any KeyValueSnapshot
   private let version: Int64?
   private var matcher: DocumentMatcher
@@ -23,8 +24,13 @@ package final class QueryExecution {
   private var key: [UInt8] = []
 
   /// Plans a query; `version` is `nil` to read what the snapshot shows.
-  package init(_ query: ResolvedQuery, _ snapshot: any KeyValueSnapshot, at version: Int64? = nil) throws {
+  ///
+  /// Documents that lack one of the `required` fields are no results, as if the order named them.
+  package init(
+    _ query: ResolvedQuery, _ snapshot: any KeyValueSnapshot, at version: Int64? = nil, requiring required: [FieldPath] = []
+  ) throws {
     self.query = query
+    self.required = required
     self.snapshot = snapshot
     self.version = version
     reader = DocumentReader(snapshot)
@@ -75,6 +81,9 @@ package final class QueryExecution {
       key.removeAll(keepingCapacity: true)
       guard try SortKey.append(query.orders, fields, row.path, to: &key) else { continue }
       guard SortKey.isWithin(key, start: query.start, end: nil) else { continue }
+      var hasRequired = true
+      for field in required where try fields.value(at: field) == nil { hasRequired = false }
+      guard hasRequired else { continue }
       guard SortKey.isWithin(key, start: nil, end: query.end) else {
         if behindEndIsEnd { return nil }
         continue

@@ -4,7 +4,7 @@ import DocumentStore
 import Transport
 import WireFormat
 
-// RunQuery.
+// RunQuery, RunAggregationQuery.
 extension RESTDialect {
   func runQuery(_ call: RESTCall, _ request: borrowing HTTPRequest) throws {
     try call.parameters.allowOnly()
@@ -25,13 +25,66 @@ extension RESTDialect {
     }
   }
 
+  func runAggregationQuery(_ call: RESTCall, _ request: borrowing HTTPRequest) throws {
+    try call.parameters.allowOnly()
+    let parent = try call.target.parent()
+    let run = try decode(request) { (decoder, root) throws(WireError) -> RunAggregationQueryRequest? in
+      guard let root else { return nil }
+      return try Self.runAggregationQueryRequest(root, below: parent, decoder)
+    }
+    guard let run else { throw Status(.invalidArgument, "only structured aggregation queries are supported") }
+    let outcome = try service.runAggregationQuery(run, in: call.database)
+    var json = JSONWriter(call.style)
+    json.beginArray()
+    json.beginObject()
+    json.key("result")
+    json.beginObject()
+    json.key("aggregateFields")
+    json.beginObject()
+    for (alias, value) in outcome.values {
+      json.key(alias)
+      try DocumentJSON.append(value, to: &json)
+    }
+    json.endObject()
+    json.endObject()
+    if let transaction = outcome.transaction {
+      json.key("transaction")
+      json.string(Base64.encode(transaction.bytes))
+    }
+    json.key("readTime")
+    json.timestamp(outcome.readTime)
+    json.endObject()
+    json.endArray()
+    call.reply.sendJSON(json.finish())
+  }
+
+  private static func runAggregationQueryRequest(
+    _ root: JSONValue, below parent: ResourcePath, _ decoder: JSONMessageDecoder
+  ) throws(WireError) -> RunAggregationQueryRequest? {
+    var run: RunAggregationQueryRequest?
+    var moment = RequestedMoment()
+    var members = try decoder.members(of: root, "google.firestore.v1.RunAggregationQueryRequest")
+    while let (name, value) = members.next() {
+      switch name {
+      case "structuredAggregationQuery", "structured_aggregation_query":
+        decoder.enter("structured_aggregation_query")
+        let (query, aggregations) = try decoder.aggregationQuery(value, below: parent)
+        run = query.map { RunAggregationQueryRequest($0, aggregations) }
+        decoder.leave()
+      case "parent", "requestOptions", "request_options": break
+      default: try moment.read(name, value, decoder)
+      }
+    }
+    run?.consistency = moment.consistency
+    run?.newTransaction = moment.newTransaction
+    return run
+  }
+
   private static func runQueryRequest(
     _ root: JSONValue, below parent: ResourcePath, _ decoder: JSONMessageDecoder
   ) throws(WireError) -> RunQueryRequest? {
     var query: Query?
-    var consistency = Consistency.latest
-    var newTransaction: TransactionMode?
-    var isMomentSet = false
+    var moment = RequestedMoment()
     var members = try decoder.members(of: root, "google.firestore.v1.RunQueryRequest")
     while let (name, value) = members.next() {
       switch name {
@@ -39,25 +92,14 @@ extension RESTDialect {
         decoder.enter("structured_query")
         query = try decoder.query(value, below: parent)
         decoder.leave()
-      case "transaction", "readTime", "read_time", "newTransaction", "new_transaction":
-        guard !isMomentSet else { throw decoder.alreadySet("consistency_selector", name) }
-        isMomentSet = true
-        switch name {
-        case "transaction": consistency = .transaction(TransactionID(bytes: try decoder.bytes(value, "transaction")))
-        case "readTime", "read_time": consistency = .readTime(try decoder.alignedTimestamp(value, "read_time"))
-        default:
-          decoder.enter("new_transaction")
-          newTransaction = try decoder.transactionMode(value) ?? .readOnly(nil)
-          decoder.leave()
-        }
       case "parent", "requestOptions", "request_options": break
-      default: throw decoder.unknown(name)
+      default: try moment.read(name, value, decoder)
       }
     }
     guard let query else { return nil }
     var request = RunQueryRequest(query)
-    request.consistency = consistency
-    request.newTransaction = newTransaction
+    request.consistency = moment.consistency
+    request.newTransaction = moment.newTransaction
     return request
   }
 }

@@ -71,7 +71,8 @@ extension JSONMessageDecoder {
     return FieldMask(paths)
   }
 
-  private func fieldReference(_ value: JSONValue) throws(WireError) -> FieldPath {
+  /// A FieldReference message.
+  func fieldReference(_ value: JSONValue) throws(WireError) -> FieldPath {
     var path: FieldPath?
     var members = try members(of: value, "google.firestore.v1.StructuredQuery.FieldReference")
     while let (name, value) = members.next() {
