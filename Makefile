@@ -41,8 +41,8 @@ fuzz: packages ## Run each fuzz target for a few seconds
 	swift build --product Fuzzers
 	.build/debug/Fuzzers smoke
 
-bench: packages bench-packages ## Measure against peers on this machine; takes minutes
-	PATH="$(CURDIR)/.build/peers/usr/sbin:$$PATH" swift run -c release Benchmarks run
+bench: build bench-packages ## Measure against peers on this machine; takes minutes
+	PATH="$(CURDIR)/.build/peers/usr/sbin:$$PATH:/usr/sbin" swift run -c release Benchmarks run
 
 conformance: packages ## Compare with the official Firestore emulator, where it is installed
 	@.ci/conformance

@@ -97,12 +97,10 @@ let package = Package(
       "GatewayTests",
       ["HearthServer", "Gateway", "DatabaseService", "DocumentStore", "WireFormat", "DocumentModel", "TestSupport"]),
     tests(
-      "HearthTests",
-      ["hearth", "HearthServer", "DatabaseService", "DocumentStore", "LMDBStore", "KeyValueStore", "FixtureTree",
-       "WireFormat", "DocumentModel", "TestSupport"]),
+      "HearthTests", ["hearth", "LMDBStore", "KeyValueStore", "DocumentModel", "TestSupport"]),
     tests(
       "SimulationTests",
-      ["DocumentStore", "LMDBStore", "KeyValueStore", "WireFormat", "DocumentModel", "TestSupport"]),
+      ["DatabaseService", "DocumentStore", "LMDBStore", "KeyValueStore", "WireFormat", "DocumentModel", "TestSupport"]),
     tests("ConformanceTests", ["TestSupport"]),
     tests("TidyTests", []),
   ],

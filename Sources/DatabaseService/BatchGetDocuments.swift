@@ -48,7 +48,7 @@ package final class BatchGetDocumentsCursor {
   /// - Throws: what `found` throws, and ``CommitError/readTimeTooOld`` when the client took so long that the state it
   ///   began to read is gone.
   package func slice(_ found: (DocumentKey, StoredDocument?) throws -> Bool) throws {
-    try database.read { reader in
+    let wantsMore = try database.read { reader in
       try database.checkReadable(moment.readTime.microseconds, &reader)
       while next < keys.count {
         let key = keys[next]
@@ -61,9 +61,11 @@ package final class BatchGetDocumentsCursor {
           missing.append(key)
           continue
         }
-        guard try found(key, document) else { return }
+        guard try found(key, document) else { return false }
       }
+      return true
     }
+    guard wantsMore else { return }
     while nextMissing < missing.count {
       nextMissing += 1
       guard try found(missing[nextMissing - 1], nil) else { return }

@@ -34,7 +34,7 @@ extension DocumentDatabase {
     let queue = ImportQueue()
     DispatchQueue(label: "hearth.import").async {
       do {
-        try files.forEachBatch(documentsMax: Self.loadBatchDocumentsMax) { batch in
+        try files.forEachBatch(documentsMax: Self.loadBatchDocumentsMax, bytesMax: Self.loadBatchBytesMax) { batch in
           var items: [BulkLoader.Item] = []
           items.reserveCapacity(batch.documents.count)
           for document in batch.documents { items.append(try ImportFiles.item(document, file: batch.file)) }
@@ -75,7 +75,8 @@ extension DocumentDatabase {
   }
 
   /// Documents of one write transaction of a load: enough to make its cost small, few enough to keep memory so.
-  private static var loadBatchDocumentsMax: Int { 5000 }
+  private static var loadBatchDocumentsMax: Int { 20_000 }
+  private static var loadBatchBytesMax: Int { 16 << 20 }
   /// Documents of one commit.
   private static var applyBatchDocumentsMax: Int { 500 }
 }

@@ -24,12 +24,18 @@ package final class Service: Sendable {
     self.admission = admission
   }
 
-  /// The database a call is for.
-  /// - Throws: `PERMISSION_DENIED` where nobody is admitted, `NOT_FOUND` where it is not served.
-  package func database(_ id: DatabaseID) throws -> DocumentDatabase {
+  /// Lets the caller in, or not.
+  /// - Throws: `PERMISSION_DENIED` where nobody is admitted.
+  func admit() throws {
     guard admission == .everybody else {
       throw Status(.permissionDenied, "Missing or insufficient permissions.")
     }
+  }
+
+  /// The database a call is for.
+  /// - Throws: `PERMISSION_DENIED` where nobody is admitted, `NOT_FOUND` where it is not served.
+  package func database(_ id: DatabaseID) throws -> DocumentDatabase {
+    try admit()
     guard let database = try databases.database(id) else {
       throw Status(
         .notFound,

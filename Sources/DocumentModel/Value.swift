@@ -19,9 +19,10 @@ package enum Value: Sendable {
 
   /// A vector: the map that stands for one on the wire (firestore-api.md, section 2.2).
   package static func vector(_ components: [Double]) -> Value {
-    .map(MapValue([
-      (MapValue.typeKey, .string(MapValue.vectorType)), (MapValue.vectorKey, .array(components.map(Value.double))),
-    ]))
+    .map(
+      MapValue([
+        (MapValue.typeKey, .string(MapValue.vectorType)), (MapValue.vectorKey, .array(components.map(Value.double))),
+      ]))
   }
 }
 
@@ -139,7 +140,8 @@ package struct MapValue: Sendable {
 
   /// The components when this map stands for a vector, else `nil`.
   package var vectorComponents: [Value]? {
-    guard entries.count == 2, case .string(let type)? = self[Self.typeKey], type.utf8.elementsEqual(Self.vectorType.utf8),
+    guard entries.count == 2, case .string(let type)? = self[Self.typeKey],
+      type.utf8.elementsEqual(Self.vectorType.utf8),
       case .array(let components)? = self[Self.vectorKey]
     else { return nil }
     return components

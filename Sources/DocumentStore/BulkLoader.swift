@@ -25,6 +25,7 @@ package final class BulkLoader {
   private let store: any KeyValueStore
   private let version: Int64
   private var writer = CommitWriter()
+  private var puts = SortedPuts()
 
   /// Starts a load; `version` is the create and update version of every document.
   init(store: any KeyValueStore, version: Int64) throws(StorageError) {
@@ -45,13 +46,19 @@ package final class BulkLoader {
       try store.write { (transaction) throws(StorageError) in
         try writer.begin(transaction)
         for item in items {
-          let index = mayReplace ? try Self.replacing(item, transaction) : item.index
-          try writer.load(item.key, item.fields, index: index, version: version, transaction)
+          if mayReplace {
+            let index = try Self.replacing(item, transaction)
+            try writer.load(item.key, item.fields, index: index, version: version, transaction)
+          } else {
+            try writer.stage(item.key, item.fields, index: item.index, version: version, into: &puts, transaction)
+          }
         }
+        try puts.write(transaction)
         try writer.finish(transaction)
       }
     } catch {
       writer.forgetCatalog()
+      puts = SortedPuts()
       throw error
     }
   }

@@ -26,7 +26,9 @@ package struct CollectionList {
   }
 
   /// The next collection that `isWanted` and holds a document, or `nil` at the end.
-  package mutating func next(where isWanted: (ResourcePath) -> Bool = { _ in true }) throws(StorageError) -> ResourcePath? {
+  package mutating func next(where isWanted: (ResourcePath) -> Bool = { _ in true }) throws(StorageError)
+    -> ResourcePath?
+  {
     while let suffix = try rows.suffix() {
       guard let path = Self.decode(suffix, below: root) else {
         throw .corruption(path: "collections", detail: "a key that is no path")

@@ -65,7 +65,9 @@ struct CommitPlan: Sendable {
     results = effects.map { Result(time: documents[$0.place].resultTime, transformResults: $0.transformResults) }
   }
 
-  private static func read(_ key: DocumentKey, _ reader: inout DocumentReader) throws(CommitError) -> StagedDocument.Base? {
+  private static func read(_ key: DocumentKey, _ reader: inout DocumentReader) throws(CommitError) -> StagedDocument
+    .Base?
+  {
     do {
       guard let stored = try reader.document(key) else { return nil }
       return StagedDocument.Base(

@@ -100,6 +100,26 @@ struct CommitWriter {
     try writeDocument(change, collection: collection, version: version, transaction)
   }
 
+  /// As ``load(_:_:index:version:_:)`` for a document that is not there yet, but leaves its entries to `puts`.
+  mutating func stage(
+    _ documentKey: DocumentKey, _ fields: EncodedFields, index: IndexChanges, version: Int64,
+    into puts: inout SortedPuts, _ transaction: any KeyValueTransaction
+  ) throws(StorageError) {
+    let collection = try catalog.collectionNumber(documentKey.collection, transaction)
+    touched[documentKey.collection] = (collection, version)
+    storedVersion = version
+    try numberFields(of: index, transaction)
+    for entry in index.entries {
+      makeKey(of: entry, in: index, collection: collection, id: documentKey.id)
+      puts.add(key, [])
+    }
+    key.begin(.documents)
+    key.append(number: collection)
+    key.append(lastID: documentKey.id)
+    encodeRow(fields, create: version, update: version)
+    puts.add(key, row)
+  }
+
   private func lastChange(of path: ResourcePath, _ reader: inout DocumentReader) throws(CommitError) -> Int64 {
     if let change = touched[path] { return change.version }
     do { return try reader.collection(path)?.lastChange ?? 0 } catch { throw .storage(error) }
@@ -161,15 +181,19 @@ struct CommitWriter {
     key.append(number: collection)
     key.append(lastID: change.key.id)
     if let fields = change.fields {
-      key.bytes.withUnsafeBytes { key in
-        fields.bytes.withUnsafeBytes { fields in
-          StoredDocument.encode(
-            key: key, create: change.createVersion ?? version, update: version, fields: fields, into: &row)
-        }
-      }
+      encodeRow(fields, create: change.createVersion ?? version, update: version)
       try transaction.put(key, row)
     } else {
       try transaction.remove(key)
+    }
+  }
+
+  /// Makes the row of a document that belongs under ``key``.
+  private mutating func encodeRow(_ fields: EncodedFields, create: Int64, update: Int64) {
+    key.bytes.withUnsafeBytes { key in
+      fields.bytes.withUnsafeBytes { fields in
+        StoredDocument.encode(key: key, create: create, update: update, fields: fields, into: &row)
+      }
     }
   }
 
@@ -195,6 +219,31 @@ struct CommitWriter {
     _ change: CommitPlan.Change, collection: UInt64, _ transaction: any KeyValueTransaction
   ) throws(StorageError) {
     let index = change.index
+    try numberFields(of: index, transaction)
+    for entry in index.entries {
+      makeKey(of: entry, in: index, collection: collection, id: change.key.id)
+      if entry.isAddition {
+        try transaction.put(key, [])
+      } else {
+        try transaction.remove(key)
+      }
+    }
+  }
+
+  private mutating func makeKey(
+    of entry: IndexChanges.Entry, in index: IndexChanges, collection: UInt64, id: ArraySlice<UInt8>
+  ) {
+    key.begin(entry.table)
+    key.append(number: collection)
+    key.append(number: fieldNumbers[entry.field])
+    key.append(raw: index.bytes[entry.code])
+    key.append(lastID: id)
+  }
+
+  /// Looks up the numbers of all fields, giving out new ones.
+  private mutating func numberFields(
+    of index: IndexChanges, _ transaction: any KeyValueTransaction
+  ) throws(StorageError) {
     fieldNumbers.removeAll(keepingCapacity: true)
     for field in index.fields {
       let parent = field.parent.map { fieldNumbers[$0] } ?? 0
@@ -208,18 +257,6 @@ struct CommitWriter {
       }
       if let failure { throw failure }
       fieldNumbers.append(number)
-    }
-    for entry in index.entries {
-      key.begin(entry.table)
-      key.append(number: collection)
-      key.append(number: fieldNumbers[entry.field])
-      key.append(raw: index.bytes[entry.code])
-      key.append(lastID: change.key.id)
-      if entry.isAddition {
-        try transaction.put(key, [])
-      } else {
-        try transaction.remove(key)
-      }
     }
   }
 

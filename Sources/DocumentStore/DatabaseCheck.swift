@@ -86,7 +86,8 @@ package struct DatabaseCheck {
 
   /// Lends each row of a table: the key behind the table's number, and the value.
   private mutating func forEach(
-    _ table: Table, _ body: (inout DatabaseCheck, UnsafeRawBufferPointer, UnsafeRawBufferPointer) throws(StorageError) -> Void
+    _ table: Table,
+    _ body: (inout DatabaseCheck, UnsafeRawBufferPointer, UnsafeRawBufferPointer) throws(StorageError) -> Void
   ) throws(StorageError) {
     let rows = try DatabaseContents.cursor(table, snapshot)
     while let suffix = try rows.suffix() {
@@ -112,7 +113,9 @@ package struct DatabaseCheck {
       }
       lastVersion = try reader.lastVersion()
       if try reader.meta(.incarnation) == 0 { report.add("meta: no incarnation") }
-      if try Int64(bitPattern: reader.meta(.created)) > lastVersion { report.add("meta: created after the last commit") }
+      if try Int64(bitPattern: reader.meta(.created)) > lastVersion {
+        report.add("meta: created after the last commit")
+      }
     } catch {
       guard case .corruption(_, let detail) = error else { throw error }
       report.add("meta: \(detail)")
@@ -149,7 +152,9 @@ package struct DatabaseCheck {
       if collection.number == 0 || collection.number > highest {
         check.report.add("collection \(path): number \(collection.number), the highest given out is \(highest)")
       }
-      if collection.lastChange > check.lastVersion { check.report.add("collection \(path): changed after the last commit") }
+      if collection.lastChange > check.lastVersion {
+        check.report.add("collection \(path): changed after the last commit")
+      }
       check.key.begin(.collectionPaths)
       check.key.append(number: collection.number)
       if try check.value(check.key)?.elementsEqual(path.bytes) != true {
@@ -177,7 +182,8 @@ package struct DatabaseCheck {
       }
       let number = UInt64(littleEndian: row.loadUnaligned(as: UInt64.self))
       if number == 0 || number > highest || parent > highest {
-        check.report.add("field \(Self.text(name)): number \(number) below \(parent), the highest given out is \(highest)")
+        check.report.add(
+          "field \(Self.text(name)): number \(number) below \(parent), the highest given out is \(highest)")
       }
       check.key.begin(.fieldNames)
       check.key.append(number: number)
@@ -324,7 +330,9 @@ package struct DatabaseCheck {
   /// Whether the document that an entry names has it.
   private mutating func hasEntry(_ table: Table, _ code: UnsafeRawBufferPointer) throws(StorageError) -> Bool {
     var rest = code
-    guard let collection = OrderedCode.takeNumber(&rest), let field = OrderedCode.takeNumber(&rest) else { return false }
+    guard let collection = OrderedCode.takeNumber(&rest), let field = OrderedCode.takeNumber(&rest) else {
+      return false
+    }
     let valueStart = rest
     guard OrderedCode.skipValue(&rest) != nil else { return false }
     let value = UnsafeRawBufferPointer(rebasing: valueStart[..<(valueStart.count - rest.count)])
@@ -405,10 +413,14 @@ package struct DatabaseCheck {
       check.key.append(number: number)
       check.key.append(version: version)
       check.key.append(raw: rest)
-      if try check.value(check.key)?.first != kind { check.report.add("\(name): missing among its collection's changes") }
+      if try check.value(check.key)?.first != kind {
+        check.report.add("\(name): missing among its collection's changes")
+      }
     }
     let byCollection = try DatabaseContents.count(.collectionChanges, snapshot)
-    if byCollection != report.changes { report.add("collectionChanges: \(byCollection) rows for \(report.changes) changes") }
+    if byCollection != report.changes {
+      report.add("collectionChanges: \(byCollection) rows for \(report.changes) changes")
+    }
     let noted = try reader.meta(.changeLogCount)
     if noted != UInt64(report.changes) { report.add("meta: \(noted) changes noted, the log has \(report.changes)") }
   }

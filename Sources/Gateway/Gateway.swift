@@ -4,7 +4,7 @@ package import Transport
 /// The front: tells the dialects apart by the first part of the path and hands the request on.
 ///
 /// - `/v1/…`: the REST dialect of `google.firestore.v1`, in `REST/`
-/// - `/emulator/v1/…`: what test suites do to an emulator, in `Control/`
+/// - `/emulator/v1/…`, `/hearth/v1/…`: what test suites and tools do to a server, in `Control/`
 /// - `/`: answers `Ok`, the emulator's readiness probe
 package final class Gateway: RequestHandler {
   private let rest: RESTDialect
@@ -27,7 +27,9 @@ package final class Gateway: RequestHandler {
     if let rest = path.dropping("/v1/") ?? path.dropping("/v1beta1/") {
       self.rest.handle(rest, parameters, request, reply)
     } else if let rest = path.dropping("/emulator/v1/") {
-      control.handle(rest, request, reply)
+      control.handleEmulator(rest, request, reply)
+    } else if let rest = path.dropping("/hearth/v1/") {
+      control.handleHearth(rest, request, reply)
     } else if path.elementsEqual("/".utf8), request.method == .get || request.method == .head {
       reply.sendText(200, "Ok\n")
     } else {

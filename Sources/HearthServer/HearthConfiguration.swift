@@ -54,6 +54,7 @@ public enum HearthError: Error, Sendable, CustomStringConvertible {
   /// The address cannot be listened on.
   case listening(String)
 
+  /// What is wrong and what to do, for people.
   public var description: String {
     switch self {
     case .configuration(let text), .storage(let text), .listening(let text): text

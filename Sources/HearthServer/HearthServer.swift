@@ -45,6 +45,7 @@ public final class HearthServer: Sendable {
     transport.host = configuration.host
     transport.port = configuration.port
     transport.targetBytesMax = 48 << 10
+    transport.bodyBytesMax = Limits.requestBytesMax
     transport.errorBody = { status, message in Gateway.errorBody(httpStatus: status, message: message) }
     do {
       http = try HTTPServer(configuration: transport, handler: Gateway(service))

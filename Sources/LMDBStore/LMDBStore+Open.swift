@@ -101,7 +101,7 @@ extension LMDBStore {
       unlink(path)
       unlink("\(path)-lock")
     }
-    let isCopy = try {() throws(StorageError) in
+    let isCopy = try { () throws(StorageError) in
       let file = try Descriptor(path: path, flags: O_RDWR | O_CREAT | O_EXCL, mode: 0o600)
       try fill(file.number)
       return try file.length() > 0
@@ -122,7 +122,8 @@ extension LMDBStore {
     let shared = "/dev/shm"
     var room = statvfs()
     if access(shared, W_OK) == 0, statvfs(shared, &room) == 0,
-      UInt64(room.f_bavail) * UInt64(room.f_frsize) >= UInt64(memoryRoomBytesMin) {
+      UInt64(room.f_bavail) * UInt64(room.f_frsize) >= UInt64(memoryRoomBytesMin)
+    {
       return shared
     }
     guard let named = getenv("TMPDIR"), access(named, W_OK) == 0 else { return "/tmp" }

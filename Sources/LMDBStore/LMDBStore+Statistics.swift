@@ -53,14 +53,16 @@ extension LMDBStore {
   private func openReaders() -> Int {
     var count = 0
     // LMDB prints a heading and then a line for each slot, which ends in a transaction number or in "-".
-    mdb_reader_list(environment, { line, context in
-      guard let line, let context else { return 0 }
-      let length = strlen(line)
-      if length >= 2, isdigit(Int32(line[length - 2])) != 0 {
-        context.assumingMemoryBound(to: Int.self).pointee += 1
-      }
-      return 0
-    }, &count)
+    mdb_reader_list(
+      environment,
+      { line, context in
+        guard let line, let context else { return 0 }
+        let length = strlen(line)
+        if length >= 2, isdigit(Int32(line[length - 2])) != 0 {
+          context.assumingMemoryBound(to: Int.self).pointee += 1
+        }
+        return 0
+      }, &count)
     return count
   }
 }

@@ -20,7 +20,9 @@ package enum HearthBinary {
   package static var isBuilt: Bool { path != nil }
 
   /// Runs the binary to its end, at most `timeoutSeconds`, and returns how it ended and what it wrote.
-  package static func run(_ arguments: [String], timeoutSeconds: Double = 30) throws -> (exit: ProcessExit?, output: String) {
+  package static func run(_ arguments: [String], timeoutSeconds: Double = 30) throws -> (
+    exit: ProcessExit?, output: String
+  ) {
     let process = try start(arguments)
     let exit = process.waitForExit(timeoutSeconds: timeoutSeconds)
     if exit == nil { process.stop() }
@@ -41,7 +43,8 @@ package struct HearthProcess: Sendable {
   /// Starts `hearth serve --port 0` with `arguments` and waits until it listens.
   package init(arguments: [String], timeoutSeconds: Double = 30) throws {
     process = try HearthBinary.start(["serve", "--port", "0"] + arguments)
-    let address = try process.waitForLine(prefix: "hearth: listening on http://127.0.0.1:", timeoutSeconds: timeoutSeconds)
+    let address = try process.waitForLine(
+      prefix: "hearth: listening on http://127.0.0.1:", timeoutSeconds: timeoutSeconds)
     guard let port = UInt16(address.prefix { $0.isNumber }) else {
       process.stop()
       throw ServerProcessError(description: "no port in '\(address)'")

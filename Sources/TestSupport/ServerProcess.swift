@@ -93,7 +93,8 @@ package final class ServerProcess: Sendable {
     while true {
       let text = state.text
       // The part after the last line feed is not a whole line yet.
-      for line in text.split(separator: "\n", omittingEmptySubsequences: false).dropLast() where line.hasPrefix(prefix) {
+      for line in text.split(separator: "\n", omittingEmptySubsequences: false).dropLast() where line.hasPrefix(prefix)
+      {
         return String(line.dropFirst(prefix.count))
       }
       if let exit = state.exit { throw ServerProcessError(description: "\(commandLine) ended with \(exit):\n\(text)") }

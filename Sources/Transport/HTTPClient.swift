@@ -22,6 +22,7 @@ package final class HTTPClient {
     /// The largest body taken, in bytes.
     package var bodyBytesMax = 64 << 20
 
+    /// Creates the bounds above.
     package init() {}
   }
 

@@ -99,7 +99,8 @@ struct Arguments: Sendable {
     let units: [Character: Int] = ["K": 10, "M": 20, "G": 30, "T": 40]
     let shift = text.uppercased().last.flatMap { units[$0] }
     let digits = shift == nil ? text[...] : text.dropLast()
-    guard let number = Int(digits), number >= 0, number <= Int.max >> (shift ?? 0), range.contains(number << (shift ?? 0))
+    guard let number = Int(digits), number >= 0, number <= Int.max >> (shift ?? 0),
+      range.contains(number << (shift ?? 0))
     else {
       throw CommandFailure.usage(
         "'--\(name) \(text)' must be a size from \(range.lowerBound) to \(range.upperBound) bytes, such as 64G")

@@ -57,8 +57,8 @@ struct Command: Sendable {
     if let command = all.first(where: { $0.name == name }) { return command }
     let verbs = all.filter { !$0.isHidden }.map(\.name) + ["help"]
     let what = name.hasPrefix("-") ? "option" : "verb"
-    let hint = name.hasPrefix("-") ? nil : NearestMatch.find(name, in: verbs)
-    throw CommandFailure.usage(
-      "unknown \(what) '\(name)'\(hint.map { "; did you mean '\($0)'?" } ?? "; the verbs are \(verbs.joined(separator: ", "))")")
+    let near = name.hasPrefix("-") ? nil : NearestMatch.find(name, in: verbs)
+    let hint = near.map { "did you mean '\($0)'?" } ?? "the verbs are \(verbs.joined(separator: ", "))"
+    throw CommandFailure.usage("unknown \(what) '\(name)'; \(hint)")
   }
 }

@@ -43,7 +43,8 @@ enum ConfigurationFile {
     } catch let error as WireError { throw CommandFailure.data("\(name): \(error.description)") }
   }
 
-  private static func read(_ root: JSONValue, _ options: [Command.Option]) throws(CommandFailure) -> [String: [String]] {
+  private static func read(_ root: JSONValue, _ options: [Command.Option]) throws(CommandFailure) -> [String: [String]]
+  {
     guard case .object(var members) = root.kind else { throw .data("\(name): must be an object of options") }
     var values: [String: [String]] = [:]
     while let (key, value) = members.next() {
@@ -65,13 +66,16 @@ enum ConfigurationFile {
     case .array(var elements) where option.isRepeated:
       var texts: [String] = []
       while let element = elements.next() {
-        guard case .string(let text) = element.kind else { break }
+        guard case .string(let text) = element.kind else { throw form(option) }
         texts.append(String(decoding: text, as: UTF8.self))
       }
       return texts
-    default:
-      let form = option.value == nil ? "true or false" : (option.isRepeated ? "a string or an array of strings" : "a string")
-      throw .data("\(name): \"\(option.name)\" must be \(form)")
+    default: throw form(option)
     }
+  }
+
+  private static func form(_ option: Command.Option) -> CommandFailure {
+    let form = option.isRepeated ? "a string or an array of strings" : "a string"
+    return .data("\(name): \"\(option.name)\" must be \(option.value == nil ? "true or false" : form)")
   }
 }

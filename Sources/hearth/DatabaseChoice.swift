@@ -40,7 +40,9 @@ enum DatabaseChoice {
     var trimmed = Substring(text)
     while trimmed.hasPrefix("/") { trimmed = trimmed.dropFirst() }
     while trimmed.hasSuffix("/") { trimmed = trimmed.dropLast() }
-    do { return try ResourcePath(String(trimmed)) } catch { throw CommandFailure.usage("'\(text)' is no path: \(error)") }
+    do { return try ResourcePath(String(trimmed)) } catch {
+      throw CommandFailure.usage("'\(text)' is no path: \(error)")
+    }
   }
 
   /// The path of a document that a person wrote.

@@ -39,25 +39,15 @@ extension Command {
       return 0
     })
 
-  private static let deleteBatchMax = 500
-
   private static func deleteAll(_ path: ResourcePath, _ client: ServerClient, isQuiet: Bool) throws -> Int {
     var progress = Progress(isQuiet: isQuiet)
     defer { progress.clear() }
-    var batch: [ServerClient.Change] = []
     var count = 0
-    func flush() throws {
-      guard !batch.isEmpty else { return }
-      _ = try client.commit(batch)
-      count += batch.count
-      batch.removeAll()
+    while true {
+      let (deleted, isDone) = try client.deleteBelow(path)
+      count += deleted
+      if isDone { return count }
       progress.show(count, "documents deleted")
     }
-    try ServerWalk(client).forEach(below: path, withFields: false) { document in
-      batch.append(.delete(document.key))
-      if batch.count == deleteBatchMax { try flush() }
-    }
-    try flush()
-    return count
   }
 }

@@ -28,6 +28,18 @@ extension JSONValue {
     return String(decoding: bytes, as: UTF8.self)
   }
 
+  /// The number where this is an integer.
+  var integer: Int? {
+    guard case .integer(let number) = kind else { return nil }
+    return Int(number)
+  }
+
+  /// Whether this is `true`.
+  var isTrue: Bool {
+    guard case .boolean(true) = kind else { return false }
+    return true
+  }
+
   /// The elements where this is an array.
   var array: [JSONValue] {
     guard case .array(var elements) = kind else { return [] }

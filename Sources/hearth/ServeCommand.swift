@@ -48,7 +48,9 @@ extension Command {
     pthread_sigmask(SIG_BLOCK, &signals, nil)
 
     if let imports, case .directory(let path) = configuration.storage {
-      try report(DirectoryImport(directory: path, mapBytes: configuration.mapBytes).run(imports, isQuiet: isQuiet(arguments)), arguments)
+      try report(
+        DirectoryImport(directory: path, mapBytes: configuration.mapBytes).run(imports, isQuiet: isQuiet(arguments)),
+        arguments)
     }
     let server = try HearthServer(configuration)
     if let imports, configuration.storage == .inMemory {

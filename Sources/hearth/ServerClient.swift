@@ -1,3 +1,4 @@
+import DatabaseService
 import DocumentModel
 import FixtureTree
 import Transport
@@ -39,10 +40,12 @@ final class ServerClient {
       rest = rest[..<colon]
     }
     if rest.hasPrefix("["), rest.hasSuffix("]") { rest = rest.dropFirst().dropLast() }
-    let isName = !rest.isEmpty && rest.utf8.allSatisfy { byte in
-      (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
-        || [0x2D, 0x2E, 0x3A, 0x5F].contains(byte)
-    }
+    let isName =
+      !rest.isEmpty
+      && rest.utf8.allSatisfy { byte in
+        (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
+          || [0x2D, 0x2E, 0x3A, 0x5F].contains(byte)
+      }
     guard isName, let port, (1...65535).contains(port) else {
       throw CommandFailure.usage("'\(url)' is no server; write it as http://127.0.0.1:8080")
     }
@@ -50,6 +53,26 @@ final class ServerClient {
   }
 
   // MARK: Calls
+
+  /// What the server's open databases hold.
+  func statistics() throws -> [StatsRow] {
+    guard let body = try call("GET", "/hearth/v1/stats") else { return [] }
+    return try JSONText.read(body) { root in
+      (root.member("databases")?.array ?? []).map { row in
+        StatsRow(
+          project: row.member("project")?.text ?? "", database: row.member("database")?.text ?? "",
+          values: DatabaseStatistics.columns.map { row.member($0.name)?.integer ?? 0 })
+      }
+    }
+  }
+
+  /// Deletes some thousand documents at and below a path; returns how many, and whether none are left.
+  func deleteBelow(_ path: ResourcePath) throws -> (deleted: Int, isDone: Bool) {
+    guard let body = try call("DELETE", target(path, of: "/hearth/v1/")) else { return (0, true) }
+    return try JSONText.read(body) { root in
+      (root.member("deleted")?.integer ?? 0, root.member("done")?.isTrue ?? true)
+    }
+  }
 
   /// A document as the server answered it.
   struct Found {
@@ -198,8 +221,8 @@ final class ServerClient {
   }
 
   /// The target of a document, a collection or the documents root.
-  private func target(_ path: ResourcePath) -> String {
-    var target = "/v1/\(Self.encode(database.documentsRoot))"
+  private func target(_ path: ResourcePath, of dialect: String = "/v1/") -> String {
+    var target = dialect + Self.encode(database.documentsRoot)
     for segment in path.segments { target += "/\(Self.encode(segment))" }
     return target
   }
@@ -223,7 +246,8 @@ final class ServerClient {
 
   /// Sends a request; returns the body, or `nil` for a missing document where that `mayMiss`.
   /// - Throws: ``CommandFailure`` with the server's words.
-  private func call(_ method: String, _ target: String, _ body: [UInt8] = [], mayMiss: Bool = false) throws -> [UInt8]? {
+  private func call(_ method: String, _ target: String, _ body: [UInt8] = [], mayMiss: Bool = false) throws -> [UInt8]?
+  {
     var headers = [(name: "Authorization", value: "Bearer \(token)"), (name: "Accept", value: "application/json")]
     if !body.isEmpty { headers.append((name: "Content-Type", value: "application/json")) }
     let response: HTTPClient.Response

@@ -1,3 +1,4 @@
+import DatabaseService
 import DocumentModel
 import DocumentStore
 import KeyValueStore
@@ -5,52 +6,51 @@ import LMDBStore
 import WireFormat
 
 extension Command {
-  /// Says how much the databases of a data directory hold.
+  /// Says how much the databases of a data directory or of a running server hold.
   static let stats = Command(
-    name: "stats", summary: "Says how much the databases of a data directory hold.",
+    name: "stats", summary: "Says how much the databases of a data directory or a server hold.",
     options: [
       .value("data", "DIR", "the data directory (default: ./hearth-data)"),
+      .value("server", "URL", "a running server, in place of a directory: its open databases"),
+      .value("project", "ID", "only the databases of this project"),
+      .value("database", "ID", "only databases of this id"),
+      .value("token", "TOKEN", "what to send as bearer token (default: owner)"),
       .flag("json", "print JSON"),
     ],
     details: "Counts by reading every key, also while a server has the directory open.",
-    examples: [("hearth stats --data ./hearth-data", ""), ("hearth stats --json", "for programs")],
+    examples: [
+      ("hearth stats --data ./hearth-data", ""), ("hearth stats --server http://127.0.0.1:8080", ""),
+      ("hearth stats --json", "for programs"),
+    ],
     run: { arguments in
-      let directory = try DirectoryReader(arguments.value("data") ?? "./hearth-data")
-      let rows = try directory.databases.map { try DatabaseStatistics($0, directory.open($0)) }
-      Terminal.output.write(arguments.has("json") ? DatabaseStatistics.json(rows) : DatabaseStatistics.table(rows))
+      var rows: [StatsRow]
+      if arguments.value("server") != nil {
+        rows = try ServerClient(arguments).statistics()
+      } else {
+        let directory = try DirectoryReader(arguments.value("data") ?? "./hearth-data")
+        rows = try directory.databases.map { id in
+          StatsRow(
+            project: id.project, database: id.database,
+            values: try DatabaseStatistics(id, directory.open(id)).values)
+        }
+      }
+      if let project = arguments.value("project") { rows.removeAll { $0.project != project } }
+      if let database = arguments.value("database") { rows.removeAll { $0.database != database } }
+      Terminal.output.write(arguments.has("json") ? StatsRow.json(rows) : StatsRow.table(rows))
       return 0
     })
 }
 
-/// What one database holds, and in how many bytes.
-struct DatabaseStatistics {
-  let id: DatabaseID
-  let contents: DatabaseContents
-  let store: KeyValueStatistics
+/// The numbers of one database, in the order of ``DatabaseStatistics/columns``.
+struct StatsRow {
+  var project: String
+  var database: String
+  var values: [Int]
 
-  init(_ id: DatabaseID, _ store: LMDBStore) throws {
-    self.id = id
-    let snapshot = try store.snapshot()
-    defer { snapshot.end() }
-    contents = try DatabaseContents(snapshot)
-    self.store = try store.statistics()
-  }
-
-  private var columns: [(name: StaticString, title: String, value: Int)] {
-    [
-      ("documents", "documents", contents.documents), ("collections", "collections", contents.collections),
-      ("indexEntries", "index entries", contents.indexEntries), ("history", "before-images", contents.history),
-      ("changes", "changes", contents.changes), ("usedBytes", "used bytes", store.usedBytes),
-      ("fileBytes", "file bytes", store.fileBytes),
-    ]
-  }
-
-  static func table(_ rows: [DatabaseStatistics]) -> [UInt8] {
-    guard let first = rows.first else { return Array("no databases\n".utf8) }
-    var lines = [["database"] + first.columns.map(\.title)]
-    lines += rows.map { row in
-      ["\(row.id.project)/\(row.id.database)"] + row.columns.map { String($0.value) }
-    }
+  static func table(_ rows: [StatsRow]) -> [UInt8] {
+    guard !rows.isEmpty else { return Array("no databases\n".utf8) }
+    var lines = [["database"] + DatabaseStatistics.columns.map(\.title)]
+    lines += rows.map { ["\($0.project)/\($0.database)"] + $0.values.map(String.init) }
     let widths = lines[0].indices.map { column in lines.map { $0[column].count }.max() ?? 0 }
     var text = ""
     for line in lines {
@@ -63,7 +63,7 @@ struct DatabaseStatistics {
     return Array(text.utf8)
   }
 
-  static func json(_ rows: [DatabaseStatistics]) -> [UInt8] {
+  static func json(_ rows: [StatsRow]) -> [UInt8] {
     var json = JSONWriter(.pretty)
     json.beginObject()
     json.key("databases")
@@ -71,12 +71,12 @@ struct DatabaseStatistics {
     for row in rows {
       json.beginObject()
       json.key("project")
-      json.string(row.id.project)
+      json.string(row.project)
       json.key("database")
-      json.string(row.id.database)
-      for column in row.columns {
+      json.string(row.database)
+      for (column, value) in zip(DatabaseStatistics.columns, row.values) {
         json.key(column.name)
-        json.number(column.value)
+        json.number(value)
       }
       json.endObject()
     }

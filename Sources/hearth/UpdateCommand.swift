@@ -59,7 +59,8 @@ struct FieldChange {
       throw CommandFailure.usage("'\(word)' must be FIELD=VALUE, such as age=37, or one JSON object")
     }
     let path = try Self.path(parts[0])
-    let fields = try FieldInput.fields(#"{"value": \#(parts[1])}"#, of: key, in: database, source: "the value of \(path)")
+    let fields = try FieldInput.fields(
+      #"{"value": \#(parts[1])}"#, of: key, in: database, source: "the value of \(path)")
     guard let value = try fields.decoded()["value"] else { throw CommandFailure.usage("'\(word)' has no value") }
     map.set(value, at: path)
     paths.append(path)

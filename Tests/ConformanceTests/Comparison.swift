@@ -92,11 +92,15 @@ final class Comparison {
       for (index, pair) in zip(left, right).enumerated() where !pair.0.isSame(as: pair.1) {
         return difference(pair.0, pair.1, at: "\(path)[\(index)]")
       }
-      if left.count != right.count { return "   \(path) has \(left.count) elements for the oracle and \(right.count) for the subject" }
+      if left.count != right.count {
+        return "   \(path) has \(left.count) elements for the oracle and \(right.count) for the subject"
+      }
     case (.object(let left), .object(let right)):
       if left.count == right.count {
         for (member, other) in zip(left, right) where member.name.utf8.elementsEqual(other.name.utf8) {
-          if !member.value.isSame(as: other.value) { return difference(member.value, other.value, at: "\(path).\(member.name)") }
+          if !member.value.isSame(as: other.value) {
+            return difference(member.value, other.value, at: "\(path).\(member.name)")
+          }
         }
       }
     default: break

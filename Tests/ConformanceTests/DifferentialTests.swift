@@ -13,7 +13,8 @@ import Testing
   .enabled(
     if: Servers.subjectURL != nil || Servers.subjectIsEmulator || HearthBinary.isBuilt,
     "no hearth binary beside the tests and no CONFORMANCE_SUBJECT_URL"),
-  .enabled(if: Servers.oracleURL != nil || EmulatorProcess.isInstalled, "Java or the Firestore emulator is not installed"))
+  .enabled(
+    if: Servers.oracleURL != nil || EmulatorProcess.isInstalled, "Java or the Firestore emulator is not installed"))
 struct DifferentialTests {
   @Test func randomSequencesGetTheSameAnswers() async throws {
     let environment = ProcessInfo.processInfo.environment
@@ -35,7 +36,8 @@ struct DifferentialTests {
         seed += 1
       }
       let met = comparison.differencesMet.map { "\($0.key) \($0.value)" }.sorted().joined(separator: ", ")
-      let statuses = comparison.statusesMet.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }.joined(separator: ", ")
+      let statuses = comparison.statusesMet.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }.joined(
+        separator: ", ")
       return (
         failures,
         "\(seed - firstSeed) sequences, \(comparison.stepsCompared) requests (\(statuses)); known differences: \(met)"

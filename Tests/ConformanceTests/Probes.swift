@@ -8,12 +8,18 @@ struct Probes {
 
   /// The documents every probe finds.
   var setUp: StepGroup {
-    [database.clear, patch("p/a", #"{"fields":{"v":{"integerValue":"1"},"m":{"mapValue":{"fields":{"k":{"integerValue":"1"}}}}}}"#),
+    [
+      database.clear,
+      patch("p/a", #"{"fields":{"v":{"integerValue":"1"},"m":{"mapValue":{"fields":{"k":{"integerValue":"1"}}}}}}"#),
       patch("p/b", "{}"),
-      patch("p/vector", #"{"fields":{"v":{"mapValue":{"fields":{"__type__":{"stringValue":"__vector__"},"value":{"arrayValue":{"values":[{"doubleValue":1}]}}}}}}}"#)]
+      patch("p/vector", #"{"fields":{"v":\#(vector(#"{"arrayValue":{"values":[{"doubleValue":1}]}}"#))}}"#),
+    ]
   }
 
-  var all: [Step] { values + fieldNames + sizes + documentIDs + names + masks + preconditions + transforms + json + lists + reads + routes }
+  var all: [Step] {
+    values + fieldNames + sizes + documentIDs + names + masks + preconditions + transforms + json + lists + reads
+      + routes
+  }
 
   // MARK: Building
 
@@ -64,14 +70,16 @@ struct Probes {
       #"{"doubleValue":1}"#, #"{"doubleValue":"1"}"#, #"{"doubleValue":"NaN"}"#, #"{"doubleValue":"Infinity"}"#,
       #"{"doubleValue":"-Infinity"}"#, #"{"doubleValue":"inf"}"#, #"{"doubleValue":"nan"}"#, #"{"doubleValue":1e309}"#,
       #"{"doubleValue":"1e309"}"#, #"{"doubleValue":1e-400}"#, #"{"doubleValue":0.1000000000000000055511151231257827}"#,
-      #"{"doubleValue":123456789012345680000}"#, #"{"doubleValue":1e23}"#, #"{"doubleValue":""}"#, #"{"doubleValue":true}"#,
+      #"{"doubleValue":123456789012345680000}"#, #"{"doubleValue":1e23}"#, #"{"doubleValue":""}"#,
+      #"{"doubleValue":true}"#,
       #"{"doubleValue":"abc"}"#,
       #"{"timestampValue":"2020-01-02T03:04:05"}"#,
       #"{"timestampValue":"2020-01-02"}"#,
       #"{"timestampValue":"0000-12-31T23:59:59Z"}"#, #"{"timestampValue":"10000-01-01T00:00:00Z"}"#,
       #"{"timestampValue":"0001-01-01T00:00:00+01:00"}"#, #"{"timestampValue":""}"#, #"{"timestampValue":5}"#,
       #"{"timestampValue":{"seconds":5}}"#, #"{"timestampValue":null}"#,
-      #"{"stringValue":null}"#, #"{"stringValue":{}}"#, #"{"stringValue":"a\u0000b"}"#, #"{"stringValue":"\ud83d\ude00"}"#,
+      #"{"stringValue":null}"#, #"{"stringValue":{}}"#, #"{"stringValue":"a\u0000b"}"#,
+      #"{"stringValue":"\ud83d\ude00"}"#,
       #"{"stringValue":"\x41"}"#,
       #"{"bytesValue":"AR=="}"#, #"{"bytesValue":"A"}"#, #"{"bytesValue":"!!"}"#,
       #"{"bytesValue":"AQ==ID"}"#, #"{"bytesValue":5}"#,
@@ -93,22 +101,21 @@ struct Probes {
       "ROOT/c/.", "ROOT/c//a", "ROOT/c/a/", "ROOT/é/ü x",
     ].map { value(#"{"referenceValue":"\#($0.replacing("ROOT", with: database.root))"}"#) }
     let vectors = [
-      #"{"arrayValue":{"values":[{"doubleValue":1},{"doubleValue":2.5}]}}"#, 
+      #"{"arrayValue":{"values":[{"doubleValue":1},{"doubleValue":2.5}]}}"#,
       #"{"arrayValue":{}}"#, #"{"arrayValue":{"values":[{"doubleValue":"NaN"}]}}"#,
       #"{"arrayValue":{"values":[{"doubleValue":"Infinity"}]}}"#, #"{"integerValue":1}"#,
       #"{"arrayValue":{"values":[\#(repeated(#"{"doubleValue":1}"#, 2048))]}}"#,
       #"{"arrayValue":{"values":[\#(repeated(#"{"doubleValue":1}"#, 2049))]}}"#,
-    ].map { value(#"{"mapValue":{"fields":{"__type__":{"stringValue":"__vector__"},"value":\#($0)}}}"#) }
+    ].map { value(vector($0)) }
     let strange = [
       value(#"{"mapValue":{"fields":{"__type__":{"stringValue":"__vector__"}}}}"#),
       value(
-        #"{"mapValue":{"fields":{"__type__":{"stringValue":"__vector__"},"value":{"arrayValue":{"values":[{"integerValue":1}]}}}}}"#,
-        .vectorOfIntegers),
+        vector(#"{"arrayValue":{"values":[{"integerValue":1}]}}"#), .vectorOfIntegers),
       value(
-        #"{"arrayValue":{"values":[{"mapValue":{"fields":{"__type__":{"stringValue":"__vector__"},"value":{"arrayValue":{"values":[{"doubleValue":1}]}}}}}]}}"#,
-        .vectorInArray),
+        #"{"arrayValue":{"values":[\#(vector(#"{"arrayValue":{"values":[{"doubleValue":1}]}}"#))]}}"#, .vectorInArray),
       value(#"{"timestampValue":"2020-01-02 03:04:05Z"}"#, .spelling),
-      value(#"{"bytesValue":"AQ="}"#, .spelling), value(#"{"timestampValue":"2020-01-02T03:04:05.1234567891Z"}"#, .spelling),
+      value(#"{"bytesValue":"AQ="}"#, .spelling),
+      value(#"{"timestampValue":"2020-01-02T03:04:05.1234567891Z"}"#, .spelling),
       value(#"{"timestampValue":"2020-02-30T00:00:00Z"}"#, .impossibleTime),
       value(#"{"timestampValue":"2020-01-01T24:00:00Z"}"#, .impossibleTime),
       value(#"{"stringValue":"\ud83d"}"#, .loneSurrogate), value(#"{"stringValue":5}"#, .scalarForString),
@@ -116,17 +123,23 @@ struct Probes {
       value(#"{"booleanValue":"true"}"#, .scalarForString), value(#"{"doubleValue":NaN}"#, .looseJSON),
       value("{\"stringValue\":\"a\nb\"}", .looseJSON), value(#"{'stringValue':'a'}"#, .looseJSON),
     ]
-    let nested = (19...22).map { value(maps($0, around: #"{"integerValue":"1"}"#)) } + [
-      value(maps(19, around: #"{"arrayValue":{"values":[{"integerValue":"1"}]}}"#)),
-      value(maps(20, around: #"{"arrayValue":{"values":[{"integerValue":"1"}]}}"#)),
-      value(maps(19, around: #"{"mapValue":{}}"#)), value(maps(20, around: #"{"mapValue":{}}"#)),
-      value(maps(300, around: #"{"mapValue":{}}"#)),
-    ]
+    let nested =
+      (19...22).map { value(maps($0, around: #"{"integerValue":"1"}"#)) } + [
+        value(maps(19, around: #"{"arrayValue":{"values":[{"integerValue":"1"}]}}"#)),
+        value(maps(20, around: #"{"arrayValue":{"values":[{"integerValue":"1"}]}}"#)),
+        value(maps(19, around: #"{"mapValue":{}}"#)), value(maps(20, around: #"{"mapValue":{}}"#)),
+        value(maps(300, around: #"{"mapValue":{}}"#)),
+      ]
     return plain + references + vectors + strange + nested
   }
 
   private func repeated(_ text: String, _ count: Int) -> String {
     Array(repeating: text, count: count).joined(separator: ",")
+  }
+
+  /// The map that stands for a vector with `value` as its components.
+  private func vector(_ value: String) -> String {
+    #"{"mapValue":{"fields":{"__type__":{"stringValue":"__vector__"},"value":\#(value)}}}"#
   }
 
   private func maps(_ count: Int, around leaf: String) -> String {
@@ -164,7 +177,8 @@ struct Probes {
 
   private var documentIDs: [Step] {
     let plain = [
-      ".", "..", "__x__", "__id7__", "__id-7__", "__id07__", "__id+7__", "__id__", "__id1_", "__id9223372036854775808__",
+      ".", "..", "__x__", "__id7__", "__id-7__", "__id07__", "__id+7__", "__id__", "__id1_",
+      "__id9223372036854775808__",
       "__id-9223372036854775808__", "a/b", "a b", "é", String(repeating: "x", count: 1500),
       String(repeating: "x", count: 1501), "p", "p",
     ]
@@ -172,14 +186,20 @@ struct Probes {
       Step(method: "POST", target: database.url("p") + queryString([("documentId", id)]), body: .text("{}"))
     }
     let patched = plain.filter { !$0.contains("/") }.map { patch("p/\($0)", "{}") }
-    let collections = ["__x__", ".", "..", "a b", String(repeating: "k", count: 1500), String(repeating: "k", count: 1501)].map {
+    let collections = [
+      "__x__", ".", "..", "a b", String(repeating: "k", count: 1500), String(repeating: "k", count: 1501),
+    ].map {
       Step(method: "POST", target: database.url($0) + "?documentId=d", body: .text("{}"))
     }
     return created + patched + collections + [
       patch("p/__id0__", "{}", .numericIDZero),
+      // Only what follows the last colon of a POST is a verb.
+      patch("p/a:commit", "{}"), get("/p/a:commit"), Step(method: "DELETE", target: "/v1/\(database.root)/p/a:commit"),
       Step(method: "POST", target: database.url("p/x/s") + "?documentId=d", body: .text("{}")),
       Step(method: "POST", target: database.url("p/__x__/s") + "?documentId=d", body: .text("{}")),
-      Step(method: "POST", target: database.url("p") + "?documentId=n", body: .text(#"{"name":"\#(database.name("p/n"))"}"#)),
+      Step(
+        method: "POST", target: database.url("p") + "?documentId=n",
+        body: .text(#"{"name":"\#(database.name("p/n"))"}"#)),
       patch((0..<100).map { _ in "c/d" }.joined(separator: "/"), "{}"),
       patch((0..<101).map { _ in "c/d" }.joined(separator: "/"), "{}"),
     ]
@@ -209,9 +229,11 @@ struct Probes {
   // MARK: Writes
 
   private var masks: [Step] {
-    let body = #"{"fields":{"m":{"mapValue":{"fields":{"k":{"integerValue":"2"},"l":{"integerValue":"3"}}}},"w":{"integerValue":"4"}}}"#
+    let map = #"{"mapValue":{"fields":{"k":{"integerValue":"2"},"l":{"integerValue":"3"}}}}"#
+    let body = #"{"fields":{"m":\#(map),"w":{"integerValue":"4"}}}"#
     let paths = [
-      "m.k", "m", "w", "v", "v.x", "m.z.y", "", "a..b", "`a", "1a", "``", "*", "a.", ".a", "p q", "`p q`", "__x__", "é", "a-b", "m.k.z",
+      "m.k", "m", "w", "v", "v.x", "m.z.y", "", "a..b", "`a", "1a", "``", "*", "a.", ".a", "p q", "`p q`", "__x__", "é",
+      "a-b", "m.k.z",
     ]
     return paths.map { patch("p/a", body, query: queryString([("updateMask.fieldPaths", $0)])) }
       + paths.map { patch("p/a", body, query: queryString([("mask.fieldPaths", $0)])) }
@@ -225,11 +247,14 @@ struct Probes {
         commit(#"{"update":{"name":"ROOT/p/a","fields":{"w":{"integerValue":"5"}}},"updateMask":null}"#),
         commit(#"{"update":{"name":"ROOT/p/a"},"updateMask":"w"}"#),
         commit(#"{"update":{"name":"ROOT/p/a"},"updateMask":{"fieldPaths":"w"}}"#),
-        commit(#"{"update":{"name":"ROOT/p/a","fields":{"w":{"integer_value":"1"}}},"update_mask":{"field_paths":["w"]}}"#),
+        commit(
+          #"{"update":{"name":"ROOT/p/a","fields":{"w":{"integer_value":"1"}}},"update_mask":{"field_paths":["w"]}}"#),
         commit(#"{"update":{"name":"ROOT/p/e"},"updateMask":{"fieldPaths":[]}}"#), get("/p/e"),
         commit(#"{"delete":"ROOT/p/a","updateMask":{"fieldPaths":["x"]}}"#),
         // A vector is one value and not a map with parts.
-        patch("p/vector", #"{"fields":{"v":{"mapValue":{"fields":{"x":{"integerValue":1}}}}}}"#, query: "?updateMask.fieldPaths=v.x"),
+        patch(
+          "p/vector", #"{"fields":{"v":{"mapValue":{"fields":{"x":{"integerValue":1}}}}}}"#,
+          query: "?updateMask.fieldPaths=v.x"),
         patch("p/vector", "{}", query: "?updateMask.fieldPaths=v.value"), get("/p/vector?mask.fieldPaths=v.value"),
         get("/p?orderBy=v.value"),
         commit(#"{"delete":"ROOT/p/a","updateMask":{}}"#),
@@ -240,8 +265,10 @@ struct Probes {
     let update = #"{"update":{"name":"ROOT/p/a","fields":{}},"currentDocument":"#
     let missing = #"{"update":{"name":"ROOT/p/none","fields":{}},"currentDocument":"#
     let conditions = [
-      #"{"exists":true}"#, #"{"exists":false}"#, "{}", "null", #"{"exists":null}"#, #"{"exists":1}"#, #"{"exists":"x"}"#,
-      #"{"updateTime":"2020-01-01T00:00:00Z"}"#, #"{"updateTime":"2020-01-01T00:00:00.0000001Z"}"#, #"{"updateTime":"junk"}"#,
+      #"{"exists":true}"#, #"{"exists":false}"#, "{}", "null", #"{"exists":null}"#, #"{"exists":1}"#,
+      #"{"exists":"x"}"#,
+      #"{"updateTime":"2020-01-01T00:00:00Z"}"#, #"{"updateTime":"2020-01-01T00:00:00.0000001Z"}"#,
+      #"{"updateTime":"junk"}"#,
       #"{"updateTime":1}"#, #"{"exists":true,"updateTime":"2020-01-01T00:00:00Z"}"#, #"{"bogus":1}"#, "5",
     ]
     return conditions.map { commit(update + $0 + "}") } + conditions.map { commit(missing + $0 + "}") } + [
@@ -256,7 +283,8 @@ struct Probes {
       commit(#"{"verify":"ROOT/p/a"}"#, .verify),
       commit(#"{"update":{"name":"ROOT/p/a"}},{"verify":"ROOT/p/a","currentDocument":{"exists":true}}"#, .verify),
       // Nothing of a commit stays when one write of it fails.
-      commit(#"{"update":{"name":"ROOT/p/first"}},{"update":{"name":"ROOT/p/none"},"currentDocument":{"exists":true}}"#),
+      commit(
+        #"{"update":{"name":"ROOT/p/first"}},{"update":{"name":"ROOT/p/none"},"currentDocument":{"exists":true}}"#),
       get("/p/first"),
     ]
   }
@@ -267,19 +295,23 @@ struct Probes {
     }
     let times = (0..<501).map { #"{"fieldPath":"f\#($0)","setToServerValue":"REQUEST_TIME"}"# }
     return [
-      transform(""), transform(#"{"fieldPath":"x"}"#), transform(#"{"fieldPath":"","setToServerValue":"REQUEST_TIME"}"#),
+      transform(""), transform(#"{"fieldPath":"x"}"#),
+      transform(#"{"fieldPath":"","setToServerValue":"REQUEST_TIME"}"#),
       transform(#"{"fieldPath":"a..b","increment":{"integerValue":1}}"#),
       transform(#"{"fieldPath":"__x__","increment":{"integerValue":1}}"#),
       transform(#"{"fieldPath":"x","increment":{"stringValue":"a"}}"#), transform(#"{"fieldPath":"x","increment":{}}"#),
-      transform(#"{"fieldPath":"x","maximum":{"stringValue":"a"}}"#), transform(#"{"fieldPath":"x","minimum":{"nullValue":null}}"#),
+      transform(#"{"fieldPath":"x","maximum":{"stringValue":"a"}}"#),
+      transform(#"{"fieldPath":"x","minimum":{"nullValue":null}}"#),
       transform(#"{"fieldPath":"x","setToServerValue":"BOGUS"}"#),
       transform(#"{"fieldPath":"x","setToServerValue":"SERVER_VALUE_UNSPECIFIED"}"#),
       transform(#"{"fieldPath":"now","setToServerValue":1}"#),
       transform(#"{"fieldPath":"x","increment":{"integerValue":1},"maximum":{"integerValue":2}}"#),
       transform(#"{"fieldPath":"x","increment":{"integerValue":1}}"#, more: #","updateMask":{"fieldPaths":["x"]}"#),
-      transform(#"{"fieldPath":"a","increment":{"integerValue":1}},{"fieldPath":"a.b","increment":{"integerValue":1}}"#),
       transform(
-        #"{"fieldPath":"x","appendMissingElements":{"values":[{"arrayValue":{"values":[{"integerValue":1}]}}]}}"#, .nestedArrayOperand),
+        #"{"fieldPath":"a","increment":{"integerValue":1}},{"fieldPath":"a.b","increment":{"integerValue":1}}"#),
+      transform(
+        #"{"fieldPath":"x","appendMissingElements":{"values":[{"arrayValue":{"values":[{"integerValue":1}]}}]}}"#,
+        .nestedArrayOperand),
       transform(times.dropLast().joined(separator: ",")),
       transform(times.joined(separator: ","), .tooManyTransforms),
       commit(#"{"delete":"ROOT/p/a","updateTransforms":[{"fieldPath":"x","increment":{"integerValue":1}}]}"#),
@@ -292,19 +324,23 @@ struct Probes {
 
   private var json: [Step] {
     let bodies = [
-      "", "{}", "[]", "null", "{", #"{"writes":null}"#, #"{"writes":{}}"#, #"{"writes":[],}"#, #"{"bogus":1}"#, "5", "\"x\"",
+      "", "{}", "[]", "null", "{", #"{"writes":null}"#, #"{"writes":{}}"#, #"{"writes":[],}"#, #"{"bogus":1}"#, "5",
+      "\"x\"",
       " \n{}\n ", #"{"writes":[]"#, "{\"writes\":[\u{1}]}",
     ]
     return bodies.map { call("commit", $0) } + [
       call("commit", "{\"writes\":[]}}", .looseJSON), call("commit", "{'writes':[]}", .looseJSON),
       call("commit", "{writes:[]}", .looseJSON), call("commit", #"{"writes":[] /*x*/}"#, .looseJSON),
       patch("p/j", #"{"bogus":1}"#), patch("p/j", #"{"fields":{},"updateTime":"junk"}"#, .timesInRequest),
-      patch("p/j", #"{"fields":{},"createTime":"2020-01-01T00:00:00Z"}"#), patch("p/j", #"{"fields":[]}"#), patch("p/j", ""),
+      patch("p/j", #"{"fields":{},"createTime":"2020-01-01T00:00:00Z"}"#), patch("p/j", #"{"fields":[]}"#),
+      patch("p/j", ""),
       call("batchWrite", ""), call("batchWrite", #"{"writes":[{}]}"#),
-      call("batchWrite", #"{"writes":[{"update":{"name":"ROOT/p/w"}},{"update":{"name":"ROOT/p/__x__"}}]}"#), get("/p/w"),
+      call("batchWrite", #"{"writes":[{"update":{"name":"ROOT/p/w"}},{"update":{"name":"ROOT/p/__x__"}}]}"#),
+      get("/p/w"),
       call("batchWrite", #"{"writes":[{"update":{"name":"ROOT/p/w"}},{"delete":"ROOT/p/w"}]}"#),
       call("batchWrite", #"{"writes":[{"update":{"name":"ROOT/p/w","fields":{"x":{}}}}]}"#),
-      call("batchWrite", #"{"writes":[],"labels":{"a":"b"}}"#), call("batchWrite", #"{"writes":[],"transaction":"AA=="}"#),
+      call("batchWrite", #"{"writes":[],"labels":{"a":"b"}}"#),
+      call("batchWrite", #"{"writes":[],"transaction":"AA=="}"#),
     ]
   }
 
@@ -313,11 +349,13 @@ struct Probes {
       get("/none"), get("/p?pageSize=-1"), get("/p?pageSize=0"), get("/p?pageToken=zzzz"), get("/p?pageToken="),
       get("/p?orderBy=v%20sideways"), get("/p?orderBy=,"), get("/p?orderBy=v,"), get("/p?orderBy=v%20desc%20desc"),
       get("/p?orderBy=a..b"), get("/p?orderBy=1a"), get("/p?orderBy=v,v"), get("/p?orderBy=__x__"), get("/p?orderBy="),
-      get("/p?orderBy=v%20DESC"), get("/p?orderBy=v%20%20desc"), get("/p?orderBy=__name__"), get("/p?orderBy=__name__,v"),
+      get("/p?orderBy=v%20DESC"), get("/p?orderBy=v%20%20desc"), get("/p?orderBy=__name__"),
+      get("/p?orderBy=__name__,v"),
       get("/p?orderBy=__name__%20desc", .descendingNames), get("/p?orderBy=v&showMissing=true"),
       get("/p?mask.fieldPaths=a..b"), get("/__x__"), get("/p?showMissing=maybe", .malformedParameter),
       get("/p?bogus=1", .unknownParameter), get("/p?key=k&alt=json&prettyPrint=true&%24.xgafv=2"),
-      call("listCollectionIds", ""), call("listCollectionIds", #"{"pageSize":-1}"#), call("listCollectionIds", #"{"pageSize":"1"}"#),
+      call("listCollectionIds", ""), call("listCollectionIds", #"{"pageSize":-1}"#),
+      call("listCollectionIds", #"{"pageSize":"1"}"#),
       call("listCollectionIds", #"{"pageSize":"x"}"#), call("listCollectionIds", #"{"pageToken":"zz"}"#),
       call("listCollectionIds", #"{"bogus":1}"#), call("listCollectionIds", #"{"pageSize":2147483647}"#),
       call("listCollectionIds", "{}", on: "p"), call("listCollectionIds", "{}", on: "p/none"),
@@ -329,14 +367,18 @@ struct Probes {
   private var reads: [Step] {
     let documents = #"{"documents":["ROOT/p/a","ROOT/p/none","ROOT/p/a"]"#
     let members = [
-      "", #","mask":{}"#, #","mask":{"fieldPaths":["__name__"]}"#, #","mask":{"fieldPaths":["a..b"]}"#, #","mask":null"#,
+      "", #","mask":{}"#, #","mask":{"fieldPaths":["__name__"]}"#, #","mask":{"fieldPaths":["a..b"]}"#,
+      #","mask":null"#,
       #","readTime":"2099-01-01T00:00:00Z""#,
-      #","readTime":"2020-01-01T00:00:00.0000001Z""#, #","readTime":"junk""#, #","readTime":null"#, #","transaction":"AAAA""#,
-      #","transaction":"!""#, #","newTransaction":{}"#, #","newTransaction":{"readOnly":{}}"#, #","newTransaction":null"#,
+      #","readTime":"2020-01-01T00:00:00.0000001Z""#, #","readTime":"junk""#, #","readTime":null"#,
+      #","transaction":"AAAA""#,
+      #","transaction":"!""#, #","newTransaction":{}"#, #","newTransaction":{"readOnly":{}}"#,
+      #","newTransaction":null"#,
       #","newTransaction":{"readOnly":{}},"transaction":"AA==""#, #","bogus":1"#,
     ]
     return members.map { call("batchGet", documents + $0 + "}") } + [
-      call("batchGet", ""), call("batchGet", #"{"documents":[]}"#), call("batchGet", #"{"documents":[],"newTransaction":{}}"#),
+      call("batchGet", ""), call("batchGet", #"{"documents":[]}"#),
+      call("batchGet", #"{"documents":[],"newTransaction":{}}"#),
       call("batchGet", #"{"documents":"x"}"#), call("batchGet", #"{"documents":[null]}"#),
       call("beginTransaction", ""), call("beginTransaction", #"{"options":{"readOnly":{},"readWrite":{}}}"#),
       call("beginTransaction", #"{"options":{"readOnly":{"readTime":"2099-01-01T00:00:00Z"}}}"#),
@@ -344,14 +386,17 @@ struct Probes {
       call("batchGet", #"{"documents":["ROOT/p/a"],"readTime":"2020-01-01T00:00:00Z"}"#, .timeBeforeDatabase),
       call("beginTransaction", #"{"options":{"readWrite":{"bogus":1}}}"#), call("beginTransaction", #"{"options":5}"#),
       call("rollback", #"{"transaction":"AAAA"}"#), call("rollback", "{}"), call("rollback", #"{"transaction":"!!"}"#),
-      call("commit", #"{"transaction":"AAAA"}"#), call("commit", #"{"transaction":""}"#), call("commit", #"{"transaction":"!!"}"#),
+      call("commit", #"{"transaction":"AAAA"}"#), call("commit", #"{"transaction":""}"#),
+      call("commit", #"{"transaction":"!!"}"#),
     ]
   }
 
   private var routes: [Step] {
     [
-      Step(method: "GET", target: "/v1/projects"), Step(method: "GET", target: "/x"), Step(method: "GET", target: "/v1"),
-      Step(method: "PUT", target: database.url("p/a"), body: .text("{}")), Step(method: "GET", target: database.url("", verb: "commit")),
+      Step(method: "GET", target: "/v1/projects"), Step(method: "GET", target: "/x"),
+      Step(method: "GET", target: "/v1"),
+      Step(method: "PUT", target: database.url("p/a"), body: .text("{}")),
+      Step(method: "GET", target: database.url("", verb: "commit")),
       Step(method: "POST", target: database.url("", verb: "bogus"), body: .text("{}")),
       Step(method: "GET", target: "/emulator/v1/\(database.root)"),
       Step(method: "GET", target: database.url("p/a").replacing("(default)", with: "%28default%29")),

@@ -22,7 +22,8 @@ final class Replica {
 
   private let client: HTTPClient
   private let quirks: Quirks
-  private var variables: [String: String] = [:]
+  /// By the bytes of the name: names hold document ids, and those may differ where strings are equivalent.
+  private var variables: [[UInt8]: String] = [:]
   private var normalizer = Normalizer()
 
   init(port: UInt16, quirks: Quirks) {
@@ -72,7 +73,7 @@ final class Replica {
       for capture in step.captures {
         var node: JSONNode? = json
         for part in capture.path { node = Int(part).map { node?.elements.dropFirst($0).first } ?? node?[part] }
-        if let value = node?.stringValue { variables[capture.variable] = value }
+        if let value = node?.stringValue { variables[Array(capture.variable.utf8)] = value }
       }
     }
     return Answer(status: status, normalized: normalizer.normalize(json, status: status, step: step), raw: raw)
@@ -123,7 +124,8 @@ final class Replica {
     var rest = text[...]
     while let start = rest.firstRange(of: "${"), let end = rest[start.upperBound...].firstIndex(of: "}") {
       let variable = String(rest[start.upperBound..<end])
-      let value = variables[variable] ?? (variable.hasPrefix("transaction") ? "AAAA" : "2021-02-03T04:05:06Z")
+      let value =
+        variables[Array(variable.utf8)] ?? (variable.hasPrefix("transaction") ? "AAAA" : "2021-02-03T04:05:06Z")
       result += rest[..<start.lowerBound] + (escaping ? percentEncoded(value.utf8) : value)
       rest = rest[rest.index(after: end)...]
     }

@@ -5,18 +5,18 @@ struct SequenceGenerator {
   private let database: TestDatabase
   private let writer: WriteGenerator
 
-  private init(database: TestDatabase, random: inout Randomness) {
+  private init(database: TestDatabase, random: inout SplitMix) {
     self.database = database
     writer = WriteGenerator(database: database, random: &random)
   }
 
   /// A sequence of about `length` requests; equal for equal seeds.
   static func sequence(database: TestDatabase, seed: UInt64, length: Int) -> [StepGroup] {
-    var random = Randomness(seed: seed)
+    var random = SplitMix(seed: seed)
     return SequenceGenerator(database: database, random: &random).groups(&random, length: length)
   }
 
-  private func groups(_ random: inout Randomness, length: Int) -> [StepGroup] {
+  private func groups(_ random: inout SplitMix, length: Int) -> [StepGroup] {
     var groups: [StepGroup] = random.chance(percent: 70) ? [[population(&random)]] : []
     var commits = 0
     while groups.reduce(0, { $0 + $1.count }) < length {
@@ -47,7 +47,7 @@ struct SequenceGenerator {
 
   // MARK: Single documents
 
-  private func get(_ random: inout Randomness) -> Step {
+  private func get(_ random: inout SplitMix) -> Step {
     let path = writer.documentPath(&random)
     let mask = random.chance(percent: 25) ? writer.fieldPaths(&random, from: 1) : []
     return Step(
@@ -55,7 +55,7 @@ struct SequenceGenerator {
       captures: [Capture(variable: WriteGenerator.timeVariable(path), path: ["updateTime"])])
   }
 
-  private func patch(_ random: inout Randomness) -> Step {
+  private func patch(_ random: inout SplitMix) -> Step {
     let path = writer.documentPath(&random)
     var query: [(String, String)] = []
     if random.chance(percent: 50) {
@@ -71,7 +71,7 @@ struct SequenceGenerator {
       captures: [Capture(variable: WriteGenerator.timeVariable(path), path: ["updateTime"])])
   }
 
-  private func create(_ random: inout Randomness) -> Step {
+  private func create(_ random: inout SplitMix) -> Step {
     let collection = writer.collectionPath(&random)
     let query = [("documentId", random.pick(writer.documentIDs))]
     return Step(
@@ -79,7 +79,7 @@ struct SequenceGenerator {
       body: .json(["fields": writer.values.fields(&random)]))
   }
 
-  private func delete(_ random: inout Randomness) -> Step {
+  private func delete(_ random: inout SplitMix) -> Step {
     let query = random.chance(percent: 30) ? [("currentDocument.exists", random.pick(["true", "false"]))] : []
     return Step(method: "DELETE", target: database.url(writer.documentPath(&random)) + queryString(query))
   }
@@ -87,7 +87,7 @@ struct SequenceGenerator {
   // MARK: Many documents
 
   /// Documents that have fields to order by, in one commit.
-  private func population(_ random: inout Randomness) -> Step {
+  private func population(_ random: inout SplitMix) -> Step {
     let collection = writer.collections[0]
     let paths = writer.documentIDs.map { "\(collection)/\($0)" } + (0..<8).map { "\(collection)/p\($0)" }
     let writes = paths.map { path -> JSONNode in
@@ -100,7 +100,7 @@ struct SequenceGenerator {
   }
 
   private func commit(
-    _ random: inout Randomness, number: Int? = nil, transaction: String? = nil, count: Int? = nil
+    _ random: inout SplitMix, number: Int? = nil, transaction: String? = nil, count: Int? = nil
   ) -> Step {
     // Writes that are refused for their shape leave a transaction open, and its locks with the emulator.
     let writes = writer.writes(&random, count: count ?? random.number(in: 1...5), distinct: transaction != nil)
@@ -113,18 +113,19 @@ struct SequenceGenerator {
       expectedDifference: writes.lazy.compactMap(\.expectedDifference).first)
   }
 
-  private func batchWrite(_ random: inout Randomness) -> Step {
+  private func batchWrite(_ random: inout SplitMix) -> Step {
     let writes = writer.writes(&random, count: random.number(in: 1...5), distinct: random.chance(percent: 90))
     return Step(
-      method: "POST", target: database.url("", verb: "batchWrite"), body: .json(["writes": .array(writes.map(\.write))]),
+      method: "POST", target: database.url("", verb: "batchWrite"),
+      body: .json(["writes": .array(writes.map(\.write))]),
       written: writes.map { $0.hasComparableTime ? database.name($0.path) : nil })
   }
 
-  private func names(_ random: inout Randomness, from least: Int = 0) -> JSONNode {
+  private func names(_ random: inout SplitMix, from least: Int = 0) -> JSONNode {
     .array((0..<random.number(in: least...6)).map { _ in .string(database.name(writer.documentPath(&random))) })
   }
 
-  private func batchGet(_ random: inout Randomness, transaction: String? = nil) -> Step {
+  private func batchGet(_ random: inout SplitMix, transaction: String? = nil) -> Step {
     // The emulator answers 500 to a read of no documents in a transaction.
     var body: [JSONNode.Member] = [.init("documents", names(&random, from: transaction == nil ? 0 : 1))]
     if random.chance(percent: 25) {
@@ -136,7 +137,7 @@ struct SequenceGenerator {
   }
 
   /// Reads at the time of an earlier commit, or at a fixed time long ago where that commit failed.
-  private func batchGetInThePast(_ random: inout Randomness) -> Step {
+  private func batchGetInThePast(_ random: inout SplitMix) -> Step {
     let variable = "commit \(random.number(below: 3))"
     let body: JSONNode = ["documents": names(&random), "readTime": .string("${\(variable)}")]
     return Step(
@@ -146,7 +147,7 @@ struct SequenceGenerator {
 
   // MARK: Lists
 
-  private func list(_ random: inout Randomness) -> Step {
+  private func list(_ random: inout SplitMix) -> Step {
     // The emulator ignores a mask beside showMissing.
     let query: [(String, String)] =
       random.chance(percent: 40)
@@ -158,7 +159,7 @@ struct SequenceGenerator {
   }
 
   /// Ordered by one or two fields. `__name__ desc` at the end is left out: the emulator does not heed it there.
-  private func orderedList(_ random: inout Randomness) -> Step {
+  private func orderedList(_ random: inout SplitMix) -> Step {
     let names = random.chance(percent: 70) ? ["a", "b"] : ["c", "n", "a.a", "b.a", "`p q`", "`é`", "`e\u{301}`"]
     var clauses = random.sample(names, count: random.number(in: 1...2)).map { name in
       name + random.pick(["", " desc", " asc", " DESC"])
@@ -171,7 +172,7 @@ struct SequenceGenerator {
       reading: .pages(member: "documents", size: random.pick([1, 2, 3, 7, 100])))
   }
 
-  private func collectionIDs(_ random: inout Randomness) -> Step {
+  private func collectionIDs(_ random: inout SplitMix) -> Step {
     // The emulator takes the first colon of a path for the one before the verb.
     let path = writer.documentPath(&random)
     let parent = random.chance(percent: 40) || path.utf8.contains(UInt8(ascii: ":")) ? "" : path
@@ -183,7 +184,7 @@ struct SequenceGenerator {
   // MARK: Transactions
 
   /// One transaction from its start past its end. Nothing else writes meanwhile: the emulator would wait for its locks.
-  private func transaction(_ random: inout Randomness) -> StepGroup {
+  private func transaction(_ random: inout SplitMix) -> StepGroup {
     let id = "transaction"
     let options = random.pick(["{}", #"{"readOnly":{}}"#, #"{"readWrite":{}}"#])
     let isReadOnly = options.contains("readOnly")
@@ -221,7 +222,7 @@ struct SequenceGenerator {
     return group
   }
 
-  private func end(_ random: inout Randomness, transaction: String, isReadOnly: Bool) -> Step {
+  private func end(_ random: inout SplitMix, transaction: String, isReadOnly: Bool) -> Step {
     if random.chance(percent: 30) { return rollback(transaction) }
     return commit(&random, transaction: transaction, count: isReadOnly ? 0 : random.number(in: 0...4))
   }

@@ -14,7 +14,7 @@ struct ValueGenerator {
   /// The few names that the documents of one sequence share.
   let fieldNames: [String]
 
-  init(database: TestDatabase, random: inout Randomness) {
+  init(database: TestDatabase, random: inout SplitMix) {
     self.database = database
     fieldNames = ["a", "b"] + random.sample(Self.fieldNamePool, count: 5)
   }
@@ -47,7 +47,7 @@ struct ValueGenerator {
   static let bytes = ["", "AA==", "AQID", "_-8=", "/+8", "AQ", "AAAA", "//79"]
 
   /// One of every kind, or of the kinds that hold no others where `depth` is used up. Arrays hold no arrays or vectors.
-  func value(_ random: inout Randomness, depth: Int = 2, inArray: Bool = false) -> JSONNode {
+  func value(_ random: inout SplitMix, depth: Int = 2, inArray: Bool = false) -> JSONNode {
     let isLeaf = depth == 0
     switch random.pick(weighted: [
       (4, 0), (4, 1), (2, 2), (12, 3), (10, 4), (14, 5), (5, 6), (4, 7), (4, 8), (3, 9),
@@ -70,7 +70,7 @@ struct ValueGenerator {
   }
 
   /// A value a transform can add to or compare with.
-  func number(_ random: inout Randomness) -> JSONNode {
+  func number(_ random: inout SplitMix) -> JSONNode {
     switch random.number(below: 5) {
     case 0: ["doubleValue": .string(random.pick(Self.doubleWords))]
     case 1, 2: ["doubleValue": .number(random.pick(Self.doubles))]
@@ -79,12 +79,12 @@ struct ValueGenerator {
   }
 
   /// Fields of a document, sometimes none.
-  func fields(_ random: inout Randomness) -> JSONNode {
+  func fields(_ random: inout SplitMix) -> JSONNode {
     members(&random, countMax: 5) { value(&$0) }
   }
 
   private func members(
-    _ random: inout Randomness, countMax: Int, _ value: (inout Randomness) -> JSONNode
+    _ random: inout SplitMix, countMax: Int, _ value: (inout SplitMix) -> JSONNode
   ) -> JSONNode {
     var members: [JSONNode.Member] = []
     for name in random.sample(fieldNames, count: random.number(in: 0...countMax))
@@ -94,12 +94,12 @@ struct ValueGenerator {
     return .object(members)
   }
 
-  private func integer(_ random: inout Randomness) -> JSONNode {
+  private func integer(_ random: inout SplitMix) -> JSONNode {
     let text = random.pick(Self.integers)
     return ["integerValue": random.chance(percent: 70) ? .string(text) : .number(text)]
   }
 
-  private func reference(_ random: inout Randomness) -> JSONNode {
+  private func reference(_ random: inout SplitMix) -> JSONNode {
     let name = random.pick([
       database.name("c/a"), database.name("c/a/s/__id7__"), database.name("é/ü x"),
       "projects/other/databases/elsewhere/documents/c/a", database.name("c/__id-2__"), database.name("c/__id12__"),
@@ -107,7 +107,7 @@ struct ValueGenerator {
     return ["referenceValue": .string(name)]
   }
 
-  private func geoPoint(_ random: inout Randomness) -> JSONNode {
+  private func geoPoint(_ random: inout SplitMix) -> JSONNode {
     let latitude = random.pick(["0", "1.5", "-90", "90", "45.46"])
     let longitude = random.pick(["0", "9.19", "-180", "180", "-0.25"])
     return random.chance(percent: 10)
@@ -115,17 +115,17 @@ struct ValueGenerator {
       : ["geoPointValue": ["latitude": .number(latitude), "longitude": .number(longitude)]]
   }
 
-  private func map(_ random: inout Randomness, depth: Int) -> JSONNode {
+  private func map(_ random: inout SplitMix, depth: Int) -> JSONNode {
     if random.chance(percent: 10) { return ["mapValue": [:]] }
     return ["mapValue": ["fields": members(&random, countMax: 3) { value(&$0, depth: depth - 1) }]]
   }
 
-  private func array(_ random: inout Randomness, depth: Int) -> JSONNode {
+  private func array(_ random: inout SplitMix, depth: Int) -> JSONNode {
     let elements = (0..<random.number(in: 0...4)).map { _ in value(&random, depth: depth - 1, inArray: true) }
     return ["arrayValue": elements.isEmpty && random.chance(percent: 50) ? [:] : ["values": .array(elements)]]
   }
 
-  private func vector(_ random: inout Randomness) -> JSONNode {
+  private func vector(_ random: inout SplitMix) -> JSONNode {
     let components = (0..<random.number(in: 1...3)).map { _ -> JSONNode in
       ["doubleValue": .number(random.pick(["0", "1", "-2.5", "1e10"]))]
     }

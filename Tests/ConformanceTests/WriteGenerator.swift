@@ -10,7 +10,7 @@ struct WriteGenerator {
   let subcollections: [String]
   let documentIDs: [String]
 
-  init(database: TestDatabase, random: inout Randomness) {
+  init(database: TestDatabase, random: inout SplitMix) {
     self.database = database
     values = ValueGenerator(database: database, random: &random)
     collections = ["c", random.pick(["d é", "7", "C", "c\u{0}"])]
@@ -20,13 +20,13 @@ struct WriteGenerator {
 
   static let documentIDPool = [
     "b", "A", "Aa", "12", "7", "__id7__", "__id12__", "__id-2__", "__id1_", "_id1__", "é", "e\u{301}", "😀", "\u{FFEE}",
-    "z z", "a+b", "a:b", "a:b:c", "%41", "a\u{0}b", String(repeating: "x", count: 1500),
+    "z z", "a+b", "a:b", "a:commit", "%41", "a\u{0}b", String(repeating: "x", count: 1500),
   ]
 
   // MARK: Paths
 
   /// Documents of few collections, most of them at the top, some below documents that may not exist.
-  func documentPath(_ random: inout Randomness) -> String {
+  func documentPath(_ random: inout SplitMix) -> String {
     var path = "\(random.pick(collections))/\(random.pick(documentIDs))"
     while random.chance(percent: 25), path.utf8.count < 1000 {
       path += "/\(random.pick(subcollections))/\(random.pick(["a", "__id7__", "é", "k"]))"
@@ -34,7 +34,7 @@ struct WriteGenerator {
     return path
   }
 
-  func collectionPath(_ random: inout Randomness) -> String {
+  func collectionPath(_ random: inout SplitMix) -> String {
     random.chance(percent: 65)
       ? random.pick(collections) : "\(documentPath(&random))/\(random.pick(subcollections))"
   }
@@ -42,13 +42,15 @@ struct WriteGenerator {
   // MARK: Masks
 
   /// A path in the wire's notation, quoted where it must be and sometimes where it need not.
-  func fieldPath(_ random: inout Randomness) -> String {
+  func fieldPath(_ random: inout SplitMix) -> String {
     var segments = [random.pick(values.fieldNames)]
     while random.chance(percent: 30) { segments.append(random.pick(values.fieldNames)) }
     return segments.map { segment in
-      let isSimple = segment.utf8.first != UInt8(ascii: "1") && segment.utf8.allSatisfy { byte in
-        (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte) || byte == UInt8(ascii: "_")
-      }
+      let isSimple =
+        segment.utf8.first != UInt8(ascii: "1")
+        && segment.utf8.allSatisfy { byte in
+          (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte) || byte == UInt8(ascii: "_")
+        }
       if isSimple, random.chance(percent: 90) { return segment }
       var quoted = "`"
       for scalar in segment.unicodeScalars {
@@ -59,7 +61,7 @@ struct WriteGenerator {
     }.joined(separator: ".")
   }
 
-  func fieldPaths(_ random: inout Randomness, from least: Int) -> [String] {
+  func fieldPaths(_ random: inout SplitMix, from least: Int) -> [String] {
     (0..<random.number(in: least...3)).map { _ in fieldPath(&random) }
   }
 
@@ -75,7 +77,7 @@ struct WriteGenerator {
   }
 
   /// One write; on `path`, which an earlier write of the same commit has touched, where that is not `nil`.
-  func write(_ random: inout Randomness, again path: String? = nil) -> Generated {
+  func write(_ random: inout SplitMix, again path: String? = nil) -> Generated {
     let isAgain = path != nil
     let path = path ?? documentPath(&random)
     let name = JSONNode.string(database.name(path))
@@ -116,7 +118,7 @@ struct WriteGenerator {
   }
 
   /// The writes of one commit, sometimes with a document written again.
-  func writes(_ random: inout Randomness, count: Int, distinct: Bool) -> [Generated] {
+  func writes(_ random: inout SplitMix, count: Int, distinct: Bool) -> [Generated] {
     var result: [Generated] = []
     while result.count < count {
       if !distinct, let earlier = result.last, earlier.hasComparableTime, random.chance(percent: 20) {
@@ -138,7 +140,7 @@ struct WriteGenerator {
   /// The variable that keeps the update time last seen of a document.
   static func timeVariable(_ path: String) -> String { "updated \(path)" }
 
-  private func precondition(_ random: inout Randomness, path: String) -> JSONNode {
+  private func precondition(_ random: inout SplitMix, path: String) -> JSONNode {
     switch random.pick(weighted: [(45, 0), (25, 1), (30, 2)]) {
     case 0: ["exists": true]
     case 1: ["exists": false]
@@ -147,7 +149,7 @@ struct WriteGenerator {
   }
 
   /// One to four transforms, no path below another: the emulator and production refuse those.
-  private func transforms(_ random: inout Randomness) -> JSONNode {
+  private func transforms(_ random: inout SplitMix) -> JSONNode {
     var transforms: [JSONNode] = []
     for name in random.sample(["a", "b", "c", "d", "n"], count: random.number(in: 1...3)) {
       let path = random.chance(percent: 15) ? "\(name).a" : name
@@ -160,7 +162,7 @@ struct WriteGenerator {
     return .array(transforms)
   }
 
-  private func transform(_ random: inout Randomness, path: String) -> JSONNode {
+  private func transform(_ random: inout SplitMix, path: String) -> JSONNode {
     let path = JSONNode.string(path)
     func elements() -> JSONNode {
       ["values": .array((0..<random.number(in: 0...4)).map { _ in values.value(&random, depth: 1, inArray: true) })]

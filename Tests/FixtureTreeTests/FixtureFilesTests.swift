@@ -66,15 +66,16 @@ import WireFormat
 
   @Test func theSampleOfThePageIsThere() throws {
     let all = try Self.read("well-meing").filter { $0.key.path.text.hasPrefix("users/user-id-123456") }
-    #expect(try all.map(line) == [
-      "users/user-id-123456/reports/2025-04-29T16:30:12 {content: \"...\", title: \"Road to marathon\"}",
-      "users/user-id-123456/habits/Running/history/id-1234 {metrics: {Distance: 12, Duration: \"01:30:00\"}, "
-        + "notes: \"20% slope\", timestamp: time(2025-03-27T14:30:00Z)}",
-      "users/user-id-123456/habits/Running {description: \"Go for a run\", goal: \"3 times a week\", "
-        + "metrics: {Distance: {config: {max: 100, min: 0, type: \"int\"}, description: \"Kilometers run\", "
-        + "input: \"slider\"}, Duration: {description: \"Minutes of running\", input: \"time\"}}}",
-      "users/user-id-123456 {bio: \"...\", name: \"Kello\", newReportDate: time(2025-05-07T00:00:00Z)}",
-    ])
+    #expect(
+      try all.map(line) == [
+        "users/user-id-123456/reports/2025-04-29T16:30:12 {content: \"...\", title: \"Road to marathon\"}",
+        "users/user-id-123456/habits/Running/history/id-1234 {metrics: {Distance: 12, Duration: \"01:30:00\"}, "
+          + "notes: \"20% slope\", timestamp: time(2025-03-27T14:30:00Z)}",
+        "users/user-id-123456/habits/Running {description: \"Go for a run\", goal: \"3 times a week\", "
+          + "metrics: {Distance: {config: {max: 100, min: 0, type: \"int\"}, description: \"Kilometers run\", "
+          + "input: \"slider\"}, Duration: {description: \"Minutes of running\", input: \"time\"}}}",
+        "users/user-id-123456 {bio: \"...\", name: \"Kello\", newReportDate: time(2025-05-07T00:00:00Z)}",
+      ])
   }
 
   @Test func dayCountersAgreeWithTheRecords() throws {

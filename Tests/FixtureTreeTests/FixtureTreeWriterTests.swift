@@ -31,57 +31,58 @@ import WireFormat
         ]),
       try Self.document("users/u5", []),
     ]
-    #expect(try export(documents) == """
-      {
-        "$collections": ["rooms", "rooms/*/messages", "rooms/*/messages/*/marks", "users", "users/*/habits"],
-        "rooms": {
-          "lobby": {
-            "$missing": true,
-            "messages": {
-              "m1": {
-                "$missing": true,
-                "marks": {
-                  "x": {}
+    #expect(
+      try export(documents) == """
+        {
+          "$collections": ["rooms", "rooms/*/messages", "rooms/*/messages/*/marks", "users", "users/*/habits"],
+          "rooms": {
+            "lobby": {
+              "$missing": true,
+              "messages": {
+                "m1": {
+                  "$missing": true,
+                  "marks": {
+                    "x": {}
+                  }
                 }
               }
             }
+          },
+          "users": {
+            "u1": {
+              "d": {"$double": 2},
+              "n": 1,
+              "name": "Ann",
+              "habits": {
+                "Run": {"at": {"$timestamp": "1970-01-01T00:00:00Z"}, "goal": 0.5}
+              }
+            },
+            "u2": {"$fields": {"habits": null, "name": "Bo"}},
+            "u3": {
+              "$fields": {
+                "habits": null,
+                "text": "\(long)"
+              }
+            },
+            "u4": {
+              "$$odd": {"$$x": true},
+              "list": [
+                {"a": "\(long)", "b": 1},
+                2
+              ],
+              "name": "\(long)",
+              "short": [1, {}],
+              "v": {"$vector": [1, 0.5, "-0"]},
+              "w": {"$geo": [45.5, -9]},
+              "x": {"$ref": "users/u1"},
+              "y": {"$ref": "projects/other/databases/(default)/documents/users/u1"},
+              "z": {"$bytes": "AQI="}
+            },
+            "u5": {}
           }
-        },
-        "users": {
-          "u1": {
-            "d": {"$double": 2},
-            "n": 1,
-            "name": "Ann",
-            "habits": {
-              "Run": {"at": {"$timestamp": "1970-01-01T00:00:00Z"}, "goal": 0.5}
-            }
-          },
-          "u2": {"$fields": {"habits": null, "name": "Bo"}},
-          "u3": {
-            "$fields": {
-              "habits": null,
-              "text": "\(long)"
-            }
-          },
-          "u4": {
-            "$$odd": {"$$x": true},
-            "list": [
-              {"a": "\(long)", "b": 1},
-              2
-            ],
-            "name": "\(long)",
-            "short": [1, {}],
-            "v": {"$vector": [1, 0.5, "-0"]},
-            "w": {"$geo": [45.5, -9]},
-            "x": {"$ref": "users/u1"},
-            "y": {"$ref": "projects/other/databases/(default)/documents/users/u1"},
-            "z": {"$bytes": "AQI="}
-          },
-          "u5": {}
         }
-      }
 
-      """)
+        """)
   }
 
   @Test func nothingIsATree() throws {

@@ -59,10 +59,12 @@ import Testing
     #expect(arguments.values("import") == ["x"])
   }
 
-  @Test(arguments: [
-    ("64G", 64 << 30), ("1048576", 1 << 20), ("10m", 10 << 20), ("2T", 2 << 40), ("64X", nil), ("", nil), ("-1G", nil),
-    ("99999999999999T", nil), ("1K", nil), ("G", nil),
-  ] as [(String, Int?)])
+  @Test(
+    arguments: [
+      ("64G", 64 << 30), ("1048576", 1 << 20), ("10m", 10 << 20), ("2T", 2 << 40), ("64X", nil), ("", nil),
+      ("-1G", nil),
+      ("99999999999999T", nil), ("1K", nil), ("G", nil),
+    ] as [(String, Int?)])
   func readsSizes(text: String, bytes: Int?) throws {
     let arguments = try Arguments(["a", "--map-size=\(text)"], for: Self.command)
     if let bytes {
@@ -72,9 +74,10 @@ import Testing
     }
   }
 
-  @Test(arguments: [
-    ("sevre", "serve"), ("gte", "get"), ("exprot", "export"), ("imp", "import"), ("xyzzy", nil), ("", nil),
-  ] as [(String, String?)])
+  @Test(
+    arguments: [
+      ("sevre", "serve"), ("gte", "get"), ("exprot", "export"), ("imp", "import"), ("xyzzy", nil), ("", nil),
+    ] as [(String, String?)])
   func findsTheNearestVerb(word: String, verb: String?) {
     #expect(NearestMatch.find(word, in: Command.all.filter { !$0.isHidden }.map(\.name)) == verb)
   }

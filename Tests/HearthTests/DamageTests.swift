@@ -69,11 +69,11 @@ import Testing
 
   @Test func aFlippedByteOfADocument() throws {
     var bytes = try Data(contentsOf: URL(fileURLWithPath: file))
-    // The name of a field stands in documents and in the catalogue; values stand in documents and index entries.
+    // A field's name with its tag and length stands in documents only.
     var start = bytes.startIndex
     var count = 0
-    while let range = bytes.range(of: Data("user_id".utf8), in: start..<bytes.endIndex) {
-      bytes[range.lowerBound] ^= 0x20
+    while let range = bytes.range(of: Data([0x0A, 0x07]) + Data("user_id".utf8), in: start..<bytes.endIndex) {
+      bytes[range.upperBound - 1] ^= 0x20
       start = range.upperBound
       count += 1
     }
@@ -115,11 +115,12 @@ import Testing
     try expectDamage("an entry that no document has")
   }
 
-  @Test(arguments: [
-    (0x10, "an entry that no document has"), (0x11, "names another path"), (0x12, "missing in its group"),
-    (0x13, "names another path"), (0x14, "has no number"), (0x15, "names another field"), (0x30, "noted"),
-    (0x31, "missing among its collection's changes"),
-  ] as [(UInt8, String)])
+  @Test(
+    arguments: [
+      (0x10, "an entry that no document has"), (0x11, "names another path"), (0x12, "missing in its group"),
+      (0x13, "names another path"), (0x14, "has no number"), (0x15, "names another field"), (0x30, "noted"),
+      (0x31, "missing among its collection's changes"),
+    ] as [(UInt8, String)])
   func aMissingRow(table: UInt8, text: String) throws {
     if table == 0x11 {
       // Its collection then has no row to be found by.

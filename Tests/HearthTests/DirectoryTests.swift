@@ -41,20 +41,21 @@ import Testing
        "a": {"1": {"x": 1, "b": {"2": {"y": 2}}}, "3": {"b": {"4": {}}, "$missing": true}}, "c": {"5": {}}}
       """
     #expect(try run("import", try directory.write("t.json", tree)).exit == .code(0))
-    #expect(try run("export", "a/3").output == """
-      {
-        "$collections": ["a", "a/*/b"],
-        "a": {
-          "3": {
-            "$missing": true,
-            "b": {
-              "4": {}
+    #expect(
+      try run("export", "a/3").output == """
+        {
+          "$collections": ["a", "a/*/b"],
+          "a": {
+            "3": {
+              "$missing": true,
+              "b": {
+                "4": {}
+              }
             }
           }
         }
-      }
 
-      """)
+        """)
     #expect(try run("export", "a/1/b").output.contains(#""2": {"y": 2}"#))
     #expect(try run("export", "c").output.contains(#""$collections": ["c"]"#))
     #expect(try run("export", "nothing").exit == .code(0))
@@ -62,7 +63,9 @@ import Testing
 
   @Test func laterFilesAndLinesReplaceDocuments() throws {
     let tree = try directory.write("a.json", #"{"$collections": ["a"], "a": {"1": {"x": [1, 2]}, "2": {"x": 1}}}"#)
-    let lines = try directory.write("b.ndjson", """
+    let lines = try directory.write(
+      "b.ndjson",
+      """
       {"path": "a/1", "fields": {"x": [2, 3], "y": 1}}
       {"path": "a/3", "fields": {"x": 1}}
       {"path": "a/3", "fields": {"z": 1}}
@@ -80,7 +83,7 @@ import Testing
     ("{\"$collections\": [\"a\"],\n \"a\": {\"1\": {\"x\": }}}", "bad.json:2:", "a/1"),
     ("{\"$collections\": [\"a\"],\n \"a\": {\n  \"1\": {},\n  \"2\": {\"x\": [[1]]}}}", "bad.json:4:", "a/2"),
     ("{\"a\": {\"1\": {}}}", "bad.json:1:", "$collections"),
-    ("{\"$collections\": [\"a\"], \"a\": {\"1\": {}}", "bad.json:1:", ""),
+    ("{\"$collections\": [\"a\"], \"a\": {\"1\": {}}", "bad.json:1:", "cut short"),
   ])
   func badDataNamesFileAndLineAndChangesNothing(text: String, place: String, rest: String) throws {
     let bad = try directory.write("bad.json", text)
@@ -91,7 +94,8 @@ import Testing
       #expect(result.output.contains(place) && result.output.contains(rest), "\(result.output)")
       let left = try FileManager.default.contentsOfDirectory(atPath: directory.file("d/databases/demo/(default)"))
       #expect(!left.contains { $0.contains("importing") })
-      #expect(try run("import", directory.write("good.json", #"{"$collections": ["g"], "g": {"1": {}}}"#)).exit == .code(0))
+      #expect(
+        try run("import", directory.write("good.json", #"{"$collections": ["g"], "g": {"1": {}}}"#)).exit == .code(0))
     }
     #expect(try check().output.contains("ok, 1 documents"))
   }

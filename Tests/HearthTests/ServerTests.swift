@@ -45,7 +45,9 @@ import Testing
 
   @Test func collectionsAreListedPageByPage() throws {
     let lines = (0..<700).map { #"{"path": "items/\#(1000 + $0)", "fields": {"n": \#($0)}}"# }
-    let session = try Session(["--in-memory", "--import", try directory.write("i.ndjson", lines.joined(separator: "\n"))])
+    let session = try Session([
+      "--in-memory", "--import", try directory.write("i.ndjson", lines.joined(separator: "\n")),
+    ])
     let all = try session.run("get", "items", "--limit", "1000").output.split(separator: "\n")
     #expect(all.count == 700)
     #expect(all.last == #"1699  {"n": 699}"#)
@@ -70,6 +72,8 @@ import Testing
     #expect(deleted > 1 && deleted < total)
     #expect(try session.run("delete", "users", "--recursive", "--yes").output.hasPrefix("deleted \(total - deleted) "))
     #expect(try session.run("get").output == "")
+    let stats = try session.run("stats").output.split(separator: "\n").map { $0.split(separator: " ") }
+    #expect(stats.count == 2 && stats[1][0] == "demo/(default)" && stats[1][1] == "0")
     #expect(try session.run("import", directory.file("1.json")).output == "imported \(total) documents\n")
     #expect(try session.run("export", "--output", directory.file("2.json")).exit == .code(0))
     #expect(try directory.text("1.json") == directory.text("2.json"))
@@ -111,14 +115,16 @@ import Testing
     #expect(try HearthBinary.run(export + [directory.file("b0")]).output.contains(#""first": {}"#))
   }
 
-  @Test(arguments: [
-    (["sevre"], "did you mean 'serve'?"), (["serve", "--prot", "1"], "did you mean '--port'?"),
-    (["serve", "--port", "x"], "must be a whole number"), (["serve", "--rules", "r"], "not supported by this version yet"),
-    (["serve", "--indexes", "r"], "not supported by this version yet"),
-    (["serve", "--data", "d", "--in-memory"], "exclude each other"), (["get", "a", "b"], "unexpected 'b'"),
-    (["get", "a//b"], "is no path"), (["set", "a", "{}"], "is a collection"), (["delete", "a"], "--recursive"),
-    (["import"], "it takes FILE…"), (["help", "nothing"], "unknown verb"), ([], "Usage: hearth VERB"),
-  ] as [([String], String)])
+  @Test(
+    arguments: [
+      (["sevre"], "did you mean 'serve'?"), (["serve", "--prot", "1"], "did you mean '--port'?"),
+      (["serve", "--port", "x"], "must be a whole number"),
+      (["serve", "--rules", "r"], "not supported by this version yet"),
+      (["serve", "--indexes", "r"], "not supported by this version yet"),
+      (["serve", "--data", "d", "--in-memory"], "exclude each other"), (["get", "a", "b"], "unexpected 'b'"),
+      (["get", "a//b"], "is no path"), (["set", "a", "{}"], "is a collection"), (["delete", "a"], "--recursive"),
+      (["import"], "it takes FILE…"), (["help", "nothing"], "unknown verb"), ([], "Usage: hearth VERB"),
+    ] as [([String], String)])
   func badUsageIsExplained(arguments: [String], hint: String) throws {
     let result = try HearthBinary.run(arguments)
     #expect(result.exit == .code(64))

@@ -50,9 +50,11 @@ import Testing
     try change.set(#"a.b="x=y""#, of: key, in: database)
     try change.set("`odd name`=[1, 2.5]", of: key, in: database)
     try change.remove("c.d")
-    #expect(change.map == MapValue([
-      ("a", .map(MapValue([("b", .string("x=y"))]))), ("odd name", .array([.integer(1), .double(2.5)])),
-    ]))
+    #expect(
+      change.map
+        == MapValue([
+          ("a", .map(MapValue([("b", .string("x=y"))]))), ("odd name", .array([.integer(1), .double(2.5)])),
+        ]))
     #expect(change.paths.map(\.text) == ["a.b", "`odd name`", "c.d"])
     #expect(throws: CommandFailure.self) { try change.set("novalue", of: key, in: database) }
     #expect(throws: CommandFailure.self) { try change.set("a..b=1", of: key, in: database) }

@@ -4,8 +4,10 @@ import LMDBStore
 import Testing
 
 @Suite struct DurabilityTests {
-  private static let entries = [Entry([1], [1]), Entry([2], Bytes(repeating: 2, count: 10_000)),
-    Entry(Bytes(repeating: 3, count: 4000), [3])]
+  private static let entries = [
+    Entry([1], [1]), Entry([2], Bytes(repeating: 2, count: 10_000)),
+    Entry(Bytes(repeating: 3, count: 4000), [3]),
+  ]
 
   @Test func aReopenedStoreHasItsData() throws {
     let directory = try TemporaryDirectory()

@@ -205,8 +205,10 @@ enum KeyValueContract {
     #expect(try store.entries().map(\.key) == [[1], [3], long])
   }
 
-  static let lengths = [1, 2, 509, 510, 511, 512, 513, 1011, 1012, 1013, 1014, 1020, 1021, 1022, 1023, 1024, 5000,
-    KeyValueLimits.keyBytesMax - 1, KeyValueLimits.keyBytesMax]
+  static let lengths = [
+    1, 2, 509, 510, 511, 512, 513, 1011, 1012, 1013, 1014, 1020, 1021, 1022, 1023, 1024, 5000,
+    KeyValueLimits.keyBytesMax - 1, KeyValueLimits.keyBytesMax,
+  ]
 
   /// For each length: all the same bytes, one with the last byte higher, one lower, one cut in the middle.
   static var keysWithDecoys: [Bytes] {

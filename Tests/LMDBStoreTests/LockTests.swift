@@ -66,8 +66,9 @@ import Testing
   @Test func aMissingDirectoryIsNamed() throws {
     let directory = try TemporaryDirectory()
     let missing = directory.file("nowhere")
-    #expect(throws: StorageError.system(
-      operation: "open", path: "\(missing)/\(DataDirectoryLock.fileName)", code: ENOENT)
+    #expect(
+      throws: StorageError.system(
+        operation: "open", path: "\(missing)/\(DataDirectoryLock.fileName)", code: ENOENT)
     ) {
       try DataDirectoryLock(directory: missing)
     }

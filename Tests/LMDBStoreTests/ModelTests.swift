@@ -132,7 +132,8 @@ private struct ModelRun {
     var range = 0..<model.count
     while !range.isEmpty {
       let middle = (range.lowerBound + range.upperBound) / 2
-      range = model[middle].key.lexicographicallyPrecedes(key)
+      range =
+        model[middle].key.lexicographicallyPrecedes(key)
         ? middle + 1..<range.upperBound : range.lowerBound..<middle
     }
     return range.lowerBound

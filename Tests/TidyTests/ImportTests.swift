@@ -69,14 +69,6 @@ import Testing
     }
   }
 
-  @Test func declaredDependenciesAreUsed() throws {
-    let imported = Dictionary(grouping: Repository.sources, by: \.target).mapValues { Set($0.flatMap(Self.imports)) }
-    for (target, imports) in imported {
-      let unused = try Self.targets()[target, default: []].subtracting(imports)
-      #expect(unused.isEmpty, "\(target) declares \(unused.sorted()) in Package.swift and never imports it")
-    }
-  }
-
   /// The modules a file imports, whatever attributes and access level the import has.
   static func imports(of file: SwiftFile) -> [String] {
     file.code.compactMap { line in

@@ -37,7 +37,9 @@ enum Repository {
   }
 
   private static func swiftFiles(below folder: String) -> [SwiftFile] {
-    paths.filter { $0.hasPrefix("\(folder)/") && $0.hasSuffix(".swift") }.map { SwiftFile(path: $0, text: text(of: $0)) }
+    paths.filter { $0.hasPrefix("\(folder)/") && $0.hasSuffix(".swift") }.map {
+      SwiftFile(path: $0, text: text(of: $0))
+    }
   }
 }
 

@@ -92,7 +92,9 @@ import Testing
     // Absolute paths of somebody's machine; system folders are named on purpose.
     let path = /(^|[^\w.\/)}])\/(work|root|Users|home\/\w+|mnt)\//
     for name in Repository.paths where !name.hasPrefix("fixtures/") {
-      for (line, text) in Repository.text(of: name).split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
+      for (line, text) in Repository.text(of: name).split(separator: "\n", omittingEmptySubsequences: false)
+        .enumerated()
+      {
         #expect(!text.contains(path), "\(name):\(line + 1) names a path of one machine: \(text)")
       }
     }

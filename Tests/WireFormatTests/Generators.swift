@@ -24,7 +24,8 @@ struct SeededGenerator: RandomNumberGenerator {
 /// Random legal values and fields.
 extension SeededGenerator {
   static let doubles: [Double] = [
-    0, -0.0, 1, -1, 0.1, 1e21, 1e-7, Double.leastNonzeroMagnitude, .greatestFiniteMagnitude, .infinity, -.infinity, .nan, 9007199254740992,
+    0, -0.0, 1, -1, 0.1, 1e21, 1e-7, Double.leastNonzeroMagnitude, .greatestFiniteMagnitude, .infinity, -.infinity,
+    .nan, 9007199254740992,
     123456789.125, 1e16, 3.0e100,
   ]
   static let texts = [
@@ -35,7 +36,8 @@ extension SeededGenerator {
   mutating func text() -> String {
     chance(2)
       ? Self.texts[Int.random(in: 0..<Self.texts.count, using: &self)]
-      : String((0..<Int.random(in: 0...12, using: &self))
+      : String(
+        (0..<Int.random(in: 0...12, using: &self))
           .map { _ in pick(Array("abcxyz01_. -")) })
   }
 
@@ -55,7 +57,8 @@ extension SeededGenerator {
       let count = pick([0, -1, 1_500_000, 1_000_000, Int64.random(in: range, using: &self)])
       return .timestamp(Timestamp(uncheckedMicroseconds: count))
     case 5: return .string(text())
-    case 6: return .bytes((0..<Int.random(in: 0...40, using: &self)).map { _ in UInt8.random(in: 0...255, using: &self) })
+    case 6:
+      return .bytes((0..<Int.random(in: 0...40, using: &self)).map { _ in UInt8.random(in: 0...255, using: &self) })
     case 7: return .reference("projects/p/databases/(default)/documents/c/\(pick(["d", "é", "__id7__", "a b"]))")
     case 8:
       let point = GeoPoint(

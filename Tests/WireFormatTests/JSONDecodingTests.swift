@@ -20,8 +20,10 @@ import Testing
     (#"{"doubleValue":100000000000000000000}"#, .double(1e20)),
     (#"{"doubleValue":-100000000000000000000}"#, .double(-1e20)),
     (#"{"double_value":18446744073709551616}"#, .double(18446744073709551616)),
-    (#"{"mapValue":{"fields":{"s":{"stringValue":"99999999999999999999"},"d":{"doubleValue":99999999999999999999}}}}"#,
-      .map(MapValue([("s", .string("99999999999999999999")), ("d", .double(1e20))]))),
+    (
+      #"{"mapValue":{"fields":{"s":{"stringValue":"99999999999999999999"},"d":{"doubleValue":99999999999999999999}}}}"#,
+      .map(MapValue([("s", .string("99999999999999999999")), ("d", .double(1e20))]))
+    ),
     (#"{"doubleValue":123456789012345678901234.5}"#, .double(123456789012345678901234.5)),
     (#"{"boolean_value":true}"#, .boolean(true)),
     (#"{"nullValue":"NULL_VALUE"}"#, .null),
@@ -32,18 +34,24 @@ import Testing
     (#"{"bytesValue":"-_8"}"#, .bytes([0xFB, 0xFF])),
     (#"{"bytesValue":"+/8="}"#, .bytes([0xFB, 0xFF])),
     (#"{"bytes_value":"AQ"}"#, .bytes([1])),
-    (#"{"timestampValue":"2025-03-27T14:30:00.1234567+02:00"}"#,
-      .timestamp(Timestamp(uncheckedMicroseconds: 1_743_078_600_123_456))),
+    (
+      #"{"timestampValue":"2025-03-27T14:30:00.1234567+02:00"}"#,
+      .timestamp(Timestamp(uncheckedMicroseconds: 1_743_078_600_123_456))
+    ),
     (#"{"timestamp_value":"1969-12-31T23:59:59.999999999Z"}"#, .timestamp(Timestamp(uncheckedMicroseconds: -1))),
     (#"{"geoPointValue":{"latitude":"1.5","longitude":null}}"#, .geoPoint(GeoPoint(latitude: 1.5, longitude: 0))),
     (#"{"geo_point_value":{}}"#, .geoPoint(GeoPoint(latitude: 0, longitude: 0))),
     (#"{"arrayValue":{"values":null}}"#, .array([])),
     (#"{"array_value":{"values":[]}}"#, .array([])),
     (#"{"map_value":{"fields":{}}}"#, .map(MapValue())),
-    (#"{"mapValue":{"fields":{"b":{"integerValue":1},"a":{"nullValue":null},"b":{"integerValue":2}}}}"#,
-      .map(MapValue([("a", .null), ("b", .integer(2))]))),
-    (#"{"mapValue":{"fields":{"value":{"arrayValue":{"values":[{"integerValue":1},{"doubleValue":2}]}},"#
-      + #""__type__":{"stringValue":"__vector__"}}}}"#, .vector([1, 2])),
+    (
+      #"{"mapValue":{"fields":{"b":{"integerValue":1},"a":{"nullValue":null},"b":{"integerValue":2}}}}"#,
+      .map(MapValue([("a", .null), ("b", .integer(2))]))
+    ),
+    (
+      #"{"mapValue":{"fields":{"value":{"arrayValue":{"values":[{"integerValue":1},{"doubleValue":2}]}},"#
+        + #""__type__":{"stringValue":"__vector__"}}}}"#, .vector([1, 2])
+    ),
   ]
 
   @Test(arguments: accepted.indices)
@@ -58,10 +66,14 @@ import Testing
     (#"{"integerValue":1.5}"#, "Invalid value at 'document.fields[1].value.integer_value' (TYPE_INT64), 1.5"),
     (#"{"integerValue":""}"#, #"Invalid value at 'document.fields[1].value.integer_value' (TYPE_INT64), """#),
     (#"{"integerValue":"+1"}"#, #"Invalid value at 'document.fields[1].value.integer_value' (TYPE_INT64), "+1""#),
-    (#"{"integerValue":"9223372036854775808"}"#,
-      #"Invalid value at 'document.fields[1].value.integer_value' (TYPE_INT64), "9223372036854775808""#),
-    (#"{"integerValue":9223372036854775808}"#,
-      "Invalid value at 'document.fields[1].value.integer_value' (TYPE_INT64), 9223372036854775808"),
+    (
+      #"{"integerValue":"9223372036854775808"}"#,
+      #"Invalid value at 'document.fields[1].value.integer_value' (TYPE_INT64), "9223372036854775808""#
+    ),
+    (
+      #"{"integerValue":9223372036854775808}"#,
+      "Invalid value at 'document.fields[1].value.integer_value' (TYPE_INT64), 9223372036854775808"
+    ),
     (#"{"integerValue":true}"#, "Invalid value at 'document.fields[1].value.integer_value' (TYPE_INT64), true"),
     (#"{"booleanValue":"yes"}"#, #"Invalid value at 'document.fields[1].value.boolean_value' (TYPE_BOOL), "yes""#),
     (#"{"booleanValue":1}"#, "Invalid value at 'document.fields[1].value.boolean_value' (TYPE_BOOL), 1"),
@@ -70,52 +82,88 @@ import Testing
     (#"{"doubleValue":""}"#, #"Invalid value at 'document.fields[1].value.double_value' (TYPE_DOUBLE), """#),
     (#"{"doubleValue":"0x10"}"#, #"Invalid value at 'document.fields[1].value.double_value' (TYPE_DOUBLE), "0x10""#),
     (#"{"stringValue":12}"#, "Invalid value at 'document.fields[1].value.string_value' (TYPE_STRING), 12"),
-    (#"{"stringValue":{}}"#,
-      "Invalid value at 'document.fields[1].value.string_value' (TYPE_STRING), Starting an object on a scalar field"),
-    (#"{"stringValue":[]}"#,
+    (
+      #"{"stringValue":{}}"#,
+      "Invalid value at 'document.fields[1].value.string_value' (TYPE_STRING), Starting an object on a scalar field"
+    ),
+    (
+      #"{"stringValue":[]}"#,
       "Invalid JSON payload received. Invalid value at 'document.fields[1].value.string_value': "
-        + "Proto field is not repeating, cannot start list."),
-    (#"{"bytesValue":"a"}"#,
-      #"Invalid value at 'document.fields[1].value.bytes_value' (TYPE_BYTES), Base64 decoding failed for "a""#),
-    (#"{"bytesValue":"a$bc"}"#,
-      #"Invalid value at 'document.fields[1].value.bytes_value' (TYPE_BYTES), Base64 decoding failed for "a$bc""#),
-    (#"{"bytesValue":"AQ="}"#,
-      #"Invalid value at 'document.fields[1].value.bytes_value' (TYPE_BYTES), Base64 decoding failed for "AQ=""#),
-    (#"{"timestampValue":"yesterday"}"#,
+        + "Proto field is not repeating, cannot start list."
+    ),
+    (
+      #"{"bytesValue":"a"}"#,
+      #"Invalid value at 'document.fields[1].value.bytes_value' (TYPE_BYTES), Base64 decoding failed for "a""#
+    ),
+    (
+      #"{"bytesValue":"a$bc"}"#,
+      #"Invalid value at 'document.fields[1].value.bytes_value' (TYPE_BYTES), Base64 decoding failed for "a$bc""#
+    ),
+    (
+      #"{"bytesValue":"AQ="}"#,
+      #"Invalid value at 'document.fields[1].value.bytes_value' (TYPE_BYTES), Base64 decoding failed for "AQ=""#
+    ),
+    (
+      #"{"timestampValue":"yesterday"}"#,
       "Invalid value at 'document.fields[1].value.timestamp_value' "
-        + #"(type.googleapis.com/google.protobuf.Timestamp), "yesterday""#),
-    (#"{"timestampValue":"10000-01-01T00:00:00Z"}"#,
+        + #"(type.googleapis.com/google.protobuf.Timestamp), "yesterday""#
+    ),
+    (
+      #"{"timestampValue":"10000-01-01T00:00:00Z"}"#,
       "Invalid value at 'document.fields[1].value.timestamp_value' "
-        + #"(type.googleapis.com/google.protobuf.Timestamp), "10000-01-01T00:00:00Z""#),
-    (#"{"nullValue":1}"#,
-      "Invalid value at 'document.fields[1].value.null_value' (type.googleapis.com/google.protobuf.NullValue), 1"),
-    (#"{"strinValue":"x"}"#,
-      #"Invalid JSON payload received. Unknown name "strinValue" at 'document.fields[1].value': Cannot find field."#),
-    (#"{"strinValue":null}"#,
-      #"Invalid JSON payload received. Unknown name "strinValue" at 'document.fields[1].value': Cannot find field."#),
-    (#"{"stringValue":"x","integerValue":"1"}"#,
+        + #"(type.googleapis.com/google.protobuf.Timestamp), "10000-01-01T00:00:00Z""#
+    ),
+    (
+      #"{"nullValue":1}"#,
+      "Invalid value at 'document.fields[1].value.null_value' (type.googleapis.com/google.protobuf.NullValue), 1"
+    ),
+    (
+      #"{"strinValue":"x"}"#,
+      #"Invalid JSON payload received. Unknown name "strinValue" at 'document.fields[1].value': Cannot find field."#
+    ),
+    (
+      #"{"strinValue":null}"#,
+      #"Invalid JSON payload received. Unknown name "strinValue" at 'document.fields[1].value': Cannot find field."#
+    ),
+    (
+      #"{"stringValue":"x","integerValue":"1"}"#,
       "Invalid value at 'document.fields[1].value' (oneof), oneof field 'value_type' is already set. "
-        + "Cannot set 'integerValue'"),
-    (#""x""#,
-      "Invalid value at 'document.fields[1].value' (type.googleapis.com/google.firestore.v1.Value), \"x\""),
+        + "Cannot set 'integerValue'"
+    ),
+    (
+      #""x""#,
+      "Invalid value at 'document.fields[1].value' (type.googleapis.com/google.firestore.v1.Value), \"x\""
+    ),
     ("{}", "Cannot convert firestore.v1.Value with type unset."),
     ("null", "Invalid value at 'document.fields[1].value' (type.googleapis.com/google.firestore.v1.Value), null"),
     (#"{"fieldReferenceValue":"a"}"#, ModelError.unstorableValue.description),
-    (#"{"mapValue":{"fields":{"a":{"integerValue":"x"}}}}"#,
-      "Invalid value at 'document.fields[1].value.map_value.fields[0].value.integer_value' (TYPE_INT64), \"x\""),
-    (#"{"mapValue":{"feilds":{}}}"#,
+    (
+      #"{"mapValue":{"fields":{"a":{"integerValue":"x"}}}}"#,
+      "Invalid value at 'document.fields[1].value.map_value.fields[0].value.integer_value' (TYPE_INT64), \"x\""
+    ),
+    (
+      #"{"mapValue":{"feilds":{}}}"#,
       #"Invalid JSON payload received. Unknown name "feilds" at 'document.fields[1].value.map_value': "#
-        + "Cannot find field."),
-    (#"{"arrayValue":{"values":[{"nullValue":null},{"integerValue":"x"}]}}"#,
-      "Invalid value at 'document.fields[1].value.array_value.values[1].integer_value' (TYPE_INT64), \"x\""),
+        + "Cannot find field."
+    ),
+    (
+      #"{"arrayValue":{"values":[{"nullValue":null},{"integerValue":"x"}]}}"#,
+      "Invalid value at 'document.fields[1].value.array_value.values[1].integer_value' (TYPE_INT64), \"x\""
+    ),
     (#"{"arrayValue":{"values":[{"arrayValue":{}}]}}"#, "Nested arrays are not allowed"),
-    (#"{"geoPointValue":{"latitude":"x"}}"#,
-      "Invalid value at 'document.fields[1].value.geo_point_value.latitude' (TYPE_DOUBLE), \"x\""),
+    (
+      #"{"geoPointValue":{"latitude":"x"}}"#,
+      "Invalid value at 'document.fields[1].value.geo_point_value.latitude' (TYPE_DOUBLE), \"x\""
+    ),
     (#"{"geoPointValue":{"latitude":91}}"#, "Geo point latitude '91.0' outside permitted range -90.0 to 90.0."),
-    (#"{"geoPointValue":{"longitude":"NaN"}}"#,
-      "Geo point longitude 'nan' outside permitted range -180.0 to 180.0."),
-    (#"{"referenceValue":"projects/p/databases/d/documents/a"}"#,
-      #"Document name "projects/p/databases/d/documents/a" lacks "/" at index 34."#),
+    (
+      #"{"geoPointValue":{"longitude":"NaN"}}"#,
+      "Geo point longitude 'nan' outside permitted range -180.0 to 180.0."
+    ),
+    (
+      #"{"referenceValue":"projects/p/databases/d/documents/a"}"#,
+      #"Document name "projects/p/databases/d/documents/a" lacks "/" at index 34."#
+    ),
     (#"{"referenceValue":"a/b"}"#, #"Document name "a/b" lacks "projects" at index 0."#),
     (#"{"mapValue":{"fields":{"__x__":{"nullValue":null}}}}"#, "field name __x__ is reserved"),
     (#"{"mapValue":{"fields":{"":{"nullValue":null}}}}"#, "The property.name is the empty string."),
@@ -154,8 +202,10 @@ import Testing
     (#"{"a":"\q"}"#, "Invalid JSON payload received. Malformed string: closing quote or legal escape expected."),
     (#"{"a":"\ud800"}"#, "Invalid JSON payload received. Malformed string: closing quote or legal escape expected."),
     ("{\"a\":\"\n\"}", "Invalid JSON payload received. Malformed string: closing quote or legal escape expected."),
-    (String(repeating: "[", count: 300) + String(repeating: "]", count: 300),
-      "Invalid JSON payload received. Message too deep. Max recursion depth of 256 reached."),
+    (
+      String(repeating: "[", count: 300) + String(repeating: "]", count: 300),
+      "Invalid JSON payload received. Message too deep. Max recursion depth of 256 reached."
+    ),
   ]
 
   @Test(arguments: malformed.indices)
@@ -259,8 +309,10 @@ import Testing
   func damagedTextsNeverTrap(round: Int) throws {
     let seed = UInt64(round) + 700
     var random = SeededGenerator(seed: seed)
-    let pieces = ["{", "}", "[", "]", "\"", ",", ":", "null", "1e5", "99999999999999999999", "\\u0000", "\\ud800", "é",
-      "\"stringValue\":", "\"mapValue\":{\"fields\":", "\"arrayValue\":{\"values\":["]
+    let pieces = [
+      "{", "}", "[", "]", "\"", ",", ":", "null", "1e5", "99999999999999999999", "\\u0000", "\\ud800", "é",
+      "\"stringValue\":", "\"mapValue\":{\"fields\":", "\"arrayValue\":{\"values\":[",
+    ]
     let clock = ContinuousClock()
     let end = clock.now + .milliseconds(120)
     while clock.now < end {

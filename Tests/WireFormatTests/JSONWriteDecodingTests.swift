@@ -15,31 +15,47 @@ import Testing
     func mask(_ paths: String...) throws -> FieldMask { FieldMask(try paths.map { try FieldPath($0) }) }
     return [
       ("{\(update)}", Write(.update(fields, mask: nil), key: key)),
-      (#"{"update":{"name":"\#(name)","createTime":"x","update_time":null}}"#, Write(.update(.none, mask: nil), key: key)),
+      (
+        #"{"update":{"name":"\#(name)","createTime":"x","update_time":null}}"#,
+        Write(.update(.none, mask: nil), key: key)
+      ),
       (#"{\#(update),"updateMask":{}}"#, Write(.update(fields, mask: FieldMask([])), key: key)),
       (#"{\#(update),"updateMask":null}"#, Write(.update(fields, mask: nil), key: key)),
-      (#"{"update_mask":{"field_paths":["a","b.`c d`"]},\#(update)}"#,
-        Write(.update(fields, mask: try mask("a", "b.`c d`")), key: key)),
-      (#"{"delete":"\#(name)","currentDocument":{"exists":true}}"#,
-        Write(.delete, key: key, precondition: .exists(true))),
+      (
+        #"{"update_mask":{"field_paths":["a","b.`c d`"]},\#(update)}"#,
+        Write(.update(fields, mask: try mask("a", "b.`c d`")), key: key)
+      ),
+      (
+        #"{"delete":"\#(name)","currentDocument":{"exists":true}}"#,
+        Write(.delete, key: key, precondition: .exists(true))
+      ),
       (#"{"delete":"\#(name)","current_document":{}}"#, Write(.delete, key: key)),
-      (#"{"verify":"\#(name)","currentDocument":{"updateTime":"1970-01-01T00:00:00.000001Z"}}"#,
-        Write(.verify, key: key, precondition: .updateTime(Timestamp(uncheckedMicroseconds: 1)))),
-      (#"{"transform":{"document":"\#(name)","fieldTransforms":[{"fieldPath":"t","setToServerValue":"REQUEST_TIME"}]}}"#,
+      (
+        #"{"verify":"\#(name)","currentDocument":{"updateTime":"1970-01-01T00:00:00.000001Z"}}"#,
+        Write(.verify, key: key, precondition: .updateTime(Timestamp(uncheckedMicroseconds: 1)))
+      ),
+      (
+        #"{"transform":{"document":"\#(name)","fieldTransforms":[{"fieldPath":"t","setToServerValue":"REQUEST_TIME"}]}}"#,
         Write(
-          .update(.none, mask: FieldMask([])), key: key, transforms: [FieldTransform(FieldPath(field: "t"), .requestTime)])),
-      (#"{\#(update),"updateTransforms":[{"fieldPath":"n","increment":{"integerValue":"2"}},"#
-        + #"{"field_path":"n","maximum":{"doubleValue":1.5}},{"fieldPath":"n","minimum":{"integerValue":3}},"#
-        + #"{"fieldPath":"l.m","appendMissingElements":{"values":[{"stringValue":"x"}]}},"#
-        + #"{"fieldPath":"l","remove_all_from_array":{}},{"fieldPath":"t","set_to_server_value":1}]}"#,
-        Write(.update(fields, mask: nil), key: key, transforms: [
-          FieldTransform(FieldPath(field: "n"), .increment(.integer(2))),
-          FieldTransform(FieldPath(field: "n"), .maximum(.double(1.5))),
-          FieldTransform(FieldPath(field: "n"), .minimum(.integer(3))),
-          FieldTransform(FieldPath(segments: ["l", "m"]), .appendMissingElements([.string("x")])),
-          FieldTransform(FieldPath(field: "l"), .removeAllFromArray([])),
-          FieldTransform(FieldPath(field: "t"), .requestTime),
-        ])),
+          .update(.none, mask: FieldMask([])), key: key,
+          transforms: [FieldTransform(FieldPath(field: "t"), .requestTime)])
+      ),
+      (
+        #"{\#(update),"updateTransforms":[{"fieldPath":"n","increment":{"integerValue":"2"}},"#
+          + #"{"field_path":"n","maximum":{"doubleValue":1.5}},{"fieldPath":"n","minimum":{"integerValue":3}},"#
+          + #"{"fieldPath":"l.m","appendMissingElements":{"values":[{"stringValue":"x"}]}},"#
+          + #"{"fieldPath":"l","remove_all_from_array":{}},{"fieldPath":"t","set_to_server_value":1}]}"#,
+        Write(
+          .update(fields, mask: nil), key: key,
+          transforms: [
+            FieldTransform(FieldPath(field: "n"), .increment(.integer(2))),
+            FieldTransform(FieldPath(field: "n"), .maximum(.double(1.5))),
+            FieldTransform(FieldPath(field: "n"), .minimum(.integer(3))),
+            FieldTransform(FieldPath(segments: ["l", "m"]), .appendMissingElements([.string("x")])),
+            FieldTransform(FieldPath(field: "l"), .removeAllFromArray([])),
+            FieldTransform(FieldPath(field: "t"), .requestTime),
+          ])
+      ),
     ]
   }
 
@@ -54,59 +70,100 @@ import Testing
   static let refused: [(String, String)] = [
     ("{}", "empty write operation"),
     (#"{"updateMask":{}}"#, "empty write operation"),
-    (#"{"update":{"name":"N","feilds":{}}}"#,
-      #"Invalid JSON payload received. Unknown name "feilds" at 'writes[0].update': Cannot find field."#),
+    (
+      #"{"update":{"name":"N","feilds":{}}}"#,
+      #"Invalid JSON payload received. Unknown name "feilds" at 'writes[0].update': Cannot find field."#
+    ),
     (#"{"x":{}}"#, #"Invalid JSON payload received. Unknown name "x" at 'writes[0]': Cannot find field."#),
-    (#"{"update":"x"}"#,
-      #"Invalid value at 'writes[0].update' (type.googleapis.com/google.firestore.v1.Document), "x""#),
-    (#"{"update":[]}"#,
+    (
+      #"{"update":"x"}"#,
+      #"Invalid value at 'writes[0].update' (type.googleapis.com/google.firestore.v1.Document), "x""#
+    ),
+    (
+      #"{"update":[]}"#,
       "Invalid JSON payload received. Invalid value at 'writes[0].update': "
-        + "Proto field is not repeating, cannot start list."),
-    (#"{"update":{"name":"N","fields":{"a":{"integerValue":"x"}}}}"#,
-      "Invalid value at 'writes[0].update.fields[0].value.integer_value' (TYPE_INT64), \"x\""),
-    (#"{"update":{"name":"N"},"delete":"N"}"#,
-      "Invalid value at 'writes[0]' (oneof), oneof field 'operation' is already set. Cannot set 'delete'"),
+        + "Proto field is not repeating, cannot start list."
+    ),
+    (
+      #"{"update":{"name":"N","fields":{"a":{"integerValue":"x"}}}}"#,
+      "Invalid value at 'writes[0].update.fields[0].value.integer_value' (TYPE_INT64), \"x\""
+    ),
+    (
+      #"{"update":{"name":"N"},"delete":"N"}"#,
+      "Invalid value at 'writes[0]' (oneof), oneof field 'operation' is already set. Cannot set 'delete'"
+    ),
     (#"{"delete":"N","updateMask":{"fieldPaths":["a"]}}"#, "a delete must not specify a document mask."),
     (#"{"verify":"N","updateMask":{}}"#, ModelError.maskWithoutUpdate.description),
-    (#"{"delete":"N","updateTransforms":[{"fieldPath":"a","setToServerValue":1}]}"#,
-      ModelError.transformsWithoutUpdate.description),
-    (#"{"transform":{"document":"N","fieldTransforms":[{"fieldPath":"a","setToServerValue":1}]},"updateTransforms":[{"fieldPath":"a","setToServerValue":1}]}"#,
-      ModelError.transformsWithoutUpdate.description),
+    (
+      #"{"delete":"N","updateTransforms":[{"fieldPath":"a","setToServerValue":1}]}"#,
+      ModelError.transformsWithoutUpdate.description
+    ),
+    (
+      #"{"transform":{"document":"N","fieldTransforms":[{"fieldPath":"a","setToServerValue":1}]},"updateTransforms":[{"fieldPath":"a","setToServerValue":1}]}"#,
+      ModelError.transformsWithoutUpdate.description
+    ),
     (#"{"delete":7}"#, "Invalid value at 'writes[0].delete' (TYPE_STRING), 7"),
-    (#"{"delete":"projects/p/databases/d/documents/c"}"#,
-      #"Document name "projects/p/databases/d/documents/c" lacks "/" at index 34."#),
+    (
+      #"{"delete":"projects/p/databases/d/documents/c"}"#,
+      #"Document name "projects/p/databases/d/documents/c" lacks "/" at index 34."#
+    ),
     (#"{"update":{"fields":{}}}"#, #"Document name "" lacks "projects" at index 0."#),
-    (#"{"transform":{"fieldTransforms":[{"fieldPath":"a","setToServerValue":1}]}}"#,
-      #"Document name "" lacks "projects" at index 0."#),
+    (
+      #"{"transform":{"fieldTransforms":[{"fieldPath":"a","setToServerValue":1}]}}"#,
+      #"Document name "" lacks "projects" at index 0."#
+    ),
     (#"{"transform":{"document":"N","fieldTransforms":[]}}"#, "The list of FieldTransform must not be empty."),
     (#"{"verify":"N"}"#, "a verify must contain a precondition"),
     (#"{"update":{"name":"N"},"updateMask":{"fieldPaths":["a..b"]}}"#, ModelError.invalidFieldPath("a..b").description),
     (#"{"update":{"name":"N"},"updateMask":{"fieldPaths":["__name__"]}}"#, "field name __name__ is reserved"),
-    (#"{"update":{"name":"N"},"updateMask":{"fieldPaths":["a",3]}}"#,
-      "Invalid value at 'writes[0].update_mask.field_paths[1]' (TYPE_STRING), 3"),
-    (#"{"update":{"name":"N"},"updateMask":"a"}"#,
-      #"Invalid value at 'writes[0].update_mask' (type.googleapis.com/google.firestore.v1.DocumentMask), "a""#),
-    (#"{"delete":"N","currentDocument":{"exists":true,"updateTime":"1970-01-01T00:00:00Z"}}"#,
+    (
+      #"{"update":{"name":"N"},"updateMask":{"fieldPaths":["a",3]}}"#,
+      "Invalid value at 'writes[0].update_mask.field_paths[1]' (TYPE_STRING), 3"
+    ),
+    (
+      #"{"update":{"name":"N"},"updateMask":"a"}"#,
+      #"Invalid value at 'writes[0].update_mask' (type.googleapis.com/google.firestore.v1.DocumentMask), "a""#
+    ),
+    (
+      #"{"delete":"N","currentDocument":{"exists":true,"updateTime":"1970-01-01T00:00:00Z"}}"#,
       "Invalid value at 'writes[0].current_document' (oneof), oneof field 'condition_type' is already set. "
-        + "Cannot set 'updateTime'"),
-    (#"{"delete":"N","currentDocument":{"updateTime":"1970-01-01T00:00:00.0000001Z"}}"#,
-      "Timestamp must be microsecond-aligned."),
-    (#"{"update":{"name":"N"},"updateTransforms":[{"fieldPath":"a","increment":{"stringValue":"x"}}]}"#,
-      "Input must be int64 or double."),
-    (#"{"update":{"name":"N"},"updateTransforms":[{"fieldPath":"a","increment":{"integerValue":"x"}}]}"#,
-      "Invalid value at 'writes[0].update_transforms[0].increment.integer_value' (TYPE_INT64), \"x\""),
-    (#"{"update":{"name":"N"},"updateTransforms":[{"fieldPath":"a"}]}"#, "Operation type must be specified for field transformation."),
+        + "Cannot set 'updateTime'"
+    ),
+    (
+      #"{"delete":"N","currentDocument":{"updateTime":"1970-01-01T00:00:00.0000001Z"}}"#,
+      "Timestamp must be microsecond-aligned."
+    ),
+    (
+      #"{"update":{"name":"N"},"updateTransforms":[{"fieldPath":"a","increment":{"stringValue":"x"}}]}"#,
+      "Input must be int64 or double."
+    ),
+    (
+      #"{"update":{"name":"N"},"updateTransforms":[{"fieldPath":"a","increment":{"integerValue":"x"}}]}"#,
+      "Invalid value at 'writes[0].update_transforms[0].increment.integer_value' (TYPE_INT64), \"x\""
+    ),
+    (
+      #"{"update":{"name":"N"},"updateTransforms":[{"fieldPath":"a"}]}"#,
+      "Operation type must be specified for field transformation."
+    ),
     (#"{"update":{"name":"N"},"updateTransforms":[{"setToServerValue":1}]}"#, "Invalid empty property path string."),
-    (#"{"update":{"name":"N"},"updateTransforms":[{"fieldPath":"a","setToServerValue":"NOW"}]}"#,
+    (
+      #"{"update":{"name":"N"},"updateTransforms":[{"fieldPath":"a","setToServerValue":"NOW"}]}"#,
       "Invalid value at 'writes[0].update_transforms[0].set_to_server_value' (type.googleapis.com/"
-        + "google.firestore.v1.DocumentTransform.FieldTransform.ServerValue), \"NOW\""),
-    (#"{"update":{"name":"N"},"updateTransforms":[{"fieldPath":"a","setToServerValue":1,"maximum":{}}]}"#,
-      "Cannot convert firestore.v1.Value with type unset."),
-    (#"{"update":{"name":"N"},"updateTransforms":[{"fieldPath":"a","setToServerValue":1,"maximum":{"integerValue":1}}]}"#,
+        + "google.firestore.v1.DocumentTransform.FieldTransform.ServerValue), \"NOW\""
+    ),
+    (
+      #"{"update":{"name":"N"},"updateTransforms":[{"fieldPath":"a","setToServerValue":1,"maximum":{}}]}"#,
+      "Cannot convert firestore.v1.Value with type unset."
+    ),
+    (
+      #"{"update":{"name":"N"},"updateTransforms":[{"fieldPath":"a","setToServerValue":1,"maximum":{"integerValue":1}}]}"#,
       "Invalid value at 'writes[0].update_transforms[0]' (oneof), oneof field 'transform_type' is already set. "
-        + "Cannot set 'maximum'"),
-    (#"{"update":{"name":"N"},"updateTransforms":[{"fieldPath":"\#(String(repeating: "a.", count: 21))a","#
-      + #""setToServerValue":1}]}"#, "Property a contains an invalid nested entity."),
+        + "Cannot set 'maximum'"
+    ),
+    (
+      #"{"update":{"name":"N"},"updateTransforms":[{"fieldPath":"\#(String(repeating: "a.", count: 21))a","#
+        + #""setToServerValue":1}]}"#, "Property a contains an invalid nested entity."
+    ),
   ]
 
   @Test(arguments: refused.indices)
@@ -127,7 +184,8 @@ import Testing
   }
 
   @Test func eachWriteHasItsDatabase() throws {
-    let text = #"[{"delete":"projects/p/databases/d/documents/a/b"},{"delete":"projects/p/databases/d/documents/a/b/c/d"},"#
+    let text =
+      #"[{"delete":"projects/p/databases/d/documents/a/b"},{"delete":"projects/p/databases/d/documents/a/b/c/d"},"#
       + #"{"delete":"projects/q/databases/d/documents/a/b"},{"delete":"projects/p/databases/d/documents/a/b"}]"#
     let writes = try decoding(text) { (decoder, root) throws(WireError) in
       decoder.enter("writes")
@@ -143,10 +201,12 @@ import Testing
     }
     #expect(try options("{}").mode == nil)
     #expect(try options(#"{"readOnly":{}}"#).mode == .readOnly(readTime: nil))
-    #expect(try options(#"{"read_only":{"readTime":"1970-01-01T00:00:01Z"}}"#).mode
-      == .readOnly(readTime: Timestamp(uncheckedMicroseconds: 1_000_000)))
-    #expect(try options(#"{"readWrite":{"retryTransaction":"AQI","concurrencyMode":"OPTIMISTIC"}}"#).mode
-      == .readWrite(retryTransaction: [1, 2], concurrency: .optimistic))
+    #expect(
+      try options(#"{"read_only":{"readTime":"1970-01-01T00:00:01Z"}}"#).mode
+        == .readOnly(readTime: Timestamp(uncheckedMicroseconds: 1_000_000)))
+    #expect(
+      try options(#"{"readWrite":{"retryTransaction":"AQI","concurrencyMode":"OPTIMISTIC"}}"#).mode
+        == .readWrite(retryTransaction: [1, 2], concurrency: .optimistic))
     #expect(try options(#"{"readWrite":{}}"#).mode == .readWrite(retryTransaction: [], concurrency: .unspecified))
     #expect(throws: WireError.self) { try options(#"{"readWrite":{},"readOnly":{}}"#) }
     #expect(throws: WireError.self) { try options(#"{"readOnly":{"retryTransaction":"AQI"}}"#) }
@@ -157,7 +217,8 @@ import Testing
 
   @Test func integersAsText() throws {
     let rows: [(String, Int32?)] = [
-      ("7", 7), ("\"7\"", 7), ("7.0", 7), ("2147483648", nil), ("\"x\"", nil), ("-2147483648", -2147483648), ("1.5", nil),
+      ("7", 7), ("\"7\"", 7), ("7.0", 7), ("2147483648", nil), ("\"x\"", nil), ("-2147483648", -2147483648),
+      ("1.5", nil),
     ]
     for (text, expected) in rows {
       let decoded = try? decoding(text) { (decoder, root) throws(WireError) in try decoder.int32(root, "limit") }

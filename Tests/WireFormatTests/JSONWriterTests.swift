@@ -41,15 +41,19 @@ import Testing
     (.bytes([0xFF]), #"{"bytesValue":"/w=="}"#),
     (.bytes([0xFB, 0xEF]), #"{"bytesValue":"++8="}"#),
     (.bytes([1, 2, 3, 4]), #"{"bytesValue":"AQIDBA=="}"#),
-    (.reference("projects/p/databases/d/documents/a/b"),
-      #"{"referenceValue":"projects/p/databases/d/documents/a/b"}"#),
+    (
+      .reference("projects/p/databases/d/documents/a/b"),
+      #"{"referenceValue":"projects/p/databases/d/documents/a/b"}"#
+    ),
     (.geoPoint(GeoPoint(latitude: 0, longitude: 0)), #"{"geoPointValue":{}}"#),
     (.geoPoint(GeoPoint(latitude: 0, longitude: -7.5)), #"{"geoPointValue":{"longitude":-7.5}}"#),
     (.array([]), #"{"arrayValue":{}}"#),
     (.array([.null, .integer(1)]), #"{"arrayValue":{"values":[{"nullValue":null},{"integerValue":"1"}]}}"#),
     (.map(MapValue()), #"{"mapValue":{}}"#),
-    (.map(MapValue([("b\n", .null), ("a", .map(MapValue()))])),
-      #"{"mapValue":{"fields":{"a":{"mapValue":{}},"b\n":{"nullValue":null}}}}"#),
+    (
+      .map(MapValue([("b\n", .null), ("a", .map(MapValue()))])),
+      #"{"mapValue":{"fields":{"a":{"mapValue":{}},"b\n":{"nullValue":null}}}}"#
+    ),
   ]
 
   @Test(arguments: values.indices)
@@ -62,43 +66,56 @@ import Testing
 
   @Test func prettyIsIndentedByTwo() throws {
     let text = try json(.map(MapValue([("a", .array([.null, .boolean(true)])), ("b", .array([]))])), .pretty)
-    #expect(text == """
-      {
-        "mapValue": {
-          "fields": {
-            "a": {
-              "arrayValue": {
-                "values": [
-                  {
-                    "nullValue": null
-                  },
-                  {
-                    "booleanValue": true
-                  }
-                ]
+    #expect(
+      text == """
+        {
+          "mapValue": {
+            "fields": {
+              "a": {
+                "arrayValue": {
+                  "values": [
+                    {
+                      "nullValue": null
+                    },
+                    {
+                      "booleanValue": true
+                    }
+                  ]
+                }
+              },
+              "b": {
+                "arrayValue": {}
               }
-            },
-            "b": {
-              "arrayValue": {}
             }
           }
         }
-      }
-      """)
+        """)
   }
 
   @Test func emptyBracketsAndScalarsStandAlone() {
-    #expect(json(.pretty) { $0.beginObject(); $0.endObject() } == "{}")
-    #expect(json(.pretty) { $0.beginArray(); $0.endArray() } == "[]")
-    #expect(json(.pretty) { $0.beginArray(); $0.number(-12); $0.string("é"); $0.null(); $0.endArray() } == """
-      [
-        -12,
-        "é",
-        null
-      ]
-      """)
-    #expect(json { $0.beginArray(); $0.number(1); $0.beginObject(); $0.endObject(); $0.bool(true); $0.endArray() }
-      == "[1,{},true]")
+    #expect(
+      json(.pretty) {
+        $0.beginObject(); $0.endObject()
+      } == "{}")
+    #expect(
+      json(.pretty) {
+        $0.beginArray(); $0.endArray()
+      } == "[]")
+    #expect(
+      json(.pretty) {
+        $0.beginArray(); $0.number(-12); $0.string("é"); $0.null(); $0.endArray()
+      } == """
+        [
+          -12,
+          "é",
+          null
+        ]
+        """)
+    #expect(
+      json {
+        $0.beginArray(); $0.number(1); $0.beginObject(); $0.endObject(); $0.bool(true); $0.endArray()
+      }
+        == "[1,{},true]")
   }
 
   @Test func deepTextsKeepTheirIndentation() {
@@ -127,9 +144,13 @@ import Testing
 
 @Suite struct DocumentOutputTests {
   static let map = MapValue([
-    ("a", .map(MapValue([
-      ("b", .integer(1)), ("c", .map(MapValue([("d", .null), ("e", .boolean(true))]))), ("s", .string("x")),
-    ]))),
+    (
+      "a",
+      .map(
+        MapValue([
+          ("b", .integer(1)), ("c", .map(MapValue([("d", .null), ("e", .boolean(true))]))), ("s", .string("x")),
+        ]))
+    ),
     ("b", .integer(2)), ("odd.name", .string("y")), ("z", .array([.integer(3)])),
   ])
 
@@ -139,13 +160,18 @@ import Testing
     (["b"], MapValue([("b", .integer(2))])),
     (["`odd.name`"], MapValue([("odd.name", .string("y"))])),
     (["a.b"], MapValue([("a", .map(MapValue([("b", .integer(1))])))])),
-    (["a.c.e", "z"], MapValue([
-      ("a", .map(MapValue([("c", .map(MapValue([("e", .boolean(true))])))]))), ("z", .array([.integer(3)])),
-    ])),
+    (
+      ["a.c.e", "z"],
+      MapValue([
+        ("a", .map(MapValue([("c", .map(MapValue([("e", .boolean(true))])))]))), ("z", .array([.integer(3)])),
+      ])
+    ),
     (["a.b", "a"], MapValue([("a", map["a"] ?? .null)])),
     (["a.x", "b.c", "odd.name", "z.a"], nil),
     (["a.x", "a.c.x", "b"], MapValue([("b", .integer(2))])),
-    (["a.s", "a.c.d"], MapValue([("a", .map(MapValue([("c", .map(MapValue([("d", .null)]))), ("s", .string("x"))])))])),
+    (
+      ["a.s", "a.c.d"], MapValue([("a", .map(MapValue([("c", .map(MapValue([("d", .null)]))), ("s", .string("x"))])))])
+    ),
     (["__name__"], nil),
     (["__name__", "b"], MapValue([("b", .integer(2))])),
     ([], nil),
@@ -157,9 +183,10 @@ import Testing
     return try root.withUnsafeBytes { root in
       try path.withUnsafeBytes { path in
         try EncodedFields(map).bytes.withUnsafeBytes { fields in
-          try body(EncodedDocument(
-            root: root, path: path, fields: fields, createTime: Timestamp(uncheckedMicroseconds: 0),
-            updateTime: Timestamp(uncheckedMicroseconds: 1_000_001)))
+          try body(
+            EncodedDocument(
+              root: root, path: path, fields: fields, createTime: Timestamp(uncheckedMicroseconds: 0),
+              updateTime: Timestamp(uncheckedMicroseconds: 1_000_001)))
         }
       }
     }
@@ -186,18 +213,19 @@ import Testing
 
   @Test func documentsPrintAsTheServiceDoes() throws {
     try Self.withDocument(MapValue([("n", .integer(7))])) { (document) throws in
-      #expect(try json(document, .pretty) == """
-        {
-          "name": "projects/p/databases/(default)/documents/c/d\\"q",
-          "fields": {
-            "n": {
-              "integerValue": "7"
-            }
-          },
-          "createTime": "1970-01-01T00:00:00Z",
-          "updateTime": "1970-01-01T00:00:01.000001Z"
-        }
-        """)
+      #expect(
+        try json(document, .pretty) == """
+          {
+            "name": "projects/p/databases/(default)/documents/c/d\\"q",
+            "fields": {
+              "n": {
+                "integerValue": "7"
+              }
+            },
+            "createTime": "1970-01-01T00:00:00Z",
+            "updateTime": "1970-01-01T00:00:01.000001Z"
+          }
+          """)
     }
     try Self.withDocument(MapValue()) { document in
       let text = try json(document)
@@ -226,7 +254,9 @@ import Testing
     #expect(try json(WriteResult(updateTime: nil)) == "{}")
     let result = WriteResult(
       updateTime: Timestamp(uncheckedMicroseconds: 1), transformResults: [.integer(3), .null])
-    #expect(try json(result)
-      == #"{"updateTime":"1970-01-01T00:00:00.000001Z","transformResults":[{"integerValue":"3"},{"nullValue":null}]}"#)
+    #expect(
+      try json(result)
+        == #"{"updateTime":"1970-01-01T00:00:00.000001Z","transformResults":[{"integerValue":"3"},{"nullValue":null}]}"#
+    )
   }
 }

@@ -22,10 +22,11 @@ import Testing
     ProtobufWriter.string(16, "é", to: &bytes)
     bytes += [0x2D, 1, 0, 0, 0]
     ProtobufWriter.bytes(3, [UInt8](), to: &bytes)
-    #expect(try fields(bytes) == [
-      "1:varint:18446744073709551615:[]", "2:fixed64:4607182418800017408:[]", "16:lengthDelimited:0:[195, 169]",
-      "5:fixed32:1:[]", "3:lengthDelimited:0:[]",
-    ])
+    #expect(
+      try fields(bytes) == [
+        "1:varint:18446744073709551615:[]", "2:fixed64:4607182418800017408:[]", "16:lengthDelimited:0:[195, 169]",
+        "5:fixed32:1:[]", "3:lengthDelimited:0:[]",
+      ])
   }
 
   @Test func skipsGroups() throws {
@@ -35,13 +36,14 @@ import Testing
     #expect(try fields(bytes) == ["1:varint:7:[]"])
   }
 
-  @Test(arguments: [
-    [0x08], [0x08, 0x80], [0x09, 1, 2, 3], [0x0A, 2, 1], [0x0D, 1, 2, 3], [0x00, 0x01], [0x0E], [0x0F], [0x0C],
-    [0x0A, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x01],
-    [0x08, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x01],
-    [0x3B], [0x3B, 0x44], [0x3B, 0x3B, 0x3C],
-    [UInt8](repeating: 0x3B, count: 1000),
-  ] as [[UInt8]])
+  @Test(
+    arguments: [
+      [0x08], [0x08, 0x80], [0x09, 1, 2, 3], [0x0A, 2, 1], [0x0D, 1, 2, 3], [0x00, 0x01], [0x0E], [0x0F], [0x0C],
+      [0x0A, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x01],
+      [0x08, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x01],
+      [0x3B], [0x3B, 0x44], [0x3B, 0x3B, 0x3C],
+      [UInt8](repeating: 0x3B, count: 1000),
+    ] as [[UInt8]])
   func refusesMalformed(bytes: [UInt8]) {
     #expect(throws: WireError.self) { try fields(bytes) }
   }
@@ -142,7 +144,8 @@ import Testing
   }
 
   @Test func lastOfOneKeyStands() throws {
-    let bytes = Self.entry([0x62], Self.value(.integer(1))) + Self.entry([0x61], Self.value(.integer(2)))
+    let bytes =
+      Self.entry([0x62], Self.value(.integer(1))) + Self.entry([0x61], Self.value(.integer(2)))
       + Self.entry([0x62], Self.value(.integer(3))) + Self.entry([0x61], Self.value(.string("x")))
     #expect(try Self.canonical(bytes).decoded() == MapValue([("a", .string("x")), ("b", .integer(3))]))
   }
@@ -159,7 +162,8 @@ import Testing
 
   @Test func skipsUnknownFieldsAndTakesTheLastMember() throws {
     let unknown: [UInt8] = [0x9A, 0x06, 1, 0]  // Field 99.
-    let bytes = Self.entry([0x61], unknown + Self.value(.integer(1)) + Self.value(.string("s")) + unknown) + unknown
+    let bytes =
+      Self.entry([0x61], unknown + Self.value(.integer(1)) + Self.value(.string("s")) + unknown) + unknown
       + [0x0A, 1, 0x78]  // The document's name.
     #expect(try Self.canonical(bytes) == EncodedFields(MapValue([("a", .string("s"))])))
   }
@@ -173,9 +177,12 @@ import Testing
     var nan: [UInt8] = []
     ProtobufWriter.double(3, Double(bitPattern: 0xFFF8_0000_0000_1234), to: &nan)
     let fields = try Self.canonical(Self.entry([0x6E], nan) + Self.entry([0x74], time))
-    #expect(fields == EncodedFields(MapValue([
-      ("n", .double(.nan)), ("t", .timestamp(Timestamp(uncheckedMicroseconds: -1))),
-    ])))
+    #expect(
+      fields
+        == EncodedFields(
+          MapValue([
+            ("n", .double(.nan)), ("t", .timestamp(Timestamp(uncheckedMicroseconds: -1))),
+          ])))
   }
 
   @Test func vectorsAreDoubles() throws {

@@ -1,30 +1,95 @@
 import DatabaseService
 import DocumentModel
+import DocumentStore
 import Transport
+import WireFormat
 
-/// What test suites do to an emulator (firestore-api.md, section 11.3). Only where everybody is admitted.
+/// What tools and test suites do to a server beside reading and writing documents.
 ///
-/// - `DELETE /emulator/v1/projects/{p}/databases/{d}/documents` clears a database.
+/// - `DELETE /emulator/v1/projects/{p}/databases/{d}/documents` clears a database (firestore-api.md, section 11.3).
+/// - `DELETE /hearth/v1/projects/{p}/databases/{d}/documents/{path}` deletes a document or collection with everything
+///   below it, a few thousand documents a call: `{"deleted": n, "done": true}`.
+/// - `GET /hearth/v1/stats` says what the open databases hold.
 final class ControlDialect: Sendable {
   private let service: Service
+  /// Documents that one call of a recursive delete takes, so that a call ends soon and a client can show progress.
+  private static let deletedPerCall = 5000
 
   init(_ service: Service) { self.service = service }
 
-  func handle(_ path: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest, _ reply: Reply) {
-    do {
-      guard let target = try RESTTarget(path), target.segmentCount == 0, target.verb == nil,
-        request.method == .delete
+  /// Answers a request for a path that stood behind `/emulator/v1/`.
+  func handleEmulator(_ path: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest, _ reply: Reply) {
+    answer(reply) {
+      guard let target = try RESTTarget(path, takesVerb: false), target.segmentCount == 0, request.method == .delete
       else { return reply.sendText(404, "Not Found\n") }
       try service.clear(target.database) { result in
-        reply.onLoop {
-          switch result {
-          case .success: reply.sendJSON(Array("{}\n".utf8))
-          case .failure(let status): reply.sendError(status)
-          }
+        Self.send(result, reply) { _, _ in }
+      }
+    }
+  }
+
+  /// Answers a request for a path that stood behind `/hearth/v1/`.
+  func handleHearth(_ path: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest, _ reply: Reply) {
+    answer(reply) {
+      if path.elementsEqual("stats".utf8), request.method == .get {
+        return try service.statistics { result in Self.send(result, reply, Self.append) }
+      }
+      guard let target = try RESTTarget(path, takesVerb: false), target.segmentCount > 0, request.method == .delete
+      else { return reply.sendText(404, "Not Found\n") }
+      try service.recursiveDelete(
+        try ResourcePath(checking: target.path), in: target.database, limit: Self.deletedPerCall
+      ) { result in
+        Self.send(result, reply) { outcome, json in
+          json.key("deleted")
+          json.number(outcome.deleted)
+          json.key("done")
+          json.bool(outcome.isDone)
         }
       }
-    } catch {
-      reply.sendError(Status(error, database: nil))
     }
+  }
+
+  private func answer(_ reply: Reply, _ work: () throws -> Void) {
+    do { try work() } catch { reply.sendError(Status(error, database: nil)) }
+  }
+
+  private static func send<Success: Sendable>(
+    _ result: Result<Success, Status>, _ reply: Reply,
+    _ append: @escaping @Sendable (Success, inout JSONWriter) -> Void
+  ) {
+    reply.onLoop {
+      switch result {
+      case .failure(let status): reply.sendError(status)
+      case .success(let success):
+        var json = JSONWriter(.pretty)
+        json.beginObject()
+        append(success, &json)
+        json.endObject()
+        reply.sendJSON(json.finish())
+      }
+    }
+  }
+
+  @Sendable private static func append(_ databases: [DatabaseStatistics], to json: inout JSONWriter) {
+    json.key("databases")
+    json.beginArray()
+    for database in databases { json.append(database) }
+    json.endArray()
+  }
+}
+
+extension JSONWriter {
+  /// Appends what a database holds as an object.
+  fileprivate mutating func append(_ statistics: DatabaseStatistics) {
+    beginObject()
+    key("project")
+    string(statistics.id.project)
+    key("database")
+    string(statistics.id.database)
+    for (column, value) in zip(DatabaseStatistics.columns, statistics.values) {
+      key(column.name)
+      number(value)
+    }
+    endObject()
   }
 }

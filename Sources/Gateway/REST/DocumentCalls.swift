@@ -38,7 +38,8 @@ extension RESTDialect {
     }
     guard document?.name.isEmpty ?? true else { throw Status(.invalidArgument, "document.name must not be set") }
     try service.createDocument(
-      in: collection, id: call.parameters.value("documentId"), fields: document?.fields ?? .none, database: call.database
+      in: collection, id: call.parameters.value("documentId"), fields: document?.fields ?? .none,
+      database: call.database
     ) { self.send($0, mask: mask, call) }
   }
 

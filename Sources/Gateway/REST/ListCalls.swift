@@ -16,7 +16,7 @@ extension RESTDialect {
     list.orderBy = parameters.value("orderBy") ?? ""
     list.showMissing = try parameters.boolean("showMissing") ?? false
     list.consistency = try parameters.consistency()
-    let mask = list.showMissing ? nil : try parameters.mask("mask.fieldPaths")
+    let mask = try parameters.mask("mask.fieldPaths")
     // Missing parents come and go with other collections, and the past does not change: neither has a tag.
     var tag: String?
     if !list.showMissing, list.consistency == .latest {

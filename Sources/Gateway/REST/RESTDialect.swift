@@ -21,7 +21,7 @@ final class RESTDialect: Sendable {
   ) {
     var call: RESTCall?
     do {
-      guard let target = try RESTTarget(path) else { return reply.sendText(404, "Not Found\n") }
+      guard let target = try RESTTarget(path, takesVerb: request.method == .post) else { return reply.sendText(404, "Not Found\n") }
       let parameters = try QueryParameters(query)
       call = RESTCall(target: target, parameters: parameters, reply: reply)
       if let call { try route(call, request) }

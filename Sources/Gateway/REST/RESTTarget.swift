@@ -18,10 +18,10 @@ struct RESTTarget {
 
   /// Parses a path without its `/v1/`, or returns `nil` when it is none of the service's forms.
   ///
-  /// A verb is split off at the last `:` only where what follows is one; ids may hold `:`. Segments are decoded after
-  /// the split at `/`.
+  /// A verb is split off at the last `:` only where the method takes one and what follows is one; ids may hold `:`.
+  /// Segments are decoded after the split at `/`.
   /// - Throws: ``Status`` for bad encoding, and ``ModelError`` for ids that hold an encoded `/`.
-  init?(_ path: UnsafeRawBufferPointer) throws {
+  init?(_ path: UnsafeRawBufferPointer, takesVerb: Bool) throws {
     var segments = Segments(path)
     guard try segments.next()?.elementsEqual("projects".utf8) == true, let project = try segments.next(),
       try segments.next()?.elementsEqual("databases".utf8) == true, let database = try segments.next()
@@ -29,7 +29,7 @@ struct RESTTarget {
     let projectText = String(decoding: project, as: UTF8.self)
     let databaseText = String(decoding: database, as: UTF8.self)
     guard let last = segments.peekLast() else { return nil }
-    let verb = Self.verb(last)
+    let verb = takesVerb ? Self.verb(last) : nil
     if let verb { segments.dropSuffix(verb.rawValue.utf8.count + 1) }
     guard try segments.next()?.elementsEqual("documents".utf8) == true else { return nil }
     guard let id = DatabaseID(project: projectText, database: databaseText) else {

@@ -1,0 +1,71 @@
+/// A measurement with a name, run beside peers on the same work.
+struct Benchmark: Sendable {
+  /// What `Benchmarks run NAME` takes.
+  let name: String
+  /// One line for `Benchmarks list`.
+  let summary: String
+  /// What the numbers mean, printed under the table.
+  let meaning: String
+  let run: @Sendable () throws -> Table
+
+  /// Every benchmark, in the order in which they run.
+  static let all: [Benchmark] = [pointRead, durableCommit, importTree, startAndMemory, store]
+}
+
+/// Rows of results, in Markdown that is also legible as it stands.
+struct Table {
+  private let columns: [String]
+  private var rows: [[String]] = []
+  /// Lines to print under the table, such as peers that were skipped.
+  var notes: [String] = []
+
+  init(_ columns: String...) { self.columns = columns }
+
+  mutating func add(_ cells: String...) { rows.append(cells) }
+
+  /// The table as aligned Markdown.
+  var markdown: String {
+    let widths = columns.indices.map { column in ([columns] + rows).map { $0[column].count }.max() ?? 0 }
+    func line(_ cells: [String]) -> String {
+      let padded = cells.enumerated().map { column, cell in
+        let blanks = String(repeating: " ", count: widths[column] - cell.count)
+        return column == 0 ? cell + blanks : blanks + cell
+      }
+      return "| " + padded.joined(separator: " | ") + " |"
+    }
+    let rule = widths.enumerated().map { column, width in
+      String(repeating: "-", count: column == 0 ? width : width - 1) + (column == 0 ? "" : ":")
+    }
+    return ([line(columns), "| " + rule.joined(separator: " | ") + " |"] + rows.map(line)).joined(separator: "\n")
+      + (notes.isEmpty ? "" : "\n\n" + notes.map { "- \($0)" }.joined(separator: "\n"))
+  }
+}
+
+/// Numbers as people read them.
+enum Format {
+  /// `12,345`.
+  static func count(_ value: Double) -> String {
+    var digits = String(Int(value.rounded()))
+    var index = digits.count - 3
+    while index > 0 {
+      digits.insert(",", at: digits.index(digits.startIndex, offsetBy: index))
+      index -= 3
+    }
+    return digits
+  }
+
+  /// With one decimal: `3.4`.
+  static func tenths(_ value: Double) -> String {
+    let tenths = Int((value * 10).rounded())
+    return "\(tenths / 10).\(tenths % 10)"
+  }
+
+  /// `3.4 ×`, or a dash where there is nothing to compare with.
+  static func ratio(_ value: Double, to other: Double?) -> String {
+    guard let other, other > 0 else { return "–" }
+    let ratio = value / other
+    guard ratio < 1 else { return "\(tenths(ratio)) ×" }
+    let hundredths = Int((ratio * 100).rounded())
+    return "\(hundredths / 100).\(hundredths / 10 % 10)\(hundredths % 10) ×"
+  }
+}

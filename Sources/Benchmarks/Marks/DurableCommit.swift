@@ -1,0 +1,92 @@
+import Glibc
+
+extension Benchmark {
+  static let durableCommit = Benchmark(
+    name: "durable-commit",
+    summary: "creates of one document each, 64 clients, synced to the disk, beside PocketBase and the disk itself",
+    meaning: """
+      64 connections each post one document of five fields and wait for the answer. Hearth answers when the commit is on
+      the disk; commits that wait share a sync. PocketBase answers before its log is synced. The disk's own rate is a loop
+      of one 4 KiB write and one fdatasync: what a server that syncs every commit alone could reach at best.
+      """
+  ) {
+    var table = Table("server", "creates/s", "CPU µs/create", "disk bytes/create", "Hearth, synced, against it", "mark")
+    let clients = 64
+    func load(_ server: any DocumentServer, _ what: String, warmUp: Int = 1) throws -> Load {
+      Run.progress("durable-commit: \(what)")
+      let (target, body) = try server.creation()
+      let script = """
+        wrk.method = "POST"
+        wrk.headers["Content-Type"] = "application/json"
+        wrk.body = [[\(body)]]
+        """
+      return try Load.run(on: server, target, connections: clients, script: script, warmUpSeconds: warmUp)
+    }
+    func add(_ name: String, _ load: Load, against hearth: Load?, _ mark: String) {
+      table.add(
+        name, Format.count(load.requestsPerSecond), Format.tenths(load.cpuMicrosecondsPerRequest),
+        Format.count(load.diskBytesWritten / load.requests),
+        hearth.map { Format.ratio($0.requestsPerSecond, to: load.requestsPerSecond) } ?? "", mark)
+    }
+
+    let directory = try Run.makeDirectory("durable")
+    Run.progress("durable-commit: the disk's own sync rate")
+    let syncs = try syncsPerSecond(in: directory, seconds: 3)
+    let durable = try HearthPeer(data: "\(directory)/data")
+    defer { durable.process.stop() }
+    // The first commit makes the database, so that there is a file to look at.
+    _ = try durable.storeSample()
+    let synced = try load(durable, "Hearth, synced")
+    let before = try durable.writeTransactions()
+    let counted = try load(durable, "Hearth, synced, counting syncs", warmUp: 0)
+    let groups = try durable.writeTransactions() - before
+    durable.process.stop()
+    add("Hearth, synced", synced, against: nil, "")
+
+    let inMemory = try HearthPeer()
+    defer { inMemory.process.stop() }
+    add("Hearth, in memory", try load(inMemory, "Hearth, in memory"), against: nil, "")
+    inMemory.process.stop()
+
+    if let obstacle = PocketBasePeer.obstacle {
+      table.notes.append("PocketBase skipped: \(obstacle)")
+    } else {
+      let pocketBase = try PocketBasePeer()
+      defer { pocketBase.process.stop() }
+      add("PocketBase, not synced", try load(pocketBase, "PocketBase"), against: synced, "≥ 4 ×")
+    }
+    if let obstacle = EmulatorPeer.obstacle {
+      table.notes.append("official emulator skipped: \(obstacle)")
+    } else {
+      let emulator = try EmulatorPeer()
+      defer { emulator.process.stop() }
+      add("official emulator, in memory", try load(emulator, "official emulator", warmUp: 5), against: synced, "")
+    }
+    table.add(
+      "the disk: 4 KiB write + fdatasync", Format.count(syncs), "", Format.count(4096),
+      Format.ratio(synced.requestsPerSecond, to: syncs), "")
+    table.notes.append(
+      "Hearth wrote \(Format.tenths(counted.requests / Double(max(1, groups)))) commits per write transaction (one sync "
+        + "of the data, one of the meta page), \(Format.count(Double(groups) / 5)) transactions a second.")
+    table.notes.append("The data lies on \(Machine.fileSystem(of: directory)).")
+    return table
+  }
+
+  /// Writes 4 KiB to the end of a file and syncs it, over and over.
+  private static func syncsPerSecond(in directory: String, seconds: Double) throws -> Double {
+    let file = open("\(directory)/floor", O_WRONLY | O_CREAT | O_TRUNC, 0o600)
+    guard file >= 0 else { throw BenchmarkError("cannot write to \(directory)") }
+    defer { close(file) }
+    let page = [UInt8](repeating: 0x68, count: 4096)
+    let watch = Stopwatch()
+    var count = 0
+    while watch.seconds < seconds {
+      // Within a file that has its length, as a database file does after a while.
+      guard pwrite(file, page, page.count, count % 1024 * page.count) == page.count, fdatasync(file) == 0 else {
+        throw BenchmarkError("cannot write to \(directory)")
+      }
+      count += 1
+    }
+    return Double(count) / watch.seconds
+  }
+}

@@ -1,0 +1,77 @@
+import Dispatch
+import DocumentModel
+import DocumentStore
+import KeyValueStore
+import LMDBStore
+
+extension Benchmark {
+  static let importTree = Benchmark(
+    name: "import",
+    summary: "200,000 documents of five scalar fields, indexed, into an empty database in memory",
+    meaning: """
+      Documents a second. The raw loop writes five entries a document, in transactions of 2,000 documents, with keys as
+      long as index entries and in no order: what the engine allows with nothing above it. Hearth writes six entries: the
+      document, and one for each field.
+      """
+  ) {
+    let count = 200_000
+    var table = Table("step", "documents/s", "against the raw loop", "mark")
+    Run.progress("import: raw LMDB loop")
+    let floor = Double(count) / (try rawLoop(documents: count))
+    table.add("raw LMDB loop, 5 entries a document", Format.count(floor), "", "")
+
+    Run.progress("import: index entries worked out")
+    var samples = SampleDocuments()
+    let keys = (0..<count).compactMap { DocumentKey(ResourcePath(uncheckedBytes: Array("tasks/t\($0)".utf8))) }
+    let fields = keys.map { _ in samples.next() }
+    var watch = Stopwatch()
+    let items = try zip(keys, fields).map { try BulkLoader.Item(key: $0, fields: $1) }
+    let preparing = Double(count) / watch.seconds
+    table.add("work out index entries (one thread)", Format.count(preparing), "", "")
+
+    Run.progress("import: bulk load")
+    let database = try memoryDatabase()
+    let loader = try database.makeLoader()
+    watch = Stopwatch()
+    for start in stride(from: 0, to: count, by: perTransaction) {
+      try loader.load(Array(items[start..<min(start + perTransaction, count)]))
+    }
+    let loading = Double(count) / watch.seconds
+    table.add("write them (one thread)", Format.count(loading), Format.ratio(loading, to: floor), "")
+    return table
+  }
+
+  private static let perTransaction = 2_000
+
+  private static func memoryDatabase() throws -> DocumentDatabase {
+    guard let id = DatabaseID(project: "bench") else { throw BenchmarkError("`bench` is no project id") }
+    return try DocumentDatabase(id: id, store: try LMDBStore.open(.inMemory()))
+  }
+
+  /// Seconds to write five entries a document through the seam.
+  private static func rawLoop(documents: Int) throws -> Double {
+    let store = try LMDBStore.open(.inMemory())
+    var random = SplitMix(state: 1)
+    var key = [UInt8](repeating: 0x20, count: 24)
+    let watch = Stopwatch()
+    for start in stride(from: 0, to: documents, by: perTransaction) {
+      try store.write { (transaction) throws(StorageError) in
+        for document in start..<min(start + perTransaction, documents) {
+          for field in 0..<5 {
+            var failure: StorageError?
+            key.withUnsafeMutableBytes { key in
+              key[2] = UInt8(field)
+              key.storeBytes(of: random.next().bigEndian, toByteOffset: 4, as: UInt64.self)
+              key.storeBytes(of: UInt64(document).bigEndian, toByteOffset: 16, as: UInt64.self)
+              do throws(StorageError) {
+                try transaction.put(UnsafeRawBufferPointer(key), UnsafeRawBufferPointer(start: nil, count: 0))
+              } catch { failure = error }
+            }
+            if let failure { throw failure }
+          }
+        }
+      }
+    }
+    return watch.seconds
+  }
+}

@@ -1,0 +1,37 @@
+import Foundation
+
+/// nginx answering a file: what the machine and the load generator allow, whatever the server does.
+final class NginxPeer: Server {
+  static let name = "nginx, same bytes"
+  static var obstacle: String? { hasProgram("nginx") ? nil : "nginx is not installed (Debian: nginx-light)" }
+
+  let port: Int
+  let process: ChildProcess
+  let secondsToFirstAnswer: Double
+
+  /// Serves each text under its name, with the content type of Hearth's answers.
+  init(files: [String: String]) throws {
+    let directory = try Run.makeDirectory("nginx-\(UUID().uuidString)")
+    for (name, text) in files {
+      try text.write(toFile: "\(directory)/\(name)", atomically: false, encoding: .utf8)
+    }
+    let port = try HTTPClient.freePort()
+    let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map { "\($0)_temp_path \(directory)/\($0);" }
+    let configuration = """
+      daemon off; worker_processes 2; pid \(directory)/pid; error_log \(directory)/errors;
+      events { worker_connections 1024; }
+      http {
+        access_log off; keepalive_requests 100000000; open_file_cache max=16; types { }
+        default_type "application/json; charset=UTF-8"; \(temporary.joined(separator: " "))
+        server { listen 127.0.0.1:\(port); root \(directory); }
+      }
+      """
+    try configuration.write(toFile: "\(directory)/nginx.conf", atomically: false, encoding: .utf8)
+    let ready = files.keys.first ?? ""
+    let nginx = ["/usr/sbin/nginx", "-p", directory, "-c", "\(directory)/nginx.conf", "-e", "\(directory)/errors"]
+    // Its workers give up root, and then could not look into a private folder.
+    let asRoot = geteuid() == 0 ? ["-g", "user root;"] : []
+    let launch = try Launch(port: port, readyPath: "/\(ready)", nginx + asRoot)
+    (self.port, process, secondsToFirstAnswer) = (port, launch.process, launch.seconds)
+  }
+}

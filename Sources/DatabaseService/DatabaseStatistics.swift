@@ -1,0 +1,55 @@
+import Dispatch
+package import DocumentModel
+package import DocumentStore
+package import KeyValueStore
+
+/// What one database holds, and in how many bytes.
+package struct DatabaseStatistics: Sendable {
+  /// The database.
+  package let id: DatabaseID
+  /// What it holds.
+  package let contents: DatabaseContents
+  /// What its engine uses.
+  package let store: KeyValueStatistics
+
+  /// Counts. Cost: reads every key of the database.
+  package init(_ id: DatabaseID, _ store: any KeyValueStore) throws(StorageError) {
+    self.id = id
+    let snapshot = try store.snapshot()
+    defer { snapshot.end() }
+    contents = try DatabaseContents(snapshot)
+    self.store = try store.statistics()
+  }
+
+  /// The numbers of ``values``: how JSON names them, and how people see them.
+  package static let columns: [(name: StaticString, title: String)] = [
+    ("documents", "documents"), ("collections", "collections"), ("indexEntries", "index entries"),
+    ("history", "before-images"), ("changes", "changes"), ("usedBytes", "used bytes"), ("fileBytes", "file bytes"),
+  ]
+
+  /// The numbers, in the order of ``columns``.
+  package var values: [Int] {
+    [
+      contents.documents, contents.collections, contents.indexEntries, contents.history, contents.changes,
+      store.usedBytes, store.fileBytes,
+    ]
+  }
+}
+
+extension Service {
+  /// Counts what the open databases hold, away from the caller's thread; `completion` is called once, on any thread.
+  /// - Throws: `PERMISSION_DENIED` where nobody is admitted.
+  package func statistics(
+    completion: @escaping @Sendable (Result<[DatabaseStatistics], Status>) -> Void
+  ) throws {
+    try admit()
+    let open = databases.openDatabases
+    DispatchQueue.global(qos: .utility).async {
+      do {
+        completion(.success(try open.map { try DatabaseStatistics($0.id, $0.store) }))
+      } catch {
+        completion(.failure(Status(error, database: nil)))
+      }
+    }
+  }
+}

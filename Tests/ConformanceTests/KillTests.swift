@@ -1,0 +1,61 @@
+import Foundation
+import Glibc
+import TestSupport
+import Testing
+
+/// `hearth serve --data` killed at random moments: what was acknowledged is there, whole, and nothing half.
+///
+/// The kernel keeps what a killed process has written, so this finds commits acknowledged before they were written and
+/// files that a writer leaves in pieces; it says nothing about a loss of power.
+///
+/// `CONFORMANCE_SEED` chooses the moments, `CONFORMANCE_KILLS` how many (15).
+@Suite(.enabled(if: HearthBinary.isBuilt, "no hearth binary beside the tests"))
+struct KillTests {
+  @Test(.timeLimit(.minutes(5))) func whatWasAcknowledgedSurvivesKills() async throws {
+    let environment = ProcessInfo.processInfo.environment
+    let seed = environment["CONFORMANCE_SEED"].flatMap { UInt64($0) } ?? 1
+    let kills = environment["CONFORMANCE_KILLS"].flatMap { Int($0) } ?? 15
+    let (problems, acknowledged) = try await onDedicatedThread { try Self.killAndReopen(seed: seed, kills: kills) }
+    #expect(problems.isEmpty, "CONFORMANCE_SEED=\(seed)\n\(problems.prefix(20).joined(separator: "\n"))")
+    #expect(acknowledged > kills, "hardly anything was acknowledged")
+    print("kills: \(kills) survived by \(acknowledged) acknowledged commits")
+  }
+
+  private static func killAndReopen(seed: UInt64, kills: Int) throws -> (problems: [String], acknowledged: Int) {
+    let directory = try TemporaryDirectory()
+    let database = TestDatabase(project: "kills")
+    var random = SplitMix(seed: seed)
+    var problems: [String] = []
+    var acknowledged = 0
+    var newest: Timestamp?
+    var previous: (load: WriteLoad, logs: [WriteLoad.Log])?
+    for round in 0...kills {
+      let server = try HearthProcess(arguments: ["--emulator", "--data", directory.path])
+      defer { server.process.stop() }
+      if let previous {
+        problems += try previous.load.verify(previous.logs, port: server.port).map { "round \(round - 1): \($0)" }
+      }
+      if round == kills || problems.count > 100 { break }
+      let load = WriteLoad(database: database, round: round)
+      let wait = load.start(port: server.port)
+      usleep(UInt32(random.number(in: 20_000...700_000)))
+      server.process.send(signal: SIGKILL)
+      let logs = wait()
+      if server.process.waitForExit(timeoutSeconds: 10) != .signal(SIGKILL) {
+        problems.append("round \(round): ended before it was killed:\n\(server.process.output)")
+      }
+      let times = logs.flatMap(\.acknowledged.values).compactMap { Timestamp(.string($0)) }
+      if let newest, let oldest = times.min(), oldest <= newest {
+        problems.append("round \(round): commit times went back after a kill")
+      }
+      newest = [newest, times.max()].compactMap { $0 }.max()
+      acknowledged += times.count
+      let check = try HearthBinary.run(["check", directory.path])
+      if check.exit != .code(0) {
+        problems.append("round \(round): hearth check ended with \(String(describing: check.exit)):\n\(check.output)")
+      }
+      previous = (load, logs)
+    }
+    return (problems, acknowledged)
+  }
+}

@@ -1,0 +1,114 @@
+import DocumentModel
+@testable import DocumentStore
+import KeyValueStore
+import LMDBStore
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite struct RegistryTests {
+  /// Keeps the count of openings; the data survives a closing, as files do.
+  private final class Files: Sendable {
+    let opened = Mutex<[DatabaseID: Int]>([:])
+    let directory: TemporaryDirectory
+
+    init() throws { directory = try TemporaryDirectory() }
+
+    func open(_ id: DatabaseID) throws(StorageError) -> (any KeyValueStore)? {
+      guard id.project != "undeclared" else { return nil }
+      opened.withLock { $0[id, default: 0] += 1 }
+      return try LMDBStore.open(LMDBOptions(path: "\(directory.path)/\(id.project)-\(id.database)", mapBytes: 16 << 20))
+    }
+  }
+
+  private func make(idleSeconds: Int?) throws -> (DatabaseRegistry, Files, SteppedTime) {
+    let (files, time) = (try Files(), SteppedTime())
+    let registry = DatabaseRegistry(clock: Clock { time.now }, idleSeconds: idleSeconds) { (id) throws(StorageError) in
+      try files.open(id)
+    }
+    return (registry, files, time)
+  }
+
+  private func id(_ project: String) throws -> DatabaseID { try #require(DatabaseID(project: project)) }
+
+  @Test func opensOnFirstUse() throws {
+    let (registry, files, _) = try make(idleSeconds: 60)
+    #expect(registry.openDatabases.isEmpty)
+    let (a, b) = (try id("a"), try id("b"))
+    let first = try #require(try registry.database(a))
+    #expect(try registry.database(a) === first)
+    #expect(try registry.database(b) !== first)
+    #expect(registry.openDatabases.map(\.id) == [a, b])
+    #expect(files.opened.withLock { $0 } == [a: 1, b: 1])
+    #expect(try registry.database(try id("undeclared")) == nil)
+    concurrently(8) { _ in _ = try? registry.database(a) }
+    #expect(files.opened.withLock { $0 } == [a: 1, b: 1])
+  }
+
+  @Test func closesWhatIsIdle() throws {
+    let (registry, files, time) = try make(idleSeconds: 60)
+    let (a, b) = (try id("a"), try id("b"))
+    let write = CommitRequest([.set("c/x", ("a", 1))])
+    for id in [a, b] {
+      let database = try #require(try registry.database(id))
+      let outcome = wait { done in database.commit(write, completion: done) }
+      #expect((try? outcome.get()) != nil)
+    }
+    time.advance(seconds: 60)
+    registry.maintain()
+    #expect(registry.openDatabases.count == 2)
+    // One is held by somebody.
+    let held = try #require(registry.openDatabases.last)
+    time.advance(seconds: 1)
+    try waitUntilClosed(registry, a)
+    #expect(registry.openDatabases.map(\.id) == [b])
+    #expect(held.id == b)
+    // It comes back with all it had.
+    let again = try #require(try registry.database(a))
+    #expect(files.opened.withLock { $0[a] } == 2)
+    #expect(try again.read { reader in try reader.document(document("c/x")) != nil })
+  }
+
+  /// Trimming holds on to its database for a moment: lets it end, then asks again.
+  private func waitUntilClosed(_ registry: DatabaseRegistry, _ id: DatabaseID) throws {
+    for _ in 0..<100 {
+      if let database = registry.openDatabases.first(where: { $0.id == id }) {
+        _ = wait { done in database.commit(CommitRequest([]), completion: done) }
+      }
+      registry.maintain()
+    }
+    #expect(!registry.openDatabases.contains { $0.id == id })
+  }
+
+  @Test func keepsAllWithoutATime() throws {
+    let (registry, _, time) = try make(idleSeconds: nil)
+    _ = try registry.database(try id("a"))
+    time.advance(seconds: 1_000_000)
+    registry.maintain()
+    #expect(registry.openDatabases.count == 1)
+    registry.closeAll()
+    #expect(registry.openDatabases.isEmpty)
+  }
+
+  @Test func anOpenTransactionKeepsItsDatabaseOpen() throws {
+    let (registry, _, time) = try make(idleSeconds: 30)
+    let a = try id("a")
+    _ = try registry.database(a)?.transactions.begin(.readWrite, readVersion: 1)
+    time.advance(seconds: 40)
+    for _ in 0..<3 { registry.maintain() }
+    #expect(registry.openDatabases.map(\.id) == [a])
+    time.advance(seconds: 40)
+    try waitUntilClosed(registry, a)
+  }
+
+  @Test func refusesANewerFormat() throws {
+    let store = try LMDBStore.open(.inMemory(mapBytes: 16 << 20))
+    _ = try TestDatabase(store)
+    try store.write { (transaction) throws(StorageError) in
+      try transaction.put(.format, 2)
+    }
+    #expect(throws: StorageError.unsupportedFormat(path: "database", found: "2", supported: "up to 1")) {
+      try DocumentDatabase(id: try id("p"), store: store)
+    }
+  }
+}

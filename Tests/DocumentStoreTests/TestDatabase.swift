@@ -1,0 +1,121 @@
+import Dispatch
+import DocumentModel
+import DocumentStore
+import KeyValueStore
+import LMDBStore
+import Synchronization
+import TestSupport
+import Testing
+import WireFormat
+
+/// A database in memory, on a clock that the test moves, with calls that wait for their answers.
+struct TestDatabase {
+  let time: SteppedTime
+  let store: any KeyValueStore
+  let database: DocumentDatabase
+
+  init(_ store: (any KeyValueStore)? = nil, time: SteppedTime = SteppedTime(), retention: Retention = Retention()) throws {
+    self.time = time
+    self.store = try store ?? LMDBStore.open(.inMemory(mapBytes: 1 << 30))
+    let id = try #require(DatabaseID(project: "p"))
+    database = try DocumentDatabase(id: id, store: self.store, retention: retention, clock: Clock { time.now })
+  }
+
+  /// The same store opened again, as after a restart.
+  func reopened() throws -> TestDatabase { try TestDatabase(store, time: time) }
+
+  @discardableResult
+  func commit(_ request: CommitRequest) throws(CommitError) -> CommitOutcome {
+    let result = wait { done in database.commit(request, completion: done) }
+    return try result.get()
+  }
+
+  @discardableResult
+  func commit(_ writes: Write...) throws(CommitError) -> CommitOutcome { try commit(CommitRequest(writes)) }
+
+  func commitEach(_ writes: [Write]) -> [Result<CommitOutcome, CommitError>] {
+    wait { done in database.commitEach(writes, completion: done) }
+  }
+
+  func clear() throws {
+    try wait { done in database.clear(completion: done) }.get()
+  }
+
+  /// Trims until nothing is left to trim now.
+  func maintain() throws {
+    for _ in 0..<8 {
+      database.maintain()
+      // Commits of nothing go through the same line, so they come after it.
+      try commit(CommitRequest([]))
+    }
+  }
+
+  func get(_ path: String) throws -> Stored? {
+    try database.read { reader in try reader.document(document(path)).map { try Stored($0) } }
+  }
+
+  func get(_ path: String, at version: Int64) throws -> Stored? {
+    let key = document(path)
+    return try database.read(at: Timestamp(uncheckedMicroseconds: version)) { reader, version in
+      guard let row = try reader.collection(key.collection) else { return nil }
+      guard let version else { return try reader.document(key.id, in: row.number).map { try Stored($0) } }
+      return try reader.document(key.id, in: row.number, at: version).map { try Stored($0) }
+    }
+  }
+
+  /// Opens a transaction at the newest version, as BeginTransaction does.
+  func begin(_ mode: TransactionTable.Mode = .readWrite) throws -> TransactionID {
+    try database.read { reader in database.transactions.begin(mode, readVersion: try reader.lastVersion()) }
+  }
+
+  /// Reads in a transaction, as BatchGetDocuments does.
+  @discardableResult
+  func get(_ path: String, in transaction: TransactionID) throws -> Stored? {
+    let (_, version) = try database.transactions.use(transaction)
+    let stored = try get(path, at: version)
+    try database.transactions.noteReads([(document(path), stored?.update ?? 0)], in: transaction)
+    return stored
+  }
+
+  @discardableResult
+  func commit(_ transaction: TransactionID, _ writes: Write...) throws -> CommitOutcome {
+    try commit(CommitRequest(writes, of: try database.transactions.close(transaction, forWrites: !writes.isEmpty)))
+  }
+
+  func meta(_ name: MetaKey) throws -> Int64 {
+    try database.read { reader in Int64(bitPattern: try reader.meta(name)) }
+  }
+}
+
+/// A document taken out of its snapshot.
+struct Stored: Equatable, CustomStringConvertible {
+  var fields: MapValue
+  var create: Int64
+  var update: Int64
+
+  init(_ document: StoredDocument) throws {
+    fields = try EncodedFields(canonical: Array(document.fields)).decoded()
+    create = document.createVersion
+    update = document.updateVersion
+  }
+
+  var description: String { "\(fields.entries) created \(create) updated \(update)" }
+}
+
+/// Waits for the one answer of a call.
+func wait<T: Sendable>(_ call: (@escaping @Sendable (T) -> Void) -> Void) -> T {
+  let answer = Mutex<T?>(nil)
+  let isThere = DispatchSemaphore(value: 0)
+  call { value in
+    answer.withLock { $0 = value }
+    isThere.signal()
+  }
+  isThere.wait()
+  guard let value = answer.withLock({ $0 }) else { preconditionFailure("answered without an answer") }
+  return value
+}
+
+/// Runs a body many times at once, each on a thread.
+func concurrently(_ count: Int, _ body: @Sendable (Int) -> Void) {
+  DispatchQueue.concurrentPerform(iterations: count, execute: body)
+}
