@@ -74,7 +74,7 @@ let package = Package(
       "Benchmarks",
       ["HearthServer", "DatabaseService", "DocumentStore", "LMDBStore", "KeyValueStore", "FixtureTree",
        "WireFormat", "DocumentModel", "TestSupport"]),
-    program("Fuzzers", ["DocumentStore", "FixtureTree", "Transport", "WireFormat", "DocumentModel", "TestSupport"]),
+    program("Fuzzers", ["FieldMatch", "DocumentStore", "FixtureTree", "Transport", "WireFormat", "DocumentModel", "TestSupport"]),
 
     // Tests mirror Sources.
     library(
@@ -86,7 +86,7 @@ let package = Package(
     tests("LMDBStoreTests", ["LMDBStore", "KeyValueStore", "TestSupport"]),
     tests(
       "DocumentStoreTests",
-      ["DocumentStore", "LMDBStore", "KeyValueStore", "WireFormat", "DocumentModel", "TestSupport"]),
+      ["DocumentStore", "FieldMatch", "LMDBStore", "KeyValueStore", "WireFormat", "DocumentModel", "TestSupport"]),
     tests("FieldMatchTests", ["FieldMatch", "WireFormat", "DocumentModel", "TestSupport"]),
     tests(
       "QueryEngineTests",
