@@ -78,6 +78,13 @@ final class CommitQueue: Sendable {
     queue.sync { raiseFloor(to: version) }
   }
 
+  /// Waits until the writer has nothing to do and holds on to nothing any more. Nobody may submit meanwhile.
+  func drain() {
+    // The first waits for a group being written, the second for its look whether another one came.
+    queue.sync {}
+    queue.sync {}
+  }
+
   /// The version that every later commit will be above; ``settle(upTo:)`` and each commit raise it.
   var settledVersion: Int64 { floor.load(ordering: .sequentiallyConsistent) }
 

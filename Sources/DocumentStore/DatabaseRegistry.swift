@@ -71,13 +71,21 @@ package final class DatabaseRegistry: Sendable {
         // Closing happens here, under the lock, and only when nobody else holds the database: the engine must be
         // closed before it can be opened again.
         entries[id] = nil
-        if !isKnownUniquelyReferenced(&entry.database) { entries[id] = entry }
+        if isKnownUniquelyReferenced(&entry.database) {
+          entry.database.drain()
+        } else {
+          entries[id] = entry
+        }
       }
     }
   }
 
-  /// Closes every database that nobody uses any more; for the end of the process.
+  /// Lets go of every database, after its last commit; one that somebody still holds closes when they let go too.
   package func closeAll() {
-    entries.withLock { $0.removeAll() }
+    let open = entries.withLock { entries in
+      defer { entries.removeAll() }
+      return entries.values.map(\.database)
+    }
+    for database in open { database.drain() }
   }
 }

@@ -188,6 +188,9 @@ package final class DocumentDatabase: Sendable {
     }
   }
 
+  /// Waits until the writer holds on to nothing, so that letting go of the database closes its engine.
+  func drain() { queue.drain() }
+
   // MARK: Format
 
   private static func format(_ store: any KeyValueStore, clock: Clock) throws(StorageError) -> UInt64 {

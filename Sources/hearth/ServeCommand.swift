@@ -18,7 +18,7 @@ extension Command {
       .flag("emulator", "for development and tests: everybody who reaches it is admin"),
       .flag("allow-remote-emulator", "let --emulator listen beyond loopback"),
       .repeated("import", "FILE", "load documents before listening; several go in one after the other"),
-      .value("map-size", "BYTES", "the size a database may grow to, such as 64G (the default)"),
+      .value("map-size", "BYTES", "the size a database may grow to (default: 64G, in memory 8G)"),
       .repeated("rules", "FILE", "security rules (not supported by this version yet)"),
       .value("indexes", "FILE", "index definitions (not supported by this version yet)"),
       .flag("quiet", "print the address and errors only"),
@@ -52,6 +52,7 @@ extension Command {
         DirectoryImport(directory: path, mapBytes: configuration.mapBytes).run(imports, isQuiet: isQuiet(arguments)),
         arguments)
     }
+    allowManyFiles()
     let server = try HearthServer(configuration)
     if let imports, configuration.storage == .inMemory {
       guard let database = try server.service.databases.database(imports.database) else {
@@ -69,6 +70,15 @@ extension Command {
     pthread_sigmask(SIG_UNBLOCK, &signals, nil)
     server.stop()
     return 0
+  }
+
+  /// Every connection and every open database takes descriptors; shells allow 1,024 where the system allows far more.
+  private static func allowManyFiles() {
+    var limit = rlimit()
+    let files = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+    guard getrlimit(files, &limit) == 0 else { return }
+    limit.rlim_cur = limit.rlim_max
+    setrlimit(files, &limit)
   }
 
   private static func isQuiet(_ arguments: Arguments) -> Bool { arguments.has("quiet") }
@@ -90,6 +100,8 @@ extension Command {
     configuration.port = try arguments.integer("port", in: 0...65535) ?? configuration.port
     configuration.project = DatabaseChoice.project(arguments)
     configuration.allowsRemoteEmulator = arguments.has("allow-remote-emulator")
+    // Address space is finite: a test suite may use thousands of databases in memory.
+    if storage == .inMemory { configuration.mapBytes = 8 << 30 }
     configuration.mapBytes = try arguments.bytes("map-size", in: 1 << 20...1 << 46) ?? configuration.mapBytes
     if let project = configuration.project, DatabaseID(project: project) == nil {
       throw CommandFailure.usage("'\(project)' cannot name a project")

@@ -83,16 +83,16 @@ private struct History {
 }
 
 @Suite struct HistoryTests {
-  @Test(arguments: [1, 2, 3] as [UInt64]) func everyPastStateReadsAsItWas(seed: UInt64) throws {
+  @Test(arguments: [1, 2] as [UInt64]) func everyPastStateReadsAsItWas(seed: UInt64) throws {
     var history = try History(seed: seed, TestDatabase())
     for _ in 0..<120 { try history.commit() }
     let db = history.db
     let keys = Set(history.model.states.flatMap { $0.documents.keys })
     for (version, documents) in history.model.states where version >= (try db.meta(.historyFrom)) {
-      for key in keys {
+      for key in keys where history.random.chance(oneIn: 3) {
         try #require(try db.get(key.path.text, at: version) == documents[key], "seed \(seed), \(key) at \(version)")
       }
-      if history.random.chance(oneIn: 12) { try check(db, documents, at: version, "seed \(seed)") }
+      if history.random.chance(oneIn: 15) { try check(db, documents, at: version, "seed \(seed)") }
     }
     try check(db, history.model.newest, at: nil, "seed \(seed)")
     try IndexCheck.check(db, "seed \(seed)")
@@ -253,7 +253,7 @@ private struct History {
           #expect(throws: error) { try db.get("c/a", at: version) }
           continue
         }
-        if history.random.chance(oneIn: 20) { try check(db, documents, at: version, "seed \(seed)") }
+        if history.random.chance(oneIn: 40) { try check(db, documents, at: version, "seed \(seed)") }
       }
       // All commits after `historyFrom` have their before-images, the others none; likewise the log.
       let logFrom = try db.meta(.changeLogFrom)

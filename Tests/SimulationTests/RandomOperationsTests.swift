@@ -271,17 +271,8 @@ private struct Simulation {
   private mutating func restart() throws {
     doing = "restart"
     registry.closeAll()
-    // The writer may hold on to its store for a moment after its last answer.
-    for attempt in 0..<200 {
-      (registry, service) = Self.start(open, time)
-      do {
-        _ = try registry.database(id)
-        break
-      } catch {
-        if attempt == 199 { throw error }
-        usleep(1000)
-      }
-    }
+    (registry, service) = Self.start(open, time)
+    _ = try registry.database(id)
     // Ids of before a clearing are unknown then, not over: forget them.
     twin.transactions = [:]
     openIDs = []
@@ -474,7 +465,7 @@ private struct Simulation {
 }
 
 /// Waits for the one answer of a call.
-private func wait<T: Sendable>(_ call: (@escaping @Sendable (T) -> Void) throws -> Void) throws -> T {
+func wait<T: Sendable>(_ call: (@escaping @Sendable (T) -> Void) throws -> Void) throws -> T {
   let answer = Mutex<T?>(nil)
   let isThere = DispatchSemaphore(value: 0)
   try call { value in
