@@ -27,7 +27,7 @@ extension StorageError: CustomStringConvertible {
   public var description: String {
     switch self {
     case .storageFull(let limit):
-      "the database reached its map size of \(limit) bytes; restart with a larger --map-size, or delete data"
+      "the database reached its map size of \(limit) bytes; restart with a larger --map-size; reads go on meanwhile"
     case .diskFull(let path):
       "no space left on the device that holds \(path); free some, then try again"
     case .tooManyReaders(let limit):
