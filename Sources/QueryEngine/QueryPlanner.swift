@@ -66,9 +66,10 @@ struct QueryPlanner {
     let byName = query.orders.count == 1
     var alternatives: [[QueryPlan.EntryUse]] = []
     for conditions in query.alternatives {
-      guard let uses = try equalities(conditions, number) else { return make(.nothing, isOrdered: true) }
+      guard let uses = try equalities(conditions, number) else { continue }
       alternatives.append(uses)
     }
+    if alternatives.isEmpty { return make(.nothing, isOrdered: true) }
     let usable = alternatives.allSatisfy { !$0.isEmpty }
     if usable, byName { return point(path, alternatives, isOrdered: true, isDescending: query.orders[0].isDescending) }
     if usable, try isSelective(alternatives) { return point(path, alternatives, isOrdered: false, isDescending: false) }
@@ -90,7 +91,8 @@ struct QueryPlanner {
     return make(source, isOrdered: isOrdered, isDescending: isDescending)
   }
 
-  /// The point ranges of an alternative's equalities; `nil` where one is on a field that no document has.
+  /// The point ranges of an alternative's equalities; `nil` where one is on a field that no document has, so that
+  /// nothing matches the alternative.
   private mutating func equalities(
     _ conditions: [ResolvedQuery.Condition], _ collection: UInt64
   ) throws -> [QueryPlan.EntryUse]? {
