@@ -11,7 +11,6 @@ package enum QueryError: Error, Equatable, Sendable, CustomStringConvertible {
   case severalNegations
   case notInMixed
   case severalArrayContains
-  case arrayContainsMixed
   case tooManyDisjunctions(Int)
   case tooManyInequalityFields(Int)
   case tooComplex(Int)
@@ -33,8 +32,6 @@ package enum QueryError: Error, Equatable, Sendable, CustomStringConvertible {
       "Only a single 'NOT_EQUAL', 'NOT_IN', 'IS_NOT_NAN', or 'IS_NOT_NULL' filter allowed per query."
     case .notInMixed: "'NOT_IN' cannot be used in the same query with 'IN', 'ARRAY_CONTAINS_ANY' or 'OR'."
     case .severalArrayContains: "A maximum of 1 'ARRAY_CONTAINS' filter is allowed per disjunction."
-    case .arrayContainsMixed:
-      "A maximum of 1 'ARRAY_CONTAINS_ANY' filter is allowed per disjunction, and none beside 'ARRAY_CONTAINS'."
     case .tooManyDisjunctions(let count):
       "The query has \(count) disjunctions; at most \(QueryLimits.disjunctionsMax) are allowed."
     case .tooManyInequalityFields(let count):
@@ -62,7 +59,7 @@ package enum QueryLimits {
   package static let notInOperandsMax = 10
   /// Fields with inequalities.
   package static let inequalityFieldsMax = 10
-  /// Filters and orders over all alternatives.
+  /// Filters, orders and a parent document, over all alternatives.
   package static let partsMax = 100
 }
 

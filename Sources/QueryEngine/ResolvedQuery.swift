@@ -39,7 +39,8 @@ package struct ResolvedQuery: Sendable {
     try checker.finish()
     alternatives = try FilterChecker.expand(query.filter)
     orders = try Self.complete(query.orders, inequalityFields: checker.inequalityFields)
-    let parts = alternatives.reduce(0) { $0 + $1.count + query.orders.count }
+    let partsOfEach = query.orders.count + (query.parent.isRoot ? 0 : 1)
+    let parts = alternatives.reduce(0) { $0 + $1.count + partsOfEach }
     guard parts <= QueryLimits.partsMax else { throw .tooComplex(parts) }
     start = try Self.bound(query.start, orders, database)
     end = try Self.bound(query.end, orders, database)
@@ -77,7 +78,7 @@ package struct ResolvedQuery: Sendable {
         code.append(contentsOf: name)
         code.append(SortKey.endOfName)
       } else {
-        code.append(contentsOf: OrderedCode.encode(value))
+        _ = OrderedCode.encode(value, into: &code, budget: Limits.indexedValueBytesMax)
       }
       if order.isDescending { SortKey.invert(&code, from: start) }
     }

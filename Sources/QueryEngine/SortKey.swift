@@ -6,6 +6,9 @@ import WireFormat
 ///
 /// The codes of the order's fields, one behind the other, turned over (every bit) where the order descends. Codes end
 /// themselves, so turning over keeps them apart; a path's code does not, and gets ``endOfName`` behind it.
+///
+/// Of each value as much takes part as an index holds, ``Limits/indexedValueBytesMax``: values that agree so far stand
+/// by what follows in the order, whether entries or a sort give it.
 enum SortKey {
   /// Below every label of a segment.
   static let endOfName: UInt8 = 0x00
@@ -21,7 +24,7 @@ enum SortKey {
         key.append(endOfName)
       } else {
         guard let value = try fields.value(at: order.path) else { return false }
-        try OrderedCode.append(value, to: &key, budget: .max)
+        try OrderedCode.append(value, to: &key, budget: Limits.indexedValueBytesMax)
       }
       if order.isDescending { invert(&key, from: start) }
     }
