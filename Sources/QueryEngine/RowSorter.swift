@@ -5,23 +5,20 @@ import KeyValueStore
 /// Sorts the results of a query that no index gives in order: keys and paths in memory up to a bound, the rest in
 /// temporary files.
 ///
-/// With a limit only so many are kept. Without one, memory stays below ``memoryBytesMax`` whatever the number of
+/// With a limit only so many are kept. Without one, memory stays below a bound whatever the number of
 /// results: full batches are sorted, written to an unlinked file, and merged at the end.
 struct RowSorter {
   typealias Entry = (key: [UInt8], path: [UInt8])
 
-  /// Memory of one batch, in bytes.
-  static let memoryBytesMax = 64 << 20
-
-  private let keptMax: Int?
+  private let memoryBytesMax: Int
   private var heap: LowestEntries?
   private var batch: [Entry] = []
   private var batchBytes = 0
   private var runs: [SortedRun] = []
 
-  /// Sorts all entries, or keeps the lowest `keptMax`.
-  init(keptMax: Int?) {
-    self.keptMax = keptMax
+  /// Sorts all entries, or keeps the lowest `keptMax`; a batch in memory takes about `memoryBytesMax` bytes.
+  init(keptMax: Int?, memoryBytesMax: Int = 64 << 20) {
+    self.memoryBytesMax = memoryBytesMax
     if let keptMax, keptMax <= Self.heapEntriesMax { heap = LowestEntries(count: keptMax) }
   }
 
@@ -34,7 +31,7 @@ struct RowSorter {
     }
     batch.append((key, path))
     batchBytes += key.count + path.count + 96
-    if batchBytes >= Self.memoryBytesMax { try spill() }
+    if batchBytes >= memoryBytesMax { try spill() }
   }
 
   /// The entries in order.
