@@ -28,8 +28,11 @@ package struct ResolvedQuery: Sendable {
   }
 
   /// Checks and completes a query.
+  ///
+  /// Where a limit or an offset counts results, fields that are `aggregated` over them stand in the order as the
+  /// service's indexes have them: behind what is asked and in front of the name.
   /// - Throws: ``QueryError`` with the documented text for the first rule it breaks.
-  package init(_ query: Query, in database: DatabaseID) throws(QueryError) {
+  package init(_ query: Query, in database: DatabaseID, aggregated: [FieldPath] = []) throws(QueryError) {
     self.query = query
     self.database = database
     if let limit = query.limit, limit < 0 { throw .negativeLimit }
@@ -38,7 +41,9 @@ package struct ResolvedQuery: Sendable {
     if let filter = query.filter { try checker.check(filter, isInOr: false) }
     try checker.finish()
     alternatives = try FilterChecker.expand(query.filter)
-    orders = try Self.complete(query.orders, inequalityFields: checker.inequalityFields)
+    let isCounted = query.limit != nil || query.offset > 0
+    orders = try Self.complete(
+      query.orders, inequalityFields: checker.inequalityFields, aggregated: isCounted ? aggregated.sorted() : [])
     let partsOfEach = query.orders.count + (query.parent.isRoot ? 0 : 1)
     let parts = alternatives.reduce(0) { $0 + $1.count + partsOfEach }
     guard parts <= QueryLimits.partsMax else { throw .tooComplex(parts) }
@@ -47,7 +52,7 @@ package struct ResolvedQuery: Sendable {
   }
 
   private static func complete(
-    _ asked: [Order], inequalityFields: [FieldPath]
+    _ asked: [Order], inequalityFields: [FieldPath], aggregated: [FieldPath]
   ) throws(QueryError) -> [Order] {
     var orders: [Order] = []
     for order in asked {
@@ -61,6 +66,9 @@ package struct ResolvedQuery: Sendable {
       orders.append(Order(field, isDescending: isDescending))
     }
     if hasName { return orders }
+    for field in aggregated where !orders.contains(where: { $0.path == field }) {
+      orders.append(Order(field, isDescending: isDescending))
+    }
     orders.append(Order(FieldPath(field: "__name__"), isDescending: isDescending))
     return orders
   }

@@ -1,6 +1,6 @@
 package import DocumentModel
 
-/// Queries by their definition, on trees: slow, obvious, and sharing nothing with the engine but ``Value/compare(_:_:)``.
+/// Queries by their definition, on trees: slow, obvious, and sharing nothing with the engine but the order of values.
 package struct QueryModel {
   /// A document as a tree.
   package typealias Document = (path: ResourcePath, fields: MapValue)

@@ -4,11 +4,14 @@ package import DocumentModel
 package struct QueryGenerator {
   private static let root = "projects/p/databases/(default)/documents/"
   private static let fields = ["a", "b", "c", "m.k"].map(field)
-  private static let ids = ["x", "y", "z", "1", "10", "2", "A", "__id7__", "__id3__", "\u{E9}", "e\u{301}", "a b", "d1", "d2"]
+  private static let ids = [
+    "x", "y", "z", "1", "10", "2", "A", "__id7__", "__id3__", "\u{E9}", "e\u{301}", "a b", "d1", "d2",
+  ]
   private static let collections = ["c", "c", "c", "c/x/s", "c/missing/s", "d/q/s"]
   private static let values: [Value] = [
     .null, true, false, 0, 1, 2, 1.0, 1.5, .double(.nan), -0.0, .double(.infinity), 9_007_199_254_740_993,
-    9_007_199_254_740_992.0, "", "a", "b", "a\u{E9}", "ae\u{301}", .bytes([97]), .geoPoint(GeoPoint(latitude: 1, longitude: 2)),
+    9_007_199_254_740_992.0, "", "a", "b", "a\u{E9}", "ae\u{301}", .bytes([97]),
+    .geoPoint(GeoPoint(latitude: 1, longitude: 2)),
     .timestamp(Timestamp(uncheckedMicroseconds: 1_735_689_600_000_000)), .reference(root + "c/x"), [1, "a"], [2], [],
     [.double(.nan), .null], map(("k", 1)), map(("k", "a")), map(), .vector([1, 2]),
   ]

@@ -32,7 +32,8 @@ import Testing
   @Test func aFieldThatIsAggregatedIsRequiredOfAll() throws {
     let database = try QueryDatabase()
     let version = try database.commit([
-      .set("c/1", ("a", 1), ("b", 10)), .set("c/2", ("a", 2)), .set("c/3", ("b", 30)), .set("c/4", ("a", "t"), ("b", 40)),
+      .set("c/1", ("a", 1), ("b", 10)), .set("c/2", ("a", 2)), .set("c/3", ("b", 30)),
+      .set("c/4", ("a", "t"), ("b", 40)),
     ])
     let query = Query(collectionID: "c")
     for version in [nil, version] {
@@ -55,10 +56,22 @@ import Testing
     #expect(try database.aggregate(query, [.count(upTo: 2), .count(upTo: nil), .sum(field("a"))]) == [2, 7, 21])
     query.offset = 2
     query.limit = 4
+    // A limit counts documents in the order of the aggregated field, here that of the names.
     #expect(try database.aggregate(query, [.count(upTo: nil), .sum(field("a"))]) == [4, 14])
     query.filter = .field(field("a"), .greaterThan, 4)
     #expect(try database.aggregate(query, [.count(upTo: nil)]) == [0])
     query.limit = 0
     #expect(try database.aggregate(query, [.count(upTo: nil), .average(field("a"))]) == [0, .null])
+  }
+
+  /// A limit counts along the aggregated fields, unless the name is asked for in front of them.
+  @Test func aLimitCountsInTheOrderOfTheAggregatedField() throws {
+    let database = try QueryDatabase()
+    try database.commit((0..<5).map { .set("c/\($0)", ("a", .integer(Int64(9 - $0)))) })
+    var query = Query(collectionID: "c")
+    query.limit = 2
+    #expect(try database.aggregate(query, [.sum(field("a"))]) == [11])
+    query.orders = [Order(field("__name__"))]
+    #expect(try database.aggregate(query, [.sum(field("a"))]) == [17])
   }
 }

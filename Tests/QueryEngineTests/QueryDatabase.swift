@@ -49,10 +49,10 @@ struct QueryDatabase {
   }
 
   func aggregate(_ query: Query, _ operators: [Aggregation.Operator], at version: Int64? = nil) throws -> [Value] {
-    try database.read { reader in
-      try AggregationExecution.run(
-        operators.enumerated().map { Aggregation($1, alias: "n\($0)") }, over: ResolvedQuery(query, in: id),
-        reader.snapshot, at: version)
+    let aggregations = operators.enumerated().map { Aggregation($1, alias: "n\($0)") }
+    let resolved = try ResolvedQuery(query, in: id, aggregated: aggregations.compactMap(\.field))
+    return try database.read { reader in
+      try AggregationExecution.run(aggregations, over: resolved, reader.snapshot, at: version)
     }
   }
 
