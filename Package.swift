@@ -72,9 +72,9 @@ let package = Package(
        "WireFormat", "DocumentModel"]),
     program(
       "Benchmarks",
-      ["HearthServer", "DatabaseService", "DocumentStore", "LMDBStore", "KeyValueStore", "FixtureTree",
-       "WireFormat", "DocumentModel", "TestSupport"]),
-    program("Fuzzers", ["FieldMatch", "DocumentStore", "FixtureTree", "Transport", "WireFormat", "DocumentModel", "TestSupport"]),
+      ["HearthServer", "DatabaseService", "DocumentStore", "LMDBStore", "KeyValueStore", "WireFormat",
+       "DocumentModel"]),
+    program("Fuzzers", ["DocumentStore", "FixtureTree", "Transport", "WireFormat", "DocumentModel"]),
 
     // Tests mirror Sources.
     library(

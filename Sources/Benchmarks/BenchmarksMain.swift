@@ -30,7 +30,8 @@ enum BenchmarksMain {
   }
 
   private static func run(_ benchmarks: [Benchmark], isRecorded: Bool) {
-    guard hasProgram("wrk") else { fail("wrk is not installed (Debian: wrk)\n", status: 1) }
+    guard findProgram("wrk") != nil else { fail("wrk is not installed (Debian: wrk)\n", status: 1) }
+    do { _ = try Run.makeDirectory("") } catch { fail("no scratch directory can be made: \(error)\n", status: 1) }
     let signals = Run.cleanUpOnSignals()
     defer { signals.forEach { $0.cancel() } }
     var report = "Measured on \(Machine.description).\n"

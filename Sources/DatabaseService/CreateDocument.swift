@@ -59,11 +59,23 @@ extension DocumentDatabase {
 
 /// Document ids the server makes.
 package enum DocumentID {
+  /// 62 to the power of 10: how many texts of ten characters there are.
+  private static let tenCharacters: UInt64 = 839_299_365_868_340_224
   private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789".utf8)
 
   /// A random id: 20 letters and digits, as client SDKs make them (firestore-api.md, section 0).
+  ///
+  /// Two draws from the system's generator give ten characters each: a draw is a system call.
   package static func random() -> [UInt8] {
-    var generator = SystemRandomNumberGenerator()
-    return (0..<20).map { _ in alphabet[Int.random(in: 0..<alphabet.count, using: &generator)] }
+    var id: [UInt8] = []
+    id.reserveCapacity(20)
+    for _ in 0..<2 {
+      var number = UInt64.random(in: 0..<Self.tenCharacters)
+      for _ in 0..<10 {
+        id.append(alphabet[Int(number % 62)])
+        number /= 62
+      }
+    }
+    return id
   }
 }

@@ -26,10 +26,12 @@ extension Service {
   /// Lists a page of a collection: calls `found` per document and returns the token of the next page, empty at the end.
   ///
   /// In name order a page is one scan. With an order on fields every page reads the whole collection and keeps the
-  /// page in memory. A page ends early when it holds ``pageBytesMax`` of documents.
+  /// page in memory. A page ends early when it holds ``pageBytesMax`` of stored documents, or when `answerBytes`, the
+  /// length of what the dialect made of them, comes to that: deep maps take many times their stored bytes in JSON.
   /// - Throws: `INVALID_ARGUMENT` for a bad size, token or order, or an order together with `showMissing`.
   package func listDocuments(
-    _ request: ListDocumentsRequest, in id: DatabaseID, found: (FoundDocument) throws -> Void
+    _ request: ListDocumentsRequest, in id: DatabaseID, answerBytes: () -> Int = { 0 },
+    found: (FoundDocument) throws -> Void
   ) throws -> [UInt8] {
     let database = try database(id)
     guard request.pageSize >= 0 else { throw Status(.invalidArgument, "Page size must be nonnegative.") }
@@ -44,10 +46,10 @@ extension Service {
     return try database.read(request.consistency) { reader, moment in
       var last: [UInt8]?
       if orders.isEmpty || orders == [Order(FieldPath(field: "__name__"))] {
-        last = try Self.listByName(request, limit: limit, after: after, at: moment, &reader, found: found)
+        last = try Self.listByName(request, limit: limit, after: after, at: moment, &reader, answerBytes, found: found)
       } else {
         last = try Self.listOrdered(
-          request.collection, orders, limit: limit, after: after, at: moment, &reader, found: found)
+          request.collection, orders, limit: limit, after: after, at: moment, &reader, answerBytes, found: found)
       }
       if let transaction = moment.transaction {
         try database.transactions.noteListing(of: request.collection, in: transaction)
@@ -74,7 +76,7 @@ extension Service {
   /// Returns the id the next page starts after, or `nil` at the end.
   private static func listByName(
     _ request: ListDocumentsRequest, limit: Int, after: [UInt8]?, at moment: ReadMoment,
-    _ reader: inout DocumentReader, found: (FoundDocument) throws -> Void
+    _ reader: inout DocumentReader, _ answerBytes: () -> Int, found: (FoundDocument) throws -> Void
   ) throws -> [UInt8]? {
     var scan: CollectionScan?
     if let row = try reader.collection(request.collection) {
@@ -92,7 +94,7 @@ extension Service {
     var count = 0
     var bytes = 0
     while document != nil || parent != nil {
-      if count == limit || bytes >= pageBytesMax { return last }
+      if count == limit || max(bytes, answerBytes()) >= pageBytesMax { return last }
       var id: [UInt8] = []
       if document != nil { scan?.appendID(to: &id) }
       var isMissing = document == nil
@@ -114,7 +116,7 @@ extension Service {
   /// Returns the order key the next page starts after, or `nil` at the end.
   private static func listOrdered(
     _ collection: ResourcePath, _ orders: [Order], limit: Int, after: [UInt8]?, at moment: ReadMoment,
-    _ reader: inout DocumentReader, found: (FoundDocument) throws -> Void
+    _ reader: inout DocumentReader, _ answerBytes: () -> Int, found: (FoundDocument) throws -> Void
   ) throws -> [UInt8]? {
     guard limit > 0, let row = try reader.collection(collection) else { return nil }
     var page = LowestKeys(count: limit + 1)
@@ -131,7 +133,7 @@ extension Service {
     let entries = page.sorted()
     var bytes = 0
     for (index, entry) in entries.prefix(limit).enumerated() {
-      if index > 0, bytes >= pageBytesMax { return entries[index - 1].key }
+      if index > 0, max(bytes, answerBytes()) >= pageBytesMax { return entries[index - 1].key }
       let document: StoredDocument? =
         if let version = moment.version {
           try reader.document(entry.id, in: row.number, at: version)

@@ -28,6 +28,9 @@ package enum OrderBy {
       if orders.contains(where: { $0.path == path }) {
         throw Status(.invalidArgument, "order by clause cannot contain duplicate fields \(path.text)")
       }
+      guard orders.count < Limits.orderFieldsMax else {
+        throw Status(.invalidArgument, "order by clause cannot contain more than \(Limits.orderFieldsMax) fields")
+      }
       orders.append(Order(path, isDescending: isDescending))
     }
     if orders.last?.path.isDocumentName != true {

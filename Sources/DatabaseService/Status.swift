@@ -1,5 +1,6 @@
 package import DocumentModel
 import DocumentStore
+import Glibc
 import KeyValueStore
 import QueryEngine
 import WireFormat
@@ -95,6 +96,9 @@ package struct Status: Error, Equatable, Sendable {
     case .corruption: self.init(.dataLoss, error.description)
     case .oversized: self.init(.invalidArgument, error.description)
     case .locked, .unsupportedFormat: self.init(.failedPrecondition, error.description)
+    // Out of memory, address space or descriptors: too many databases are open, mostly.
+    case .system(_, _, ENOMEM), .system(_, _, EMFILE), .system(_, _, ENFILE):
+      self.init(.resourceExhausted, error.description)
     case .system, .rolledBack: self.init(.internal, error.description)
     }
   }

@@ -105,10 +105,18 @@ package struct MapValue: Sendable {
       self[first] = value
       return
     }
-    var inner = MapValue()
-    if case .map(let existing)? = self[first], existing.vectorComponents == nil { inner = existing }
+    var inner = takeMap(at: first) ?? MapValue()
     inner.set(value, at: segments.dropFirst())
     self[first] = .map(inner)
+  }
+
+  /// Takes the map out of a field and leaves null in its place, so that changing it does not copy it; the caller puts
+  /// it back. Returns `nil`, and changes nothing, where the field holds no map.
+  private mutating func takeMap(at key: String) -> MapValue? {
+    let (index, found) = position(of: key)
+    guard found, case .map(let map) = entries[index].value, map.vectorComponents == nil else { return nil }
+    entries[index].value = .null
+    return map
   }
 
   private mutating func remove(at segments: ArraySlice<String>) {
@@ -117,7 +125,7 @@ package struct MapValue: Sendable {
       self[first] = nil
       return
     }
-    guard case .map(var inner)? = self[first], inner.vectorComponents == nil else { return }
+    guard var inner = takeMap(at: first) else { return }
     inner.remove(at: segments.dropFirst())
     self[first] = .map(inner)
   }

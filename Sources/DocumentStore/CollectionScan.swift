@@ -63,7 +63,7 @@ package struct CollectionScan {
     if let version, let history { return try next(at: version, history) }
     guard let rest = try documents.suffix() else { return nil }
     idCode.removeAll(keepingCapacity: true)
-    idCode.append(contentsOf: rest)
+    idCode.append(raw: rest)
     return try takeDocument()
   }
 
@@ -117,7 +117,7 @@ package struct CollectionScan {
 
   private mutating func setIDCode(_ code: UnsafeRawBufferPointer) {
     idCode.removeAll(keepingCapacity: true)
-    idCode.append(contentsOf: code)
+    idCode.append(raw: code)
   }
 
   /// The document before the first commit after `version`; `nil` where it did not exist or was not changed since.

@@ -60,9 +60,11 @@ struct CommitPlan: Sendable {
       }
       effects.append((place, try documents[place].apply(write, requestTime: requestTime)))
     }
+    for place in documents.indices { documents[place].encode() }
     for document in documents where document.isChanged { changes.append(try Self.change(document)) }
     // However often a document is written, each result tells what became of it in the end.
-    results = effects.map { Result(time: documents[$0.place].resultTime, transformResults: $0.transformResults) }
+    let times = documents.map(\.resultTime)
+    results = effects.map { Result(time: times[$0.place], transformResults: $0.transformResults) }
   }
 
   private static func read(_ key: DocumentKey, _ reader: inout DocumentReader) throws(CommitError) -> StagedDocument

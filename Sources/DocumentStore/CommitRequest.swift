@@ -30,9 +30,29 @@ package struct CommitRequest: Sendable {
     var sum = 128 * (reads.count + listedCollections.count)
     for write in writes {
       sum += 128 + write.key.path.bytes.count
-      if case .update(let fields, _) = write.operation { sum += fields.bytes.count }
+      if case .update(let fields, let mask) = write.operation {
+        sum += fields.bytes.count + 64 * (mask?.paths.count ?? 0)
+      }
+      for transform in write.transforms {
+        switch transform.kind {
+        case .appendMissingElements(let elements), .removeAllFromArray(let elements):
+          for element in elements { sum += Self.bytes(element) }
+        default: sum += 128
+        }
+      }
     }
     return sum
+  }
+
+  private static func bytes(_ value: Value) -> Int {
+    let own = MemoryLayout<Value>.stride
+    switch value {
+    case .string(let text), .reference(let text): return own + text.utf8.count
+    case .bytes(let bytes): return own + bytes.count
+    case .array(let elements): return elements.reduce(own) { $0 + bytes($1) }
+    case .map(let map): return map.entries.reduce(own) { $0 + 32 + $1.key.utf8.count + bytes($1.value) }
+    default: return own
+    }
   }
 }
 

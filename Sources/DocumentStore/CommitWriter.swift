@@ -206,7 +206,7 @@ struct CommitWriter {
     key.append(lastID: documentKey.id)
     row.removeAll(keepingCapacity: true)
     if let stored = try key.withBytes({ (key) throws(StorageError) in try transaction.value(for: key) }) {
-      row.append(contentsOf: stored)
+      row.append(raw: stored)
     }
     key.begin(.history)
     key.append(number: collection)

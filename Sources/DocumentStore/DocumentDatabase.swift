@@ -1,3 +1,4 @@
+import Dispatch
 package import DocumentModel
 package import KeyValueStore
 import Synchronization
@@ -99,7 +100,18 @@ package final class DocumentDatabase: Sendable {
       completions: writes.indices.map { index in { gathering.set($0, at: index) } })
   }
 
+  /// Works the requests out and puts them in line: small ones at once, large ones on another thread, so that the
+  /// caller's event loop goes on.
   private func submit(_ requests: [CommitRequest], completions: [CommitQueue.Completion]) {
+    let bytes = requests.reduce(0) { $0 + $1.bytes }
+    guard bytes > Self.plannedAtOnceBytesMax else { return planAndSubmit(requests, completions) }
+    DispatchQueue.global().async { self.planAndSubmit(requests, completions) }
+  }
+
+  /// What a commit may hold to be planned on the caller's thread, in bytes: about ten milliseconds of work.
+  private static let plannedAtOnceBytesMax = 512 << 10
+
+  private func planAndSubmit(_ requests: [CommitRequest], _ completions: [CommitQueue.Completion]) {
     let requestTime = Timestamp(uncheckedMicroseconds: clock.now())
     var members: [CommitWriter.Member] = []
     var waiting: [CommitQueue.Completion] = []

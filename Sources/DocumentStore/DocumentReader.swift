@@ -89,8 +89,16 @@ package struct DocumentReader {
     key.begin(name)
     guard let row = try key.withBytes({ (key) throws(StorageError) in try snapshot.value(for: key) }) else { return 0 }
     guard row.count == 8 else { throw .corruption(path: "meta", detail: "\(name.rawValue) has \(row.count) bytes") }
-    return UInt64(littleEndian: row.loadUnaligned(as: UInt64.self))
+    let number = UInt64(littleEndian: row.loadUnaligned(as: UInt64.self))
+    // What is counted up or made a time must not overflow, and these rows have no checksum.
+    guard name == .incarnation || name == .format || number <= Self.metaMax else {
+      throw .corruption(path: "meta", detail: "\(name.rawValue) is \(number)")
+    }
+    return number
   }
+
+  /// No time and no count of ``Table/meta`` is higher: the last moment that a timestamp can hold, in microseconds.
+  private static let metaMax = 253_402_300_799_999_999 as UInt64
 
   /// The version of the last commit the snapshot shows.
   package mutating func lastVersion() throws(StorageError) -> Int64 {

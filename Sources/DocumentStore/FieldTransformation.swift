@@ -29,15 +29,11 @@ package enum FieldTransformation {
       return (kept, kept)
     case .appendMissingElements(let operands):
       var elements = elements(of: stored)
-      for operand in operands where !elements.contains(where: { Value.compare($0, operand) == .equal }) {
-        elements.append(operand)
-      }
+      elements.append(contentsOf: ElementSet(operands).elements(missingFrom: elements))
       return (.array(elements), .null)
     case .removeAllFromArray(let operands):
-      let kept = elements(of: stored).filter { element in
-        !operands.contains { Value.compare($0, element) == .equal }
-      }
-      return (.array(kept), .null)
+      let removed = ElementSet(operands)
+      return (.array(elements(of: stored).filter { removed.position(of: $0) == nil }), .null)
     }
   }
 
@@ -71,5 +67,50 @@ package enum FieldTransformation {
   private static func elements(of stored: Value?) -> [Value] {
     guard case .array(let elements)? = stored else { return [] }
     return elements
+  }
+}
+
+/// The different elements among a transform's operands, sorted, so that large arrays cost no comparison of each with
+/// each. Elements are equal as in queries: 1 equals 1.0, NaN equals NaN.
+private struct ElementSet {
+  private var sorted: [(element: Value, place: Int)] = []
+
+  /// Of equal operands the first stands.
+  init(_ operands: [Value]) {
+    let places = operands.indices.sorted { a, b in
+      switch Value.compare(operands[a], operands[b]) {
+      case .less: true
+      case .equal: a < b
+      case .greater: false
+      }
+    }
+    for place in places {
+      if let last = sorted.last, Value.compare(last.element, operands[place]) == .equal { continue }
+      sorted.append((operands[place], place))
+    }
+  }
+
+  /// Where an equal element stands, or `nil`.
+  func position(of element: Value) -> Int? {
+    var low = 0
+    var high = sorted.count
+    while low < high {
+      let middle = (low + high) / 2
+      switch Value.compare(sorted[middle].element, element) {
+      case .less: low = middle + 1
+      case .greater: high = middle
+      case .equal: return middle
+      }
+    }
+    return nil
+  }
+
+  /// Those that an array lacks, in the order of the operands.
+  func elements(missingFrom array: [Value]) -> [Value] {
+    var isMissing = Array(repeating: true, count: sorted.count)
+    for element in array {
+      if let position = position(of: element) { isMissing[position] = false }
+    }
+    return zip(sorted, isMissing).filter(\.1).map(\.0).sorted { $0.place < $1.place }.map(\.element)
   }
 }

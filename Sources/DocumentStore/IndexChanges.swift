@@ -100,7 +100,7 @@ struct IndexChanges: Sendable {
     _ name: UnsafeRawBufferPointer, from old: EncodedValue?, to new: EncodedValue?, parent: Int?
   ) throws(WireError) {
     let start = bytes.count
-    bytes.append(contentsOf: name)
+    bytes.append(raw: name)
     let field = fields.count
     fields.append(Field(parent: parent, name: start..<bytes.count))
     if let old { try addEntries(of: old, field: field, isAddition: false) }

@@ -13,8 +13,11 @@ struct StagedDocument {
   let key: DocumentKey
   /// How the store has it; `nil` where it is missing.
   let base: Base?
-  /// The fields now; `nil` where there is no document.
+  /// The fields now; `nil` where there is no document, and while ``decoded`` holds them.
   private(set) var fields: EncodedFields?
+  /// The fields as a tree, from one write with a mask or transforms to the next: a document that a commit writes
+  /// many times is decoded and encoded once.
+  private var decoded: MapValue?
   /// The create version to keep; `nil` where this commit creates the document.
   private(set) var keptCreateVersion: Int64?
   private var isWritten = false
@@ -27,6 +30,15 @@ struct StagedDocument {
     self.base = base
     fields = base?.fields
     keptCreateVersion = base?.create
+  }
+
+  private var exists: Bool { fields != nil || decoded != nil }
+
+  /// Must follow the last write, before anything below is asked for.
+  mutating func encode() {
+    guard let map = decoded else { return }
+    fields = EncodedFields(map)
+    decoded = nil
   }
 
   /// Whether the commit must write it.
@@ -48,33 +60,55 @@ struct StagedDocument {
   /// Checks a write's precondition and applies it; returns the values of its transforms.
   mutating func apply(_ write: Write, requestTime: Timestamp) throws(CommitError) -> [Value] {
     try check(write)
-    let effect: WriteApplication.Effect
-    do { effect = try WriteApplication.apply(write, to: fields, requestTime: requestTime) } catch { throw .wire(error) }
     if case .verify = write.operation {
-      isVerifiedMissing = fields == nil
+      isVerifiedMissing = !exists
       return []
     }
-    isWritten = true
-    if effect.fields == nil || fields == nil {
-      isRecreated = base != nil
-      keptCreateVersion = nil
+    let existed = exists
+    do throws(WireError) {
+      let results = try change(write, requestTime: requestTime)
+      isWritten = true
+      if !existed || !exists {
+        isRecreated = base != nil
+        keptCreateVersion = nil
+      }
+      return results
+    } catch { throw .wire(error) }
+  }
+
+  private mutating func change(_ write: Write, requestTime: Timestamp) throws(WireError) -> [Value] {
+    guard case .update(let body, let mask) = write.operation, mask != nil || !write.transforms.isEmpty else {
+      let effect = try WriteApplication.apply(write, to: fields, requestTime: requestTime)
+      fields = effect.fields
+      decoded = nil
+      return effect.transformResults
     }
-    fields = effect.fields
-    return effect.transformResults
+    var map: MapValue
+    if let decoded {
+      map = decoded
+    } else {
+      map = try mask == nil ? MapValue() : fields?.decoded() ?? MapValue()
+    }
+    // Not held twice, so that changing it does not copy it.
+    decoded = nil
+    fields = nil
+    let results = try WriteApplication.change(&map, body, mask, write.transforms, requestTime: requestTime)
+    decoded = map
+    return results
   }
 
   private func check(_ write: Write) throws(CommitError) {
     switch write.precondition {
     case .none: break
     case .exists(true):
-      guard fields == nil else { return }
+      guard !exists else { return }
       throw isWritten ? .existsAfterDelete(write.key) : .documentMissing(write.key)
     case .exists(false):
-      guard fields != nil else { return }
+      guard exists else { return }
       throw isWritten ? .createAfterWrite(write.key) : .documentExists(write.key)
     case .updateTime(let required):
       // A document that this commit already wrote has no version yet that a client could name.
-      let stored = fields == nil || isWritten ? 0 : base?.update ?? 0
+      let stored = !exists || isWritten ? 0 : base?.update ?? 0
       guard stored == required.microseconds else {
         throw .versionMismatch(write.key, stored: stored, required: required.microseconds)
       }

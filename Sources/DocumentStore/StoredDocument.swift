@@ -1,4 +1,5 @@
 import CXXHash
+import DocumentModel
 
 /// A document as it lies in the store: a header and the fields in stored form, looked at in place.
 ///
@@ -39,7 +40,7 @@ package struct StoredDocument {
     withUnsafeBytes(of: update.littleEndian) { row.append(contentsOf: $0) }
     let sum = checksum(key: key, create: create, update: update, fields: fields)
     withUnsafeBytes(of: sum.littleEndian) { row.append(contentsOf: $0) }
-    row.append(contentsOf: fields)
+    row.append(raw: fields)
   }
 
   private static func checksum(

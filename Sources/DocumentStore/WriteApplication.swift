@@ -27,19 +27,25 @@ package enum WriteApplication {
       return Effect(fields: fields, transformResults: [])
     case .update(let body, let mask):
       if mask == nil, write.transforms.isEmpty { return Effect(fields: body, transformResults: []) }
-      var map: MapValue
-      if let mask {
-        map = try fields?.decoded() ?? MapValue()
-        try merge(body, mask, into: &map)
-      } else {
-        map = try body.decoded()
-      }
-      var results: [Value] = []
-      for transform in write.transforms {
-        results.append(FieldTransformation.apply(transform, to: &map, requestTime: requestTime))
-      }
+      var map = try mask == nil ? MapValue() : fields?.decoded() ?? MapValue()
+      let results = try change(&map, body, mask, write.transforms, requestTime: requestTime)
       return Effect(fields: EncodedFields(map), transformResults: results)
     }
+  }
+
+  /// Applies an update that has a mask or transforms to decoded fields; returns the values of the transforms.
+  ///
+  /// Without a mask what `map` held is replaced.
+  static func change(
+    _ map: inout MapValue, _ body: EncodedFields, _ mask: FieldMask?, _ transforms: [FieldTransform],
+    requestTime: Timestamp
+  ) throws(WireError) -> [Value] {
+    if let mask {
+      try merge(body, mask, into: &map)
+    } else {
+      map = try body.decoded()
+    }
+    return transforms.map { FieldTransformation.apply($0, to: &map, requestTime: requestTime) }
   }
 
   private static func merge(_ body: EncodedFields, _ mask: FieldMask, into map: inout MapValue) throws(WireError) {

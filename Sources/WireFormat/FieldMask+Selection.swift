@@ -41,16 +41,17 @@ struct MaskSelection {
     return .nothing
   }
 
-  /// Whether the map has something that is kept.
+  /// Whether the map has something that is kept. Cost: one walk over paths and fields side by side.
   /// - Throws: ``WireError/malformedProtobuf(_:)``.
   func keepsAnything(of map: EncodedMap) throws(WireError) -> Bool {
-    for path in paths {
-      var current = map
-      for index in depth..<path.segments.count {
-        guard let value = try current.value(for: path.segments[index]) else { break }
-        if index == path.segments.count - 1 { return true }
-        guard let inner = try value.fields else { break }
-        current = inner
+    var selection = self
+    var entries = map.makeIterator()
+    while let (key, value) = try entries.next() {
+      switch selection.part(of: key) {
+      case .nothing: continue
+      case .whole: return true
+      case .inside(let inner):
+        if let fields = try value.fields, try inner.keepsAnything(of: fields) { return true }
       }
     }
     return false

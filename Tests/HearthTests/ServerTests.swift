@@ -43,6 +43,14 @@ import Testing
     #expect(update.output.contains("404 NOT_FOUND"), "\(update.output)")
   }
 
+  @Test func aServerMayOpenAsManyFilesAsTheSystemLets() throws {
+    let session = try Session()
+    let limits = try String(contentsOfFile: "/proc/\(session.server.process.processID)/limits", encoding: .utf8)
+    let line = try #require(limits.split(separator: "\n").first { $0.hasPrefix("Max open files") })
+    let numbers = line.split(separator: " ").compactMap { Int($0) }
+    #expect(numbers.count == 2 && numbers.first == numbers.last, "\(line)")
+  }
+
   @Test func collectionsAreListedPageByPage() throws {
     let lines = (0..<700).map { #"{"path": "items/\#(1000 + $0)", "fields": {"n": \#($0)}}"# }
     let session = try Session([

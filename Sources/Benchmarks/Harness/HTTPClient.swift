@@ -45,12 +45,23 @@ enum HTTPClient {
       let count = recv(socket, &chunk, chunk.count, 0)
       guard count > 0 else { break }
       received.append(contentsOf: chunk[..<count])
+      if isWhole(received) { break }
     }
     let reply = String(decoding: received, as: UTF8.self)
     guard reply.hasPrefix("HTTP/1."), let status = Int(reply.split(separator: " ", maxSplits: 2)[1].prefix(3)),
       let blank = reply.range(of: "\r\n\r\n")
     else { return nil }
     return Reply(status: status, body: String(reply[blank.upperBound...]))
+  }
+
+  /// Whether as much as the reply announces is there; some servers keep the connection open whatever they are asked.
+  private static func isWhole(_ received: [UInt8]) -> Bool {
+    let reply = String(decoding: received, as: UTF8.self)
+    guard let blank = reply.range(of: "\r\n\r\n"),
+      let field = reply[..<blank.lowerBound].range(of: "content-length:", options: .caseInsensitive),
+      let length = Int(reply[field.upperBound...].drop { $0 == " " }.prefix { $0.isNumber })
+    else { return false }
+    return reply[blank.upperBound...].utf8.count >= length
   }
 
   /// A port that nobody listens on just now.

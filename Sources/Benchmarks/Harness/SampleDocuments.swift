@@ -19,7 +19,7 @@ struct SampleDocuments {
   /// The same document as a member of a fixture tree.
   mutating func nextJSON() -> String {
     let random = generator.next()
-    let seconds = 10 + random >> 20 % 49
+    let seconds = 10 + (random >> 20) % 49
     return """
       {"title": "Task \(random % 100_000)", "done": \(random & 1 == 0), "count": \(random >> 40), \
       "score": \(Double(random >> 44) / 16 + 0.03125), "createdAt": {"$timestamp": "2025-03-27T14:30:\(seconds)Z"}}

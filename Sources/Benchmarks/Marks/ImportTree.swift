@@ -1,6 +1,7 @@
-import Dispatch
+import DatabaseService
 import DocumentModel
 import DocumentStore
+import Foundation
 import KeyValueStore
 import LMDBStore
 
@@ -11,7 +12,8 @@ extension Benchmark {
     meaning: """
       Documents a second. The raw loop writes five entries a document, in transactions of 2,000 documents, with keys as
       long as index entries and in no order: what the engine allows with nothing above it. Hearth writes six entries: the
-      document, and one for each field.
+      document, and one for each field. The last row is what `hearth import` does with a new database: one thread reads
+      the file and works out index entries while another writes them.
       """
   ) {
     let count = 200_000
@@ -38,6 +40,18 @@ extension Benchmark {
     }
     let loading = Double(count) / watch.seconds
     table.add("write them (one thread)", Format.count(loading), Format.ratio(loading, to: floor), "")
+
+    Run.progress("import: a fixture tree from a file")
+    let directory = try Run.makeDirectory("import")
+    let (file, bytes) = try writeTree(to: "\(directory)/tree.json", documents: count)
+    let target = try memoryDatabase()
+    watch = Stopwatch()
+    let outcome = try target.load(ImportFiles([file], database: target.id))
+    let importing = Double(count) / watch.seconds
+    guard outcome.documents == count else { throw BenchmarkError("\(outcome.documents) documents were imported") }
+    table.add(
+      "import a fixture tree of \(bytes >> 20) MiB", Format.count(importing), Format.ratio(importing, to: floor),
+      "≥ 100,000")
     return table
   }
 
@@ -46,6 +60,18 @@ extension Benchmark {
   private static func memoryDatabase() throws -> DocumentDatabase {
     guard let id = DatabaseID(project: "bench") else { throw BenchmarkError("`bench` is no project id") }
     return try DocumentDatabase(id: id, store: try LMDBStore.open(.inMemory()))
+  }
+
+  /// Writes a tree of one collection; returns where it is, and its size in bytes.
+  private static func writeTree(to path: String, documents: Int) throws -> (path: String, bytes: Int) {
+    var samples = SampleDocuments()
+    var text = #"{"$collections": ["tasks"], "tasks": {"# + "\n"
+    for number in 0..<documents {
+      text += #""t\#(number)": \#(samples.nextJSON())\#(number + 1 < documents ? "," : "")"# + "\n"
+    }
+    text += "}}\n"
+    try text.write(toFile: path, atomically: false, encoding: .utf8)
+    return (path, text.utf8.count)
   }
 
   /// Seconds to write five entries a document through the seam.

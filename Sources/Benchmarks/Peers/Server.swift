@@ -60,9 +60,9 @@ enum Sample {
     """
 }
 
-/// Whether a program can be found in the folders of `PATH` or where daemons are.
-func hasProgram(_ name: String) -> Bool {
+/// Where a program lies, looked for in the folders of `PATH` and where daemons are; `nil` where it is not installed.
+func findProgram(_ name: String) -> String? {
   let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
   return (path.split(separator: ":").map(String.init) + ["/usr/sbin", "/sbin"])
-    .contains { access("\($0)/\(name)", X_OK) == 0 }
+    .map { "\($0)/\(name)" }.first { access($0, X_OK) == 0 }
 }

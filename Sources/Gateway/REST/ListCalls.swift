@@ -30,7 +30,7 @@ extension RESTDialect {
     var json = JSONWriter(call.style)
     var isEmpty = true
     json.beginObject()
-    let nextPageToken = try service.listDocuments(list, in: call.database) { found in
+    let nextPageToken = try service.listDocuments(list, in: call.database, answerBytes: { json.bytes.count }) { found in
       if isEmpty {
         json.key("documents")
         json.beginArray()

@@ -1,0 +1,40 @@
+import Glibc
+
+/// The input that is being run, in a file that is mapped: it survives the process that traps on it.
+///
+/// Layout: the input's number (8 bytes), its length (8 bytes), its bytes.
+struct CurrentInput {
+  private static let headerBytes = 16
+  private static let fileBytes = headerBytes + Mutator.inputBytesMax
+  private let memory: UnsafeMutableRawPointer
+
+  /// Maps a file, making it where it is missing; `nil` when the system refuses.
+  init?(file path: String) {
+    let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else { return nil }
+    defer { Glibc.close(descriptor) }
+    guard ftruncate(descriptor, Self.fileBytes) == 0,
+      let memory = mmap(nil, Self.fileBytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0), memory != MAP_FAILED
+    else { return nil }
+    self.memory = memory
+  }
+
+  /// Unmaps the file; what it holds stays.
+  func unmap() { munmap(memory, Self.fileBytes) }
+
+  /// Notes an input before it is run.
+  func set(_ input: [UInt8], number: Int) {
+    memory.storeBytes(of: number, as: Int.self)
+    memory.storeBytes(of: input.count, toByteOffset: 8, as: Int.self)
+    UnsafeMutableRawBufferPointer(start: memory + Self.headerBytes, count: input.count).copyBytes(from: input)
+  }
+
+  /// How many inputs were begun.
+  var number: Int { memory.load(as: Int.self) }
+
+  /// The last one begun.
+  var bytes: [UInt8] {
+    let count = min(max(0, memory.load(fromByteOffset: 8, as: Int.self)), Mutator.inputBytesMax)
+    return Array(UnsafeRawBufferPointer(start: memory + Self.headerBytes, count: count))
+  }
+}

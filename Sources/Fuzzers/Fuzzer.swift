@@ -1,0 +1,51 @@
+import DocumentStore
+import FixtureTree
+import Transport
+import WireFormat
+
+/// An entry point that takes any bytes and must neither trap nor hang.
+struct Fuzzer: Sendable {
+  /// What `Fuzzers run NAME` takes.
+  let name: String
+  /// One line for `Fuzzers list`.
+  let summary: String
+  /// Inputs that mean something, to start from.
+  let corpus: [[UInt8]]
+  /// Pieces that the syntax of the inputs knows.
+  let tokens: [String]
+  let run: @Sendable (UnsafeRawBufferPointer) -> Void
+  /// Whether a failure is what is wanted: such a fuzzer proves that failures are noticed.
+  var mustFail = false
+
+  /// Every fuzzer, in the order in which `smoke` runs them.
+  static let all: [Fuzzer] = [
+    Fuzzer(
+      name: "protobuf", summary: "documents in protobuf, from clients and as stored", corpus: Corpus.protobuf,
+      tokens: [], run: WireFuzz.protobuf),
+    Fuzzer(
+      name: "json", summary: "JSON of documents and writes", corpus: Corpus.json, tokens: Corpus.jsonTokens,
+      run: WireFuzz.json),
+    Fuzzer(
+      name: "path", summary: "field paths, resource names, timestamps", corpus: Corpus.paths,
+      tokens: ["`", "\\", ".", "/", "__", "projects/", "/databases/", "(default)", "T", "Z", ":"], run: WireFuzz.path),
+    Fuzzer(
+      name: "http", summary: "streams of HTTP/1 requests", corpus: Corpus.http,
+      tokens: ["\r\n", "\r\n\r\n", "Content-Length: ", "Transfer-Encoding: chunked\r\n", "0\r\n\r\n", "GET / HTTP/1.1"],
+      run: HTTPFuzz.run),
+    Fuzzer(
+      name: "fixture", summary: "fixture trees, `__collections__` trees and document lines", corpus: Corpus.fixtures,
+      tokens: Corpus.jsonTokens + ["$collections", "$timestamp", "$fields", "$missing", "__collections__", "$$"],
+      run: FixtureFuzz.run),
+    Fuzzer(
+      name: "stored-row", summary: "stored documents, whole and damaged", corpus: Corpus.protobuf, tokens: [],
+      run: StoreFuzz.storedRow),
+    Fuzzer(
+      name: "ordered-code", summary: "parts of storage keys: ids, numbers, values", corpus: Corpus.protobuf + Corpus.paths,
+      tokens: ["__id", "__", "\0", "\u{1}"], run: StoreFuzz.orderedCode),
+    Fuzzer(
+      name: "must-fail", summary: "traps on an input that mutation finds soon; proves that failures are noticed",
+      corpus: [Array("hearth".utf8)], tokens: [],
+      run: { bytes in precondition(bytes.isEmpty || bytes[0] == UInt8(ascii: "h"), "found, as it should be") },
+      mustFail: true),
+  ]
+}

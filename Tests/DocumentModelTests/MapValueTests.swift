@@ -1,0 +1,37 @@
+import DocumentModel
+import Testing
+
+@Suite struct MapValueTests {
+  @Test func settingInsideKeepsTheNeighbours() throws {
+    var map = MapValue([("m", .map(MapValue([("a", .integer(1)), ("b", .integer(2))]))), ("s", .string("x"))])
+    let before = map
+    map.set(.integer(3), at: try FieldPath("m.b"))
+    map.set(.integer(4), at: try FieldPath("m.c.d"))
+    map.set(.integer(5), at: try FieldPath("s.t"))
+    map.remove(at: try FieldPath("m.a"))
+    map.remove(at: try FieldPath("none.a"))
+    #expect(
+      map
+        == MapValue([
+          ("m", .map(MapValue([("b", .integer(3)), ("c", .map(MapValue([("d", .integer(4))])))]))),
+          ("s", .map(MapValue([("t", .integer(5))]))),
+        ]))
+    #expect(before[try FieldPath("m.b")] == .integer(2))
+  }
+
+  @Test func nothingReachesIntoAVector() throws {
+    var map = MapValue([("v", .vector([1, 2]))])
+    map.remove(at: try FieldPath("v.value"))
+    #expect(map == MapValue([("v", .vector([1, 2]))]))
+    map.set(.integer(1), at: try FieldPath("v.value"))
+    #expect(map == MapValue([("v", .map(MapValue([("value", .integer(1))])))]))
+  }
+
+  @Test(.timeLimit(.minutes(1))) func aWideMapIsChangedInPlace() throws {
+    var map = MapValue()
+    let paths = (0..<100_000).map { FieldPath(segments: ["m", "n", "f\(100_000 + $0)"]) }
+    for path in paths { map.set(.null, at: path) }
+    for path in paths.reversed() { map.remove(at: path) }
+    #expect(map == MapValue([("m", .map(MapValue([("n", .map(MapValue()))])))]))
+  }
+}

@@ -1,0 +1,42 @@
+import DocumentModel
+import KeyValueStore
+import LMDBStore
+import Testing
+import WireFormat
+
+@testable import DocumentStore
+
+/// Rows of the meta table have no checksum: whatever they say must end in an error, not in a trap.
+@Suite struct DamagedMetaTests {
+  static let names: [MetaKey] = [.lastVersion, .collectionNumber, .fieldNumber, .changeLogCount]
+
+  @Test(arguments: names, [UInt64.max, UInt64(Int64.max)])
+  func aCommitOnAnImpossibleNumberFails(name: MetaKey, number: UInt64) async throws {
+    let store = try LMDBStore.open(.inMemory(mapBytes: 64 << 20))
+    let id = try #require(DatabaseID(project: "p"))
+    _ = try DocumentDatabase(id: id, store: store)
+    try store.write { (transaction) throws(StorageError) in try transaction.put(name, number) }
+    let database = try DocumentDatabase(id: id, store: store)
+    let key = try #require(DocumentKey(ResourcePath(uncheckedBytes: Array("c/d".utf8))))
+    let write = Write(.update(.init(MapValue([("a", .integer(1))])), mask: nil), key: key)
+    let result = await withCheckedContinuation { waiting in
+      database.commit(CommitRequest([write])) { waiting.resume(returning: $0) }
+    }
+    guard case .failure(.storage(.corruption)) = result else {
+      Issue.record("\(name) = \(number): \(result)")
+      return
+    }
+  }
+
+  @Test func formatsOfTheFutureAreNamed() throws {
+    let store = try LMDBStore.open(.inMemory(mapBytes: 64 << 20))
+    let id = try #require(DatabaseID(project: "p"))
+    _ = try DocumentDatabase(id: id, store: store)
+    try store.write { (transaction) throws(StorageError) in try transaction.put(.format, UInt64.max) }
+    #expect {
+      try DocumentDatabase(id: id, store: store)
+    } throws: { error in
+      if case .unsupportedFormat? = error as? StorageError { true } else { false }
+    }
+  }
+}
