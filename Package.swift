@@ -16,8 +16,8 @@ func library(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target
   .target(name: name, dependencies: dependencies, swiftSettings: common)
 }
 
-func program(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
-  .executableTarget(name: name, dependencies: dependencies, swiftSettings: common)
+func program(_ name: String, _ dependencies: [Target.Dependency], exclude: [String] = []) -> Target {
+  .executableTarget(name: name, dependencies: dependencies, exclude: exclude, swiftSettings: common)
 }
 
 func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
@@ -73,7 +73,8 @@ let package = Package(
     program(
       "Benchmarks",
       ["HearthServer", "DatabaseService", "DocumentStore", "LMDBStore", "KeyValueStore", "WireFormat",
-       "DocumentModel"]),
+       "DocumentModel"],
+      exclude: ["RESULTS.md"]),
     program("Fuzzers", ["DocumentStore", "FixtureTree", "Transport", "WireFormat", "DocumentModel"]),
 
     // Tests mirror Sources.

@@ -1,7 +1,7 @@
 import DocumentModel
 import Testing
 
-@Suite struct MapValueTests {
+@Suite struct MapValuePathTests {
   @Test func settingInsideKeepsTheNeighbours() throws {
     var map = MapValue([("m", .map(MapValue([("a", .integer(1)), ("b", .integer(2))]))), ("s", .string("x"))])
     let before = map
