@@ -54,12 +54,14 @@ let package = Package(
     // The store.
     library("KeyValueStore"),
     library("LMDBStore", ["KeyValueStore", "CLMDB"]),
-    library("DocumentStore", ["KeyValueStore", "WireFormat", "DocumentModel", "CXXHash"]),
-    library("DatabaseService", ["DocumentStore", "KeyValueStore", "FixtureTree", "WireFormat", "DocumentModel"]),
+    library("FieldMatch", ["WireFormat", "DocumentModel"]),
+    library("DocumentStore", ["KeyValueStore", "FieldMatch", "WireFormat", "DocumentModel", "CXXHash"]),
+    library("QueryEngine", ["DocumentStore", "KeyValueStore", "FieldMatch", "WireFormat", "DocumentModel"]),
+    library("DatabaseService", ["QueryEngine", "DocumentStore", "FieldMatch", "KeyValueStore", "FixtureTree", "WireFormat", "DocumentModel"]),
 
     // The front.
     library("Transport", ["CUV", "CHTTPParser", "CZlib"]),
-    library("Gateway", ["Transport", "DatabaseService", "DocumentStore", "WireFormat", "DocumentModel"]),
+    library("Gateway", ["Transport", "DatabaseService", "QueryEngine", "DocumentStore", "WireFormat", "DocumentModel"]),
     library(
       "HearthServer",
       ["Gateway", "Transport", "DatabaseService", "DocumentStore", "LMDBStore", "KeyValueStore",
@@ -84,7 +86,12 @@ let package = Package(
     tests("LMDBStoreTests", ["LMDBStore", "KeyValueStore", "TestSupport"]),
     tests(
       "DocumentStoreTests",
-      ["DocumentStore", "LMDBStore", "KeyValueStore", "WireFormat", "DocumentModel", "TestSupport"]),
+      ["DocumentStore", "FieldMatch", "LMDBStore", "KeyValueStore", "WireFormat", "DocumentModel", "TestSupport"]),
+    tests("FieldMatchTests", ["FieldMatch", "WireFormat", "DocumentModel", "TestSupport"]),
+    tests(
+      "QueryEngineTests",
+      ["QueryEngine", "DocumentStore", "LMDBStore", "KeyValueStore", "FieldMatch", "WireFormat", "DocumentModel",
+       "TestSupport"]),
     tests("TransportTests", ["Transport", "TestSupport"]),
     tests(
       "GatewayTests",

@@ -1,3 +1,4 @@
+import FieldMatch
 package import DocumentModel
 import DocumentStore
 import WireFormat

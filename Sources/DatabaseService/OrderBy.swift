@@ -1,19 +1,5 @@
 package import DocumentModel
 
-/// One field of an order, and its direction.
-package struct Order: Hashable, Sendable {
-  /// The field, or `__name__`.
-  package var path: FieldPath
-  /// Whether it runs from high to low.
-  package var isDescending: Bool
-
-  /// Creates an order.
-  package init(_ path: FieldPath, isDescending: Bool = false) {
-    self.path = path
-    self.isDescending = isDescending
-  }
-}
-
 /// The text form of an order: `a desc, b.c, __name__ desc` (firestore-api.md, section 5.4).
 package enum OrderBy {
   /// Parses the text and completes it with `__name__`, in the direction of the last field; nothing follows `__name__`.

@@ -2,6 +2,7 @@ package import DocumentModel
 import DocumentStore
 import Glibc
 import KeyValueStore
+import QueryEngine
 import WireFormat
 
 /// The answer to a call that failed: a canonical code and the text clients see.
@@ -47,6 +48,7 @@ package struct Status: Error, Equatable, Sendable {
     case let error as WireError: self.init(.invalidArgument, error.description)
     case let error as CommitError: self.init(error, database: database)
     case let error as StorageError: self.init(error)
+    case let error as QueryError: self.init(.invalidArgument, error.description)
     default: self.init(.internal, "internal error")
     }
   }

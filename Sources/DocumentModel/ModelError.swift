@@ -37,6 +37,13 @@ package enum ModelError: Error, Equatable, Sendable {
   case invalidReference(String)
   case invalidPageToken
   case invalidVector(String)
+  case severalSelectors
+  case emptyFilter
+  case emptyAggregation
+  case countLimitNotPositive
+  case unsupportedCompositeOperator
+  case unknownFieldOperator
+  case unknownUnaryOperator
   case emptyWrite
   case deleteWithMask
   case maskWithoutUpdate
@@ -120,6 +127,20 @@ extension ModelError: CustomStringConvertible {
       "Reference \"\(name)\" is not a document name."
     case .invalidVector(let reason):
       "Invalid vector value: \(reason)"
+    case .severalSelectors:
+      "StructuredQuery.from cannot have more than one collection selector."
+    case .emptyAggregation:
+      "An aggregation must have an operator."
+    case .countLimitNotPositive:
+      "up_to must be greater than zero."
+    case .emptyFilter:
+      "A filter must have a filter_type."
+    case .unsupportedCompositeOperator:
+      "Unsupported CompositeFilter operator."
+    case .unknownFieldOperator:
+      "Unknown FieldFilter operator."
+    case .unknownUnaryOperator:
+      "Unknown UnaryFilter operator."
     case .emptyWrite:
       "empty write operation"
     case .deleteWithMask:

@@ -1,3 +1,4 @@
+import FieldMatch
 import CXXHash
 import DocumentModel
 import KeyValueStore

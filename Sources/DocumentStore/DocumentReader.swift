@@ -1,3 +1,4 @@
+import FieldMatch
 package import DocumentModel
 package import KeyValueStore
 
@@ -48,6 +49,39 @@ package struct DocumentReader {
       throw .corruption(path: "collectionPaths", detail: "collection \(number) has no path")
     }
     return ResourcePath(uncheckedBytes: Array(row))
+  }
+
+  /// The number of a field, or `nil` where no document ever had it. Cost: one lookup per segment of the path.
+  package mutating func fieldNumber(_ path: FieldPath) throws(StorageError) -> UInt64? {
+    var number: UInt64 = 0
+    for segment in path.segments {
+      key.begin(.fields)
+      key.append(number: number)
+      key.append(raw: segment.utf8)
+      guard let row = try key.withBytes({ (key) throws(StorageError) in try snapshot.value(for: key) }) else {
+        return nil
+      }
+      guard row.count == 8 else { throw .corruption(path: "fields", detail: "a row of \(row.count) bytes") }
+      number = UInt64(littleEndian: row.loadUnaligned(as: UInt64.self))
+    }
+    return number
+  }
+
+  /// The paths of all collections with an id, emptied ones included. Cost: two lookups a collection.
+  package mutating func collections(ofGroup id: [UInt8]) throws(StorageError) -> [ResourcePath] {
+    key.begin(.collectionGroups)
+    key.append(segment: id)
+    let rows = Cursor(try snapshot.makeCursor(), prefix: key.bytes)
+    try rows.seek(key)
+    var paths: [ResourcePath] = []
+    while var suffix = try rows.suffix() {
+      guard let number = OrderedCode.takeNumber(&suffix) else {
+        throw .corruption(path: "collectionGroups", detail: "a key without a collection number")
+      }
+      paths.append(try collectionPath(number))
+      rows.consume()
+    }
+    return paths
   }
 
   /// A number of ``Table/meta``; 0 where it was never written.

@@ -1,3 +1,4 @@
+import FieldMatch
 package import DocumentModel
 
 /// Every table of a database, in the order of its keys. The numbers are on disk: never reuse or renumber one.

@@ -1,4 +1,5 @@
 import DocumentModel
+import FieldMatch
 import WireFormat
 
 /// Entry points for fuzzing what lies in the store: each takes any bytes, must not trap, and checks what must hold.

@@ -101,6 +101,11 @@ struct Servers: Sendable {
     return port
   }
 
+  /// Plain calls on both, for the thread that asks.
+  func sessions(database: TestDatabase) -> (oracle: RESTSession, subject: RESTSession) {
+    (RESTSession(port: oraclePort, database: database), RESTSession(port: subjectPort, database: database))
+  }
+
   func comparison(database: TestDatabase) -> Comparison {
     let emulator = Replica.Quirks(ordersOnlyOnePage: true)
     return Comparison(

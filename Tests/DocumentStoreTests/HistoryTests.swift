@@ -1,3 +1,4 @@
+import FieldMatch
 import DocumentModel
 import DocumentStore
 import LMDBStore

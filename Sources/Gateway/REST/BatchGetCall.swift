@@ -11,9 +11,9 @@ extension RESTDialect {
     guard call.target.segmentCount == 0 else { return call.reply.sendText(404, "Not Found\n") }
     var batch = BatchGetDocumentsRequest([])
     var mask: FieldMask?
+    var moment = RequestedMoment()
     try decode(request) { (decoder, root) throws(WireError) in
       guard let root else { return }
-      var isMomentSet = false
       var members = try decoder.members(of: root, "google.firestore.v1.BatchGetDocumentsRequest")
       while let (name, value) = members.next() {
         switch name {
@@ -25,15 +25,13 @@ extension RESTDialect {
           decoder.enter("mask")
           mask = try decoder.documentMask(value)
           decoder.leave()
-        case "transaction", "readTime", "read_time", "newTransaction", "new_transaction":
-          guard !isMomentSet else { throw decoder.alreadySet("consistency_selector", name) }
-          isMomentSet = true
-          try Self.readMoment(name, value, into: &batch, decoder)
         case "database", "requestOptions", "request_options": break
-        default: throw decoder.unknown(name)
+        default: try moment.read(name, value, decoder)
         }
       }
     }
+    batch.consistency = moment.consistency
+    batch.newTransaction = moment.newTransaction
     let cursor = try service.batchGetDocuments(batch, in: call.database)
     let source = BatchGetSource(cursor, mask: mask, call)
     // Most answers are one slice, and errors that show in it have a status of their own.
@@ -58,19 +56,6 @@ extension RESTDialect {
       keys.append(key)
     }
     return keys
-  }
-
-  private static func readMoment(
-    _ name: JSONName, _ value: JSONValue, into batch: inout BatchGetDocumentsRequest, _ decoder: JSONMessageDecoder
-  ) throws(WireError) {
-    switch name {
-    case "transaction": batch.consistency = .transaction(TransactionID(bytes: try decoder.bytes(value, "transaction")))
-    case "readTime", "read_time": batch.consistency = .readTime(try decoder.alignedTimestamp(value, "read_time"))
-    default:
-      decoder.enter("new_transaction")
-      batch.newTransaction = try decoder.transactionMode(value) ?? .readOnly(nil)
-      decoder.leave()
-    }
   }
 }
 

@@ -44,6 +44,12 @@ extension JSONWriter {
     if let failure { throw failure }
   }
 
+  /// Writes the name of a member given as text.
+  mutating func key(_ name: String) {
+    var copy = name
+    copy.withUTF8 { key(UnsafeRawBufferPointer($0)) }
+  }
+
   /// Ends a text that is a whole body.
   consuming func finish() -> [UInt8] {
     bytes.append(UInt8(ascii: "\n"))

@@ -52,8 +52,10 @@ final class RESTDialect: Sendable {
     case (.post, .beginTransaction?): try beginTransaction(call, request)
     case (.post, .rollback?): try rollback(call, request)
     case (.post, .listCollectionIds?): try listCollectionIds(call, request)
-    case (.post, .runQuery?), (.post, .runAggregationQuery?), (.post, .partitionQuery?), (.post, .executePipeline?):
-      throw Status(.unimplemented, "This version of hearth does not answer queries yet.")
+    case (.post, .runQuery?): try runQuery(call, request)
+    case (.post, .runAggregationQuery?): try runAggregationQuery(call, request)
+    case (.post, .partitionQuery?), (.post, .executePipeline?):
+      throw Status(.unimplemented, "This version of hearth does not answer this call yet.")
     case (.post, .listen?), (.post, .write?):
       throw Status(.unimplemented, "Listen and Write are streams; this version of hearth does not serve them yet.")
     default: call.reply.sendText(404, "Not Found\n")

@@ -64,7 +64,7 @@ package enum OrderedCode {
   }
 
   /// Reads a version at an offset that leaves eight bytes.
-  static func version(at offset: Int, of key: UnsafeRawBufferPointer) -> Int64 {
+  package static func version(at offset: Int, of key: UnsafeRawBufferPointer) -> Int64 {
     let bits = UInt64(bigEndian: key.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
     return Int64(bitPattern: bits ^ (1 << 63))
   }

@@ -1,0 +1,200 @@
+package import DocumentModel
+package import WireFormat
+
+/// A filter made ready to be tried on stored documents: operands are encoded once, values are looked at in place.
+///
+/// The semantics are those of firestore-api.md, section 4.3. One matcher belongs to one thread of work: it keeps
+/// scratch memory, so that trying a document allocates nothing in the steady state.
+package struct DocumentMatcher {
+  private indirect enum Node {
+    case compare(FieldPath, FieldOperator, Operand)
+    case oneOf(FieldPath, [Operand])
+    case noneOf(FieldPath, [Operand])
+    case contains(FieldPath, [Operand])
+    case name(FieldOperator, [[UInt8]])
+    case unary(FieldPath, UnaryOperator)
+    case all([Node])
+    case any([Node])
+    case never
+  }
+
+  private struct Operand {
+    var bracket: TypeBracket
+    /// The whole value in ``OrderedCode``.
+    var code: [UInt8]
+
+    init(_ value: Value) {
+      bracket = value.bracket
+      code = OrderedCode.encode(value)
+    }
+  }
+
+  private let root: Node
+  private var scratch: [UInt8] = []
+
+  /// Prepares a filter; `nil` matches every document. References in filters on `__name__` are full names of `database`.
+  package init(_ filter: QueryFilter?, in database: DatabaseID) {
+    root = filter.map { Self.node($0, database) } ?? .all([])
+  }
+
+  /// Whether a document matches.
+  /// - Throws: ``WireError`` when the stored bytes are no fields.
+  package mutating func matches(_ fields: EncodedMap, at path: ResourcePath) throws(WireError) -> Bool {
+    try matches(root, fields, path)
+  }
+
+  // MARK: Preparing
+
+  private static func node(_ filter: QueryFilter, _ database: DatabaseID) -> Node {
+    switch filter {
+    case .and(let filters): return .all(filters.map { node($0, database) })
+    case .or(let filters): return .any(filters.map { node($0, database) })
+    case .unary(let path, let op): return .unary(path, op)
+    case .field(let path, let op, let value) where path.isDocumentName: return name(op, value, database)
+    case .field(let path, let op, let value): return field(path, op, value)
+    }
+  }
+
+  private static func name(_ op: FieldOperator, _ value: Value, _ database: DatabaseID) -> Node {
+    var values = [value]
+    if op == .in || op == .notIn, case .array(let elements) = value { values = elements }
+    let paths = values.compactMap { NameCode.path(of: $0, in: database) }
+    return .name(op, paths)
+  }
+
+  private static func field(_ path: FieldPath, _ op: FieldOperator, _ value: Value) -> Node {
+    let operand = Operand(value)
+    let isNothing = operand.bracket == .null || operand.bracket == .nan
+    switch op {
+    case .equal, .lessThan, .lessThanOrEqual, .greaterThan, .greaterThanOrEqual:
+      // Null and NaN are asked for with unary filters; as operands they match nothing.
+      return isNothing ? .never : .compare(path, op, operand)
+    case .notEqual:
+      return operand.bracket == .null ? .never : .noneOf(path, [operand])
+    case .in: return .oneOf(path, elements(value).map(Operand.init).filter { $0.bracket != .null && $0.bracket != .nan })
+    case .notIn:
+      let operands = elements(value).map(Operand.init)
+      return operands.contains { $0.bracket == .null } ? .never : .noneOf(path, operands)
+    case .arrayContains:
+      return isNothing || operand.bracket == .array ? .never : .contains(path, [operand])
+    case .arrayContainsAny:
+      return .contains(
+        path,
+        elements(value).map(Operand.init).filter { $0.bracket != .null && $0.bracket != .nan && $0.bracket != .array })
+    }
+  }
+
+  private static func elements(_ value: Value) -> [Value] {
+    guard case .array(let elements) = value else { return [] }
+    return elements
+  }
+
+  // MARK: Matching
+
+  private mutating func matches(_ node: Node, _ fields: EncodedMap, _ path: ResourcePath) throws(WireError) -> Bool {
+    switch node {
+    case .never: return false
+    case .all(let nodes):
+      for node in nodes where try !matches(node, fields, path) { return false }
+      return true
+    case .any(let nodes):
+      for node in nodes where try matches(node, fields, path) { return true }
+      return false
+    case .name(let op, let codes): return NameCode.matches(path, op, codes, &scratch)
+    case .unary(let field, let op):
+      guard let value = try fields.value(at: field) else { return false }
+      return try Self.matches(value, op)
+    case .compare(let field, let op, let operand):
+      guard let value = try fields.value(at: field), try value.bracket == operand.bracket else { return false }
+      let order = try compare(value, operand)
+      switch op {
+      case .lessThan: return order == .less
+      case .lessThanOrEqual: return order != .greater
+      case .greaterThan: return order == .greater
+      case .greaterThanOrEqual: return order != .less
+      default: return order == .equal
+      }
+    case .oneOf(let field, let operands):
+      guard let value = try fields.value(at: field) else { return false }
+      return try equalsAny(value, operands)
+    case .noneOf(let field, let operands):
+      guard let value = try fields.value(at: field), try value.bracket != .null else { return false }
+      return try !equalsAny(value, operands)
+    case .contains(let field, let operands):
+      guard let value = try fields.value(at: field), case .array(let array) = try value.content else { return false }
+      var elements = array.makeIterator()
+      while let element = try elements.next() {
+        if try equalsAny(element, operands) { return true }
+      }
+      return false
+    }
+  }
+
+  private static func matches(_ value: EncodedValue, _ op: UnaryOperator) throws(WireError) -> Bool {
+    let bracket = try value.bracket
+    switch op {
+    case .isNull: return bracket == .null
+    case .isNaN: return bracket == .nan
+    case .isNotNull: return bracket != .null
+    case .isNotNaN: return bracket != .null && bracket != .nan
+    }
+  }
+
+  private mutating func compare(_ value: EncodedValue, _ operand: Operand) throws(WireError) -> Ordering {
+    scratch.removeAll(keepingCapacity: true)
+    try OrderedCode.append(value, to: &scratch, budget: .max)
+    return Ordering.bytes(scratch, operand.code)
+  }
+
+  private mutating func equalsAny(_ value: EncodedValue, _ operands: [Operand]) throws(WireError) -> Bool {
+    let bracket = try value.bracket
+    var isEncoded = false
+    for operand in operands where operand.bracket == bracket {
+      if !isEncoded {
+        scratch.removeAll(keepingCapacity: true)
+        try OrderedCode.append(value, to: &scratch, budget: .max)
+        isEncoded = true
+      }
+      if scratch == operand.code { return true }
+    }
+    return false
+  }
+}
+
+extension EncodedValue {
+  /// The bracket the value sorts in.
+  package var bracket: TypeBracket {
+    get throws(WireError) {
+      switch try content {
+      case .null: return .null
+      case .boolean: return .boolean
+      case .integer: return .number
+      case .double(let number): return number.isNaN ? .nan : .number
+      case .timestamp: return .timestamp
+      case .string: return .string
+      case .bytes: return .bytes
+      case .reference: return .reference
+      case .geoPoint: return .geoPoint
+      case .array: return .array
+      case .map(let map): return try map.isVector ? .vector : .map
+      }
+    }
+  }
+}
+
+extension OrderedCode {
+  /// The whole code of a value given as a tree.
+  package static func encode(_ value: Value) -> [UInt8] {
+    var code: [UInt8] = []
+    _ = encode(value, into: &code, budget: .max)
+    return code
+  }
+
+  /// Appends the code of a value given as a tree, cut after about `budget` bytes; returns whether it is whole.
+  package static func encode(_ value: Value, into code: inout [UInt8], budget: Int) -> Bool {
+    var wire: [UInt8] = []
+    ValueCodec.append(value, to: &wire)
+    // What was just encoded is a value.
+    return wire.withUnsafeBytes { bytes in (try? append(EncodedValue(bytes), to: &code, budget: budget)) ?? false }
+  }
+}

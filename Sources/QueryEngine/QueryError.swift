@@ -1,0 +1,90 @@
+package import DocumentModel
+
+/// Why a query is refused. Each is INVALID_ARGUMENT on the wire; ``description`` is the documented text
+/// (firestore-api.md, sections 4.4 and 13).
+package enum QueryError: Error, Equatable, Sendable, CustomStringConvertible {
+  case negativeLimit
+  case negativeOffset
+  case emptyOperand(FieldOperator)
+  case operandNotArray(FieldOperator)
+  case tooManyOperands(FieldOperator, max: Int)
+  case severalNegations
+  case notInMixed
+  case severalArrayContains
+  case tooManyDisjunctions(Int)
+  case tooManyInequalityFields(Int)
+  case tooComplex(Int)
+  case orderAfterName
+  case nameEqualityBesideInequality
+  case cursorTooLong
+  case nameOperandNotReference
+  case cursorNameNotReference
+  case otherDatabase(String)
+
+  package var description: String {
+    switch self {
+    case .negativeLimit: "limit is negative"
+    case .negativeOffset: "offset is negative"
+    case .operandNotArray(let op): "'\(op.wireName)' requires an ArrayValue."
+    case .emptyOperand(let op): "'\(op.wireName)' requires an non-empty ArrayValue."
+    case .tooManyOperands(let op, let max): "'\(op.wireName)' supports up to \(max) comparison values."
+    case .severalNegations:
+      "Only a single 'NOT_EQUAL', 'NOT_IN', 'IS_NOT_NAN', or 'IS_NOT_NULL' filter allowed per query."
+    case .notInMixed: "'NOT_IN' cannot be used in the same query with 'IN', 'ARRAY_CONTAINS_ANY' or 'OR'."
+    case .severalArrayContains: "A maximum of 1 'ARRAY_CONTAINS' filter is allowed per disjunction."
+    case .tooManyDisjunctions(let count):
+      "The query has \(count) disjunctions; at most \(QueryLimits.disjunctionsMax) are allowed."
+    case .tooManyInequalityFields(let count):
+      "The query has inequalities on \(count) fields; at most \(QueryLimits.inequalityFieldsMax) are allowed."
+    case .tooComplex(let parts):
+      "The query has \(parts) filters and orders; at most \(QueryLimits.partsMax) are allowed."
+    case .nameEqualityBesideInequality:
+      "Equality on key is not allowed if there are other inequality fields and key does not appear in inequalities."
+    case .orderAfterName: "order by clause cannot contain more fields after the key"
+    case .cursorTooLong: "Cursor has too many values."
+    case .nameOperandNotReference: "__key__ filter value must be a Key"
+    case .cursorNameNotReference: "A cursor's value for __name__ must be a reference to a document."
+    case .otherDatabase(let name): "The reference \(name) is in another database than the query."
+    }
+  }
+}
+
+/// The bounds of a query (firestore-api.md, section 4.4).
+package enum QueryLimits {
+  /// Alternatives after the filter is expanded.
+  package static let disjunctionsMax = 30
+  /// Values of an IN or ARRAY_CONTAINS_ANY.
+  package static let inOperandsMax = 30
+  /// Values of a NOT_IN.
+  package static let notInOperandsMax = 10
+  /// Fields with inequalities.
+  package static let inequalityFieldsMax = 10
+  /// Filters, orders and a parent document, over all alternatives.
+  package static let partsMax = 100
+}
+
+extension FieldOperator {
+  /// The name in the API.
+  package var wireName: String {
+    switch self {
+    case .lessThan: "LESS_THAN"
+    case .lessThanOrEqual: "LESS_THAN_OR_EQUAL"
+    case .greaterThan: "GREATER_THAN"
+    case .greaterThanOrEqual: "GREATER_THAN_OR_EQUAL"
+    case .equal: "EQUAL"
+    case .notEqual: "NOT_EQUAL"
+    case .arrayContains: "ARRAY_CONTAINS"
+    case .in: "IN"
+    case .arrayContainsAny: "ARRAY_CONTAINS_ANY"
+    case .notIn: "NOT_IN"
+    }
+  }
+
+  /// Whether the operator makes its field part of the order (section 4.2).
+  var isInequality: Bool {
+    switch self {
+    case .lessThan, .lessThanOrEqual, .greaterThan, .greaterThanOrEqual, .notEqual, .notIn: true
+    default: false
+    }
+  }
+}

@@ -1,0 +1,105 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// Random queries and aggregations, answered by Hearth and by the official emulator.
+///
+/// Environment, as for `DifferentialTests`: `CONFORMANCE_SEED` is the first seed, each set of documents takes the next;
+/// `CONFORMANCE_SECONDS` is how long it runs (10).
+@Suite(
+  .enabled(
+    if: Servers.subjectURL != nil || Servers.subjectIsEmulator || HearthBinary.isBuilt,
+    "no hearth binary beside the tests and no CONFORMANCE_SUBJECT_URL"),
+  .enabled(
+    if: Servers.oracleURL != nil || EmulatorProcess.isInstalled, "Java or the Firestore emulator is not installed"))
+struct QueryDifferentialTests {
+  @Test func randomQueriesGetTheSameAnswers() async throws {
+    let environment = ProcessInfo.processInfo.environment
+    let firstSeed = environment["CONFORMANCE_SEED"].flatMap { UInt64($0) } ?? 1
+    let seconds = environment["CONFORMANCE_SECONDS"].flatMap { Double($0) } ?? 10
+    let servers = try await Servers.shared.value
+    let run = try await onDedicatedThread { () throws -> QueryRun in
+      var run = QueryRun(servers, database: TestDatabase(project: "conformance-queries"))
+      let deadline = Date(timeIntervalSinceNow: seconds)
+      var seed = firstSeed
+      while Date() < deadline, run.failures.count < 3 {
+        try run.run(seed: seed, count: 200, until: deadline)
+        seed += 1
+      }
+      return run
+    }
+    print("queries: \(run.compared) compared, \(run.refused) of them refused by both, \(run.impossibleIndexes) by the emulator")
+    for failure in run.failures { Issue.record("the servers disagree\n\(failure)") }
+    #expect(run.compared > run.refused, "nothing was compared")
+  }
+}
+
+/// Queries asked of both servers so far.
+private struct QueryRun: Sendable {
+  private(set) var compared = 0
+  private(set) var refused = 0
+  /// Aggregations of a field over an order that names `__name__` before it: the emulator wants an index that it says
+  /// nobody can have, Hearth needs none.
+  private(set) var impossibleIndexes = 0
+  private(set) var failures: [String] = []
+  private let servers: Servers
+  private let database: TestDatabase
+
+  init(_ servers: Servers, database: TestDatabase) {
+    self.servers = servers
+    self.database = database
+  }
+
+  /// Fills both databases anew and asks up to `count` queries of each.
+  mutating func run(seed: UInt64, count: Int, until deadline: Date) throws {
+    let (oracle, subject) = servers.sessions(database: database)
+    var generator = QueryRequestGenerator(database: database, seed: seed)
+    let documents = generator.documents()
+    for session in [oracle, subject] {
+      _ = try session.send(database.clear.method, database.clear.target)
+      let reply = try session.commit(documents.map { session.update($0.path, $0.fields) })
+      guard reply.status == 200 else { throw UnexpectedReply(reply: reply) }
+    }
+    for round in 0..<count where Date() < deadline && failures.count < 3 {
+      let (path, verb, body) = generator.request()
+      let expected = try oracle.call(verb, body, on: path)
+      let found = try subject.call(verb, body, on: path)
+      compared += 1
+      if expected.status != 200, found.status != 200 { refused += 1 }
+      if found.status == 200, expected.errorMessage?.contains("after __name__ and Firestore does not") == true {
+        impossibleIndexes += 1
+        continue
+      }
+      let (left, right) = (Self.comparable(expected), Self.comparable(found))
+      if !left.isSame(as: right) {
+        failures.append(
+          "CONFORMANCE_SEED=\(seed), request \(round): \(verb) on /\(path)\n\(body.text)\n"
+            + "  emulator \(left.text) \(expected.errorMessage ?? "")\n  Hearth   \(right.text) \(found.errorMessage ?? "")")
+      }
+    }
+  }
+
+  /// What two servers must agree on: the code of an error, or the documents in order and the numbers.
+  private static func comparable(_ reply: RESTSession.Reply) -> JSONNode {
+    guard reply.status == 200 else { return ["error": .string(reply.errorStatus ?? "\(reply.status)")] }
+    return .array(
+      reply.json.elements.compactMap { element in
+        if let document = element["document"] {
+          return ["name": document["name"] ?? .null, "fields": comparable(document["fields"] ?? [:])]
+        }
+        return element["result"].map { comparable($0["aggregateFields"] ?? [:], digits: 13) }
+      })
+  }
+
+  /// Numbers by their value, zeros without their sign: the emulator's JSON has no -0. Sums of doubles depend on the
+  /// order of the additions in their last digits.
+  private static func comparable(_ json: JSONNode, digits: Int = 17) -> JSONNode {
+    switch json {
+    case .number(let text):
+      Double(text).map { .number($0 == 0 ? "0" : String(format: "%.\(digits)g", $0)) } ?? json
+    case .array(let elements): .array(elements.map { comparable($0, digits: digits) })
+    case .object(let members): .object(members.map { .init($0.name, comparable($0.value, digits: digits)) })
+    default: json
+    }
+  }
+}
