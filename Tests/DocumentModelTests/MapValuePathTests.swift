@@ -34,4 +34,33 @@ import Testing
     for path in paths.reversed() { map.remove(at: path) }
     #expect(map == MapValue([("m", .map(MapValue([("n", .map(MapValue()))])))]))
   }
+
+  static func map(_ paths: String...) throws -> MapValue {
+    var map = MapValue()
+    for path in paths { map.set(.string(path), at: try FieldPath(path)) }
+    return map
+  }
+
+  @Test func keepsFieldsSortedByBytesAndTheLastOfEach() {
+    let map = MapValue([("b", .null), ("\u{E9}", .null), ("e\u{301}", .null), ("a", .integer(1)), ("a", .integer(2))])
+    #expect(map.entries.map { Array($0.key.utf8) } == ["a", "b", "e\u{301}", "\u{E9}"].map { Array($0.utf8) })
+    #expect(map["a"] == .integer(2))
+    #expect(map["c"] == nil)
+  }
+
+  @Test func setsAndRemovesAtPaths() throws {
+    var map = try Self.map("a.b.c", "a.d", "e")
+    #expect(map[try FieldPath("a.b.c")] == .string("a.b.c"))
+    #expect(map[try FieldPath("e.x")] == nil)
+    // A parent that is no map gives way.
+    map.set(.null, at: try FieldPath("e.f"))
+    #expect(map[try FieldPath("e.f")] == .null)
+    map.remove(at: try FieldPath("a.b.x"))
+    map.remove(at: try FieldPath("a.d.x"))
+    #expect(map[try FieldPath("a.d")] == .string("a.d"))
+    map.remove(at: try FieldPath("a.b.c"))
+    #expect(map[try FieldPath("a.b")] == .map(MapValue()))
+    map.remove(at: try FieldPath("a"))
+    #expect(map.entries.map(\.key) == ["e"])
+  }
 }
