@@ -109,35 +109,37 @@ extension Timestamp {
       days -= 1
     }
     let (year, month, day) = Self.civil(days: days)
-    func append(_ value: Int, width: Int) {
-      var divisor = 1
-      for _ in 1..<width { divisor *= 10 }
-      while divisor > 0 {
-        out.append(UInt8(0x30 + (value / divisor) % 10))
-        divisor /= 10
+    // `2025-03-27T14:30:00.123456Z`, filled in place: every answer holds two or more of these.
+    withUnsafeTemporaryAllocation(byteCount: 27, alignment: 1) { text in
+      func put(_ value: Int, at offset: Int, width: Int) {
+        var rest = UInt32(truncatingIfNeeded: value)
+        for place in stride(from: offset + width - 1, through: offset, by: -1) {
+          text[place] = UInt8(truncatingIfNeeded: 0x30 + rest % 10)
+          rest /= 10
+        }
       }
-    }
-    append(year, width: 4)
-    out.append(UInt8(ascii: "-"))
-    append(month, width: 2)
-    out.append(UInt8(ascii: "-"))
-    append(day, width: 2)
-    out.append(UInt8(ascii: "T"))
-    append(inDay / 3600, width: 2)
-    out.append(UInt8(ascii: ":"))
-    append(inDay / 60 % 60, width: 2)
-    out.append(UInt8(ascii: ":"))
-    append(inDay % 60, width: 2)
-    let fraction = Int(nanos) / 1000
-    if fraction != 0 {
-      out.append(UInt8(ascii: "."))
-      if fraction.isMultiple(of: 1000) {
-        append(fraction / 1000, width: 3)
-      } else {
-        append(fraction, width: 6)
+      put(year, at: 0, width: 4)
+      text[4] = UInt8(ascii: "-")
+      put(month, at: 5, width: 2)
+      text[7] = UInt8(ascii: "-")
+      put(day, at: 8, width: 2)
+      text[10] = UInt8(ascii: "T")
+      put(inDay / 3600, at: 11, width: 2)
+      text[13] = UInt8(ascii: ":")
+      put(inDay / 60 % 60, at: 14, width: 2)
+      text[16] = UInt8(ascii: ":")
+      put(inDay % 60, at: 17, width: 2)
+      var count = 19
+      let fraction = Int(microseconds - seconds * 1_000_000)
+      if fraction != 0 {
+        text[19] = UInt8(ascii: ".")
+        let isMilliseconds = fraction.isMultiple(of: 1000)
+        put(isMilliseconds ? fraction / 1000 : fraction, at: 20, width: isMilliseconds ? 3 : 6)
+        count = isMilliseconds ? 23 : 26
       }
+      text[count] = UInt8(ascii: "Z")
+      out.append(raw: UnsafeRawBufferPointer(rebasing: text[...count]))
     }
-    out.append(UInt8(ascii: "Z"))
   }
 
   /// Days from 1970-01-01 to a date of the proleptic Gregorian calendar.

@@ -36,9 +36,9 @@ package final class DatabaseRegistry: Sendable {
   package func database(_ id: DatabaseID) throws(StorageError) -> DocumentDatabase? {
     let now = clock.now()
     let result = entries.withLock { entries -> Result<DocumentDatabase?, StorageError> in
-      if let database = entries[id]?.database {
-        entries[id]?.lastUsed = now
-        return .success(database)
+      if let index = entries.index(forKey: id) {
+        entries.values[index].lastUsed = now
+        return .success(entries.values[index].database)
       }
       do throws(StorageError) {
         guard let store = try open(id) else { return .success(nil) }

@@ -101,7 +101,14 @@ package struct StorageKey: Sendable {
 
   /// Appends every segment of a path.
   package mutating func append(path: ResourcePath) {
-    for segment in path.segments { append(segment: segment) }
+    guard !path.isRoot else { return }
+    path.bytes.withUnsafeBytes { path in
+      var start = 0
+      for index in 0...path.count where index == path.count || path[index] == UInt8(ascii: "/") {
+        OrderedCode.append(segment: UnsafeRawBufferPointer(rebasing: path[start..<index]), to: &bytes)
+        start = index + 1
+      }
+    }
   }
 
   /// Appends bytes that are already a code, or a name that ends the key.

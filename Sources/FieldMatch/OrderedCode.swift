@@ -1,4 +1,5 @@
 import DocumentModel
+import Glibc
 package import WireFormat
 
 /// Byte strings that sort, byte by byte, as the things they stand for.
@@ -71,17 +72,27 @@ package enum OrderedCode {
 
   /// Appends a document id as the last part of a key: nothing marks its end.
   package static func append<ID: Collection<UInt8>>(lastID id: ID, to out: inout [UInt8]) {
+    withBytes(of: id) { append(lastID: $0, to: &out) }
+  }
+
+  /// Appends a document id given as raw bytes; see ``append(lastID:to:)-(ID,_)``.
+  package static func append(lastID id: UnsafeRawBufferPointer, to out: inout [UInt8]) {
     if id.first == UInt8(ascii: "_"), let number = ResourceID.number(id) {
       out.append(numericID)
       append(signed: number, to: &out)
     } else {
       out.append(textID)
-      out.append(contentsOf: id)
+      out.append(raw: id)
     }
   }
 
   /// Appends a document id, or any path segment, with its end marked.
   package static func append<ID: Collection<UInt8>>(segment id: ID, to out: inout [UInt8]) {
+    withBytes(of: id) { append(segment: $0, to: &out) }
+  }
+
+  /// Appends a path segment given as raw bytes; see ``append(segment:to:)-(ID,_)``.
+  package static func append(segment id: UnsafeRawBufferPointer, to out: inout [UInt8]) {
     if id.first == UInt8(ascii: "_"), let number = ResourceID.number(id) {
       out.append(numericID)
       append(signed: number, to: &out)
@@ -93,6 +104,13 @@ package enum OrderedCode {
     }
   }
 
+  /// Lends the bytes of an id. Other modules see generic code, which would take an id byte by byte.
+  private static func withBytes<ID: Collection<UInt8>>(of id: ID, _ body: (UnsafeRawBufferPointer) -> Void) {
+    if id.withContiguousStorageIfAvailable({ body(UnsafeRawBufferPointer($0)) }) == nil {
+      Array(id).withUnsafeBytes(body)
+    }
+  }
+
   /// Appends the document id that ``append(lastID:to:)`` wrote, as it is in a path.
   ///
   /// Returns `false` when the bytes are no such code.
@@ -100,7 +118,7 @@ package enum OrderedCode {
     guard let label = code.first else { return false }
     let rest = UnsafeRawBufferPointer(rebasing: code.dropFirst())
     if label == textID {
-      id.append(contentsOf: rest)
+      id.append(raw: rest)
       return true
     }
     guard label == numericID, rest.count == 8 else { return false }
@@ -241,12 +259,12 @@ package enum OrderedCode {
   }
 
   private static func appendBigEndian(_ bits: UInt64, to out: inout [UInt8]) {
-    withUnsafeBytes(of: bits.bigEndian) { out.append(contentsOf: $0) }
+    withUnsafeBytes(of: bits.bigEndian) { out.append(raw: $0) }
   }
 
-  private static func appendEscaped<Bytes: Collection<UInt8>>(_ bytes: Bytes, to out: inout [UInt8]) {
-    guard bytes.contains(0) else {
-      out.append(contentsOf: bytes)
+  private static func appendEscaped(_ bytes: UnsafeRawBufferPointer, to out: inout [UInt8]) {
+    guard let start = bytes.baseAddress, memchr(start, 0, bytes.count) != nil else {
+      out.append(raw: bytes)
       return
     }
     for byte in bytes {

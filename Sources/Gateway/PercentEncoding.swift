@@ -1,9 +1,16 @@
+import DocumentModel
+
 /// Percent-encoding of URLs (RFC 3986).
 enum PercentEncoding {
   /// Appends decoded bytes; returns `false` where `%` is not followed by two hexadecimal digits.
   static func decode(
     _ text: UnsafeRawBufferPointer, plusIsSpace: Bool = false, into out: inout [UInt8]
   ) -> Bool {
+    // Most texts hold nothing to decode.
+    guard text.contains(where: { $0 == UInt8(ascii: "%") || (plusIsSpace && $0 == UInt8(ascii: "+")) }) else {
+      out.append(raw: text)
+      return true
+    }
     var index = 0
     while index < text.count {
       let byte = text[index]
@@ -28,5 +35,10 @@ enum PercentEncoding {
     case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
     default: nil
     }
+  }
+
+  /// Whether bytes are UTF-8. Bytes below 0x80 always are, and cost one comparison.
+  static func isUTF8(_ bytes: [UInt8]) -> Bool {
+    bytes.allSatisfy { $0 < 0x80 } || String(validating: bytes, as: UTF8.self) != nil
   }
 }

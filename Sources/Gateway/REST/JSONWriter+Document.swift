@@ -7,7 +7,7 @@ extension JSONWriter {
   mutating func append(
     _ key: DocumentKey, _ document: StoredDocument, in database: DatabaseID, mask: FieldMask?
   ) throws {
-    let root = Array(database.documentsRoot.utf8)
+    let root = database.documentsRootBytes
     var failure: WireError?
     root.withUnsafeBytes { root in
       key.path.bytes.withUnsafeBytes { path in
@@ -26,7 +26,7 @@ extension JSONWriter {
 
   /// Appends a Document object.
   mutating func append(_ document: Document, in database: DatabaseID, mask: FieldMask?) throws {
-    let root = Array(database.documentsRoot.utf8)
+    let root = database.documentsRootBytes
     var failure: WireError?
     root.withUnsafeBytes { root in
       document.key.path.bytes.withUnsafeBytes { path in

@@ -121,7 +121,7 @@ private struct Segments {
     }
     var decoded: [UInt8] = []
     decoded.reserveCapacity(segment.count)
-    guard PercentEncoding.decode(segment, into: &decoded), String(validating: decoded, as: UTF8.self) != nil else {
+    guard PercentEncoding.decode(segment, into: &decoded), PercentEncoding.isUTF8(decoded) else {
       throw Status(.invalidArgument, "Malformed percent-encoding in the path of the URL.")
     }
     return decoded

@@ -48,7 +48,7 @@ package struct JSONWriter {
   package mutating func key(_ name: StaticString) {
     separate()
     bytes.append(UInt8(ascii: "\""))
-    bytes.append(contentsOf: UnsafeRawBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))
+    bytes.append(raw: UnsafeRawBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))
     endKey()
   }
 
@@ -88,7 +88,7 @@ package struct JSONWriter {
       separate()
       withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(hearth_double_text_max)) { buffer in
         guard let start = buffer.baseAddress else { return }
-        bytes.append(contentsOf: UnsafeRawBufferPointer(start: start, count: hearth_format_double(value, start)))
+        bytes.append(raw: UnsafeRawBufferPointer(start: start, count: hearth_format_double(value, start)))
       }
     } else {
       word(value.isNaN ? "\"NaN\"" : (value < 0 ? "\"-Infinity\"" : "\"Infinity\""))
@@ -159,7 +159,7 @@ package struct JSONWriter {
 
   private mutating func word(_ text: StaticString) {
     separate()
-    bytes.append(contentsOf: UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+    bytes.append(raw: UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
   }
 
   /// Puts what stands between this piece and the one before.
@@ -179,7 +179,7 @@ package struct JSONWriter {
     // One run for the usual depths; the rest of a deep one follows.
     var count = 2 * depth + 1
     let run = min(count, Self.lineBreak.utf8CodeUnitCount)
-    bytes.append(contentsOf: UnsafeRawBufferPointer(start: Self.lineBreak.utf8Start, count: run))
+    bytes.append(raw: UnsafeRawBufferPointer(start: Self.lineBreak.utf8Start, count: run))
     count -= run
     if count > 0 { bytes.append(contentsOf: repeatElement(UInt8(ascii: " "), count: count)) }
   }
@@ -199,7 +199,7 @@ package struct JSONWriter {
         start -= 1
         buffer[start] = UInt8(ascii: "-")
       }
-      bytes.append(contentsOf: UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(buffer)[start...]))
+      bytes.append(raw: UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(buffer)[start...]))
     }
   }
 
@@ -209,7 +209,7 @@ package struct JSONWriter {
     var offset = 0
     while true {
       offset = Self.plainRun(text, from: offset)
-      if offset > start { bytes.append(contentsOf: UnsafeRawBufferPointer(rebasing: text[start..<offset])) }
+      if offset > start { bytes.append(raw: UnsafeRawBufferPointer(rebasing: text[start..<offset])) }
       guard offset < text.count else { return }
       escape(text[offset])
       offset += 1
