@@ -9,14 +9,21 @@ extension Service {
   package func getDocument<R>(
     _ key: DocumentKey, in id: DatabaseID, consistency: Consistency = .latest, _ body: (StoredDocument) throws -> R
   ) throws -> R {
-    let database = try database(id)
-    return try database.read(consistency) { reader, moment in
+    try getDocument(key, in: try database(id), consistency: consistency, body)
+  }
+
+  /// Reads one document of a database that was looked up already; see ``getDocument(_:in:consistency:_:)``.
+  package func getDocument<R>(
+    _ key: DocumentKey, in database: DocumentDatabase, consistency: Consistency = .latest,
+    _ body: (StoredDocument) throws -> R
+  ) throws -> R {
+    try database.read(consistency) { reader, moment in
       let document = try database.document(key, at: moment, &reader)
       if let transaction = moment.transaction {
         try database.transactions.noteReads([(key, document?.updateVersion ?? 0)], in: transaction)
       }
       guard let document else {
-        throw Status(.notFound, "Document \"\(ResourceName(database: id, path: key.path).text)\" not found.")
+        throw Status(.notFound, "Document \"\(ResourceName(database: database.id, path: key.path).text)\" not found.")
       }
       return try body(document)
     }

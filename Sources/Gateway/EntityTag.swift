@@ -4,7 +4,24 @@
 enum EntityTag {
   /// The tag of a version.
   static func make(incarnation: UInt64, version: Int64) -> String {
-    "W/\"\(String(incarnation, radix: 36))-\(String(version, radix: 36))\""
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(32)
+    bytes.append(contentsOf: "W/\"".utf8)
+    append(incarnation, to: &bytes)
+    bytes.append(UInt8(ascii: "-"))
+    append(UInt64(bitPattern: version), to: &bytes)
+    bytes.append(UInt8(ascii: "\""))
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
+  /// Appends a number in base 32, five bits a digit.
+  private static func append(_ number: UInt64, to bytes: inout [UInt8]) {
+    let digits: StaticString = "0123456789abcdefghijklmnopqrstuv"
+    var shift = max(0, 63 - number.leadingZeroBitCount) / 5 * 5
+    while shift >= 0 {
+      bytes.append(digits.utf8Start[Int(number >> UInt64(shift) & 31)])
+      shift -= 5
+    }
   }
 
   /// Whether an `If-None-Match` header names the tag. Compared weakly; `*` names every tag.

@@ -12,12 +12,15 @@ extension RESTDialect {
     let mask = try call.parameters.mask("mask.fieldPaths")
     let consistency = try call.parameters.consistency()
     let known = request.header("if-none-match")
-    let incarnation = try service.database(call.database).incarnation
+    let database = try service.database(call.database)
+    let incarnation = database.incarnation
     var tag = ""
-    let body = try service.getDocument(key, in: call.database, consistency: consistency) { document -> [UInt8]? in
+    let body = try service.getDocument(key, in: database, consistency: consistency) { document -> [UInt8]? in
       tag = EntityTag.make(incarnation: incarnation, version: document.updateVersion)
       if let known, EntityTag.matches(known, tag) { return nil }
       var json = JSONWriter(call.style)
+      // About what the head and a few short fields take when indented; a larger answer grows as arrays do.
+      json.bytes.reserveCapacity(512 + 3 * document.fields.count)
       try json.append(key, document, in: call.database, mask: mask)
       return json.finish()
     }

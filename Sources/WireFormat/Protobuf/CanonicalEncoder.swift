@@ -106,7 +106,7 @@ package struct CanonicalEncoder {
     ProtobufWriter.varint(UInt64(key.count), to: &bytes)
     frame.keyStart = bytes.count
     frame.keyCount = key.count
-    bytes.append(contentsOf: key)
+    bytes.append(raw: key)
     frames.append(frame)
   }
 

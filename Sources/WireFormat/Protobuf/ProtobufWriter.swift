@@ -42,7 +42,7 @@ package enum ProtobufWriter {
   package static func bytes(_ number: Int, _ value: UnsafeRawBufferPointer, to out: inout [UInt8]) {
     tag(number, .lengthDelimited, to: &out)
     varint(UInt64(value.count), to: &out)
-    out.append(contentsOf: value)
+    out.append(raw: value)
   }
 
   /// Appends a bytes field.
