@@ -84,10 +84,13 @@ final class ChildProcess {
     }
   }
 
-  /// Bytes the program has caused to be written to disk so far.
-  var diskBytesWritten: Int {
+  /// Bytes the program has handed to the kernel so far, to files and to sockets.
+  ///
+  /// Not the kernel's `write_bytes`: where a file's pages are cached in large folios, that counts a whole folio for
+  /// every page changed in it, several times what reaches the disk.
+  var bytesWritten: Int {
     let lines = (try? String(contentsOfFile: "/proc/\(pid)/io", encoding: .utf8)) ?? ""
-    let line = lines.split(separator: "\n").first { $0.hasPrefix("write_bytes:") }
+    let line = lines.split(separator: "\n").first { $0.hasPrefix("wchar:") }
     return line.flatMap { Int($0.filter(\.isNumber)) } ?? 0
   }
 

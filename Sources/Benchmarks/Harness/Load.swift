@@ -7,8 +7,8 @@ struct Load {
   let requestsPerSecond: Double
   /// CPU time the server spent for each request, in microseconds.
   let cpuMicrosecondsPerRequest: Double
-  /// Bytes the server caused to be written to disk.
-  let diskBytesWritten: Double
+  /// Bytes the server handed to the kernel, replies among them.
+  let bytesWritten: Double
 
   /// Loads a server over keep-alive connections to this machine, bounded in time.
   ///
@@ -28,12 +28,12 @@ struct Load {
     }
     arguments.append("http://127.0.0.1:\(server.port)\(target)")
     if warmUpSeconds > 0 { _ = try wrk(arguments, seconds: warmUpSeconds) }
-    let (cpu, disk) = (server.process.cpuSeconds, server.process.diskBytesWritten)
+    let (cpu, written) = (server.process.cpuSeconds, server.process.bytesWritten)
     let (requests, rate) = try wrk(arguments, seconds: seconds)
     return Load(
       requests: requests, requestsPerSecond: rate,
       cpuMicrosecondsPerRequest: (server.process.cpuSeconds - cpu) / requests * 1e6,
-      diskBytesWritten: Double(server.process.diskBytesWritten - disk))
+      bytesWritten: Double(server.process.bytesWritten - written))
   }
 
   private static func wrk(_ arguments: [String], seconds: Int) throws -> (requests: Double, rate: Double) {
