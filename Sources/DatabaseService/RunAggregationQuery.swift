@@ -48,7 +48,8 @@ extension Service {
     guard Set(aggregations.map { Array($0.alias.utf8) }).count == aggregations.count else {
       throw Status(.invalidArgument, "The aliases of an aggregation query must differ.")
     }
-    let resolved = try ResolvedQuery(request.query, in: id, aggregated: aggregations.compactMap(\.field))
+    let resolved = try ResolvedQuery(
+      request.query, in: id, edition: database.edition, aggregated: aggregations.compactMap(\.field))
     let opened = try request.newTransaction.map { try beginTransaction($0, in: id) }
     return try database.read(opened.map(Consistency.transaction) ?? request.consistency) { reader, moment in
       let values = try AggregationExecution.run(aggregations, over: resolved, reader.snapshot, at: moment.version)

@@ -23,7 +23,7 @@ struct RequestedMoment {
     case "readTime", "read_time": consistency = .readTime(try decoder.alignedTimestamp(value, "read_time"))
     default:
       decoder.enter("new_transaction")
-      newTransaction = try decoder.transactionMode(value) ?? .readOnly(nil)
+      newTransaction = TransactionMode(try decoder.transactionOptions(value)) ?? .readOnly(nil)
       decoder.leave()
     }
   }
