@@ -5,14 +5,17 @@ package import Transport
 ///
 /// - `/v1/…`: the REST dialect of `google.firestore.v1`, in `REST/`
 /// - `/emulator/v1/…`, `/hearth/v1/…`: what test suites and tools do to a server, in `Control/`
+/// - content type `application/grpc`: the gRPC dialect of the same, in `GRPC/`
 /// - `/`: answers `Ok`, the emulator's readiness probe
 package final class Gateway: RequestHandler {
   private let rest: RESTDialect
+  private let grpc: GRPCDialect
   private let control: ControlDialect
 
   /// Puts a front before a service.
   package init(_ service: Service) {
     rest = RESTDialect(service)
+    grpc = GRPCDialect(service)
     control = ControlDialect(service)
   }
 

@@ -6,6 +6,9 @@ package struct DecodedDocument: Equatable, Sendable {
   package var name: [UInt8]
   /// The fields, checked and canonical.
   package var fields: EncodedFields
+
+  /// A document without name and fields.
+  package static let empty = DecodedDocument(name: [], fields: .none)
 }
 
 /// A write and the database that its document name gives, which the caller compares with the request's.

@@ -10,6 +10,8 @@ final class AnswerStream<Producer: AnswerProducer, Encoder: AnswerEncoder>: Body
   private var first: [UInt8] = []
   private var isBegun = false
   private var failure: Status?
+  /// Called once, when the last slice was made.
+  var onEnd: (() -> Void)?
 
   init(_ producer: Producer, _ encoder: Encoder, database: DatabaseID) {
     self.producer = producer
@@ -37,12 +39,14 @@ final class AnswerStream<Producer: AnswerProducer, Encoder: AnswerEncoder>: Body
         first = []
         return .more
       }
-      return try appendSlice(to: &out) ? .finished : .more
+      guard try appendSlice(to: &out) else { return .more }
     } catch {
       encoder.fail(Status(error, database: database))
       encoder.take(into: &out)
-      return .finished
     }
+    onEnd?()
+    onEnd = nil
+    return .finished
   }
 
   func addTrailers(to trailers: inout HeaderWriter) { encoder.addTrailers(to: &trailers) }

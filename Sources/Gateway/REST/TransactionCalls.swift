@@ -53,14 +53,3 @@ extension RESTDialect {
     call.sendEmpty()
   }
 }
-
-extension TransactionMode {
-  /// What options ask for, or `nil` where they name no mode. A retry has no locks to inherit.
-  init?(_ options: TransactionOptions) {
-    switch options.mode {
-    case nil: return nil
-    case .readOnly(let time)?: self = .readOnly(time)
-    case .readWrite(let retried)?: self = .readWrite(retrying: retried.isEmpty ? nil : TransactionID(bytes: retried))
-    }
-  }
-}
