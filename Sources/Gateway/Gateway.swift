@@ -27,7 +27,9 @@ package final class Gateway: RequestHandler {
     let path = UnsafeRawBufferPointer(rebasing: request.target[..<(query ?? request.target.count)])
     let parameters = UnsafeRawBufferPointer(
       rebasing: request.target[(query.map { $0 + 1 } ?? request.target.count)...])
-    if let rest = path.dropping("/v1/") ?? path.dropping("/v1beta1/") {
+    if request.version == .http2, GRPCDialect.takes(request) {
+      grpc.handle(path, request, exchange)
+    } else if let rest = path.dropping("/v1/") ?? path.dropping("/v1beta1/") {
       self.rest.handle(rest, parameters, request, reply)
     } else if let rest = path.dropping("/emulator/v1/") {
       control.handleEmulator(rest, request, reply)
@@ -35,6 +37,8 @@ package final class Gateway: RequestHandler {
       control.handleHearth(rest, request, reply)
     } else if path.elementsEqual("/".utf8), request.method == .get || request.method == .head {
       reply.sendText(200, "Ok\n")
+    } else if path.dropping("/google.firestore.v1.Firestore/") != nil {
+      reply.sendText(415, "gRPC calls have the content type application/grpc and come by HTTP/2.\n")
     } else {
       reply.sendText(404, "Not Found\n")
     }

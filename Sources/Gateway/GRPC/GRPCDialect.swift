@@ -3,7 +3,7 @@ import DocumentModel
 import Transport
 import WireFormat
 
-/// `google.firestore.v1.Firestore` over gRPC: one file for each kind of call, each an extension of this type.
+/// `google.firestore.v1.Firestore` over gRPC: each kind of call in a file, an extension of this type.
 ///
 /// A call decodes, asks the service, encodes; the service functions are those of the REST dialect. Reads answer at once
 /// on the loop's thread; what commits answers when the writer is done, on the loop it came from.

@@ -29,7 +29,12 @@ final class RESTDialect: Sendable {
       guard let target = try RESTTarget(path, takesVerb: request.method == .post) else { return reply.sendText(404, "Not Found\n") }
       let parameters = try QueryParameters(query)
       call = RESTCall(target: target, parameters: parameters, reply: reply)
-      if let call { try route(call, request) }
+      if let call {
+        // The transport lets requests to the largest databases through.
+        let bytesMax = service.edition(of: target.database).requestBytesMax
+        guard request.body.count <= bytesMax else { return reply.sendTooLarge(bytesMax: bytesMax) }
+        try route(call, request)
+      }
     } catch {
       reply.sendError(
         Status(error, database: call?.target.database), inArray: call?.target.verb?.isStreaming ?? false)

@@ -50,7 +50,7 @@ extension GRPCDialect {
     guard document.name.isEmpty else { throw Status(.invalidArgument, "document.name must not be set") }
     try service.createDocument(
       in: collection, id: id, fields: document.fields, database: parent.database
-    ) { Self.send($0, mask: mask, in: parent.database, call) }
+    ) { [mask] in Self.send($0, mask: mask, in: parent.database, call) }
   }
 
   func updateDocument(_ message: UnsafeRawBufferPointer, _ call: GRPCCall) throws {
@@ -73,7 +73,7 @@ extension GRPCDialect {
     }
     try service.updateDocument(
       key, fields: document.fields, mask: updateMask, precondition: precondition, in: id
-    ) { Self.send($0, mask: mask, in: id, call) }
+    ) { [mask] in Self.send($0, mask: mask, in: id, call) }
   }
 
   func deleteDocument(_ message: UnsafeRawBufferPointer, _ call: GRPCCall) throws {
