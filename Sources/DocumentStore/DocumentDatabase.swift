@@ -141,7 +141,7 @@ package final class DocumentDatabase: Sendable {
     } catch let error as CommitError {
       switch error {
       // What this snapshot refuses, a commit that waits before this one may allow: the writer has the last word.
-      case .documentMissing, .documentExists, .versionMismatch: return nil
+      case .documentMissing, .documentExists, .versionMismatch, .versionAhead: return nil
       default: throw error
       }
     } catch let error as StorageError {
