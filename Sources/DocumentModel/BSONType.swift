@@ -19,10 +19,13 @@ package enum BSONType: String, CaseIterable, Sendable {
   /// Holds a map of `pattern` and `options`.
   case regex = "__regex__"
 
-  /// The keys inside a timestamp and a regex.
+  /// The key of a timestamp's seconds.
   package static let secondsKey = "seconds"
+  /// The key of what tells timestamps of one second apart.
   package static let incrementKey = "increment"
+  /// The key of a regex's pattern.
   package static let patternKey = "pattern"
+  /// The key of a regex's options.
   package static let optionsKey = "options"
 
   /// The type whose key has these bytes, or `nil`.
