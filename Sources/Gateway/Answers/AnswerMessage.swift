@@ -25,6 +25,8 @@ struct AnswerMessage {
   var readTime: Timestamp?
   /// Documents passed over for the offset.
   var skippedResults = 0
+  /// What the query tells of itself: in the last message.
+  var explainMetrics: ExplainMetrics?
 }
 
 /// Makes the messages of an answer, as fast as the client takes them.

@@ -21,7 +21,10 @@ final class QueryAnswer: AnswerProducer {
     }
     try tellSkipped(emit)
     // Clients learn the read time from an answer without documents too.
-    if isEmpty { _ = try emit(AnswerMessage(readTime: cursor.readTime)) }
+    let metrics = cursor.explainMetrics
+    if isEmpty || metrics != nil {
+      _ = try emit(AnswerMessage(readTime: cursor.readTime, explainMetrics: metrics))
+    }
     return true
   }
 
@@ -42,9 +45,12 @@ final class AggregationAnswer: AnswerProducer {
   init(_ outcome: AggregationOutcome) { self.outcome = outcome }
 
   func produce(_ emit: (AnswerMessage) throws -> Bool) throws -> Bool {
+    // Only planned: there are no numbers.
+    let content = outcome.values.isEmpty ? AnswerMessage.Content.nothing : .aggregates(outcome.values)
     _ = try emit(
       AnswerMessage(
-        content: .aggregates(outcome.values), transaction: outcome.transaction, readTime: outcome.readTime))
+        content: content, transaction: outcome.transaction, readTime: outcome.readTime,
+        explainMetrics: outcome.explain))
     return true
   }
 }

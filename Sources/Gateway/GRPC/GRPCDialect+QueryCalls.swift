@@ -3,7 +3,7 @@ import DocumentModel
 import DocumentStore
 import WireFormat
 
-// BatchGetDocuments, RunQuery, RunAggregationQuery.
+// BatchGetDocuments, RunQuery, RunAggregationQuery, PartitionQuery.
 extension GRPCDialect {
   func batchGetDocuments(_ message: UnsafeRawBufferPointer, _ call: GRPCCall) throws {
     let database = try Self.database(of: message)
@@ -35,6 +35,7 @@ extension GRPCDialect {
   func runQuery(_ message: UnsafeRawBufferPointer, _ call: GRPCCall) throws {
     let parent = try Self.parent(of: message)
     var query: Query?
+    var explain: ExplainMode?
     var moment = RequestedMoment()
     try decode(message, for: parent.database, call) { decoder in
       var reader = ProtobufReader(message)
@@ -44,6 +45,7 @@ extension GRPCDialect {
         case (5, .lengthDelimited): moment.set(transaction: Array(field.bytes))
         case (6, .lengthDelimited): moment.set(newTransaction: try decoder.transactionOptions(field.bytes))
         case (7, .lengthDelimited): moment.set(readTime: try ProtobufMessageDecoder.alignedTimestamp(field.bytes))
+        case (10, .lengthDelimited): explain = try ProtobufMessageDecoder.explainOptions(field.bytes)
         default: break
         }
       }
@@ -52,6 +54,7 @@ extension GRPCDialect {
     var run = RunQueryRequest(query)
     run.consistency = moment.consistency
     run.newTransaction = moment.newTransaction
+    run.explain = explain
     let answer = QueryAnswer(try service.runQuery(run, in: parent.database))
     try call.send(answer, .query, mask: query.projection, in: parent.database)
   }
@@ -59,6 +62,7 @@ extension GRPCDialect {
   func runAggregationQuery(_ message: UnsafeRawBufferPointer, _ call: GRPCCall) throws {
     let parent = try Self.parent(of: message)
     var run: RunAggregationQueryRequest?
+    var explain: ExplainMode?
     var moment = RequestedMoment()
     try decode(message, for: parent.database, call) { decoder in
       var reader = ProtobufReader(message)
@@ -70,6 +74,7 @@ extension GRPCDialect {
         case (4, .lengthDelimited): moment.set(transaction: Array(field.bytes))
         case (5, .lengthDelimited): moment.set(newTransaction: try decoder.transactionOptions(field.bytes))
         case (6, .lengthDelimited): moment.set(readTime: try ProtobufMessageDecoder.alignedTimestamp(field.bytes))
+        case (8, .lengthDelimited): explain = try ProtobufMessageDecoder.explainOptions(field.bytes)
         default: break
         }
       }
@@ -77,7 +82,43 @@ extension GRPCDialect {
     guard var run else { throw Status(.invalidArgument, "only structured aggregation queries are supported") }
     run.consistency = moment.consistency
     run.newTransaction = moment.newTransaction
+    run.explain = explain
     let answer = AggregationAnswer(try service.runAggregationQuery(run, in: parent.database))
-    try call.send(answer, .query, mask: nil, in: parent.database)
+    try call.send(answer, .aggregation, mask: nil, in: parent.database)
+  }
+
+  func partitionQuery(_ message: UnsafeRawBufferPointer, _ call: GRPCCall) throws {
+    let parent = try Self.parent(of: message)
+    var query: Query?
+    var partition = PartitionQueryRequest(Query(collectionID: nil))
+    try decode(message, for: parent.database, call) { decoder in
+      var reader = ProtobufReader(message)
+      while let field = try reader.next() {
+        switch (field.number, field.wireType) {
+        case (2, .lengthDelimited): query = try decoder.query(field.bytes, below: parent.path)
+        case (3, .varint): partition.partitionCount = field.int64
+        case (4, .lengthDelimited): partition.pageToken = try Self.pageToken(field)
+        case (5, .varint): partition.pageSize = Int(field.int32)
+        case (6, .lengthDelimited):
+          partition.consistency = .readTime(try ProtobufMessageDecoder.alignedTimestamp(field.bytes))
+        default: break
+        }
+      }
+    }
+    guard let query else { throw Status(.invalidArgument, "only structured queries are supported") }
+    partition.query = query
+    let response = try service.partitionQuery(partition, in: parent.database)
+    call.send { out in
+      for key in response.partitions {
+        let name = ResourceName(database: parent.database, path: key.path).text
+        ProtobufWriter.message(1, to: &out) { cursor in
+          ProtobufWriter.message(1, to: &cursor) { ValueCodec.append(.reference(name), to: &$0) }
+          ProtobufWriter.bool(2, true, to: &cursor)
+        }
+      }
+      if !response.nextPageToken.isEmpty {
+        ProtobufWriter.string(2, Base64.encode(response.nextPageToken), to: &out)
+      }
+    }
   }
 }

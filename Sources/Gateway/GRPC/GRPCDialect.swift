@@ -74,6 +74,7 @@ final class GRPCDialect: Sendable {
     case "Rollback": try rollback(message, call)
     case "RunQuery": try runQuery(message, call)
     case "RunAggregationQuery": try runAggregationQuery(message, call)
+    case "PartitionQuery": try partitionQuery(message, call)
     case "ListCollectionIds": try listCollectionIds(message, call)
     case "BatchWrite": try batchWrite(message, call)
     case "ExecutePipeline":

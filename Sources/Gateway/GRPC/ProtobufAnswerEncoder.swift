@@ -10,11 +10,14 @@ struct ProtobufAnswerEncoder: AnswerEncoder {
   struct Response {
     let transaction: Int
     let readTime: Int
+    let explainMetrics: Int
 
-    /// RunQueryResponse and RunAggregationQueryResponse.
-    static let query = Response(transaction: 2, readTime: 3)
-    /// BatchGetDocumentsResponse.
-    static let batchGet = Response(transaction: 3, readTime: 4)
+    /// RunQueryResponse.
+    static let query = Response(transaction: 2, readTime: 3, explainMetrics: 11)
+    /// RunAggregationQueryResponse.
+    static let aggregation = Response(transaction: 2, readTime: 3, explainMetrics: 10)
+    /// BatchGetDocumentsResponse, which explains nothing.
+    static let batchGet = Response(transaction: 3, readTime: 4, explainMetrics: 0)
   }
 
   private var bytes: [UInt8] = []
@@ -55,6 +58,9 @@ struct ProtobufAnswerEncoder: AnswerEncoder {
     }
     if let readTime = message.readTime { ProtobufWriter.timestamp(response.readTime, readTime, to: &bytes) }
     if message.skippedResults > 0 { ProtobufWriter.int64(4, Int64(message.skippedResults), to: &bytes) }
+    if let metrics = message.explainMetrics {
+      ProtobufWriter.message(response.explainMetrics, to: &bytes) { DocumentProtobuf.append(metrics, to: &$0) }
+    }
     compression.end(start, in: &bytes)
   }
 

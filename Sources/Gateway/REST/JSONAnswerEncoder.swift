@@ -54,6 +54,7 @@ struct JSONAnswerEncoder: AnswerEncoder {
       json.key("skippedResults")
       json.number(message.skippedResults)
     }
+    if let metrics = message.explainMetrics { json.explainMetrics(metrics) }
     if let readTime = message.readTime {
       json.key("readTime")
       json.timestamp(readTime)

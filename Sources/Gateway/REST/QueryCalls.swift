@@ -32,6 +32,7 @@ extension RESTDialect {
     _ root: JSONValue, below parent: ResourcePath, _ decoder: JSONMessageDecoder
   ) throws(WireError) -> RunAggregationQueryRequest? {
     var run: RunAggregationQueryRequest?
+    var explain: ExplainMode?
     var moment = RequestedMoment()
     var members = try decoder.members(of: root, "google.firestore.v1.RunAggregationQueryRequest")
     while let (name, value) = members.next() {
@@ -41,12 +42,17 @@ extension RESTDialect {
         let (query, aggregations) = try decoder.aggregationQuery(value, below: parent)
         run = query.map { RunAggregationQueryRequest($0, aggregations) }
         decoder.leave()
+      case "explainOptions", "explain_options":
+        decoder.enter("explain_options")
+        explain = try decoder.explainOptions(value)
+        decoder.leave()
       case "parent", "requestOptions", "request_options": break
       default: try moment.read(name, value, decoder)
       }
     }
     run?.consistency = moment.consistency
     run?.newTransaction = moment.newTransaction
+    run?.explain = explain
     return run
   }
 
@@ -54,6 +60,7 @@ extension RESTDialect {
     _ root: JSONValue, below parent: ResourcePath, _ decoder: JSONMessageDecoder
   ) throws(WireError) -> RunQueryRequest? {
     var query: Query?
+    var explain: ExplainMode?
     var moment = RequestedMoment()
     var members = try decoder.members(of: root, "google.firestore.v1.RunQueryRequest")
     while let (name, value) = members.next() {
@@ -61,6 +68,10 @@ extension RESTDialect {
       case "structuredQuery", "structured_query":
         decoder.enter("structured_query")
         query = try decoder.query(value, below: parent)
+        decoder.leave()
+      case "explainOptions", "explain_options":
+        decoder.enter("explain_options")
+        explain = try decoder.explainOptions(value)
         decoder.leave()
       case "parent", "requestOptions", "request_options": break
       default: try moment.read(name, value, decoder)
@@ -70,6 +81,7 @@ extension RESTDialect {
     var request = RunQueryRequest(query)
     request.consistency = moment.consistency
     request.newTransaction = moment.newTransaction
+    request.explain = explain
     return request
   }
 }

@@ -23,6 +23,7 @@ extension ProtobufMessageDecoder {
       case (6, .varint): query.offset = Int(field.int32)
       case (7, .lengthDelimited): query.start = try bound(field.bytes)
       case (8, .lengthDelimited): query.end = try bound(field.bytes)
+      case (9, .lengthDelimited): query.findNearest = try findNearest(field.bytes)
       default: break
       }
     }
