@@ -27,6 +27,11 @@ package struct CommitRequest: Sendable {
     readVersion = transaction.readVersion
   }
 
+  /// Whether a write stores the time of the request.
+  var hasServerTimestamps: Bool {
+    writes.contains { write in write.transforms.contains { $0.kind == .requestTime } }
+  }
+
   /// About how much memory the request holds while it waits, in bytes.
   var bytes: Int {
     var sum = 128 * (reads.count + listedCollections.count)

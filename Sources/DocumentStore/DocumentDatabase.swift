@@ -23,6 +23,7 @@ package final class DocumentDatabase: Sendable {
   private let retention: Retention
   private let queue: CommitQueue
   private let identity: Mutex<UInt64>
+  private let latestServerTimestamp = Mutex<Int64>(0)
 
   /// Opens a database in an engine, creating its tables where the engine is empty.
   /// - Throws: ``StorageError/unsupportedFormat(path:found:supported:)`` for data of a newer version.
@@ -116,20 +117,33 @@ package final class DocumentDatabase: Sendable {
   private static let plannedAtOnceBytesMax = 512 << 10
 
   private func planAndSubmit(_ requests: [CommitRequest], _ completions: [CommitQueue.Completion]) {
-    let requestTime = Timestamp(uncheckedMicroseconds: clock.now())
+    let arrival = clock.now()
     var members: [CommitWriter.Member] = []
     var waiting: [CommitQueue.Completion] = []
     for (var request, completion) in zip(requests, completions) {
       request.edition = edition
       do {
+        let requestTime = requestTime(of: request, arrival: arrival)
         let plan = try plan(request, requestTime: requestTime)
-        members.append(CommitWriter.Member(request: request, plan: plan, requestTime: requestTime))
+        members.append(
+          CommitWriter.Member(request: request, plan: plan, requestTime: requestTime, arrival: arrival))
         waiting.append(completion)
       } catch {
         completion(.failure(error))
       }
     }
     if !members.isEmpty { queue.submit(members, completions: waiting) }
+  }
+
+  /// What server timestamps of a commit say: its millisecond, as the service has it, or a microsecond after the latest
+  /// where one was given out in that millisecond. So commits that follow one another have ascending ones.
+  private func requestTime(of request: CommitRequest, arrival: Int64) -> Timestamp {
+    let millisecond = arrival / 1000 * 1000
+    guard request.hasServerTimestamps else { return Timestamp(uncheckedMicroseconds: millisecond) }
+    return latestServerTimestamp.withLock { latest in
+      latest = max(millisecond, latest + 1)
+      return Timestamp(uncheckedMicroseconds: latest)
+    }
   }
 
   private func plan(_ request: CommitRequest, requestTime: Timestamp) throws(CommitError) -> CommitPlan? {
