@@ -78,7 +78,7 @@ private struct QueryRun: Sendable {
         tooComplex += 1
         continue
       }
-      let digits = body["structuredQuery"]?["findNearest"] == nil ? 17 : 13
+      let digits = body["structuredQuery"]?["findNearest"] == nil ? 17 : 10
       let (left, right) = (Self.comparable(expected, digits), Self.comparable(found, digits))
       if !left.isSame(as: right) {
         failures.append(
