@@ -44,15 +44,18 @@ extension Service {
   ) throws -> AggregationOutcome {
     let database = try database(id)
     let aggregations = request.aggregations
-    guard (1...Self.aggregationsMax).contains(aggregations.count) else {
+    guard !aggregations.isEmpty else { throw Status(.invalidArgument, "Aggregations can not be empty.") }
+    guard aggregations.count <= Self.aggregationsMax else {
       throw Status(
         .invalidArgument,
         "An aggregation query must have 1 to \(Self.aggregationsMax) aggregations, not \(aggregations.count).")
     }
-    guard Set(aggregations.map { Array($0.alias.utf8) }).count == aggregations.count else {
-      throw Status(.invalidArgument, "The aliases of an aggregation query must differ.")
+    var aliases: Set<[UInt8]> = []
+    for aggregation in aggregations where !aliases.insert(Array(aggregation.alias.utf8)).inserted {
+      throw Status(.invalidArgument, "Aggregation aliases contain duplicate alias: \(aggregation.alias).")
     }
-    let resolved = try ResolvedQuery(request.query, in: id, aggregated: aggregations.compactMap(\.field))
+    let resolved = try ResolvedQuery(
+      request.query, in: id, edition: database.edition, aggregated: aggregations.compactMap(\.field))
     let opened = try request.newTransaction.map { try beginTransaction($0, in: id) }
     return try database.read(opened.map(Consistency.transaction) ?? request.consistency) { reader, moment in
       let execution = try AggregationExecution(aggregations, over: resolved, reader.snapshot, at: moment.version)

@@ -83,7 +83,7 @@ extension Service {
   /// - Throws: `INVALID_ARGUMENT` with the documented text for a query that is not legal.
   package func runQuery(_ request: RunQueryRequest, in id: DatabaseID) throws -> RunQueryCursor {
     let database = try database(id)
-    let resolved = try ResolvedQuery(request.query, in: id)
+    let resolved = try ResolvedQuery(request.query, in: id, edition: database.edition)
     let opened = try request.newTransaction.map { try beginTransaction($0, in: id) }
     let consistency = opened.map(Consistency.transaction) ?? request.consistency
     let moment = try database.read(consistency) { _, moment in moment }

@@ -29,6 +29,7 @@ extension RESTDialect {
     }
     var json = JSONWriter(call.style)
     var isEmpty = true
+    let root = call.database.documentsRootBytes
     json.beginObject()
     let nextPageToken = try service.listDocuments(list, in: call.database, answerBytes: { json.bytes.count }) { found in
       if isEmpty {
@@ -37,7 +38,7 @@ extension RESTDialect {
         isEmpty = false
       }
       if let stored = found.stored {
-        try json.append(found.key, stored, in: call.database, mask: mask)
+        try json.append(found.key, stored, root: root, mask: mask)
       } else {
         json.beginObject()
         json.key("name")
@@ -57,7 +58,7 @@ extension RESTDialect {
     var pageSize = 0
     var pageToken: [UInt8] = []
     var consistency = Consistency.latest
-    try decode(request) { (decoder, root) throws(WireError) in
+    try decode(request, call) { (decoder, root) throws(WireError) in
       guard let root else { return }
       var members = try decoder.members(of: root, "google.firestore.v1.ListCollectionIdsRequest")
       while let (name, value) = members.next() {
