@@ -18,7 +18,7 @@ package final class AggregationExecution {
   ) throws {
     self.aggregations = aggregations
     results = try query.results(
-      snapshot, at: version, requiring: Array(Set(aggregations.compactMap(\.field))).sorted(), inOrder: false)
+      snapshot, at: version, aggregating: Array(Set(aggregations.compactMap(\.field))).sorted())
   }
 
   /// The plan in a stable text form, the outermost step first.

@@ -22,7 +22,7 @@ final class NearestExecution: QueryResults {
 
   init(
     _ query: ResolvedQuery, _ search: FindNearest, _ snapshot: any KeyValueSnapshot, at version: Int64?,
-    requiring required: [FieldPath]
+    requiring required: [FieldPath] = []
   ) throws {
     self.search = search
     self.query = query

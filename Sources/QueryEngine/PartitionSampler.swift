@@ -58,11 +58,10 @@ package struct PartitionSampler {
 
   /// The names in order, once the pass is done: each starts a part, the first part starts before all of them.
   package consuming func cuts() -> [DocumentKey] {
-    var names = samples.sorted()
+    let names = samples.sorted()
     // A cut at the first document would leave an empty part before it.
-    if !names.isEmpty { names.removeFirst() }
-    let count = min(cutsMax, names.count)
-    return (0..<count).compactMap { DocumentKey(names[$0 * names.count / count]) }
+    let parts = min(cutsMax + 1, names.count)
+    return (1..<max(parts, 1)).compactMap { DocumentKey(names[$0 * names.count / parts]) }
   }
 
   private mutating func openNext() throws(StorageError) -> Bool {

@@ -19,20 +19,28 @@ package protocol QueryResults: AnyObject {
 extension ResolvedQuery {
   /// Starts the query on a snapshot; `version` is `nil` to read what the snapshot shows.
   ///
-  /// Documents that lack one of the `required` fields are no results, as if the order named them. With `inOrder` false
-  /// the results come in whatever order costs least, where nothing else in the query depends on it.
-  package func results(
-    _ snapshot: any KeyValueSnapshot, at version: Int64?, requiring required: [FieldPath] = [], inOrder: Bool = true
+  package func results(_ snapshot: any KeyValueSnapshot, at version: Int64?) throws -> any QueryResults {
+    guard let search = query.findNearest else { return try QueryExecution(self, snapshot, at: version) }
+    return try NearestExecution(self, search, snapshot, at: version)
+  }
+
+  /// Starts the query for what is computed over its results: they come in whatever order costs least where nothing
+  /// else in the query depends on it, as they are stored, and only those that have all `fields`.
+  func results(
+    _ snapshot: any KeyValueSnapshot, at version: Int64?, aggregating fields: [FieldPath]
   ) throws -> any QueryResults {
-    guard let search = query.findNearest else {
-      return try QueryExecution(self, snapshot, at: version, requiring: required, inOrder: inOrder)
+    guard var search = query.findNearest else {
+      return try QueryExecution(self, snapshot, at: version, requiring: fields, inOrder: false)
     }
-    return try NearestExecution(self, search, snapshot, at: version, requiring: required)
+    search.resultField = nil
+    return try NearestExecution(self, search, snapshot, at: version, requiring: fields)
   }
 }
 
 extension QueryExecution: QueryResults {
+  /// The plan in a stable text form, the outermost step first.
   package var planText: String { plan.description }
+  /// The indexes that are read.
   package var indexesUsed: [ExplainMetrics.IndexUse] { plan.indexesUsed(reading: required, search: nil) }
 }
 
