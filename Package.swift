@@ -95,7 +95,7 @@ let package = Package(
       "QueryEngineTests",
       ["QueryEngine", "DocumentStore", "LMDBStore", "KeyValueStore", "FieldMatch", "WireFormat", "DocumentModel",
        "TestSupport"]),
-    tests("TransportTests", ["Transport", "TestSupport"]),
+    tests("TransportTests", ["Transport", "CNGHTTP2", "TestSupport"]),
     tests(
       "GatewayTests",
       ["HearthServer", "Gateway", "DatabaseService", "DocumentStore", "WireFormat", "DocumentModel", "TestSupport"]),

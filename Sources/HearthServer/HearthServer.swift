@@ -44,25 +44,32 @@ public final class HearthServer: Sendable {
     var transport = TransportConfiguration()
     transport.host = configuration.host
     transport.port = configuration.port
+    transport.tls = configuration.tls.map { TLSConfiguration(certificateFile: $0.certificate, keyFile: $0.key) }
     transport.targetBytesMax = 48 << 10
     transport.bodyBytesMax =
       Self.enterpriseNames(configuration).isEmpty ? Limits.requestBytesMax : Limits.enterpriseRequestBytesMax
     transport.errorBody = { status, message in Gateway.errorBody(httpStatus: status, message: message) }
     do {
       http = try HTTPServer(configuration: transport, handler: Gateway(service))
-    } catch { throw .listening(String(describing: error)) }
+    } catch { throw Self.error(error) }
   }
 
   /// Starts to listen and returns the URL.
   /// - Throws: ``HearthError`` when the address is taken or not ours.
   public func start() throws(HearthError) -> String {
     let address: (host: String, port: Int)
-    do { address = try http.start() } catch { throw .listening(String(describing: error)) }
+    do { address = try http.start() } catch { throw Self.error(error) }
     let host = address.host.contains(":") ? "[\(address.host)]" : address.host
-    let url = "http://\(host):\(address.port)"
+    let url = "\(configuration.tls == nil ? "http" : "https")://\(host):\(address.port)"
     do { try directory?.announce(url: url) } catch { throw .storage(error.description) }
     scheduleMaintenance()
     return url
+  }
+
+  /// Reads the certificate and its key again, for connections that come from now on. Without TLS it does nothing.
+  /// - Throws: ``HearthError/configuration(_:)`` when they cannot be used; then those in use stay.
+  public func reloadCertificate() throws(HearthError) {
+    do { try http.reloadCertificate() } catch { throw Self.error(error) }
   }
 
   /// Stops: finishes what is under way, within the grace the configuration gives, then closes the databases.
@@ -70,6 +77,11 @@ public final class HearthServer: Sendable {
     isStopped.store(true, ordering: .sequentiallyConsistent)
     http.stop(graceSeconds: configuration.stopGraceSeconds)
     registry.closeAll()
+  }
+
+  private static func error(_ error: TransportError) -> HearthError {
+    if case .badCertificate = error { return .configuration(error.description) }
+    return .listening(error.description)
   }
 
   private func scheduleMaintenance() {

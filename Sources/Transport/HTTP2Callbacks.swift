@@ -66,7 +66,8 @@ enum HTTP2Callbacks {
     }
     nghttp2_session_callbacks_set_on_frame_send_callback(table) { _, frame, owner in
       guard let frame, let multiplexer = HTTP2Callbacks.multiplexer(owner) else { return failure }
-      return HTTP2Callbacks.frameSent(frame.pointee.hd, code: frame.pointee.rst_stream.error_code, multiplexer)
+      HTTP2Callbacks.frameSent(frame.pointee.hd, code: frame.pointee.rst_stream.error_code, multiplexer)
+      return 0
     }
     return table
   }()
@@ -90,7 +91,8 @@ enum HTTP2Callbacks {
     }
   }
 
-  /// Charges the client for frames that ask for nothing.
+  /// Charges the client for frames that ask for nothing. Those that nghttp2 skips, as it does not know them or their
+  /// stream, are not reported: they cost no more than their bytes.
   private static func frameBegins(_ header: nghttp2_frame_hd, _ multiplexer: HTTP2Multiplexer) -> Int32 {
     let cost: Int
     switch nghttp2_frame_type(UInt32(header.type)) {
@@ -100,7 +102,7 @@ enum HTTP2Callbacks {
     case NGHTTP2_RST_STREAM: cost = HTTP2FloodGuard.resetCost
     default: cost = HTTP2FloodGuard.controlCost
     }
-    return charge(cost, multiplexer)
+    return cost == 0 || multiplexer.charge(cost) ? 0 : failure
   }
 
   private static func frameEnded(_ frame: nghttp2_frame, _ session: OpaquePointer?, _ multiplexer: HTTP2Multiplexer) {
@@ -120,22 +122,17 @@ enum HTTP2Callbacks {
     }
   }
 
-  private static func frameSent(_ header: nghttp2_frame_hd, code: UInt32, _ multiplexer: HTTP2Multiplexer) -> Int32 {
+  private static func frameSent(_ header: nghttp2_frame_hd, code: UInt32, _ multiplexer: HTTP2Multiplexer) {
     switch nghttp2_frame_type(UInt32(header.type)) {
     case NGHTTP2_DATA, NGHTTP2_HEADERS:
       multiplexer.guardian.gain(HTTP2FloodGuard.replyGain)
       if header.flags & endStream != 0 { multiplexer.replySent(header.stream_id) }
     case NGHTTP2_RST_STREAM where code != NGHTTP2_NO_ERROR.rawValue:
-      return charge(HTTP2FloodGuard.resetCost, multiplexer)
+      _ = multiplexer.charge(HTTP2FloodGuard.resetCost)
+    case NGHTTP2_GOAWAY:
+      multiplexer.announcementSent()
     default: break
     }
-    return 0
-  }
-
-  private static func charge(_ cost: Int, _ multiplexer: HTTP2Multiplexer) -> Int32 {
-    if cost == 0 { return 0 }
-    let now = multiplexer.server.loop.nowMilliseconds
-    return multiplexer.guardian.spend(cost, nowMilliseconds: now) ? 0 : multiplexer.calm()
   }
 
   private static let endStream = UInt8(NGHTTP2_FLAG_END_STREAM.rawValue)

@@ -2,7 +2,7 @@
 /// frame that carries part of a request or a reply. Cancelled streams cost most, as each may have begun work
 /// (CVE-2023-44487, CVE-2025-8671).
 struct HTTP2FloodGuard {
-  /// What a frame of bookkeeping costs: PING, SETTINGS, PRIORITY, an unknown type, DATA without data.
+  /// What a frame of bookkeeping costs: PING, SETTINGS, PRIORITY, DATA without data.
   static let controlCost = 10
   /// What a WINDOW_UPDATE costs: clients send one or two for each frame of a reply.
   static let windowCost = 4

@@ -30,6 +30,7 @@ final class HTTP2Multiplexer {
   /// Memory of a reply that was sent.
   private var spare: [UInt8] = []
   private var isInsideLibrary = false
+  private var isAnnouncing = false
 
   /// - Returns: `nil` when there is no memory.
   init?(_ server: LoopServer, socket: Int32) {
@@ -107,7 +108,14 @@ final class HTTP2Multiplexer {
 
   /// Announces the end: requests that were begun will be answered.
   func announceEnd() {
+    isAnnouncing = true
     nghttp2_submit_shutdown_notice(raw)
+  }
+
+  /// The announcement is on its way; the answer to a PING behind it shows that the client has it.
+  func announcementSent() {
+    guard isAnnouncing else { return }
+    isAnnouncing = false
     ping()
   }
 
@@ -118,11 +126,13 @@ final class HTTP2Multiplexer {
       NGHTTP2_NO_ERROR.rawValue, nil, 0)
   }
 
-  /// Ends a connection whose client only makes work; what nghttp2 is to be told inside its callbacks.
-  func calm() -> Int32 {
+  /// Charges the client for work that it makes; `false` when it had its share, and the connection ends.
+  func charge(_ cost: Int) -> Bool {
+    guard !isBroken else { return false }
+    if guardian.spend(cost, nowMilliseconds: server.loop.nowMilliseconds) { return true }
     isBroken = true
     end(NGHTTP2_ENHANCE_YOUR_CALM)
-    return Int32(NGHTTP2_ERR_CALLBACK_FAILURE.rawValue)
+    return false
   }
 
   /// Asks the client for a sign of life.

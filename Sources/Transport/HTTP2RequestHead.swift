@@ -17,6 +17,8 @@ struct HTTP2RequestHead {
   mutating func add(
     name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer, _ configuration: TransportConfiguration
   ) {
+    // Read in any case: a refusal too is told in the client's own language.
+    if name.matches("content-type") { isGRPC = Self.isGRPC(value) }
     guard refusal == nil else { return }
     // Counted as the protocol counts what a client may send.
     listBytes += name.count + value.count + 32
@@ -67,8 +69,6 @@ struct HTTP2RequestHead {
 
   private mutating func note(name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) throws(Refusal) {
     switch name.count {
-    case 12 where name.matches("content-type"):
-      isGRPC = value.count >= 16 && UnsafeRawBufferPointer(rebasing: value[..<16]).matches("application/grpc")
     case 15 where name.matches("accept-encoding"):
       acceptsGzip = acceptsGzip || ContentCoding.offersGzip(value)
     case 16 where name.matches("content-encoding"):
@@ -89,6 +89,10 @@ struct HTTP2RequestHead {
       HeaderField(
         nameStart: UInt32(start), nameCount: UInt32(name.count), valueStart: UInt32(start + name.count),
         valueCount: UInt32(value.count)))
+  }
+
+  private static func isGRPC(_ contentType: UnsafeRawBufferPointer) -> Bool {
+    contentType.count >= 16 && UnsafeRawBufferPointer(rebasing: contentType[..<16]).matches("application/grpc")
   }
 
   private static func method(_ value: UnsafeRawBufferPointer) -> HTTPMethod {
