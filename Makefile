@@ -44,7 +44,7 @@ fuzz: packages ## Run each fuzz target for a few seconds
 bench: build bench-packages ## Measure against peers on this machine; takes minutes
 	PATH="$(CURDIR)/.build/peers/usr/sbin:$$PATH:/usr/sbin" swift run -c release Benchmarks run
 
-conformance: packages ## Compare with the official Firestore emulator, where it is installed
+conformance: packages ## Compare with the official emulator, and run the tests that client libraries bring along
 	@.ci/conformance
 
 format: ## Format all Swift files in place

@@ -11,6 +11,8 @@ package struct CommitRequest: Sendable {
   package var listedCollections: Set<ResourcePath> = []
   /// The version the transaction read at.
   package var readVersion: Int64 = 0
+  /// The edition of the database it is for, which sets how large a document may be.
+  var edition = Edition.standard
 
   /// A plain commit.
   package init(_ writes: [Write]) {
@@ -23,6 +25,11 @@ package struct CommitRequest: Sendable {
     reads = transaction.reads
     listedCollections = transaction.listedCollections
     readVersion = transaction.readVersion
+  }
+
+  /// Whether a write stores the time of the request.
+  var hasServerTimestamps: Bool {
+    writes.contains { write in write.transforms.contains { $0.kind == .requestTime } }
   }
 
   /// About how much memory the request holds while it waits, in bytes.

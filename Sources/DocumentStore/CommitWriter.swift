@@ -14,6 +14,8 @@ struct CommitWriter {
     var plan: CommitPlan?
     /// The moment that server timestamps of this commit carry.
     var requestTime: Timestamp
+    /// When it came, in microseconds since 1970: what its commit time is to be.
+    var arrival: Int64
   }
 
   private var catalog = CatalogWriter()
@@ -57,9 +59,9 @@ struct CommitWriter {
       throw .aborted(conflicting: path)
     }
     let plan = try validPlan(member, &reader)
-    // The commit's time is its request's wherever the order of commits allows, so that the server timestamps it
-    // stored equal its update times.
-    let version = max(member.requestTime.microseconds, lastVersion + 1)
+    // The commit's time is its arrival wherever the order of commits allows, and never before what its server
+    // timestamps say.
+    let version = max(member.arrival, member.requestTime.microseconds, lastVersion + 1)
     if !plan.changes.isEmpty {
       do throws(StorageError) {
         for (position, change) in plan.changes.enumerated() {
@@ -139,7 +141,7 @@ struct CommitWriter {
       }
       if isFresh { return plan }
     }
-    return try CommitPlan(member.request.writes, reader: &reader, requestTime: member.requestTime)
+    return try CommitPlan(member.request, reader: &reader, requestTime: member.requestTime)
   }
 
   private static func version(of key: DocumentKey, _ reader: inout DocumentReader) throws(CommitError) -> Int64 {

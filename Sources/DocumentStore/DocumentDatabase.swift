@@ -12,6 +12,8 @@ import Synchronization
 package final class DocumentDatabase: Sendable {
   /// Which database this is.
   package let id: DatabaseID
+  /// Which kind of database it is.
+  package let edition: Edition
   /// The engine that holds it.
   package let store: any KeyValueStore
   /// Its open transactions.
@@ -21,13 +23,16 @@ package final class DocumentDatabase: Sendable {
   private let retention: Retention
   private let queue: CommitQueue
   private let identity: Mutex<UInt64>
+  private let latestServerTimestamp = Mutex<Int64>(0)
 
   /// Opens a database in an engine, creating its tables where the engine is empty.
   /// - Throws: ``StorageError/unsupportedFormat(path:found:supported:)`` for data of a newer version.
   package init(
-    id: DatabaseID, store: any KeyValueStore, retention: Retention = Retention(), clock: Clock = .system
+    id: DatabaseID, edition: Edition = .standard, store: any KeyValueStore, retention: Retention = Retention(),
+    clock: Clock = .system
   ) throws(StorageError) {
     self.id = id
+    self.edition = edition
     self.store = store
     self.clock = clock
     self.retention = retention
@@ -112,13 +117,16 @@ package final class DocumentDatabase: Sendable {
   private static let plannedAtOnceBytesMax = 512 << 10
 
   private func planAndSubmit(_ requests: [CommitRequest], _ completions: [CommitQueue.Completion]) {
-    let requestTime = Timestamp(uncheckedMicroseconds: clock.now())
+    let arrival = clock.now()
     var members: [CommitWriter.Member] = []
     var waiting: [CommitQueue.Completion] = []
-    for (request, completion) in zip(requests, completions) {
+    for (var request, completion) in zip(requests, completions) {
+      request.edition = edition
       do {
+        let requestTime = requestTime(of: request, arrival: arrival)
         let plan = try plan(request, requestTime: requestTime)
-        members.append(CommitWriter.Member(request: request, plan: plan, requestTime: requestTime))
+        members.append(
+          CommitWriter.Member(request: request, plan: plan, requestTime: requestTime, arrival: arrival))
         waiting.append(completion)
       } catch {
         completion(.failure(error))
@@ -127,16 +135,27 @@ package final class DocumentDatabase: Sendable {
     if !members.isEmpty { queue.submit(members, completions: waiting) }
   }
 
+  /// What server timestamps of a commit say: its millisecond, as the service has it, or a microsecond after the latest
+  /// where one was given out in that millisecond. So commits that follow one another have ascending ones.
+  private func requestTime(of request: CommitRequest, arrival: Int64) -> Timestamp {
+    let millisecond = arrival / 1000 * 1000
+    guard request.hasServerTimestamps else { return Timestamp(uncheckedMicroseconds: millisecond) }
+    return latestServerTimestamp.withLock { latest in
+      latest = max(millisecond, latest + 1)
+      return Timestamp(uncheckedMicroseconds: latest)
+    }
+  }
+
   private func plan(_ request: CommitRequest, requestTime: Timestamp) throws(CommitError) -> CommitPlan? {
     do {
       let snapshot = try store.snapshot()
       defer { snapshot.end() }
       var reader = DocumentReader(snapshot)
-      return try CommitPlan(request.writes, reader: &reader, requestTime: requestTime)
+      return try CommitPlan(request, reader: &reader, requestTime: requestTime)
     } catch let error as CommitError {
       switch error {
       // What this snapshot refuses, a commit that waits before this one may allow: the writer has the last word.
-      case .documentMissing, .documentExists, .versionMismatch: return nil
+      case .documentMissing, .documentExists, .versionMismatch, .versionAhead: return nil
       default: throw error
       }
     } catch let error as StorageError {

@@ -14,10 +14,7 @@ package enum FieldTransformation {
     _ kind: FieldTransform.Kind, stored: Value?, requestTime: Timestamp
   ) -> (value: Value, result: Value) {
     switch kind {
-    case .requestTime:
-      // Server timestamps are stated to the millisecond.
-      let milliseconds = Timestamp(uncheckedMicroseconds: requestTime.microseconds / 1000 * 1000)
-      return (.timestamp(milliseconds), .timestamp(milliseconds))
+    case .requestTime: return (.timestamp(requestTime), .timestamp(requestTime))
     case .increment(let operand):
       let sum = sum(stored, operand)
       return (sum, sum)

@@ -18,10 +18,26 @@ public struct HearthConfiguration: Sendable {
     case production
   }
 
+  /// A certificate and its key, to answer with TLS.
+  public struct TLSFiles: Sendable, Equatable {
+    /// The certificate in PEM form, followed by those that lead to a known authority.
+    public var certificate: String
+    /// Its private key in PEM form, without a passphrase.
+    public var key: String
+
+    /// Names the two files.
+    public init(certificate: String, key: String) {
+      self.certificate = certificate
+      self.key = key
+    }
+  }
+
   /// The address to listen on.
   public var host = "127.0.0.1"
   /// The port to listen on; 0 picks a free one.
   public var port = 8080
+  /// The files to speak TLS with; without them connections are plain.
+  public var tls: TLSFiles?
   /// Where documents are kept.
   public var storage: Storage
   /// How callers are treated. Production unless said otherwise.
@@ -30,6 +46,9 @@ public struct HearthConfiguration: Sendable {
   public var project: String?
   /// Lets an emulator listen beyond loopback, where everybody who reaches it is admin.
   public var allowsRemoteEmulator = false
+  /// Names of the databases of the enterprise edition: larger documents, BSON types, other orders of queries. A `*` at
+  /// the end stands for any rest. By default none in production, and in emulator mode those that begin with `enterprise`.
+  public var enterpriseDatabases: [String]?
   /// The size each database's file may grow to, in bytes. Address space, not disk: files start small.
   public var mapBytes = 64 << 30
   /// Seconds a stop waits for requests that are under way.

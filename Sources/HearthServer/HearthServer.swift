@@ -44,24 +44,32 @@ public final class HearthServer: Sendable {
     var transport = TransportConfiguration()
     transport.host = configuration.host
     transport.port = configuration.port
+    transport.tls = configuration.tls.map { TLSConfiguration(certificateFile: $0.certificate, keyFile: $0.key) }
     transport.targetBytesMax = 48 << 10
-    transport.bodyBytesMax = Limits.requestBytesMax
+    transport.bodyBytesMax =
+      Self.enterpriseNames(configuration).isEmpty ? Limits.requestBytesMax : Limits.enterpriseRequestBytesMax
     transport.errorBody = { status, message in Gateway.errorBody(httpStatus: status, message: message) }
     do {
       http = try HTTPServer(configuration: transport, handler: Gateway(service))
-    } catch { throw .listening(String(describing: error)) }
+    } catch { throw Self.error(error) }
   }
 
   /// Starts to listen and returns the URL.
   /// - Throws: ``HearthError`` when the address is taken or not ours.
   public func start() throws(HearthError) -> String {
     let address: (host: String, port: Int)
-    do { address = try http.start() } catch { throw .listening(String(describing: error)) }
+    do { address = try http.start() } catch { throw Self.error(error) }
     let host = address.host.contains(":") ? "[\(address.host)]" : address.host
-    let url = "http://\(host):\(address.port)"
+    let url = "\(configuration.tls == nil ? "http" : "https")://\(host):\(address.port)"
     do { try directory?.announce(url: url) } catch { throw .storage(error.description) }
     scheduleMaintenance()
     return url
+  }
+
+  /// Reads the certificate and its key again, for connections that come from now on. Without TLS it does nothing.
+  /// - Throws: ``HearthError/configuration(_:)`` when they cannot be used; then those in use stay.
+  public func reloadCertificate() throws(HearthError) {
+    do { try http.reloadCertificate() } catch { throw Self.error(error) }
   }
 
   /// Stops: finishes what is under way, within the grace the configuration gives, then closes the databases.
@@ -69,6 +77,11 @@ public final class HearthServer: Sendable {
     isStopped.store(true, ordering: .sequentiallyConsistent)
     http.stop(graceSeconds: configuration.stopGraceSeconds)
     registry.closeAll()
+  }
+
+  private static func error(_ error: TransportError) -> HearthError {
+    if case .badCertificate = error { return .configuration(error.description) }
+    return .listening(error.description)
   }
 
   private func scheduleMaintenance() {
@@ -85,14 +98,25 @@ public final class HearthServer: Sendable {
     let isEmulator = configuration.mode == .emulator
     let declared = configuration.project.flatMap { DatabaseID(project: $0) }
     let mapBytes = configuration.mapBytes
+    let enterprise = enterpriseNames(configuration)
     return DatabaseRegistry(
       retention: configuration.retention, clock: configuration.clock,
-      idleSeconds: directory == nil ? nil : Self.idleSeconds
+      idleSeconds: directory == nil ? nil : Self.idleSeconds,
+      editions: { id in enterprise.contains { names(id.database, $0) } ? .enterprise : .standard }
     ) { (id) throws(StorageError) in
       guard isEmulator || id == declared else { return nil }
       guard let directory else { return try LMDBStore.open(.inMemory(mapBytes: mapBytes)) }
       return try LMDBStore.open(LMDBOptions(path: try directory.makeFile(of: id), mapBytes: mapBytes))
     }
+  }
+
+  private static func enterpriseNames(_ configuration: HearthConfiguration) -> [String] {
+    configuration.enterpriseDatabases ?? (configuration.mode == .emulator ? ["enterprise*"] : [])
+  }
+
+  /// Whether a pattern of ``HearthConfiguration/enterpriseDatabases`` names a database.
+  private static func names(_ database: String, _ pattern: String) -> Bool {
+    pattern.hasSuffix("*") ? database.hasPrefix(pattern.dropLast()) : database == pattern
   }
 
   /// Seconds after which a database that nobody uses is closed.

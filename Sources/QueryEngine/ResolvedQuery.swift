@@ -30,20 +30,28 @@ package struct ResolvedQuery: Sendable {
   /// Checks and completes a query.
   ///
   /// Where a limit or an offset counts results, fields that are `aggregated` over them stand in the order as the
-  /// service's indexes have them: behind what is asked and in front of the name.
+  /// service's indexes have them: behind what is asked and in front of the name. An enterprise database orders by what
+  /// is asked, then by name, and by nothing else (firestore-system-tests.md, section 7.14).
   /// - Throws: ``QueryError`` with the documented text for the first rule it breaks.
-  package init(_ query: Query, in database: DatabaseID, aggregated: [FieldPath] = []) throws(QueryError) {
+  package init(
+    _ query: Query, in database: DatabaseID, edition: Edition = .standard, aggregated: [FieldPath] = []
+  ) throws(QueryError) {
     self.query = query
     self.database = database
     if let limit = query.limit, limit < 0 { throw .negativeLimit }
     if query.offset < 0 { throw .negativeOffset }
+    try query.findNearest?.check(in: query)
     var checker = FilterChecker(database: database)
     if let filter = query.filter { try checker.check(filter, isInOr: false) }
     try checker.finish()
     alternatives = try FilterChecker.expand(query.filter)
     let isCounted = query.limit != nil || query.offset > 0
-    orders = try Self.complete(
-      query.orders, inequalityFields: checker.inequalityFields, aggregated: isCounted ? aggregated.sorted() : [])
+    switch edition {
+    case .standard:
+      orders = try Self.complete(
+        query.orders, inequalityFields: checker.inequalityFields, aggregated: isCounted ? aggregated.sorted() : [])
+    case .enterprise: orders = try Self.appendName(to: query.orders)
+    }
     let partsOfEach = query.orders.count + (query.parent.isRoot ? 0 : 1)
     let parts = alternatives.reduce(0) { $0 + $1.count + partsOfEach }
     guard parts <= QueryLimits.partsMax else { throw .tooComplex(parts) }
@@ -71,6 +79,12 @@ package struct ResolvedQuery: Sendable {
     }
     orders.append(Order(FieldPath(field: "__name__"), isDescending: isDescending))
     return orders
+  }
+
+  private static func appendName(to asked: [Order]) throws(QueryError) -> [Order] {
+    if asked.dropLast().contains(where: \.path.isDocumentName) { throw .orderAfterName }
+    if asked.last?.path.isDocumentName == true { return asked }
+    return asked + [Order(FieldPath(field: "__name__"))]
   }
 
   private static func bound(
@@ -161,7 +175,7 @@ private struct FilterChecker {
     }
   }
 
-  /// Expands a filter to alternatives, IN and ARRAY_CONTAINS_ANY included.
+  /// Expands a filter to alternatives, IN and ARRAY_CONTAINS_ANY included: each once, without a condition twice.
   static func expand(_ filter: QueryFilter?) throws(QueryError) -> [[ResolvedQuery.Condition]] {
     guard let filter else { return [[]] }
     let alternatives = try alternatives(of: filter)
@@ -172,27 +186,44 @@ private struct FilterChecker {
   private static func alternatives(of filter: QueryFilter) throws(QueryError) -> [[ResolvedQuery.Condition]] {
     switch filter {
     case .unary(let path, let op): return [[.unary(path, op)]]
-    case .field(let path, .in, .array(let elements)): return elements.map { [.field(path, .equal, $0)] }
+    case .field(let path, .in, .array(let elements)): return try distinct(elements.map { [.field(path, .equal, $0)] })
+    case .field(let path, .arrayContains, let value): return [[containing(path, value)]]
     case .field(let path, .arrayContainsAny, .array(let elements)):
-      return elements.map { [.field(path, .arrayContains, $0)] }
+      return try distinct(elements.map { [containing(path, $0)] })
     case .field(let path, let op, let value): return [[.field(path, op, value)]]
     case .or(let filters):
       var all: [[ResolvedQuery.Condition]] = []
-      for filter in filters {
-        all += try alternatives(of: filter)
-        if all.count > QueryLimits.disjunctionsMax { throw .tooManyDisjunctions(all.count) }
-      }
+      for filter in filters { all = try distinct(all + alternatives(of: filter)) }
       return filters.isEmpty ? [[]] : all
     case .and(let filters):
       var product: [[ResolvedQuery.Condition]] = [[]]
       for filter in filters {
         let parts = try alternatives(of: filter)
-        let count = product.count * parts.count
-        if count > QueryLimits.disjunctionsMax { throw .tooManyDisjunctions(count) }
-        product = product.flatMap { head in parts.map { head + $0 } }
+        product = try distinct(product.flatMap { head in parts.map { head + $0 } })
       }
       return product
     }
+  }
+
+  /// What no array contains for a filter is one condition, however it is written.
+  private static func containing(_ path: FieldPath, _ value: Value) -> ResolvedQuery.Condition {
+    let isNothing = value.bracket == .null || value.bracket == .nan || value.bracket == .array
+    return .field(path, .arrayContains, isNothing ? .null : value)
+  }
+
+  /// The alternatives without repetitions, where they are not too many.
+  private static func distinct(
+    _ alternatives: [[ResolvedQuery.Condition]]
+  ) throws(QueryError) -> [[ResolvedQuery.Condition]] {
+    var known: Set<Set<ResolvedQuery.Condition>> = []
+    var distinct: [[ResolvedQuery.Condition]] = []
+    for conditions in alternatives {
+      var seen: Set<ResolvedQuery.Condition> = []
+      let once = conditions.filter { seen.insert($0).inserted }
+      if known.insert(seen).inserted { distinct.append(once) }
+    }
+    if distinct.count > QueryLimits.disjunctionsMax { throw .tooManyDisjunctions(distinct.count) }
+    return distinct
   }
 
   private static func checkAlternative(_ conditions: [ResolvedQuery.Condition]) throws(QueryError) {

@@ -21,6 +21,9 @@ protocol ConnectionSession: AnyObject {
   func closed()
 }
 
+/// The protocols a connection may speak.
+enum ApplicationProtocol { case http1, http2 }
+
 /// One client's byte stream on one loop, for life: buffers, writing, and the ways to close.
 final class Connection {
   private enum State { case open, lingering, closed }
@@ -32,8 +35,8 @@ final class Connection {
 
   let server: LoopServer
   let socket: Int32
-  /// The one place that chooses the protocol.
-  private(set) lazy var session: any ConnectionSession = HTTP1Session(self)
+  /// The protocol spoken; `speak` chooses it.
+  private(set) lazy var session: any ConnectionSession = PrefaceSession(self)
   /// Its place among the loop's connections.
   var index = 0
   /// When the session is to be told so, on the loop's clock; `.max` for never.
@@ -43,6 +46,7 @@ final class Connection {
   private(set) var isWritePending = false
 
   private let handle: UnsafeMutablePointer<uv_tcp_t>
+  private var tls: TLSChannel?
   private var output: [UInt8] = []
   private var state = State.open
   private var isReading = false
@@ -73,8 +77,27 @@ final class Connection {
   }
 
   func start() {
-    deadline = server.loop.nowMilliseconds + server.configuration.idleSeconds * 1000
+    let configuration = server.configuration
+    var seconds = configuration.idleSeconds
+    if let credentials = server.credentials {
+      tls = TLSChannel(credentials.current)
+      guard tls != nil else { return close() }
+      seconds = configuration.handshakeSeconds
+    }
+    deadline = server.loop.nowMilliseconds + seconds * 1000
     if server.isDraining { close() } else { startReading() }
+  }
+
+  /// Hands the input over to a protocol, once the client has shown which.
+  func speak(_ chosen: ApplicationProtocol) {
+    switch chosen {
+    case .http1:
+      session = HTTP1Session(self)
+    case .http2:
+      guard let http2 = HTTP2Session(self) else { return close() }
+      session = http2
+    }
+    session.received()
   }
 
   var isClosed: Bool { state == .closed }
@@ -108,6 +131,11 @@ final class Connection {
   }
 
   private func readSpace() -> UnsafeMutableRawBufferPointer? {
+    if tls != nil { return server.sealedInput }
+    return plainSpace()
+  }
+
+  private func plainSpace() -> UnsafeMutableRawBufferPointer? {
     input.readSpace(expected: state == .open ? session.expectedBytes : nil, pool: server.pool)
   }
 
@@ -116,8 +144,12 @@ final class Connection {
     if state == .lingering {
       discard(count)
     } else if count > 0 {
-      input.received(count)
-      session.received()
+      if let tls {
+        open(UnsafeRawBufferPointer(rebasing: server.sealedInput[..<count]), tls)
+      } else {
+        input.received(count)
+        session.received()
+      }
     } else if count == Int(UV_EOF.rawValue) {
       stopReading()
       isPeerEnded = true
@@ -128,6 +160,43 @@ final class Connection {
       close()
     }
     if state != .closed { input.releaseIfEmpty(to: server.pool) }
+  }
+
+  /// Takes sealed bytes: all of them, so that what is kept is less than one record.
+  private func open(_ sealed: UnsafeRawBufferPointer, _ tls: TLSChannel) {
+    var isDone = false
+    tls.receive(sealed) {
+      while state == .open && !isDone {
+        guard let space = plainSpace() else { return session.inputRefused() }
+        let wasEstablished = tls.isEstablished
+        let opened = tls.open(into: space)
+        if case .bytes(let count) = opened { input.received(count) }
+        if !wasEstablished && tls.isEstablished { chooseProtocol(tls) }
+        switch opened {
+        case .bytes:
+          if state == .open { session.received() }
+        case .wantsMore:
+          isDone = true
+        case .ended:
+          isDone = true
+          stopReading()
+          isPeerEnded = true
+          session.peerEnded()
+        case .failed:
+          isDone = true
+          // The client is told why, as far as it speaks TLS.
+          finish()
+        }
+      }
+    }
+    guard state == .open, !tls.unsent.isEmpty else { return }
+    // A client that has us answer its handshakes without reading the answers.
+    if isWritePending && tls.unsent.count > Self.outputBytesKept { close() } else { flush() }
+  }
+
+  private func chooseProtocol(_ tls: TLSChannel) {
+    deadline = server.loop.nowMilliseconds + server.configuration.idleSeconds * 1000
+    if let choseHTTP2 = tls.choseHTTP2 { speak(choseHTTP2 ? .http2 : .http1) }
   }
 
   private func discard(_ count: Int) {
@@ -157,6 +226,7 @@ final class Connection {
   /// Sends the output: at once as far as the socket takes it, the rest when it can.
   func flush() {
     guard !isWritePending, state == .open else { return }
+    if let tls, !tls.seal(&output, isLast: closesWhenSent, spare: &server.sealedOutput) { return close() }
     guard !output.isEmpty else {
       if closesWhenSent { linger() }
       return

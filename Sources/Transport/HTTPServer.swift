@@ -24,17 +24,27 @@ package final class HTTPServer: Sendable {
 
   private let configuration: TransportConfiguration
   private let handler: any RequestHandler
+  private let credentials: TLSCredentials?
   private let state = Mutex(State.made)
   /// Held while stopping, so that later callers wait. Apart from `state`, which requests in flight may ask meanwhile.
   private let stopping = Mutex(())
 
   /// Takes a configuration; nothing listens until `start`.
   ///
-  /// - Throws: `.invalidConfiguration` when a bound is not positive.
+  /// - Throws: `.invalidConfiguration` when a bound is not positive, `.badCertificate` when TLS cannot be spoken.
   package init(configuration: TransportConfiguration, handler: any RequestHandler) throws(TransportError) {
     try configuration.validate()
     self.configuration = configuration
     self.handler = handler
+    credentials = try Self.credentials(configuration)
+  }
+
+  /// Reads the certificate and its key again, for new connections; those that are open keep theirs. Without TLS it
+  /// does nothing.
+  ///
+  /// - Throws: `.badCertificate`, and what was in use stays.
+  package func reloadCertificate() throws(TransportError) {
+    try credentials?.reload()
   }
 
   /// Takes the address, starts the loops and accepts connections.
@@ -56,8 +66,9 @@ package final class HTTPServer: Sendable {
         throw error
       }
       let connectionsMax = configuration.connectionsMax
+      let isPlain = credentials == nil
       let acceptor = Acceptor(listening, on: parts[0].loop) { socket in
-        Self.deal(socket, to: parts, connectionsMax: connectionsMax)
+        Self.deal(socket, to: parts, connectionsMax: connectionsMax, isPlain: isPlain)
       }
       parts[0].loop.execute { acceptor.start() }
       state = .running(Running(acceptor: acceptor, parts: parts))
@@ -108,6 +119,11 @@ package final class HTTPServer: Sendable {
     for part in parts { part.loop.executeAndWait { part.loop.sweep() } }
   }
 
+  private static func credentials(_ configuration: TransportConfiguration) throws(TransportError) -> TLSCredentials? {
+    guard let tls = configuration.tls else { return nil }
+    return try TLSCredentials(tls)
+  }
+
   private var parts: [LoopServer] {
     state.withLock { $0.running?.parts ?? [] }
   }
@@ -117,7 +133,7 @@ package final class HTTPServer: Sendable {
     do throws(TransportError) {
       for index in 0..<configuration.loops {
         let loop = try EventLoop(name: "hearth-loop-\(index)", clock: configuration.clock)
-        let part = LoopServer(loop: loop, configuration: configuration, handler: handler)
+        let part = LoopServer(loop: loop, configuration: configuration, credentials: credentials, handler: handler)
         try loop.start()
         parts.append(part)
       }
@@ -129,7 +145,7 @@ package final class HTTPServer: Sendable {
   }
 
   /// Gives a new connection to the loop that has fewest, so that few connections are spread evenly too.
-  private static func deal(_ socket: Int32, to parts: [LoopServer], connectionsMax: Int) {
+  private static func deal(_ socket: Int32, to parts: [LoopServer], connectionsMax: Int, isPlain: Bool) {
     var open = 0
     var chosen = parts[0]
     var fewest = Int.max
@@ -142,7 +158,7 @@ package final class HTTPServer: Sendable {
       }
     }
     guard open < connectionsMax else {
-      refuse(socket)
+      refuse(socket, isPlain: isPlain)
       return
     }
     chosen.openConnections.wrappingAdd(1, ordering: .relaxed)
@@ -152,9 +168,10 @@ package final class HTTPServer: Sendable {
   }
 
   /// Tells a client that there is no room. A fresh socket takes so few bytes at once.
-  private static func refuse(_ socket: Int32) {
+  private static func refuse(_ socket: Int32, isPlain: Bool) {
+    defer { close(socket) }
+    guard isPlain else { return }
     let reply: StaticString = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
     send(socket, reply.utf8Start, reply.utf8CodeUnitCount, Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT))
-    close(socket)
   }
 }

@@ -15,7 +15,10 @@ final class LoopServer: @unchecked Sendable {
   let configuration: TransportConfiguration
   let handler: any RequestHandler
   let pool: BufferPool
+  /// What TLS connections present; `nil` where connections are plain.
+  let credentials: TLSCredentials?
   let replyHead = ReplyHead()
+  private(set) lazy var replyFields = HTTP2ReplyFields(replyHead)
   private(set) var isDraining = false
   private(set) lazy var compressor = GzipCompressor()
   private(set) lazy var decompressor = GzipDecompressor()
@@ -27,15 +30,28 @@ final class LoopServer: @unchecked Sendable {
   /// Where a body is made that may be compressed.
   var scratch: [UInt8] = []
 
+  /// Where sockets are read to before TLS opens the bytes; used within one turn.
+  private(set) lazy var sealedInput = UnsafeMutableRawBufferPointer.allocate(
+    byteCount: BufferPool.bufferBytes, alignment: 16)
+  /// Where TLS seals replies.
+  var sealedOutput: [UInt8] = []
+
   private var connections: [Connection] = []
   private var onDrained: (() -> Void)?
 
-  init(loop: EventLoop, configuration: TransportConfiguration, handler: any RequestHandler) {
+  init(
+    loop: EventLoop, configuration: TransportConfiguration, credentials: TLSCredentials?, handler: any RequestHandler
+  ) {
     self.loop = loop
     self.configuration = configuration
     self.handler = handler
+    self.credentials = credentials
     pool = BufferPool(budget: configuration.bufferedBytesMax / configuration.loops)
     loop.onSweep = { [unowned self] in sweep() }
+  }
+
+  deinit {
+    if credentials != nil { sealedInput.deallocate() }
   }
 
   /// Takes over a connected socket. It was counted in `openConnections` before.

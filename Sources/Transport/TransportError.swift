@@ -10,6 +10,8 @@ package enum TransportError: Error, Equatable, Sendable, CustomStringConvertible
   case cannotListen(host: String, port: Int, reason: String)
   /// A loop, a thread or a signal watcher could not be made: the process is out of descriptors, threads or memory.
   case resourceExhausted(what: String, reason: String)
+  /// A certificate or key file is missing, is not in PEM form, or the two do not belong together.
+  case badCertificate(file: String, reason: String)
   /// `start` was called twice, or after `stop`.
   case alreadyStarted
 
@@ -26,6 +28,8 @@ package enum TransportError: Error, Equatable, Sendable, CustomStringConvertible
       "cannot listen on \(host) port \(port): \(reason)"
     case .resourceExhausted(let what, let reason):
       "cannot make \(what): \(reason)"
+    case .badCertificate(let file, let reason):
+      "cannot use '\(file)' for TLS: \(reason)"
     case .alreadyStarted:
       "the server was started before; a server runs once"
     }

@@ -6,7 +6,7 @@ extension Command {
   static let exec = Command(
     name: "exec", summary: "Runs a command, such as a test suite, with a server of its own.",
     operands: "-- COMMAND [ARGUMENT] …", operandCount: 1...Int.max,
-    options: serve.options.filter { !["host", "emulator", "allow-remote-emulator"].contains($0.name) },
+    options: serve.options.filter { !["host", "emulator", "allow-remote-emulator", "tls-cert", "tls-key"].contains($0.name) },
     details: """
       Serves in emulator mode and in memory, on a free port of 127.0.0.1 unless told otherwise, for as long as the command
       runs. The command finds the server by FIRESTORE_EMULATOR_HOST and FIREBASE_AUTH_EMULATOR_HOST, the project by

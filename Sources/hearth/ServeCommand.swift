@@ -12,12 +12,15 @@ extension Command {
     options: [
       .value("host", "ADDRESS", "the address to listen on (default: 127.0.0.1)"),
       .value("port", "PORT", "the port; 0 picks a free one (default: 8080)"),
+      .value("tls-cert", "FILE", "speak TLS, with this certificate chain in PEM form"),
+      .value("tls-key", "FILE", "the certificate's private key, in PEM form"),
       .value("data", "DIR", "the data directory, made where it is missing (default: ./hearth-data)"),
       .flag("in-memory", "keep nothing on disk (default with --emulator)"),
       .value("project", "ID", "the project to serve; with --emulator only the default of tools"),
       .flag("emulator", "for development and tests: everybody who reaches it is admin"),
       .flag("allow-remote-emulator", "let --emulator listen beyond loopback"),
       .repeated("import", "FILE", "load documents before listening; several go in one after the other"),
+      .repeated("enterprise-database", "NAME", "a database of the enterprise edition; NAME* names all that begin so"),
       .value("map-size", "BYTES", "the size a database may grow to (default: 64G, in memory 8G)"),
       .repeated("rules", "FILE", "security rules (not supported by this version yet)"),
       .value("indexes", "FILE", "index definitions (not supported by this version yet)"),
@@ -25,13 +28,15 @@ extension Command {
     ],
     details: """
       When it is ready it prints one line to standard output: hearth: listening on http://127.0.0.1:8080
-      SIGTERM and SIGINT stop it: requests under way are finished first. Options may also stand in hearth.json in the
-      working directory, under the same names; the command line wins.
+      SIGTERM and SIGINT stop it: requests under way are finished first. With TLS, SIGHUP has it read the certificate
+      and the key again, and the line says https. HTTP/1.1 and HTTP/2 are spoken on the one port, with TLS or without.
+      Options may also stand in hearth.json in the working directory, under the same names; the command line wins.
       """,
     examples: [
       ("hearth serve --emulator", "in memory, for development"),
       ("hearth serve --emulator --import fixtures/journeys.json", "with documents"),
       ("hearth serve --emulator --data ./data --port 9090", "kept on disk, durable"),
+      ("hearth serve --emulator --tls-cert cert.pem --tls-key key.pem", "with TLS"),
     ],
     run: { arguments in try serve(arguments) })
 
@@ -44,11 +49,11 @@ extension Command {
     for signal in [SIGTERM, SIGINT, SIGHUP] { sigaddset(&signals, signal) }
     // Every thread that starts from here on leaves these signals to the wait below.
     pthread_sigmask(SIG_BLOCK, &signals, nil)
-    let server = try makeServer(arguments, configuration(arguments, isEmulator: arguments.has("emulator")))
+    let configuration = try configuration(arguments, isEmulator: arguments.has("emulator"))
+    let server = try makeServer(arguments, configuration)
     let url = try server.start()
     Terminal.output.write("hearth: listening on \(url)\n")
-    var signal: Int32 = 0
-    sigwait(&signals, &signal)
+    waitForEnd(of: server, signals: signals, hasTLS: configuration.tls != nil)
     // A second signal ends it at once.
     pthread_sigmask(SIG_UNBLOCK, &signals, nil)
     server.stop()
@@ -74,6 +79,22 @@ extension Command {
       try report(database.load(imports) { progress.show($0, "documents imported") }, arguments)
     }
     return server
+  }
+
+  /// Waits for the signal that ends the server; a hang-up only does so where there is no certificate to renew.
+  private static func waitForEnd(of server: HearthServer, signals: sigset_t, hasTLS: Bool) {
+    var signals = signals
+    var signal: Int32 = 0
+    repeat {
+      sigwait(&signals, &signal)
+      guard hasTLS, signal == SIGHUP else { return }
+      do {
+        try server.reloadCertificate()
+        Terminal.error.write("hearth: the certificate was read again\n")
+      } catch {
+        Terminal.error.write("hearth: \(error.description); the certificate in use stays\n")
+      }
+    } while true
   }
 
   /// Every connection and every open database takes descriptors; shells allow 1,024 where the system allows far more.
@@ -102,7 +123,11 @@ extension Command {
     configuration.mode = isEmulator ? .emulator : .production
     configuration.host = arguments.value("host") ?? configuration.host
     configuration.port = try arguments.integer("port", in: 0...65535) ?? configuration.port
+    configuration.tls = try tlsFiles(arguments)
     configuration.project = DatabaseChoice.project(arguments)
+    if arguments.has("enterprise-database") {
+      configuration.enterpriseDatabases = arguments.values("enterprise-database")
+    }
     configuration.allowsRemoteEmulator = arguments.has("allow-remote-emulator")
     // Address space is finite: a test suite may use thousands of databases in memory.
     if storage == .inMemory { configuration.mapBytes = 8 << 30 }
@@ -111,6 +136,14 @@ extension Command {
       throw CommandFailure.usage("'\(project)' cannot name a project")
     }
     return configuration
+  }
+
+  private static func tlsFiles(_ arguments: Arguments) throws -> HearthConfiguration.TLSFiles? {
+    switch (arguments.value("tls-cert"), arguments.value("tls-key")) {
+    case (let certificate?, let key?): return HearthConfiguration.TLSFiles(certificate: certificate, key: key)
+    case (nil, nil): return nil
+    default: throw CommandFailure.usage("'--tls-cert' and '--tls-key' go together; give both, or neither")
+    }
   }
 
   private static func imports(_ arguments: Arguments, _ configuration: HearthConfiguration) throws -> ImportFiles? {

@@ -141,6 +141,13 @@ import WireFormat
     #expect(outcome.version.microseconds >= 1_800_000_000_123_000)
   }
 
+  @Test func serverTimestampsOfOneMillisecondAscend() throws {
+    let db = try TestDatabase(time: SteppedTime(1_800_000_000_123_456))
+    let write = Write.set("c/x", transforms: [Self.f("a", .requestTime)])
+    let times = try (0..<3).map { _ in try db.commit(write).results[0].transformResults[0] }
+    #expect(times == (0..<3).map { .timestamp(Timestamp(uncheckedMicroseconds: 1_800_000_000_123_000 + $0)) })
+  }
+
   /// Random masks against an application that walks trees in its own way.
   @Test func randomMasks() throws {
     let seed: UInt64 = 0x3A5C

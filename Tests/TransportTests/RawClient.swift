@@ -68,6 +68,14 @@ final class RawClient {
     shutdown(socket, Int32(SHUT_RDWR))
   }
 
+  /// Whether so many bytes have come, waiting for as long as the socket does.
+  func has(_ count: Int) -> Bool {
+    while pending.count < count {
+      guard fill() else { return false }
+    }
+    return true
+  }
+
   /// Whether the server has ended the connection and left nothing to read.
   func isEnded() -> Bool {
     if !pending.isEmpty { return false }

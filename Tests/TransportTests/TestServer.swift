@@ -11,8 +11,7 @@ final class TestServer: Sendable {
   let port: Int
 
   init(
-    loops: Int = 1, configure: (inout TransportConfiguration) -> Void,
-    handle: @escaping @Sendable (borrowing HTTPRequest, Exchange) -> Void = TestServer.echo
+    loops: Int = 1, configure: (inout TransportConfiguration) -> Void = { _ in }, handler: any RequestHandler
   ) throws {
     var configuration = TransportConfiguration()
     let clock = ManualClock()
@@ -21,8 +20,15 @@ final class TestServer: Sendable {
     configuration.clock = clock
     configure(&configuration)
     self.clock = clock
-    server = try HTTPServer(configuration: configuration, handler: ClosureHandler(handle))
+    server = try HTTPServer(configuration: configuration, handler: handler)
     port = try server.start().port
+  }
+
+  convenience init(
+    loops: Int = 1, configure: (inout TransportConfiguration) -> Void,
+    handle: @escaping @Sendable (borrowing HTTPRequest, Exchange) -> Void = TestServer.echo
+  ) throws {
+    try self.init(loops: loops, configure: configure, handler: ClosureHandler(handle))
   }
 
   convenience init(

@@ -1,0 +1,136 @@
+import COpenSSL
+import Glibc
+
+/// TLS on one connection, freed of its socket: sealed bytes go in and plain ones come out, and the other way round.
+/// OpenSSL reads straight from what the socket gave and writes straight to what it will take, so that an idle
+/// connection holds no buffers.
+final class TLSChannel {
+  /// What became of a wish to read.
+  enum Opened {
+    case bytes(Int)
+    /// All that came was used.
+    case wantsMore
+    /// The client has said that it will send no more.
+    case ended
+    /// What came is not TLS, or was tampered with, or the two sides have nothing in common.
+    case failed
+  }
+
+  /// Memory of a large reply is not kept.
+  private static let spareBytesMax = 64 * 1024
+
+  /// Sealed bytes that OpenSSL made by itself and that were not taken: handshakes, alerts.
+  private(set) var unsent: [UInt8] = []
+  private(set) var isEstablished = false
+  private let ssl: OpaquePointer
+  private var incoming = UnsafeRawBufferPointer(start: nil, count: 0)
+  private var isFailed = false
+  private var saidEnd = false
+
+  /// - Returns: `nil` when there is no memory.
+  init?(_ context: TLSContext) {
+    guard let method = Self.method, let ssl = SSL_new(context.raw) else { return nil }
+    self.ssl = ssl
+    guard let bio = BIO_new(method) else { return nil }
+    SSL_set_bio(ssl, bio, bio)
+    SSL_set_accept_state(ssl)
+    BIO_set_data(bio, Unmanaged.passUnretained(self).toOpaque())
+  }
+
+  deinit {
+    SSL_free(ssl)
+  }
+
+  /// Whether the client chose HTTP/2; `nil` when it chose nothing.
+  var choseHTTP2: Bool? {
+    var name: UnsafePointer<UInt8>?
+    var count: UInt32 = 0
+    SSL_get0_alpn_selected(ssl, &name, &count)
+    return name == nil ? nil : UnsafeRawBufferPointer(start: name, count: Int(count)).matches("h2")
+  }
+
+  /// Lends sealed bytes for the calls of `open` inside `body`.
+  func receive(_ sealed: UnsafeRawBufferPointer, _ body: () -> Void) {
+    incoming = sealed
+    body()
+    incoming = UnsafeRawBufferPointer(start: nil, count: 0)
+  }
+
+  /// Opens bytes into `space`, which is not empty; also moves the handshake on.
+  func open(into space: UnsafeMutableRawBufferPointer) -> Opened {
+    guard !isFailed else { return .failed }
+    ERR_clear_error()
+    var count = 0
+    let outcome = SSL_read_ex(ssl, space.baseAddress, space.count, &count)
+    if !isEstablished { isEstablished = SSL_is_init_finished(ssl) == 1 }
+    if outcome == 1 { return .bytes(count) }
+    switch SSL_get_error(ssl, outcome) {
+    case SSL_ERROR_WANT_READ: return .wantsMore
+    case SSL_ERROR_ZERO_RETURN: return .ended
+    default:
+      isFailed = true
+      return .failed
+    }
+  }
+
+  /// Replaces `bytes` by their sealed form, with whatever must go before them, and behind them the end if `isLast`.
+  /// `spare` lends memory and gets that of the plain bytes. `false` when the channel is of no use any more.
+  func seal(_ bytes: inout [UInt8], isLast: Bool, spare: inout [UInt8]) -> Bool {
+    if unsent.isEmpty { swap(&unsent, &spare) }
+    ERR_clear_error()
+    var isSealed = true
+    if !isFailed && !bytes.isEmpty {
+      var count = 0
+      isSealed = bytes.withUnsafeBytes { SSL_write_ex(ssl, $0.baseAddress, $0.count, &count) } == 1
+    }
+    if isLast && !isFailed && isSealed && isEstablished && !saidEnd {
+      saidEnd = true
+      SSL_shutdown(ssl)
+    }
+    bytes.removeAll(keepingCapacity: true)
+    swap(&bytes, &unsent)
+    swap(&unsent, &spare)
+    unsent = []
+    if spare.capacity > Self.spareBytesMax { spare = [] }
+    return isSealed
+  }
+
+  // MARK: - OpenSSL's side
+
+  // Written once, before anyone can read it.
+  private nonisolated(unsafe) static let method: OpaquePointer? = {
+    guard let method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "connection") else { return nil }
+    BIO_meth_set_create(method) { bio in
+      BIO_set_init(bio, 1)
+      return 1
+    }
+    BIO_meth_set_read(method) { bio, space, count in
+      guard let bio, let space, count > 0, let channel = TLSChannel.channel(bio) else { return -1 }
+      return channel.give(to: UnsafeMutableRawBufferPointer(start: space, count: Int(count)), bio)
+    }
+    BIO_meth_set_write(method) { bio, bytes, count in
+      guard let bio, let bytes, count >= 0, let channel = TLSChannel.channel(bio) else { return -1 }
+      copenssl_clear_retry(bio)
+      channel.unsent.append(raw: UnsafeRawBufferPointer(start: bytes, count: Int(count)))
+      return count
+    }
+    BIO_meth_set_ctrl(method) { _, command, _, _ in command == BIO_CTRL_FLUSH ? 1 : 0 }
+    return method
+  }()
+
+  private static func channel(_ bio: OpaquePointer) -> TLSChannel? {
+    BIO_get_data(bio).map { Unmanaged<TLSChannel>.fromOpaque($0).takeUnretainedValue() }
+  }
+
+  private func give(to space: UnsafeMutableRawBufferPointer, _ bio: OpaquePointer) -> Int32 {
+    copenssl_clear_retry(bio)
+    guard !incoming.isEmpty else {
+      copenssl_retry_read_later(bio)
+      return -1
+    }
+    let count = min(space.count, incoming.count)
+    space.copyMemory(from: UnsafeRawBufferPointer(rebasing: incoming[..<count]))
+    incoming = UnsafeRawBufferPointer(rebasing: incoming[count...])
+    return Int32(count)
+  }
+}

@@ -1,0 +1,109 @@
+import Testing
+
+@testable import Transport
+
+/// Clients that make work and ask for nothing. 11 is ENHANCE_YOUR_CALM.
+@Suite struct HTTP2FloodTests {
+  struct Flood: Sendable, CustomTestStringConvertible {
+    var testDescription: String
+    /// Frames sent once, and frames sent again and again; stream numbers count up where they ask for it.
+    var first: [HTTP2Frame] = []
+    var frames: @Sendable (UInt32) -> [HTTP2Frame]
+    var codes: [Int] = [11]
+  }
+
+  private static let head = HTTP2Client.head("GET", "/slow")
+  private static let ping = HTTP2Frame(kind: .ping, payload: [UInt8](repeating: 0, count: 8))
+
+  static let floods: [Flood] = [
+    Flood(testDescription: "rapid resets", frames: { [.headers($0, head), .reset($0)] }),
+    Flood(
+      testDescription: "streams that the server must reset",
+      frames: { [.headers($0, head, end: false), .windowUpdate($0, 0x7fff_ffff), .windowUpdate($0, 1)] }),
+    // Or they are too many at once.
+    Flood(testDescription: "malformed requests", frames: { [.headers($0, [("a", "b")])] }, codes: [1, 11]),
+    Flood(testDescription: "PING", frames: { _ in [ping] }),
+    Flood(testDescription: "SETTINGS", frames: { _ in [.settings([(4, 70_000)])] }),
+    Flood(
+      testDescription: "PRIORITY",
+      frames: { [HTTP2Frame(kind: .priority, stream: $0, payload: [0, 0, 0, 0, 16])] }),
+    Flood(testDescription: "WINDOW_UPDATE", frames: { _ in [.windowUpdate(0, 1)] }),
+    Flood(
+      testDescription: "empty DATA", first: [.headers(1, HTTP2Client.head("POST", "/"), end: false)],
+      frames: { _ in [.data(1, [])] }),
+    // nghttp2 counts these by itself and closes.
+    Flood(
+      testDescription: "CONTINUATION", first: [.headers(1, head, endHeaders: false)],
+      frames: { _ in [HTTP2Frame(kind: .continuation, stream: 1, payload: HTTP2Frame.block([("a", "b")]))] },
+      codes: [1, 11]),
+    // Those that had the limit confirmed break the protocol; the others are refused until that is too much.
+    Flood(testDescription: "streams beyond the limit", frames: { [.headers($0, head)] }, codes: [1, 11]),
+  ]
+
+  @Test(arguments: floods)
+  func floodsEndTheConnection(flood: Flood) throws {
+    let handled = Shared(0)
+    let server = try TestServer { _, _ in handled.update { $0 += 1 } }
+    let client = try HTTP2Client(server)
+    client.send(flood.first)
+    var bytes: [UInt8] = []
+    for index in 0..<6000 as Range<UInt32> { bytes += flood.frames(index * 2 + 1).flatMap(\.bytes) }
+    // The reader must not wait for the writer: the server stops to read at some point.
+    // Sending and receiving on one socket touch nothing in common.
+    nonisolated(unsafe) let raw = client.raw
+    let flooding = bytes
+    let sending = Thread { raw.send(flooding) }
+    let code = try client.goAwayCode()
+    #expect(code.map(flood.codes.contains) == true, "GOAWAY \(code ?? -1), \(client.replies.count) replies")
+    raw.endSending()
+    sending.join()
+    #expect(server.wait { server.server.openConnections == 0 })
+    #expect(handled.value <= 1000)
+  }
+
+  @Test func timePaysForCancelledStreams() {
+    var guardian = HTTP2FloodGuard(nowMilliseconds: 0)
+    var spent = 0
+    while guardian.spend(HTTP2FloodGuard.resetCost, nowMilliseconds: 0) { spent += 1 }
+    #expect(spent == 500)
+    var now = 0
+    // A hundred a second can go on for ever.
+    for _ in 0..<2000 {
+      now += 10
+      let isPaid = guardian.spend(HTTP2FloodGuard.resetCost, nowMilliseconds: now)
+      #expect(isPaid)
+    }
+    spent = 0
+    while guardian.spend(HTTP2FloodGuard.resetCost, nowMilliseconds: now) { spent += 1 }
+    #expect(spent == 0)
+    // A long silence fills the bucket once, not more.
+    now += 1_000_000_000
+    spent = 0
+    while guardian.spend(HTTP2FloodGuard.resetCost, nowMilliseconds: now) { spent += 1 }
+    #expect(spent == 500)
+  }
+
+  @Test func repliesPayForBookkeeping() throws {
+    let server = try TestServer()
+    let client = try HTTP2Client(server)
+    // Each request is answered, and comes with as much bookkeeping as busy clients do.
+    for index in 0..<3000 as Range<UInt32> {
+      let stream = index * 2 + 1
+      client.request(stream)
+      client.send(Self.ping, .windowUpdate(0, 10))
+      #expect(try client.reply(stream).status == 200)
+    }
+  }
+
+  @Test func aFieldThatUnfoldsIsRefused() throws {
+    let server = try TestServer()
+    let client = try HTTP2Client(server)
+    // One field of 4,000 bytes goes into the table, then one byte each stands for it: 60 MB in all.
+    let large = [UInt8](repeating: 0x61, count: 3900)
+    let block =
+      HTTP2Frame.block(HTTP2Client.head("GET", "/")) + [0x40, 1, 0x78, 0x7f, 0xbd, 0x1d] + large
+      + [UInt8](repeating: 0xbe, count: 12_000)
+    client.send(HTTP2Frame(kind: .headers, flags: 5, stream: 1, payload: block))
+    #expect(try client.reply(1).status == 431)
+  }
+}
