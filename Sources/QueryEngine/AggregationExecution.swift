@@ -3,38 +3,61 @@ import DocumentStore
 package import KeyValueStore
 import WireFormat
 
-/// Runs the aggregations of one query in one pass over its results (firestore-api.md, section 5.1).
+/// The aggregations of one query, computed in slices in one pass over its results (firestore-api.md, section 5.1).
 ///
 /// Beside a sum or an average only documents that hold every aggregated field count, as the service's indexes make it.
-/// Memory is bounded: no result is kept.
-package enum AggregationExecution {
-  /// The numbers, in the order of the aggregations.
-  /// - Throws: ``QueryError`` for a query that is not legal, and what reading throws.
-  package static func run(
-    _ aggregations: [Aggregation], over query: ResolvedQuery, _ snapshot: any KeyValueSnapshot, at version: Int64?
-  ) throws -> [Value] {
-    let fields = aggregations.compactMap(\.field)
-    let execution = try QueryExecution(query, snapshot, at: version, requiring: fields)
-    var numbers = aggregations.map { Accumulator($0.op) }
-    // A count alone stops at its bound.
-    let countMax = fields.isEmpty ? aggregations.compactMap(Self.bound).max() : nil
-    let isBounded = countMax != nil && aggregations.allSatisfy { Self.bound($0) != nil }
-    var count = 0
-    while let (_, document) = try execution.next() {
-      let map = EncodedMap(documentFields: document.fields)
-      for (index, aggregation) in aggregations.enumerated() {
-        let value = try aggregation.field.flatMap { try map.value(at: $0) }
-        try numbers[index].add(value)
-      }
-      count += 1
-      if isBounded, let countMax, count >= countMax { break }
-    }
-    return numbers.map(\.result)
+/// Memory is bounded: no result is kept. Slices are those of ``QueryExecution``.
+package final class AggregationExecution {
+  private let aggregations: [Aggregation]
+  private let execution: QueryExecution
+  private let fields: [FieldPath]
+  /// Results that settle every number.
+  private let countMax: Int
+  private var numbers: [Accumulator]
+
+  /// Plans the query; see ``QueryExecution/init(_:_:at:_:)``.
+  package init(
+    _ aggregations: [Aggregation], over query: ResolvedQuery, _ snapshot: any KeyValueSnapshot, at version: Int64,
+    _ options: PlanOptions = PlanOptions()
+  ) throws {
+    self.aggregations = aggregations
+    fields = aggregations.compactMap(\.field)
+    numbers = aggregations.map { Accumulator($0.op) }
+    // Counts alone stop at their bounds.
+    let bounds = aggregations.map { if case .count(let limit?) = $0.op { limit } else { Int.max } }
+    countMax = bounds.max() ?? 0
+    var options = options
+    options.required = fields
+    options.needsDocuments = !fields.isEmpty
+    // In which order results come matters only where they are cut off.
+    options.isOrderNeeded = query.query.limit != nil || query.query.offset > 0
+    execution = try QueryExecution(query, snapshot, at: version, options)
   }
 
-  private static func bound(_ aggregation: Aggregation) -> Int? {
-    guard case .count(let limit?) = aggregation.op else { return nil }
-    return limit
+  /// How the query is answered.
+  package var plan: QueryPlan { execution.plan }
+  /// What was read so far.
+  package var work: QueryWork { execution.work }
+
+  /// Does a slice of the work. Returns the numbers, in the order of the aggregations, when that was the last.
+  package func slice(
+    _ snapshot: any KeyValueSnapshot, units: Int = QueryExecution.sliceUnits
+  ) throws -> [Value]? {
+    if fields.isEmpty {
+      try execution.count(snapshot, upTo: countMax, units: units)
+      guard execution.isAtEnd || execution.returned >= countMax else { return nil }
+    } else {
+      try execution.slice(snapshot, units: units) { _, document in
+        let map = EncodedMap(documentFields: document.fields)
+        for (index, aggregation) in aggregations.enumerated() {
+          guard let field = aggregation.field else { continue }
+          try numbers[index].add(try map.value(at: field))
+        }
+        return true
+      }
+      guard execution.isAtEnd else { return nil }
+    }
+    return numbers.map { $0.result(count: execution.returned) }
   }
 }
 
@@ -50,25 +73,21 @@ private struct Accumulator {
   init(_ op: Aggregation.Operator) { self.op = op }
 
   mutating func add(_ value: EncodedValue?) throws {
-    guard case .count = op else {
-      switch try value?.content {
-      case .integer(let number)?:
-        integers += Int128(number)
-        count += 1
-      case .double(let number)?:
-        doubles += number
-        hasDoubles = true
-        count += 1
-      default: break  // What is no number takes no part.
-      }
-      return
+    switch try value?.content {
+    case .integer(let number)?:
+      integers += Int128(number)
+      count += 1
+    case .double(let number)?:
+      doubles += number
+      hasDoubles = true
+      count += 1
+    default: break  // What is no number takes no part.
     }
-    count += 1
   }
 
-  var result: Value {
+  func result(count results: Int) -> Value {
     switch op {
-    case .count(let limit): .integer(Int64(limit.map { min($0, count) } ?? count))
+    case .count(let limit): .integer(Int64(limit.map { min($0, results) } ?? results))
     case .sum:
       if !hasDoubles, let exact = Int64(exactly: integers) {
         .integer(exact)

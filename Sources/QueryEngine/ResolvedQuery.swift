@@ -1,5 +1,6 @@
 package import DocumentModel
 import FieldMatch
+package import WireFormat
 
 /// A query that was checked and completed: its order is whole, its bounds are codes, its filter is expanded.
 package struct ResolvedQuery: Sendable {
@@ -12,8 +13,8 @@ package struct ResolvedQuery: Sendable {
   /// The filter as alternatives of conditions that must all hold; one empty alternative where there is no filter.
   let alternatives: [[Condition]]
   /// Where results start and end, as codes of the first fields of the order.
-  let start: OrderBound?
-  let end: OrderBound?
+  private(set) var start: OrderBound?
+  private(set) var end: OrderBound?
 
   /// One condition of an alternative.
   enum Condition: Hashable, Sendable {
@@ -25,6 +26,9 @@ package struct ResolvedQuery: Sendable {
   struct OrderBound: Sendable {
     var code: [UInt8]
     var isBefore: Bool
+
+    /// The code in ascending form, where all fields of the order have one direction.
+    func plain(isDescending: Bool) -> [UInt8] { isDescending ? code.map { ~$0 } : code }
   }
 
   /// Checks and completes a query.
@@ -49,6 +53,18 @@ package struct ResolvedQuery: Sendable {
     guard parts <= QueryLimits.partsMax else { throw .tooComplex(parts) }
     start = try Self.bound(query.start, orders, database)
     end = try Self.bound(query.end, orders, database)
+  }
+
+  /// The place of a document in the order, for ``start(behind:)``; `nil` where it lacks a field of the order.
+  /// - Throws: ``WireError`` when the stored bytes are no fields.
+  package func place(of key: DocumentKey, _ fields: EncodedMap) throws(WireError) -> [UInt8]? {
+    var place: [UInt8] = []
+    return try SortKey.append(orders, fields, name: NameCode.encode(key.path), to: &place) ? place : nil
+  }
+
+  /// Leaves only results behind a place in the order.
+  package mutating func start(behind place: [UInt8]) {
+    start = OrderBound(code: place, isBefore: false)
   }
 
   private static func complete(
