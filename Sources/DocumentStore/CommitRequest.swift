@@ -11,6 +11,8 @@ package struct CommitRequest: Sendable {
   package var listedCollections: Set<ResourcePath> = []
   /// The version the transaction read at.
   package var readVersion: Int64 = 0
+  /// The edition of the database it is for, which sets how large a document may be.
+  var edition = Edition.standard
 
   /// A plain commit.
   package init(_ writes: [Write]) {

@@ -200,7 +200,13 @@ extension EncodedValue {
       case .reference: return .reference
       case .geoPoint: return .geoPoint
       case .array: return .array
-      case .map(let map): return try map.isVector ? .vector : .map
+      case .map(let map):
+        if try map.isVector { return .vector }
+        guard let (type, content) = try map.bson else { return .map }
+        if type == .decimal128, case .string(let text) = try content.content {
+          return BSONType.number(decimal: text).bracket
+        }
+        return type.bracket
       }
     }
   }

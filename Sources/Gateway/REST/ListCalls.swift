@@ -29,6 +29,7 @@ extension RESTDialect {
     }
     var json = JSONWriter(call.style)
     var isEmpty = true
+    let root = call.database.documentsRootBytes
     json.beginObject()
     let nextPageToken = try service.listDocuments(list, in: call.database, answerBytes: { json.bytes.count }) { found in
       if isEmpty {
@@ -37,7 +38,7 @@ extension RESTDialect {
         isEmpty = false
       }
       if let stored = found.stored {
-        try json.append(found.key, stored, in: call.database, mask: mask)
+        try json.append(found.key, stored, root: root, mask: mask)
       } else {
         json.beginObject()
         json.key("name")
@@ -57,16 +58,14 @@ extension RESTDialect {
     var pageSize = 0
     var pageToken: [UInt8] = []
     var consistency = Consistency.latest
-    try decode(request) { (decoder, root) throws(WireError) in
+    try decode(request, call) { (decoder, root) throws(WireError) in
       guard let root else { return }
       var members = try decoder.members(of: root, "google.firestore.v1.ListCollectionIdsRequest")
       while let (name, value) = members.next() {
         switch name {
         case "pageSize", "page_size": pageSize = Int(try decoder.int32(value, "page_size"))
         case "pageToken", "page_token":
-          let text = String(decoding: try decoder.string(value, "page_token"), as: UTF8.self)
-          guard let bytes = Base64.decode(text) else { throw .model(.invalidPageToken) }
-          pageToken = bytes
+          pageToken = try decoder.pageToken(value)
         case "readTime", "read_time": consistency = .readTime(try decoder.alignedTimestamp(value, "read_time"))
         case "parent", "requestOptions", "request_options": break
         default: throw decoder.unknown(name)
@@ -89,9 +88,19 @@ extension RESTDialect {
 
 extension JSONWriter {
   /// Appends `nextPageToken` unless it is empty.
-  fileprivate mutating func pageToken(_ token: [UInt8]) {
+  mutating func pageToken(_ token: [UInt8]) {
     guard !token.isEmpty else { return }
     key("nextPageToken")
     string(Base64.encode(token))
+  }
+}
+
+extension JSONMessageDecoder {
+  /// A `page_token` field.
+  func pageToken(_ value: JSONValue) throws(WireError) -> [UInt8] {
+    guard let bytes = Base64.decode(String(decoding: try string(value, "page_token"), as: UTF8.self)) else {
+      throw .model(.invalidPageToken)
+    }
+    return bytes
   }
 }
