@@ -45,6 +45,11 @@ extension Service {
     let limit = min(request.pageSize == 0 ? Limits.pageSizeDefault : request.pageSize, Self.pageDocumentsMax)
     return try database.read(request.consistency) { reader, moment in
       var last: [UInt8]?
+      var lastKey: DocumentKey?
+      let found: (FoundDocument) throws -> Void = { document in
+        lastKey = document.key
+        try found(document)
+      }
       if orders.isEmpty || orders == [Order(FieldPath(field: "__name__"))] {
         last = try Self.listByName(request, limit: limit, after: after, at: moment, &reader, answerBytes, found: found)
       } else {
@@ -52,10 +57,27 @@ extension Service {
           request.collection, orders, limit: limit, after: after, at: moment, &reader, answerBytes, found: found)
       }
       if let transaction = moment.transaction {
-        try database.transactions.noteListing(of: request.collection, in: transaction)
+        var range = Self.range(of: request, orders, after: after, in: id)
+        if last != nil, let lastKey {
+          let document = try database.document(lastKey, at: moment, &reader)
+          let fields = EncodedMap(documentFields: document?.fields ?? UnsafeRawBufferPointer(start: nil, count: 0))
+          try range.end(behind: fields, at: lastKey.path)
+        }
+        database.transactions.note(range, in: transaction)
       }
       return last.map { PageToken.encode($0, binding) } ?? []
     }
+  }
+
+  /// What decides a page, up to the end of the collection. A page by fields counts from the beginning: those before it
+  /// were read in the same transaction, mostly.
+  private static func range(
+    of request: ListDocumentsRequest, _ orders: [Order], after: [UInt8]?, in id: DatabaseID
+  ) -> QueryRange {
+    let byName = [Order(FieldPath(field: "__name__"))]
+    return QueryRange(
+      listing: request.collection, orders: orders.isEmpty ? byName : orders,
+      after: orders.isEmpty || orders == byName ? after : nil, includesMissing: request.showMissing, in: id)
   }
 
   /// The version of the last change of a collection, and the life of the database it counts in: together they name

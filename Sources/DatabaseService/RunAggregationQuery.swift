@@ -51,6 +51,9 @@ extension Service {
     let resolved = try ResolvedQuery(request.query, in: id, aggregated: aggregations.compactMap(\.field))
     let opened = try request.newTransaction.map { try beginTransaction($0, in: id) }
     return try database.read(opened.map(Consistency.transaction) ?? request.consistency) { reader, moment in
+      if let transaction = moment.transaction {
+        database.transactions.note(resolved, aggregated: aggregations.compactMap(\.field), in: transaction)
+      }
       let values = try AggregationExecution.run(aggregations, over: resolved, reader.snapshot, at: moment.version)
       return AggregationOutcome(
         values: zip(aggregations.map(\.alias), values).map { ($0, $1) }, transaction: opened,

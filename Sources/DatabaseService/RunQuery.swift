@@ -25,17 +25,18 @@ package final class RunQueryCursor {
 
   private let snapshot: any KeyValueSnapshot
   private let execution: QueryExecution
-  private let note: (DocumentKey, StoredDocument) throws -> Void
+  /// How the transaction remembers the query; `nil` where it need not be told the results.
+  private var noted: NotedQuery?
 
   fileprivate init(
     _ snapshot: any KeyValueSnapshot, _ execution: QueryExecution, transaction: TransactionID?, readTime: Timestamp,
-    note: @escaping (DocumentKey, StoredDocument) throws -> Void
+    noted: NotedQuery?
   ) {
     self.snapshot = snapshot
     self.execution = execution
     self.transaction = transaction
     self.readTime = readTime
-    self.note = note
+    self.noted = noted
   }
 
   deinit { snapshot.end() }
@@ -46,7 +47,7 @@ package final class RunQueryCursor {
   /// The next result, or `nil` at the end. Its fields are valid as long as the cursor.
   package func next() throws -> (key: DocumentKey, document: StoredDocument)? {
     guard let result = try execution.next() else { return nil }
-    try note(result.key, result.document)
+    try noted?.returned(result.key, result.document)
     return result
   }
 }
@@ -69,14 +70,9 @@ extension Service {
       let version = moment.readTime.microseconds
       let isUnchanged = try reader.lastVersion() <= version
       let execution = try QueryExecution(resolved, snapshot, at: isUnchanged ? nil : version)
-      let transactions = database.transactions
+      let noted = moment.transaction.flatMap { database.transactions.note(resolved, in: $0) }
       return RunQueryCursor(
-        snapshot, execution, transaction: opened, readTime: moment.readTime
-      ) { key, document in
-        guard let transaction = moment.transaction else { return }
-        try transactions.noteReads([(key, document.updateVersion)], in: transaction)
-        try transactions.noteListing(of: key.collection, in: transaction)
-      }
+        snapshot, execution, transaction: opened, readTime: moment.readTime, noted: noted)
     } catch {
       snapshot.end()
       throw error

@@ -35,7 +35,7 @@ package final class QueryExecution {
     self.version = version
     reader = DocumentReader(snapshot)
     matcher = DocumentMatcher(query.query.filter, in: query.database)
-    var planner = QueryPlanner(query, snapshot, readsPast: version != nil)
+    var planner = QueryPlanner(query, snapshot, at: version)
     plan = try planner.plan()
   }
 

@@ -7,12 +7,12 @@ import KeyValueStore
 struct QueryPlanner {
   private let query: ResolvedQuery
   private var reader: DocumentReader
-  /// Entries or documents of the past are not in the tables of now.
-  private let readsPast: Bool
+  /// `nil` to read what the snapshot shows: the entries of the past are not in the tables of now.
+  private let version: Int64?
 
-  init(_ query: ResolvedQuery, _ snapshot: any KeyValueSnapshot, readsPast: Bool) {
+  init(_ query: ResolvedQuery, _ snapshot: any KeyValueSnapshot, at version: Int64?) {
     self.query = query
-    self.readsPast = readsPast
+    self.version = version
     reader = DocumentReader(snapshot)
   }
 
@@ -23,7 +23,7 @@ struct QueryPlanner {
     }
     let path = query.query.parent.appending(collectionID)
     guard let row = try reader.collection(path) else { return make(.nothing, isOrdered: true) }
-    if !readsPast {
+    if version == nil {
       if let plan = try planEntries(path, row.number) { return plan }
     }
     return planNames(path)
@@ -48,7 +48,7 @@ struct QueryPlanner {
     if let id = query.query.collectionID {
       paths = try collections(ofGroup: id)
     } else {
-      var segments = try SubtreeSegments(reader.snapshot, below: query.query.parent)
+      var segments = try SubtreeSegments(reader.snapshot, below: query.query.parent, at: version)
       while let segment = try segments.next() { paths.append(query.query.parent.appending(segment)) }
     }
     return make(paths.isEmpty ? .nothing : .collections(paths), isOrdered: paths.isEmpty)

@@ -12,19 +12,13 @@ package struct ResolvedQuery: Sendable {
   /// The filter as alternatives of conditions that must all hold; one empty alternative where there is no filter.
   let alternatives: [[Condition]]
   /// Where results start and end, as codes of the first fields of the order.
-  let start: OrderBound?
-  let end: OrderBound?
+  let start: SortBound?
+  let end: SortBound?
 
   /// One condition of an alternative.
   enum Condition: Hashable, Sendable {
     case field(FieldPath, FieldOperator, Value)
     case unary(FieldPath, UnaryOperator)
-  }
-
-  /// A position in the order: the codes of its first fields, each turned over where the order descends.
-  struct OrderBound: Sendable {
-    var code: [UInt8]
-    var isBefore: Bool
   }
 
   /// Checks and completes a query.
@@ -75,7 +69,7 @@ package struct ResolvedQuery: Sendable {
 
   private static func bound(
     _ bound: QueryBound?, _ orders: [Order], _ database: DatabaseID
-  ) throws(QueryError) -> OrderBound? {
+  ) throws(QueryError) -> SortBound? {
     guard let bound, !bound.values.isEmpty else { return nil }
     guard bound.values.count <= orders.count else { throw .cursorTooLong }
     var code: [UInt8] = []
@@ -90,7 +84,7 @@ package struct ResolvedQuery: Sendable {
       }
       if order.isDescending { SortKey.invert(&code, from: start) }
     }
-    return OrderBound(code: code, isBefore: bound.isBefore)
+    return SortBound(code: code, isBefore: bound.isBefore)
   }
 }
 
