@@ -5,8 +5,8 @@ package import WireFormat
 ///
 /// The semantics are those of firestore-api.md, section 4.3. One matcher belongs to one thread of work: it keeps
 /// scratch memory, so that trying a document allocates nothing in the steady state.
-package struct DocumentMatcher {
-  private indirect enum Node {
+package struct DocumentMatcher: Sendable {
+  private indirect enum Node: Sendable {
     case compare(FieldPath, FieldOperator, Operand)
     case oneOf(FieldPath, [Operand])
     case noneOf(FieldPath, [Operand])
@@ -18,7 +18,7 @@ package struct DocumentMatcher {
     case never
   }
 
-  private struct Operand {
+  private struct Operand: Sendable {
     var bracket: TypeBracket
     /// The whole value in ``OrderedCode``.
     var code: [UInt8]
@@ -41,6 +41,9 @@ package struct DocumentMatcher {
     root = filter.map { Self.node($0, database) } ?? .all([])
     usesName = Self.usesName(root)
   }
+
+  /// About how much memory it holds, in bytes.
+  package var bytes: Int { Self.bytes(root) }
 
   /// Whether a document matches.
   /// - Throws: ``WireError`` when the stored bytes are no fields.
@@ -103,6 +106,18 @@ package struct DocumentMatcher {
   private static func elements(_ value: Value) -> [Value] {
     guard case .array(let elements) = value else { return [] }
     return elements
+  }
+
+  private static func bytes(_ node: Node) -> Int {
+    switch node {
+    case .compare(let path, _, let operand): 64 * path.segments.count + 64 + operand.code.count
+    case .oneOf(let path, let operands), .noneOf(let path, let operands), .contains(let path, let operands):
+      operands.reduce(64 * path.segments.count) { $0 + 64 + $1.code.count }
+    case .name(_, let codes): codes.reduce(64) { $0 + 32 + $1.count }
+    case .unary(let path, _): 64 * path.segments.count
+    case .all(let nodes), .any(let nodes): nodes.reduce(64) { $0 + bytes($1) }
+    case .never: 64
+    }
   }
 
   // MARK: Matching

@@ -8,20 +8,23 @@ import WireFormat
 /// Beside a sum or an average only documents that hold every aggregated field count, as the service's indexes make it.
 /// Memory is bounded: no result is kept. Slices are those of ``QueryExecution``.
 package final class AggregationExecution {
+  /// The results that are aggregated.
+  package let results: any QueryResults
+
   private let aggregations: [Aggregation]
-  private let execution: QueryExecution
   private let fields: [FieldPath]
   /// Results that settle every number.
   private let countMax: Int
+  private var count = 0
   private var numbers: [Accumulator]
 
-  /// Plans the query; see ``QueryExecution/init(_:_:at:_:)``.
+  /// Plans the query; see ``ResolvedQuery/results(_:at:_:)``.
   package init(
     _ aggregations: [Aggregation], over query: ResolvedQuery, _ snapshot: any KeyValueSnapshot, at version: Int64,
     _ options: PlanOptions = PlanOptions()
   ) throws {
     self.aggregations = aggregations
-    fields = aggregations.compactMap(\.field)
+    fields = Array(Set(aggregations.compactMap(\.field))).sorted()
     numbers = aggregations.map { Accumulator($0.op) }
     // Counts alone stop at their bounds.
     let bounds = aggregations.map { if case .count(let limit?) = $0.op { limit } else { Int.max } }
@@ -31,33 +34,41 @@ package final class AggregationExecution {
     options.needsDocuments = !fields.isEmpty
     // In which order results come matters only where they are cut off.
     options.isOrderNeeded = query.query.limit != nil || query.query.offset > 0
-    execution = try QueryExecution(query, snapshot, at: version, options)
+    results = try query.results(snapshot, at: version, options)
   }
 
-  /// How the query is answered.
-  package var plan: QueryPlan { execution.plan }
-  /// What was read so far.
-  package var work: QueryWork { execution.work }
+  /// The plan in a stable text form, the outermost step first.
+  package var planText: String {
+    let steps = aggregations.map { aggregation in
+      switch aggregation.op {
+      case .count(let bound?): "count up to \(bound)"
+      case .count(nil): "count"
+      case .sum(let path): "sum of \(path.text)"
+      case .average(let path): "average of \(path.text)"
+      }
+    }
+    return results.planText.indented(below: steps.joined(separator: ", "))
+  }
 
   /// Does a slice of the work. Returns the numbers, in the order of the aggregations, when that was the last.
-  package func slice(
-    _ snapshot: any KeyValueSnapshot, units: Int = QueryExecution.sliceUnits
-  ) throws -> [Value]? {
-    if fields.isEmpty {
+  /// - Throws: what reading throws.
+  package func slice(_ snapshot: any KeyValueSnapshot, units: Int) throws -> [Value]? {
+    if fields.isEmpty, let execution = results as? QueryExecution {
       try execution.count(snapshot, upTo: countMax, units: units)
-      guard execution.isAtEnd || execution.returned >= countMax else { return nil }
+      count = execution.returned
     } else {
-      try execution.slice(snapshot, units: units) { _, document in
+      try results.slice(snapshot, units: units) { _, document in
         let map = EncodedMap(documentFields: document.fields)
         for (index, aggregation) in aggregations.enumerated() {
           guard let field = aggregation.field else { continue }
           try numbers[index].add(try map.value(at: field))
         }
-        return true
+        count += 1
+        return count < countMax
       }
-      guard execution.isAtEnd else { return nil }
     }
-    return numbers.map { $0.result(count: execution.returned) }
+    guard results.isAtEnd || count >= countMax else { return nil }
+    return numbers.map { $0.result(count: count) }
   }
 }
 

@@ -53,10 +53,10 @@ struct ChangeOverlay {
     switch scope {
     case .none: return nil
     case .collection(let path, _): return path
-    case .collections(let selection):
+    case .collections(let scope):
       if let known = paths[number] { return known }
       let path = try reader.collectionPath(number)
-      let wanted = selection.contains(path) ? path : nil
+      let wanted = scope.contains(path) ? path : nil
       paths.updateValue(wanted, forKey: number)
       return wanted
     }

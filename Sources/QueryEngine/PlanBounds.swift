@@ -78,10 +78,10 @@ struct NameBounds {
   }
 
   private static func apply(
-    _ start: ResolvedQuery.OrderBound?, _ end: ResolvedQuery.OrderBound?, isDescending: Bool,
+    _ start: SortBound?, _ end: SortBound?, isDescending: Bool,
     to range: inout NameRange
   ) -> Bool {
-    func name(_ bound: ResolvedQuery.OrderBound) -> [UInt8]? {
+    func name(_ bound: SortBound) -> [UInt8]? {
       let code = bound.plain(isDescending: isDescending)
       return code.last == SortKey.endOfName ? code.dropLast() : nil
     }
@@ -161,7 +161,7 @@ struct ValueBounds {
 
   /// Narrows the range to what lies between cursors, in an order of the field and the name, both in one direction.
   mutating func apply(
-    _ start: ResolvedQuery.OrderBound?, _ end: ResolvedQuery.OrderBound?, isDescending: Bool, in collection: [UInt8]
+    _ start: SortBound?, _ end: SortBound?, isDescending: Bool, in collection: [UInt8]
   ) {
     coversCursors = true
     for (bound, isLower) in [(start, !isDescending), (end, isDescending)] {

@@ -25,7 +25,7 @@ package final class QueryExecution {
   package static let sliceUnits = 8192
 
   private let query: ResolvedQuery
-  private let options: PlanOptions
+  let options: PlanOptions
   private let version: Int64
   private let wanted: [FieldPath]
   private var matcher: DocumentMatcher
@@ -62,12 +62,10 @@ package final class QueryExecution {
 
   // MARK: Slices
 
-  /// Calls `found` per result until it returns `false`, the slice did its work, or there are no more results.
-  ///
-  /// A result's fields are valid during the call, and its key must not be kept beyond it where that can be helped:
-  /// its memory is used again. At least one step is made, so slices come to an end whatever their size.
+  /// Runs a slice; see ``QueryResults/slice(_:units:_:)``. At least one step is made, so that slices come to an end
+  /// whatever their size.
   package func slice(
-    _ snapshot: any KeyValueSnapshot, units: Int = sliceUnits, _ found: (DocumentKey, StoredDocument) throws -> Bool
+    _ snapshot: any KeyValueSnapshot, units: Int, _ found: (DocumentKey, StoredDocument) throws -> Bool
   ) throws {
     try run(snapshot, units: units) { meter, reader in
       try emit(&meter, &reader, found)
@@ -75,7 +73,7 @@ package final class QueryExecution {
   }
 
   /// As ``slice(_:units:_:)``, but only counts results, without a look at documents where the plan allows.
-  package func count(_ snapshot: any KeyValueSnapshot, upTo countMax: Int = .max, units: Int = sliceUnits) throws {
+  package func count(_ snapshot: any KeyValueSnapshot, upTo countMax: Int = .max, units: Int) throws {
     try run(snapshot, units: units) { meter, reader in
       while returned < countMax, !isAtEnd {
         if let limit = query.query.limit, returned >= limit { return isAtEnd = true }
@@ -209,7 +207,7 @@ package final class QueryExecution {
 
   // MARK: Checks
 
-  private var isSorting: Bool { !plan.isOrdered && options.isOrderNeeded }
+  private var isSorting: Bool { !plan.isOrdered && plan.isSorted }
 
   /// Whether the candidate is a result. One behind the end of an ordered query ends the source.
   private func acceptCandidate() throws -> Bool {

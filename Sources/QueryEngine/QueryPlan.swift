@@ -1,5 +1,6 @@
 import DocumentModel
 import DocumentStore
+import FieldMatch
 
 /// How a query is answered: where candidates come from, and what is still to be done with them.
 package struct QueryPlan: Sendable {
@@ -10,7 +11,7 @@ package struct QueryPlan: Sendable {
     /// One, with the code of its path.
     case collection(ResourcePath, code: [UInt8])
     /// Several, in name order.
-    case collections(CollectionSelection)
+    case collections(QueryScope)
   }
 
   /// How candidates are found in a collection.
@@ -83,7 +84,11 @@ package struct QueryPlan: Sendable {
   var isDescending = false
   /// Whether candidates come in the order of the query.
   var isOrdered = true
+  /// Whether candidates that do not come in order are sorted.
+  var isSorted = true
   var checks = Checks()
+  /// Whether the query is over a group, or over all there is.
+  let isGroup: Bool
   /// The order, for the text.
   let orders: [Order]
   let limit: Int?
@@ -100,7 +105,7 @@ extension QueryPlan: CustomStringConvertible {
   package var description: String {
     var lines: [String] = []
     if let limit { lines.append("limit \(limit)") }
-    if !isOrdered { lines.append("sort by \(orders.map(\.text).joined(separator: ", "))") }
+    if !isOrdered, isSorted { lines.append("sort by \(orders.map(\.text).joined(separator: ", "))") }
     if !checks.isEmpty { lines.append("filter") }
     lines.append(sourceText)
     return lines.enumerated().map { String(repeating: "  ", count: $0.offset) + $0.element }.joined(separator: "\n")
@@ -128,14 +133,15 @@ extension QueryPlan: CustomStringConvertible {
     switch scope {
     case .none: return nil
     case .collection(let path, _): return path.text
-    case .collections(let selection):
-      let parent = selection.parent.isRoot ? "" : selection.parent.text + "/"
-      return switch selection.condition {
-      case .child: parent + "*"
-      case .none: parent + "**"
-      case .id(let id): parent + "**/" + String(decoding: id, as: UTF8.self)
-      }
+    case .collections(.group(let id, let root)): return below(root, "**/" + String(decoding: id, as: UTF8.self))
+    case .collections(.children(let root)): return below(root, "*")
+    case .collections(.subtree(let root)): return below(root, "**")
+    case .collections(.collection(let path)): return path.text
     }
+  }
+
+  private func below(_ root: ResourcePath, _ pattern: String) -> String {
+    root.isRoot ? pattern : "\(root.text)/\(pattern)"
   }
 }
 

@@ -45,12 +45,14 @@ struct QueryPlanner {
 
   mutating func plan() throws -> QueryPlan {
     let nothing = QueryPlan(
-      scope: .none, access: .names, checks: .none, orders: query.orders, limit: query.query.limit)
+      scope: .none, access: .names, checks: .none, isGroup: query.query.includesDescendants, orders: query.orders,
+      limit: query.query.limit)
     if query.query.limit == 0 || alternatives.isEmpty { return nothing }
     var plan = nothing
     plan.checks = QueryPlan.Checks()
+    plan.isSorted = options.isOrderNeeded
     guard let collectionID = query.query.collectionID, !query.query.includesDescendants else {
-      plan.scope = .collections(selection)
+      plan.scope = .collections(QueryScope(query.query))
       return try planMany(plan) ?? nothing
     }
     let path = query.query.parent.appending(collectionID)
@@ -58,16 +60,6 @@ struct QueryPlanner {
     let code = NameCode.encode(path)
     plan.scope = .collection(path, code: code)
     return try planOne(plan, code: code, number: row.number) ?? nothing
-  }
-
-  private var selection: CollectionSelection {
-    let condition: CollectionSelection.Condition =
-      if let id = query.query.collectionID {
-        .id(Array(id.utf8))
-      } else {
-        query.query.includesDescendants ? .none : .child
-      }
-    return CollectionSelection(below: query.query.parent, condition)
   }
 
   private var isByName: Bool { query.orders.count == 1 }
@@ -135,7 +127,7 @@ struct QueryPlanner {
       bounds.apply(query.start, query.end, isDescending: first.isDescending, in: code)
     } else if !bounds.isBounded {
       let others = query.orders.dropFirst().filter { !$0.path.isDocumentName }
-      bounds = others.lazy.map { ValueBounds(on: $0.path, alternatives) }.first(where: \.isBounded) ?? bounds
+      bounds = others.map { ValueBounds(on: $0.path, alternatives) }.first(where: \.isBounded) ?? bounds
     }
     if !bounds.isBounded, !options.isOrderNeeded, options.needsDocuments { return .some(nil) }
     guard let field = try reader.fieldNumber(bounds.path) else { return nil }

@@ -137,10 +137,10 @@ final class QuerySource {
       case .collection(let path, let code):
         var reader = DocumentReader(snapshot)
         if let row = try reader.collection(path), try push(path, code: code, row) { return .found }
-      case .collections(let selection):
-        tour = CollectionTour(selection, from: range.lower)
+      case .collections(let scope):
+        tour = CollectionTour(scope, from: range.lower)
         try tour?.open(snapshot)
-        try pushAround(range.lower, selection, snapshot)
+        try pushAround(range.lower, scope, snapshot)
         if !stack.isEmpty { return .found }
       }
     }
@@ -158,7 +158,7 @@ final class QuerySource {
 
   /// Pushes the collections on the way to a bound: their own codes lie before it, but not all of their documents.
   private func pushAround(
-    _ bound: [UInt8], _ selection: CollectionSelection, _ snapshot: any KeyValueSnapshot
+    _ bound: [UInt8], _ scope: QueryScope, _ snapshot: any KeyValueSnapshot
   ) throws {
     var reader = DocumentReader(snapshot)
     var path = ResourcePath.root
@@ -173,7 +173,7 @@ final class QuerySource {
       guard let left else { return }
       rest = rest.suffix(left)
       path = path.appending(id)
-      guard path.isCollection, selection.contains(path), let row = try reader.collection(path) else { continue }
+      guard path.isCollection, scope.contains(path), let row = try reader.collection(path) else { continue }
       _ = try push(path, code: NameCode.encode(path), row)
     }
   }

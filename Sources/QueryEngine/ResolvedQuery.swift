@@ -13,22 +13,13 @@ package struct ResolvedQuery: Sendable {
   /// The filter as alternatives of conditions that must all hold; one empty alternative where there is no filter.
   let alternatives: [[Condition]]
   /// Where results start and end, as codes of the first fields of the order.
-  private(set) var start: OrderBound?
-  private(set) var end: OrderBound?
+  let start: SortBound?
+  let end: SortBound?
 
   /// One condition of an alternative.
   enum Condition: Hashable, Sendable {
     case field(FieldPath, FieldOperator, Value)
     case unary(FieldPath, UnaryOperator)
-  }
-
-  /// A position in the order: the codes of its first fields, each turned over where the order descends.
-  struct OrderBound: Sendable {
-    var code: [UInt8]
-    var isBefore: Bool
-
-    /// The code in ascending form, where all fields of the order have one direction.
-    func plain(isDescending: Bool) -> [UInt8] { isDescending ? code.map { ~$0 } : code }
   }
 
   /// Checks and completes a query.
@@ -63,16 +54,26 @@ package struct ResolvedQuery: Sendable {
     end = try Self.bound(query.end, orders, database)
   }
 
-  /// The place of a document in the order, for ``start(behind:)``; `nil` where it lacks a field of the order.
+  /// Lists a collection in an order that is whole, from behind a place in it.
+  package init(
+    listing collection: ResourcePath, orders: [Order], behind place: [UInt8]?, limit: Int, in database: DatabaseID
+  ) {
+    var query = Query(parent: collection.parent, collectionID: collection.id)
+    query.orders = orders
+    query.limit = limit
+    self.query = query
+    self.database = database
+    self.orders = orders
+    alternatives = [[]]
+    start = place.map { SortBound(code: $0, isBefore: false) }
+    end = nil
+  }
+
+  /// The place of a document in the order, for ``init(listing:orders:behind:limit:in:)``; `nil` where it lacks a field of the order.
   /// - Throws: ``WireError`` when the stored bytes are no fields.
   package func place(of key: DocumentKey, _ fields: EncodedMap) throws(WireError) -> [UInt8]? {
     var place: [UInt8] = []
     return try SortKey.append(orders, fields, name: NameCode.encode(key.path), to: &place) ? place : nil
-  }
-
-  /// Leaves only results behind a place in the order.
-  package mutating func start(behind place: [UInt8]) {
-    start = OrderBound(code: place, isBefore: false)
   }
 
   private static func complete(
@@ -105,7 +106,7 @@ package struct ResolvedQuery: Sendable {
 
   private static func bound(
     _ bound: QueryBound?, _ orders: [Order], _ database: DatabaseID
-  ) throws(QueryError) -> OrderBound? {
+  ) throws(QueryError) -> SortBound? {
     guard let bound, !bound.values.isEmpty else { return nil }
     guard bound.values.count <= orders.count else { throw .cursorTooLong }
     var code: [UInt8] = []
@@ -120,7 +121,7 @@ package struct ResolvedQuery: Sendable {
       }
       if order.isDescending { SortKey.invert(&code, from: start) }
     }
-    return OrderBound(code: code, isBefore: bound.isBefore)
+    return SortBound(code: code, isBefore: bound.isBefore)
   }
 }
 

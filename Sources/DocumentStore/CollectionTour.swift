@@ -1,42 +1,8 @@
-import FieldMatch
+package import FieldMatch
 package import DocumentModel
 package import KeyValueStore
 
-/// Which of the collections below a path are meant.
-package struct CollectionSelection: Hashable, Sendable {
-  /// What is asked of a collection.
-  package enum Condition: Hashable, Sendable {
-    /// Its id is this, at any depth.
-    case id([UInt8])
-    /// It lies directly below the path.
-    case child
-    /// Nothing.
-    case none
-  }
-
-  /// The root or the document below which they lie.
-  package var parent: ResourcePath
-  /// What is asked of each.
-  package var condition: Condition
-
-  /// Selects the collections below `parent` that meet a condition.
-  package init(below parent: ResourcePath, _ condition: Condition) {
-    self.parent = parent
-    self.condition = condition
-  }
-
-  /// Whether a collection is one of them.
-  package func contains(_ path: ResourcePath) -> Bool {
-    guard path.isAtOrBelow(parent) else { return false }
-    return switch condition {
-    case .id(let id): path.lastSegment.elementsEqual(id)
-    case .child: path.parent == parent
-    case .none: true
-    }
-  }
-}
-
-/// Goes through the collections of a selection in the order of their paths, emptied ones included.
+/// Goes through the collections of a scope in the order of their paths, emptied ones included.
 ///
 /// A group of a few thousand collections is listed first; else the catalogue is gone through, whose rows stand in that
 /// order already. Either way memory is bounded, and a tour goes on across snapshots.
@@ -53,7 +19,7 @@ package struct CollectionTour {
 
   /// What a step came to.
   package enum Step: Sendable {
-    /// A collection of the selection.
+    /// A collection of the scope.
     case stop(Stop)
     /// A row that had to be looked at and is none.
     case passed
@@ -64,8 +30,9 @@ package struct CollectionTour {
   /// Collections of a group that are listed, at most.
   private static let listedMax = 4096
 
-  private let selection: CollectionSelection
-  private let parentCode: [UInt8]
+  private let scope: QueryScope
+  private let root: ResourcePath
+  private let rootCode: [UInt8]
   /// What the key of a collection of a group ends with.
   private let tail: [UInt8]
   /// Where to go on after ``close()``; `nil` at the end.
@@ -78,13 +45,18 @@ package struct CollectionTour {
   private var key = StorageKey()
 
   /// Prepares a tour from the first collection whose code is not below `code`.
-  package init(_ selection: CollectionSelection, from code: [UInt8] = []) {
-    self.selection = selection
-    parentCode = NameCode.encode(selection.parent)
+  package init(_ scope: QueryScope, from code: [UInt8] = []) {
+    self.scope = scope
     var tail: [UInt8] = []
-    if case .id(let id) = selection.condition { OrderedCode.append(segment: id, to: &tail) }
+    switch scope {
+    case .collection(let path), .children(let path), .subtree(let path): root = path
+    case .group(let id, let path):
+      root = path
+      OrderedCode.append(segment: id, to: &tail)
+    }
     self.tail = tail
-    place = Ordering.raw(code, parentCode) == .less ? parentCode : code
+    rootCode = NameCode.encode(root)
+    place = Ordering.raw(code, rootCode) == .less ? rootCode : code
   }
 
   /// Begins or goes on with the tour on a snapshot.
@@ -92,15 +64,15 @@ package struct CollectionTour {
     var reader = DocumentReader(snapshot)
     defer { self.reader = reader }
     guard listed == nil, let place else { return }
-    if case .id(let id) = selection.condition,
+    if case .group(let id, _) = scope,
       let paths = try reader.collections(ofGroup: id, countMax: Self.listedMax)
     {
-      listed = paths.filter(selection.contains).map(NameCode.encode)
+      listed = paths.filter(scope.contains).map(NameCode.encode)
         .filter { Ordering.raw($0, place) != .less }.sorted { Ordering.raw($0, $1) == .less }
       return
     }
     key.begin(.collections)
-    key.append(raw: parentCode)
+    key.append(raw: rootCode)
     let rows = Cursor(try snapshot.makeCursor(), prefix: key.bytes)
     key.begin(.collections)
     key.append(raw: place)
@@ -130,17 +102,17 @@ package struct CollectionTour {
       return .end
     }
     // What lies below a collection stands behind it.
-    place = parentCode + Array(suffix) + [0]
-    if case .child = selection.condition { return try nextChild(suffix, rows) }
+    place = rootCode + Array(suffix) + [0]
+    if case .children = scope { return try nextChild(suffix, rows) }
     guard suffix.count >= tail.count, suffix.suffix(tail.count).elementsEqual(tail) else {
       rows.consume()
       return .passed
     }
-    let code = parentCode + Array(suffix)
+    let code = rootCode + Array(suffix)
     let path = try Self.path(code)
     let row = try DocumentReader.decodeCollection(rows.cursor.value)
     rows.consume()
-    return selection.contains(path) ? .stop(Stop(path: path, code: code, row: row)) : .passed
+    return scope.contains(path) ? .stop(Stop(path: path, code: code, row: row)) : .passed
   }
 
   /// A child of the path stands where exactly one segment follows; what lies below it is leapt over.
@@ -150,7 +122,7 @@ package struct CollectionTour {
     guard OrderedCode.take(segment: &rest, into: &id) else {
       throw .corruption(path: "collections", detail: "a key that is no path")
     }
-    let code = parentCode + Array(suffix.dropLast(rest.count))
+    let code = rootCode + Array(suffix.dropLast(rest.count))
     let row = rest.isEmpty ? try DocumentReader.decodeCollection(rows.cursor.value) : nil
     key.begin(.collections)
     key.append(raw: code)
@@ -158,7 +130,7 @@ package struct CollectionTour {
     place = Array(key.bytes[1...])
     try rows.seek(key)
     guard let row else { return .passed }
-    return .stop(Stop(path: selection.parent.appending(id), code: code, row: row))
+    return .stop(Stop(path: root.appending(id), code: code, row: row))
   }
 
   private static func path(_ code: [UInt8]) throws(StorageError) -> ResourcePath {
