@@ -110,8 +110,15 @@ import WireFormat
         expected = .map(fields)
       }
       let found = try database.database.read { reader in
-        let results = try ResolvedQuery(query, in: database.id).results(reader.snapshot, at: nil)
-        return try results.next().map { try ValueCodec.decode(EncodedMap(documentFields: $0.document.fields)) }
+        let results = try ResolvedQuery(query, in: database.id).results(reader.snapshot, at: try reader.lastVersion())
+        var found: MapValue?
+        while !results.isAtEnd {
+          try results.slice(reader.snapshot, units: QueryExecution.sliceUnits) { _, document in
+            found = try ValueCodec.decode(EncodedMap(documentFields: document.fields))
+            return true
+          }
+        }
+        return found
       }
       #expect(found.map(Value.map) == expected, "\(name)")
     }
@@ -161,16 +168,20 @@ extension QueryDatabase {
   /// The paths of a search's results, each with the field `d` where it is asked for.
   fileprivate func nearest(_ query: Query, at version: Int64? = nil) throws -> [String] {
     try database.read { reader in
+      let version = try version ?? reader.lastVersion()
       let results = try ResolvedQuery(query, in: id).results(reader.snapshot, at: version)
       var rows: [String] = []
-      while let (key, document) = try results.next() {
-        guard query.findNearest?.resultField != nil else {
-          rows.append(key.path.text)
-          continue
+      while !results.isAtEnd {
+        try results.slice(reader.snapshot, units: QueryExecution.sliceUnits) { key, document in
+          guard query.findNearest?.resultField != nil else {
+            rows.append(key.path.text)
+            return true
+          }
+          guard case .double(let distance)? = try EncodedMap(documentFields: document.fields).value(for: "d")?.content
+          else { return true }
+          rows.append("\(key.path.text) \(distance + 0.0)")
+          return true
         }
-        guard case .double(let distance)? = try EncodedMap(documentFields: document.fields).value(for: "d")?.content
-        else { continue }
-        rows.append("\(key.path.text) \(distance + 0.0)")
       }
       return rows
     }
