@@ -8,12 +8,24 @@ extension RESTDialect {
   func partitionQuery(_ call: RESTCall, _ request: borrowing HTTPRequest) throws {
     try call.parameters.allowOnly()
     let parent = try call.target.parent()
-    let partition = try decode(request) { (decoder, root) throws(WireError) -> PartitionQueryRequest? in
+    let partition = try decode(request, call) { (decoder, root) throws(WireError) -> PartitionQueryRequest? in
       guard let root else { return nil }
       return try Self.partitionQueryRequest(root, below: parent, decoder)
     }
     guard let partition else { throw Status(.invalidArgument, "only structured queries are supported") }
-    let response = try service.partitionQuery(partition, in: call.database)
+    let cursor = try service.partitionQuery(partition, in: call.database)
+    SlicedWork.run(call.reply.exchange) {
+      do {
+        guard let response = try cursor.slice() else { return false }
+        Self.send(response, call)
+      } catch {
+        call.reply.sendError(Status(error, database: call.database))
+      }
+      return true
+    }
+  }
+
+  private static func send(_ response: PartitionQueryResponse, _ call: RESTCall) {
     call.send { json in
       if !response.partitions.isEmpty {
         json.key("partitions")
