@@ -16,6 +16,8 @@ package enum CommitError: Error, Equatable, Sendable {
   case createAfterWrite(DocumentKey)
   /// `update_time` names another version than the stored one (0 where the document is missing).
   case versionMismatch(DocumentKey, stored: Int64, required: Int64)
+  /// A precondition names an update time that is later than the document's: nobody can have read it.
+  case versionAhead(DocumentKey)
   /// Something the transaction read was changed by another commit, or so long ago was it read that nobody can tell.
   /// Names the changed document, or the collection where no more is known. Safe to retry.
   case aborted(conflicting: ResourcePath?)

@@ -43,7 +43,8 @@ struct CommitPlan: Sendable {
   ///
   /// Cost: two lookups per document, and linear in the documents written.
   /// - Throws: ``CommitError`` for the first write that cannot be done.
-  init(_ writes: [Write], reader: inout DocumentReader, requestTime: Timestamp) throws(CommitError) {
+  init(_ request: CommitRequest, reader: inout DocumentReader, requestTime: Timestamp) throws(CommitError) {
+    let writes = request.writes
     var documents: [StagedDocument] = []
     var places: [DocumentKey: Int] = [:]
     var effects: [(place: Int, transformResults: [Value])] = []
@@ -61,7 +62,7 @@ struct CommitPlan: Sendable {
       effects.append((place, try documents[place].apply(write, requestTime: requestTime)))
     }
     for place in documents.indices { documents[place].encode() }
-    for document in documents where document.isChanged { changes.append(try Self.change(document)) }
+    for document in documents where document.isChanged { changes.append(try Self.change(document, request.edition)) }
     // However often a document is written, each result tells what became of it in the end.
     let times = documents.map(\.resultTime)
     results = effects.map { Result(time: times[$0.place], transformResults: $0.transformResults) }
@@ -91,18 +92,18 @@ struct CommitPlan: Sendable {
     }
   }
 
-  private static func change(_ document: StagedDocument) throws(CommitError) -> Change {
+  private static func change(_ document: StagedDocument, _ edition: Edition) throws(CommitError) -> Change {
     Change(
       key: document.key, fields: document.fields, createVersion: document.keptCreateVersion,
-      index: try index(document.key, from: document.base?.fields, to: document.fields))
+      index: try index(document.key, from: document.base?.fields, to: document.fields, edition))
   }
 
   /// Works out the index entries of a change, and checks that the new state is not too large.
   static func index(
-    _ key: DocumentKey, from old: EncodedFields?, to new: EncodedFields?
+    _ key: DocumentKey, from old: EncodedFields?, to new: EncodedFields?, _ edition: Edition = .standard
   ) throws(CommitError) -> IndexChanges {
     do throws(WireError) {
-      if let new, try DocumentSize.bytes(key: key, fields: new) > Limits.documentBytesMax {
+      if let new, try DocumentSize.bytes(key: key, fields: new) > edition.documentBytesMax {
         throw WireError.model(.documentTooLarge)
       }
       return try (old ?? .none).withMap { (oldMap) throws(WireError) in

@@ -6,6 +6,8 @@ package struct CommitRequest: Sendable {
   package var writes: [Write]
   /// What the client's transaction read, that the commit rests on; `nil` for a plain commit.
   package var reads: ReadSet?
+  /// The edition of the database it is for, which sets how large a document may be.
+  var edition = Edition.standard
 
   /// A plain commit, or that of a client's transaction.
   package init(_ writes: [Write], after reads: ReadSet? = nil) {

@@ -125,7 +125,7 @@ struct CommitWriter {
       }
       if isFresh { return plan }
     }
-    return try CommitPlan(member.request.writes, reader: &reader, requestTime: member.requestTime)
+    return try CommitPlan(member.request, reader: &reader, requestTime: member.requestTime)
   }
 
   private static func version(of key: DocumentKey, _ reader: inout DocumentReader) throws(CommitError) -> Int64 {

@@ -6,6 +6,8 @@ import Synchronization
 package final class DatabaseRegistry: Sendable {
   /// Opens the engine of a database, or returns `nil` for a database that is not served here.
   package typealias Opener = @Sendable (DatabaseID) throws(StorageError) -> (any KeyValueStore)?
+  /// Says which edition the database of a name has, whether it is served or not.
+  package typealias Editions = @Sendable (DatabaseID) -> Edition
 
   private struct Entry {
     var database: DocumentDatabase
@@ -13,6 +15,7 @@ package final class DatabaseRegistry: Sendable {
   }
 
   private let open: Opener
+  private let editions: Editions
   private let retention: Retention
   private let clock: Clock
   /// Seconds without use after which a database is closed, or `nil` to keep all open.
@@ -22,11 +25,13 @@ package final class DatabaseRegistry: Sendable {
   /// Creates a registry. A database whose content lives only in its open file must never be closed: pass no
   /// `idleSeconds` then.
   package init(
-    retention: Retention = Retention(), clock: Clock = .system, idleSeconds: Int?, open: @escaping Opener
+    retention: Retention = Retention(), clock: Clock = .system, idleSeconds: Int?,
+    editions: @escaping Editions = { _ in .standard }, open: @escaping Opener
   ) {
     self.retention = retention
     self.clock = clock
     self.idleSeconds = idleSeconds
+    self.editions = editions
     self.open = open
   }
 
@@ -42,13 +47,17 @@ package final class DatabaseRegistry: Sendable {
       }
       do throws(StorageError) {
         guard let store = try open(id) else { return .success(nil) }
-        let database = try DocumentDatabase(id: id, store: store, retention: retention, clock: clock)
+        let database = try DocumentDatabase(
+          id: id, edition: editions(id), store: store, retention: retention, clock: clock)
         entries[id] = Entry(database: database, lastUsed: now)
         return .success(database)
       } catch { return .failure(error) }
     }
     return try result.get()
   }
+
+  /// The edition of the database of that name, whether it is served or not.
+  package func edition(of id: DatabaseID) -> Edition { editions(id) }
 
   /// The databases that are open now, by name.
   package var openDatabases: [DocumentDatabase] {

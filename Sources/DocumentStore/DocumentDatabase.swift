@@ -12,6 +12,8 @@ import Synchronization
 package final class DocumentDatabase: Sendable {
   /// Which database this is.
   package let id: DatabaseID
+  /// Which kind of database it is.
+  package let edition: Edition
   /// The engine that holds it.
   package let store: any KeyValueStore
   /// Its open transactions.
@@ -25,9 +27,11 @@ package final class DocumentDatabase: Sendable {
   /// Opens a database in an engine, creating its tables where the engine is empty.
   /// - Throws: ``StorageError/unsupportedFormat(path:found:supported:)`` for data of a newer version.
   package init(
-    id: DatabaseID, store: any KeyValueStore, retention: Retention = Retention(), clock: Clock = .system
+    id: DatabaseID, edition: Edition = .standard, store: any KeyValueStore, retention: Retention = Retention(),
+    clock: Clock = .system
   ) throws(StorageError) {
     self.id = id
+    self.edition = edition
     self.store = store
     self.clock = clock
     self.retention = retention
@@ -127,7 +131,8 @@ package final class DocumentDatabase: Sendable {
     let requestTime = Timestamp(uncheckedMicroseconds: clock.now())
     var members: [CommitWriter.Member] = []
     var waiting: [CommitQueue.Completion] = []
-    for (request, completion) in zip(requests, completions) {
+    for (var request, completion) in zip(requests, completions) {
+      request.edition = edition
       do throws(CommitError) {
         members.append(try member(request, requestTime: requestTime))
         waiting.append(completion)
@@ -161,11 +166,11 @@ package final class DocumentDatabase: Sendable {
     _ request: CommitRequest, requestTime: Timestamp, _ reader: inout DocumentReader
   ) throws(CommitError) -> CommitPlan? {
     do throws(CommitError) {
-      return try CommitPlan(request.writes, reader: &reader, requestTime: requestTime)
+      return try CommitPlan(request, reader: &reader, requestTime: requestTime)
     } catch {
       switch error {
       // What this snapshot refuses, a commit that waits before this one may allow: the writer has the last word.
-      case .documentMissing, .documentExists, .versionMismatch: return nil
+      case .documentMissing, .documentExists, .versionMismatch, .versionAhead: return nil
       default: throw error
       }
     }

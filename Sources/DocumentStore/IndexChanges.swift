@@ -53,7 +53,7 @@ struct IndexChanges: Sendable {
         var elements = array.makeIterator()
         while try elements.next() != nil { count += 1 }
       case .map(let inner):
-        if try inner.vectorComponents == nil { count += try self.count(inner) }
+        if try !inner.isOpaque { count += try self.count(inner) }
       default: break
       }
     }
@@ -111,7 +111,7 @@ struct IndexChanges: Sendable {
   }
 
   private static func innerMap(_ value: EncodedValue?) throws(WireError) -> EncodedMap? {
-    guard case .map(let map)? = try value?.content, try map.vectorComponents == nil else { return nil }
+    guard case .map(let map)? = try value?.content, try !map.isOpaque else { return nil }
     return map
   }
 

@@ -29,12 +29,17 @@ package struct DocumentMatcher: Sendable {
     }
   }
 
+  /// Whether a filter on `__name__` is part of it, so that a document's name has to be known.
+  package let usesName: Bool
+
   private let root: Node
   private var scratch: [UInt8] = []
+  private var name: [UInt8] = []
 
   /// Prepares a filter; `nil` matches every document. References in filters on `__name__` are full names of `database`.
   package init(_ filter: QueryFilter?, in database: DatabaseID) {
     root = filter.map { Self.node($0, database) } ?? .all([])
+    usesName = Self.usesName(root)
   }
 
   /// About how much memory it holds, in bytes.
@@ -43,7 +48,18 @@ package struct DocumentMatcher: Sendable {
   /// Whether a document matches.
   /// - Throws: ``WireError`` when the stored bytes are no fields.
   package mutating func matches(_ fields: EncodedMap, at path: ResourcePath) throws(WireError) -> Bool {
-    try matches(root, fields, path)
+    if usesName {
+      name.removeAll(keepingCapacity: true)
+      NameCode.append(path, to: &name)
+    }
+    return try matches(root, fields)
+  }
+
+  /// Whether a document matches, given the ``NameCode`` of its path; any bytes will do unless ``usesName``.
+  /// - Throws: ``WireError`` when the stored bytes are no fields.
+  package mutating func matches(_ fields: EncodedMap, named code: [UInt8]) throws(WireError) -> Bool {
+    if usesName { name = code }
+    return try matches(root, fields)
   }
 
   // MARK: Preparing
@@ -106,16 +122,24 @@ package struct DocumentMatcher: Sendable {
 
   // MARK: Matching
 
-  private mutating func matches(_ node: Node, _ fields: EncodedMap, _ path: ResourcePath) throws(WireError) -> Bool {
+  private static func usesName(_ node: Node) -> Bool {
+    switch node {
+    case .name: true
+    case .all(let nodes), .any(let nodes): nodes.contains(where: usesName)
+    default: false
+    }
+  }
+
+  private mutating func matches(_ node: Node, _ fields: EncodedMap) throws(WireError) -> Bool {
     switch node {
     case .never: return false
     case .all(let nodes):
-      for node in nodes where try !matches(node, fields, path) { return false }
+      for node in nodes where try !matches(node, fields) { return false }
       return true
     case .any(let nodes):
-      for node in nodes where try matches(node, fields, path) { return true }
+      for node in nodes where try matches(node, fields) { return true }
       return false
-    case .name(let op, let codes): return NameCode.matches(path, op, codes, &scratch)
+    case .name(let op, let codes): return NameCode.matches(name, op, codes)
     case .unary(let field, let op):
       guard let value = try fields.value(at: field) else { return false }
       return try Self.matches(value, op)
@@ -191,7 +215,13 @@ extension EncodedValue {
       case .reference: return .reference
       case .geoPoint: return .geoPoint
       case .array: return .array
-      case .map(let map): return try map.isVector ? .vector : .map
+      case .map(let map):
+        if try map.isVector { return .vector }
+        guard let (type, content) = try map.bson else { return .map }
+        if type == .decimal128, case .string(let text) = try content.content {
+          return BSONType.number(decimal: text).bracket
+        }
+        return type.bracket
       }
     }
   }

@@ -72,7 +72,7 @@ package struct QueryRange: Sendable {
     of fields: EncodedMap, at path: ResourcePath, into key: inout [UInt8]
   ) throws(WireError) -> Bool {
     key.removeAll(keepingCapacity: true)
-    guard try matcher.matches(fields, at: path), try SortKey.append(orders, fields, path, to: &key) else { return false }
+    guard try matcher.matches(fields, at: path), try SortKey.append(orders, fields, name: NameCode.encode(path), to: &key) else { return false }
     for field in required where try fields.value(at: field) == nil { return false }
     return SortKey.isWithin(key, start: start, end: end)
   }
@@ -85,7 +85,7 @@ package struct QueryRange: Sendable {
   /// Ends the range behind a document in it: what stands further back did not count.
   package mutating func end(behind fields: EncodedMap, at path: ResourcePath) throws(WireError) {
     var key: [UInt8] = []
-    guard try SortKey.append(orders, fields, path, to: &key) else { return }
+    guard try SortKey.append(orders, fields, name: NameCode.encode(path), to: &key) else { return }
     end = SortBound(code: key, isBefore: false)
   }
 }

@@ -12,14 +12,15 @@ package enum SortKey {
   /// Below every label of a segment.
   package static let endOfName: UInt8 = 0x00
 
-  /// Appends the key of a document; returns `false` where it lacks a field of the order and so is no result.
+  /// Appends the key of a document with a ``NameCode``; returns `false` where it lacks a field of the order and so is
+  /// no result.
   package static func append(
-    _ orders: [Order], _ fields: EncodedMap, _ path: ResourcePath, to key: inout [UInt8]
+    _ orders: [Order], _ fields: EncodedMap, name: [UInt8], to key: inout [UInt8]
   ) throws(WireError) -> Bool {
     for order in orders {
       let start = key.count
       if order.path.isDocumentName {
-        NameCode.append(path, to: &key)
+        key.append(contentsOf: name)
         key.append(endOfName)
       } else {
         guard let value = try fields.value(at: order.path) else { return false }
@@ -51,7 +52,7 @@ package enum SortKey {
   }
 
   private static func compare(_ key: [UInt8], toPrefix prefix: [UInt8]) -> Ordering {
-    key.starts(with: prefix) ? .equal : Ordering.bytes(key, prefix)
+    key.starts(with: prefix) ? .equal : Ordering.raw(key, prefix)
   }
 }
 
@@ -61,6 +62,9 @@ package struct SortBound: Sendable {
   package var code: [UInt8]
   /// Whether the position lies before what stands there, else behind it.
   package var isBefore: Bool
+
+  /// The code in ascending form, where all fields of the order have one direction.
+  package func plain(isDescending: Bool) -> [UInt8] { isDescending ? code.map { ~$0 } : code }
 
   /// Creates a position.
   package init(code: [UInt8], isBefore: Bool) {

@@ -204,12 +204,12 @@ import Testing
       if isAggregation {
         var request = RunAggregationQueryRequest(Self.tasks(where: Self.ofAnn), [Aggregation(.count(upTo: nil), alias: "n")])
         request.newTransaction = .readWrite(retrying: nil)
-        transaction = try database.service.runAggregationQuery(request, in: database.id).transaction
+        transaction = try database.service.numbers(request, in: database.id).transaction
       } else {
         var request = RunQueryRequest(Self.tasks(where: Self.ofAnn))
         request.newTransaction = .readWrite(retrying: nil)
         let cursor = try database.service.runQuery(request, in: database.id)
-        while try cursor.next() != nil {}
+        while !cursor.isAtEnd { try cursor.slice { _, _ in true } }
         transaction = cursor.transaction
       }
       try database.commit([.set("tasks/new\(isAggregation)", ("owner", "ann"))])

@@ -424,7 +424,7 @@ private struct Simulation {
     var found: [DocumentKey] = []
     repeat {
       let before = found.count
-      request.pageToken = try service.listDocuments(request, in: id) { document in
+      request.pageToken = try service.listPage(request, in: id) { document in
         found.append(document.key)
         let stored = try document.stored.map { try Self.stored($0) }
         guard stored == twin.document(document.key, at: version) else { throw Difference("\(document.key) is \(String(describing: stored))") }

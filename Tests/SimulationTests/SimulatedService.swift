@@ -48,8 +48,11 @@ struct SimulatedService: Sendable {
     request.consistency = consistency
     let cursor = try service.runQuery(request, in: id)
     var rows: [Row] = []
-    while rows.count < countMax, let (key, document) = try cursor.next() {
-      rows.append(Row(path: key.path, update: document.updateVersion))
+    while rows.count < countMax, !cursor.isAtEnd {
+      try cursor.slice { key, document in
+        rows.append(Row(path: key.path, update: document.updateVersion))
+        return rows.count < countMax
+      }
     }
     return rows
   }
@@ -57,7 +60,7 @@ struct SimulatedService: Sendable {
   func aggregate(_ aggregations: [Aggregation], _ query: Query, _ consistency: Consistency) throws -> [Value] {
     var request = RunAggregationQueryRequest(query, aggregations)
     request.consistency = consistency
-    return try service.runAggregationQuery(request, in: id).values.map(\.value)
+    return try service.numbers(request, in: id).values.map(\.value)
   }
 
   /// A document's update time, 0 where it is missing.
@@ -65,5 +68,25 @@ struct SimulatedService: Sendable {
     do {
       return try service.getDocument(key, in: id, consistency: consistency) { $0.updateVersion }
     } catch let status as Status where status.code == .notFound { return 0 }
+  }
+}
+
+extension Service {
+  /// All slices of an aggregation.
+  func numbers(_ request: RunAggregationQueryRequest, in id: DatabaseID) throws -> AggregationOutcome {
+    let cursor = try runAggregationQuery(request, in: id)
+    while true {
+      if let outcome = try cursor.slice() { return outcome }
+    }
+  }
+
+  /// All slices of a page; returns the token of the next one.
+  func listPage(
+    _ request: ListDocumentsRequest, in id: DatabaseID, found: (FoundDocument) throws -> Void
+  ) throws -> [UInt8] {
+    let cursor = try listDocuments(request, in: id)
+    while true {
+      if let token = try cursor.slice(found) { return token }
+    }
   }
 }
