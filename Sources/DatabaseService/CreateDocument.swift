@@ -15,7 +15,7 @@ extension Service {
       guard !documentID.utf8.contains(UInt8(ascii: "/")) else { throw ModelError.slashInResourceID(documentID) }
       key = DocumentKey(try ResourcePath(checking: collection.appending(documentID).bytes))
     } else {
-      key = DocumentKey(collection.appending(DocumentID.random()))
+      key = DocumentKey(collection.appending(DocumentIDs.next()))
     }
     guard let key else { throw ModelError.emptyResourceID(path: collection.text, index: 0) }
     try write(
@@ -54,28 +54,5 @@ extension DocumentDatabase {
         createTime: Timestamp(uncheckedMicroseconds: stored.createVersion),
         updateTime: Timestamp(uncheckedMicroseconds: stored.updateVersion))
     }
-  }
-}
-
-/// Document ids the server makes.
-package enum DocumentID {
-  /// 62 to the power of 10: how many texts of ten characters there are.
-  private static let tenCharacters: UInt64 = 839_299_365_868_340_224
-  private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789".utf8)
-
-  /// A random id: 20 letters and digits, as client SDKs make them (firestore-api.md, section 0).
-  ///
-  /// Two draws from the system's generator give ten characters each: a draw is a system call.
-  package static func random() -> [UInt8] {
-    var id: [UInt8] = []
-    id.reserveCapacity(20)
-    for _ in 0..<2 {
-      var number = UInt64.random(in: 0..<Self.tenCharacters)
-      for _ in 0..<10 {
-        id.append(alphabet[Int(number % 62)])
-        number /= 62
-      }
-    }
-    return id
   }
 }

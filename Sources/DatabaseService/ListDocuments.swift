@@ -124,10 +124,12 @@ package final class ListDocumentsCursor {
   /// Notes the page where a transaction rests on it.
   private func note(_ reader: inout DocumentReader) throws {
     guard let transaction = moment.transaction else { return }
-    // A page by fields counts from the beginning: those before it were read in the same transaction, mostly.
+    let start = after.map { after in
+      ordered == nil
+        ? SortBound.behind(request.collection.appending(after)) : SortBound(code: after, isBefore: false)
+    }
     var range = QueryRange(
-      listing: request.collection, orders: orders, after: ordered == nil ? after : nil,
-      includesMissing: request.showMissing, in: database.id)
+      listing: request.collection, orders: orders, from: start, includesMissing: request.showMissing, in: database.id)
     if place != nil, let lastKey {
       let document = try database.document(lastKey, at: moment, &reader)
       let fields = EncodedMap(documentFields: document?.fields ?? UnsafeRawBufferPointer(start: nil, count: 0))

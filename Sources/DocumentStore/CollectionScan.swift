@@ -137,9 +137,11 @@ package struct CollectionScan {
     // A before-image is the old row byte for byte; its checksum covers the key it stood under.
     key.begin(raw: documents.prefix)
     key.append(lastID: id)
-    return try key.withBytes { (key) throws(StorageError) in
+    let image = try key.withBytes { (key) throws(StorageError) in
       try DocumentReader.decode(row: history.cursor.value, key: key)
     }
+    // What was made after the version has no before-image of its making: this is one of what it became.
+    return image.updateVersion <= version ? image : nil
   }
 
   private mutating func skipHistory(of id: [UInt8], _ history: Cursor) throws(StorageError) {

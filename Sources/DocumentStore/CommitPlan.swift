@@ -68,6 +68,17 @@ struct CommitPlan: Sendable {
     results = effects.map { Result(time: times[$0.place], transformResults: $0.transformResults) }
   }
 
+  /// About how much memory the plan holds beside the request it was made of, in bytes.
+  var bytes: Int {
+    var sum = 128 * (bases.count + results.count)
+    for change in changes {
+      let index = change.index
+      sum += 256 + (change.fields?.bytes.count ?? 0)
+      sum += index.bytes.count + 32 * index.fields.count + 48 * index.entries.count
+    }
+    return sum
+  }
+
   private static func read(_ key: DocumentKey, _ reader: inout DocumentReader) throws(CommitError) -> StagedDocument
     .Base?
   {

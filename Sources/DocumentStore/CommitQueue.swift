@@ -23,7 +23,7 @@ final class CommitQueue: Sendable {
     var isWriting = false
   }
 
-  /// Bytes of commits that may wait; what comes on top is refused at once.
+  /// Bytes of commits and their plans that may wait; what comes on top is refused at once.
   static let waitingBytesMax = 256 << 20
   /// Commits of one group, so that the first of a long line is not answered with the last.
   static let groupMembersMax = 2048
@@ -45,7 +45,7 @@ final class CommitQueue: Sendable {
   /// Puts commits in the line, next to each other; each succeeds or fails on its own.
   func submit(_ members: [CommitWriter.Member], completions: [Completion]) {
     let waiting = zip(members, completions).map { member, completion in
-      Waiting(member: member, bytes: member.request.bytes, completion: completion)
+      Waiting(member: member, bytes: member.request.bytes + (member.plan?.bytes ?? 0), completion: completion)
     }
     let bytes = waiting.reduce(0) { $0 + $1.bytes }
     enum Decision { case refuse, start, wait }

@@ -185,17 +185,20 @@ struct CommitWriter {
     }
   }
 
-  /// Copies the stored row, or the fact that there is none, to the history.
+  /// Copies the stored row, where there is one, to the history.
   private mutating func keepBeforeImage(
     of documentKey: DocumentKey, collection: UInt64, version: Int64, _ transaction: any KeyValueTransaction
   ) throws(StorageError) {
     key.begin(.documents)
     key.append(number: collection)
     key.append(lastID: documentKey.id)
-    row.removeAll(keepingCapacity: true)
-    if let stored = try key.withBytes({ (key) throws(StorageError) in try transaction.value(for: key) }) {
+    let wasThere = try key.withBytes { (key) throws(StorageError) in
+      guard let stored = try transaction.value(for: key) else { return false }
+      row.removeAll(keepingCapacity: true)
       row.append(raw: stored)
+      return true
     }
+    guard wasThere else { return }
     key.begin(.history)
     key.append(number: collection)
     key.append(segment: documentKey.id)

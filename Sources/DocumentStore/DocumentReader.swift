@@ -154,8 +154,8 @@ package struct DocumentReader {
     return try beforeImage(id, in: collection, after: version)
   }
 
-  /// The document before the first commit after `version` that changed it; `nil` where it was missing then, or where
-  /// no commit changed it (it was loaded after `version` then, or is missing still).
+  /// The document before the first commit after `version` that changed it; `nil` where it was missing then: made or
+  /// loaded later, or never there.
   private mutating func beforeImage<ID: Collection<UInt8>>(
     _ id: ID, in collection: UInt64, after version: Int64
   ) throws(StorageError) -> StoredDocument? {
@@ -178,7 +178,9 @@ package struct DocumentReader {
     key.begin(.documents)
     key.append(number: collection)
     key.append(lastID: id)
-    return try key.withBytes { (key) throws(StorageError) in try Self.decode(row: row, key: key) }
+    let image = try key.withBytes { (key) throws(StorageError) in try Self.decode(row: row, key: key) }
+    // What was made after the version has no before-image of its making: this is one of what it became.
+    return image.updateVersion <= version ? image : nil
   }
 
   /// The document in a row of ``Table/documents``.

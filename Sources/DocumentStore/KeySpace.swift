@@ -28,8 +28,10 @@ package enum Table: UInt8, CaseIterable, Sendable {
   case changeLog = 0x30
   /// collection number, commit version, document id → kind of change.
   case collectionChanges = 0x31
-  /// collection number, document id (its end marked), commit version → the document before that commit, or nothing
-  /// where the commit created it.
+  /// collection number, document id (its end marked), commit version → the document before that commit.
+  ///
+  /// A commit that made a document left none: a version below that of the next before-image says as much. Data from
+  /// before this was so has a row without a value there.
   case history = 0x32
 }
 

@@ -44,18 +44,17 @@ package struct QueryRange: Sendable {
     includesMissing = false
   }
 
-  /// Takes the documents that a listing of a collection shows: those that have all fields of the order, in name order
-  /// from behind the id `after` on.
+  /// Takes the documents that a listing of a collection shows: those that have all fields of the order, from a position
+  /// in it on.
   package init(
-    listing collection: ResourcePath, orders: [Order], after: [UInt8]?, includesMissing: Bool, in database: DatabaseID
+    listing collection: ResourcePath, orders: [Order], from start: SortBound?, includesMissing: Bool,
+    in database: DatabaseID
   ) {
     scope = .collection(collection)
     matcher = DocumentMatcher(nil, in: database)
     self.orders = orders
     self.includesMissing = includesMissing
-    start = after.map { id in
-      SortBound(code: NameCode.encode(collection.appending(id)) + [SortKey.endOfName], isBefore: false)
-    }
+    self.start = start
     required = []
     observation = .documents
   }

@@ -71,4 +71,9 @@ package struct SortBound: Sendable {
     self.code = code
     self.isBefore = isBefore
   }
+
+  /// The position behind a document, or where one would stand, in an order by name.
+  package static func behind(_ path: ResourcePath) -> SortBound {
+    SortBound(code: NameCode.encode(path) + [SortKey.endOfName], isBefore: false)
+  }
 }

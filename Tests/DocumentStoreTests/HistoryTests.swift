@@ -1,6 +1,7 @@
 import FieldMatch
 import DocumentModel
 import DocumentStore
+import KeyValueStore
 import LMDBStore
 import TestSupport
 import Testing
@@ -235,6 +236,48 @@ private struct History {
     }
   }
 
+  /// A creation leaves no before-image; builds before this one left an empty one, which says the same.
+  @Test(arguments: [false, true]) func whatWasMadeLaterIsMissingBefore(hasEmptyImages: Bool) throws {
+    let db = try TestDatabase()
+    let versions = try [
+      Write.set("c/other"), .set("c/x", ("n", 1)), .set("c/x", ("n", 2)), .delete("c/x"), .set("c/x", ("n", 3)),
+      .set("c/x", ("n", 4)), .set("c/x/s/y"),
+    ].map { try db.commit($0).version.microseconds }
+    let number = try db.database.read { try $0.collection(collection("c"))?.number }
+    #expect(try StoreDump(db, table: .history).entries.count == 3)
+    if hasEmptyImages {
+      for version in [versions[1], versions[4]] {
+        var key = StorageKey()
+        key.begin(.history)
+        key.append(number: try #require(number))
+        key.append(segment: Array("x".utf8))
+        key.append(version: version)
+        try db.store.write { (transaction) throws(StorageError) in
+          try key.withBytes { (key) throws(StorageError) in
+            try transaction.put(key, UnsafeRawBufferPointer(start: nil, count: 0))
+          }
+        }
+      }
+    }
+    for (version, value) in zip(versions, [nil, 1, 2, nil, 3, 4, 4] as [Value?]) {
+      for at in version == versions[0] ? [version - 1, version] : [version] {
+        #expect(try db.get("c/x", at: at)?.fields["n"] == value)
+        try db.database.read { reader in
+          var scan = try CollectionScan(reader.snapshot, collection: try #require(number), at: at)
+          var found: [String] = []
+          while try scan.next() != nil {
+            var id: [UInt8] = []
+            scan.appendID(to: &id)
+            found.append(String(decoding: id, as: UTF8.self))
+          }
+          #expect(found == (at < versions[0] ? [] : ["other"]) + (value == nil ? [] : ["x"]), "at \(at)")
+        }
+      }
+    }
+    let report = try db.database.read { try DatabaseCheck.run($0.snapshot) }
+    #expect(report.problems == [])
+  }
+
   // MARK: Trimming
 
   @Test(arguments: [11, 12] as [UInt64]) func trimmingKeepsWhatMayStillBeRead(seed: UInt64) throws {
@@ -255,7 +298,7 @@ private struct History {
         }
         if history.random.chance(oneIn: 40) { try check(db, documents, at: version, "seed \(seed)") }
       }
-      // All commits after `historyFrom` have their before-images, the others none; likewise the log.
+      // What commits after `historyFrom` changed or removed has its before-images, the rest none; likewise the log.
       let logFrom = try db.meta(.changeLogFrom)
       #expect(logFrom <= from)
       let log = try StoreDump(db, table: .changeLog).entries
@@ -263,7 +306,11 @@ private struct History {
       #expect(versions.allSatisfy { $0 > logFrom })
       #expect(log.count == Int(try db.meta(.changeLogCount)))
       #expect(try StoreDump(db, table: .collectionChanges).entries.count == log.count)
-      #expect(try StoreDump(db, table: .history).entries.count == versions.count { $0 > from })
+      let images = zip(history.model.states, history.model.states.dropFirst()).reduce(0) { count, pair in
+        let (before, after) = pair
+        return after.version > from ? count + before.documents.count { after.documents[$0.key] != $0.value } : count
+      }
+      #expect(try StoreDump(db, table: .history).entries.count == images)
     }
     // In the end everything goes.
     db.time.advance(seconds: 2000)

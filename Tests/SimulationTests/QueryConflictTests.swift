@@ -14,6 +14,8 @@ import Testing
     /// Stops reading the results after so many.
     case firstResults(Query, Int)
     case list(ListDocumentsRequest)
+    /// The second page of a listing, and nothing else.
+    case secondPage(ListDocumentsRequest)
   }
 
   struct Case: Sendable, CustomTestStringConvertible {
@@ -76,6 +78,14 @@ import Testing
     request.orderBy = orderBy
     request.showMissing = showMissing
     return .list(request)
+  }
+
+  /// Of two documents.
+  private static func secondPage(_ path: String, orderBy: String = "") -> Reading {
+    var request = ListDocumentsRequest(collection(path))
+    request.pageSize = 2
+    request.orderBy = orderBy
+    return .secondPage(request)
   }
 
   static let cases: [Case] = [
@@ -152,6 +162,11 @@ import Testing
     Case("behind a page", listing("tasks", pageSize: 2), .set("tasks/bb"), .delete("tasks/c"), conflicts: false),
     Case("a page by a field", listing("tasks", pageSize: 2, orderBy: "rank desc"), .set("tasks/new", ("rank", 9)), conflicts: true),
     Case("behind a page by a field", listing("tasks", pageSize: 2, orderBy: "rank desc"), .delete("tasks/a"), conflicts: false),
+    Case("before a page", secondPage("tasks"), .delete("tasks/a"), conflicts: false),
+    Case("on a second page", secondPage("tasks"), .delete("tasks/c"), conflicts: true),
+    Case("before a page by a field", secondPage("tasks", orderBy: "rank desc"), .set("tasks/new", ("rank", 9)), conflicts: false),
+    Case("on a second page by a field", secondPage("tasks", orderBy: "rank desc"), .merge("tasks/e", ["rank"], ("rank", 2)), conflicts: true),
+    Case("behind the last result, with no more to come", secondPage("tasks", orderBy: "rank desc"), .set("tasks/new", ("rank", 0)), conflicts: true),
     Case("no missing documents", listing("users"), .set("users/new/notes/n"), conflicts: false),
     Case("a missing document appears", listing("users", showMissing: true), .set("users/new/notes/n"), conflicts: true),
     Case("a missing document behind the page", listing("users", pageSize: 1, showMissing: true), .set("users/zoe/notes/n"), conflicts: false),
@@ -190,6 +205,10 @@ import Testing
     case .sum(let query, let name):
       _ = try database.aggregate([Aggregation(.sum(field(name)), alias: "n")], query, .transaction(transaction))
     case .list(var request):
+      request.consistency = .transaction(transaction)
+      _ = try database.service.listPage(request, in: database.id) { _ in }
+    case .secondPage(var request):
+      request.pageToken = try database.service.listPage(request, in: database.id) { _ in }
       request.consistency = .transaction(transaction)
       _ = try database.service.listPage(request, in: database.id) { _ in }
     }

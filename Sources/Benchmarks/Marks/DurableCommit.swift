@@ -8,19 +8,21 @@ extension Benchmark {
       64 connections each post one document of five fields and wait for the answer. Hearth answers when the commit is on
       the disk; commits that wait share a sync. PocketBase answers before its log is synced. The disk's own rate is a loop
       of one 4 KiB write and one fdatasync: what a server that syncs every commit alone could reach at best. Bytes are
-      what the server hands to the kernel, its replies of about 700 bytes among them.
+      what the server hands to the kernel, its replies of about 700 bytes among them. Ids are the server's, but for the
+      row that says otherwise: clients that make random ids spread a group of commits over as many pages as can be.
       """
   ) {
     var table = Table("server", "creates/s", "CPU µs/create", "bytes written/create", "Hearth, synced, against it", "mark")
     let clients = 64
-    func load(_ server: any DocumentServer, _ what: String, warmUp: Int = 1) throws -> Load {
+    func load(_ server: any DocumentServer, _ what: String, warmUp: Int = 1, makesIDs: Bool = false) throws -> Load {
       Run.progress("durable-commit: \(what)")
       let (target, body) = try server.creation()
-      let script = """
+      var script = """
         wrk.method = "POST"
         wrk.headers["Content-Type"] = "application/json"
         wrk.body = [[\(body)]]
         """
+      if makesIDs { script += "\n" + randomIDs }
       return try Load.run(on: server, target, connections: clients, script: script, warmUpSeconds: warmUp)
     }
     func add(_ name: String, _ load: Load, against hearth: Load?, _ mark: String) {
@@ -41,8 +43,10 @@ extension Benchmark {
     let before = try durable.writeTransactions()
     let counted = try load(durable, "Hearth, synced, counting syncs", warmUp: 0)
     let groups = try durable.writeTransactions() - before
+    let spread = try load(durable, "Hearth, synced, random ids of the clients", makesIDs: true)
     durable.process.stop()
     add("Hearth, synced", synced, against: nil, "")
+    add("Hearth, synced, random ids of the clients", spread, against: synced, "")
 
     let inMemory = try HearthPeer()
     defer { inMemory.process.stop() }
@@ -72,6 +76,20 @@ extension Benchmark {
     table.notes.append("The data lies on \(Machine.fileSystem(of: directory)).")
     return table
   }
+
+  /// Has `wrk` ask for ids such as client libraries make.
+  private static let randomIDs = """
+    math.randomseed(os.time())
+    local characters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+    function request()
+      local id = {}
+      for i = 1, 20 do
+        local n = math.random(62)
+        id[i] = characters:sub(n, n)
+      end
+      return wrk.format("POST", wrk.path .. "?documentId=" .. table.concat(id))
+    end
+    """
 
   /// Writes 4 KiB to the end of a file and syncs it, over and over.
   private static func syncsPerSecond(in directory: String, seconds: Double) throws -> Double {
