@@ -103,7 +103,8 @@ let package = Package(
       "HearthTests", ["hearth", "LMDBStore", "KeyValueStore", "DocumentModel", "TestSupport"]),
     tests(
       "SimulationTests",
-      ["DatabaseService", "DocumentStore", "LMDBStore", "KeyValueStore", "WireFormat", "DocumentModel", "TestSupport"]),
+      ["DatabaseService", "QueryEngine", "DocumentStore", "LMDBStore", "KeyValueStore", "WireFormat", "DocumentModel",
+       "TestSupport"]),
     tests("ConformanceTests", ["TestSupport"]),
     tests("TidyTests", []),
   ],

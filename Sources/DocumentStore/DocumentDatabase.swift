@@ -109,12 +109,24 @@ package final class DocumentDatabase: Sendable {
   /// caller's event loop goes on.
   private func submit(_ requests: [CommitRequest], completions: [CommitQueue.Completion]) {
     let bytes = requests.reduce(0) { $0 + $1.bytes }
-    guard bytes > Self.plannedAtOnceBytesMax else { return planAndSubmit(requests, completions) }
+    guard bytes > Self.plannedAtOnceBytesMax || requests.contains(where: isCheckLong) else {
+      return planAndSubmit(requests, completions)
+    }
     DispatchQueue.global().async { self.planAndSubmit(requests, completions) }
   }
 
   /// What a commit may hold to be planned on the caller's thread, in bytes: about ten milliseconds of work.
   private static let plannedAtOnceBytesMax = 512 << 10
+  /// How much of the log is searched on the caller's thread, in microseconds: about a thousand commits.
+  private static let checkedAtOnceMicroseconds: Int64 = 100_000
+
+  /// Whether a check for conflicts may have much of the log to search.
+  private func isCheckLong(_ request: CommitRequest) -> Bool {
+    guard let reads = request.reads, reads.searchesLog else { return false }
+    let lastVersion = try? read { try $0.lastVersion() }
+    // Where nothing can be read, planning fails at once and says why.
+    return lastVersion.map { $0 - reads.readVersion > Self.checkedAtOnceMicroseconds } ?? false
+  }
 
   private func planAndSubmit(_ requests: [CommitRequest], _ completions: [CommitQueue.Completion]) {
     let arrival = clock.now()
@@ -122,11 +134,8 @@ package final class DocumentDatabase: Sendable {
     var waiting: [CommitQueue.Completion] = []
     for (var request, completion) in zip(requests, completions) {
       request.edition = edition
-      do {
-        let requestTime = requestTime(of: request, arrival: arrival)
-        let plan = try plan(request, requestTime: requestTime)
-        members.append(
-          CommitWriter.Member(request: request, plan: plan, requestTime: requestTime, arrival: arrival))
+      do throws(CommitError) {
+        members.append(try member(request, arrival: arrival))
         waiting.append(completion)
       } catch {
         completion(.failure(error))
@@ -146,22 +155,38 @@ package final class DocumentDatabase: Sendable {
     }
   }
 
-  private func plan(_ request: CommitRequest, requestTime: Timestamp) throws(CommitError) -> CommitPlan? {
+  /// Works a commit out on the newest snapshot, and checks what its transaction read up to there.
+  private func member(_ request: CommitRequest, arrival: Int64) throws(CommitError) -> CommitWriter.Member {
+    let requestTime = requestTime(of: request, arrival: arrival)
     do {
       let snapshot = try store.snapshot()
       defer { snapshot.end() }
       var reader = DocumentReader(snapshot)
-      return try CommitPlan(request, reader: &reader, requestTime: requestTime)
+      let plan = try plan(request, requestTime: requestTime, &reader)
+      if let reads = request.reads { try ConflictCheck.run(reads, on: snapshot) }
+      return CommitWriter.Member(
+        request: request, plan: plan, checkedVersion: try reader.lastVersion(), requestTime: requestTime,
+        arrival: arrival)
     } catch let error as CommitError {
+      throw error
+    } catch let error as StorageError {
+      throw .storage(error)
+    } catch {
+      preconditionFailure("a plan throws its own errors only, not \(error)")
+    }
+  }
+
+  private func plan(
+    _ request: CommitRequest, requestTime: Timestamp, _ reader: inout DocumentReader
+  ) throws(CommitError) -> CommitPlan? {
+    do throws(CommitError) {
+      return try CommitPlan(request, reader: &reader, requestTime: requestTime)
+    } catch {
       switch error {
       // What this snapshot refuses, a commit that waits before this one may allow: the writer has the last word.
       case .documentMissing, .documentExists, .versionMismatch, .versionAhead: return nil
       default: throw error
       }
-    } catch let error as StorageError {
-      throw .storage(error)
-    } catch {
-      preconditionFailure("a plan throws its own errors only, not \(error)")
     }
   }
 

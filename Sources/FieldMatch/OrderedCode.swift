@@ -126,6 +126,15 @@ package enum OrderedCode {
     return true
   }
 
+  /// Appends the segment code of the id that ``append(lastID:to:)`` wrote.
+  package static func append(segmentOfLastID code: UnsafeRawBufferPointer, to out: inout [UInt8]) {
+    guard code.first == textID else { return out.append(raw: code) }
+    out.append(textID)
+    appendEscaped(UnsafeRawBufferPointer(rebasing: code.dropFirst()), to: &out)
+    out.append(escape)
+    out.append(end)
+  }
+
   /// Takes a segment off the front and appends its id; returns `false` when the bytes are no such code.
   package static func take(segment code: inout UnsafeRawBufferPointer, into id: inout [UInt8]) -> Bool {
     guard let label = code.first else { return false }

@@ -1,5 +1,6 @@
 package import DocumentModel
 import FieldMatch
+package import WireFormat
 
 /// A query that was checked and completed: its order is whole, its bounds are codes, its filter is expanded.
 package struct ResolvedQuery: Sendable {
@@ -12,19 +13,13 @@ package struct ResolvedQuery: Sendable {
   /// The filter as alternatives of conditions that must all hold; one empty alternative where there is no filter.
   let alternatives: [[Condition]]
   /// Where results start and end, as codes of the first fields of the order.
-  let start: OrderBound?
-  let end: OrderBound?
+  let start: SortBound?
+  let end: SortBound?
 
   /// One condition of an alternative.
   enum Condition: Hashable, Sendable {
     case field(FieldPath, FieldOperator, Value)
     case unary(FieldPath, UnaryOperator)
-  }
-
-  /// A position in the order: the codes of its first fields, each turned over where the order descends.
-  struct OrderBound: Sendable {
-    var code: [UInt8]
-    var isBefore: Bool
   }
 
   /// Checks and completes a query.
@@ -59,6 +54,28 @@ package struct ResolvedQuery: Sendable {
     end = try Self.bound(query.end, orders, database)
   }
 
+  /// Lists a collection in an order that is whole, from behind a place in it.
+  package init(
+    listing collection: ResourcePath, orders: [Order], behind place: [UInt8]?, limit: Int, in database: DatabaseID
+  ) {
+    var query = Query(parent: collection.parent, collectionID: collection.id)
+    query.orders = orders
+    query.limit = limit
+    self.query = query
+    self.database = database
+    self.orders = orders
+    alternatives = [[]]
+    start = place.map { SortBound(code: $0, isBefore: false) }
+    end = nil
+  }
+
+  /// The place of a document in the order, for ``init(listing:orders:behind:limit:in:)``; `nil` where it lacks a field of the order.
+  /// - Throws: ``WireError`` when the stored bytes are no fields.
+  package func place(of key: DocumentKey, _ fields: EncodedMap) throws(WireError) -> [UInt8]? {
+    var place: [UInt8] = []
+    return try SortKey.append(orders, fields, name: NameCode.encode(key.path), to: &place) ? place : nil
+  }
+
   private static func complete(
     _ asked: [Order], inequalityFields: [FieldPath], aggregated: [FieldPath]
   ) throws(QueryError) -> [Order] {
@@ -89,7 +106,7 @@ package struct ResolvedQuery: Sendable {
 
   private static func bound(
     _ bound: QueryBound?, _ orders: [Order], _ database: DatabaseID
-  ) throws(QueryError) -> OrderBound? {
+  ) throws(QueryError) -> SortBound? {
     guard let bound, !bound.values.isEmpty else { return nil }
     guard bound.values.count <= orders.count else { throw .cursorTooLong }
     var code: [UInt8] = []
@@ -104,7 +121,7 @@ package struct ResolvedQuery: Sendable {
       }
       if order.isDescending { SortKey.invert(&code, from: start) }
     }
-    return OrderBound(code: code, isBefore: bound.isBefore)
+    return SortBound(code: code, isBefore: bound.isBefore)
   }
 }
 

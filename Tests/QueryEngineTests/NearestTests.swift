@@ -37,6 +37,7 @@ import WireFormat
       query.findNearest = search
       let results = try database.nearest(query)
       #expect(results == expected, "seed \(seed): \(query)")
+      #expect(try database.nearest(query, units: 40) == expected, "seed \(seed), in slices: \(query)")
       found += results.count
       asked.append((query, expected))
     }
@@ -109,11 +110,8 @@ import WireFormat
         fields[name] = 5.0
         expected = .map(fields)
       }
-      let found = try database.database.read { reader in
-        let results = try ResolvedQuery(query, in: database.id).results(reader.snapshot, at: nil)
-        return try results.next().map { try ValueCodec.decode(EncodedMap(documentFields: $0.document.fields)) }
-      }
-      #expect(found.map(Value.map) == expected, "\(name)")
+      let found = try database.results(query) { try ValueCodec.decode(EncodedMap(documentFields: $1.fields)) }
+      #expect(found.map(Value.map) == [expected], "\(name)")
     }
   }
 
@@ -159,20 +157,30 @@ import WireFormat
 
 extension QueryDatabase {
   /// The paths of a search's results, each with the field `d` where it is asked for.
-  fileprivate func nearest(_ query: Query, at version: Int64? = nil) throws -> [String] {
-    try database.read { reader in
-      let results = try ResolvedQuery(query, in: id).results(reader.snapshot, at: version)
-      var rows: [String] = []
-      while let (key, document) = try results.next() {
-        guard query.findNearest?.resultField != nil else {
-          rows.append(key.path.text)
-          continue
-        }
-        guard case .double(let distance)? = try EncodedMap(documentFields: document.fields).value(for: "d")?.content
-        else { continue }
-        rows.append("\(key.path.text) \(distance + 0.0)")
-      }
-      return rows
+  fileprivate func nearest(_ query: Query, at version: Int64? = nil, units: Int = 1_000_000) throws -> [String] {
+    try results(query, at: version, units: units) { key, document in
+      guard query.findNearest?.resultField != nil else { return key.path.text }
+      let distance = try EncodedMap(documentFields: document.fields).value(for: "d")
+      guard case .double(let distance)? = try distance?.content else { return "\(key.path.text) without a distance" }
+      return "\(key.path.text) \(distance + 0.0)"
     }
+  }
+
+  /// What `body` makes of each result.
+  fileprivate func results<R>(
+    _ query: Query, at version: Int64? = nil, units: Int = 1_000_000, _ body: (DocumentKey, StoredDocument) throws -> R
+  ) throws -> [R] {
+    let version = try version ?? lastVersion()
+    let results = try database.read { try ResolvedQuery(query, in: id).results($0.snapshot, at: version) }
+    var found: [R] = []
+    while !results.isAtEnd {
+      try database.read { reader in
+        try results.slice(reader.snapshot, units: units) { key, document in
+          found.append(try body(key, document))
+          return found.count % 3 != 0
+        }
+      }
+    }
+    return found
   }
 }

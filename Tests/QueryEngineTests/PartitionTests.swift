@@ -63,12 +63,13 @@ import Testing
 }
 
 extension QueryDatabase {
+  /// The cuts of a group, found in slices of few documents.
   fileprivate func cuts(_ group: String, _ cutsMax: Int, at version: Int64? = nil) throws -> [DocumentKey] {
-    try database.read { reader in
-      var sampler = try PartitionSampler(group: group, cutsMax: cutsMax, reader.snapshot, at: version)
-      // In steps of a few documents, as a server that yields takes it.
-      while try sampler.advance(7) {}
-      return sampler.cuts()
+    let query = try ResolvedQuery(Query(collectionID: group, includesDescendants: true), in: id)
+    let version = try version ?? lastVersion()
+    let sampler = try database.read { try PartitionSampler(query, cutsMax: cutsMax, $0.snapshot, at: version) }
+    while true {
+      if let cuts = try database.read({ try sampler.slice($0.snapshot, units: 60) }) { return cuts }
     }
   }
 

@@ -14,11 +14,12 @@ final class QueryAnswer: AnswerProducer {
       isTransactionTold = true
       if let transaction = cursor.transaction { _ = try emit(AnswerMessage(transaction: transaction)) }
     }
-    while let (key, document) = try cursor.next() {
+    try cursor.slice { key, document in
       try tellSkipped(emit)
       isEmpty = false
-      guard try emit(AnswerMessage(content: .document(key, document), readTime: cursor.readTime)) else { return false }
+      return try emit(AnswerMessage(content: .document(key, document), readTime: cursor.readTime))
     }
+    guard cursor.isAtEnd else { return false }
     try tellSkipped(emit)
     // Clients learn the read time from an answer without documents too.
     let metrics = cursor.explainMetrics
@@ -40,11 +41,12 @@ final class QueryAnswer: AnswerProducer {
 
 /// The answer to a RunAggregationQuery call: one message.
 final class AggregationAnswer: AnswerProducer {
-  private let outcome: AggregationOutcome
+  private let cursor: RunAggregationQueryCursor
 
-  init(_ outcome: AggregationOutcome) { self.outcome = outcome }
+  init(_ cursor: RunAggregationQueryCursor) { self.cursor = cursor }
 
   func produce(_ emit: (AnswerMessage) throws -> Bool) throws -> Bool {
+    guard let outcome = try cursor.slice() else { return false }
     // Only planned: there are no numbers.
     let content = outcome.values.isEmpty ? AnswerMessage.Content.nothing : .aggregates(outcome.values)
     _ = try emit(

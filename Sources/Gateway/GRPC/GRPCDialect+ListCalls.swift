@@ -27,24 +27,29 @@ extension GRPCDialect {
     }
     list.consistency = moment.consistency
     let root = parent.database.documentsRootBytes
+    let cursor = try service.listDocuments(list, in: parent.database)
     var documents: [UInt8] = []
-    let nextPageToken = try service.listDocuments(
-      list, in: parent.database, answerBytes: { documents.count }
-    ) { found in
-      let start = ProtobufWriter.beginMessage(1, to: &documents)
-      if let stored = found.stored {
-        try EncodedDocument.with(found.key, stored, root: root) { (encoded) throws(WireError) in
-          try DocumentProtobuf.append(encoded, mask: mask, to: &documents)
+    SlicedWork.run(call.exchange) {
+      do {
+        let nextPageToken = try cursor.slice(answerBytes: { documents.count }) { found in
+          let start = ProtobufWriter.beginMessage(1, to: &documents)
+          if let stored = found.stored {
+            try EncodedDocument.with(found.key, stored, root: root) { (encoded) throws(WireError) in
+              try DocumentProtobuf.append(encoded, mask: mask, to: &documents)
+            }
+          } else {
+            // A missing document has a name and nothing else.
+            ProtobufWriter.bytes(1, root + [UInt8(ascii: "/")] + found.key.path.bytes, to: &documents)
+          }
+          ProtobufWriter.endMessage(start, in: &documents)
         }
-      } else {
-        // A missing document has a name and nothing else.
-        ProtobufWriter.bytes(1, root + [UInt8(ascii: "/")] + found.key.path.bytes, to: &documents)
-      }
-      ProtobufWriter.endMessage(start, in: &documents)
-    }
-    call.send { out in
-      out.append(contentsOf: documents)
-      if !nextPageToken.isEmpty { ProtobufWriter.string(2, Base64.encode(nextPageToken), to: &out) }
+        guard let nextPageToken else { return false }
+        call.send { out in
+          out.append(contentsOf: documents)
+          if !nextPageToken.isEmpty { ProtobufWriter.string(2, Base64.encode(nextPageToken), to: &out) }
+        }
+      } catch { call.fail(error) }
+      return true
     }
   }
 

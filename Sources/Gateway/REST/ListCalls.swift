@@ -27,29 +27,40 @@ extension RESTDialect {
       }
       tag = known
     }
+    let cursor = try service.listDocuments(list, in: call.database)
     var json = JSONWriter(call.style)
     var isEmpty = true
     let root = call.database.documentsRootBytes
     json.beginObject()
-    let nextPageToken = try service.listDocuments(list, in: call.database, answerBytes: { json.bytes.count }) { found in
-      if isEmpty {
-        json.key("documents")
-        json.beginArray()
-        isEmpty = false
-      }
-      if let stored = found.stored {
-        try json.append(found.key, stored, root: root, mask: mask)
-      } else {
-        json.beginObject()
-        json.key("name")
-        json.name(found.key, in: call.database)
+    SlicedWork.run(call.reply.exchange) {
+      do {
+        let nextPageToken = try cursor.slice(answerBytes: { json.bytes.count }) { found in
+          if isEmpty {
+            json.key("documents")
+            json.beginArray()
+            isEmpty = false
+          }
+          if let stored = found.stored {
+            try json.append(found.key, stored, root: root, mask: mask)
+          } else {
+            json.beginObject()
+            json.key("name")
+            json.name(found.key, in: call.database)
+            json.endObject()
+          }
+        }
+        guard let nextPageToken else { return false }
+        if !isEmpty { json.endArray() }
+        json.pageToken(nextPageToken)
         json.endObject()
+        var body = json.take()
+        body.append(UInt8(ascii: "\n"))
+        call.reply.sendJSON(body, etag: tag)
+      } catch {
+        call.reply.sendError(Status(error, database: call.database))
       }
+      return true
     }
-    if !isEmpty { json.endArray() }
-    json.pageToken(nextPageToken)
-    json.endObject()
-    call.reply.sendJSON(json.finish(), etag: tag)
   }
 
   func listCollectionIds(_ call: RESTCall, _ request: borrowing HTTPRequest) throws {
