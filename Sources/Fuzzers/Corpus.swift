@@ -105,6 +105,29 @@ enum Corpus {
     "\u{2}HEAD / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n",
   ])
 
+  /// Connections, each with the size of its pieces before it.
+  static let http2: [[UInt8]] = {
+    func frame(_ type: UInt8, _ flags: UInt8, _ stream: UInt8, _ payload: [UInt8]) -> [UInt8] {
+      [0, UInt8(payload.count >> 8), UInt8(payload.count & 255), type, flags, 0, 0, 0, stream] + payload
+    }
+    // GET or POST, http, and a path that is not in the static table; two fields, one of them for the dynamic table.
+    func head(_ method: UInt8, _ path: String) -> [UInt8] {
+      [method, 0x86, 0x04, UInt8(path.utf8.count)] + Array(path.utf8) + [0x40, 1, 0x61, 2, 0x62, 0x63, 0x00, 1, 0x64, 0]
+    }
+    let settings = frame(4, 0, 0, [0, 4, 0, 0, 1, 0]) + frame(4, 1, 0, [])
+    let connections: [[UInt8]] = [
+      frame(1, 5, 1, head(0x82, "/abc")) + frame(1, 5, 3, head(0x82, "/")),
+      frame(1, 4, 1, head(0x83, "/abc")) + frame(0, 0, 1, [1, 2]) + frame(0, 9, 1, [1, 3, 0]),
+      frame(1, 4, 1, head(0x83, "/")) + frame(0, 0, 1, [1, 2]) + frame(8, 0, 1, [0, 0, 1, 0]) + frame(0, 1, 1, [4]),
+      frame(1, 4, 1, head(0x83, "/a")) + frame(0, 1, 1, [1, 2]) + frame(3, 0, 1, [0, 0, 0, 8]),
+      frame(1, 0x25, 1, [0x80, 0, 0, 0, 16] + head(0x82, "/ab")) + frame(2, 0, 3, [0, 0, 0, 0, 1]),
+      frame(1, 1, 1, [0x82, 0x86]) + frame(9, 4, 1, [0x84]) + frame(6, 0, 0, [1, 2, 3, 4, 5, 6, 7, 8]),
+      frame(1, 4, 1, head(0x83, "/")) + frame(1, 5, 1, [0x00, 1, 0x61, 0]) + frame(7, 0, 0, [0, 0, 0, 0, 0, 0, 0, 0]),
+      frame(1, 5, 1, [0x3f, 0x09, 0x82, 0x86, 0x84, 0x41, 0x83, 0x1c, 0x64, 0x5d]) + frame(8, 0, 0, [0, 0, 1, 0]),
+    ]
+    return connections.enumerated().map { [UInt8($0.offset * 9)] + settings + $0.element }
+  }()
+
   static let fixtures = texts([
     #"{"$collections": ["a", "a/*/b"], "a": {"x": {"n": 1, "s": "t", "b": {"y": {"d": {"$double": "NaN"}}}}, "z": {"$missing": true, "b": {"q": {}}}}}"#,
     #"{"$collections": ["a"], "a": {"x": {"t": {"$timestamp": "2025-03-27T14:30:00Z"}, "r": {"$ref": "a/x"}, "y": {"$bytes": "AP8="}, "g": {"$geo": [1, 2]}, "v": {"$vector": [1, 2]}, "$$k": [1, 2.5, null, true, [1]]}}}"#,

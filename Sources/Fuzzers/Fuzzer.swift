@@ -36,6 +36,9 @@ struct Fuzzer: Sendable {
       tokens: ["\r\n", "\r\n\r\n", "Content-Length: ", "Transfer-Encoding: chunked\r\n", "0\r\n\r\n", "GET / HTTP/1.1"],
       run: HTTPFuzz.run),
     Fuzzer(
+      name: "http2", summary: "what HTTP/2 clients send: frames and compressed fields", corpus: Corpus.http2,
+      tokens: [], run: HTTP2Fuzz.run),
+    Fuzzer(
       name: "fixture", summary: "fixture trees, `__collections__` trees and document lines", corpus: Corpus.fixtures,
       tokens: Corpus.jsonTokens + ["$collections", "$timestamp", "$fields", "$missing", "__collections__", "$$"],
       run: FixtureFuzz.run),

@@ -25,6 +25,7 @@ package final class EventLoop: @unchecked Sendable {
   private let clock: ManualClock?
   private let name: String
   private var timers: [LoopTimer] = []
+  private var nextTurn: [() -> Void] = []
   private var isOpen = false
 
   /// Called at every sweep, on the loop's thread. Set before `start`, or on the loop.
@@ -88,6 +89,11 @@ package final class EventLoop: @unchecked Sendable {
     uv_thread_join(thread)
   }
 
+  /// Makes the caller's thread the loop's, for a loop that is never started.
+  func adoptThread() {
+    threadID.store(UInt(pthread_self()), ordering: .relaxed)
+  }
+
   /// Whether the caller is on the loop's thread.
   package var isOnLoop: Bool { threadID.load(ordering: .relaxed) == UInt(pthread_self()) }
 
@@ -111,6 +117,12 @@ package final class EventLoop: @unchecked Sendable {
       if queue.work.count == 1 { uv_async_send(wakeup) }
       return true
     }
+  }
+
+  /// Runs `work` when the sockets had their turn. On the loop's thread only; costs no lock.
+  func atNextTurn(_ work: @escaping () -> Void) {
+    nextTurn.append(work)
+    if nextTurn.count == 1 { uv_async_send(wakeup) }
   }
 
   /// Runs `work` on the loop and waits for it; never call it on the loop.
@@ -162,6 +174,10 @@ package final class EventLoop: @unchecked Sendable {
       return work
     }
     for item in work { item() }
+    guard !nextTurn.isEmpty else { return }
+    let local = nextTurn
+    nextTurn = []
+    for item in local { item() }
   }
 
   private static func main(_ argument: UnsafeMutableRawPointer?) {
@@ -181,6 +197,7 @@ package final class EventLoop: @unchecked Sendable {
   private func tearDown() {
     isOpen = false
     timers = []
+    nextTurn = []
     onSweep = nil
     uv_close(UnsafeMutableRawPointer(wakeup).assumingMemoryBound(to: uv_handle_t.self), nil)
     uv_close(UnsafeMutableRawPointer(sweeper).assumingMemoryBound(to: uv_handle_t.self), nil)

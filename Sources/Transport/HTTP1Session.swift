@@ -372,7 +372,7 @@ final class HTTP1Session: ConnectionSession, ReplySink {
       }
     }
     if source != nil && !isWaiting && !connection.isWritePending {
-      server.loop.execute { [exchange] in exchange.resume() }
+      server.loop.atNextTurn { [exchange] in exchange.resume() }
     }
     return false
   }

@@ -1,44 +1,59 @@
 import CNGHTTP2
 
-/// What nghttp2 reports while it reads and writes, handed on to the multiplexer and its streams.
-enum HTTP2Callbacks {
-  // Written once, before anyone can read it; nghttp2 copies it for each connection.
-  nonisolated(unsafe) static let options: OpaquePointer? = {
+/// How nghttp2 is set up, and what it reports while it reads and writes, handed on to the multiplexer and its streams.
+/// One for each loop; nghttp2 copies both parts for each connection.
+final class HTTP2Callbacks {
+  let options: OpaquePointer
+  let table: OpaquePointer
+
+  /// - Returns: `nil` when there is no memory.
+  init?() {
     var options: OpaquePointer?
+    var table: OpaquePointer?
     guard nghttp2_option_new(&options) == 0, let options else { return nil }
+    guard nghttp2_session_callbacks_new(&table) == 0, let table else {
+      nghttp2_option_del(options)
+      return nil
+    }
+    self.options = options
+    self.table = table
     // Windows open again as bodies are taken, not as they arrive.
     nghttp2_option_set_no_auto_window_update(options, 1)
     nghttp2_option_set_max_deflate_dynamic_table_size(options, HTTP2Limits.encoderTableBytes)
     nghttp2_option_set_max_continuations(options, HTTP2Limits.continuationsMax)
-    return options
-  }()
+    // `HTTP2FloodGuard` counts resets, those that the server has to make included.
+    nghttp2_option_set_stream_reset_rate_limit(options, 1_000_000, 1_000_000)
+    Self.listen(to: table)
+  }
 
-  // Likewise.
-  nonisolated(unsafe) static let table: OpaquePointer? = {
-    var table: OpaquePointer?
-    guard nghttp2_session_callbacks_new(&table) == 0, let table else { return nil }
+  deinit {
+    nghttp2_option_del(options)
+    nghttp2_session_callbacks_del(table)
+  }
+
+  private static func listen(to table: OpaquePointer) {
     nghttp2_session_callbacks_set_on_begin_frame_callback(table) { _, header, owner in
-      guard let header, let multiplexer = HTTP2Callbacks.multiplexer(owner) else { return failure }
+      guard let header, let multiplexer = HTTP2Callbacks.multiplexer(owner) else { return HTTP2Callbacks.failure }
       return HTTP2Callbacks.frameBegins(header.pointee, multiplexer)
     }
     nghttp2_session_callbacks_set_on_begin_headers_callback(table) { _, frame, owner in
-      guard let frame, let multiplexer = HTTP2Callbacks.multiplexer(owner) else { return failure }
+      guard let frame, let multiplexer = HTTP2Callbacks.multiplexer(owner) else { return HTTP2Callbacks.failure }
       if frame.pointee.headers.cat == NGHTTP2_HCAT_REQUEST { multiplexer.open(frame.pointee.hd.stream_id) }
       return 0
     }
-    nghttp2_session_callbacks_set_on_header_callback(table) { session, frame, name, nameCount, value, count, _, owner in
-      guard let frame, let multiplexer = HTTP2Callbacks.multiplexer(owner) else { return failure }
+    nghttp2_session_callbacks_set_on_header_callback(table) { session, frame, name, nameCount, value, count, _, _ in
+      guard let frame else { return HTTP2Callbacks.failure }
       // Trailers of requests mean nothing here.
       guard frame.pointee.headers.cat == NGHTTP2_HCAT_REQUEST,
         let stream = HTTP2Callbacks.stream(session, frame.pointee.hd.stream_id)
       else { return 0 }
-      stream.head.add(
+      stream.received(
         name: UnsafeRawBufferPointer(start: name, count: nameCount),
-        value: UnsafeRawBufferPointer(start: value, count: count), multiplexer.server.configuration)
+        value: UnsafeRawBufferPointer(start: value, count: count))
       return 0
     }
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(table) { session, _, id, bytes, count, owner in
-      guard let multiplexer = HTTP2Callbacks.multiplexer(owner) else { return failure }
+      guard let multiplexer = HTTP2Callbacks.multiplexer(owner) else { return HTTP2Callbacks.failure }
       if let stream = HTTP2Callbacks.stream(session, id) {
         stream.received(UnsafeRawBufferPointer(start: bytes, count: count))
       } else {
@@ -47,30 +62,29 @@ enum HTTP2Callbacks {
       return 0
     }
     nghttp2_session_callbacks_set_on_frame_recv_callback(table) { session, frame, owner in
-      guard let frame, let multiplexer = HTTP2Callbacks.multiplexer(owner) else { return failure }
+      guard let frame, let multiplexer = HTTP2Callbacks.multiplexer(owner) else { return HTTP2Callbacks.failure }
       HTTP2Callbacks.frameEnded(frame.pointee, session, multiplexer)
       return 0
     }
     nghttp2_session_callbacks_set_on_stream_close_callback(table) { session, id, _, owner in
-      guard let multiplexer = HTTP2Callbacks.multiplexer(owner) else { return failure }
+      guard let multiplexer = HTTP2Callbacks.multiplexer(owner) else { return HTTP2Callbacks.failure }
       if let stream = HTTP2Callbacks.stream(session, id) { multiplexer.close(stream) }
       return 0
     }
     nghttp2_session_callbacks_set_send_data_callback(table) { _, _, header, count, source, owner in
       guard let header, let multiplexer = HTTP2Callbacks.multiplexer(owner), let pointer = source?.pointee.ptr
-      else { return failure }
+      else { return HTTP2Callbacks.failure }
       let stream = Unmanaged<HTTP2Stream>.fromOpaque(pointer).takeUnretainedValue()
       multiplexer.out.append(contentsOf: UnsafeBufferPointer(start: header, count: 9))
       stream.append(count, to: &multiplexer.out)
       return multiplexer.out.count < multiplexer.outBytesMax ? 0 : Int32(NGHTTP2_ERR_PAUSE.rawValue)
     }
     nghttp2_session_callbacks_set_on_frame_send_callback(table) { _, frame, owner in
-      guard let frame, let multiplexer = HTTP2Callbacks.multiplexer(owner) else { return failure }
+      guard let frame, let multiplexer = HTTP2Callbacks.multiplexer(owner) else { return HTTP2Callbacks.failure }
       HTTP2Callbacks.frameSent(frame.pointee.hd, code: frame.pointee.rst_stream.error_code, multiplexer)
       return 0
     }
-    return table
-  }()
+  }
 
   /// Asks a stream for the next frame of its reply.
   static let read: nghttp2_data_source_read_callback = { _, _, _, bytesMax, flags, source, _ in

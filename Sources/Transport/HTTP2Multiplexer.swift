@@ -42,7 +42,8 @@ final class HTTP2Multiplexer {
     idleSinceMilliseconds = now
     var session: OpaquePointer?
     // The session is given its owner below: only then is there one.
-    guard nghttp2_session_server_new2(&session, HTTP2Callbacks.table, nil, HTTP2Callbacks.options) == 0, let session
+    guard let callbacks = server.http2,
+      nghttp2_session_server_new2(&session, callbacks.table, nil, callbacks.options) == 0, let session
     else { return nil }
     raw = session
     nghttp2_session_set_user_data(raw, Unmanaged.passUnretained(self).toOpaque())

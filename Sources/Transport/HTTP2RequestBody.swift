@@ -3,14 +3,6 @@ import Glibc
 /// The body of a request that is gathered whole. All its memory is charged to the loop's budget.
 struct HTTP2RequestBody: ~Copyable {
   private static let bytesMin = 1024
-  /// What an empty body points to. Never written again, so that any thread may read it.
-  nonisolated(unsafe) static let padding: UnsafeRawPointer = {
-    let bytes = UnsafeMutableRawPointer.allocate(byteCount: InputBuffer.paddingBytes, alignment: 8)
-    memset(bytes, 0, InputBuffer.paddingBytes)
-    return UnsafeRawPointer(bytes)
-  }()
-
-
   private var memory: UnsafeMutableRawPointer?
   private var capacity = 0
   private(set) var count = 0
@@ -19,9 +11,9 @@ struct HTTP2RequestBody: ~Copyable {
     free(memory)
   }
 
-  /// The bytes; `InputBuffer.paddingBytes` readable ones follow them.
-  var bytes: UnsafeRawBufferPointer {
-    UnsafeRawBufferPointer(start: memory.map { UnsafeRawPointer($0) } ?? Self.padding, count: count)
+  /// The bytes; `InputBuffer.paddingBytes` readable ones follow them. `padding` stands for none at all.
+  func bytes(padding: UnsafeRawPointer) -> UnsafeRawBufferPointer {
+    UnsafeRawBufferPointer(start: memory.map { UnsafeRawPointer($0) } ?? padding, count: count)
   }
 
   /// Appends; `false` when the loop holds too many large requests.

@@ -13,6 +13,11 @@ struct HTTP2RequestHead {
   private var hasHost = false
   private var listBytes = 0
 
+  init() {
+    bytes.reserveCapacity(512)
+    fields.reserveCapacity(16)
+  }
+
   /// Takes one field. nghttp2 has seen to it that names are lower case and that both are legal.
   mutating func add(
     name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer, _ configuration: TransportConfiguration
@@ -40,7 +45,12 @@ struct HTTP2RequestHead {
 
   /// Refuses what no handler can answer.
   mutating func complete() {
-    if refusal == nil && target.isEmpty { refusal = .unknownMethod }
+    if target.isEmpty { refuse(.unknownMethod) }
+  }
+
+  /// Refuses, unless there was a reason before.
+  mutating func refuse(_ reason: Refusal) {
+    if refusal == nil { refusal = reason }
   }
 
   /// Gives the memory back once the request was handled.

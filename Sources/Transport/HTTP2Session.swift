@@ -1,9 +1,7 @@
 import CNGHTTP2
 
 /// HTTP/2 on one connection: moves bytes between it and the multiplexer, and ends both in an orderly way.
-final class HTTP2Session: ConnectionSession, @unchecked Sendable {
-  // Sendable: used on its loop's thread only; it crosses into a closure that the same loop runs at its next turn.
-
+final class HTTP2Session: ConnectionSession {
   /// Bytes made before they are sent, and how often in one turn of the loop.
   private static let collectedBytesMax = 64 * 1024
   private static let roundsPerTurn = 8
@@ -101,7 +99,7 @@ final class HTTP2Session: ConnectionSession, @unchecked Sendable {
     }
     isBusy = false
     if rounds == Self.roundsPerTurn, connection.isOpen, multiplexer.wantsToSend {
-      server.loop.execute { [weak self] in self?.advance() }
+      server.loop.atNextTurn { [weak self] in self?.advance() }
     }
     settle()
   }
@@ -162,7 +160,7 @@ final class HTTP2Session: ConnectionSession, @unchecked Sendable {
     for stream in multiplexer.streams where !stream.isClosed {
       let still = now - stream.progressMilliseconds
       if stream.isBlocked {
-        if still >= configuration.writeStallSeconds * 1000 { multiplexer.reset(stream, NGHTTP2_CANCEL) }
+        if still >= configuration.streamStallSeconds * 1000 { multiplexer.reset(stream, NGHTTP2_CANCEL) }
       } else if case .gathering = stream.phase, still >= configuration.bodySeconds * 1000 {
         stream.refuse(.timedOut)
       }

@@ -117,6 +117,8 @@ extension HTTP2Stream {
 
   /// Says how many bytes of the body the next frame shall have; `flags` says whether it is the last.
   func nextFrame(bytesMax: Int, flags: inout UInt32) -> Int {
+    // It was reset, and nghttp2 is about to hear of it.
+    if isClosed { return Int(NGHTTP2_ERR_DEFERRED.rawValue) }
     var emptySlices = 0
     while reply.unsentBytes == 0, let source = reply.source {
       if reply.isWaiting || emptySlices == Self.emptySlicesMax { return pause() }
@@ -190,7 +192,7 @@ extension HTTP2Stream {
   private func pause() -> Int {
     reply.isDeferred = true
     // A source that has more, but makes nothing of it, is asked again after the others had their turn.
-    if !reply.isWaiting { server.loop.execute { [exchange] in exchange.resume() } }
+    if !reply.isWaiting { server.loop.atNextTurn { [exchange] in exchange.resume() } }
     return Int(NGHTTP2_ERR_DEFERRED.rawValue)
   }
 

@@ -24,7 +24,9 @@ final class HTTP2Stream: ReplySink {
   var progressMilliseconds: Int
   private(set) var phase = Phase.head
   private(set) var isClosed = false
-  var head = HTTP2RequestHead()
+  private(set) var head = HTTP2RequestHead()
+  /// What the head takes of the loop's budget.
+  private var headBytesCharged = 0
 
   unowned let multiplexer: HTTP2Multiplexer
   let exchange: Exchange
@@ -50,17 +52,27 @@ final class HTTP2Stream: ReplySink {
 
   // MARK: - What the multiplexer reports
 
+  /// A field has arrived.
+  func received(name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) {
+    head.add(name: name, value: value, multiplexer.server.configuration)
+    let missing = head.bytes.count - HTTP2Limits.headBytesFree - headBytesCharged
+    guard missing > 0 else { return }
+    let bytes = max(missing, HTTP2Limits.headBytesFree)
+    if multiplexer.server.pool.reserve(bytes) { headBytesCharged += bytes } else { head.refuse(.noMemory) }
+  }
+
   /// All fields have arrived.
   func headEnded() {
     head.complete()
     exchange.begin(self)
     if let refusal = head.refusal { return refuse(refusal) }
     let handler = multiplexer.server.handler
-    let sink = withRequest(body: UnsafeRawBufferPointer(start: HTTP2RequestBody.padding, count: 0)) { handler.openBody(of: $0, exchange) }
+    let nothing = UnsafeRawBufferPointer(start: multiplexer.server.padding, count: 0)
+    let sink = withRequest(body: nothing) { handler.openBody(of: $0, exchange) }
     if multiplexer.server.isDraining { exchange.announceShutdown() }
     if isClosed { return }
     if let sink {
-      head.forget()
+      forgetRequest()
       phase = .passing(sink)
     } else {
       phase = exchange.isAwaitingReply ? .gathering : .discarding
@@ -105,20 +117,20 @@ final class HTTP2Stream: ReplySink {
   /// Gives the whole request to the handler.
   func dispatch() {
     guard !isClosed else { return }
+    let gathered = body.bytes(padding: multiplexer.server.padding)
     if head.coding == .gzip {
       do throws(GzipError) {
         let limit = multiplexer.server.configuration.bodyBytesMax
-        let decoded = try multiplexer.server.decompressor.decompress(body.bytes, bodyBytesMax: limit)
+        let decoded = try multiplexer.server.decompressor.decompress(gathered, bodyBytesMax: limit)
         body.release(to: multiplexer.server.pool)
         decoded.withUnsafeBytes { handle(UnsafeRawBufferPointer(rebasing: $0.dropLast(InputBuffer.paddingBytes))) }
       } catch {
         refuse(Refusal(error))
       }
     } else {
-      handle(body.bytes)
+      handle(gathered)
     }
-    head.forget()
-    body.release(to: multiplexer.server.pool)
+    forgetRequest()
   }
 
   /// The stream is over, well or not.
@@ -126,8 +138,7 @@ final class HTTP2Stream: ReplySink {
     guard !isClosed else { return }
     isClosed = true
     phase = .discarding
-    head.forget()
-    body.release(to: multiplexer.server.pool)
+    forgetRequest()
     forgetReply()
     exchange.close()
   }
@@ -136,9 +147,15 @@ final class HTTP2Stream: ReplySink {
   func refuse(_ refusal: Refusal) {
     if case .whole = phase {} else { phase = .discarding }
     let isGRPC = head.isGRPC
+    forgetRequest()
+    exchange.refuse(refusal, isGRPC: isGRPC, multiplexer.server.configuration)
+  }
+
+  private func forgetRequest() {
     head.forget()
     body.release(to: multiplexer.server.pool)
-    exchange.refuse(refusal, isGRPC: isGRPC, multiplexer.server.configuration)
+    multiplexer.server.pool.release(headBytesCharged)
+    headBytesCharged = 0
   }
 
   private func handle(_ body: UnsafeRawBufferPointer) {
@@ -156,7 +173,7 @@ final class HTTP2Stream: ReplySink {
         use(
           HTTPRequest(
             version: .http2, method: head.method, target: UnsafeRawBufferPointer(rebasing: bytes[head.target]),
-            body: body, message: bytes.baseAddress ?? HTTP2RequestBody.padding, fields: fields,
+            body: body, message: bytes.baseAddress ?? multiplexer.server.padding, fields: fields,
             socket: multiplexer.socket))
       }
     }

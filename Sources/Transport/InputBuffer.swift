@@ -92,10 +92,15 @@ final class BufferPool {
 
   private var kept: [UnsafeMutableRawPointer] = []
   private var budget: Int
+  private let wholeBudget: Int
+
+  /// Whether nothing of the budget is taken.
+  var isWhole: Bool { budget == wholeBudget }
 
   /// - Parameter budget: bytes that buffers may have beyond their standard size, all together.
   init(budget: Int) {
     self.budget = budget
+    wholeBudget = budget
   }
 
   deinit {

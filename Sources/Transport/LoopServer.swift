@@ -18,6 +18,8 @@ final class LoopServer: @unchecked Sendable {
   /// What TLS connections present; `nil` where connections are plain.
   let credentials: TLSCredentials?
   let replyHead = ReplyHead()
+  /// `nil` when there is no memory.
+  private(set) lazy var http2 = HTTP2Callbacks()
   private(set) lazy var replyFields = HTTP2ReplyFields(replyHead)
   private(set) var isDraining = false
   private(set) lazy var compressor = GzipCompressor()
@@ -29,6 +31,9 @@ final class LoopServer: @unchecked Sendable {
 
   /// Where a body is made that may be compressed.
   var scratch: [UInt8] = []
+
+  /// What the empty bodies of requests point to: zeros, and never written.
+  let padding: UnsafeRawPointer
 
   /// Where sockets are read to before TLS opens the bytes; used within one turn.
   private(set) lazy var sealedInput = UnsafeMutableRawBufferPointer.allocate(
@@ -47,10 +52,14 @@ final class LoopServer: @unchecked Sendable {
     self.handler = handler
     self.credentials = credentials
     pool = BufferPool(budget: configuration.bufferedBytesMax / configuration.loops)
+    let zeros = UnsafeMutableRawPointer.allocate(byteCount: InputBuffer.paddingBytes, alignment: 8)
+    memset(zeros, 0, InputBuffer.paddingBytes)
+    padding = UnsafeRawPointer(zeros)
     loop.onSweep = { [unowned self] in sweep() }
   }
 
   deinit {
+    padding.deallocate()
     if credentials != nil { sealedInput.deallocate() }
   }
 

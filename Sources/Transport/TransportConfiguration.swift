@@ -47,6 +47,9 @@ package struct TransportConfiguration: Sendable {
   package var bodySeconds = 30
   /// A client that takes no byte of a reply for this long is disconnected.
   package var writeStallSeconds = 30
+  /// The same for one stream of an HTTP/2 connection whose client reads on: it may be slow to use what it got. As long
+  /// as Firestore's clients let a query take.
+  package var streamStallSeconds = 300
   /// A client that ended its sending side is still given the reply of a request in flight, for this long.
   package var halfCloseSeconds = 10
   /// After the last reply, how long the client is given to close first, so that it can read that reply.
@@ -70,7 +73,8 @@ package struct TransportConfiguration: Sendable {
       ("http2IdleSeconds", http2IdleSeconds), ("pingSeconds", pingSeconds),
       ("pingTimeoutSeconds", pingTimeoutSeconds), ("handshakeSeconds", handshakeSeconds),
       ("headerSeconds", headerSeconds), ("bodySeconds", bodySeconds), ("writeStallSeconds", writeStallSeconds),
-      ("halfCloseSeconds", halfCloseSeconds), ("lingerSeconds", lingerSeconds),
+      ("streamStallSeconds", streamStallSeconds), ("halfCloseSeconds", halfCloseSeconds),
+      ("lingerSeconds", lingerSeconds),
     ]
     for (name, value) in bounds where value <= 0 || value > Int(Int32.max) {
       throw .invalidConfiguration(reason: "\(name) is \(value)")

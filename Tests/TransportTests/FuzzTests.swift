@@ -35,6 +35,41 @@ import Testing
     }
   }
 
+  /// Frames in any order, now and then damaged.
+  private static func frames(_ random: inout SplitMix) -> [UInt8] {
+    var bytes = HTTP2Frame.settings([(4, Int.random(in: 0...200, using: &random))]).bytes
+    for _ in 0..<Int.random(in: 1...30, using: &random) {
+      let stream = UInt32(Int.random(in: 0...4, using: &random) * 2 + 1)
+      let isEnd = Bool.random(using: &random)
+      let path = "/" + String(repeating: "a", count: Int.random(in: 0...5, using: &random))
+      let count = Int.random(in: 0...300, using: &random)
+      var frame =
+        switch Int.random(in: 0..<10, using: &random) {
+        case 0...2: HTTP2Frame.headers(stream, HTTP2Client.head("POST", path), end: isEnd)
+        case 3...5: HTTP2Frame.data(stream, [UInt8](repeating: 0x61, count: count), end: isEnd)
+        case 6: HTTP2Frame.windowUpdate(isEnd ? 0 : stream, count)
+        case 7: HTTP2Frame.reset(stream)
+        case 8: HTTP2Frame.headers(stream, [("a", String(repeating: "b", count: count * 5))], end: isEnd)
+        default: HTTP2Frame(kind: .ping, payload: [UInt8](repeating: 0, count: 8))
+        }
+      if Int.random(in: 0..<40, using: &random) == 0 { frame.flags = UInt8.random(in: 0...255, using: &random) }
+      if Int.random(in: 0..<40, using: &random) == 0, !frame.payload.isEmpty {
+        frame.payload[Int.random(in: 0..<frame.payload.count, using: &random)] ^= 0x80
+      }
+      bytes += frame.bytes
+    }
+    return bytes
+  }
+
+  @Test(arguments: seeds)
+  func framesInAnyOrderLeaveNothingBehind(seed: UInt64) {
+    var random = SplitMix(seed)
+    for _ in 0..<2000 {
+      let bytes = [UInt8.random(in: 0...255, using: &random)] + Self.frames(&random)
+      bytes.withUnsafeBytes { HTTP2Fuzz.run($0) }
+    }
+  }
+
   @Test(arguments: seeds)
   func anythingSentEndsInRepliesAndAClose(seed: UInt64) throws {
     var random = SplitMix(seed)
