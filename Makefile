@@ -59,5 +59,5 @@ packages:
 	@.ci/packages $(PACKAGES)
 
 bench-packages:
-	@.ci/packages wrk
+	@.ci/packages wrk nghttp2-client
 	@.ci/unpacked-nginx .build/peers

@@ -98,7 +98,7 @@ let package = Package(
     tests("TransportTests", ["Transport", "CNGHTTP2", "TestSupport"]),
     tests(
       "GatewayTests",
-      ["HearthServer", "Gateway", "DatabaseService", "DocumentStore", "WireFormat", "DocumentModel", "TestSupport"]),
+      ["HearthServer", "Gateway", "Transport", "CNGHTTP2", "DatabaseService", "DocumentStore", "WireFormat", "DocumentModel", "TestSupport"]),
     tests(
       "HearthTests", ["hearth", "LMDBStore", "KeyValueStore", "DocumentModel", "TestSupport"]),
     tests(

@@ -17,6 +17,65 @@ enum Corpus {
     return [whole] + single + [whole.map { $0 ^ 0x80 }]
   }()
 
+  /// Requests as gRPC has them: writes with a mask and with transforms, a query with everything, aggregations.
+  static let messages: [[UInt8]] = {
+    let name = "projects/p/databases/(default)/documents/c/d"
+    func field(_ path: String, to out: inout [UInt8]) {
+      ProtobufWriter.message(1, to: &out) { ProtobufWriter.string(2, path, to: &$0) }
+    }
+    var update: [UInt8] = []
+    ProtobufWriter.message(1, to: &update) { document in
+      ProtobufWriter.string(1, name, to: &document)
+      document += protobuf[0]
+    }
+    ProtobufWriter.message(3, to: &update) { ProtobufWriter.string(1, "a.`b c`", to: &$0) }
+    ProtobufWriter.message(4, to: &update) { ProtobufWriter.bool(1, true, to: &$0) }
+    for kind in 3...5 {
+      ProtobufWriter.message(7, to: &update) { transform in
+        ProtobufWriter.string(1, "t", to: &transform)
+        ProtobufWriter.message(kind, to: &transform) { ValueCodec.append(.integer(2), to: &$0) }
+      }
+    }
+    var delete: [UInt8] = []
+    ProtobufWriter.string(2, name, to: &delete)
+    ProtobufWriter.message(4, to: &delete) {
+      ProtobufWriter.timestamp(2, Timestamp(uncheckedMicroseconds: 1_743_085_800_000_000), to: &$0)
+    }
+    var query: [UInt8] = []
+    ProtobufWriter.message(2, to: &query) { ProtobufWriter.string(2, "c", to: &$0) }
+    ProtobufWriter.message(3, to: &query) { filter in
+      ProtobufWriter.message(1, to: &filter) { composite in
+        ProtobufWriter.int64(1, 2, to: &composite)
+        ProtobufWriter.message(2, to: &composite) { filter in
+          ProtobufWriter.message(2, to: &filter) { comparison in
+            field("a", to: &comparison)
+            ProtobufWriter.int64(2, 8, to: &comparison)
+            ProtobufWriter.message(3, to: &comparison) { ValueCodec.append(.array([.integer(1)]), to: &$0) }
+          }
+        }
+      }
+    }
+    ProtobufWriter.message(4, to: &query) { order in
+      field("a", to: &order)
+      ProtobufWriter.int64(2, 2, to: &order)
+    }
+    ProtobufWriter.message(7, to: &query) { cursor in
+      ProtobufWriter.message(1, to: &cursor) { ValueCodec.append(.reference(name), to: &$0) }
+    }
+    ProtobufWriter.message(9, to: &query) { nearest in
+      field("v", to: &nearest)
+      ProtobufWriter.message(2, to: &nearest) { ValueCodec.append(.vector([1, 2]), to: &$0) }
+      ProtobufWriter.int64(3, 1, to: &nearest)
+    }
+    var aggregation: [UInt8] = []
+    ProtobufWriter.bytes(1, query, to: &aggregation)
+    ProtobufWriter.message(3, to: &aggregation) { sum in
+      ProtobufWriter.message(2, to: &sum) { field("a", to: &$0) }
+      ProtobufWriter.string(7, "alias", to: &sum)
+    }
+    return [update, delete, query, aggregation]
+  }()
+
   static let json = texts([
     #"{"a": {"stringValue": "x"}, "b": {"integerValue": "-12"}, "c": {"doubleValue": 1.5e3}, "d": {"nullValue": null}}"#,
     #"{"t": {"timestampValue": "2025-03-27T14:30:00.123456Z"}, "y": {"bytesValue": "AP8="}, "z": {"booleanValue": true}}"#,

@@ -23,6 +23,9 @@ struct Fuzzer: Sendable {
       name: "protobuf", summary: "documents in protobuf, from clients and as stored", corpus: Corpus.protobuf,
       tokens: [], run: WireFuzz.protobuf),
     Fuzzer(
+      name: "messages", summary: "writes, queries and aggregations in protobuf", corpus: Corpus.messages, tokens: [],
+      run: WireFuzz.messages),
+    Fuzzer(
       name: "json", summary: "JSON of documents and writes", corpus: Corpus.json, tokens: Corpus.jsonTokens,
       run: WireFuzz.json),
     Fuzzer(

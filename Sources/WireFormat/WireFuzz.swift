@@ -41,6 +41,25 @@ package enum WireFuzz {
     }
   }
 
+  /// Reads bytes as each of the messages that requests are made of, for a database of either edition.
+  package static func messages(_ bytes: UnsafeRawBufferPointer) {
+    let decoder = ProtobufMessageDecoder()
+    for edition in [Edition.standard, .enterprise] {
+      decoder.reset(edition)
+      _ = try? decoder.write(bytes)
+      _ = try? decoder.query(bytes, below: .root)
+      _ = try? decoder.aggregationQuery(bytes, below: .root)
+      _ = try? decoder.transactionOptions(bytes)
+      _ = try? decoder.precondition(bytes)
+      _ = try? decoder.documentMask(bytes)
+      _ = try? ProtobufMessageDecoder.explainOptions(bytes)
+      guard let fields = try? decoder.document(bytes).fields else { continue }
+      var encoder = CanonicalEncoder(.stored, edition)
+      let again: Void? = fields.bytes.withUnsafeBytes { try? encoder.appendFields(fromClient: $0) }
+      precondition(again != nil && encoder.bytes == fields.bytes, "canonical fields are a fixed point")
+    }
+  }
+
   /// Reads bytes as a field path, a resource name and a timestamp.
   package static func path(_ bytes: UnsafeRawBufferPointer) {
     let text = String(decoding: bytes, as: UTF8.self)

@@ -7,32 +7,37 @@ import Testing
 
   /// One row per equality class, rows ascending.
   static let ladder: [[Value]] = [
-    [.null],
+    [.null], [bson(.minKey, .null)],
     [.boolean(false)], [.boolean(true)],
-    [.double(.nan), .double(-.nan)],
+    [.double(.nan), .double(-.nan), bson(.decimal128, .string("NaN"))],
     [.double(-.infinity)], [.double(-.greatestFiniteMagnitude)],
     [.integer(.min), .double(-0x1p63)], [.integer(.min + 1)],
     [.integer(-1), .double(-1)], [.double(-0.5)], [.double(-.leastNonzeroMagnitude)],
     [.integer(0), .double(0), .double(-0.0)],
-    [.double(.leastNonzeroMagnitude)], [.double(0.5)], [.integer(1), .double(1)], [.double(1.5)], [.integer(2)],
+    [.double(.leastNonzeroMagnitude)], [.double(0.5)], [.integer(1), .double(1), bson(.int32, .integer(1)), bson(.decimal128, .string("1.0"))],
+    [.double(1.5), bson(.decimal128, .string("15e-1"))], [.integer(2)],
     // Beyond 2^53 doubles skip integers; the comparison is exact all the same.
     [.integer(1 << 53), .double(0x1p53)], [.integer(1 << 53 + 1)], [.integer(1 << 53 + 2), .double(0x1p53 + 2)],
     [.integer(.max - 1)], [.integer(.max)], [.double(0x1p63)], [.double(.greatestFiniteMagnitude)],
-    [.double(.infinity)],
+    [.double(.infinity), bson(.decimal128, .string("Infinity"))],
     [.timestamp(.earliest)], [.timestamp(Timestamp(uncheckedMicroseconds: -1))],
     [.timestamp(Timestamp(uncheckedMicroseconds: 0))], [.timestamp(.latest)],
+    [bsonTime(1, 2)], [bsonTime(1, 3)], [bsonTime(2, 0)],
     // By UTF-8 bytes: canonical equivalence plays no part, and U+FF5E comes before U+1F600.
     [.string("")], [.string("\u{0}")], [.string("A")], [.string("a")], [.string("aa")], [.string("b")],
     [.string("e\u{301}")], [.string("\u{E9}")], [.string("\u{FF5E}")], [.string("😀")],
     [.bytes([])], [.bytes([0])], [.bytes([0, 1])], [.bytes([1])], [.bytes([0xFF])],
+    [bson(.binary, .bytes([1]))], [bson(.binary, .bytes([1, 0]))], [bson(.binary, .bytes([2]))],
     // By segment, numeric ids first and by number.
     [.reference("projects/o/databases/d/documents/c/z")],
     [.reference("\(root)/c/__id-5__")], [.reference("\(root)/c/__id7__")], [.reference("\(root)/c/__id12__")],
     [.reference("\(root)/c/12")], [.reference("\(root)/c/a")], [.reference("\(root)/c/a/x/y")],
     [.reference("\(root)/c/a-")], [.reference("\(root)/c/b")], [.reference("\(root)/d/a")],
+    [bson(.objectID, .string("0123456789abcdef01234567"))], [bson(.objectID, .string("0123456789abcdef01234568"))],
     [.geoPoint(GeoPoint(latitude: -90, longitude: 180))], [.geoPoint(GeoPoint(latitude: 0, longitude: -1))],
     [.geoPoint(GeoPoint(latitude: 0, longitude: 0)), .geoPoint(GeoPoint(latitude: -0.0, longitude: 0))],
     [.geoPoint(GeoPoint(latitude: 0, longitude: 1))], [.geoPoint(GeoPoint(latitude: 1, longitude: -180))],
+    [regex("a", "i")], [regex("a", "s")], [regex("b", "")],
     [.array([])], [.array([.null])], [.array([.integer(1)]), .array([.double(1)])],
     [.array([.integer(1), .null])], [.array([.integer(2)])], [.array([.string("")])], [.array([.map(MapValue())])],
     // By length first, then by components.
@@ -41,7 +46,18 @@ import Testing
     [.map(MapValue())], [.map(MapValue([("a", .integer(1))]))],
     [.map(MapValue([("b", .null), ("a", .integer(1))]))], [.map(MapValue([("a", .integer(2))]))],
     [.map(MapValue([("aa", .null)]))], [.map(MapValue([("b", .null)]))],
+    [bson(.maxKey, .null)],
   ]
+
+  static func bson(_ type: BSONType, _ content: Value) -> Value { .map(MapValue([(type.rawValue, content)])) }
+
+  static func bsonTime(_ seconds: Int64, _ increment: Int64) -> Value {
+    bson(.timestamp, .map(MapValue([("seconds", .integer(seconds)), ("increment", .integer(increment))])))
+  }
+
+  static func regex(_ pattern: String, _ options: String) -> Value {
+    bson(.regex, .map(MapValue([("pattern", .string(pattern)), ("options", .string(options))])))
+  }
 
   @Test(arguments: ladder.indices)
   func everyPairComparesAsListed(low: Int) {

@@ -17,11 +17,21 @@ private func code(_ value: Value, budget: Int = .max) throws -> (bytes: [UInt8],
 }
 
 @Suite struct OrderedCodeTests {
+  private static func bson(_ type: BSONType, _ content: Value) -> Value { .map(MapValue([(type.rawValue, content)])) }
+
+  private static func bsonTime(_ seconds: Int64, _ increment: Int64) -> Value {
+    bson(.timestamp, map(("seconds", .integer(seconds)), ("increment", .integer(increment))))
+  }
+
+  private static func regex(_ pattern: String, _ options: String) -> Value {
+    bson(.regex, map(("pattern", .string(pattern)), ("options", .string(options))))
+  }
+
   /// Values in ascending order; those of one row are equal.
   private static let ladder: [[Value]] = [
-    [.null],
+    [.null], [bson(.minKey, .null)],
     [false], [true],
-    [.double(.nan), .double(-.nan), .double(.signalingNaN)],
+    [.double(.nan), .double(-.nan), .double(.signalingNaN), bson(.decimal128, "NaN")],
     [.double(-.infinity)],
     [.double(-.greatestFiniteMagnitude)],
     [.double((-0x1p63).nextDown)],
@@ -36,7 +46,8 @@ private func code(_ value: Value, budget: Int = .max) throws -> (bytes: [UInt8],
     [.integer(-2)], [.double(-1.5)], [.integer(-1), .double(-1)],
     [.double(-.leastNonzeroMagnitude)],
     [.integer(0), .double(0), .double(-0.0)],
-    [.double(.leastNonzeroMagnitude)], [.double(0.1)], [.integer(1), .double(1)], [.double(1.0.nextUp)],
+    [.double(.leastNonzeroMagnitude)], [.double(0.1)], [.integer(1), .double(1), bson(.int32, 1), bson(.decimal128, "1")],
+    [.double(1.0.nextUp)],
     [.integer((1 << 53) - 1), .double(0x1p53 - 1)],
     [.integer(1 << 53), .double(0x1p53)],
     [.integer((1 << 53) + 1)],
@@ -50,10 +61,12 @@ private func code(_ value: Value, budget: Int = .max) throws -> (bytes: [UInt8],
     [.double(0x1p63)], [.double(0x1p63.nextUp)], [.double(.greatestFiniteMagnitude)], [.double(.infinity)],
     [.timestamp(.earliest)], [.timestamp(Timestamp(uncheckedMicroseconds: -1))],
     [.timestamp(Timestamp(uncheckedMicroseconds: 0))], [.timestamp(.latest)],
+    [bsonTime(1, 2)], [bsonTime(1, 0xFFFF_FFFF)], [bsonTime(2, 0)],
     [""], ["\u{0}"], ["\u{0}\u{0}"], ["\u{0}\u{1}"], ["\u{0}a"], ["\u{1}"], ["a"], ["a\u{0}"], ["a\u{0}\u{0}"], ["a\u{1}"],
     ["a\u{2}"], ["ab"], ["b"], ["e\u{301}"], ["\u{7F}"], ["\u{80}"], ["\u{E9}"], ["\u{FFFF}"], ["\u{1F600}"],
     [.bytes([])], [.bytes([0])], [.bytes([0, 0])], [.bytes([0, 1])], [.bytes([0, 0xFF])], [.bytes([1])],
     [.bytes([0xFE])], [.bytes([0xFF])], [.bytes([0xFF, 0])], [.bytes([0xFF, 0xFF])],
+    [bson(.binary, .bytes([1]))], [bson(.binary, .bytes([1, 0]))], [bson(.binary, .bytes([2]))],
     [.reference("projects/p/databases/a/documents/c/x")],
     [.reference("projects/p/databases/d/documents/c/__id-9223372036854775808__")],
     [.reference("projects/p/databases/d/documents/c/__id-2__")],
@@ -65,11 +78,13 @@ private func code(_ value: Value, budget: Int = .max) throws -> (bytes: [UInt8],
     [.reference("projects/p/databases/d/documents/c/Aa")], [.reference("projects/p/databases/d/documents/c/__id")],
     [.reference("projects/p/databases/d/documents/c/a")], [.reference("projects/p/databases/d/documents/c/a\u{0}")],
     [.reference("projects/p/databases/d/documents/cc/a")], [.reference("projects/q/databases/a/documents/c/a")],
+    [bson(.objectID, "0123456789abcdef01234567")], [bson(.objectID, "0123456789abcdef01234568")],
     [.geoPoint(GeoPoint(latitude: -90, longitude: 180))], [.geoPoint(GeoPoint(latitude: 0, longitude: -1))],
     [
       .geoPoint(GeoPoint(latitude: 0, longitude: 0)), .geoPoint(GeoPoint(latitude: -0.0, longitude: -0.0)),
     ],
     [.geoPoint(GeoPoint(latitude: 0, longitude: 1))], [.geoPoint(GeoPoint(latitude: 1, longitude: -180))],
+    [regex("a", "i")], [regex("a", "s")], [regex("a\u{0}", "")], [regex("b", "")],
     [[]], [[.null]], [[.null, .null]], [[false]], [[.integer(1)], [.double(1)]], [[1, .null]], [[1, 2]], [[2]], [["a"]],
     [["a", "b"]], [["ab"]], [[.vector([1])]], [[map()]], [[map(("a", [1]))]],
     [.vector([5])], [.vector([6])], [.vector([0, 0])], [.vector([0, 1])], [.vector(Array(repeating: 0, count: 239))],
@@ -77,6 +92,7 @@ private func code(_ value: Value, budget: Int = .max) throws -> (bytes: [UInt8],
     [map()], [map(("", .null))], [map(("a", .null))], [map(("a", .null), ("b", 1))], [map(("a", 1)), map(("a", 1.0))],
     [map(("a", 1), ("b", 1))], [map(("a", "x"))], [map(("a", map(("b", 1))))], [map(("a", map(("b", 1))), ("c", 1))],
     [map(("a\u{0}", .null))], [map(("ab", .null))], [map(("b", .null))],
+    [bson(.maxKey, .null)],
   ]
 
   @Test func ladderOfValues() throws {
@@ -135,6 +151,16 @@ private func code(_ value: Value, budget: Int = .max) throws -> (bytes: [UInt8],
       }
       try #require(extent == (isWhole ? .whole : .cut), "seed \(seed) round \(round) \(value)")
       try #require(found == id, "seed \(seed) round \(round) \(value)")
+    }
+  }
+
+  @Test func skippingEveryRungFindsTheEnd() throws {
+    for value in Self.ladder.joined() {
+      let bytes = try code(value).bytes + [0xAA]
+      bytes.withUnsafeBytes { bytes in
+        var rest = bytes
+        #expect(OrderedCode.skipValue(&rest) == .whole && rest.count == 1, "\(value)")
+      }
     }
   }
 

@@ -11,7 +11,7 @@ final class TestServer: Sendable {
   static let name = "projects/p/databases/(default)/documents"
 
   private let server: HearthServer
-  private let port: UInt16
+  let port: UInt16
 
   init(_ mode: HearthConfiguration.Mode = .emulator, change: (inout HearthConfiguration) -> Void = { _ in }) throws {
     var configuration = HearthConfiguration(storage: .inMemory)

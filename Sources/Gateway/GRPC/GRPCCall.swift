@@ -2,10 +2,9 @@ import DatabaseService
 import DocumentModel
 import Transport
 
-/// One gRPC call that is under way: who waits for the answer, until when, and how it is compressed.
-final class GRPCCall: @unchecked Sendable {
-  // Sendable, so that a commit can carry it to the writer and back: it is only used on its exchange's loop.
-
+/// One gRPC call that is under way: who waits for the answer, until when, and how it is compressed. Belongs to the loop
+/// of its exchange; what answers from another thread carries ``bound``.
+final class GRPCCall {
   let exchange: Exchange
   /// How the answer is compressed: as the request was, which shows that the client can.
   let compression: GRPCCompression
@@ -13,7 +12,8 @@ final class GRPCCall: @unchecked Sendable {
   var database: DatabaseID?
 
   private let timeoutMilliseconds: Int?
-  private var isAnswered = false
+  /// Whether the answer was sent, or begun, or came too late.
+  private(set) var isAnswered = false
   private var timer: LoopTimer?
   private var stopStream: ((Status) -> Void)?
 
@@ -23,14 +23,8 @@ final class GRPCCall: @unchecked Sendable {
     self.timeoutMilliseconds = timeoutMilliseconds
   }
 
-  /// Runs `work` on the loop of the connection: for answers that come from another thread.
-  func onLoop(_ work: @escaping @Sendable () -> Void) {
-    if exchange.loop.isOnLoop {
-      work()
-    } else {
-      exchange.loop.execute(work)
-    }
-  }
+  /// The call in a form that other threads may carry.
+  var bound: LoopBound<GRPCCall> { LoopBound(self, to: exchange.loop) }
 
   // MARK: Answering
 

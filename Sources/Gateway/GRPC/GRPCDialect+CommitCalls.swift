@@ -9,8 +9,9 @@ extension GRPCDialect {
     let database = try Self.database(of: message)
     let decoded = try decodeWrites(message, for: database, call)
     let hasWrites = !decoded.writes.isEmpty
+    let bound = call.bound
     try service.commit(decoded.writes, transaction: decoded.transaction, in: database) { result in
-      call.onLoop {
+      bound.onLoop { call in
         call.send { out in
           let outcome = try result.get()
           // Without writes there is nothing that a time could be the time of.
@@ -27,8 +28,9 @@ extension GRPCDialect {
   func batchWrite(_ message: UnsafeRawBufferPointer, _ call: GRPCCall) throws {
     let database = try Self.database(of: message)
     let decoded = try decodeWrites(message, for: database, call)
+    let bound = call.bound
     try service.batchWrite(decoded.writes, in: database) { results in
-      call.onLoop {
+      bound.onLoop { call in
         call.send { out in
           for result in results {
             ProtobufWriter.message(1, to: &out) { out in

@@ -1,6 +1,7 @@
 import DatabaseService
 import DocumentModel
 import DocumentStore
+import Transport
 import WireFormat
 
 // GetDocument, CreateDocument, UpdateDocument, DeleteDocument.
@@ -48,9 +49,10 @@ extension GRPCDialect {
       }
     }
     guard document.name.isEmpty else { throw Status(.invalidArgument, "document.name must not be set") }
+    let bound = call.bound
     try service.createDocument(
       in: collection, id: id, fields: document.fields, database: parent.database
-    ) { [mask] in Self.send($0, mask: mask, in: parent.database, call) }
+    ) { [mask] in Self.send($0, mask: mask, in: parent.database, bound) }
   }
 
   func updateDocument(_ message: UnsafeRawBufferPointer, _ call: GRPCCall) throws {
@@ -71,9 +73,10 @@ extension GRPCDialect {
         }
       }
     }
+    let bound = call.bound
     try service.updateDocument(
       key, fields: document.fields, mask: updateMask, precondition: precondition, in: id
-    ) { [mask] in Self.send($0, mask: mask, in: id, call) }
+    ) { [mask] in Self.send($0, mask: mask, in: id, bound) }
   }
 
   func deleteDocument(_ message: UnsafeRawBufferPointer, _ call: GRPCCall) throws {
@@ -87,8 +90,9 @@ extension GRPCDialect {
         }
       }
     }
+    let bound = call.bound
     try service.deleteDocument(key, precondition: precondition, in: id) { result in
-      call.onLoop {
+      bound.onLoop { call in
         switch result {
         case .success: call.sendEmpty()
         case .failure(let status): call.fail(status)
@@ -117,9 +121,9 @@ extension GRPCDialect {
   }
 
   private static func send(
-    _ result: Result<Document, Status>, mask: FieldMask?, in database: DatabaseID, _ call: GRPCCall
+    _ result: Result<Document, Status>, mask: FieldMask?, in database: DatabaseID, _ call: LoopBound<GRPCCall>
   ) {
-    call.onLoop {
+    call.onLoop { call in
       call.send { out in
         try EncodedDocument.with(try result.get(), root: database.documentsRootBytes) { (encoded) throws(WireError) in
           try DocumentProtobuf.append(encoded, mask: mask, to: &out)

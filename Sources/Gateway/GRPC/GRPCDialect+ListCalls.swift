@@ -30,6 +30,8 @@ extension GRPCDialect {
     let cursor = try service.listDocuments(list, in: parent.database)
     var documents: [UInt8] = []
     SlicedWork.run(call.exchange) {
+      // The client's deadline may pass in between.
+      guard !call.isAnswered else { return true }
       do {
         let nextPageToken = try cursor.slice(answerBytes: { documents.count }) { found in
           let start = ProtobufWriter.beginMessage(1, to: &documents)

@@ -109,6 +109,8 @@ extension GRPCDialect {
     partition.query = query
     let cursor = try service.partitionQuery(partition, in: parent.database)
     SlicedWork.run(call.exchange) {
+      // The client's deadline may pass in between.
+      guard !call.isAnswered else { return true }
       do {
         guard let response = try cursor.slice() else { return false }
         Self.send(response, in: parent.database, call)

@@ -1,0 +1,201 @@
+import CNGHTTP2
+import Glibc
+import Testing
+import WireFormat
+
+/// One HTTP/2 connection to a test's server that makes gRPC calls, one after the other.
+final class GRPCConnection {
+  /// The answer to a call.
+  struct Reply {
+    var fields: [String: String] = [:]
+    var frames: [(isCompressed: Bool, message: [UInt8])] = []
+    var resetCode: Int?
+
+    var status: Int? { fields["grpc-status"].flatMap { Int($0) } }
+    /// The text of the status, as it was sent.
+    var statusMessage: String { fields["grpc-message"] ?? "" }
+    var messages: [[UInt8]] { frames.map(\.message) }
+  }
+
+  private let socket: Int32
+  private let inflater: OpaquePointer
+  private var stream: UInt32 = 1
+  private var pending: [UInt8] = []
+
+  init(port: UInt16) throws {
+    let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    self.socket = socket
+    try #require(socket >= 0)
+    var limit = timeval(tv_sec: 30, tv_usec: 0)
+    setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = port.bigEndian
+    address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+    let status = withUnsafePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        connect(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+      }
+    }
+    try #require(status == 0, "errno \(errno)")
+    var inflater: OpaquePointer?
+    try #require(nghttp2_hd_inflate_new(&inflater) == 0)
+    self.inflater = try #require(inflater)
+    // Windows so large that none is ever used up: SETTINGS_INITIAL_WINDOW_SIZE, and the connection's own.
+    send(
+      Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) + Self.frame(4, 0, 0, [0, 4, 0x7F, 0xFF, 0xFF, 0xFF])
+        + Self.frame(8, 0, 0, [0x7F, 0, 0, 0]))
+  }
+
+  deinit {
+    nghttp2_hd_inflate_del(inflater)
+    close(socket)
+  }
+
+  /// Calls a method of the Firestore service.
+  func call(_ method: String, _ message: [UInt8], headers: [(String, String)] = []) throws -> Reply {
+    try call(path: "/google.firestore.v1.Firestore/" + method, body: Self.framed(message), headers: headers)
+  }
+
+  /// Sends a body as it is.
+  func call(path: String, body: [UInt8], headers: [(String, String)] = []) throws -> Reply {
+    var fields = [(":method", "POST"), (":scheme", "http"), (":path", path), (":authority", "localhost"), ("te", "trailers")]
+    if !headers.contains(where: { $0.0 == "content-type" }) { fields.append(("content-type", "application/grpc")) }
+    let block = (fields + headers).flatMap { [UInt8(0)] + Self.text($0.0) + Self.text($0.1) }
+    var frames = Self.frame(1, body.isEmpty ? 5 : 4, stream, block)
+    var rest = body[...]
+    while !rest.isEmpty {
+      let piece = rest.prefix(16_384)
+      rest = rest.dropFirst(piece.count)
+      frames += Self.frame(0, rest.isEmpty ? 1 : 0, stream, Array(piece))
+    }
+    send(frames)
+    defer { stream += 2 }
+    return try reply()
+  }
+
+  /// A message behind its head.
+  static func framed(_ message: [UInt8], isCompressed: Bool = false) -> [UInt8] {
+    [isCompressed ? 1 : 0] + number(message.count, bytes: 4) + message
+  }
+
+  private func reply() throws -> Reply {
+    var reply = Reply()
+    var body: [UInt8] = []
+    while true {
+      let head = try read(9)
+      let payload = try read(Int(head[0]) << 16 | Int(head[1]) << 8 | Int(head[2]))
+      let id = head[5...8].reduce(0) { $0 << 8 | UInt32($1) }
+      switch head[3] {
+      case 0 where id == stream: body += payload
+      case 1 where id == stream: try inflate(payload, into: &reply)
+      case 3 where id == stream: reply.resetCode = payload.reduce(0) { $0 << 8 | Int($1) }
+      case 4 where head[4] == 0: send(Self.frame(4, 1, 0, []))
+      case 7: Issue.record("the server says goodbye")
+      default: break
+      }
+      if id == stream, head[3] == 3 || (head[3] < 2 && head[4] & 1 != 0) { break }
+    }
+    var rest = body[...]
+    while rest.count >= 5 {
+      let count = rest.dropFirst().prefix(4).reduce(0) { $0 << 8 | Int($1) }
+      reply.frames.append((rest.first == 1, Array(rest.dropFirst(5).prefix(count))))
+      rest = rest.dropFirst(5 + count)
+    }
+    return reply
+  }
+
+  private func inflate(_ block: [UInt8], into reply: inout Reply) throws {
+    var rest = block[...]
+    while true {
+      var field = nghttp2_nv()
+      var flags: Int32 = 0
+      let count = Array(rest).withUnsafeBufferPointer {
+        nghttp2_hd_inflate_hd2(inflater, &field, &flags, $0.baseAddress, $0.count, 1)
+      }
+      try #require(count >= 0, "a field block that cannot be read")
+      rest = rest.dropFirst(count)
+      if flags & Int32(NGHTTP2_HD_INFLATE_EMIT.rawValue) != 0 {
+        let name = String(decoding: UnsafeBufferPointer(start: field.name, count: field.namelen), as: UTF8.self)
+        reply.fields[name] = String(
+          decoding: UnsafeBufferPointer(start: field.value, count: field.valuelen), as: UTF8.self)
+      } else if rest.isEmpty || flags & Int32(NGHTTP2_HD_INFLATE_FINAL.rawValue) != 0 {
+        break
+      }
+    }
+    nghttp2_hd_inflate_end_headers(inflater)
+  }
+
+  private func send(_ bytes: [UInt8]) {
+    var sent = 0
+    while sent < bytes.count {
+      let count = bytes[sent...].withUnsafeBytes {
+        Glibc.send(socket, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+      }
+      guard count > 0 else { return }
+      sent += count
+    }
+  }
+
+  private func read(_ count: Int) throws -> [UInt8] {
+    var buffer = [UInt8](repeating: 0, count: 1 << 16)
+    while pending.count < count {
+      let received = recv(socket, &buffer, buffer.count, 0)
+      try #require(received > 0, "the connection ended")
+      pending += buffer[..<received]
+    }
+    defer { pending.removeFirst(count) }
+    return Array(pending[..<count])
+  }
+
+  private static func frame(_ kind: UInt8, _ flags: UInt8, _ stream: UInt32, _ payload: [UInt8]) -> [UInt8] {
+    number(payload.count, bytes: 3) + [kind, flags] + number(Int(stream), bytes: 4) + payload
+  }
+
+  private static func number(_ value: Int, bytes: Int) -> [UInt8] {
+    (0..<bytes).reversed().map { UInt8(truncatingIfNeeded: value >> (8 * $0)) }
+  }
+
+  /// A text of HPACK without compression.
+  private static func text(_ text: String) -> [UInt8] {
+    let bytes = Array(text.utf8)
+    precondition(bytes.count < 127 + 128, "long texts need more bytes for their length")
+    return (bytes.count < 127 ? [UInt8(bytes.count)] : [127, UInt8(bytes.count - 127)]) + bytes
+  }
+}
+
+/// Bytes of a message, one field after the other.
+struct Message {
+  private(set) var bytes: [UInt8] = []
+
+  init(_ fields: (inout [UInt8]) -> Void) { fields(&bytes) }
+
+  /// The payloads of the length-delimited fields of that number.
+  static func fields(_ number: Int, of message: [UInt8]) -> [[UInt8]] {
+    message.withUnsafeBytes { bytes in
+      var reader = ProtobufReader(bytes)
+      var payloads: [[UInt8]] = []
+      while let field = try? reader.next() {
+        if field.number == number, field.wireType == .lengthDelimited { payloads.append([UInt8](field.bytes)) }
+      }
+      return payloads
+    }
+  }
+
+  /// The texts of the fields of that number.
+  static func texts(_ number: Int, of message: [UInt8]) -> [String] {
+    fields(number, of: message).map { String(decoding: $0, as: UTF8.self) }
+  }
+
+  /// The last varint field of that number.
+  static func number(_ number: Int, of message: [UInt8]) -> Int64? {
+    message.withUnsafeBytes { bytes in
+      var reader = ProtobufReader(bytes)
+      var last: Int64?
+      while let field = try? reader.next() {
+        if field.number == number, field.wireType == .varint { last = field.int64 }
+      }
+      return last
+    }
+  }
+}
