@@ -84,6 +84,8 @@ package struct QueryPlan: Sendable {
   var isDescending = false
   /// Whether candidates come in the order of the query.
   var isOrdered = true
+  /// Whether candidates come by the first field of the order at least, so that only what is alike there is sorted.
+  var isGrouped = false
   /// Whether candidates that do not come in order are sorted.
   var isSorted = true
   var checks = Checks()
@@ -105,7 +107,10 @@ extension QueryPlan: CustomStringConvertible {
   package var description: String {
     var lines: [String] = []
     if let limit { lines.append("limit \(limit)") }
-    if !isOrdered, isSorted { lines.append("sort by \(orders.map(\.text).joined(separator: ", "))") }
+    if !isOrdered, isSorted {
+      let sorted = orders.dropFirst(isGrouped ? 1 : 0).map(\.text).joined(separator: ", ")
+      lines.append("sort by \(sorted)\(isGrouped ? " within \(orders[0].path.text)" : "")")
+    }
     if !checks.isEmpty { lines.append("filter") }
     lines.append(sourceText)
     return lines.enumerated().map { String(repeating: "  ", count: $0.offset) + $0.element }.joined(separator: "\n")

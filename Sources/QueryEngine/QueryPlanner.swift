@@ -106,9 +106,11 @@ struct QueryPlanner {
       if try isSelective(points, in: number) { return finish(plan, bounds) }
       byPoints = finish(plan, bounds)
     }
-    guard let byValue = try planValues(plan, code: code) else { return nil }
+    guard let byValue = try planValues(plan, code: code, number: number) else { return nil }
     return switch byValue {
-    case .some(let values) where byPoints == nil || (values.isOrdered && query.query.limit != nil): values
+    case .some(let values)
+    where byPoints == nil || ((values.isOrdered || values.isGrouped) && query.query.limit != nil):
+      values
     default: byPoints ?? finish(plan, bounds)
     }
   }
@@ -116,18 +118,22 @@ struct QueryPlanner {
   /// A scan of the entries of one field: the first of the order, which gives the order itself where the name follows
   /// in the same direction, or one that the filter bounds. `.some(nil)` where no such scan is of use, `nil` where
   /// nothing can match.
-  private mutating func planValues(_ plan: QueryPlan, code: [UInt8]) throws -> QueryPlan?? {
+  private mutating func planValues(_ plan: QueryPlan, code: [UInt8], number: UInt64) throws -> QueryPlan?? {
     var plan = plan
     plan.names = [.all]
     guard let first = query.orders.first, !first.path.isDocumentName else { return .some(nil) }
     var bounds = ValueBounds(on: first.path, alternatives)
     let givesOrder = query.orders.count == 2 && query.orders[1].isDescending == first.isDescending
+    plan.isDescending = first.isDescending
+    plan.isGrouped = !givesOrder && options.isOrderNeeded
     if givesOrder {
-      plan.isDescending = first.isDescending
       bounds.apply(query.start, query.end, isDescending: first.isDescending, in: code)
-    } else if !bounds.isBounded {
-      let others = query.orders.dropFirst().filter { !$0.path.isDocumentName }
-      bounds = others.map { ValueBounds(on: $0.path, alternatives) }.first(where: \.isBounded) ?? bounds
+    } else if let other = try boundsOnAnother(than: bounds, in: number) {
+      bounds = other
+      plan.isDescending = false
+      plan.isGrouped = false
+    } else {
+      bounds.applyFirst(query.start, query.end, isDescending: first.isDescending)
     }
     if !bounds.isBounded, !options.isOrderNeeded, options.needsDocuments { return .some(nil) }
     guard let field = try reader.fieldNumber(bounds.path) else { return nil }
@@ -140,6 +146,21 @@ struct QueryPlanner {
     plan.checks.filter = !(alternatives.count == 1 && alternatives[0].allSatisfy(bounds.covered.contains))
     plan.checks.fields = !hasFields(besides: bounds.path)
     return plan
+  }
+
+  /// The bounds on another field of the order, where they are a better choice than the order's first one: that is
+  /// bounded by nothing, and is not walked until a limit, or the other names few entries.
+  private mutating func boundsOnAnother(than first: ValueBounds, in collection: UInt64) throws -> ValueBounds? {
+    guard !first.isBounded else { return nil }
+    let others = query.orders.dropFirst().filter { !$0.path.isDocumentName }
+    guard let other = others.map({ ValueBounds(on: $0.path, alternatives) }).first(where: \.isBounded) else { return nil }
+    guard options.isOrderNeeded, query.query.limit != nil, let number = try reader.fieldNumber(other.path) else {
+      return other
+    }
+    let field = QueryPlan.EntryField(table: .ascendingEntries, number: number, path: other.path)
+    var scan = KeyScan(prefix: field.prefix(in: collection), from: other.lower, to: other.upper, isDescending: false)
+    try scan.open(reader.snapshot)
+    return try scan.skip(selectiveEntries) < selectiveEntries ? other : nil
   }
 
   /// Fills in what is left to check when candidates come by name.
@@ -220,7 +241,7 @@ struct QueryPlanner {
 
   /// Whether the alternatives name few enough documents to sort them rather than to walk an order.
   private func isSelective(_ alternatives: [[QueryPlan.Point]], in collection: UInt64) throws -> Bool {
-    var left = Self.selectiveEntriesMax
+    var left = selectiveEntries
     for points in alternatives {
       guard let point = points.first else { return false }
       var scan = KeyScan(prefix: point.field.prefix(in: collection) + point.code, isDescending: false)
@@ -231,7 +252,8 @@ struct QueryPlanner {
     return true
   }
 
-  private static let selectiveEntriesMax = 500
+  /// So many entries are read and sorted rather than an order walked, which finds what is no rarer soon enough.
+  private var selectiveEntries: Int { max(64, 8 * min(query.query.limit ?? .max, 64)) }
 
   /// The lowest code above everything that starts with one.
   static func successor(of code: [UInt8]) -> [UInt8] {

@@ -33,7 +33,9 @@ extension ResolvedQuery {
 }
 
 extension QueryExecution: QueryResults {
+  /// The text of ``plan``.
   package var planText: String { plan.description }
+  /// The indexes that ``plan`` reads.
   package var indexesUsed: [ExplainMetrics.IndexUse] { plan.indexesUsed(reading: options.required, search: nil) }
 }
 

@@ -39,7 +39,7 @@ package struct ResolvedQuery: Sendable {
     var checker = FilterChecker(database: database)
     if let filter = query.filter { try checker.check(filter, isInOr: false) }
     try checker.finish()
-    alternatives = try FilterChecker.expand(query.filter)
+    alternatives = try FilterChecker.expand(query.filter).filter { !FilterChecker.contradictsItself($0) }
     let isCounted = query.limit != nil || query.offset > 0
     switch edition {
     case .standard:
@@ -203,9 +203,9 @@ private struct FilterChecker {
   private static func alternatives(of filter: QueryFilter) throws(QueryError) -> [[ResolvedQuery.Condition]] {
     switch filter {
     case .unary(let path, let op): return [[.unary(path, op)]]
-    case .field(let path, .in, .array(let elements)): return elements.map { [.field(path, .equal, $0)] }
+    case .field(let path, .in, .array(let elements)): return distinct(elements).map { [.field(path, .equal, $0)] }
     case .field(let path, .arrayContainsAny, .array(let elements)):
-      return elements.map { [.field(path, .arrayContains, $0)] }
+      return distinct(elements).map { [.field(path, .arrayContains, $0)] }
     case .field(let path, let op, let value): return [[.field(path, op, value)]]
     case .or(let filters):
       var all: [[ResolvedQuery.Condition]] = []
@@ -224,6 +224,22 @@ private struct FilterChecker {
       }
       return product
     }
+  }
+
+  /// The values without those that equal one before them: they make no further alternative.
+  private static func distinct(_ values: [Value]) -> [Value] {
+    var codes: Set<[UInt8]> = []
+    return values.filter { codes.insert(OrderedCode.encode($0)).inserted }
+  }
+
+  /// Whether an alternative asks a field to equal different values. Such ones do not count among the parts of a query.
+  static func contradictsItself(_ conditions: [ResolvedQuery.Condition]) -> Bool {
+    var wanted: [FieldPath: [UInt8]] = [:]
+    for case .field(let path, .equal, let value) in conditions {
+      let code = OrderedCode.encode(value)
+      if let other = wanted.updateValue(code, forKey: path), other != code { return true }
+    }
+    return false
   }
 
   private static func checkAlternative(_ conditions: [ResolvedQuery.Condition]) throws(QueryError) {

@@ -66,11 +66,14 @@ final class ServerClient {
     }
   }
 
-  /// Deletes some thousand documents at and below a path; returns how many, and whether none are left.
-  func deleteBelow(_ path: ResourcePath) throws -> (deleted: Int, isDone: Bool) {
-    guard let body = try call("DELETE", target(path, of: "/hearth/v1/")) else { return (0, true) }
+  /// Deletes some thousand documents at and below a path, behind the last one of an earlier call; returns how many, and
+  /// the last one where more are left.
+  func deleteBelow(_ path: ResourcePath, behind last: String? = nil) throws -> (deleted: Int, last: String?) {
+    var target = target(path, of: "/hearth/v1/")
+    if let last { target += "?behind=" + Self.encode(last) }
+    guard let body = try call("DELETE", target) else { return (0, nil) }
     return try JSONText.read(body) { root in
-      (root.member("deleted")?.integer ?? 0, root.member("done")?.isTrue ?? true)
+      (root.member("deleted")?.integer ?? 0, root.member("last")?.text)
     }
   }
 
