@@ -30,6 +30,10 @@ package enum Limits {
   package static let transformsPerDocumentMax = 500
   /// One request, in bytes.
   package static let requestBytesMax = 10 << 20
+  /// One document of an enterprise database, in bytes.
+  package static let enterpriseDocumentBytesMax = 16 << 20
+  /// One request to an enterprise database, in bytes: its largest document and what goes around it.
+  package static let enterpriseRequestBytesMax = 17 << 20
   /// Life of a transaction, in seconds.
   package static let transactionSecondsMax = 270
   /// Idle life of a transaction, in seconds.
@@ -38,6 +42,8 @@ package enum Limits {
   package static let transactionsMax = 10_000
   /// Components of a vector.
   package static let vectorDimensionsMax = 2048
+  /// Documents that one search for the nearest vectors returns.
+  package static let nearestDocumentsMax = 1000
   /// Fields of one order: as many as an index can have.
   package static let orderFieldsMax = 100
   /// Documents of a page when the request names no size.

@@ -1,6 +1,7 @@
 import Dispatch
 import DocumentModel
 @testable import DocumentStore
+import FieldMatch
 import KeyValueStore
 import LMDBStore
 import Synchronization
@@ -97,13 +98,22 @@ struct TestDatabase {
   func get(_ path: String, in transaction: TransactionID) throws -> Stored? {
     let (_, version) = try database.transactions.use(transaction)
     let stored = try get(path, at: version)
-    try database.transactions.noteReads([(document(path), stored?.update ?? 0)], in: transaction)
+    database.transactions.noteReads([(document(path), stored?.update ?? 0)], in: transaction)
     return stored
+  }
+
+  /// Notes that a transaction listed a collection, as ListDocuments does at its end.
+  func noteListing(of path: String, after: String? = nil, showMissing: Bool = false, in transaction: TransactionID) {
+    database.transactions.note(
+      QueryRange(
+        listing: collection(path), orders: [Order(field("__name__"))], after: after.map { Array($0.utf8) },
+        includesMissing: showMissing, in: database.id),
+      in: transaction)
   }
 
   @discardableResult
   func commit(_ transaction: TransactionID, _ writes: Write...) throws -> CommitOutcome {
-    try commit(CommitRequest(writes, of: try database.transactions.close(transaction, forWrites: !writes.isEmpty)))
+    try commit(CommitRequest(writes, after: try database.transactions.close(transaction, forWrites: !writes.isEmpty)))
   }
 
   func meta(_ name: MetaKey) throws -> Int64 {

@@ -1,0 +1,63 @@
+import DocumentModel
+import DocumentStore
+
+extension QueryPlan {
+  /// The indexes that the plan reads, each once and at least one, as the service would name them.
+  ///
+  /// A scan of names that keeps only documents with certain fields counts as one of an index on these; a vector search
+  /// as one of the vector index that the service would want for it: its equalities, the name, the vector.
+  func indexesUsed(
+    reading required: [FieldPath], search: (FindNearest, ResolvedQuery)?
+  ) -> [ExplainMetrics.IndexUse] {
+    if let (search, query) = search {
+      let parts = query.equalityFields.map { "\($0.text) ASC" } + ["__name__ ASC"]
+      return [use(parts + ["\(search.field.text) VECTOR<\(search.vector.count)>"], query.query.includesDescendants)]
+    }
+    if case .none = scope {
+      return [use(orders.map { "\($0.path.text) \($0.isDescending ? "DESC" : "ASC")" }, isGroup)]
+    }
+    switch access {
+    case .names: return [names(required, isGroup: isGroup)]
+    case .values(let range): return [use(range.field, isGroup)]
+    case .points(let alternatives):
+      var uses: [ExplainMetrics.IndexUse] = []
+      for use in alternatives.joined().map({ self.use($0.field, isGroup) }) where !uses.contains(use) { uses.append(use) }
+      return uses
+    }
+  }
+
+  private func names(_ fields: [FieldPath], isGroup: Bool) -> ExplainMetrics.IndexUse {
+    let direction = isDescending ? "DESC" : "ASC"
+    return use(fields.map { "\($0.text) ASC" } + ["__name__ \(direction)"], isGroup)
+  }
+
+  private func use(_ field: EntryField, _ isGroup: Bool) -> ExplainMetrics.IndexUse {
+    let direction = isDescending ? "DESC" : "ASC"
+    let mode = field.table == .containmentEntries ? "CONTAINS" : direction
+    return use(["\(field.path.text) \(mode)", "__name__ \(direction)"], isGroup)
+  }
+
+  private func use(_ parts: [String], _ isGroup: Bool) -> ExplainMetrics.IndexUse {
+    ExplainMetrics.IndexUse(
+      scope: isGroup ? "Collection group" : "Collection", properties: "(\(parts.joined(separator: ", ")))")
+  }
+}
+
+extension ResolvedQuery {
+  /// The fields that every alternative compares for equality, sorted, each once.
+  var equalityFields: [FieldPath] {
+    var common: Set<FieldPath>?
+    for conditions in alternatives {
+      var fields: Set<FieldPath> = []
+      for condition in conditions {
+        switch condition {
+        case .field(let path, .equal, _), .field(let path, .arrayContains, _): fields.insert(path)
+        case .unary(let path, .isNull), .unary(let path, .isNaN): fields.insert(path)
+        default: break
+        }
+      }
+      common = common.map { $0.intersection(fields) } ?? fields
+    }
+    return (common ?? []).filter { !$0.isDocumentName }.sorted()
+  }
+}
