@@ -27,6 +27,7 @@ package final class QueryExecution {
   private let query: ResolvedQuery
   let options: PlanOptions
   private let version: Int64
+  private let indexGeneration: UInt64
   private let wanted: [FieldPath]
   private var matcher: DocumentMatcher
   private var source: QuerySource
@@ -54,11 +55,16 @@ package final class QueryExecution {
     _ query: ResolvedQuery, _ snapshot: any KeyValueSnapshot, at version: Int64, _ options: PlanOptions = PlanOptions()
   ) throws {
     self.query = query
-    self.options = options
     self.version = version
     wanted = query.orders.map(\.path).filter { !$0.isDocumentName } + options.required
     matcher = DocumentMatcher(query.query.filter, in: query.database)
-    var planner = QueryPlanner(query, snapshot, options)
+    var options = options
+    var reader = DocumentReader(snapshot)
+    let indexes = if let known = options.indexes { known } else { try IndexCatalog(&reader) }
+    options.indexes = indexes
+    self.options = options
+    indexGeneration = indexes.generation
+    var planner = try QueryPlanner(query, snapshot, options)
     plan = try planner.plan()
     source = QuerySource(plan, at: version)
     overlay = ChangeOverlay(plan.scope, since: version, changesMax: options.changesMax)
@@ -339,6 +345,8 @@ extension QueryExecution {
   /// Brings in what changed since the last slice.
   fileprivate func takeChanges(_ reader: inout DocumentReader) throws {
     guard !plan.showsPast, !isSourceAtEnd else { return }
+    // An index that was removed meanwhile may have lost entries.
+    guard try reader.meta(.indexGeneration) == indexGeneration else { return try giveUpEntries(reader.snapshot) }
     guard let changed = try overlay.take(&reader) else { return try giveUpEntries(reader.snapshot) }
     guard !changed.isEmpty else { return }
     for (changed, collection) in changed {
@@ -370,7 +378,7 @@ extension QueryExecution {
   private func giveUpEntries(_ snapshot: any KeyValueSnapshot) throws {
     var options = options
     options.ways = .names
-    var planner = QueryPlanner(query, snapshot, options)
+    var planner = try QueryPlanner(query, snapshot, options)
     plan = try planner.plan()
     former = (source, Set(pending.map { NameCode.encode(ResourcePath(uncheckedBytes: $0.path)) }))
     pending = []

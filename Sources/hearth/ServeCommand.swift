@@ -1,6 +1,7 @@
 import DatabaseService
 import DocumentModel
 import DocumentStore
+import FixtureTree
 import Glibc
 import HearthServer
 import KeyValueStore
@@ -21,7 +22,7 @@ extension Command {
       .repeated("enterprise-database", "NAME", "a database of the enterprise edition; NAME* names all that begin so"),
       .value("map-size", "BYTES", "the size a database may grow to (default: 64G, in memory 8G)"),
       .repeated("rules", "FILE", "security rules (not supported by this version yet)"),
-      .value("indexes", "FILE", "index definitions (not supported by this version yet)"),
+      .repeated("indexes", "FILE", "firestore.indexes.json; DATABASE=FILE for a named database (default: as they are)"),
       .flag("quiet", "print the address and errors only"),
     ],
     details: """
@@ -33,24 +34,40 @@ extension Command {
       ("hearth serve --emulator", "in memory, for development"),
       ("hearth serve --emulator --import fixtures/journeys.json", "with documents"),
       ("hearth serve --emulator --data ./data --port 9090", "kept on disk, durable"),
+      ("hearth serve --emulator --indexes firestore.indexes.json", "with composite indexes"),
     ],
     run: { arguments in try serve(arguments) })
 
   private static func serve(_ arguments: Arguments) throws -> Int32 {
-    for name in ["rules", "indexes"] where arguments.has(name) {
+    for name in ["rules"] where arguments.has(name) {
       throw CommandFailure.usage("'--\(name)' is not supported by this version yet; leave it out")
     }
-    let configuration = try configuration(arguments)
-    let imports = try imports(arguments, configuration)
     var signals = sigset_t()
     sigemptyset(&signals)
     for signal in [SIGTERM, SIGINT, SIGHUP] { sigaddset(&signals, signal) }
     // Every thread that starts from here on leaves these signals to the wait below.
     pthread_sigmask(SIG_BLOCK, &signals, nil)
+    let server = try makeServer(arguments, configuration(arguments, isEmulator: arguments.has("emulator")))
+    let url = try server.start()
+    Terminal.output.write("hearth: listening on \(url)\n")
+    var signal: Int32 = 0
+    sigwait(&signals, &signal)
+    // A second signal ends it at once.
+    pthread_sigmask(SIG_UNBLOCK, &signals, nil)
+    server.stop()
+    return 0
+  }
 
+  /// Opens a server and loads what it is to hold; it does not listen yet.
+  static func makeServer(_ arguments: Arguments, _ configuration: HearthConfiguration) throws -> HearthServer {
+    let imports = try imports(arguments, configuration)
     if let imports, case .directory(let path) = configuration.storage {
       try report(
-        DirectoryImport(directory: path, mapBytes: configuration.mapBytes).run(imports, isQuiet: isQuiet(arguments)),
+        DirectoryImport(
+          directory: path, mapBytes: configuration.mapBytes,
+          indexes: try configuration.indexes.first { $0.database == imports.database.database }
+            .map { try IndexFile.read(file: $0.path) }
+        ).run(imports, isQuiet: isQuiet(arguments)),
         arguments)
     }
     allowManyFiles()
@@ -63,14 +80,7 @@ extension Command {
       defer { progress.clear() }
       try report(database.load(imports) { progress.show($0, "documents imported") }, arguments)
     }
-    let url = try server.start()
-    Terminal.output.write("hearth: listening on \(url)\n")
-    var signal: Int32 = 0
-    sigwait(&signals, &signal)
-    // A second signal ends it at once.
-    pthread_sigmask(SIG_UNBLOCK, &signals, nil)
-    server.stop()
-    return 0
+    return server
   }
 
   /// Every connection and every open database takes descriptors; shells allow 1,024 where the system allows far more.
@@ -89,9 +99,9 @@ extension Command {
     Terminal.error.write("hearth: \(ImportText.summary(outcome))\n")
   }
 
-  private static func configuration(_ arguments: Arguments) throws -> HearthConfiguration {
+  /// What the options of `hearth serve` ask for.
+  static func configuration(_ arguments: Arguments, isEmulator: Bool) throws -> HearthConfiguration {
     try arguments.exclude("data", "in-memory")
-    let isEmulator = arguments.has("emulator")
     var storage = HearthConfiguration.Storage.directory("./hearth-data")
     if arguments.has("in-memory") || isEmulator { storage = .inMemory }
     if let directory = arguments.value("data") { storage = .directory(directory) }
@@ -107,10 +117,21 @@ extension Command {
     // Address space is finite: a test suite may use thousands of databases in memory.
     if storage == .inMemory { configuration.mapBytes = 8 << 30 }
     configuration.mapBytes = try arguments.bytes("map-size", in: 1 << 20...1 << 46) ?? configuration.mapBytes
+    configuration.indexes = arguments.values("indexes").map(databaseFile)
+    if !isQuiet(arguments) { configuration.report = { Terminal.error.write("hearth: \($0)\n") } }
     if let project = configuration.project, DatabaseID(project: project) == nil {
       throw CommandFailure.usage("'\(project)' cannot name a project")
     }
     return configuration
+  }
+
+  /// A file, or `DATABASE=FILE`.
+  private static func databaseFile(_ text: String) -> HearthConfiguration.DatabaseFile {
+    let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+    guard parts.count == 2, DatabaseID(project: "p", database: parts[0]) != nil else {
+      return HearthConfiguration.DatabaseFile(text)
+    }
+    return HearthConfiguration.DatabaseFile(parts[1], database: parts[0])
   }
 
   private static func imports(_ arguments: Arguments, _ configuration: HearthConfiguration) throws -> ImportFiles? {
