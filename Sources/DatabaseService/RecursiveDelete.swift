@@ -4,16 +4,16 @@ import DocumentStore
 
 extension Service {
   /// Deletes a document or a collection with everything below it, up to about `limit` documents: call it until it is
-  /// done. The root stands for all documents.
+  /// done, each time behind the last document of the call before. The root stands for all documents.
   ///
   /// Runs in batches of ordinary commits, so it is not atomic, holds up nobody, and bounded memory serves any size.
   /// Documents that are created meanwhile, behind where it works, stay. `completion` is called once, on any thread.
   /// - Throws: what is wrong before anything is deleted.
   package func recursiveDelete(
-    _ path: ResourcePath, in id: DatabaseID, limit: Int,
+    _ path: ResourcePath, in id: DatabaseID, behind last: DocumentKey? = nil, limit: Int,
     completion: @escaping @Sendable (Result<RecursiveDeleteOutcome, Status>) -> Void
   ) throws {
-    RecursiveDelete(try database(id), path, limit: limit, completion).deleteBatch(after: nil, deleted: 0)
+    RecursiveDelete(try database(id), path, limit: limit, completion).deleteBatch(after: last, deleted: 0)
   }
 }
 
@@ -23,6 +23,8 @@ package struct RecursiveDeleteOutcome: Equatable, Sendable {
   package var deleted: Int
   /// Whether nothing is left to delete.
   package var isDone: Bool
+  /// Where the next call goes on, so that it need not pass what is gone; `nil` where nothing is left.
+  package var last: DocumentKey?
 }
 
 /// One call of a recursive delete under way: finds a batch, commits it, goes on behind it.
@@ -55,12 +57,12 @@ private final class RecursiveDelete: Sendable {
         // The document itself goes last, so that what is left is found again from its path.
         if isLast, let own = DocumentKey(path), try database.exists(own) { keys.append(own) }
         let total = deleted + keys.count
-        guard !keys.isEmpty else { return finish(total, isDone: true) }
+        guard !keys.isEmpty else { return finish(total, last: nil) }
         database.commit(CommitRequest(keys.map { Write(.delete, key: $0) })) { [self] result in
           switch result {
           case .failure(let error): completion(.failure(Status(error, database: database.id)))
-          case .success where isLast: finish(total, isDone: true)
-          case .success where total >= limit: finish(total, isDone: false)
+          case .success where isLast: finish(total, last: nil)
+          case .success where total >= limit: finish(total, last: last)
           case .success: deleteBatch(after: last, deleted: total)
           }
         }
@@ -70,8 +72,8 @@ private final class RecursiveDelete: Sendable {
     }
   }
 
-  private func finish(_ deleted: Int, isDone: Bool) {
-    completion(.success(RecursiveDeleteOutcome(deleted: deleted, isDone: isDone)))
+  private func finish(_ deleted: Int, last: DocumentKey?) {
+    completion(.success(RecursiveDeleteOutcome(deleted: deleted, isDone: last == nil, last: last)))
   }
 
   private func batch(after key: DocumentKey?) throws -> [DocumentKey] {

@@ -21,7 +21,9 @@ package struct IndexDefinition: Hashable, Sendable {
 
   /// A field with its mode.
   package struct Field: Hashable, Sendable {
+    /// The field.
     package var path: FieldPath
+    /// How it takes part.
     package var mode: Mode
 
     /// Joins a field and its mode.
@@ -33,6 +35,7 @@ package struct IndexDefinition: Hashable, Sendable {
 
   /// The id of the collections.
   package var collectionID: String
+  /// How far it reaches.
   package var scope: Scope
   /// The fields in order. The document's name follows in the direction of the last that has one, unless the last of
   /// these is `__name__` itself.
@@ -44,6 +47,25 @@ package struct IndexDefinition: Hashable, Sendable {
     self.scope = scope
     self.fields = fields
   }
+
+  // Ids are told apart by their bytes.
+  package static func == (a: IndexDefinition, b: IndexDefinition) -> Bool {
+    a.scope == b.scope && a.fields == b.fields && a.collectionID.utf8.elementsEqual(b.collectionID.utf8)
+  }
+
+  package func hash(into hasher: inout Hasher) {
+    hasher.combine(scope)
+    hasher.combine(fields)
+    hasher.combine(bytesOf: collectionID)
+  }
+}
+
+extension Hasher {
+  /// Hashes a text by its bytes.
+  fileprivate mutating func combine(bytesOf text: String) {
+    var copy = text
+    copy.withUTF8 { combine(bytes: UnsafeRawBufferPointer($0)) }
+  }
 }
 
 /// What is indexed of one field of the collections of one id, in place of what every field has by itself: ascending,
@@ -51,7 +73,9 @@ package struct IndexDefinition: Hashable, Sendable {
 package struct FieldIndexing: Hashable, Sendable {
   /// One way in which a field is indexed by itself.
   package struct Entries: Hashable, Sendable {
+    /// How far the entries reach.
     package var scope: IndexDefinition.Scope
+    /// Their order, or that they are of array elements.
     package var mode: IndexDefinition.Mode
 
     /// Joins a scope and a mode.
@@ -63,6 +87,7 @@ package struct FieldIndexing: Hashable, Sendable {
 
   /// The id of the collections.
   package var collectionID: String
+  /// The field.
   package var path: FieldPath
   /// How the field is indexed; empty for a field that is exempt.
   package var entries: Set<Entries>
@@ -77,10 +102,32 @@ package struct FieldIndexing: Hashable, Sendable {
     self.expires = expires
   }
 
+  /// Stands in place of a collection's id for all collections that have nothing of their own.
+  package static let allCollections = "__default__"
+  /// The path that stands for all fields that have nothing of their own.
+  package static let allFields = FieldPath(field: "*")
+
+  // Ids are told apart by their bytes.
+  package static func == (a: FieldIndexing, b: FieldIndexing) -> Bool {
+    a.path == b.path && a.entries == b.entries && a.expires == b.expires
+      && a.collectionID.utf8.elementsEqual(b.collectionID.utf8)
+  }
+
+  package func hash(into hasher: inout Hasher) {
+    hasher.combine(path)
+    hasher.combine(expires)
+    hasher.combine(bytesOf: collectionID)
+  }
+
   /// What every field has where nothing is said of it.
   package static let automatic: Set<Entries> = [
     Entries(.collection, .ascending), Entries(.collection, .descending), Entries(.collection, .contains),
   ]
+}
+
+extension FieldPath {
+  /// Whether this is ``FieldIndexing/allFields``.
+  package var isAllFields: Bool { self == FieldIndexing.allFields }
 }
 
 /// What an index file declares: the indexes of a database beyond the automatic ones.

@@ -34,7 +34,7 @@ package final class Gateway: RequestHandler {
     } else if let rest = path.dropping("/emulator/v1/") {
       control.handleEmulator(rest, request, reply)
     } else if let rest = path.dropping("/hearth/v1/") {
-      control.handleHearth(rest, request, reply)
+      control.handleHearth(rest, parameters, request, reply)
     } else if path.elementsEqual("/".utf8), request.method == .get || request.method == .head {
       reply.sendText(200, "Ok\n")
     } else if path.dropping("/google.firestore.v1.Firestore/") != nil {

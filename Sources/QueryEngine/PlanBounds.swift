@@ -107,6 +107,8 @@ struct ValueBounds {
   /// Whether the bounds see to the cursors.
   private(set) var coversCursors = false
   private var texts: [String] = []
+  /// The whole code of the one value that the conditions leave, where one of them is an equality.
+  private(set) var point: [UInt8]?
 
   /// Collects the conditions on a field, where all alternatives agree on it.
   init(on path: FieldPath, _ alternatives: [[ResolvedQuery.Condition]]) {
@@ -131,6 +133,8 @@ struct ValueBounds {
       raise(to: QueryPlanner.successor(of: [TypeBracket.null.rawValue]))
       covered.insert(condition)
       texts.append("\(path.text) != null")
+    case .unary(_, let op) where op == .isNull || op == .isNaN:
+      add(.equal, op == .isNull ? .null : .double(.nan), condition)
     case .unary: break
     case .field(_, let op, let value): add(op, value, condition)
     }
@@ -153,6 +157,7 @@ struct ValueBounds {
     case .equal:
       raise(to: stem)
       reduce(to: behind)
+      if isWhole { point = code }
     default: return
     }
     if isWhole { covered.insert(condition) }
@@ -178,16 +183,29 @@ struct ValueBounds {
     }
   }
 
-  /// The lowest key of the entries at or behind a position, or only behind it; `nil` where it is none.
-  private static func edge(_ position: [UInt8], isBehind: Bool, in collection: [UInt8]) -> [UInt8]? {
+  /// Narrows the range by the first values of cursors, in an order that goes on with other fields.
+  mutating func applyFirst(_ start: SortBound?, _ end: SortBound?, isDescending: Bool) {
+    for (bound, isLower) in [(start, !isDescending), (end, isDescending)] {
+      guard let bound, let value = Self.split(bound.plain(isDescending: isDescending))?.value else { continue }
+      if isLower { raise(to: value) } else { reduce(to: QueryPlanner.successor(of: value)) }
+      isBetweenCursors = true
+    }
+  }
+
+  /// The code of a value and what follows it; `nil` where there is no value.
+  private static func split(_ position: [UInt8]) -> (value: [UInt8], rest: [UInt8])? {
     let left = position.withUnsafeBytes { bytes -> Int? in
       var rest = bytes
       return OrderedCode.skipValue(&rest) == nil ? nil : rest.count
     }
-    guard let left else { return nil }
-    let value = Array(position.dropLast(left))
-    if left == 0 { return isBehind ? QueryPlanner.successor(of: value) : value }
-    switch NameRange.place(of: Array(position.suffix(left)), in: collection) {
+    return left.map { (Array(position.dropLast($0)), Array(position.suffix($0))) }
+  }
+
+  /// The lowest key of the entries at or behind a position, or only behind it; `nil` where it is none.
+  private static func edge(_ position: [UInt8], isBehind: Bool, in collection: [UInt8]) -> [UInt8]? {
+    guard let (value, rest) = split(position) else { return nil }
+    if rest.isEmpty { return isBehind ? QueryPlanner.successor(of: value) : value }
+    switch NameRange.place(of: rest, in: collection) {
     case .before: return value
     case .behind: return QueryPlanner.successor(of: value)
     case .at(let id, let isBehindID):

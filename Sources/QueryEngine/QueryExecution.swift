@@ -27,22 +27,27 @@ package final class QueryExecution {
   private let query: ResolvedQuery
   let options: PlanOptions
   private let version: Int64
+  private let indexGeneration: UInt64
   private let wanted: [FieldPath]
   private var matcher: DocumentMatcher
   private var source: QuerySource
   private var isSourceAtEnd = false
   private var overlay: ChangeOverlay
   /// Results that changed since the version and were not returned yet, the first one last.
-  private var pending: [(key: [UInt8], path: [UInt8])] = []
+  private var pending: [(key: [UInt8], group: [UInt8], path: [UInt8])] = []
   /// The source that too many changes put an end to, and the results it left in ``pending``.
   private var former: (source: QuerySource, left: Set<[UInt8]>)?
   private var sorter: RowSorter?
   private var sorted: SortedEntries?
+  /// The first field of the order in what is sorted now, where candidates come by it.
+  private var sortedGroup: [UInt8] = []
 
   // The match that was found last.
   private var document: StoredDocument?
   private var path: [UInt8] = []
   private var key: [UInt8] = []
+  /// The part of ``key`` for the first field of the order, where candidates come by it.
+  private var group: [UInt8] = []
   private var name: [UInt8] = []
 
   /// Plans a query that shows the state at `version`, which must be readable on every snapshot it gets.
@@ -50,11 +55,16 @@ package final class QueryExecution {
     _ query: ResolvedQuery, _ snapshot: any KeyValueSnapshot, at version: Int64, _ options: PlanOptions = PlanOptions()
   ) throws {
     self.query = query
-    self.options = options
     self.version = version
     wanted = query.orders.map(\.path).filter { !$0.isDocumentName } + options.required
     matcher = DocumentMatcher(query.query.filter, in: query.database)
-    var planner = QueryPlanner(query, snapshot, options)
+    var options = options
+    var reader = DocumentReader(snapshot)
+    let indexes = if let known = options.indexes { known } else { try IndexCatalog(&reader) }
+    options.indexes = indexes
+    self.options = options
+    indexGeneration = indexes.generation
+    var planner = try QueryPlanner(query, snapshot, options)
     plan = try planner.plan()
     source = QuerySource(plan, at: version)
     overlay = ChangeOverlay(plan.scope, since: version, changesMax: options.changesMax)
@@ -100,16 +110,10 @@ package final class QueryExecution {
       work = meter.work
       document = nil
     }
-    if sorted == nil {
-      try takeChanges(&reader)
-      try source.open(snapshot)
-      defer { source.close() }
-      if isSorting {
-        guard try fillSorter(&meter) else { return }
-      } else {
-        return try body(&meter, &reader)
-      }
-    }
+    guard !isSourceAtEnd else { return try body(&meter, &reader) }
+    try takeChanges(&reader)
+    try source.open(snapshot)
+    defer { source.close() }
     try body(&meter, &reader)
   }
 
@@ -147,16 +151,22 @@ package final class QueryExecution {
   }
 
   private func nextMatch(_ meter: inout SliceMeter, _ reader: inout DocumentReader) throws -> SourceStep {
-    let step = sorted == nil ? try nextCandidateMatch(&meter, &reader) : try nextSorted(&meter, &reader)
+    let step = isSorting || sorted != nil ? try nextSorted(&meter, &reader) : try nextCandidateMatch(&meter, &reader)
     if step == .end { isAtEnd = true }
     return step
   }
 
   private func nextSorted(_ meter: inout SliceMeter, _ reader: inout DocumentReader) throws -> SourceStep {
-    while let next = try sorted?.next() {
-      if try read(next, &meter, &reader) { return .found }
+    while true {
+      if sorted == nil {
+        guard try fillSorter(&meter) else { return .paused }
+      }
+      while let next = try sorted?.next() {
+        if try read(next, &meter, &reader) { return .found }
+      }
+      if isSourceAtEnd, pending.isEmpty { return .end }
+      sorted = nil
     }
-    return .end
   }
 
   /// The next match from the source, or of the documents that changed since the version, in order.
@@ -239,6 +249,7 @@ package final class QueryExecution {
     guard needsKey else { return true }
     key.removeAll(keepingCapacity: true)
     guard try SortKey.append(query.orders, fields, name: name, to: &key) else { return false }
+    try takeGroup(fields)
     guard plan.checks.bounds else { return true }
     guard SortKey.isWithin(key, start: query.start, end: nil) else { return false }
     if SortKey.isWithin(key, start: nil, end: query.end) { return true }
@@ -246,22 +257,45 @@ package final class QueryExecution {
     return false
   }
 
+  /// Puts the first part of ``key`` into ``group``.
+  private func takeGroup(_ fields: EncodedMap) throws {
+    guard plan.isGrouped, let first = query.orders.first, let value = try fields.value(at: first.path) else { return }
+    group.removeAll(keepingCapacity: true)
+    try OrderedCode.append(value, to: &group)
+    if first.isDescending { SortKey.invert(&group, from: 0) }
+  }
+
   // MARK: Sorting
 
-  /// Sorts what the source has; `false` when the slice ends first.
+  /// Sorts what the source has, or only what is alike in the first field of the order where candidates come by it;
+  /// `false` when the slice ends first.
   private func fillSorter(_ meter: inout SliceMeter) throws -> Bool {
     var sorter = self.sorter.take() ?? RowSorter(keptMax: keptMax)
     while true {
-      switch try source.next(loads: true, &meter) {
-      case .end:
+      if !isSourceAtEnd {
+        let step = try source.next(loads: true, &meter)
+        isSourceAtEnd = step == .end
+        if try step == .paused || (step == .found && !acceptCandidate()) {
+          guard step == .paused || meter.isSpent else { continue }
+          self.sorter = sorter
+          return false
+        }
+      }
+      let past = pending.last.flatMap { isSourceAtEnd || Ordering.raw($0.group, group) != .greater ? $0 : nil }
+      let isAtEnd = isSourceAtEnd && past == nil
+      let next = past?.group ?? group
+      if isAtEnd || (plan.isGrouped && !sortedGroup.isEmpty && sortedGroup != next) {
+        if !isSourceAtEnd { source.hold() }
+        sortedGroup = []
         sorted = try sorter.finish()
         return true
-      case .paused:
-        self.sorter = sorter
-        return false
-      case .found: break
       }
-      if try acceptCandidate() {
+      sortedGroup = next
+      if let past {
+        if !isSourceAtEnd { source.hold() }
+        pending.removeLast()
+        try sorter.add(past.key, path: past.path)
+      } else {
         takePath()
         try sorter.add(key, path: path)
       }
@@ -311,9 +345,10 @@ extension QueryExecution {
   /// Brings in what changed since the last slice.
   fileprivate func takeChanges(_ reader: inout DocumentReader) throws {
     guard !plan.showsPast, !isSourceAtEnd else { return }
+    // An index that was removed meanwhile may have lost entries.
+    guard try reader.meta(.indexGeneration) == indexGeneration else { return try giveUpEntries(reader.snapshot) }
     guard let changed = try overlay.take(&reader) else { return try giveUpEntries(reader.snapshot) }
     guard !changed.isEmpty else { return }
-    var sorter = isSorting ? self.sorter.take() ?? RowSorter(keptMax: keptMax) : nil
     for (changed, collection) in changed {
       var id: [UInt8] = []
       guard changed.idCode.withUnsafeBytes({ OrderedCode.decode(lastID: $0, into: &id) }),
@@ -324,13 +359,8 @@ extension QueryExecution {
       name = NameCode.encode(path)
       guard try !source.hasPassed(name, idCode: changed.idCode, fields) else { continue }
       guard try acceptPast(fields) else { continue }
-      if sorter == nil {
-        pending.append((key, path.bytes))
-      } else {
-        try sorter?.add(key, path: path.bytes)
-      }
+      pending.append((key, group, path.bytes))
     }
-    self.sorter = sorter
     pending.sort { Ordering.raw($0.key, $1.key) == .greater }
   }
 
@@ -340,6 +370,7 @@ extension QueryExecution {
     for field in wanted where try fields.value(at: field) == nil { return false }
     key.removeAll(keepingCapacity: true)
     guard try SortKey.append(query.orders, fields, name: name, to: &key) else { return false }
+    try takeGroup(fields)
     return SortKey.isWithin(key, start: query.start, end: query.end)
   }
 
@@ -347,7 +378,7 @@ extension QueryExecution {
   private func giveUpEntries(_ snapshot: any KeyValueSnapshot) throws {
     var options = options
     options.ways = .names
-    var planner = QueryPlanner(query, snapshot, options)
+    var planner = try QueryPlanner(query, snapshot, options)
     plan = try planner.plan()
     former = (source, Set(pending.map { NameCode.encode(ResourcePath(uncheckedBytes: $0.path)) }))
     pending = []

@@ -22,6 +22,8 @@ package struct QueryPlan: Sendable {
     case values(ValueRange)
     /// The documents that any of several alternatives name, each of points that must all agree; by name.
     case points([[Point]])
+    /// The entries of declared indexes, in the order of the query.
+    case ordered(OrderedScans)
   }
 
   /// A table of entries of one field.
@@ -84,6 +86,8 @@ package struct QueryPlan: Sendable {
   var isDescending = false
   /// Whether candidates come in the order of the query.
   var isOrdered = true
+  /// Whether candidates come by the first field of the order at least, so that only what is alike there is sorted.
+  var isGrouped = false
   /// Whether candidates that do not come in order are sorted.
   var isSorted = true
   var checks = Checks()
@@ -92,6 +96,15 @@ package struct QueryPlan: Sendable {
   /// The order, for the text.
   let orders: [Order]
   let limit: Int?
+
+  /// Whether all candidates come from one scan: that of one collection, or of indexes over a group.
+  var isOneScan: Bool {
+    switch (scope, access) {
+    case (.collection, _): true
+    case (.collections, .ordered): true
+    default: false
+    }
+  }
 
   /// Whether candidates show the version that is read whatever changed since.
   var showsPast: Bool {
@@ -105,7 +118,10 @@ extension QueryPlan: CustomStringConvertible {
   package var description: String {
     var lines: [String] = []
     if let limit { lines.append("limit \(limit)") }
-    if !isOrdered, isSorted { lines.append("sort by \(orders.map(\.text).joined(separator: ", "))") }
+    if !isOrdered, isSorted {
+      let sorted = orders.dropFirst(isGrouped ? 1 : 0).map(\.text).joined(separator: ", ")
+      lines.append("sort by \(sorted)\(isGrouped ? " within \(orders[0].path.text)" : "")")
+    }
     if !checks.isEmpty { lines.append("filter") }
     lines.append(sourceText)
     return lines.enumerated().map { String(repeating: "  ", count: $0.offset) + $0.element }.joined(separator: "\n")
@@ -117,6 +133,7 @@ extension QueryPlan: CustomStringConvertible {
     return switch access {
     case .names: "scan names of \(scopeText)\(namesText)\(direction)"
     case .values(let range): "scan entries of \(scopeText): \(range.text)\(direction)"
+    case .ordered(let scans): "\(scans.text)\(direction)"
     case .points(let alternatives):
       "\(alternatives.count > 1 ? "unite" : alternatives[0].count > 1 ? "intersect" : "scan") entries of \(scopeText): "
         + alternatives.map { $0.map(\.text).joined(separator: " and ") }.joined(separator: " or ") + namesText

@@ -39,7 +39,7 @@ package struct ResolvedQuery: Sendable {
     var checker = FilterChecker(database: database)
     if let filter = query.filter { try checker.check(filter, isInOr: false) }
     try checker.finish()
-    alternatives = try FilterChecker.expand(query.filter)
+    alternatives = try FilterChecker.expand(query.filter).filter { !FilterChecker.contradictsItself($0) }
     let isCounted = query.limit != nil || query.offset > 0
     switch edition {
     case .standard:
@@ -241,6 +241,16 @@ private struct FilterChecker {
     }
     if distinct.count > QueryLimits.disjunctionsMax { throw .tooManyDisjunctions(distinct.count) }
     return distinct
+  }
+
+  /// Whether an alternative asks a field to equal different values. Such ones do not count among the parts of a query.
+  static func contradictsItself(_ conditions: [ResolvedQuery.Condition]) -> Bool {
+    var wanted: [FieldPath: [UInt8]] = [:]
+    for case .field(let path, .equal, let value) in conditions {
+      let code = OrderedCode.encode(value)
+      if let other = wanted.updateValue(code, forKey: path), other != code { return true }
+    }
+    return false
   }
 
   private static func checkAlternative(_ conditions: [ResolvedQuery.Condition]) throws(QueryError) {

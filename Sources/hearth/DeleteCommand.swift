@@ -43,10 +43,12 @@ extension Command {
     var progress = Progress(isQuiet: isQuiet)
     defer { progress.clear() }
     var count = 0
+    var last: String?
     while true {
-      let (deleted, isDone) = try client.deleteBelow(path)
-      count += deleted
-      if isDone { return count }
+      let step = try client.deleteBelow(path, behind: last)
+      count += step.deleted
+      last = step.last
+      if last == nil { return count }
       progress.show(count, "documents deleted")
     }
   }

@@ -1,6 +1,7 @@
 import DatabaseService
 import DocumentModel
 import DocumentStore
+import FixtureTree
 import Glibc
 import HearthServer
 import KeyValueStore
@@ -23,7 +24,7 @@ extension Command {
       .repeated("enterprise-database", "NAME", "a database of the enterprise edition; NAME* names all that begin so"),
       .value("map-size", "BYTES", "the size a database may grow to (default: 64G, in memory 8G)"),
       .repeated("rules", "FILE", "security rules (not supported by this version yet)"),
-      .value("indexes", "FILE", "index definitions (not supported by this version yet)"),
+      .repeated("indexes", "FILE", "firestore.indexes.json; DATABASE=FILE for a named database (default: as they are)"),
       .flag("quiet", "print the address and errors only"),
     ],
     details: """
@@ -37,11 +38,12 @@ extension Command {
       ("hearth serve --emulator --import fixtures/journeys.json", "with documents"),
       ("hearth serve --emulator --data ./data --port 9090", "kept on disk, durable"),
       ("hearth serve --emulator --tls-cert cert.pem --tls-key key.pem", "with TLS"),
+      ("hearth serve --emulator --indexes firestore.indexes.json", "with composite indexes"),
     ],
     run: { arguments in try serve(arguments) })
 
   private static func serve(_ arguments: Arguments) throws -> Int32 {
-    for name in ["rules", "indexes"] where arguments.has(name) {
+    for name in ["rules"] where arguments.has(name) {
       throw CommandFailure.usage("'--\(name)' is not supported by this version yet; leave it out")
     }
     var signals = sigset_t()
@@ -65,7 +67,11 @@ extension Command {
     let imports = try imports(arguments, configuration)
     if let imports, case .directory(let path) = configuration.storage {
       try report(
-        DirectoryImport(directory: path, mapBytes: configuration.mapBytes).run(imports, isQuiet: isQuiet(arguments)),
+        DirectoryImport(
+          directory: path, mapBytes: configuration.mapBytes,
+          indexes: try configuration.indexes.first { $0.database == imports.database.database }
+            .map { try IndexFile.read(file: $0.path) }
+        ).run(imports, isQuiet: isQuiet(arguments)),
         arguments)
     }
     allowManyFiles()
@@ -132,6 +138,8 @@ extension Command {
     // Address space is finite: a test suite may use thousands of databases in memory.
     if storage == .inMemory { configuration.mapBytes = 8 << 30 }
     configuration.mapBytes = try arguments.bytes("map-size", in: 1 << 20...1 << 46) ?? configuration.mapBytes
+    configuration.indexes = arguments.values("indexes").map(databaseFile)
+    if !isQuiet(arguments) { configuration.report = { Terminal.error.write("hearth: \($0)\n") } }
     if let project = configuration.project, DatabaseID(project: project) == nil {
       throw CommandFailure.usage("'\(project)' cannot name a project")
     }
@@ -144,6 +152,13 @@ extension Command {
     case (nil, nil): return nil
     default: throw CommandFailure.usage("'--tls-cert' and '--tls-key' go together; give both, or neither")
     }
+  /// A file, or `DATABASE=FILE`.
+  private static func databaseFile(_ text: String) -> HearthConfiguration.DatabaseFile {
+    let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+    guard parts.count == 2, DatabaseID(project: "p", database: parts[0]) != nil else {
+      return HearthConfiguration.DatabaseFile(text)
+    }
+    return HearthConfiguration.DatabaseFile(parts[1], database: parts[0])
   }
 
   private static func imports(_ arguments: Arguments, _ configuration: HearthConfiguration) throws -> ImportFiles? {

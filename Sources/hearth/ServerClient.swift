@@ -1,5 +1,6 @@
 import DatabaseService
 import DocumentModel
+import DocumentStore
 import FixtureTree
 import Transport
 import WireFormat
@@ -57,20 +58,29 @@ final class ServerClient {
   /// What the server's open databases hold.
   func statistics() throws -> [StatsRow] {
     guard let body = try call("GET", "/hearth/v1/stats") else { return [] }
-    return try JSONText.read(body) { root in
-      (root.member("databases")?.array ?? []).map { row in
-        StatsRow(
-          project: row.member("project")?.text ?? "", database: row.member("database")?.text ?? "",
-          values: DatabaseStatistics.columns.map { row.member($0.name)?.integer ?? 0 })
-      }
-    }
+    return try JSONText.read(body) { root in (root.member("databases")?.array ?? []).map(Self.statsRow) }
   }
 
-  /// Deletes some thousand documents at and below a path; returns how many, and whether none are left.
-  func deleteBelow(_ path: ResourcePath) throws -> (deleted: Int, isDone: Bool) {
-    guard let body = try call("DELETE", target(path, of: "/hearth/v1/")) else { return (0, true) }
+  private static func statsRow(_ row: JSONValue) -> StatsRow {
+    let indexes = (row.member("indexes")?.array ?? []).map { index in
+      IndexReport(
+        text: index.member("index")?.text ?? "",
+        state: index.member("state")?.text.flatMap { IndexReport.State(rawValue: $0) } ?? .ready,
+        documents: index.member("documents")?.integer ?? 0)
+    }
+    return StatsRow(
+      project: row.member("project")?.text ?? "", database: row.member("database")?.text ?? "",
+      values: DatabaseStatistics.columns.map { row.member($0.name)?.integer ?? 0 }, indexes: indexes)
+  }
+
+  /// Deletes some thousand documents at and below a path, behind the last one of an earlier call; returns how many, and
+  /// the last one where more are left.
+  func deleteBelow(_ path: ResourcePath, behind last: String? = nil) throws -> (deleted: Int, last: String?) {
+    var target = target(path, of: "/hearth/v1/")
+    if let last { target += "?behind=" + Self.encode(last) }
+    guard let body = try call("DELETE", target) else { return (0, nil) }
     return try JSONText.read(body) { root in
-      (root.member("deleted")?.integer ?? 0, root.member("done")?.isTrue ?? true)
+      (root.member("deleted")?.integer ?? 0, root.member("last")?.text)
     }
   }
 

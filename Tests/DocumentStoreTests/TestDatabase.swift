@@ -1,6 +1,6 @@
 import Dispatch
 import DocumentModel
-import DocumentStore
+@testable import DocumentStore
 import FieldMatch
 import KeyValueStore
 import LMDBStore
@@ -15,15 +15,39 @@ struct TestDatabase {
   let store: any KeyValueStore
   let database: DocumentDatabase
 
-  init(_ store: (any KeyValueStore)? = nil, time: SteppedTime = SteppedTime(), retention: Retention = Retention()) throws {
+  init(
+    _ store: (any KeyValueStore)? = nil, time: SteppedTime = SteppedTime(), retention: Retention = Retention(),
+    indexes: IndexConfiguration? = nil, indexBatch: IndexBatch = IndexBatch()
+  ) throws {
     self.time = time
     self.store = try store ?? LMDBStore.open(.inMemory(mapBytes: 1 << 30))
     let id = try #require(DatabaseID(project: "p"))
-    database = try DocumentDatabase(id: id, store: self.store, retention: retention, clock: Clock { time.now })
+    database = try DocumentDatabase(
+      id: id, store: self.store, retention: retention, clock: Clock { time.now }, indexes: indexes,
+      indexBatch: indexBatch)
   }
 
   /// The same store opened again, as after a restart.
-  func reopened() throws -> TestDatabase { try TestDatabase(store, time: time) }
+  func reopened(indexes: IndexConfiguration? = nil) throws -> TestDatabase {
+    try TestDatabase(store, time: time, indexes: indexes, indexBatch: database.background.batch)
+  }
+
+  /// Does one batch of the background work on indexes; returns whether there may be more.
+  @discardableResult
+  func advanceIndexes() throws -> Bool {
+    var hasMore = false
+    try database.queue.write { (writer, transaction) throws(StorageError) in
+      hasMore = try IndexBuilder.advance(database.background.batch, &writer, transaction)
+    }
+    return hasMore
+  }
+
+  /// Does all of it.
+  func finishIndexes() throws {
+    while try advanceIndexes() {}
+  }
+
+  func catalog() throws -> IndexCatalog { try database.read { reader in try database.indexes(&reader) } }
 
   @discardableResult
   func commit(_ request: CommitRequest) throws(CommitError) -> CommitOutcome {

@@ -51,9 +51,9 @@ import Testing
       "filter\n  scan entries of c: a > …"),
     Row(orders: [Order(field("a"))], plan: "scan entries of c: a"),
     Row(orders: [Order(field("a")), Order(name, isDescending: true)], plan:
-      "sort by a, __name__ descending\n  scan entries of c: a"),
+      "sort by __name__ descending within a\n  scan entries of c: a"),
     Row(orders: [Order(field("a")), Order(field("b"))], plan:
-      "sort by a, b, __name__\n  filter\n    scan entries of c: a"),
+      "sort by b, __name__ within a\n  filter\n    scan entries of c: a"),
     Row(filter: on("b", .greaterThan), orders: [Order(field("a"))], plan:
       "sort by a, b, __name__\n  filter\n    scan entries of c: b > …"),
     Row(filter: on("b", .equal), orders: [Order(field("a"))], plan:
@@ -74,7 +74,7 @@ import Testing
     Row(filter: on("b", .equal), start: at(.reference("projects/p/databases/(default)/documents/c/m")), plan:
       "scan entries of c: b == … between names"),
     Row(orders: [Order(field("a")), Order(field("b"))], start: at(1), plan:
-      "sort by a, b, __name__\n  filter\n    scan entries of c: a"),
+      "sort by b, __name__ within a\n  filter\n    scan entries of c: a between cursors"),
   ]
 
   @Test func plansOfACollection() throws {

@@ -74,6 +74,19 @@ extension Benchmark {
     row(
       "commit of a new document, synced, one after the other", seconds: seconds, of: few,
       bytes: Double(bytesHandedToKernel() - before) / Double(few))
+    Run.progress("store: what indexes cost")
+    for fields in [1, 10] {
+      let writes = (0..<few).compactMap { number in
+        DocumentKey(ResourcePath(uncheckedBytes: Array("wide\(fields)/w\(number)".utf8))).map {
+          Write(.update(Self.document(fields: fields, number), mask: nil), key: $0)
+        }
+      }
+      let before = bytesHandedToKernel()
+      let seconds = try commits(writes, durable.service, id, underWay: 1)
+      row(
+        "commit of a new document of \(fields) fields, 200 bytes, synced", seconds: seconds, of: few,
+        bytes: Double(bytesHandedToKernel() - before) / Double(few))
+    }
     return table
 
     func row(_ name: String, seconds: Double, of count: Int, bytes: Double? = nil) {
@@ -87,6 +100,13 @@ extension Benchmark {
       for index in 0..<count { try body(index) }
       row(name, seconds: watch.seconds, of: count)
     }
+  }
+
+  /// A document of so many texts, of 200 bytes in all.
+  private static func document(fields: Int, _ number: Int) -> EncodedFields {
+    let text = String(repeating: "x", count: 200 / fields - 6)
+    return EncodedFields(
+      MapValue((0..<fields).map { ("f\($0)", .string("\(100_000 + number * 7919 % 99_991)\(text)")) }))
   }
 
   private static func configuration(_ storage: HearthConfiguration.Storage) -> HearthConfiguration {

@@ -33,22 +33,13 @@ final class HearthPeer: DocumentServer {
     return target
   }
 
-  /// Stores `count` documents like the sample, and returns the lines of Lua that ask for them at random.
-  func storeMany(_ count: Int) throws -> String {
-    let perCommit = 500
-    for start in stride(from: 0, to: count, by: perCommit) {
-      let writes = (start..<min(start + perCommit, count)).map { number in
-        #"{"update": {"name": "\#(Self.documents.dropFirst("/v1/".count))/many/m\#(number)", "#
-          + Sample.firestoreJSON.dropFirst() + "}"
-      }
-      let reply = try HTTPClient.send(
-        "POST", port: port, "\(Self.documents):commit", body: "{\"writes\": [\(writes.joined(separator: ","))]}")
-      guard reply.status == 200 else { throw BenchmarkError("hearth refused a commit: \(reply.body)") }
-    }
+  /// Stores `count` documents, and returns the lines of Lua that ask for them at random.
+  func storeMany(_ count: Int, into collection: String = "many") throws -> String {
+    try FirestoreFilling.store(count, into: collection, port: port)
     return """
       local texts = {}
       function init(args)
-        for i = 0, \(count - 1) do texts[i] = wrk.format("GET", "\(Self.documents)/many/m" .. i) end
+        for i = 0, \(count - 1) do texts[i] = wrk.format("GET", "\(Self.documents)/\(collection)/m" .. i) end
       end
       function request() return texts[math.random(0, \(count - 1))] end
       """

@@ -44,6 +44,9 @@ protocol AnswerEncoder {
   mutating func begin()
   /// Writes a message.
   mutating func append(_ message: AnswerMessage) throws
+  /// Writes something without a meaning, where the dialect has such a thing, so that a client that is gone is noticed
+  /// while nothing is found.
+  mutating func idle()
   /// Ends the answer.
   mutating func end()
   /// Ends an answer that was begun and cannot be completed.
@@ -55,6 +58,8 @@ protocol AnswerEncoder {
 }
 
 extension AnswerEncoder {
+  /// Writes nothing.
+  mutating func idle() {}
   /// Adds nothing.
   func addTrailers(to trailers: inout HeaderWriter) {}
 }

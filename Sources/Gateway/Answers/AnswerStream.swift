@@ -10,6 +10,10 @@ final class AnswerStream<Producer: AnswerProducer, Encoder: AnswerEncoder>: Body
   private var first: [UInt8] = []
   private var isBegun = false
   private var failure: Status?
+  /// Slices since the last that had something to send.
+  private var emptySlices = 0
+  /// So many slices take some ten milliseconds.
+  private static var emptySlicesMax: Int { 64 }
   /// Called once, when the last slice was made.
   var onEnd: (() -> Void)?
 
@@ -61,7 +65,13 @@ final class AnswerStream<Producer: AnswerProducer, Encoder: AnswerEncoder>: Body
       try encoder.append(message)
       return encoder.byteCount < Exchange.sliceBytes
     }
-    if isLast { encoder.end() }
+    emptySlices = encoder.byteCount == 0 ? emptySlices + 1 : 0
+    if isLast {
+      encoder.end()
+    } else if emptySlices == Self.emptySlicesMax {
+      encoder.idle()
+      emptySlices = 0
+    }
     encoder.take(into: &out)
     return isLast
   }

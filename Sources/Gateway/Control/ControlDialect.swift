@@ -8,8 +8,9 @@ import WireFormat
 ///
 /// - `DELETE /emulator/v1/projects/{p}/databases/{d}/documents` clears a database (firestore-api.md, section 11.3).
 /// - `DELETE /hearth/v1/projects/{p}/databases/{d}/documents/{path}` deletes a document or collection with everything
-///   below it, a few thousand documents a call: `{"deleted": n, "done": true}`.
-/// - `GET /hearth/v1/stats` says what the open databases hold.
+///   below it, a few thousand documents a call: `{"deleted": n, "done": false, "last": "…"}`; the next call goes on with
+///   `?behind=` and that path.
+/// - `GET /hearth/v1/stats` says what the open databases hold, and how far their indexes are.
 final class ControlDialect: Sendable {
   private let service: Service
   /// Documents that one call of a recursive delete takes, so that a call ends soon and a client can show progress.
@@ -29,21 +30,33 @@ final class ControlDialect: Sendable {
   }
 
   /// Answers a request for a path that stood behind `/hearth/v1/`.
-  func handleHearth(_ path: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest, _ reply: Reply) {
+  func handleHearth(
+    _ path: UnsafeRawBufferPointer, _ query: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest, _ reply: Reply
+  ) {
     answer(reply) {
       if path.elementsEqual("stats".utf8), request.method == .get {
         return try service.statistics { result in Self.send(result, reply, Self.append) }
       }
       guard let target = try RESTTarget(path, takesVerb: false), target.segmentCount > 0, request.method == .delete
       else { return reply.sendText(404, "Not Found\n") }
-      try service.recursiveDelete(
-        try ResourcePath(checking: target.path), in: target.database, limit: Self.deletedPerCall
-      ) { result in
+      let parameters = try QueryParameters(query)
+      try parameters.allowOnly("behind")
+      let path = try ResourcePath(checking: target.path)
+      let last = try parameters.value("behind").flatMap { DocumentKey(try ResourcePath($0)) }
+      // A place outside of the path would let the walk begin anywhere.
+      if let last, !last.path.isAtOrBelow(path) {
+        throw Status(.invalidArgument, "The document to go on behind must lie below the path.")
+      }
+      try service.recursiveDelete(path, in: target.database, behind: last, limit: Self.deletedPerCall) { result in
         Self.send(result, reply) { outcome, json in
           json.key("deleted")
           json.number(outcome.deleted)
           json.key("done")
           json.bool(outcome.isDone)
+          if let last = outcome.last {
+            json.key("last")
+            json.string(last.path.text)
+          }
         }
       }
     }
@@ -89,6 +102,21 @@ extension JSONWriter {
     for (column, value) in zip(DatabaseStatistics.columns, statistics.values) {
       key(column.name)
       number(value)
+    }
+    if !statistics.indexes.isEmpty {
+      key("indexes")
+      beginArray()
+      for index in statistics.indexes {
+        beginObject()
+        key("index")
+        string(index.text)
+        key("state")
+        string(index.state.rawValue)
+        key("documents")
+        number(index.documents)
+        endObject()
+      }
+      endArray()
     }
     endObject()
   }

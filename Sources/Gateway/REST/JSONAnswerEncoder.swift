@@ -62,6 +62,9 @@ struct JSONAnswerEncoder: AnswerEncoder {
     json.endObject()
   }
 
+  /// A blank may stand between any two elements.
+  mutating func idle() { json.bytes.append(UInt8(ascii: "\n")) }
+
   mutating func end() { json.endArray() }
 
   /// The status is sent already: the error is the last element.

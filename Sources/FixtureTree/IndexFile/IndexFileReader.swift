@@ -1,0 +1,325 @@
+import DocumentModel
+
+/// Turns the tree of an index file into what it declares, or says where and why not.
+struct IndexFileReader {
+  let file: String
+
+  func configuration(_ root: JSONTree) throws(FixtureTreeError) -> IndexConfiguration {
+    var configuration = IndexConfiguration()
+    for member in try members(root, "") {
+      switch member.name {
+      case "indexes": configuration.indexes = try indexes(member.value)
+      case "fieldOverrides": configuration.fields = try fieldOverrides(member.value)
+      default:
+        throw failure(
+          member, "", "unknown key \"\(member.name)\"; the file has \"indexes\" and \"fieldOverrides\"")
+      }
+    }
+    return configuration
+  }
+
+  // MARK: Indexes
+
+  private func indexes(_ list: JSONTree) throws(FixtureTreeError) -> [IndexDefinition] {
+    var known: [IndexDefinition: Int] = [:]
+    var all: [IndexDefinition] = []
+    for (index, element) in try elements(list, "indexes").enumerated() {
+      let place = "indexes[\(index)]"
+      let definition = try self.index(element, place)
+      if let line = known[definition] {
+        throw failure(element, place, "the same index is declared in line \(line) already; leave one of them out")
+      }
+      known[definition] = element.line
+      all.append(definition)
+    }
+    return all
+  }
+
+  private func index(_ tree: JSONTree, _ place: String) throws(FixtureTreeError) -> IndexDefinition {
+    var collectionID: String?
+    var scope = IndexDefinition.Scope.collection
+    var fields: [IndexDefinition.Field]?
+    for member in try members(tree, place) {
+      let inner = "\(place).\(member.name)"
+      switch member.name {
+      case "collectionGroup", "collectionId":
+        guard collectionID == nil else {
+          throw failure(member, place, "\"collectionGroup\" and the older \"collectionId\" are the same; give one")
+        }
+        collectionID = try self.collectionID(member.value, inner)
+      case "queryScope": scope = try self.scope(member.value, inner)
+      case "fields": fields = try self.fields(member.value, inner)
+      case "apiScope": try expect(member.value, inner, ["ANY_API"], why: "other scopes belong to other products")
+      case "density": try expect(member.value, inner, ["SPARSE_ALL"], why: "indexes hold documents with all fields")
+      case "multikey", "unique":
+        guard case .boolean(false) = member.value.kind else {
+          throw failure(member.value, inner, "must be false: there are no such indexes here; leave it out")
+        }
+      case "shardCount":
+        guard case .number = member.value.kind else { throw failure(member.value, inner, "must be a number") }
+      default:
+        throw failure(
+          member, place,
+          "unknown key \"\(member.name)\"; an index has \"collectionGroup\", \"queryScope\" and \"fields\"")
+      }
+    }
+    guard let collectionID else {
+      throw failure(tree, place, "lacks \"collectionGroup\", the id of the collections to index")
+    }
+    guard let fields else { throw failure(tree, place, "lacks \"fields\", the list of what to index") }
+    return IndexDefinition(collectionID: collectionID, scope: scope, fields: fields)
+  }
+
+  private func fields(_ list: JSONTree, _ place: String) throws(FixtureTreeError) -> [IndexDefinition.Field] {
+    let elements = try elements(list, place, max: IndexFile.fieldsMax)
+    var fields: [IndexDefinition.Field] = []
+    for (index, element) in elements.enumerated() {
+      let inner = "\(place)[\(index)]"
+      let field = try field(element, inner)
+      if fields.contains(where: { $0.path == field.path }) {
+        throw failure(element, inner, "field \(field.path.text) stands in the index already")
+      }
+      if field.mode == .contains, fields.contains(where: { $0.mode == .contains }) {
+        throw failure(element, inner, "an index can have one array field only")
+      }
+      if let last = fields.last {
+        if case .vector = last.mode { throw failure(element, inner, "the vector field must be the last of the index") }
+        if last.path.isDocumentName, case .vector = field.mode {
+        } else if last.path.isDocumentName {
+          throw failure(element, inner, "nothing but a vector field can follow __name__")
+        }
+      }
+      fields.append(field)
+    }
+    guard let first = fields.first else { throw failure(list, place, "is empty; name the fields to index") }
+    if fields.count == 1, !first.path.isDocumentName {
+      guard case .vector = first.mode else {
+        throw failure(
+          list, place, "an index of one field belongs into \"fieldOverrides\"; in each collection every field has one")
+      }
+    }
+    return fields
+  }
+
+  private func field(_ tree: JSONTree, _ place: String) throws(FixtureTreeError) -> IndexDefinition.Field {
+    var path: FieldPath?
+    var mode: IndexDefinition.Mode?
+    for member in try members(tree, place) {
+      if member.name == "fieldPath" {
+        path = try fieldPath(member.value, "\(place).fieldPath")
+        continue
+      }
+      guard let found = try self.mode(member, place) else {
+        throw failure(
+          member, place, "unknown key \"\(member.name)\"; a field has \"fieldPath\" and one of \"order\", "
+            + "\"arrayConfig\" and \"vectorConfig\"")
+      }
+      guard mode == nil else { throw failure(member, place, "a field has one of order, arrayConfig and vectorConfig") }
+      mode = found
+    }
+    guard let path else { throw failure(tree, place, "lacks \"fieldPath\"") }
+    guard let mode else {
+      throw failure(tree, place, "lacks \"order\", such as \"ASCENDING\" (or \"arrayConfig\" or \"vectorConfig\")")
+    }
+    if path.isDocumentName, mode != .ascending, mode != .descending {
+      throw failure(tree, place, "__name__ takes an \"order\"")
+    }
+    return IndexDefinition.Field(path, mode)
+  }
+
+  // MARK: Fields
+
+  private func fieldOverrides(_ list: JSONTree) throws(FixtureTreeError) -> [FieldIndexing] {
+    var all: [FieldIndexing] = []
+    for (index, element) in try elements(list, "fieldOverrides").enumerated() {
+      let place = "fieldOverrides[\(index)]"
+      let field = try fieldOverride(element, place)
+      if all.contains(where: { $0.path == field.path && $0.collectionID.utf8.elementsEqual(field.collectionID.utf8) }) {
+        throw failure(element, place, "this field of \(field.collectionID) is declared above already")
+      }
+      all.append(field)
+    }
+    return all
+  }
+
+  private func fieldOverride(_ tree: JSONTree, _ place: String) throws(FixtureTreeError) -> FieldIndexing {
+    var collectionID: String?
+    var path: FieldPath?
+    var entries: Set<FieldIndexing.Entries>?
+    var expires: Bool?
+    for member in try members(tree, place) {
+      let inner = "\(place).\(member.name)"
+      switch member.name {
+      case "collectionGroup", "collectionId":
+        guard collectionID == nil else {
+          throw failure(member, place, "\"collectionGroup\" and the older \"collectionId\" are the same; give one")
+        }
+        collectionID = try self.collectionID(member.value, inner, allowsDefault: true)
+      case "fieldPath": path = try fieldPath(member.value, inner, allowsAll: true)
+      case "indexes": entries = try fieldEntries(member.value, inner)
+      case "ttl":
+        guard case .boolean(let flag) = member.value.kind else {
+          throw failure(member.value, inner, "must be true or false")
+        }
+        expires = flag
+      default:
+        throw failure(
+          member, place, "unknown key \"\(member.name)\"; a field override has \"collectionGroup\", \"fieldPath\", "
+            + "\"indexes\" and \"ttl\"")
+      }
+    }
+    guard let collectionID else { throw failure(tree, place, "lacks \"collectionGroup\"") }
+    guard let path else { throw failure(tree, place, "lacks \"fieldPath\"") }
+    guard entries != nil || expires != nil else {
+      throw failure(tree, place, "lacks \"indexes\"; an empty list says that the field is not indexed")
+    }
+    if collectionID.utf8.elementsEqual(FieldIndexing.allCollections.utf8), !path.isAllFields {
+      throw failure(tree, place, "__default__ stands for every collection and takes the field path \"*\" only")
+    }
+    if path.isAllFields, expires == true { throw failure(tree, place, "\"ttl\" needs the name of a field, not \"*\"") }
+    return FieldIndexing(
+      collectionID: collectionID, path: path, entries: entries ?? FieldIndexing.automatic, expires: expires ?? false)
+  }
+
+  private func fieldEntries(_ list: JSONTree, _ place: String) throws(FixtureTreeError) -> Set<FieldIndexing.Entries> {
+    var entries: Set<FieldIndexing.Entries> = []
+    for (index, element) in try elements(list, place).enumerated() {
+      let inner = "\(place)[\(index)]"
+      var scope = IndexDefinition.Scope.collection
+      var mode: IndexDefinition.Mode?
+      for member in try members(element, inner) {
+        if member.name == "queryScope" {
+          scope = try self.scope(member.value, "\(inner).queryScope")
+        } else if let found = try self.mode(member, inner), mode == nil {
+          if case .vector = found { throw failure(member, inner, "a vector field is declared under \"indexes\"") }
+          mode = found
+        } else {
+          throw failure(
+            member, inner, "\"\(member.name)\" does not belong here; it takes \"queryScope\" and either \"order\" or "
+              + "\"arrayConfig\"")
+        }
+      }
+      guard let mode else { throw failure(element, inner, "lacks \"order\" or \"arrayConfig\"") }
+      entries.insert(FieldIndexing.Entries(scope, mode))
+    }
+    return entries
+  }
+
+  // MARK: Parts
+
+  /// The mode that a member gives, or `nil` where it is about something else.
+  private func mode(_ member: JSONTree.Member, _ place: String) throws(FixtureTreeError) -> IndexDefinition.Mode? {
+    let inner = "\(place).\(member.name)"
+    switch member.name {
+    case "order":
+      return try choose(member.value, inner, [("ASCENDING", .ascending), ("DESCENDING", .descending)])
+    case "arrayConfig": return try choose(member.value, inner, [("CONTAINS", .contains)])
+    case "mode":
+      return try choose(
+        member.value, inner, [("ASCENDING", .ascending), ("DESCENDING", .descending), ("ARRAY_CONTAINS", .contains)])
+    case "vectorConfig": return try vector(member.value, inner)
+    case "searchConfig": throw failure(member, place, "text search is not supported; leave the field out")
+    default: return nil
+    }
+  }
+
+  private func vector(_ tree: JSONTree, _ place: String) throws(FixtureTreeError) -> IndexDefinition.Mode {
+    var dimension: Int?
+    for member in try members(tree, place) {
+      switch member.name {
+      case "dimension":
+        guard case .number(let text) = member.value.kind, let number = Int(text),
+          (1...Limits.vectorDimensionsMax).contains(number)
+        else {
+          throw failure(
+            member.value, "\(place).dimension", "must be a whole number from 1 to \(Limits.vectorDimensionsMax)")
+        }
+        dimension = number
+      case "flat":
+        guard try members(member.value, "\(place).flat").isEmpty else {
+          throw failure(member.value, "\(place).flat", "must be {}")
+        }
+      default: throw failure(member, place, "unknown key \"\(member.name)\"; it takes \"dimension\" and \"flat\"")
+      }
+    }
+    guard let dimension else { throw failure(tree, place, "lacks \"dimension\", the number of components") }
+    return .vector(dimension: dimension)
+  }
+
+  private func scope(_ tree: JSONTree, _ place: String) throws(FixtureTreeError) -> IndexDefinition.Scope {
+    try choose(tree, place, [("COLLECTION", .collection), ("COLLECTION_GROUP", .collectionGroup)])
+  }
+
+  private func collectionID(
+    _ tree: JSONTree, _ place: String, allowsDefault: Bool = false
+  ) throws(FixtureTreeError) -> String {
+    guard case .string(let id) = tree.kind else { throw failure(tree, place, "must be a string, a collection's id") }
+    if allowsDefault, id.utf8.elementsEqual(FieldIndexing.allCollections.utf8) { return id }
+    let bytes = Array(id.utf8)
+    guard !bytes.isEmpty, bytes.count <= Limits.resourceIDBytesMax, !bytes.contains(UInt8(ascii: "/")),
+      !ResourceID.isReserved(bytes), id != ".", id != ".."
+    else {
+      throw failure(
+        tree, place, "\"\(id)\" cannot be a collection's id; give the last part of the path, such as \"history\"")
+    }
+    return id
+  }
+
+  private func fieldPath(
+    _ tree: JSONTree, _ place: String, allowsAll: Bool = false
+  ) throws(FixtureTreeError) -> FieldPath {
+    guard case .string(let text) = tree.kind else { throw failure(tree, place, "must be a string") }
+    if text == "*" {
+      guard allowsAll else { throw failure(tree, place, "must name one field; \"*\" belongs to field overrides") }
+      return FieldIndexing.allFields
+    }
+    do throws(ModelError) {
+      let path = try FieldPath(text)
+      guard !allowsAll || !path.isDocumentName else { throw ModelError.reservedFieldPath(text) }
+      return path
+    } catch {
+      throw failure(tree, place, "\"\(text)\" is no field path; write names like a.b, odd ones in backquotes")
+    }
+  }
+
+  private func choose<T>(
+    _ tree: JSONTree, _ place: String, _ choices: [(name: String, value: T)]
+  ) throws(FixtureTreeError) -> T {
+    if case .string(let text) = tree.kind, let choice = choices.first(where: { $0.name == text }) {
+      return choice.value
+    }
+    let names = choices.map { "\"\($0.name)\"" }.joined(separator: " or ")
+    if case .string(let text) = tree.kind { throw failure(tree, place, "must be \(names), not \"\(text)\"") }
+    throw failure(tree, place, "must be \(names)")
+  }
+
+  private func expect(_ tree: JSONTree, _ place: String, _ names: [String], why: String) throws(FixtureTreeError) {
+    if case .string(let text) = tree.kind, names.contains(text) { return }
+    throw failure(tree, place, "must be \"\(names.joined(separator: "\" or \""))\": \(why); leave it out")
+  }
+
+  private func members(_ tree: JSONTree, _ place: String) throws(FixtureTreeError) -> [JSONTree.Member] {
+    guard case .object(let members) = tree.kind else { throw failure(tree, place, "must be an object") }
+    var seen: Set<[UInt8]> = []
+    for member in members where !seen.insert(Array(member.name.utf8)).inserted {
+      throw failure(member, place, "key \"\(member.name)\" stands twice")
+    }
+    return members
+  }
+
+  private func elements(
+    _ tree: JSONTree, _ place: String, max: Int = IndexFile.declarationsMax
+  ) throws(FixtureTreeError) -> [JSONTree] {
+    guard case .array(let elements) = tree.kind else { throw failure(tree, place, "must be an array") }
+    guard elements.count <= max else { throw failure(tree, place, "has \(elements.count) elements, more than \(max)") }
+    return elements
+  }
+
+  private func failure(_ tree: JSONTree, _ place: String, _ message: String) -> FixtureTreeError {
+    FixtureTreeError(file: file, line: tree.line, column: tree.column, path: place, message: message)
+  }
+
+  private func failure(_ member: JSONTree.Member, _ place: String, _ message: String) -> FixtureTreeError {
+    FixtureTreeError(file: file, line: member.line, column: member.column, path: place, message: message)
+  }
+}
