@@ -37,6 +37,8 @@ package final class QueryExecution {
   private var pending: [(key: [UInt8], path: [UInt8])] = []
   /// The source that too many changes put an end to, and the results it left in ``pending``.
   private var former: (source: QuerySource, left: Set<[UInt8]>)?
+  /// The names of documents that changed since the version and went to the sorter.
+  private var sortedChanges: Set<[UInt8]> = []
   private var sorter: RowSorter?
   private var sorted: SortedEntries?
 
@@ -227,6 +229,7 @@ package final class QueryExecution {
       current.appendName(to: &name)
     }
     let fields = EncodedMap(documentFields: candidate.fields)
+    if former != nil, sortedChanges.contains(name) { return false }
     if let former, try former.source.hasPassed(name, idCode: current.idCode, fields), !former.source.holds(name),
       !former.left.contains(name)
     {
@@ -335,6 +338,7 @@ extension QueryExecution {
       if sorter == nil {
         pending.append((key, path.bytes))
       } else {
+        sortedChanges.insert(name)
         try sorter?.add(key, path: path.bytes)
       }
     }
