@@ -167,6 +167,9 @@ import WireFormat
     for round in 0..<160 {
       if round == 60 || round == 110 { try database.setIndexes(Self.randomConfiguration(&random)) }
       var query = generator.query()
+      if query.includesDescendants, query.collectionID != nil, random.chance(oneIn: 3) {
+        query.parent = document("c/x").path
+      }
       guard let orders = try? ResolvedQuery(query, in: database.id).orders else { continue }
       let plan = try database.plan(query)
       if plan.contains("index") { used += 1 }
