@@ -10,7 +10,8 @@ struct Benchmark: Sendable {
 
   /// Every benchmark, in the order in which they run.
   static let all: [Benchmark] = [
-    pointRead, grpcPointRead, durableCommit, importTree, startAndMemory, store, queries, queryPeers, vectorSearch,
+    pointRead, grpcPointRead, durableCommit, importTree, startAndMemory, store, declaredIndexes, queries, queryPeers,
+    vectorSearch,
   ]
 }
 
