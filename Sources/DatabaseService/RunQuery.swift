@@ -11,6 +11,8 @@ package struct RunQueryRequest: Sendable {
   package var consistency = Consistency.latest
   /// The transaction to open and read in, in place of ``consistency``.
   package var newTransaction: TransactionMode?
+  /// What the query is to tell of itself; `nil` for nothing.
+  package var explain: ExplainMode?
 
   /// Asks for results as they are now.
   package init(_ query: Query) { self.query = query }
@@ -24,15 +26,19 @@ package final class RunQueryCursor {
   package let readTime: Timestamp
 
   private let snapshot: any KeyValueSnapshot
-  private let execution: QueryExecution
+  private let results: any QueryResults
   private let note: (DocumentKey, StoredDocument) throws -> Void
+  private var explanation: Explanation?
+  private var returned = 0
+  private var isAtEnd = false
 
   fileprivate init(
-    _ snapshot: any KeyValueSnapshot, _ execution: QueryExecution, transaction: TransactionID?, readTime: Timestamp,
-    note: @escaping (DocumentKey, StoredDocument) throws -> Void
+    _ snapshot: any KeyValueSnapshot, _ results: any QueryResults, _ explain: ExplainMode?,
+    transaction: TransactionID?, readTime: Timestamp, note: @escaping (DocumentKey, StoredDocument) throws -> Void
   ) {
     self.snapshot = snapshot
-    self.execution = execution
+    self.results = results
+    explanation = explain.map(Explanation.init)
     self.transaction = transaction
     self.readTime = readTime
     self.note = note
@@ -41,13 +47,32 @@ package final class RunQueryCursor {
   deinit { snapshot.end() }
 
   /// Documents passed over for the offset so far.
-  package var skipped: Int { execution.skipped }
+  package var skipped: Int { results.skipped }
 
-  /// The next result, or `nil` at the end. Its fields are valid as long as the cursor.
+  /// What the query tells of itself, once ``next()`` came to the end; `nil` where it was not asked.
+  package var explainMetrics: ExplainMetrics? {
+    guard isAtEnd else { return nil }
+    return explanation?.metrics(
+      of: results, plan: results.planText, returned: returned, readOperations: returned + skipped)
+  }
+
+  /// The next result, or `nil` at the end; at once where only the plan was asked for.
+  ///
+  /// Its fields are valid until the next one is asked for, as long as the cursor.
   package func next() throws -> (key: DocumentKey, document: StoredDocument)? {
-    guard let result = try execution.next() else { return nil }
+    guard !isAtEnd, let result = try pull() else {
+      isAtEnd = true
+      return nil
+    }
+    returned += 1
     try note(result.key, result.document)
     return result
+  }
+
+  private func pull() throws -> (key: DocumentKey, document: StoredDocument)? {
+    guard let explanation else { return try results.next() }
+    guard explanation.runs else { return nil }
+    return try self.explanation?.measure { try results.next() } ?? nil
   }
 }
 
@@ -68,10 +93,10 @@ extension Service {
       var reader = DocumentReader(snapshot)
       let version = moment.readTime.microseconds
       let isUnchanged = try reader.lastVersion() <= version
-      let execution = try QueryExecution(resolved, snapshot, at: isUnchanged ? nil : version)
+      let results = try resolved.results(snapshot, at: isUnchanged ? nil : version)
       let transactions = database.transactions
       return RunQueryCursor(
-        snapshot, execution, transaction: opened, readTime: moment.readTime
+        snapshot, results, request.explain, transaction: opened, readTime: moment.readTime
       ) { key, document in
         guard let transaction = moment.transaction else { return }
         try transactions.noteReads([(key, document.updateVersion)], in: transaction)

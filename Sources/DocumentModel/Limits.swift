@@ -32,6 +32,8 @@ package enum Limits {
   package static let transactionsMax = 10_000
   /// Components of a vector.
   package static let vectorDimensionsMax = 2048
+  /// Documents that one search for the nearest vectors returns.
+  package static let nearestDocumentsMax = 1000
   /// Fields of one order: as many as an index can have.
   package static let orderFieldsMax = 100
   /// Documents of a page when the request names no size.

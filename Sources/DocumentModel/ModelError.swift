@@ -39,6 +39,8 @@ package enum ModelError: Error, Equatable, Sendable {
   case invalidVector(String)
   case severalSelectors
   case emptyFilter
+  case queryVectorNotVector
+  case unknownDistanceMeasure
   case emptyAggregation
   case countLimitNotPositive
   case unsupportedCompositeOperator
@@ -129,6 +131,10 @@ extension ModelError: CustomStringConvertible {
       "Invalid vector value: \(reason)"
     case .severalSelectors:
       "StructuredQuery.from cannot have more than one collection selector."
+    case .queryVectorNotVector:
+      "Query Value must be of type vector."
+    case .unknownDistanceMeasure:
+      "Unknown Distance Measure."
     case .emptyAggregation:
       "An aggregation must have an operator."
     case .countLimitNotPositive:

@@ -22,6 +22,8 @@ package struct Query: Hashable, Sendable {
   package var limit: Int?
   /// The fields to return; `nil` for all, empty for none.
   package var projection: FieldMask?
+  /// The search among the documents that everything above leaves; `nil` for none.
+  package var findNearest: FindNearest?
 
   /// Asks for all documents of a collection, or of all collections of that id below `parent`.
   package init(parent: ResourcePath = .root, collectionID: String?, includesDescendants: Bool = false) {

@@ -29,6 +29,15 @@ package struct StoredDocument {
     guard stored == computed else { throw CorruptDocument(reason: "its checksum does not match") }
   }
 
+  private init(_ document: StoredDocument, fields: UnsafeRawBufferPointer) {
+    createVersion = document.createVersion
+    updateVersion = document.updateVersion
+    self.fields = fields
+  }
+
+  /// The document with other fields, for an answer that shows more than what is stored. Valid as long as they are.
+  package func with(fields: UnsafeRawBufferPointer) -> StoredDocument { StoredDocument(self, fields: fields) }
+
   /// Writes a row.
   static func encode(
     key: UnsafeRawBufferPointer, create: Int64, update: Int64, fields: UnsafeRawBufferPointer, into row: inout [UInt8]

@@ -7,20 +7,43 @@ import WireFormat
 ///
 /// Beside a sum or an average only documents that hold every aggregated field count, as the service's indexes make it.
 /// Memory is bounded: no result is kept.
-package enum AggregationExecution {
-  /// The numbers, in the order of the aggregations.
-  /// - Throws: ``QueryError`` for a query that is not legal, and what reading throws.
-  package static func run(
+package final class AggregationExecution {
+  /// The results that are aggregated.
+  package let results: any QueryResults
+  private let aggregations: [Aggregation]
+
+  /// Plans the query; `version` is `nil` to read what the snapshot shows.
+  package init(
     _ aggregations: [Aggregation], over query: ResolvedQuery, _ snapshot: any KeyValueSnapshot, at version: Int64?
-  ) throws -> [Value] {
+  ) throws {
+    self.aggregations = aggregations
+    results = try query.results(
+      snapshot, at: version, requiring: Array(Set(aggregations.compactMap(\.field))).sorted(), inOrder: false)
+  }
+
+  /// The plan in a stable text form, the outermost step first.
+  package var planText: String {
+    let steps = aggregations.map { aggregation in
+      switch aggregation.op {
+      case .count(let bound?): "count up to \(bound)"
+      case .count(nil): "count"
+      case .sum(let path): "sum of \(path.text)"
+      case .average(let path): "average of \(path.text)"
+      }
+    }
+    return results.planText.indented(below: steps.joined(separator: ", "))
+  }
+
+  /// The numbers, in the order of the aggregations.
+  /// - Throws: what reading throws.
+  package func run() throws -> [Value] {
     let fields = aggregations.compactMap(\.field)
-    let execution = try QueryExecution(query, snapshot, at: version, requiring: fields)
     var numbers = aggregations.map { Accumulator($0.op) }
     // A count alone stops at its bound.
     let countMax = fields.isEmpty ? aggregations.compactMap(Self.bound).max() : nil
     let isBounded = countMax != nil && aggregations.allSatisfy { Self.bound($0) != nil }
     var count = 0
-    while let (_, document) = try execution.next() {
+    while let (_, document) = try results.next() {
       let map = EncodedMap(documentFields: document.fields)
       for (index, aggregation) in aggregations.enumerated() {
         let value = try aggregation.field.flatMap { try map.value(at: $0) }

@@ -20,6 +20,13 @@ package enum QueryError: Error, Equatable, Sendable, CustomStringConvertible {
   case nameOperandNotReference
   case cursorNameNotReference
   case otherDatabase(String)
+  case nearestLimit
+  case nearestWithLimit
+  case nearestWithOffset
+  case nearestWithCursor
+  case thresholdNotFinite
+  case resultFieldReserved(String)
+  case resultFieldTooLong
 
   package var description: String {
     switch self {
@@ -45,6 +52,14 @@ package enum QueryError: Error, Equatable, Sendable, CustomStringConvertible {
     case .nameOperandNotReference: "__key__ filter value must be a Key"
     case .cursorNameNotReference: "A cursor's value for __name__ must be a reference to a document."
     case .otherDatabase(let name): "The reference \(name) is in another database than the query."
+    case .nearestLimit: "FindNearest.limit must be a positive integer of no more than \(Limits.nearestDocumentsMax)"
+    case .nearestWithLimit: "A query limit cannot be used with FindNearest"
+    case .nearestWithOffset: "A query offset cannot be used with FindNearest"
+    case .nearestWithCursor: "A cursor cannot be used with FindNearest"
+    case .thresholdNotFinite: "distanceThreshold must be a finite number."
+    case .resultFieldReserved(let name): "The distanceResultField.property.name \"\(name)\" is reserved."
+    case .resultFieldTooLong:
+      "The distanceResultField.property.name is longer than \(Limits.fieldNameBytesMax) bytes."
     }
   }
 }

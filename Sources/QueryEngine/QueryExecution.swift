@@ -14,7 +14,10 @@ package final class QueryExecution {
   package private(set) var returned = 0
 
   private let query: ResolvedQuery
-  private let required: [FieldPath]
+  /// Fields that a result must have beside those of the order.
+  let required: [FieldPath]
+  /// Whether results must come in the order of the query.
+  private let inOrder: Bool
   private let snapshot: any KeyValueSnapshot
   private let version: Int64?
   private var matcher: DocumentMatcher
@@ -25,9 +28,11 @@ package final class QueryExecution {
 
   /// Plans a query; `version` is `nil` to read what the snapshot shows.
   ///
-  /// Documents that lack one of the `required` fields are no results, as if the order named them.
+  /// Documents that lack one of the `required` fields are no results, as if the order named them. With `inOrder` false
+  /// and neither limit nor offset the results come as their source gives them, unsorted.
   package init(
-    _ query: ResolvedQuery, _ snapshot: any KeyValueSnapshot, at version: Int64? = nil, requiring required: [FieldPath] = []
+    _ query: ResolvedQuery, _ snapshot: any KeyValueSnapshot, at version: Int64? = nil,
+    requiring required: [FieldPath] = [], inOrder: Bool = true
   ) throws {
     self.query = query
     self.required = required
@@ -35,7 +40,8 @@ package final class QueryExecution {
     self.version = version
     reader = DocumentReader(snapshot)
     matcher = DocumentMatcher(query.query.filter, in: query.database)
-    var planner = QueryPlanner(query, snapshot, readsPast: version != nil)
+    self.inOrder = inOrder || query.query.limit != nil || query.query.offset > 0
+    var planner = QueryPlanner(query, snapshot, readsPast: version != nil, isSorted: self.inOrder)
     plan = try planner.plan()
   }
 
@@ -60,6 +66,7 @@ package final class QueryExecution {
   private func nextMatch() throws -> Row? {
     if source == nil { source = try makeSource() }
     if plan.isOrdered { return try nextCandidate(behindEndIsEnd: true) }
+    if !inOrder { return try nextCandidate(behindEndIsEnd: false) }
     if sorted == nil { sorted = try sortAll() }
     guard let entry = try sorted?.next() else { return nil }
     let path = ResourcePath(uncheckedBytes: entry.path)

@@ -26,6 +26,7 @@ package struct QueryPlan: Sendable {
   /// A range of entries with what it stands for.
   struct EntryUse: Sendable {
     var range: EntryRange
+    var path: FieldPath
     /// The condition in text, for ``QueryPlan/description``.
     var text: String
   }
@@ -33,8 +34,12 @@ package struct QueryPlan: Sendable {
   let source: Source
   /// Whether candidates come in the order of the query already.
   let isOrdered: Bool
+  /// Whether candidates that do not come in order are to be sorted.
+  let isSorted: Bool
   /// Whether entries are read from the highest to the lowest.
   let isDescending: Bool
+  /// Whether the query is over a group, or over all there is.
+  let isGroup: Bool
   /// The order, for the text.
   let orders: [Order]
   let limit: Int?
@@ -45,7 +50,7 @@ extension QueryPlan: CustomStringConvertible {
   package var description: String {
     var lines: [String] = []
     if let limit { lines.append("limit \(limit)") }
-    if !isOrdered { lines.append("sort by \(orders.map(\.text).joined(separator: ", "))") }
+    if !isOrdered, isSorted { lines.append("sort by \(orders.map(\.text).joined(separator: ", "))") }
     lines.append("filter")
     lines.append(sourceText)
     return lines.enumerated().map { String(repeating: "  ", count: $0.offset) + $0.element }.joined(separator: "\n")

@@ -9,10 +9,12 @@ struct QueryPlanner {
   private var reader: DocumentReader
   /// Entries or documents of the past are not in the tables of now.
   private let readsPast: Bool
+  private let isSorted: Bool
 
-  init(_ query: ResolvedQuery, _ snapshot: any KeyValueSnapshot, readsPast: Bool) {
+  init(_ query: ResolvedQuery, _ snapshot: any KeyValueSnapshot, readsPast: Bool, isSorted: Bool) {
     self.query = query
     self.readsPast = readsPast
+    self.isSorted = isSorted
     reader = DocumentReader(snapshot)
   }
 
@@ -31,7 +33,8 @@ struct QueryPlanner {
 
   private func make(_ source: QueryPlan.Source, isOrdered: Bool, isDescending: Bool = false) -> QueryPlan {
     QueryPlan(
-      source: source, isOrdered: isOrdered, isDescending: isDescending, orders: query.orders, limit: query.query.limit)
+      source: source, isOrdered: isOrdered, isSorted: isSorted, isDescending: isDescending,
+      isGroup: query.query.includesDescendants, orders: query.orders, limit: query.query.limit)
   }
 
   private func planNames(_ path: ResourcePath) -> QueryPlan {
@@ -120,7 +123,7 @@ struct QueryPlanner {
         QueryPlan.EntryUse(
           range: EntryRange(
             table: table, collection: collection, field: field, lower: code, upper: successor(of: code), isPoint: true),
-          text: "\(path.text) \(table == .ascendingEntries ? "==" : "contains") …"))
+          path: path, text: "\(path.text) \(table == .ascendingEntries ? "==" : "contains") …"))
     }
     return uses
   }
@@ -148,7 +151,7 @@ struct QueryPlanner {
       range: EntryRange(
         table: .ascendingEntries, collection: number, field: field, lower: bounds.lower, upper: bounds.upper,
         isPoint: false),
-      text: bounds.text.isEmpty ? first.path.text : bounds.text)
+      path: first.path, text: bounds.text.isEmpty ? first.path.text : bounds.text)
     let isOrdered = query.orders.count == 2 && query.orders[1].isDescending == first.isDescending
     return make(.entries(path, use), isOrdered: isOrdered, isDescending: first.isDescending)
   }

@@ -37,6 +37,7 @@ package struct ResolvedQuery: Sendable {
     self.database = database
     if let limit = query.limit, limit < 0 { throw .negativeLimit }
     if query.offset < 0 { throw .negativeOffset }
+    try query.findNearest?.check(in: query)
     var checker = FilterChecker(database: database)
     if let filter = query.filter { try checker.check(filter, isInOr: false) }
     try checker.finish()

@@ -52,7 +52,7 @@ struct QueryDatabase {
     let aggregations = operators.enumerated().map { Aggregation($1, alias: "n\($0)") }
     let resolved = try ResolvedQuery(query, in: id, aggregated: aggregations.compactMap(\.field))
     return try database.read { reader in
-      try AggregationExecution.run(aggregations, over: resolved, reader.snapshot, at: version)
+      try AggregationExecution(aggregations, over: resolved, reader.snapshot, at: version).run()
     }
   }
 

@@ -64,9 +64,7 @@ extension RESTDialect {
         switch name {
         case "pageSize", "page_size": pageSize = Int(try decoder.int32(value, "page_size"))
         case "pageToken", "page_token":
-          let text = String(decoding: try decoder.string(value, "page_token"), as: UTF8.self)
-          guard let bytes = Base64.decode(text) else { throw .model(.invalidPageToken) }
-          pageToken = bytes
+          pageToken = try decoder.pageToken(value)
         case "readTime", "read_time": consistency = .readTime(try decoder.alignedTimestamp(value, "read_time"))
         case "parent", "requestOptions", "request_options": break
         default: throw decoder.unknown(name)
@@ -89,9 +87,19 @@ extension RESTDialect {
 
 extension JSONWriter {
   /// Appends `nextPageToken` unless it is empty.
-  fileprivate mutating func pageToken(_ token: [UInt8]) {
+  mutating func pageToken(_ token: [UInt8]) {
     guard !token.isEmpty else { return }
     key("nextPageToken")
     string(Base64.encode(token))
+  }
+}
+
+extension JSONMessageDecoder {
+  /// A `page_token` field.
+  func pageToken(_ value: JSONValue) throws(WireError) -> [UInt8] {
+    guard let bytes = Base64.decode(String(decoding: try string(value, "page_token"), as: UTF8.self)) else {
+      throw .model(.invalidPageToken)
+    }
+    return bytes
   }
 }

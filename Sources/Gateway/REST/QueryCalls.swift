@@ -37,22 +37,25 @@ extension RESTDialect {
     var json = JSONWriter(call.style)
     json.beginArray()
     json.beginObject()
-    json.key("result")
-    json.beginObject()
-    json.key("aggregateFields")
-    json.beginObject()
-    for (alias, value) in outcome.values {
-      json.key(alias)
-      try DocumentJSON.append(value, to: &json)
+    if !outcome.values.isEmpty {
+      json.key("result")
+      json.beginObject()
+      json.key("aggregateFields")
+      json.beginObject()
+      for (alias, value) in outcome.values {
+        json.key(alias)
+        try DocumentJSON.append(value, to: &json)
+      }
+      json.endObject()
+      json.endObject()
     }
-    json.endObject()
-    json.endObject()
     if let transaction = outcome.transaction {
       json.key("transaction")
       json.string(Base64.encode(transaction.bytes))
     }
     json.key("readTime")
     json.timestamp(outcome.readTime)
+    if let metrics = outcome.explain { json.explainMetrics(metrics) }
     json.endObject()
     json.endArray()
     call.reply.sendJSON(json.finish())
@@ -62,6 +65,7 @@ extension RESTDialect {
     _ root: JSONValue, below parent: ResourcePath, _ decoder: JSONMessageDecoder
   ) throws(WireError) -> RunAggregationQueryRequest? {
     var run: RunAggregationQueryRequest?
+    var explain: ExplainMode?
     var moment = RequestedMoment()
     var members = try decoder.members(of: root, "google.firestore.v1.RunAggregationQueryRequest")
     while let (name, value) = members.next() {
@@ -71,12 +75,17 @@ extension RESTDialect {
         let (query, aggregations) = try decoder.aggregationQuery(value, below: parent)
         run = query.map { RunAggregationQueryRequest($0, aggregations) }
         decoder.leave()
+      case "explainOptions", "explain_options":
+        decoder.enter("explain_options")
+        explain = try decoder.explainOptions(value)
+        decoder.leave()
       case "parent", "requestOptions", "request_options": break
       default: try moment.read(name, value, decoder)
       }
     }
     run?.consistency = moment.consistency
     run?.newTransaction = moment.newTransaction
+    run?.explain = explain
     return run
   }
 
@@ -84,6 +93,7 @@ extension RESTDialect {
     _ root: JSONValue, below parent: ResourcePath, _ decoder: JSONMessageDecoder
   ) throws(WireError) -> RunQueryRequest? {
     var query: Query?
+    var explain: ExplainMode?
     var moment = RequestedMoment()
     var members = try decoder.members(of: root, "google.firestore.v1.RunQueryRequest")
     while let (name, value) = members.next() {
@@ -91,6 +101,10 @@ extension RESTDialect {
       case "structuredQuery", "structured_query":
         decoder.enter("structured_query")
         query = try decoder.query(value, below: parent)
+        decoder.leave()
+      case "explainOptions", "explain_options":
+        decoder.enter("explain_options")
+        explain = try decoder.explainOptions(value)
         decoder.leave()
       case "parent", "requestOptions", "request_options": break
       default: try moment.read(name, value, decoder)
@@ -100,6 +114,7 @@ extension RESTDialect {
     var request = RunQueryRequest(query)
     request.consistency = moment.consistency
     request.newTransaction = moment.newTransaction
+    request.explain = explain
     return request
   }
 }
@@ -167,8 +182,10 @@ private final class QuerySource: BodySource {
     }
     if isAtEnd {
       tellSkipped()
-      if !isBegun {
+      let metrics = cursor.explainMetrics
+      if !isBegun || metrics != nil {
         json.beginObject()
+        if let metrics { json.explainMetrics(metrics) }
         endElement()
       }
       json.endArray()

@@ -54,7 +54,8 @@ final class RESTDialect: Sendable {
     case (.post, .listCollectionIds?): try listCollectionIds(call, request)
     case (.post, .runQuery?): try runQuery(call, request)
     case (.post, .runAggregationQuery?): try runAggregationQuery(call, request)
-    case (.post, .partitionQuery?), (.post, .executePipeline?):
+    case (.post, .partitionQuery?): try partitionQuery(call, request)
+    case (.post, .executePipeline?):
       throw Status(.unimplemented, "This version of hearth does not answer this call yet.")
     case (.post, .listen?), (.post, .write?):
       throw Status(.unimplemented, "Listen and Write are streams; this version of hearth does not serve them yet.")

@@ -35,24 +35,16 @@ extension JSONMessageDecoder {
         enter("end_at")
         query.end = try bound(value)
         leave()
+      case "findNearest", "find_nearest":
+        enter("find_nearest")
+        query.findNearest = try findNearest(value)
+        leave()
       case "offset": query.offset = Int(try int32(value, "offset"))
-      case "limit": query.limit = try limit(value)
+      case "limit": query.limit = Int(try int32Value(value, "limit"))
       default: throw unknown(name)
       }
     }
     return query
-  }
-
-  /// An Int32Value: the bare number, or an object with `value`.
-  private func limit(_ value: JSONValue) throws(WireError) -> Int {
-    guard case .object = value.kind else { return Int(try int32(value, "limit")) }
-    var number = 0
-    var members = try members(of: value, "google.protobuf.Int32Value")
-    while let (name, value) = members.next() {
-      guard "value" ~= name else { throw unknown(name) }
-      number = Int(try int32(value, "value"))
-    }
-    return number
   }
 
   private func projection(_ value: JSONValue) throws(WireError) -> FieldMask {

@@ -1,0 +1,121 @@
+package import DocumentModel
+import DocumentStore
+import QueryEngine
+
+/// What a PartitionQuery call asks for.
+package struct PartitionQueryRequest: Sendable {
+  /// The query whose results are to be cut: a collection group in name order.
+  package var query: Query
+  /// The most cuts; above 0.
+  package var partitionCount: Int64 = 0
+  /// The most cuts of one answer; 0 for the default.
+  package var pageSize = 0
+  /// What an earlier page ended with; empty for the first page.
+  package var pageToken: [UInt8] = []
+  /// The moment to show; no transaction.
+  package var consistency = Consistency.latest
+
+  /// Asks for the cuts of a query's results.
+  package init(_ query: Query) { self.query = query }
+}
+
+/// The answer to a PartitionQuery call.
+package struct PartitionQueryResponse: Sendable {
+  /// Where parts start, in name order: as cursors these are references with `before` set. The first part starts
+  /// before the first of them.
+  package var partitions: [DocumentKey]
+  /// Where the next page goes on; empty at the end.
+  package var nextPageToken: [UInt8]
+}
+
+extension Service {
+  /// Finds names that cut the results of a query into parts of about one size, for clients that read them in parallel.
+  ///
+  /// All pages of one answer show one moment, as long as the history reaches back to it. Cost: a pass over the keys of
+  /// the group for each page.
+  /// - Throws: `INVALID_ARGUMENT` for a query that is more than a collection group in name order, and for a bad count,
+  ///   size or token.
+  package func partitionQuery(
+    _ request: PartitionQueryRequest, in id: DatabaseID
+  ) throws -> PartitionQueryResponse {
+    let database = try database(id)
+    let group = try Self.group(request)
+    let cutsMax = Int(min(request.partitionCount, Self.partitionsMax))
+    let pageSize = request.pageSize == 0 ? cutsMax : request.pageSize
+    let binding = PageToken.Binding("partitions", group, "\(cutsMax)")
+    var first = 0
+    var consistency = request.consistency
+    if !request.pageToken.isEmpty {
+      let place = try Place(PageToken.position(request.pageToken, binding))
+      first = place.first
+      consistency = .readTime(Timestamp(uncheckedMicroseconds: place.version))
+    }
+    return try database.read(consistency) { reader, moment in
+      var sampler = try PartitionSampler(group: group, cutsMax: cutsMax, reader.snapshot, at: moment.version)
+      while try sampler.advance(.max) {}
+      let cuts = sampler.cuts()
+      let page = cuts.dropFirst(first).prefix(pageSize)
+      let isLast = first + page.count >= cuts.count
+      let next = Place(first: first + page.count, version: moment.readTime.microseconds)
+      return PartitionQueryResponse(
+        partitions: Array(page), nextPageToken: isLast ? [] : PageToken.encode(next.bytes, binding))
+    }
+  }
+
+  /// Cuts of one call: each costs memory for the names that were passed on the way.
+  private static let partitionsMax: Int64 = 10_000
+
+  /// The id of the collections, where the request is one that can be answered.
+  private static func group(_ request: PartitionQueryRequest) throws -> String {
+    guard request.partitionCount > 0 else {
+      throw Status(.invalidArgument, "partition_count must be positive.")
+    }
+    guard request.pageSize >= 0 else { throw Status(.invalidArgument, "Page size must be nonnegative.") }
+    let query = request.query
+    guard query.parent.isRoot else {
+      throw Status(.invalidArgument, "The parent of a partition query must be the root of the documents.")
+    }
+    let orders = query.orders
+    let isByName = orders.isEmpty || orders == [Order(FieldPath(field: "__name__"))]
+    guard let group = query.collectionID, query.includesDescendants, isByName, query.filter == nil,
+      query.limit == nil, query.offset == 0, query.start == nil, query.end == nil, query.findNearest == nil
+    else {
+      throw Status(
+        .invalidArgument,
+        "A partition query must have one collection with all descendants, ordered by __name__ ascending; "
+          + "no filters, other orders, limit, offset, cursors or vector search.")
+    }
+    return group
+  }
+
+  /// Where a page starts: so many cuts in, at a version.
+  private struct Place {
+    var first: Int
+    var version: Int64
+
+    init(first: Int, version: Int64) {
+      self.first = first
+      self.version = version
+    }
+
+    init(_ bytes: [UInt8]) throws {
+      guard bytes.count == 16 else { throw ModelError.invalidPageToken }
+      let numbers = bytes.withUnsafeBytes { bytes in
+        (
+          Int64(littleEndian: bytes.loadUnaligned(as: Int64.self)),
+          Int64(littleEndian: bytes.loadUnaligned(fromByteOffset: 8, as: Int64.self))
+        )
+      }
+      guard (0...Service.partitionsMax).contains(numbers.0), numbers.1 >= 0 else { throw ModelError.invalidPageToken }
+      (first, version) = (Int(numbers.0), numbers.1)
+    }
+
+    var bytes: [UInt8] {
+      var bytes: [UInt8] = []
+      for number in [Int64(first), version] {
+        withUnsafeBytes(of: number.littleEndian) { bytes.append(contentsOf: $0) }
+      }
+      return bytes
+    }
+  }
+}

@@ -1,0 +1,92 @@
+import DocumentModel
+import DocumentStore
+import KeyValueStore
+import WireFormat
+
+/// A search for the nearest vectors, exact: every document that the rest of the query leaves is measured.
+///
+/// The first result costs the whole pass; memory is that of the results' names. Results are read again when they are
+/// asked for, so no bytes are held meanwhile.
+final class NearestExecution: QueryResults {
+  private let search: FindNearest
+  private let candidates: QueryExecution
+  private let query: ResolvedQuery
+  private let version: Int64?
+  private let meter: NearestMeter
+  private var reader: DocumentReader
+  /// The nearest documents in reverse, once they were found.
+  private var nearest: [NearestHeap.Entry]?
+  private var again = 0
+  /// The fields of the latest result, where they are not as stored, at an address that stays.
+  private var fields = UnsafeMutableRawBufferPointer(start: nil, count: 0)
+
+  init(
+    _ query: ResolvedQuery, _ search: FindNearest, _ snapshot: any KeyValueSnapshot, at version: Int64?,
+    requiring required: [FieldPath]
+  ) throws {
+    self.search = search
+    self.query = query
+    self.version = version
+    meter = NearestMeter(search)
+    reader = DocumentReader(snapshot)
+    // The distance takes the place of the order, but what lacks a field of the order is no candidate.
+    var prefilter = query.query
+    prefilter.findNearest = nil
+    prefilter.orders = []
+    let ordered = query.orders.map(\.path).filter { !$0.isDocumentName }
+    candidates = try QueryExecution(
+      ResolvedQuery(prefilter, in: query.database), snapshot, at: version, requiring: required + ordered, inOrder: false)
+  }
+
+  deinit { fields.deallocate() }
+
+  var skipped: Int { 0 }
+  var work: QueryWork { candidates.work + QueryWork(documents: again, entries: 0) }
+
+  var planText: String {
+    let bound = search.threshold.map { " within \($0)" } ?? ""
+    let measured = "\(search.field.text) by \(search.measure), \(search.vector.count) dimensions\(bound)"
+    return candidates.planText.indented(below: "nearest \(search.limit) in \(measured)")
+  }
+
+  var indexesUsed: [ExplainMetrics.IndexUse] { candidates.plan.indexesUsed(reading: [], search: (search, query)) }
+
+  func next() throws -> (key: DocumentKey, document: StoredDocument)? {
+    if nearest == nil { nearest = try findNearest().reversed() }
+    while let entry = nearest?.popLast() {
+      guard let key = DocumentKey(entry.path), let row = try reader.collection(key.collection) else { continue }
+      let document: StoredDocument? =
+        if let version {
+          try reader.document(key.id, in: row.number, at: version)
+        } else {
+          try reader.document(key.id, in: row.number)
+        }
+      guard let document else { continue }
+      again += 1
+      return (key, try withDistance(document, entry.distance))
+    }
+    return nil
+  }
+
+  private func findNearest() throws -> [NearestHeap.Entry] {
+    var heap = NearestHeap(countMax: search.limit)
+    while let (key, document) = try candidates.next() {
+      let fields = EncodedMap(documentFields: document.fields)
+      guard let distance = try meter.distance(of: fields, farthest: heap.farthestDistance) else { continue }
+      heap.add(meter.rank(distance), key.path, distance: distance)
+    }
+    return heap.sorted()
+  }
+
+  /// The document with its distance as a field, where the search asks for it.
+  private func withDistance(_ document: StoredDocument, _ distance: Double) throws(WireError) -> StoredDocument {
+    guard let resultField = search.resultField else { return document }
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(document.fields.count + 32)
+    try EncodedMap(documentFields: document.fields).append(setting: resultField.segments[0], to: distance, out: &bytes)
+    fields.deallocate()
+    fields = .allocate(byteCount: bytes.count, alignment: 1)
+    fields.copyBytes(from: bytes)
+    return document.with(fields: UnsafeRawBufferPointer(fields))
+  }
+}

@@ -1,0 +1,65 @@
+import DocumentModel
+import DocumentStore
+
+extension QueryPlan {
+  /// The indexes that the plan reads, each once and at least one, as the service would name them.
+  ///
+  /// A scan of names that keeps only documents with certain fields counts as one of an index on these; a vector search
+  /// as one of the vector index that the service would want for it: its equalities, the name, the vector.
+  func indexesUsed(
+    reading required: [FieldPath], search: (FindNearest, ResolvedQuery)?
+  ) -> [ExplainMetrics.IndexUse] {
+    if let (search, query) = search {
+      let parts = query.equalityFields.map { "\($0.text) ASC" } + ["__name__ ASC"]
+      return [use(parts + ["\(search.field.text) VECTOR<\(search.vector.count)>"], query.query.includesDescendants)]
+    }
+    switch source {
+    case .nothing: return [use(orders.map { "\($0.path.text) \($0.isDescending ? "DESC" : "ASC")" }, isGroup)]
+    case .names: return [names(required, isGroup: false)]
+    case .collections, .walk: return [names(required, isGroup: isGroup)]
+    case .entries(_, let entries): return [use(entries)]
+    case .intersection(_, let uses): return distinct(uses)
+    case .union(_, let alternatives): return distinct(alternatives.flatMap { $0 })
+    }
+  }
+
+  private func names(_ fields: [FieldPath], isGroup: Bool) -> ExplainMetrics.IndexUse {
+    use((fields + [FieldPath(field: "__name__")]).map { "\($0.text) ASC" }, isGroup)
+  }
+
+  private func use(_ entries: EntryUse) -> ExplainMetrics.IndexUse {
+    let direction = isDescending ? "DESC" : "ASC"
+    let mode = entries.range.table == .containmentEntries ? "CONTAINS" : direction
+    return use(["\(entries.path.text) \(mode)", "__name__ \(direction)"], false)
+  }
+
+  private func use(_ parts: [String], _ isGroup: Bool) -> ExplainMetrics.IndexUse {
+    ExplainMetrics.IndexUse(
+      scope: isGroup ? "Collection group" : "Collection", properties: "(\(parts.joined(separator: ", ")))")
+  }
+
+  private func distinct(_ entries: [EntryUse]) -> [ExplainMetrics.IndexUse] {
+    var uses: [ExplainMetrics.IndexUse] = []
+    for use in entries.map({ self.use($0) }) where !uses.contains(use) { uses.append(use) }
+    return uses
+  }
+}
+
+extension ResolvedQuery {
+  /// The fields that every alternative compares for equality, sorted, each once.
+  var equalityFields: [FieldPath] {
+    var common: Set<FieldPath>?
+    for conditions in alternatives {
+      var fields: Set<FieldPath> = []
+      for condition in conditions {
+        switch condition {
+        case .field(let path, .equal, _), .field(let path, .arrayContains, _): fields.insert(path)
+        case .unary(let path, .isNull), .unary(let path, .isNaN): fields.insert(path)
+        default: break
+        }
+      }
+      common = common.map { $0.intersection(fields) } ?? fields
+    }
+    return (common ?? []).filter { !$0.isDocumentName }.sorted()
+  }
+}
