@@ -53,6 +53,7 @@ extension Service {
       throw Status(.invalidArgument, "The aliases of an aggregation query must differ.")
     }
     let resolved = try ResolvedQuery(request.query, in: id, aggregated: aggregations.compactMap(\.field))
+    try checkIndexes(of: resolved, aggregated: aggregations.compactMap(\.field), database)
     let opened = try request.newTransaction.map { try beginTransaction($0, in: id) }
     return try database.read(opened.map(Consistency.transaction) ?? request.consistency) { reader, moment in
       let execution = try AggregationExecution(aggregations, over: resolved, reader.snapshot, at: moment.version)

@@ -84,6 +84,7 @@ extension Service {
   package func runQuery(_ request: RunQueryRequest, in id: DatabaseID) throws -> RunQueryCursor {
     let database = try database(id)
     let resolved = try ResolvedQuery(request.query, in: id)
+    try checkIndexes(of: resolved, database)
     let opened = try request.newTransaction.map { try beginTransaction($0, in: id) }
     let consistency = opened.map(Consistency.transaction) ?? request.consistency
     let moment = try database.read(consistency) { _, moment in moment }

@@ -1,0 +1,69 @@
+package import DocumentModel
+import FixtureTree
+import QueryEngine
+
+/// The answer to a call for suggestions.
+package struct IndexSuggestions: Sendable {
+  /// What an index file must declare so that the service in production answers every query that was seen.
+  package var configuration: IndexConfiguration
+  /// How many declarations were added or extended.
+  package var added: Int
+  /// How many shapes of queries were seen.
+  package var queries: Int
+  /// Whether every shape could be remembered; a server remembers some thousand.
+  package var isComplete: Bool
+}
+
+extension Service {
+  /// What an index file must declare so that the service in production answers every query this database has served
+  /// since the start: what `base` declares, or else what the database has, and what is missing there.
+  ///
+  /// Cost: goes through the declarations once for each shape of query.
+  /// - Throws: `NOT_FOUND` where the database is not served.
+  package func suggestIndexes(_ base: IndexConfiguration?, in id: DatabaseID) throws -> IndexSuggestions {
+    let database = try database(id)
+    var configuration = try base ?? database.declaredIndexes()
+    let (needs, isComplete) = seenQueries.needs(in: id)
+    let missing = Set(needs.flatMap { $0.missing(in: configuration) }).sorted { $0.description < $1.description }
+    var added = 0
+    // What is added for one query may serve the next.
+    for index in missing where needs.contains(where: { $0.missing(in: configuration).contains(index) }) {
+      configuration.add(index)
+      added += 1
+    }
+    return IndexSuggestions(configuration: configuration, added: added, queries: needs.count, isComplete: isComplete)
+  }
+}
+
+extension IndexConfiguration {
+  /// Declares an index beside the others. Of a field by itself what it has stays.
+  mutating func add(_ index: RequiredIndex) {
+    switch index {
+    case .composite(let definition): indexes.append(definition)
+    case .field(let wanted):
+      let declaration = declaration(of: wanted)
+      if let place = fields.firstIndex(where: { $0.isSameField(as: wanted) }) {
+        fields[place] = declaration
+      } else {
+        fields.append(declaration)
+      }
+    }
+  }
+
+  /// The whole declaration of a field that has what it has now and what is wanted.
+  func declaration(of wanted: FieldIndexing) -> FieldIndexing {
+    var declaration =
+      fields.first { $0.isSameField(as: wanted) }
+      ?? FieldIndexing(
+        collectionID: wanted.collectionID, path: wanted.path,
+        entries: entries(of: wanted.path, in: wanted.collectionID))
+    declaration.entries.formUnion(wanted.entries)
+    return declaration
+  }
+}
+
+extension FieldIndexing {
+  fileprivate func isSameField(as other: FieldIndexing) -> Bool {
+    path == other.path && collectionID.utf8.elementsEqual(other.collectionID.utf8)
+  }
+}
