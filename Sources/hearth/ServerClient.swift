@@ -11,6 +11,7 @@ final class ServerClient {
   private let http: HTTPClient
   private let token: String
   private let decoder = JSONMessageDecoder()
+  private let parser = JSONDocument(bytesMax: ArrayElements.bytesMax)
 
   /// Takes the server and the database from options and environment; connects with the first request.
   /// - Throws: ``CommandFailure`` for an unusable URL or name.
@@ -210,7 +211,8 @@ final class ServerClient {
     if let failure { throw failure }
   }
 
-  private func found(_ value: JSONValue) throws -> Found {
+  /// A Document object.
+  func found(_ value: JSONValue) throws -> Found {
     decoder.reset()
     let document = try decoder.document(value)
     let (_, key) = try ResourceName.document(document.name)
@@ -220,8 +222,21 @@ final class ServerClient {
       updateTime: time(value.member("updateTime")))
   }
 
+  /// A Value object.
+  func value(_ value: JSONValue) throws -> Value { try decoder.value(value, .operand) }
+
+  /// Parses a text and lends its root, with buffers that are kept for the next.
+  func parse(_ bytes: [UInt8], _ body: (JSONValue) throws -> Void) throws {
+    try bytes.withUnsafeBytes { text in
+      try parser.withParsed(text) { (root) throws(WireError) in Result { try body(root) } }
+    }.get()
+  }
+
+  /// Where the server is, as errors name it.
+  var address: String { http.address }
+
   /// The target of a document, a collection or the documents root.
-  private func target(_ path: ResourcePath, of dialect: String = "/v1/") -> String {
+  func target(_ path: ResourcePath, of dialect: String = "/v1/") -> String {
     var target = dialect + Self.encode(database.documentsRoot)
     for segment in path.segments { target += "/\(Self.encode(segment))" }
     return target
@@ -246,26 +261,51 @@ final class ServerClient {
 
   /// Sends a request; returns the body, or `nil` for a missing document where that `mayMiss`.
   /// - Throws: ``CommandFailure`` with the server's words.
-  private func call(_ method: String, _ target: String, _ body: [UInt8] = [], mayMiss: Bool = false) throws -> [UInt8]?
-  {
-    var headers = [(name: "Authorization", value: "Bearer \(token)"), (name: "Accept", value: "application/json")]
-    if !body.isEmpty { headers.append((name: "Content-Type", value: "application/json")) }
+  func call(_ method: String, _ target: String, _ body: [UInt8] = [], mayMiss: Bool = false) throws -> [UInt8]? {
     let response: HTTPClient.Response
     do {
-      response = try http.send(method, target, headers: headers, body: body)
-    } catch {
-      switch error {
-      case .notConnected:
-        throw CommandFailure.failed(
-          "no Hearth server answers at \(http.address); start one with `hearth serve`, or name another with --server")
-      default: throw error
-      }
-    }
+      response = try http.send(method, target, headers: headers(for: body), body: body)
+    } catch { throw failure(error) }
     if (200...299).contains(response.status) { return response.body }
     let (status, message) = Self.error(response.body)
     if mayMiss, response.status == 404, status == "NOT_FOUND", message.hasPrefix("Document ") { return nil }
-    throw CommandFailure.failed(
-      "\(http.address) answered \(response.status)\(status.isEmpty ? "" : " \(status)"): \(message)")
+    throw refusal(response.status, response.body)
+  }
+
+  /// Sends a request and hands on the pieces of its answer as they arrive.
+  /// - Throws: ``CommandFailure`` with the server's words, and what `take` throws.
+  func stream(_ method: String, _ target: String, _ body: [UInt8], _ take: ([UInt8]) throws -> Void) throws {
+    var failure: (any Error)?
+    var refused: (status: Int, body: [UInt8])?
+    do {
+      try http.stream(method, target, headers: headers(for: body), body: body) { status, piece in
+        guard (200...299).contains(status) else {
+          refused = (status, (refused?.body ?? []) + piece)
+          return refused.map { $0.body.count < 1 << 20 } ?? true
+        }
+        do { try take(piece) } catch { failure = error }
+        return failure == nil
+      }
+    } catch { throw self.failure(error) }
+    if let refused { throw refusal(refused.status, refused.body) }
+    if let failure { throw failure }
+  }
+
+  private func headers(for body: [UInt8]) -> [(name: String, value: String)] {
+    var headers = [(name: "Authorization", value: "Bearer \(token)"), (name: "Accept", value: "application/json")]
+    if !body.isEmpty { headers.append((name: "Content-Type", value: "application/json")) }
+    return headers
+  }
+
+  private func failure(_ error: HTTPClientError) -> any Error {
+    guard case .notConnected = error else { return error }
+    return CommandFailure.failed(
+      "no Hearth server answers at \(http.address); start one with `hearth serve`, or name another with --server")
+  }
+
+  private func refusal(_ code: Int, _ body: [UInt8]) -> CommandFailure {
+    let (status, message) = Self.error(body)
+    return .failed("\(http.address) answered \(code)\(status.isEmpty ? "" : " \(status)"): \(message)")
   }
 
   private static func error(_ body: [UInt8]) -> (status: String, message: String) {
