@@ -11,6 +11,8 @@ package struct DatabaseStatistics: Sendable {
   package let contents: DatabaseContents
   /// What its engine uses.
   package let store: KeyValueStatistics
+  /// How far its declared indexes are.
+  package let indexes: [IndexReport]
 
   /// Counts. Cost: reads every key of the database.
   package init(_ id: DatabaseID, _ store: any KeyValueStore) throws(StorageError) {
@@ -19,6 +21,7 @@ package struct DatabaseStatistics: Sendable {
     defer { snapshot.end() }
     contents = try DatabaseContents(snapshot)
     self.store = try store.statistics()
+    indexes = try IndexReport.all(snapshot)
   }
 
   /// The numbers of ``values``: how JSON names them, and how people see them.

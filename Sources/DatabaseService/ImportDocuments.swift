@@ -31,13 +31,16 @@ extension DocumentDatabase {
   /// - Throws: `FixtureTreeError` for what is wrong in a file, `StorageError` when the engine fails.
   package func load(_ files: ImportFiles, progress: (Int) -> Void = { _ in }) throws -> ImportOutcome {
     let loader = try makeLoader()
+    let indexes = loader.indexes
     let queue = ImportQueue()
     DispatchQueue(label: "hearth.import").async {
       do {
         try files.forEachBatch(documentsMax: Self.loadBatchDocumentsMax, bytesMax: Self.loadBatchBytesMax) { batch in
           var items: [BulkLoader.Item] = []
           items.reserveCapacity(batch.documents.count)
-          for document in batch.documents { items.append(try ImportFiles.item(document, file: batch.file)) }
+          for document in batch.documents {
+            items.append(try ImportFiles.item(document, file: batch.file, indexes: indexes))
+          }
           try queue.put(ImportQueue.Batch(items: items, mayReplace: batch.mayRepeat))
         }
         queue.finish(nil)

@@ -73,9 +73,11 @@ package struct ImportFiles: Sendable {
 
   /// A document with its index entries.
   /// - Throws: ``FixtureTreeError`` when it cannot be stored.
-  static func item(_ document: FixtureDocument, file: String) throws(FixtureTreeError) -> BulkLoader.Item {
+  static func item(
+    _ document: FixtureDocument, file: String, indexes: IndexCatalog = .none
+  ) throws(FixtureTreeError) -> BulkLoader.Item {
     do throws(CommitError) {
-      return try BulkLoader.Item(key: document.key, fields: document.fields)
+      return try BulkLoader.Item(key: document.key, fields: document.fields, indexes: indexes)
     } catch {
       throw FixtureTreeError(
         file: file, line: document.line, column: 1, path: document.key.path.text,

@@ -18,6 +18,12 @@ package enum Limits {
   package static let nestingDepthMax = 20
   /// Entries in all indexes for one document.
   package static let indexEntriesMax = 40_000
+  /// The codes of one entry of an index of several fields, in bytes: twice the documented 7.5 KiB, because a code can
+  /// take two bytes for one.
+  package static let indexEntryCodeBytesMax = 15 << 10
+  /// The codes of all entries that one document has in one index of several fields, in bytes: twice the documented
+  /// 8 MiB.
+  package static let indexEntriesBytesMax = 16 << 20
   /// Bytes of a value that take part in an index key; longer values tie there and are settled by the document.
   package static let indexedValueBytesMax = 1500
   /// Field transforms on one document in one request.

@@ -55,6 +55,7 @@ package enum ModelError: Error, Equatable, Sendable {
   case tooManyTransforms
   case documentTooLarge
   case tooManyIndexEntries
+  case indexEntryTooLarge
 }
 
 extension ModelError: CustomStringConvertible {
@@ -165,6 +166,8 @@ extension ModelError: CustomStringConvertible {
       "A document cannot be written because it exceeds the maximum size allowed."
     case .tooManyIndexEntries:
       "too many index entries for entity: more than \(Limits.indexEntriesMax)"
+    case .indexEntryTooLarge:
+      "index entry too large: the indexed values of a document take more than 7.5 KiB in one index"
     }
   }
 }

@@ -13,18 +13,20 @@ package final class BulkLoader {
     let fields: EncodedFields
     let index: IndexChanges
 
-    /// Creates an item. Cost: linear in the fields.
+    /// Creates an item for a database with `indexes`. Cost: linear in the fields.
     /// - Throws: ``CommitError`` when the document is larger than one may be, or its bytes are no fields.
-    package init(key: DocumentKey, fields: EncodedFields) throws(CommitError) {
+    package init(key: DocumentKey, fields: EncodedFields, indexes: IndexCatalog = .none) throws(CommitError) {
       self.key = key
       self.fields = fields
-      index = try CommitPlan.index(key, from: nil, to: fields)
+      index = try CommitPlan.index(key, from: nil, to: fields, indexes)
     }
   }
 
+  /// The indexes that items are to be made for.
+  package let indexes: IndexCatalog
   private let store: any KeyValueStore
   private let version: Int64
-  private var writer = CommitWriter()
+  private var writer: CommitWriter
   private var puts = SortedPuts()
 
   /// Starts a load; `version` is the create and update version of every document.
@@ -34,6 +36,8 @@ package final class BulkLoader {
     defer { snapshot.end() }
     var reader = DocumentReader(snapshot)
     self.version = max(version, try reader.lastVersion())
+    indexes = try IndexCatalog(&reader)
+    writer = CommitWriter(indexCache: IndexCatalogCache())
   }
 
   /// Stores a batch in one write transaction.
@@ -47,7 +51,7 @@ package final class BulkLoader {
         try writer.begin(transaction)
         for item in items {
           if mayReplace {
-            let index = try Self.replacing(item, transaction)
+            let index = try replacing(item, transaction)
             try writer.load(item.key, item.fields, index: index, version: version, transaction)
           } else {
             try writer.stage(item.key, item.fields, index: item.index, version: version, into: &puts, transaction)
@@ -64,14 +68,14 @@ package final class BulkLoader {
   }
 
   /// The index entries of an item that may take the place of a stored document.
-  private static func replacing(
+  private func replacing(
     _ item: Item, _ transaction: any KeyValueTransaction
   ) throws(StorageError) -> IndexChanges {
     var reader = DocumentReader(transaction)
     guard let stored = try reader.document(item.key) else { return item.index }
     do throws(CommitError) {
       return try CommitPlan.index(
-        item.key, from: EncodedFields(canonical: Array(stored.fields)), to: item.fields)
+        item.key, from: EncodedFields(canonical: Array(stored.fields)), to: item.fields, indexes)
     } catch {
       throw .corruption(path: "documents", detail: "\(item.key): \(error)")
     }

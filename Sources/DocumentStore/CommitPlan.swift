@@ -38,12 +38,17 @@ struct CommitPlan: Sendable {
   private(set) var bases: [(key: DocumentKey, version: Int64)] = []
   private(set) var changes: [Change] = []
   private(set) var results: [Result] = []
+  /// The indexes that the entries of ``changes`` are for.
+  let indexGeneration: UInt64
 
   /// Works out a commit. Writes are applied in order, later ones seeing the earlier ones.
   ///
   /// Cost: two lookups per document, and linear in the documents written.
   /// - Throws: ``CommitError`` for the first write that cannot be done.
-  init(_ writes: [Write], reader: inout DocumentReader, requestTime: Timestamp) throws(CommitError) {
+  init(
+    _ writes: [Write], reader: inout DocumentReader, indexes: IndexCatalog, requestTime: Timestamp
+  ) throws(CommitError) {
+    indexGeneration = indexes.generation
     var documents: [StagedDocument] = []
     var places: [DocumentKey: Int] = [:]
     var effects: [(place: Int, transformResults: [Value])] = []
@@ -61,7 +66,7 @@ struct CommitPlan: Sendable {
       effects.append((place, try documents[place].apply(write, requestTime: requestTime)))
     }
     for place in documents.indices { documents[place].encode() }
-    for document in documents where document.isChanged { changes.append(try Self.change(document)) }
+    for document in documents where document.isChanged { changes.append(try Self.change(document, indexes)) }
     // However often a document is written, each result tells what became of it in the end.
     let times = documents.map(\.resultTime)
     results = effects.map { Result(time: times[$0.place], transformResults: $0.transformResults) }
@@ -80,26 +85,31 @@ struct CommitPlan: Sendable {
     }
   }
 
-  private static func change(_ document: StagedDocument) throws(CommitError) -> Change {
+  private static func change(_ document: StagedDocument, _ indexes: IndexCatalog) throws(CommitError) -> Change {
     Change(
       key: document.key, fields: document.fields, createVersion: document.keptCreateVersion,
-      index: try index(document.key, from: document.base?.fields, to: document.fields))
+      index: try index(document.key, from: document.base?.fields, to: document.fields, indexes))
   }
 
   /// Works out the index entries of a change, and checks that the new state is not too large.
   static func index(
-    _ key: DocumentKey, from old: EncodedFields?, to new: EncodedFields?
+    _ key: DocumentKey, from old: EncodedFields?, to new: EncodedFields?, _ indexes: IndexCatalog
   ) throws(CommitError) -> IndexChanges {
+    let indexing = indexes.collection(key.collection.lastSegment)
     do throws(WireError) {
       if let new, try DocumentSize.bytes(key: key, fields: new) > Limits.documentBytesMax {
         throw WireError.model(.documentTooLarge)
       }
       return try (old ?? .none).withMap { (oldMap) throws(WireError) in
         try (new ?? .none).withMap { (newMap) throws(WireError) in
-          if newMap.bytes.count >= Self.manyEntriesBytesMin, try IndexChanges.count(newMap) > Limits.indexEntriesMax {
+          // An element takes two bytes or more, so smaller documents cannot have so many entries.
+          let countMax = newMap.bytes.count / 2 * (1 + (indexing?.maintained.count ?? 0))
+          if countMax >= Limits.indexEntriesMax,
+            try IndexChanges.count(newMap, indexing: indexing) > Limits.indexEntriesMax
+          {
             throw .model(.tooManyIndexEntries)
           }
-          return try IndexChanges(from: oldMap, to: newMap)
+          return try IndexChanges(from: oldMap, to: newMap, indexing: indexing)
         }
       }
     } catch {
@@ -107,7 +117,4 @@ struct CommitPlan: Sendable {
       throw .wire(error)
     }
   }
-
-  /// No smaller document can have more entries than ``Limits/indexEntriesMax``: an element takes two bytes or more.
-  private static let manyEntriesBytesMin = 2 * Limits.indexEntriesMax
 }

@@ -36,9 +36,9 @@ final class CommitQueue: Sendable {
   private let floor = Atomic<Int64>(Int64.min)
 
   /// Creates the line in front of a store.
-  init(store: any KeyValueStore, label: String) {
+  init(store: any KeyValueStore, indexCache: IndexCatalogCache, label: String) {
     self.store = store
-    writer = Mutex(CommitWriter())
+    writer = Mutex(CommitWriter(indexCache: indexCache))
     queue = DispatchQueue(label: label)
   }
 
@@ -68,6 +68,24 @@ final class CommitQueue: Sendable {
   /// Runs other work of the writer, such as trimming or clearing, between two groups.
   func perform(_ work: @escaping @Sendable () -> Void) {
     queue.async(execute: work)
+  }
+
+  /// Runs one write transaction with the writer; only for work given to ``perform(_:)``.
+  func write(
+    _ body: (inout CommitWriter, any KeyValueTransaction) throws(StorageError) -> Void
+  ) throws(StorageError) {
+    do throws(StorageError) {
+      try store.write { (transaction) throws(StorageError) in
+        var failure: StorageError?
+        writer.withLock { writer in
+          do throws(StorageError) { try body(&writer, transaction) } catch { failure = error }
+        }
+        if let failure { throw failure }
+      }
+    } catch {
+      forgetCatalog()
+      throw error
+    }
   }
 
   /// Makes sure that every commit up to `version` is in the store: waits for the group being written, if any, and

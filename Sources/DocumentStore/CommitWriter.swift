@@ -16,9 +16,12 @@ struct CommitWriter {
     var requestTime: Timestamp
   }
 
-  private var catalog = CatalogWriter()
-  private var key = StorageKey()
-  private var row: [UInt8] = []
+  var catalog = CatalogWriter()
+  var key = StorageKey()
+  var row: [UInt8] = []
+  /// The indexes that entries are written for.
+  private(set) var indexes = IndexCatalog.none
+  private let indexCache: IndexCatalogCache
   private var fieldNumbers: [UInt64] = []
   /// Collections changed in this transaction, with the version of the change.
   private var touched: [ResourcePath: (number: UInt64, version: Int64)] = [:]
@@ -28,6 +31,9 @@ struct CommitWriter {
   private(set) var lastVersion: Int64 = 0
   private var changeLogCount: UInt64 = 0
 
+  /// Creates the writer of a database.
+  init(indexCache: IndexCatalogCache) { self.indexCache = indexCache }
+
   /// Starts a group: the state that its members carry on from member to member is read afresh.
   ///
   /// Versions of the group will be above `floor`.
@@ -36,6 +42,7 @@ struct CommitWriter {
     storedVersion = try reader.lastVersion()
     lastVersion = max(storedVersion, floor)
     changeLogCount = try reader.meta(.changeLogCount)
+    indexes = try indexCache.catalog(&reader)
     touched.removeAll(keepingCapacity: true)
   }
 
@@ -108,16 +115,28 @@ struct CommitWriter {
     let collection = try catalog.collectionNumber(documentKey.collection, transaction)
     touched[documentKey.collection] = (collection, version)
     storedVersion = version
-    try numberFields(of: index, transaction)
-    for entry in index.entries {
-      makeKey(of: entry, in: index, collection: collection, id: documentKey.id)
-      puts.add(key, [])
-    }
+    try stage(index, of: documentKey, collection: collection, into: &puts, transaction)
     key.begin(.documents)
     key.append(number: collection)
     key.append(lastID: documentKey.id)
     encodeRow(fields, create: version, update: version)
     puts.add(key, row)
+  }
+
+  /// Leaves the additions among the entries of a document to `puts`.
+  mutating func stage(
+    _ index: IndexChanges, of documentKey: DocumentKey, collection: UInt64, into puts: inout SortedPuts,
+    _ transaction: any KeyValueTransaction
+  ) throws(StorageError) {
+    try numberFields(of: index, transaction)
+    for entry in index.entries where entry.isAddition {
+      makeKey(of: entry, in: index, collection: collection, id: documentKey.id)
+      puts.add(key, [])
+    }
+    for entry in index.composites where entry.isAddition {
+      makeKey(of: entry, in: index, collection: collection, documentKey)
+      puts.add(key, row)
+    }
   }
 
   private func lastChange(of path: ResourcePath, _ reader: inout DocumentReader) throws(CommitError) -> Int64 {
@@ -131,7 +150,7 @@ struct CommitWriter {
   }
 
   private func validPlan(_ member: Member, _ reader: inout DocumentReader) throws(CommitError) -> CommitPlan {
-    if let plan = member.plan {
+    if let plan = member.plan, plan.indexGeneration == indexes.generation {
       var isFresh = true
       for (key, version) in plan.bases where try version != Self.version(of: key, &reader) {
         isFresh = false
@@ -139,7 +158,8 @@ struct CommitWriter {
       }
       if isFresh { return plan }
     }
-    return try CommitPlan(member.request.writes, reader: &reader, requestTime: member.requestTime)
+    return try CommitPlan(
+      member.request.writes, reader: &reader, indexes: indexes, requestTime: member.requestTime)
   }
 
   private static func version(of key: DocumentKey, _ reader: inout DocumentReader) throws(CommitError) -> Int64 {
@@ -228,6 +248,32 @@ struct CommitWriter {
         try transaction.remove(key)
       }
     }
+    for entry in index.composites {
+      makeKey(of: entry, in: index, collection: collection, change.key)
+      if entry.isAddition {
+        try transaction.put(key, row)
+      } else {
+        try transaction.remove(key)
+      }
+    }
+  }
+
+  /// Makes the key of an entry and, in ``row``, its value: how long the name at the key's end is.
+  private mutating func makeKey(
+    of entry: IndexChanges.CompositeEntry, in index: IndexChanges, collection: UInt64, _ documentKey: DocumentKey
+  ) {
+    key.begin(entry.table)
+    key.append(number: entry.index)
+    if entry.table == .compositeEntries { key.append(number: collection) }
+    key.append(raw: index.bytes[entry.code])
+    let count = key.bytes.count
+    if entry.table == .compositeEntries {
+      key.append(lastID: documentKey.id)
+    } else {
+      key.append(path: documentKey.path)
+    }
+    row.removeAll(keepingCapacity: true)
+    OrderedCode.append(number: UInt64(key.bytes.count - count), to: &row)
   }
 
   private mutating func makeKey(

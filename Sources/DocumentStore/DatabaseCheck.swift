@@ -40,17 +40,20 @@ package struct DatabaseCheck {
     }
   }
 
-  private let snapshot: any KeyValueSnapshot
-  private let progress: (Int) -> Void
-  private var reader: DocumentReader
-  private var report = Report()
-  private var key = StorageKey()
+  let snapshot: any KeyValueSnapshot
+  let progress: (Int) -> Void
+  var reader: DocumentReader
+  var report = Report()
+  var key = StorageKey()
   private var rowsRead = 0
   private var lastVersion: Int64 = 0
   /// The collection that rows were last looked at for; rows come by collection.
   private var latest: (number: UInt64, path: ResourcePath, lastChange: Int64)?
   private var fieldNumbers: [FieldName: UInt64] = [:]
   private var containment: [[UInt8]] = []
+  var catalog = IndexCatalog.none
+  /// What must be there of each collection id; what is still being built or removed may be.
+  var complete: [[UInt8]: CollectionIndexing] = [:]
 
   private struct FieldName: Hashable {
     var parent: UInt64
@@ -73,11 +76,12 @@ package struct DatabaseCheck {
     _ snapshot: any KeyValueSnapshot, progress: @escaping (Int) -> Void = { _ in }
   ) throws(StorageError) -> Report {
     var check = DatabaseCheck(snapshot, progress: progress)
-    guard try check.checkMeta() else { return check.report }
+    guard try check.checkMeta(), try check.checkIndexes() else { return check.report }
     try check.checkCollections()
     try check.checkFields()
     let entries = try check.checkDocuments()
     try check.checkEntries(entries)
+    try check.checkCompositeEntries(entries.composites)
     try check.checkHistory()
     try check.checkChanges()
     try check.checkTables()
@@ -85,7 +89,7 @@ package struct DatabaseCheck {
   }
 
   /// Lends each row of a table: the key behind the table's number, and the value.
-  private mutating func forEach(
+  mutating func forEach(
     _ table: Table,
     _ body: (inout DatabaseCheck, UnsafeRawBufferPointer, UnsafeRawBufferPointer) throws(StorageError) -> Void
   ) throws(StorageError) {
@@ -98,7 +102,7 @@ package struct DatabaseCheck {
     }
   }
 
-  private func value(_ key: borrowing StorageKey) throws(StorageError) -> UnsafeRawBufferPointer? {
+  func value(_ key: borrowing StorageKey) throws(StorageError) -> UnsafeRawBufferPointer? {
     try key.withBytes { (key) throws(StorageError) in try snapshot.value(for: key) }
   }
 
@@ -107,8 +111,8 @@ package struct DatabaseCheck {
   private mutating func checkMeta() throws(StorageError) -> Bool {
     do throws(StorageError) {
       let format = try reader.meta(.format)
-      guard format == DocumentStoreFormat.current else {
-        report.add("meta: format \(format), this version of hearth reads \(DocumentStoreFormat.current)")
+      guard (DocumentStoreFormat.plain...DocumentStoreFormat.current).contains(format) else {
+        report.add("meta: format \(format), this version of hearth reads up to \(DocumentStoreFormat.current)")
         return false
       }
       lastVersion = try reader.lastVersion()
@@ -226,6 +230,8 @@ package struct DatabaseCheck {
   private struct EntryCounts: Equatable {
     var ascending = 0
     var containment = 0
+    /// By the number of the index.
+    var composites: [UInt64: Int] = [:]
   }
 
   private mutating func checkDocuments() throws(StorageError) -> EntryCounts {
@@ -246,9 +252,10 @@ package struct DatabaseCheck {
       if document.updateVersion > collection.lastChange {
         check.report.add("\(name): changed after its collection's last change")
       }
-      let found = try check.checkEntries(of: document, idCode: idCode, collection: number, name)
+      let found = try check.checkEntries(of: document, idCode: idCode, collection: number, collection.path, name)
       counts.ascending += found.ascending
       counts.containment += found.containment
+      counts.composites.merge(found.composites) { $0 + $1 }
     }
     return counts
   }
@@ -271,12 +278,14 @@ package struct DatabaseCheck {
   }
 
   private mutating func checkEntries(
-    of document: StoredDocument, idCode: UnsafeRawBufferPointer, collection: UInt64, _ name: String
+    of document: StoredDocument, idCode: UnsafeRawBufferPointer, collection: UInt64, _ path: ResourcePath,
+    _ name: String
   ) throws(StorageError) -> EntryCounts {
     var counts = EntryCounts()
     let index: IndexChanges
     do throws(WireError) {
-      index = try IndexChanges(from: nil, to: EncodedMap(documentFields: document.fields))
+      index = try IndexChanges(
+        from: nil, to: EncodedMap(documentFields: document.fields), indexing: completeIndexing(path.lastSegment))
     } catch {
       report.add("\(name): \(error.description)")
       return counts
@@ -307,6 +316,11 @@ package struct DatabaseCheck {
       }
     }
     counts.containment = containment.count < 2 ? containment.count : Set(containment).count
+    for entry in index.composites {
+      if try hasComposite(entry, index, collection: collection, path, idCode, name) {
+        counts.composites[entry.index, default: 0] += 1
+      }
+    }
     return counts
   }
 
@@ -314,9 +328,10 @@ package struct DatabaseCheck {
   private mutating func checkEntries(_ expected: EntryCounts) throws(StorageError) {
     let found = EntryCounts(
       ascending: try DatabaseContents.count(.ascendingEntries, snapshot),
-      containment: try DatabaseContents.count(.containmentEntries, snapshot))
-    report.indexEntries = found.ascending + found.containment
-    guard found != expected else { return }
+      containment: try DatabaseContents.count(.containmentEntries, snapshot), composites: expected.composites)
+    report.indexEntries += found.ascending + found.containment
+    // While fields are made to follow new settings, there are entries that need not be.
+    guard found != expected, catalog.settings.allSatisfy({ $0.state == .settled }) else { return }
     for table in [Table.ascendingEntries, .containmentEntries] {
       try forEach(table) { (check, code, _) throws(StorageError) in
         if try !check.hasEntry(table, code) {
@@ -330,9 +345,9 @@ package struct DatabaseCheck {
   /// Whether the document that an entry names has it.
   private mutating func hasEntry(_ table: Table, _ code: UnsafeRawBufferPointer) throws(StorageError) -> Bool {
     var rest = code
-    guard let collection = OrderedCode.takeNumber(&rest), let field = OrderedCode.takeNumber(&rest) else {
-      return false
-    }
+    guard let collection = OrderedCode.takeNumber(&rest), let field = OrderedCode.takeNumber(&rest),
+      let path = try self.collection(collection)?.path
+    else { return false }
     let valueStart = rest
     guard OrderedCode.skipValue(&rest) != nil else { return false }
     let value = UnsafeRawBufferPointer(rebasing: valueStart[..<(valueStart.count - rest.count)])
@@ -341,7 +356,10 @@ package struct DatabaseCheck {
     key.append(raw: rest)
     guard let row = try self.value(key), row.count >= StoredDocument.headerBytes else { return false }
     let fields = UnsafeRawBufferPointer(rebasing: row[StoredDocument.headerBytes...])
-    guard let index = try? IndexChanges(from: nil, to: EncodedMap(documentFields: fields)) else { return false }
+    let indexing = completeIndexing(path.lastSegment)
+    guard let index = try? IndexChanges(from: nil, to: EncodedMap(documentFields: fields), indexing: indexing) else {
+      return false
+    }
     var numbers: [UInt64] = []
     for indexed in index.fields {
       numbers.append(try fieldNumber(indexed.parent.map { numbers[$0] } ?? 0, index.bytes[indexed.name]) ?? 0)
@@ -427,12 +445,12 @@ package struct DatabaseCheck {
 
   // MARK: Texts
 
-  private static func id(_ code: UnsafeRawBufferPointer) -> [UInt8]? {
+  static func id(_ code: UnsafeRawBufferPointer) -> [UInt8]? {
     var id: [UInt8] = []
     return OrderedCode.decode(lastID: code, into: &id) ? id : nil
   }
 
-  private static func text(_ bytes: some Sequence<UInt8>) -> String {
+  static func text(_ bytes: some Sequence<UInt8>) -> String {
     "\"\(String(decoding: Array(bytes.prefix(200)), as: UTF8.self))\""
   }
 }

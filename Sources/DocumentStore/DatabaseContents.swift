@@ -17,7 +17,7 @@ package struct DatabaseContents: Equatable, Sendable {
   package init(_ snapshot: any KeyValueSnapshot) throws(StorageError) {
     documents = try Self.count(.documents, snapshot)
     collections = try Self.count(.collections, snapshot)
-    indexEntries = try Self.count(.ascendingEntries, snapshot) + Self.count(.containmentEntries, snapshot)
+    for table in Table.entryTables { indexEntries += try Self.count(table, snapshot) }
     history = try Self.count(.history, snapshot)
     changes = try Self.count(.changeLog, snapshot)
   }

@@ -12,7 +12,12 @@ package final class DatabaseRegistry: Sendable {
     var lastUsed: Int64
   }
 
+  /// The indexes a database is to have, or `nil` for those it has.
+  package typealias Indexes = @Sendable (DatabaseID) -> IndexConfiguration?
+
   private let open: Opener
+  private let indexes: Indexes
+  private let indexObserver: (@Sendable (DatabaseID, [IndexReport]) -> Void)?
   private let retention: Retention
   private let clock: Clock
   /// Seconds without use after which a database is closed, or `nil` to keep all open.
@@ -21,9 +26,15 @@ package final class DatabaseRegistry: Sendable {
 
   /// Creates a registry. A database whose content lives only in its open file must never be closed: pass no
   /// `idleSeconds` then.
+  ///
+  /// `indexObserver` is told about background work on indexes, on the writers' threads.
   package init(
-    retention: Retention = Retention(), clock: Clock = .system, idleSeconds: Int?, open: @escaping Opener
+    retention: Retention = Retention(), clock: Clock = .system, idleSeconds: Int?,
+    indexes: @escaping Indexes = { _ in nil },
+    indexObserver: (@Sendable (DatabaseID, [IndexReport]) -> Void)? = nil, open: @escaping Opener
   ) {
+    self.indexes = indexes
+    self.indexObserver = indexObserver
     self.retention = retention
     self.clock = clock
     self.idleSeconds = idleSeconds
@@ -42,7 +53,11 @@ package final class DatabaseRegistry: Sendable {
       }
       do throws(StorageError) {
         guard let store = try open(id) else { return .success(nil) }
-        let database = try DocumentDatabase(id: id, store: store, retention: retention, clock: clock)
+        var observer: IndexObserver?
+        if let indexObserver { observer = { reports in indexObserver(id, reports) } }
+        let database = try DocumentDatabase(
+          id: id, store: store, retention: retention, clock: clock, indexes: indexes(id), indexObserver: observer)
+        database.continueBackgroundWork()
         entries[id] = Entry(database: database, lastUsed: now)
         return .success(database)
       } catch { return .failure(error) }
@@ -67,7 +82,9 @@ package final class DatabaseRegistry: Sendable {
     let limit = clock.now() - Int64(idleSeconds) * 1_000_000
     entries.withLock { entries in
       for id in Array(entries.keys) {
-        guard var entry = entries[id], entry.lastUsed < limit, entry.database.transactions.count == 0 else { continue }
+        guard var entry = entries[id], entry.lastUsed < limit, entry.database.transactions.count == 0,
+          !entry.database.hasExpiringFields
+        else { continue }
         // Closing happens here, under the lock, and only when nobody else holds the database: the engine must be
         // closed before it can be opened again.
         entries[id] = nil

@@ -17,15 +17,21 @@ package final class DocumentDatabase: Sendable {
   /// Its open transactions.
   package let transactions: TransactionTable
 
-  private let clock: Clock
+  let clock: Clock
   private let retention: Retention
-  private let queue: CommitQueue
+  let queue: CommitQueue
   private let identity: Mutex<UInt64>
+  let indexCache = IndexCatalogCache()
+  let background: BackgroundWork
 
   /// Opens a database in an engine, creating its tables where the engine is empty.
+  ///
+  /// With `indexes` the database is made to follow that configuration; without, it keeps the one it has. Entries
+  /// follow in the background, from ``continueBackgroundWork()`` on.
   /// - Throws: ``StorageError/unsupportedFormat(path:found:supported:)`` for data of a newer version.
   package init(
-    id: DatabaseID, store: any KeyValueStore, retention: Retention = Retention(), clock: Clock = .system
+    id: DatabaseID, store: any KeyValueStore, retention: Retention = Retention(), clock: Clock = .system,
+    indexes: IndexConfiguration? = nil, indexBatch: IndexBatch = IndexBatch(), indexObserver: IndexObserver? = nil
   ) throws(StorageError) {
     self.id = id
     self.store = store
@@ -34,7 +40,13 @@ package final class DocumentDatabase: Sendable {
     let incarnation = try Self.format(store, clock: clock)
     identity = Mutex(incarnation)
     transactions = TransactionTable(seed: incarnation, clock: clock)
-    queue = CommitQueue(store: store, label: "hearth.writer.\(id.name)")
+    queue = CommitQueue(store: store, indexCache: indexCache, label: "hearth.writer.\(id.name)")
+    background = BackgroundWork(batch: indexBatch, observer: indexObserver)
+    if let indexes {
+      try store.write { (transaction) throws(StorageError) in
+        _ = try IndexReconciliation.apply(indexes, transaction)
+      }
+    }
   }
 
   /// A number that names this life of the database: new after it was cleared, restored or forked.
@@ -132,7 +144,8 @@ package final class DocumentDatabase: Sendable {
       let snapshot = try store.snapshot()
       defer { snapshot.end() }
       var reader = DocumentReader(snapshot)
-      return try CommitPlan(request.writes, reader: &reader, requestTime: requestTime)
+      let indexes = try indexCache.catalog(&reader)
+      return try CommitPlan(request.writes, reader: &reader, indexes: indexes, requestTime: requestTime)
     } catch let error as CommitError {
       switch error {
       // What this snapshot refuses, a commit that waits before this one may allow: the writer has the last word.
@@ -168,7 +181,9 @@ package final class DocumentDatabase: Sendable {
         try store.write { (transaction) throws(StorageError) in
           var reader = DocumentReader(transaction)
           let version = max(clock.now(), try reader.lastVersion() + 1, queue.settledVersion + 1)
-          for table in Table.allCases where table != .meta { try transaction.removeAll(of: table) }
+          let kept: Set<Table> = [.meta, .indexes, .fieldSettings]
+          for table in Table.allCases where !kept.contains(table) { try transaction.removeAll(of: table) }
+          try IndexReconciliation.finishAll(transaction)
           try Self.writeOrigin(transaction, version: version, incarnation: incarnation)
         }
         queue.forgetCatalog()
@@ -179,8 +194,16 @@ package final class DocumentDatabase: Sendable {
     }
   }
 
-  /// Removes history and log entries past their time, in batches between commits. Call it every now and then.
+  /// Does what is due in the background: removes history and log entries past their time and documents past theirs,
+  /// and goes on with what was left of work on indexes. Call it every now and then.
   package func maintain() {
+    trim()
+    continueBackgroundWork()
+    removeExpired()
+  }
+
+  /// Removes history and log entries past their time, in batches between commits.
+  private func trim() {
     let trimmer = Trimmer(retention: retention)
     queue.perform { [self] in
       do throws(StorageError) {
@@ -193,7 +216,7 @@ package final class DocumentDatabase: Sendable {
         try store.write { (transaction) throws(StorageError) in
           hasMore = try trimmer.trim(transaction, now: clock.now())
         }
-        if hasMore { maintain() }
+        if hasMore { trim() }
       } catch {
         // Nothing was removed; the next call tries again, and a commit will report what is wrong with the store.
       }
@@ -201,7 +224,11 @@ package final class DocumentDatabase: Sendable {
   }
 
   /// Waits until the writer holds on to nothing, so that letting go of the database closes its engine.
-  func drain() { queue.drain() }
+  func drain() {
+    background.stop()
+    background.waitForExpiring()
+    queue.drain()
+  }
 
   // MARK: Format
 
@@ -211,14 +238,14 @@ package final class DocumentDatabase: Sendable {
     let format = try reader.meta(.format)
     let incarnation = try reader.meta(.incarnation)
     snapshot.end()
-    if format == DocumentStoreFormat.current { return incarnation }
+    if (DocumentStoreFormat.plain...DocumentStoreFormat.current).contains(format) { return incarnation }
     guard format == 0 else {
       throw .unsupportedFormat(
         path: "database", found: String(format), supported: "up to \(DocumentStoreFormat.current)")
     }
     let fresh = newIncarnation()
     try store.write { (transaction) throws(StorageError) in
-      try transaction.put(.format, DocumentStoreFormat.current)
+      try transaction.put(.format, DocumentStoreFormat.plain)
       try writeOrigin(transaction, version: clock.now(), incarnation: fresh)
     }
     return fresh

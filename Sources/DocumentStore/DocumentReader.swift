@@ -67,6 +67,25 @@ package struct DocumentReader {
     return number
   }
 
+  /// The path of the field with a number. Cost: a lookup per segment.
+  /// - Throws: ``StorageError/corruption(path:detail:)`` when there is no such field.
+  package mutating func fieldPath(_ number: UInt64) throws(StorageError) -> FieldPath {
+    var segments: [String] = []
+    var next = number
+    while next != 0 {
+      key.begin(.fieldNames)
+      key.append(number: next)
+      guard segments.count <= Limits.nestingDepthMax,
+        var row = try key.withBytes({ (key) throws(StorageError) in try snapshot.value(for: key) }),
+        let parent = OrderedCode.takeNumber(&row)
+      else { throw .corruption(path: "fieldNames", detail: "field \(number) has no path") }
+      segments.append(String(decoding: row, as: UTF8.self))
+      next = parent
+    }
+    guard !segments.isEmpty else { throw .corruption(path: "fieldNames", detail: "field \(number) has no path") }
+    return FieldPath(segments: segments.reversed())
+  }
+
   /// The paths of all collections with an id, emptied ones included. Cost: two lookups a collection.
   package mutating func collections(ofGroup id: [UInt8]) throws(StorageError) -> [ResourcePath] {
     key.begin(.collectionGroups)

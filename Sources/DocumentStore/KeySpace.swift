@@ -20,10 +20,18 @@ package enum Table: UInt8, CaseIterable, Sendable {
   case fields = 0x14
   /// field number → number of the field around it, field name.
   case fieldNames = 0x15
+  /// index number → ``StoredIndex``; number 0 → the whole configuration as it was declared. See ``IndexRow``.
+  case indexes = 0x16
+  /// collection id, field path → ``FieldSetting``.
+  case fieldSettings = 0x17
   /// collection number, field number, value, document id → nothing. One for each field of each document.
   case ascendingEntries = 0x20
   /// collection number, field number, array element, document id → nothing. One for each different element.
   case containmentEntries = 0x21
+  /// index number, collection number, codes of the index's fields, document id → bytes of the id's code.
+  case compositeEntries = 0x22
+  /// index number, codes of the index's fields, document path → bytes of the path's code.
+  case groupEntries = 0x23
   /// commit version, position in the commit → kind of change, collection number, document id.
   case changeLog = 0x30
   /// collection number, commit version, document id → kind of change.
@@ -31,6 +39,9 @@ package enum Table: UInt8, CaseIterable, Sendable {
   /// collection number, document id (its end marked), commit version → the document before that commit, or nothing
   /// where the commit created it.
   case history = 0x32
+
+  /// The tables of index entries.
+  static let entryTables = [ascendingEntries, containmentEntries, compositeEntries, groupEntries]
 }
 
 /// The rows of ``Table/meta``. Numbers are little-endian, eight bytes.
@@ -53,12 +64,19 @@ package enum MetaKey: String, CaseIterable, Sendable {
   case changeLogFrom
   /// Entries in the change log.
   case changeLogCount
+  /// The highest index number given out.
+  case indexNumber
+  /// Changes with everything in ``Table/indexes`` and ``Table/fieldSettings`` that decides which entries there are.
+  case indexGeneration
 }
 
 /// What the number of ``MetaKey/format`` may be.
 package enum DocumentStoreFormat {
-  /// The layout this code writes: the first.
-  package static let current: UInt64 = 1
+  /// The first layout: every field has its automatic entries, and nothing else is indexed.
+  package static let plain: UInt64 = 1
+  /// The highest this code reads, with the tables of declared indexes. A database becomes one when it is first given
+  /// an index configuration, so that no older version writes to it and leaves its entries behind.
+  package static let current: UInt64 = 2
 }
 
 /// A storage key under construction. Reuse one: its memory stays.

@@ -165,6 +165,12 @@ package enum OrderedCode {
 
   // MARK: Values
 
+  /// Turns every bit over from a place on, which turns the order of codes around: they end themselves, so no one is a
+  /// prefix of another.
+  package static func invert(_ bytes: inout [UInt8], from start: Int) {
+    for index in start..<bytes.count { bytes[index] = ~bytes[index] }
+  }
+
   /// Appends a value's code, cut after about `budget` bytes.
   ///
   /// Returns whether the code is whole. Cost: linear in the part of the value that is encoded.

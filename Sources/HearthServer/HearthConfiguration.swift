@@ -18,6 +18,20 @@ public struct HearthConfiguration: Sendable {
     case production
   }
 
+  /// A file that says something about one database.
+  public struct DatabaseFile: Sendable, Equatable {
+    /// Where the file is.
+    public var path: String
+    /// The id of the database it is for, in every project that is served.
+    public var database: String
+
+    /// Joins a file and a database.
+    public init(_ path: String, database: String = "(default)") {
+      self.path = path
+      self.database = database
+    }
+  }
+
   /// The address to listen on.
   public var host = "127.0.0.1"
   /// The port to listen on; 0 picks a free one.
@@ -32,6 +46,10 @@ public struct HearthConfiguration: Sendable {
   public var allowsRemoteEmulator = false
   /// The size each database's file may grow to, in bytes. Address space, not disk: files start small.
   public var mapBytes = 64 << 30
+  /// Index files (`firestore.indexes.json`), at most one for a database. A database without one keeps its indexes.
+  public var indexes: [DatabaseFile] = []
+  /// Is told what happens in the background, a line each, on any thread.
+  public var report: (@Sendable (String) -> Void)?
   /// Seconds a stop waits for requests that are under way.
   public var stopGraceSeconds = 10
   /// How long databases remember what was.
@@ -49,6 +67,8 @@ public struct HearthConfiguration: Sendable {
 public enum HearthError: Error, Sendable, CustomStringConvertible {
   /// The configuration asks for something that is refused. The text says what to change.
   case configuration(String)
+  /// A file the configuration names is not what it should be. The text says where and what to do.
+  case data(String)
   /// The data directory cannot be used. The text says why and what to do.
   case storage(String)
   /// The address cannot be listened on.
@@ -57,7 +77,7 @@ public enum HearthError: Error, Sendable, CustomStringConvertible {
   /// What is wrong and what to do, for people.
   public var description: String {
     switch self {
-    case .configuration(let text), .storage(let text), .listening(let text): text
+    case .configuration(let text), .data(let text), .storage(let text), .listening(let text): text
     }
   }
 }

@@ -38,7 +38,8 @@ public final class HearthServer: Sendable {
       case .directory(let path): directory = try DataDirectory(path)
       }
     } catch { throw .storage(error.description) }
-    registry = Self.makeRegistry(configuration, directory)
+    let indexes = try IndexFiles(configuration.indexes)
+    registry = Self.makeRegistry(configuration, directory, indexes)
     service = Service(
       databases: registry, admission: configuration.mode == .emulator ? .everybody : .nobody)
     var transport = TransportConfiguration()
@@ -50,6 +51,17 @@ public final class HearthServer: Sendable {
     do {
       http = try HTTPServer(configuration: transport, handler: Gateway(service))
     } catch { throw .listening(String(describing: error)) }
+    try openConfigured(indexes)
+  }
+
+  /// Opens the stored databases that an index file is for, so that their indexes are built before somebody asks.
+  private func openConfigured(_ indexes: IndexFiles) throws(HearthError) {
+    guard case .directory(let path) = configuration.storage, !configuration.indexes.isEmpty else { return }
+    do throws(StorageError) {
+      for id in try DataDirectory.databases(in: path) where indexes.configuration(of: id) != nil {
+        _ = try registry.database(id)
+      }
+    } catch { throw .storage(error.description) }
   }
 
   /// Starts to listen and returns the URL.
@@ -80,14 +92,15 @@ public final class HearthServer: Sendable {
   }
 
   private static func makeRegistry(
-    _ configuration: HearthConfiguration, _ directory: DataDirectory?
+    _ configuration: HearthConfiguration, _ directory: DataDirectory?, _ indexes: IndexFiles
   ) -> DatabaseRegistry {
     let isEmulator = configuration.mode == .emulator
     let declared = configuration.project.flatMap { DatabaseID(project: $0) }
     let mapBytes = configuration.mapBytes
     return DatabaseRegistry(
       retention: configuration.retention, clock: configuration.clock,
-      idleSeconds: directory == nil ? nil : Self.idleSeconds
+      idleSeconds: directory == nil ? nil : Self.idleSeconds, indexes: { indexes.configuration(of: $0) },
+      indexObserver: configuration.report.map { IndexLog($0) }?.observer
     ) { (id) throws(StorageError) in
       guard isEmulator || id == declared else { return nil }
       guard let directory else { return try LMDBStore.open(.inMemory(mapBytes: mapBytes)) }

@@ -40,6 +40,7 @@ struct CommandFailure: Error {
     case let failure as CommandFailure: self = failure
     case let error as FixtureTreeError: self.init(ExitCode.data, error.description)
     case let error as StorageError: self.init(ExitCode.failure, error.description)
+    case HearthError.data(let text): self.init(ExitCode.data, text)
     case let error as HearthError: self.init(ExitCode.failure, error.description)
     case let error as HTTPClientError: self.init(ExitCode.failure, error.description)
     case let error as ModelError: self.init(ExitCode.data, error.description)

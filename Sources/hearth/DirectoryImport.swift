@@ -15,6 +15,8 @@ struct DirectoryImport {
   var directory: String
   /// The size the database may grow to, in bytes.
   var mapBytes: Int
+  /// The indexes to load with; those the database has where there are none.
+  var indexes: IndexConfiguration?
 
   /// Imports, showing progress on a terminal.
   /// - Throws: `FixtureTreeError` for what is wrong in a file, `StorageError`, or ``CommandFailure``.
@@ -22,6 +24,7 @@ struct DirectoryImport {
     var progress = Progress(isQuiet: isQuiet)
     defer { progress.clear() }
     let directory = try DataDirectory(directory)
+    var indexes = indexes
     let file = try directory.makeFile(of: files.database)
     if access(file, F_OK) == 0, try !isEmpty(file, files.database) {
       if let once = files.unrepeatable {
@@ -30,25 +33,29 @@ struct DirectoryImport {
             + "save it as a file and import that")
       }
       _ = try files.check { progress.show($0, "documents checked") }
-      let database = try open(file, files.database)
+      let database = try open(file, files.database, indexes: nil)
       return try database.apply(files) { progress.show($0, "documents imported") }
     }
     // The directory is locked by us, so a file of this name is what an import left that did not end.
     let unfinished = "\(file).importing"
     removeFiles(unfinished)
     defer { removeFiles(unfinished) }
-    let outcome = try open(unfinished, files.database).load(files) { progress.show($0, "documents imported") }
+    if indexes == nil, access(file, F_OK) == 0 {
+      let empty = try open(file, files.database, indexes: nil)
+      indexes = try empty.read { reader in try empty.indexes(&reader).configuration }
+    }
+    let outcome = try open(unfinished, files.database, indexes: indexes).load(files) { progress.show($0, "documents imported") }
     guard rename(unfinished, file) == 0 else { throw StorageError.system(operation: "rename", path: file, code: errno) }
     try syncDirectory(of: file)
     return outcome
   }
 
-  private func open(_ file: String, _ id: DatabaseID) throws -> DocumentDatabase {
-    try DocumentDatabase(id: id, store: LMDBStore.open(LMDBOptions(path: file, mapBytes: mapBytes)))
+  private func open(_ file: String, _ id: DatabaseID, indexes: IndexConfiguration?) throws -> DocumentDatabase {
+    try DocumentDatabase(id: id, store: LMDBStore.open(LMDBOptions(path: file, mapBytes: mapBytes)), indexes: indexes)
   }
 
   private func isEmpty(_ file: String, _ id: DatabaseID) throws -> Bool {
-    try open(file, id).isEmpty()
+    try open(file, id, indexes: nil).isEmpty()
   }
 
   private func removeFiles(_ file: String) {

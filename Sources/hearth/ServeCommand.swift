@@ -1,6 +1,7 @@
 import DatabaseService
 import DocumentModel
 import DocumentStore
+import FixtureTree
 import Glibc
 import HearthServer
 import KeyValueStore
@@ -20,7 +21,7 @@ extension Command {
       .repeated("import", "FILE", "load documents before listening; several go in one after the other"),
       .value("map-size", "BYTES", "the size a database may grow to (default: 64G, in memory 8G)"),
       .repeated("rules", "FILE", "security rules (not supported by this version yet)"),
-      .value("indexes", "FILE", "index definitions (not supported by this version yet)"),
+      .repeated("indexes", "FILE", "firestore.indexes.json; DATABASE=FILE for a named database (default: as they are)"),
       .flag("quiet", "print the address and errors only"),
     ],
     details: """
@@ -32,11 +33,12 @@ extension Command {
       ("hearth serve --emulator", "in memory, for development"),
       ("hearth serve --emulator --import fixtures/journeys.json", "with documents"),
       ("hearth serve --emulator --data ./data --port 9090", "kept on disk, durable"),
+      ("hearth serve --emulator --indexes firestore.indexes.json", "with composite indexes"),
     ],
     run: { arguments in try serve(arguments) })
 
   private static func serve(_ arguments: Arguments) throws -> Int32 {
-    for name in ["rules", "indexes"] where arguments.has(name) {
+    for name in ["rules"] where arguments.has(name) {
       throw CommandFailure.usage("'--\(name)' is not supported by this version yet; leave it out")
     }
     let configuration = try configuration(arguments)
@@ -49,7 +51,11 @@ extension Command {
 
     if let imports, case .directory(let path) = configuration.storage {
       try report(
-        DirectoryImport(directory: path, mapBytes: configuration.mapBytes).run(imports, isQuiet: isQuiet(arguments)),
+        DirectoryImport(
+          directory: path, mapBytes: configuration.mapBytes,
+          indexes: try configuration.indexes.first { $0.database == imports.database.database }
+            .map { try IndexFile.read(file: $0.path) }
+        ).run(imports, isQuiet: isQuiet(arguments)),
         arguments)
     }
     allowManyFiles()
@@ -103,10 +109,21 @@ extension Command {
     // Address space is finite: a test suite may use thousands of databases in memory.
     if storage == .inMemory { configuration.mapBytes = 8 << 30 }
     configuration.mapBytes = try arguments.bytes("map-size", in: 1 << 20...1 << 46) ?? configuration.mapBytes
+    configuration.indexes = arguments.values("indexes").map(databaseFile)
+    if !isQuiet(arguments) { configuration.report = { Terminal.error.write("hearth: \($0)\n") } }
     if let project = configuration.project, DatabaseID(project: project) == nil {
       throw CommandFailure.usage("'\(project)' cannot name a project")
     }
     return configuration
+  }
+
+  /// A file, or `DATABASE=FILE`.
+  private static func databaseFile(_ text: String) -> HearthConfiguration.DatabaseFile {
+    let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+    guard parts.count == 2, DatabaseID(project: "p", database: parts[0]) != nil else {
+      return HearthConfiguration.DatabaseFile(text)
+    }
+    return HearthConfiguration.DatabaseFile(parts[1], database: parts[0])
   }
 
   private static func imports(_ arguments: Arguments, _ configuration: HearthConfiguration) throws -> ImportFiles? {

@@ -1,5 +1,6 @@
 import DatabaseService
 import DocumentModel
+import DocumentStore
 import FixtureTree
 import Transport
 import WireFormat
@@ -58,13 +59,19 @@ final class ServerClient {
   /// What the server's open databases hold.
   func statistics() throws -> [StatsRow] {
     guard let body = try call("GET", "/hearth/v1/stats") else { return [] }
-    return try JSONText.read(body) { root in
-      (root.member("databases")?.array ?? []).map { row in
-        StatsRow(
-          project: row.member("project")?.text ?? "", database: row.member("database")?.text ?? "",
-          values: DatabaseStatistics.columns.map { row.member($0.name)?.integer ?? 0 })
-      }
+    return try JSONText.read(body) { root in (root.member("databases")?.array ?? []).map(Self.statsRow) }
+  }
+
+  private static func statsRow(_ row: JSONValue) -> StatsRow {
+    let indexes = (row.member("indexes")?.array ?? []).map { index in
+      IndexReport(
+        text: index.member("index")?.text ?? "",
+        state: index.member("state")?.text.flatMap { IndexReport.State(rawValue: $0) } ?? .ready,
+        documents: index.member("documents")?.integer ?? 0)
     }
+    return StatsRow(
+      project: row.member("project")?.text ?? "", database: row.member("database")?.text ?? "",
+      values: DatabaseStatistics.columns.map { row.member($0.name)?.integer ?? 0 }, indexes: indexes)
   }
 
   /// Deletes some thousand documents at and below a path; returns how many, and whether none are left.

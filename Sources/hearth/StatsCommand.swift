@@ -28,10 +28,10 @@ extension Command {
         rows = try ServerClient(arguments).statistics()
       } else {
         let directory = try DirectoryReader(arguments.value("data") ?? "./hearth-data")
-        rows = try directory.databases.map { id in
-          StatsRow(
-            project: id.project, database: id.database,
-            values: try DatabaseStatistics(id, directory.open(id)).values)
+        rows = try directory.databases.map { id -> StatsRow in
+          let statistics = try DatabaseStatistics(id, directory.open(id))
+          return StatsRow(
+            project: id.project, database: id.database, values: statistics.values, indexes: statistics.indexes)
         }
       }
       if let project = arguments.value("project") { rows.removeAll { $0.project != project } }
@@ -46,6 +46,8 @@ struct StatsRow {
   var project: String
   var database: String
   var values: [Int]
+  /// Its declared indexes.
+  var indexes: [IndexReport]
 
   static func table(_ rows: [StatsRow]) -> [UInt8] {
     guard !rows.isEmpty else { return Array("no databases\n".utf8) }
@@ -59,6 +61,9 @@ struct StatsRow {
         text += column == 0 ? cell + padding : "  " + padding + cell
       }
       text += "\n"
+    }
+    for row in rows {
+      for index in row.indexes { text += "\(row.project)/\(row.database): index \(index.line)\n" }
     }
     return Array(text.utf8)
   }
@@ -78,10 +83,27 @@ struct StatsRow {
         json.key(column.name)
         json.number(value)
       }
+      if !row.indexes.isEmpty { append(row.indexes, to: &json) }
       json.endObject()
     }
     json.endArray()
     json.endObject()
     return json.bytes + [UInt8(ascii: "\n")]
+  }
+
+  private static func append(_ indexes: [IndexReport], to json: inout JSONWriter) {
+    json.key("indexes")
+    json.beginArray()
+    for index in indexes {
+      json.beginObject()
+      json.key("index")
+      json.string(index.text)
+      json.key("state")
+      json.string(index.state.rawValue)
+      json.key("documents")
+      json.number(index.documents)
+      json.endObject()
+    }
+    json.endArray()
   }
 }

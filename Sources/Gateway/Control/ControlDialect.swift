@@ -9,7 +9,7 @@ import WireFormat
 /// - `DELETE /emulator/v1/projects/{p}/databases/{d}/documents` clears a database (firestore-api.md, section 11.3).
 /// - `DELETE /hearth/v1/projects/{p}/databases/{d}/documents/{path}` deletes a document or collection with everything
 ///   below it, a few thousand documents a call: `{"deleted": n, "done": true}`.
-/// - `GET /hearth/v1/stats` says what the open databases hold.
+/// - `GET /hearth/v1/stats` says what the open databases hold, and how far their indexes are.
 final class ControlDialect: Sendable {
   private let service: Service
   /// Documents that one call of a recursive delete takes, so that a call ends soon and a client can show progress.
@@ -89,6 +89,21 @@ extension JSONWriter {
     for (column, value) in zip(DatabaseStatistics.columns, statistics.values) {
       key(column.name)
       number(value)
+    }
+    if !statistics.indexes.isEmpty {
+      key("indexes")
+      beginArray()
+      for index in statistics.indexes {
+        beginObject()
+        key("index")
+        string(index.text)
+        key("state")
+        string(index.state.rawValue)
+        key("documents")
+        number(index.documents)
+        endObject()
+      }
+      endArray()
     }
     endObject()
   }

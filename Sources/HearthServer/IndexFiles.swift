@@ -1,0 +1,57 @@
+import DocumentModel
+import DocumentStore
+import FixtureTree
+import Synchronization
+
+/// The index files of a configuration, read.
+struct IndexFiles: Sendable {
+  private var configurations: [(database: String, indexes: IndexConfiguration)] = []
+
+  /// Reads the files.
+  /// - Throws: ``HearthError/data(_:)`` for the first mistake, with its place.
+  init(_ files: [HearthConfiguration.DatabaseFile]) throws(HearthError) {
+    for file in files {
+      guard configuration(ofDatabase: file.database) == nil else {
+        throw .configuration("database \(file.database) has two index files; give one of them")
+      }
+      do throws(FixtureTreeError) {
+        configurations.append((file.database, try IndexFile.read(file: file.path)))
+      } catch { throw .data(error.description) }
+    }
+  }
+
+  /// What a file declares for a database, or `nil` where it has none.
+  func configuration(of id: DatabaseID) -> IndexConfiguration? { configuration(ofDatabase: id.database) }
+
+  private func configuration(ofDatabase id: String) -> IndexConfiguration? {
+    configurations.first { $0.database.utf8.elementsEqual(id.utf8) }?.indexes
+  }
+}
+
+/// Turns what is told of background work on indexes into lines, each said once.
+final class IndexLog: Sendable {
+  private let write: @Sendable (String) -> Void
+  private let last = Mutex<[DatabaseID: [IndexReport]]>([:])
+
+  init(_ write: @escaping @Sendable (String) -> Void) { self.write = write }
+
+  /// What a registry is given.
+  var observer: @Sendable (DatabaseID, [IndexReport]) -> Void {
+    { id, reports in self.note(reports, of: id) }
+  }
+
+  private func note(_ reports: [IndexReport], of id: DatabaseID) {
+    let before = last.withLock { last in
+      defer { last[id] = reports }
+      return last[id] ?? []
+    }
+    for report in reports where !before.contains(report) {
+      // What was ready when all this began is no news.
+      if report.state == .ready, !before.contains(where: { $0.text == report.text }) { continue }
+      write("\(id.name): index \(report.line)")
+    }
+    for report in before where !reports.contains(where: { $0.text == report.text }) {
+      write("\(id.name): index \(report.text): removed")
+    }
+  }
+}
