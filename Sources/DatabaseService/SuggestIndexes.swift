@@ -1,4 +1,5 @@
 package import DocumentModel
+package import DocumentStore
 import FixtureTree
 import QueryEngine
 
@@ -12,9 +13,24 @@ package struct IndexSuggestions: Sendable {
   package var queries: Int
   /// Whether every shape could be remembered; a server remembers some thousand.
   package var isComplete: Bool
+
+  /// The index file that declares ``configuration``.
+  package var file: [UInt8] { IndexFile.text(of: configuration) }
 }
 
 extension Service {
+  /// What an index file declares.
+  /// - Throws: `INVALID_ARGUMENT` with the place of the first mistake.
+  package static func indexConfiguration(_ file: [UInt8]) throws -> IndexConfiguration {
+    do { return try IndexFile.read(ByteSource(file, name: "the index file")) } catch {
+      throw Status(.invalidArgument, error.description)
+    }
+  }
+
+  /// Which indexes a database has beyond the automatic ones, and how far each is.
+  /// - Throws: `NOT_FOUND` where the database is not served.
+  package func indexReports(in id: DatabaseID) throws -> [IndexReport] { try database(id).indexReports() }
+
   /// What an index file must declare so that the service in production answers every query this database has served
   /// since the start: what `base` declares, or else what the database has, and what is missing there.
   ///

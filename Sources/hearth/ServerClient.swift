@@ -74,6 +74,33 @@ final class ServerClient {
       values: DatabaseStatistics.columns.map { row.member($0.name)?.integer ?? 0 }, indexes: indexes)
   }
 
+  /// Which indexes the database has, as the server's JSON.
+  func indexes() throws -> [UInt8] {
+    var body = try call("GET", databaseTarget + "/indexes") ?? []
+    if body.last != UInt8(ascii: "\n") { body.append(UInt8(ascii: "\n")) }
+    return body
+  }
+
+  /// An index file for the queries that the server has seen.
+  struct IndexSuggestion {
+    var file: String
+    var queries: Int
+    var added: Int
+    var isComplete: Bool
+  }
+
+  /// What an index file must declare beside what `file` does; beside what the server has where that is empty.
+  func suggestIndexes(adding file: [UInt8]) throws -> IndexSuggestion {
+    let body = try call("POST", databaseTarget + "/indexes:suggest", file) ?? []
+    return try JSONText.read(body) { root in
+      IndexSuggestion(
+        file: root.member("file")?.text ?? "", queries: root.member("queries")?.integer ?? 0,
+        added: root.member("added")?.integer ?? 0, isComplete: root.member("complete")?.isTrue ?? true)
+    }
+  }
+
+  private var databaseTarget: String { "/hearth/v1/" + Self.encode(database.name) }
+
   /// Deletes some thousand documents at and below a path; returns how many, and whether none are left.
   func deleteBelow(_ path: ResourcePath) throws -> (deleted: Int, isDone: Bool) {
     guard let body = try call("DELETE", target(path, of: "/hearth/v1/")) else { return (0, true) }

@@ -9,6 +9,9 @@ import WireFormat
 /// - `DELETE /emulator/v1/projects/{p}/databases/{d}/documents` clears a database (firestore-api.md, section 11.3).
 /// - `DELETE /hearth/v1/projects/{p}/databases/{d}/documents/{path}` deletes a document or collection with everything
 ///   below it, a few thousand documents a call: `{"deleted": n, "done": true}`.
+/// - `GET /hearth/v1/projects/{p}/databases/{d}/indexes` says which indexes a database has, and how far they are.
+/// - `POST /hearth/v1/projects/{p}/databases/{d}/indexes:suggest` says what an index file must declare for the queries
+///   that were served; its body, if any, is an index file to add to.
 /// - `GET /hearth/v1/stats` says what the open databases hold, and how far their indexes are.
 final class ControlDialect: Sendable {
   private let service: Service
@@ -34,6 +37,7 @@ final class ControlDialect: Sendable {
       if path.elementsEqual("stats".utf8), request.method == .get {
         return try service.statistics { result in Self.send(result, reply, Self.append) }
       }
+      if let target = try DatabaseTarget(path) { return try handleIndexes(target, request, reply) }
       guard let target = try RESTTarget(path, takesVerb: false), target.segmentCount > 0, request.method == .delete
       else { return reply.sendText(404, "Not Found\n") }
       try service.recursiveDelete(
@@ -46,6 +50,28 @@ final class ControlDialect: Sendable {
           json.bool(outcome.isDone)
         }
       }
+    }
+  }
+
+  private func handleIndexes(_ target: DatabaseTarget, _ request: borrowing HTTPRequest, _ reply: Reply) throws {
+    switch (request.method, target.rest) {
+    case (.get, "indexes"):
+      let reports = try service.indexReports(in: target.database)
+      Self.send(.success(reports), reply) { $1.append($0) }
+    case (.post, "indexes:suggest"):
+      let base = try request.body.isEmpty ? nil : Service.indexConfiguration(Array(request.body))
+      let suggestions = try service.suggestIndexes(base, in: target.database)
+      Self.send(.success(suggestions), reply) { suggestions, json in
+        json.key("queries")
+        json.number(suggestions.queries)
+        json.key("added")
+        json.number(suggestions.added)
+        json.key("complete")
+        json.bool(suggestions.isComplete)
+        json.key("file")
+        json.string(String(decoding: suggestions.file, as: UTF8.self))
+      }
+    default: reply.sendText(404, "Not Found\n")
     }
   }
 
@@ -90,21 +116,24 @@ extension JSONWriter {
       key(column.name)
       number(value)
     }
-    if !statistics.indexes.isEmpty {
-      key("indexes")
-      beginArray()
-      for index in statistics.indexes {
-        beginObject()
-        key("index")
-        string(index.text)
-        key("state")
-        string(index.state.rawValue)
-        key("documents")
-        number(index.documents)
-        endObject()
-      }
-      endArray()
-    }
+    if !statistics.indexes.isEmpty { append(statistics.indexes) }
     endObject()
+  }
+
+  /// Appends a member that says which indexes there are and how far each is.
+  fileprivate mutating func append(_ reports: [IndexReport]) {
+    key("indexes")
+    beginArray()
+    for report in reports {
+      beginObject()
+      key("index")
+      string(report.text)
+      key("state")
+      string(report.state.rawValue)
+      key("documents")
+      number(report.documents)
+      endObject()
+    }
+    endArray()
   }
 }

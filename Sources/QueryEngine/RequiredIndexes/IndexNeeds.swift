@@ -83,15 +83,6 @@ package struct IndexNeeds: Sendable {
     return missing
   }
 
-  /// The declared indexes that the query reads where nothing is missing, or that it would wait for.
-  package func used(in configuration: IndexConfiguration) -> [IndexDefinition] {
-    var used: [IndexDefinition] = []
-    for need in alternatives where need.vector != nil || !isServedByFields(need, configuration) {
-      for index in serving(need, configuration) where !used.contains(index) { used.append(index) }
-    }
-    return used
-  }
-
   // MARK: One alternative
 
   private func missing(_ need: Alternative, _ configuration: IndexConfiguration) -> [RequiredIndex] {
@@ -117,17 +108,6 @@ package struct IndexNeeds: Sendable {
     return open.map { single($0.path, $0.mode) }
   }
 
-  private func isServedByFields(_ need: Alternative, _ configuration: IndexConfiguration) -> Bool {
-    let items = items(need)
-    if need.order.count == 1 {
-      if items.isEmpty { return isByName(need) }
-      if need.containing != nil, need.order[0].mode == .descending { return false }
-      return items.allSatisfy { isIndexed($0.path, $0.mode, configuration) }
-    }
-    guard items.isEmpty, let field = plainOrder(need) else { return false }
-    return isIndexed(field.path, field.mode, configuration)
-  }
-
   /// The names of the documents upwards: what is stored is in that order.
   private func isByName(_ need: Alternative) -> Bool { need.order.count == 1 && need.order[0].mode == .ascending }
 
@@ -147,7 +127,9 @@ package struct IndexNeeds: Sendable {
   private func uncovered(_ need: Alternative, _ indexes: [IndexDefinition]) -> [IndexDefinition.Field] {
     items(need).filter { item in
       !indexes.contains { index in
-        Self.front(of: index, before: need).contains { $0.path == item.path && ($0.mode == .contains) == (item.mode == .contains) }
+        Self.front(of: index, before: need).contains { field in
+          field.path == item.path && (field.mode == .contains) == (item.mode == .contains)
+        }
       }
     }
   }
