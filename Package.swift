@@ -39,6 +39,8 @@ let package = Package(
     debian("CLMDB", pkgConfig: "lmdb", "liblmdb-dev"),
     debian("CUV", pkgConfig: "libuv", "libuv1-dev"),
     debian("CHTTPParser", "libhttp-parser-dev"),
+    debian("CNGHTTP2", pkgConfig: "libnghttp2", "libnghttp2-dev"),
+    debian("COpenSSL", pkgConfig: "openssl", "libssl-dev"),
     debian("CZlib", pkgConfig: "zlib", "zlib1g-dev"),
     debian("CXXHash", pkgConfig: "libxxhash", "libxxhash-dev"),
     .target(
@@ -60,7 +62,7 @@ let package = Package(
     library("DatabaseService", ["QueryEngine", "DocumentStore", "FieldMatch", "KeyValueStore", "FixtureTree", "WireFormat", "DocumentModel"]),
 
     // The front.
-    library("Transport", ["CUV", "CHTTPParser", "CZlib"]),
+    library("Transport", ["CUV", "CHTTPParser", "CNGHTTP2", "COpenSSL", "CZlib"]),
     library("Gateway", ["Transport", "DatabaseService", "QueryEngine", "DocumentStore", "WireFormat", "DocumentModel"]),
     library(
       "HearthServer",
@@ -101,7 +103,8 @@ let package = Package(
       "HearthTests", ["hearth", "LMDBStore", "KeyValueStore", "DocumentModel", "TestSupport"]),
     tests(
       "SimulationTests",
-      ["DatabaseService", "DocumentStore", "LMDBStore", "KeyValueStore", "WireFormat", "DocumentModel", "TestSupport"]),
+      ["DatabaseService", "QueryEngine", "DocumentStore", "LMDBStore", "KeyValueStore", "WireFormat", "DocumentModel",
+       "TestSupport"]),
     tests("ConformanceTests", ["TestSupport"]),
     tests("TidyTests", []),
   ],

@@ -54,7 +54,7 @@ package final class BatchGetDocumentsCursor {
         let key = keys[next]
         let document = try database.document(key, at: moment, &reader)
         if let transaction = moment.transaction {
-          try database.transactions.noteReads([(key, document?.updateVersion ?? 0)], in: transaction)
+          database.transactions.noteReads([(key, document?.updateVersion ?? 0)], in: transaction)
         }
         next += 1
         guard let document else {

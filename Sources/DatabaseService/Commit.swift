@@ -12,11 +12,10 @@ extension Service {
   ) throws {
     let database = try database(id)
     try Self.check(writes)
-    var request = CommitRequest(writes)
-    if let transaction {
-      request = CommitRequest(writes, of: try database.transactions.close(transaction, forWrites: !writes.isEmpty))
+    let reads = try transaction.map { id throws(CommitError) in
+      try database.transactions.close(id, forWrites: !writes.isEmpty)
     }
-    database.commit(request) { result in
+    database.commit(CommitRequest(writes, after: reads)) { result in
       completion(result.mapError { Status($0, database: id) })
     }
   }

@@ -20,7 +20,7 @@ extension Service {
     try database.read(consistency) { reader, moment in
       let document = try database.document(key, at: moment, &reader)
       if let transaction = moment.transaction {
-        try database.transactions.noteReads([(key, document?.updateVersion ?? 0)], in: transaction)
+        database.transactions.noteReads([(key, document?.updateVersion ?? 0)], in: transaction)
       }
       guard let document else {
         throw Status(.notFound, "Document \"\(ResourceName(database: database.id, path: key.path).text)\" not found.")

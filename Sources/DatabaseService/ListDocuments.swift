@@ -1,6 +1,8 @@
 import FieldMatch
 package import DocumentModel
 import DocumentStore
+import QueryEngine
+import KeyValueStore
 import WireFormat
 
 /// What a ListDocuments call asks for.
@@ -23,38 +25,22 @@ package struct ListDocumentsRequest: Sendable {
 }
 
 extension Service {
-  /// Lists a page of a collection: calls `found` per document and returns the token of the next page, empty at the end.
+  /// Lists a page of a collection.
   ///
-  /// In name order a page is one scan. With an order on fields every page reads the whole collection and keeps the
-  /// page in memory. A page ends early when it holds ``pageBytesMax`` of stored documents, or when `answerBytes`, the
-  /// length of what the dialect made of them, comes to that: deep maps take many times their stored bytes in JSON.
+  /// Cost here: the plan. In name order a page is one scan; with an order on fields it costs what a query costs.
   /// - Throws: `INVALID_ARGUMENT` for a bad size, token or order, or an order together with `showMissing`.
-  package func listDocuments(
-    _ request: ListDocumentsRequest, in id: DatabaseID, answerBytes: () -> Int = { 0 },
-    found: (FoundDocument) throws -> Void
-  ) throws -> [UInt8] {
+  package func listDocuments(_ request: ListDocumentsRequest, in id: DatabaseID) throws -> ListDocumentsCursor {
     let database = try database(id)
     guard request.pageSize >= 0 else { throw Status(.invalidArgument, "Page size must be nonnegative.") }
-    let orders = request.orderBy.isEmpty ? [] : try OrderBy.parse(request.orderBy)
+    let orders = request.orderBy.isEmpty ? [ListDocumentsCursor.byName] : try OrderBy.parse(request.orderBy)
     if request.showMissing, !request.orderBy.isEmpty {
       throw Status(.invalidArgument, "cannot specify an order when show_missing is true")
     }
     let binding = PageToken.Binding(
       "documents", request.collection.text, request.orderBy, request.showMissing ? "missing" : "")
     let after = try request.pageToken.isEmpty ? nil : PageToken.position(request.pageToken, binding)
-    let limit = min(request.pageSize == 0 ? Limits.pageSizeDefault : request.pageSize, Self.pageDocumentsMax)
     return try database.read(request.consistency) { reader, moment in
-      var last: [UInt8]?
-      if orders.isEmpty || orders == [Order(FieldPath(field: "__name__"))] {
-        last = try Self.listByName(request, limit: limit, after: after, at: moment, &reader, answerBytes, found: found)
-      } else {
-        last = try Self.listOrdered(
-          request.collection, orders, limit: limit, after: after, at: moment, &reader, answerBytes, found: found)
-      }
-      if let transaction = moment.transaction {
-        try database.transactions.noteListing(of: request.collection, in: transaction)
-      }
-      return last.map { PageToken.encode($0, binding) } ?? []
+      try ListDocumentsCursor(database, request, orders, after: after, binding, at: moment, &reader)
     }
   }
 
@@ -67,16 +53,113 @@ extension Service {
     let incarnation = database.incarnation
     return try database.read { reader in (incarnation, try reader.collection(collection)?.lastChange ?? 0) }
   }
+}
 
+/// A page of a collection under way, made in slices as ``RunQueryCursor``'s results are.
+///
+/// A page ends early when it holds ``pageBytesMax`` of stored documents, or when the dialect made as much of them: deep
+/// maps take many times their stored bytes in JSON.
+package final class ListDocumentsCursor {
+  static let byName = Order(FieldPath(field: "__name__"))
   /// Documents of one page, whatever was asked for.
   private static let pageDocumentsMax = 10_000
   /// Stored bytes of one page, in bytes, so that no answer needs memory without bound.
   private static let pageBytesMax = 8 << 20
 
+  private let database: DocumentDatabase
+  private let request: ListDocumentsRequest
+  private let orders: [Order]
+  private let after: [UInt8]?
+  private let binding: PageToken.Binding
+  private let moment: ReadMoment
+  private let limit: Int
+  /// The query that gives the page, where it is not in name order.
+  private let ordered: (query: ResolvedQuery, results: any QueryResults)?
+  private var count = 0
+  private var bytes = 0
+  private var lastKey: DocumentKey?
+  /// The place of the last document of the page, once it is full.
+  private var place: [UInt8]?
+
+  fileprivate init(
+    _ database: DocumentDatabase, _ request: ListDocumentsRequest, _ orders: [Order], after: [UInt8]?,
+    _ binding: PageToken.Binding, at moment: ReadMoment, _ reader: inout DocumentReader
+  ) throws {
+    self.database = database
+    self.request = request
+    self.orders = orders
+    self.after = after
+    self.binding = binding
+    self.moment = moment
+    limit = min(request.pageSize == 0 ? Limits.pageSizeDefault : request.pageSize, Self.pageDocumentsMax)
+    if orders == [Self.byName] {
+      ordered = nil
+    } else {
+      // One more than the page holds tells whether there is a next one.
+      let query = ResolvedQuery(
+        listing: request.collection, orders: orders, behind: after, limit: limit + 1, in: database.id)
+      ordered = (query, try query.results(reader.snapshot, at: moment.readTime.microseconds))
+    }
+  }
+
+  /// Calls `found` per document; returns the token of the next page, empty at the end, once the page is whole.
+  /// `answerBytes` is the length of the answer so far.
+  package func slice(
+    answerBytes: () -> Int = { 0 }, _ found: (FoundDocument) throws -> Void
+  ) throws -> [UInt8]? {
+    try database.read { reader in
+      try database.checkReadable(moment.readTime.microseconds, &reader)
+      if let ordered {
+        try listOrdered(ordered.query, ordered.results, reader.snapshot, answerBytes, found)
+        guard ordered.results.isAtEnd || count > limit else { return nil }
+        if count <= limit { place = nil }
+      } else {
+        place = try listByName(&reader, answerBytes, found)
+      }
+      try note(&reader)
+      return place.map { PageToken.encode($0, binding) } ?? []
+    }
+  }
+
+  /// Notes the page where a transaction rests on it.
+  private func note(_ reader: inout DocumentReader) throws {
+    guard let transaction = moment.transaction else { return }
+    // A page by fields counts from the beginning: those before it were read in the same transaction, mostly.
+    var range = QueryRange(
+      listing: request.collection, orders: orders, after: ordered == nil ? after : nil,
+      includesMissing: request.showMissing, in: database.id)
+    if place != nil, let lastKey {
+      let document = try database.document(lastKey, at: moment, &reader)
+      let fields = EncodedMap(documentFields: document?.fields ?? UnsafeRawBufferPointer(start: nil, count: 0))
+      try range.end(behind: fields, at: lastKey.path)
+    }
+    database.transactions.note(range, in: transaction)
+  }
+
+  /// Goes on with the page; ``count`` is above ``limit`` once there is a document behind it.
+  private func listOrdered(
+    _ query: ResolvedQuery, _ results: any QueryResults, _ snapshot: any KeyValueSnapshot, _ answerBytes: () -> Int,
+    _ found: (FoundDocument) throws -> Void
+  ) throws {
+    try results.slice(snapshot, units: QueryExecution.sliceUnits) { key, document in
+      guard place == nil else {
+        count = limit + 1
+        return false
+      }
+      try found(FoundDocument(key: key, stored: document))
+      count += 1
+      bytes += document.fields.count
+      if count == limit || max(bytes, answerBytes()) >= Self.pageBytesMax {
+        lastKey = key
+        place = try query.place(of: key, EncodedMap(documentFields: document.fields))
+      }
+      return true
+    }
+  }
+
   /// Returns the id the next page starts after, or `nil` at the end.
-  private static func listByName(
-    _ request: ListDocumentsRequest, limit: Int, after: [UInt8]?, at moment: ReadMoment,
-    _ reader: inout DocumentReader, _ answerBytes: () -> Int, found: (FoundDocument) throws -> Void
+  private func listByName(
+    _ reader: inout DocumentReader, _ answerBytes: () -> Int, _ found: (FoundDocument) throws -> Void
   ) throws -> [UInt8]? {
     var scan: CollectionScan?
     if let row = try reader.collection(request.collection) {
@@ -91,16 +174,15 @@ extension Service {
     var document = try scan?.next()
     var parent = try parents?.next()
     var last: [UInt8] = []
-    var count = 0
-    var bytes = 0
     while document != nil || parent != nil {
-      if count == limit || max(bytes, answerBytes()) >= pageBytesMax { return last }
+      if count == limit || max(bytes, answerBytes()) >= Self.pageBytesMax { return last }
       var id: [UInt8] = []
       if document != nil { scan?.appendID(to: &id) }
       var isMissing = document == nil
       if let parent, let order = document.map({ _ in ResourceID.compare(parent, id) }) { isMissing = order == .less }
       if isMissing, let parent { id = parent }
-      guard let key = DocumentKey(request.collection.appending(id)) else { break }
+      let key = DocumentKey(uncheckedPath: request.collection.appending(id))
+      lastKey = key
       try found(FoundDocument(key: key, stored: isMissing ? nil : document))
       last = id
       count += 1
@@ -111,63 +193,5 @@ extension Service {
       }
     }
     return nil
-  }
-
-  /// Returns the order key the next page starts after, or `nil` at the end.
-  private static func listOrdered(
-    _ collection: ResourcePath, _ orders: [Order], limit: Int, after: [UInt8]?, at moment: ReadMoment,
-    _ reader: inout DocumentReader, _ answerBytes: () -> Int, found: (FoundDocument) throws -> Void
-  ) throws -> [UInt8]? {
-    guard limit > 0, let row = try reader.collection(collection) else { return nil }
-    var page = LowestKeys(count: limit + 1)
-    var scan = try CollectionScan(reader.snapshot, collection: row.number, at: moment.version)
-    var key: [UInt8] = []
-    while let document = try scan.next() {
-      key.removeAll(keepingCapacity: true)
-      var id: [UInt8] = []
-      scan.appendID(to: &id)
-      guard try appendOrderKey(orders, document, id: id, to: &key) else { continue }
-      if let after, Ordering.bytes(key, after) != .greater { continue }
-      page.add(key, id: id)
-    }
-    let entries = page.sorted()
-    var bytes = 0
-    for (index, entry) in entries.prefix(limit).enumerated() {
-      if index > 0, max(bytes, answerBytes()) >= pageBytesMax { return entries[index - 1].key }
-      let document: StoredDocument? =
-        if let version = moment.version {
-          try reader.document(entry.id, in: row.number, at: version)
-        } else {
-          try reader.document(entry.id, in: row.number)
-        }
-      if let document, let key = DocumentKey(collection.appending(entry.id)) {
-        bytes += document.fields.count
-        try found(FoundDocument(key: key, stored: document))
-      }
-    }
-    return entries.count > limit ? entries[limit - 1].key : nil
-  }
-
-  /// Appends the place of a document in an order; returns `false` where it lacks a field of the order.
-  ///
-  /// Of each value ``Limits/indexedValueBytesMax`` take part, as in an index; documents that tie there stand by name.
-  /// So a page's memory, and the token that holds such a key, stay small.
-  private static func appendOrderKey(
-    _ orders: [Order], _ document: StoredDocument, id: [UInt8], to key: inout [UInt8]
-  ) throws -> Bool {
-    let fields = EncodedMap(documentFields: document.fields)
-    for order in orders {
-      let start = key.count
-      if order.path.isDocumentName {
-        OrderedCode.append(segment: id, to: &key)
-      } else {
-        guard let value = try fields.value(at: order.path) else { return false }
-        try OrderedCode.append(value, to: &key)
-      }
-      if order.isDescending {
-        for index in start..<key.count { key[index] = ~key[index] }
-      }
-    }
-    return true
   }
 }

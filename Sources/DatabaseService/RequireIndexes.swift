@@ -3,11 +3,13 @@ import DocumentStore
 import QueryEngine
 
 extension Service {
-  /// Remembers what indexes a query wants in production, and refuses it where they are required and missing.
+  /// Remembers what indexes a query wants in production, and refuses it where they are required and missing. A
+  /// database of the enterprise edition requires none there, nor here.
   ///
   /// Cost where they are not required: see ``SeenQueries/note(_:aggregated:)``.
   /// - Throws: `FAILED_PRECONDITION` with the documented text and what to declare.
   func checkIndexes(of query: ResolvedQuery, aggregated: [FieldPath] = [], _ database: DocumentDatabase) throws {
+    guard database.edition == .standard else { return }
     let shape = seenQueries.note(query, aggregated: aggregated)
     guard requiresIndexes else { return }
     let catalog = try database.read { reader in try database.indexes(&reader) }

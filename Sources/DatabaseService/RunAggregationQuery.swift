@@ -1,5 +1,6 @@
 package import DocumentModel
 package import DocumentStore
+import KeyValueStore
 import QueryEngine
 
 /// What a RunAggregationQuery call asks for.
@@ -34,45 +35,84 @@ package struct AggregationOutcome: Sendable {
   package var explain: ExplainMetrics?
 }
 
-extension Service {
-  /// Computes numbers over the results of a query.
-  ///
-  /// Cost: a pass over the query's results.
-  /// - Throws: `INVALID_ARGUMENT` for no or too many aggregations, an alias twice, or a query that is not legal.
-  package func runAggregationQuery(
-    _ request: RunAggregationQueryRequest, in id: DatabaseID
-  ) throws -> AggregationOutcome {
-    let database = try database(id)
-    let aggregations = request.aggregations
-    guard (1...Self.aggregationsMax).contains(aggregations.count) else {
-      throw Status(
-        .invalidArgument,
-        "An aggregation query must have 1 to \(Self.aggregationsMax) aggregations, not \(aggregations.count).")
-    }
-    guard Set(aggregations.map { Array($0.alias.utf8) }).count == aggregations.count else {
-      throw Status(.invalidArgument, "The aliases of an aggregation query must differ.")
-    }
-    let resolved = try ResolvedQuery(request.query, in: id, aggregated: aggregations.compactMap(\.field))
-    try checkIndexes(of: resolved, aggregated: aggregations.compactMap(\.field), database)
-    let opened = try request.newTransaction.map { try beginTransaction($0, in: id) }
-    return try database.read(opened.map(Consistency.transaction) ?? request.consistency) { reader, moment in
-      let execution = try AggregationExecution(aggregations, over: resolved, reader.snapshot, at: moment.version)
-      var outcome = AggregationOutcome(values: [], transaction: opened, readTime: moment.readTime)
-      var explanation = request.explain.map(Explanation.init)
-      if explanation?.runs ?? true {
-        let values = try explanation?.measure { try execution.run() } ?? execution.run()
-        outcome.values = zip(aggregations.map(\.alias), values).map { ($0, $1) }
+/// A RunAggregationQuery call under way, computed in slices as ``RunQueryCursor`` is.
+package final class RunAggregationQueryCursor {
+  private let database: DocumentDatabase
+  private let aliases: [String]
+  private let execution: AggregationExecution
+  private var explanation: Explanation?
+  private var outcome: AggregationOutcome
+
+  fileprivate init(
+    _ database: DocumentDatabase, _ aliases: [String], _ execution: AggregationExecution, _ explain: ExplainMode?,
+    _ outcome: AggregationOutcome
+  ) {
+    self.database = database
+    self.aliases = aliases
+    self.execution = execution
+    explanation = explain.map(Explanation.init)
+    self.outcome = outcome
+  }
+
+  /// Works for some hundred microseconds; returns the answer when that was all of it.
+  /// - Throws: ``CommitError/readTimeTooOld`` when the state it began to read is gone.
+  package func slice() throws -> AggregationOutcome? {
+    if explanation?.runs ?? true {
+      let values = try database.read { reader in
+        try database.checkReadable(outcome.readTime.microseconds, &reader)
+        let snapshot = reader.snapshot
+        func run() throws -> [Value]? { try execution.slice(snapshot, units: QueryExecution.sliceUnits) }
+        return try explanation == nil ? run() : explanation?.measure(run) ?? nil
       }
-      let read = max(execution.results.work.entries, execution.results.work.documents)
-      outcome.explain = explanation?.metrics(
-        of: execution.results, plan: execution.planText, returned: 1,
-        readOperations: (read + Self.entriesPerReadOperation - 1) / Self.entriesPerReadOperation)
-      return outcome
+      guard let values else { return nil }
+      outcome.values = zip(aliases, values).map { ($0, $1) }
     }
+    let read = max(execution.results.work.entries, execution.results.work.documents)
+    outcome.explain = explanation?.metrics(
+      of: execution.results, plan: execution.planText, returned: 1,
+      readOperations: (read + Self.entriesPerReadOperation - 1) / Self.entriesPerReadOperation)
+    return outcome
   }
 
   /// Index entries that an aggregation reads for one read operation of the service's bill.
   private static let entriesPerReadOperation = 1000
+}
+
+extension Service {
+  /// Computes numbers over the results of a query.
+  ///
+  /// Cost here: the plan. The slices together cost a pass over the query's results.
+  /// - Throws: `INVALID_ARGUMENT` for no or too many aggregations, an alias twice, or a query that is not legal.
+  package func runAggregationQuery(
+    _ request: RunAggregationQueryRequest, in id: DatabaseID
+  ) throws -> RunAggregationQueryCursor {
+    let database = try database(id)
+    let aggregations = request.aggregations
+    guard !aggregations.isEmpty else { throw Status(.invalidArgument, "Aggregations can not be empty.") }
+    guard aggregations.count <= Self.aggregationsMax else {
+      throw Status(
+        .invalidArgument,
+        "An aggregation query must have 1 to \(Self.aggregationsMax) aggregations, not \(aggregations.count).")
+    }
+    var aliases: Set<[UInt8]> = []
+    for aggregation in aggregations where !aliases.insert(Array(aggregation.alias.utf8)).inserted {
+      throw Status(.invalidArgument, "Aggregation aliases contain duplicate alias: \(aggregation.alias).")
+    }
+    let fields = aggregations.compactMap(\.field)
+    let resolved = try ResolvedQuery(request.query, in: id, edition: database.edition, aggregated: fields)
+    try checkIndexes(of: resolved, aggregated: fields, database)
+    let opened = try request.newTransaction.map { try beginTransaction($0, in: id) }
+    return try database.read(opened.map(Consistency.transaction) ?? request.consistency) { reader, moment in
+      if let transaction = moment.transaction {
+        database.transactions.note(resolved, aggregated: fields, in: transaction)
+      }
+      let execution = try AggregationExecution(
+        aggregations, over: resolved, reader.snapshot, at: moment.readTime.microseconds)
+      return RunAggregationQueryCursor(
+        database, aggregations.map(\.alias), execution, request.explain,
+        AggregationOutcome(values: [], transaction: opened, readTime: moment.readTime))
+    }
+  }
 
   /// Aggregations of one call.
   private static let aggregationsMax = 5

@@ -18,61 +18,67 @@ package struct RunQueryRequest: Sendable {
   package init(_ query: Query) { self.query = query }
 }
 
-/// The answer to a RunQuery call, pulled result by result from one snapshot.
+/// The answer to a RunQuery call, pulled in slices.
+///
+/// Every slice takes a snapshot of its own, at one version, so that a slow client holds no snapshot.
 package final class RunQueryCursor {
   /// The transaction that was opened, where one was asked for.
   package let transaction: TransactionID?
   /// The moment shown.
   package let readTime: Timestamp
 
-  private let snapshot: any KeyValueSnapshot
+  private let database: DocumentDatabase
   private let results: any QueryResults
-  private let note: (DocumentKey, StoredDocument) throws -> Void
+  /// How the transaction remembers the query; `nil` where it need not be told the results.
+  private var noted: NotedQuery?
   private var explanation: Explanation?
   private var returned = 0
-  private var isAtEnd = false
 
   fileprivate init(
-    _ snapshot: any KeyValueSnapshot, _ results: any QueryResults, _ explain: ExplainMode?,
-    transaction: TransactionID?, readTime: Timestamp, note: @escaping (DocumentKey, StoredDocument) throws -> Void
+    _ database: DocumentDatabase, _ results: any QueryResults, _ explain: ExplainMode?, transaction: TransactionID?,
+    readTime: Timestamp, noted: NotedQuery?
   ) {
-    self.snapshot = snapshot
+    self.database = database
     self.results = results
     explanation = explain.map(Explanation.init)
     self.transaction = transaction
     self.readTime = readTime
-    self.note = note
+    self.noted = noted
   }
-
-  deinit { snapshot.end() }
 
   /// Documents passed over for the offset so far.
   package var skipped: Int { results.skipped }
 
-  /// What the query tells of itself, once ``next()`` came to the end; `nil` where it was not asked.
+  /// Whether there are no more results; at once where only the plan was asked for.
+  package var isAtEnd: Bool { results.isAtEnd || explanation?.runs == false }
+
+  /// What the query tells of itself, once it is at its end; `nil` where it was not asked.
   package var explainMetrics: ExplainMetrics? {
     guard isAtEnd else { return nil }
     return explanation?.metrics(
       of: results, plan: results.planText, returned: returned, readOperations: returned + skipped)
   }
 
-  /// The next result, or `nil` at the end; at once where only the plan was asked for.
+  /// Calls `found` per result until it returns `false`, there are no more, or some hundred microseconds were spent on
+  /// the search, so that others get their turn.
   ///
-  /// Its fields are valid until the next one is asked for, as long as the cursor.
-  package func next() throws -> (key: DocumentKey, document: StoredDocument)? {
-    guard !isAtEnd, let result = try pull() else {
-      isAtEnd = true
-      return nil
+  /// What a result borrows is valid during the call.
+  /// - Throws: what `found` throws, and ``CommitError/readTimeTooOld`` when the client took so long that the state it
+  ///   began to read is gone.
+  package func slice(_ found: (DocumentKey, StoredDocument) throws -> Bool) throws {
+    guard !isAtEnd else { return }
+    try database.read { reader in
+      try database.checkReadable(readTime.microseconds, &reader)
+      let snapshot = reader.snapshot
+      func run() throws {
+        try results.slice(snapshot, units: QueryExecution.sliceUnits) { key, document in
+          returned += 1
+          try noted?.returned(key, document)
+          return try found(key, document)
+        }
+      }
+      if explanation == nil { try run() } else { try explanation?.measure(run) }
     }
-    returned += 1
-    try note(result.key, result.document)
-    return result
-  }
-
-  private func pull() throws -> (key: DocumentKey, document: StoredDocument)? {
-    guard let explanation else { return try results.next() }
-    guard explanation.runs else { return nil }
-    return try self.explanation?.measure { try results.next() } ?? nil
   }
 }
 
@@ -83,29 +89,14 @@ extension Service {
   /// - Throws: `INVALID_ARGUMENT` with the documented text for a query that is not legal.
   package func runQuery(_ request: RunQueryRequest, in id: DatabaseID) throws -> RunQueryCursor {
     let database = try database(id)
-    let resolved = try ResolvedQuery(request.query, in: id)
+    let resolved = try ResolvedQuery(request.query, in: id, edition: database.edition)
     try checkIndexes(of: resolved, database)
     let opened = try request.newTransaction.map { try beginTransaction($0, in: id) }
-    let consistency = opened.map(Consistency.transaction) ?? request.consistency
-    let moment = try database.read(consistency) { _, moment in moment }
-    let snapshot = try database.store.snapshot()
-    do {
-      // The cursor keeps a snapshot of its own; what was committed since the moment is masked by reading at it.
-      var reader = DocumentReader(snapshot)
-      let version = moment.readTime.microseconds
-      let isUnchanged = try reader.lastVersion() <= version
-      let results = try resolved.results(snapshot, at: isUnchanged ? nil : version)
-      let transactions = database.transactions
+    return try database.read(opened.map(Consistency.transaction) ?? request.consistency) { reader, moment in
+      let results = try resolved.results(reader.snapshot, at: moment.readTime.microseconds)
+      let noted = moment.transaction.flatMap { database.transactions.note(resolved, in: $0) }
       return RunQueryCursor(
-        snapshot, results, request.explain, transaction: opened, readTime: moment.readTime
-      ) { key, document in
-        guard let transaction = moment.transaction else { return }
-        try transactions.noteReads([(key, document.updateVersion)], in: transaction)
-        try transactions.noteListing(of: key.collection, in: transaction)
-      }
-    } catch {
-      snapshot.end()
-      throw error
+        database, results, request.explain, transaction: opened, readTime: moment.readTime, noted: noted)
     }
   }
 }

@@ -37,6 +37,9 @@ package final class Service: Sendable {
     }
   }
 
+  /// The edition of the database a call is for, whether it is served or not. Requests are decoded by its rules.
+  package func edition(of id: DatabaseID) -> Edition { databases.edition(of: id) }
+
   /// The database a call is for.
   /// - Throws: `PERMISSION_DENIED` where nobody is admitted, `NOT_FOUND` where it is not served.
   package func database(_ id: DatabaseID) throws -> DocumentDatabase {

@@ -68,15 +68,19 @@ package struct Status: Error, Equatable, Sendable {
       self.init(
         .failedPrecondition,
         "the stored version (\(stored)) does not match the required base version (\(required))")
+    case .versionAhead(let key):
+      self.init(
+        .invalidArgument, "Invalid base version, it is greater than the stored version: \(name(key))")
     case .aborted(let path):
       self.init(
-        .aborted, "Too much contention on these documents. Please try again. (\(path.text) changed meanwhile)")
+        .aborted,
+        "Too much contention on these documents. Please try again."
+          + (path.map { " (\($0.text) changed meanwhile)" } ?? ""))
     case .transactionOver(let isReadOnly):
       self.init(
         isReadOnly ? .invalidArgument : .aborted, "The referenced transaction has expired or is no longer valid.")
     case .transactionUnknown: self.init(.invalidArgument, "Invalid transaction.")
     case .transactionReadOnly: self.init(.invalidArgument, "Cannot modify entities in a read-only transaction.")
-    case .transactionTooLarge: self.init(.invalidArgument, "Transaction too big. Decrease transaction size.")
     case .readTimeInFuture: self.init(.invalidArgument, "The requested 'read_time' cannot be in the future.")
     case .readTimeBeforeDatabase:
       self.init(.invalidArgument, "The requested 'read_time' cannot be before database creation time.")

@@ -1,5 +1,6 @@
 package import DocumentModel
 package import DocumentStore
+import QueryEngine
 
 extension Service {
   /// Opens a transaction (BeginTransaction, or `new_transaction` of a read).
@@ -27,5 +28,16 @@ extension Service {
   /// Ends a transaction without writing (Rollback).
   package func rollback(_ transaction: TransactionID, in id: DatabaseID) throws {
     try database(id).transactions.rollback(transaction)
+  }
+}
+
+extension TransactionTable {
+  /// Notes a query that a read-write transaction runs, with the fields it aggregates where it returns no documents.
+  ///
+  /// What comes back wants to be told the results, where their number is bounded.
+  @discardableResult
+  func note(_ query: ResolvedQuery, aggregated: [FieldPath]? = nil, in id: TransactionID) -> NotedQuery? {
+    guard let range = query.range(aggregated: aggregated) else { return nil }
+    return note(range, limit: query.query.limit, in: id)
   }
 }

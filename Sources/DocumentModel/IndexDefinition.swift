@@ -21,7 +21,9 @@ package struct IndexDefinition: Hashable, Sendable {
 
   /// A field with its mode.
   package struct Field: Hashable, Sendable {
+    /// The field.
     package var path: FieldPath
+    /// How it takes part.
     package var mode: Mode
 
     /// Joins a field and its mode.
@@ -33,6 +35,7 @@ package struct IndexDefinition: Hashable, Sendable {
 
   /// The id of the collections.
   package var collectionID: String
+  /// How far it reaches.
   package var scope: Scope
   /// The fields in order. The document's name follows in the direction of the last that has one, unless the last of
   /// these is `__name__` itself.
@@ -70,7 +73,9 @@ extension Hasher {
 package struct FieldIndexing: Hashable, Sendable {
   /// One way in which a field is indexed by itself.
   package struct Entries: Hashable, Sendable {
+    /// How far the entries reach.
     package var scope: IndexDefinition.Scope
+    /// Their order, or that they are of array elements.
     package var mode: IndexDefinition.Mode
 
     /// Joins a scope and a mode.
@@ -82,6 +87,7 @@ package struct FieldIndexing: Hashable, Sendable {
 
   /// The id of the collections.
   package var collectionID: String
+  /// The field.
   package var path: FieldPath
   /// How the field is indexed; empty for a field that is exempt.
   package var entries: Set<Entries>

@@ -30,6 +30,10 @@ package enum Limits {
   package static let transformsPerDocumentMax = 500
   /// One request, in bytes.
   package static let requestBytesMax = 10 << 20
+  /// One document of an enterprise database, in bytes.
+  package static let enterpriseDocumentBytesMax = 16 << 20
+  /// One request to an enterprise database, in bytes: its largest document and what goes around it.
+  package static let enterpriseRequestBytesMax = 17 << 20
   /// Life of a transaction, in seconds.
   package static let transactionSecondsMax = 270
   /// Idle life of a transaction, in seconds.

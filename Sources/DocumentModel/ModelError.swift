@@ -27,7 +27,7 @@ package enum ModelError: Error, Equatable, Sendable {
   case nestedArray
   case unsetValue
   case unstorableValue
-  case valueTooLong(field: String)
+  case valueTooLong(field: String, bytesMax: Int)
   case tooDeep(field: String)
   case latitudeOutOfRange(Double)
   case longitudeOutOfRange(Double)
@@ -37,6 +37,8 @@ package enum ModelError: Error, Equatable, Sendable {
   case invalidReference(String)
   case invalidPageToken
   case invalidVector(String)
+  case invalidBSON(BSONType, String)
+  case invalidRegexOption(String)
   case severalSelectors
   case emptyFilter
   case queryVectorNotVector
@@ -110,8 +112,8 @@ extension ModelError: CustomStringConvertible {
       "Cannot convert firestore.v1.Value with type unset."
     case .unstorableValue:
       "Field references, variables, functions and pipelines are values only inside a pipeline."
-    case .valueTooLong(let field):
-      "The value of property \"\(field)\" is longer than \(Limits.valueBytesMax) bytes."
+    case .valueTooLong(let field, let bytesMax):
+      "The value of property \"\(field)\" is longer than \(bytesMax) bytes."
     case .tooDeep(let field):
       "Property \(field) contains an invalid nested entity."
     case .latitudeOutOfRange(let degrees):
@@ -128,6 +130,10 @@ extension ModelError: CustomStringConvertible {
       "invalid page token"
     case .invalidReference(let name):
       "Reference \"\(name)\" is not a document name."
+    case .invalidBSON(let type, let reason):
+      "Invalid value of \(type.rawValue): \(reason)"
+    case .invalidRegexOption(let options):
+      "Invalid regex option in \"\(options)\"; the options are i, m, s, u and x."
     case .invalidVector(let reason):
       "Invalid vector value: \(reason)"
     case .severalSelectors:

@@ -150,6 +150,9 @@ package struct DocumentKey: Hashable, Sendable, Comparable {
     self.path = path
   }
 
+  /// Wraps a path that is known to name a document.
+  package init(uncheckedPath path: ResourcePath) { self.path = path }
+
   /// The path of the collection that holds the document.
   package var collection: ResourcePath { path.parent }
 

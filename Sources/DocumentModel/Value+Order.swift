@@ -1,21 +1,34 @@
 /// The place of a value's type in the order of all values (firestore-api.md, section 3).
-///
-/// Gaps are left for the BSON types of enterprise databases.
 package enum TypeBracket: UInt8, Comparable, Sendable {
   case null = 5
+  case minKey = 7
   case boolean = 10
   case nan = 13
   case number = 15
   case timestamp = 20
+  case bsonTimestamp = 22
   case string = 25
   case bytes = 30
+  case binary = 32
   case reference = 37
+  case objectID = 40
   case geoPoint = 45
+  case regex = 47
   case array = 50
   case vector = 53
   case map = 55
+  case maxKey = 60
 
   package static func < (a: TypeBracket, b: TypeBracket) -> Bool { a.rawValue < b.rawValue }
+}
+
+extension MapValue {
+  fileprivate var bracket: TypeBracket {
+    if vectorComponents != nil { return .vector }
+    guard let (type, content) = bson else { return .map }
+    if type == .decimal128, case .string(let text) = content { return BSONType.number(decimal: text.utf8).bracket }
+    return type.bracket
+  }
 }
 
 extension Value {
@@ -32,7 +45,7 @@ extension Value {
     case .reference: .reference
     case .geoPoint: .geoPoint
     case .array: .array
-    case .map(let map): map.vectorComponents == nil ? .map : .vector
+    case .map(let map): map.bracket
     }
   }
 
@@ -43,7 +56,7 @@ extension Value {
   package static func compare(_ a: Value, _ b: Value) -> Ordering {
     let (x, y) = (a.bracket, b.bracket)
     guard x == y else { return Ordering(x, y) }
-    switch (a, b) {
+    switch (a.compared, b.compared) {
     case (.boolean(let p), .boolean(let q)): return Ordering(p ? 1 : 0, q ? 1 : 0)
     case (.integer(let p), .integer(let q)): return Ordering(p, q)
     case (.double(let p), .double(let q)): return p.isNaN ? .equal : Ordering(p, q)
@@ -58,10 +71,39 @@ extension Value {
       return latitude == .equal ? Ordering(p.longitude, q.longitude) : latitude
     case (.array(let p), .array(let q)): return compare(p, q)
     case (.map(let p), .map(let q)):
+      // What is left of BSON values after `compared` compares as the maps they are: each holds one key, a regex
+      // apart, whose pattern counts before its options.
+      if x == .regex { return compareRegexes(p, q) }
+      if x == .bsonTimestamp { return compareTimestamps(p, q) }
       guard let left = p.vectorComponents, let right = q.vectorComponents else { return compare(p, q) }
       return left.count == right.count ? compare(left, right) : Ordering(left.count, right.count)
     default: return .equal
     }
+  }
+
+  /// What the value is compared as: a number for the numbers of BSON.
+  private var compared: Value {
+    guard case .map(let map) = self, let (type, content) = map.bson else { return self }
+    switch (type, content) {
+    case (.int32, .integer): return content
+    case (.decimal128, .string(let text)): return BSONType.number(decimal: text.utf8)
+    default: return self
+    }
+  }
+
+  private static func compareRegexes(_ a: MapValue, _ b: MapValue) -> Ordering {
+    let order = compareContent(a, b, BSONType.patternKey)
+    return order == .equal ? compareContent(a, b, BSONType.optionsKey) : order
+  }
+
+  private static func compareTimestamps(_ a: MapValue, _ b: MapValue) -> Ordering {
+    let order = compareContent(a, b, BSONType.secondsKey)
+    return order == .equal ? compareContent(a, b, BSONType.incrementKey) : order
+  }
+
+  private static func compareContent(_ a: MapValue, _ b: MapValue, _ key: String) -> Ordering {
+    guard case .map(let x)? = a.bson?.content, case .map(let y)? = b.bson?.content else { return .equal }
+    return compare(x[key] ?? .null, y[key] ?? .null)
   }
 
   /// Compares an integer with a double that is no NaN, exactly.

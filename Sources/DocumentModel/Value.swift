@@ -83,7 +83,7 @@ package struct MapValue: Sendable {
     for (depth, segment) in path.segments.enumerated() {
       guard let value = current[segment] else { return nil }
       if depth == path.segments.count - 1 { return value }
-      guard case .map(let inner) = value, inner.vectorComponents == nil else { return nil }
+      guard case .map(let inner) = value, !inner.isOpaque else { return nil }
       current = inner
     }
     return nil
@@ -114,7 +114,7 @@ package struct MapValue: Sendable {
   /// it back. Returns `nil`, and changes nothing, where the field holds no map.
   private mutating func takeMap(at key: String) -> MapValue? {
     let (index, found) = position(of: key)
-    guard found, case .map(let map) = entries[index].value, map.vectorComponents == nil else { return nil }
+    guard found, case .map(let map) = entries[index].value, !map.isOpaque else { return nil }
     entries[index].value = .null
     return map
   }

@@ -18,7 +18,7 @@ package final class BulkLoader {
     package init(key: DocumentKey, fields: EncodedFields, indexes: IndexCatalog = .none) throws(CommitError) {
       self.key = key
       self.fields = fields
-      index = try CommitPlan.index(key, from: nil, to: fields, indexes)
+      index = try CommitPlan.index(key, from: nil, to: fields, .standard, indexes)
     }
   }
 
@@ -75,7 +75,7 @@ package final class BulkLoader {
     guard let stored = try reader.document(item.key) else { return item.index }
     do throws(CommitError) {
       return try CommitPlan.index(
-        item.key, from: EncodedFields(canonical: Array(stored.fields)), to: item.fields, indexes)
+        item.key, from: EncodedFields(canonical: Array(stored.fields)), to: item.fields, .standard, indexes)
     } catch {
       throw .corruption(path: "documents", detail: "\(item.key): \(error)")
     }

@@ -16,16 +16,17 @@ package enum CommitError: Error, Equatable, Sendable {
   case createAfterWrite(DocumentKey)
   /// `update_time` names another version than the stored one (0 where the document is missing).
   case versionMismatch(DocumentKey, stored: Int64, required: Int64)
-  /// Something the transaction read was changed by another commit. Safe to retry.
-  case aborted(conflicting: ResourcePath)
+  /// A precondition names an update time that is later than the document's: nobody can have read it.
+  case versionAhead(DocumentKey)
+  /// Something the transaction read was changed by another commit, or so long ago was it read that nobody can tell.
+  /// Names the changed document, or the collection where no more is known. Safe to retry.
+  case aborted(conflicting: ResourcePath?)
   /// The transaction was committed, rolled back or ran out of time.
   case transactionOver(isReadOnly: Bool)
   /// The bytes are no transaction id of this database.
   case transactionUnknown
   /// A commit with writes names a read-only transaction.
   case transactionReadOnly
-  /// The transaction read more documents than one may.
-  case transactionTooLarge
   /// The moment to read at lies in the future.
   case readTimeInFuture
   /// The moment to read at lies before the database came into being.

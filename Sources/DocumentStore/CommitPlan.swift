@@ -46,9 +46,10 @@ struct CommitPlan: Sendable {
   /// Cost: two lookups per document, and linear in the documents written.
   /// - Throws: ``CommitError`` for the first write that cannot be done.
   init(
-    _ writes: [Write], reader: inout DocumentReader, indexes: IndexCatalog, requestTime: Timestamp
+    _ request: CommitRequest, reader: inout DocumentReader, indexes: IndexCatalog, requestTime: Timestamp
   ) throws(CommitError) {
     indexGeneration = indexes.generation
+    let writes = request.writes
     var documents: [StagedDocument] = []
     var places: [DocumentKey: Int] = [:]
     var effects: [(place: Int, transformResults: [Value])] = []
@@ -66,7 +67,9 @@ struct CommitPlan: Sendable {
       effects.append((place, try documents[place].apply(write, requestTime: requestTime)))
     }
     for place in documents.indices { documents[place].encode() }
-    for document in documents where document.isChanged { changes.append(try Self.change(document, indexes)) }
+    for document in documents where document.isChanged {
+      changes.append(try Self.change(document, request.edition, indexes))
+    }
     // However often a document is written, each result tells what became of it in the end.
     let times = documents.map(\.resultTime)
     results = effects.map { Result(time: times[$0.place], transformResults: $0.transformResults) }
@@ -85,19 +88,22 @@ struct CommitPlan: Sendable {
     }
   }
 
-  private static func change(_ document: StagedDocument, _ indexes: IndexCatalog) throws(CommitError) -> Change {
+  private static func change(
+    _ document: StagedDocument, _ edition: Edition, _ indexes: IndexCatalog
+  ) throws(CommitError) -> Change {
     Change(
       key: document.key, fields: document.fields, createVersion: document.keptCreateVersion,
-      index: try index(document.key, from: document.base?.fields, to: document.fields, indexes))
+      index: try index(document.key, from: document.base?.fields, to: document.fields, edition, indexes))
   }
 
   /// Works out the index entries of a change, and checks that the new state is not too large.
   static func index(
-    _ key: DocumentKey, from old: EncodedFields?, to new: EncodedFields?, _ indexes: IndexCatalog
+    _ key: DocumentKey, from old: EncodedFields?, to new: EncodedFields?, _ edition: Edition = .standard,
+    _ indexes: IndexCatalog
   ) throws(CommitError) -> IndexChanges {
     let indexing = indexes.collection(key.collection.lastSegment)
     do throws(WireError) {
-      if let new, try DocumentSize.bytes(key: key, fields: new) > Limits.documentBytesMax {
+      if let new, try DocumentSize.bytes(key: key, fields: new) > edition.documentBytesMax {
         throw WireError.model(.documentTooLarge)
       }
       return try (old ?? .none).withMap { (oldMap) throws(WireError) in

@@ -4,30 +4,20 @@ package import DocumentModel
 package struct CommitRequest: Sendable {
   /// The writes, in order.
   package var writes: [Write]
-  /// What the commit rests on beside its own documents: the version of each document a client's transaction read
-  /// (0 where it was missing). Empty for a plain commit.
-  package var reads: [DocumentKey: Int64] = [:]
-  /// Collections of which a client's transaction listed documents: none may have changed after ``readVersion``.
-  package var listedCollections: Set<ResourcePath> = []
-  /// The version the transaction read at.
-  package var readVersion: Int64 = 0
+  /// What the client's transaction read, that the commit rests on; `nil` for a plain commit.
+  package var reads: ReadSet?
+  /// The edition of the database it is for, which sets how large a document may be.
+  var edition = Edition.standard
 
-  /// A plain commit.
-  package init(_ writes: [Write]) {
+  /// A plain commit, or that of a client's transaction.
+  package init(_ writes: [Write], after reads: ReadSet? = nil) {
     self.writes = writes
-  }
-
-  /// The commit of a client's transaction.
-  package init(_ writes: [Write], of transaction: TransactionTable.Ended) {
-    self.writes = writes
-    reads = transaction.reads
-    listedCollections = transaction.listedCollections
-    readVersion = transaction.readVersion
+    self.reads = reads
   }
 
   /// About how much memory the request holds while it waits, in bytes.
   var bytes: Int {
-    var sum = 128 * (reads.count + listedCollections.count)
+    var sum = reads?.bytes ?? 0
     for write in writes {
       sum += 128 + write.key.path.bytes.count
       if case .update(let fields, let mask) = write.operation {

@@ -12,6 +12,8 @@ struct CommitWriter {
     var request: CommitRequest
     /// What the caller's thread worked out, or `nil` to work it out here.
     var plan: CommitPlan?
+    /// The version up to which the caller's thread found no conflict with what the request's transaction read.
+    var checkedVersion: Int64
     /// The moment that server timestamps of this commit carry.
     var requestTime: Timestamp
   }
@@ -54,14 +56,8 @@ struct CommitWriter {
     _ member: Member, _ transaction: any KeyValueTransaction
   ) throws(CommitError) -> CommitOutcome {
     var reader = DocumentReader(transaction)
-    for (key, version) in member.request.reads where try version != Self.version(of: key, &reader) {
-      throw .aborted(conflicting: key.path)
-    }
-    for path in member.request.listedCollections where try lastChange(of: path, &reader) > member.request.readVersion {
-      throw .aborted(conflicting: path)
-    }
-    if let path = member.request.listedCollections.first, try clearing(&reader) > member.request.readVersion {
-      throw .aborted(conflicting: path)
+    if let reads = member.request.reads, storedVersion > member.checkedVersion {
+      try ConflictCheck.run(reads, on: transaction, checked: member.checkedVersion)
     }
     let plan = try validPlan(member, &reader)
     // The commit's time is its request's wherever the order of commits allows, so that the server timestamps it
@@ -139,16 +135,6 @@ struct CommitWriter {
     }
   }
 
-  private func lastChange(of path: ResourcePath, _ reader: inout DocumentReader) throws(CommitError) -> Int64 {
-    if let change = touched[path] { return change.version }
-    do { return try reader.collection(path)?.lastChange ?? 0 } catch { throw .storage(error) }
-  }
-
-  /// The version at which the database was last cleared, or came into being; rows of collections from before are gone.
-  private func clearing(_ reader: inout DocumentReader) throws(CommitError) -> Int64 {
-    do { return Int64(bitPattern: try reader.meta(.created)) } catch { throw .storage(error) }
-  }
-
   private func validPlan(_ member: Member, _ reader: inout DocumentReader) throws(CommitError) -> CommitPlan {
     if let plan = member.plan, plan.indexGeneration == indexes.generation {
       var isFresh = true
@@ -158,8 +144,7 @@ struct CommitWriter {
       }
       if isFresh { return plan }
     }
-    return try CommitPlan(
-      member.request.writes, reader: &reader, indexes: indexes, requestTime: member.requestTime)
+    return try CommitPlan(member.request, reader: &reader, indexes: indexes, requestTime: member.requestTime)
   }
 
   private static func version(of key: DocumentKey, _ reader: inout DocumentReader) throws(CommitError) -> Int64 {

@@ -293,9 +293,9 @@ package struct DatabaseCheck {
     var numbers: [UInt64] = []
     for field in index.fields {
       let parent = field.parent.map { numbers[$0] } ?? 0
-      let number = try fieldNumber(parent, index.bytes[field.name])
-      if number == nil { report.add("\(name): its field \(Self.text(index.bytes[field.name])) has no number") }
-      numbers.append(number ?? 0)
+      // One that has no entries needs no number, and none has the number 0.
+      let isInNone = field.parent != nil && parent == 0
+      numbers.append(isInNone ? 0 : try fieldNumber(parent, index.bytes[field.name]) ?? 0)
     }
     containment.removeAll(keepingCapacity: true)
     for entry in index.entries {
@@ -305,7 +305,9 @@ package struct DatabaseCheck {
       key.append(raw: index.bytes[entry.code])
       key.append(raw: idCode)
       let isThere = try value(key) != nil
-      if !isThere {
+      if numbers[entry.field] == 0 {
+        report.add("\(name): its field \(Self.text(index.bytes[index.fields[entry.field].name])) has no number")
+      } else if !isThere {
         report.add("\(name): no index entry for field \(Self.text(index.bytes[index.fields[entry.field].name]))")
       }
       if entry.table == .containmentEntries {

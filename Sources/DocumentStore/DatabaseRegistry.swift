@@ -6,6 +6,8 @@ import Synchronization
 package final class DatabaseRegistry: Sendable {
   /// Opens the engine of a database, or returns `nil` for a database that is not served here.
   package typealias Opener = @Sendable (DatabaseID) throws(StorageError) -> (any KeyValueStore)?
+  /// Says which edition the database of a name has, whether it is served or not.
+  package typealias Editions = @Sendable (DatabaseID) -> Edition
 
   private struct Entry {
     var database: DocumentDatabase
@@ -18,6 +20,7 @@ package final class DatabaseRegistry: Sendable {
   private let open: Opener
   private let indexes: Indexes
   private let indexObserver: (@Sendable (DatabaseID, [IndexReport]) -> Void)?
+  private let editions: Editions
   private let retention: Retention
   private let clock: Clock
   /// Seconds without use after which a database is closed, or `nil` to keep all open.
@@ -30,7 +33,7 @@ package final class DatabaseRegistry: Sendable {
   /// `indexObserver` is told about background work on indexes, on the writers' threads.
   package init(
     retention: Retention = Retention(), clock: Clock = .system, idleSeconds: Int?,
-    indexes: @escaping Indexes = { _ in nil },
+    editions: @escaping Editions = { _ in .standard }, indexes: @escaping Indexes = { _ in nil },
     indexObserver: (@Sendable (DatabaseID, [IndexReport]) -> Void)? = nil, open: @escaping Opener
   ) {
     self.indexes = indexes
@@ -38,6 +41,7 @@ package final class DatabaseRegistry: Sendable {
     self.retention = retention
     self.clock = clock
     self.idleSeconds = idleSeconds
+    self.editions = editions
     self.open = open
   }
 
@@ -56,7 +60,8 @@ package final class DatabaseRegistry: Sendable {
         var observer: IndexObserver?
         if let indexObserver { observer = { reports in indexObserver(id, reports) } }
         let database = try DocumentDatabase(
-          id: id, store: store, retention: retention, clock: clock, indexes: indexes(id), indexObserver: observer)
+          id: id, edition: editions(id), store: store, retention: retention, clock: clock, indexes: indexes(id),
+          indexObserver: observer)
         database.continueBackgroundWork()
         entries[id] = Entry(database: database, lastUsed: now)
         return .success(database)
@@ -64,6 +69,9 @@ package final class DatabaseRegistry: Sendable {
     }
     return try result.get()
   }
+
+  /// The edition of the database of that name, whether it is served or not.
+  package func edition(of id: DatabaseID) -> Edition { editions(id) }
 
   /// The databases that are open now, by name.
   package var openDatabases: [DocumentDatabase] {

@@ -12,6 +12,8 @@ import Synchronization
 package final class DocumentDatabase: Sendable {
   /// Which database this is.
   package let id: DatabaseID
+  /// Which kind of database it is.
+  package let edition: Edition
   /// The engine that holds it.
   package let store: any KeyValueStore
   /// Its open transactions.
@@ -30,10 +32,12 @@ package final class DocumentDatabase: Sendable {
   /// follow in the background, from ``continueBackgroundWork()`` on.
   /// - Throws: ``StorageError/unsupportedFormat(path:found:supported:)`` for data of a newer version.
   package init(
-    id: DatabaseID, store: any KeyValueStore, retention: Retention = Retention(), clock: Clock = .system,
-    indexes: IndexConfiguration? = nil, indexBatch: IndexBatch = IndexBatch(), indexObserver: IndexObserver? = nil
+    id: DatabaseID, edition: Edition = .standard, store: any KeyValueStore, retention: Retention = Retention(),
+    clock: Clock = .system, indexes: IndexConfiguration? = nil, indexBatch: IndexBatch = IndexBatch(),
+    indexObserver: IndexObserver? = nil
   ) throws(StorageError) {
     self.id = id
+    self.edition = edition
     self.store = store
     self.clock = clock
     self.retention = retention
@@ -116,21 +120,33 @@ package final class DocumentDatabase: Sendable {
   /// caller's event loop goes on.
   private func submit(_ requests: [CommitRequest], completions: [CommitQueue.Completion]) {
     let bytes = requests.reduce(0) { $0 + $1.bytes }
-    guard bytes > Self.plannedAtOnceBytesMax else { return planAndSubmit(requests, completions) }
+    guard bytes > Self.plannedAtOnceBytesMax || requests.contains(where: isCheckLong) else {
+      return planAndSubmit(requests, completions)
+    }
     DispatchQueue.global().async { self.planAndSubmit(requests, completions) }
   }
 
   /// What a commit may hold to be planned on the caller's thread, in bytes: about ten milliseconds of work.
   private static let plannedAtOnceBytesMax = 512 << 10
+  /// How much of the log is searched on the caller's thread, in microseconds: about a thousand commits.
+  private static let checkedAtOnceMicroseconds: Int64 = 100_000
+
+  /// Whether a check for conflicts may have much of the log to search.
+  private func isCheckLong(_ request: CommitRequest) -> Bool {
+    guard let reads = request.reads, reads.searchesLog else { return false }
+    let lastVersion = try? read { try $0.lastVersion() }
+    // Where nothing can be read, planning fails at once and says why.
+    return lastVersion.map { $0 - reads.readVersion > Self.checkedAtOnceMicroseconds } ?? false
+  }
 
   private func planAndSubmit(_ requests: [CommitRequest], _ completions: [CommitQueue.Completion]) {
     let requestTime = Timestamp(uncheckedMicroseconds: clock.now())
     var members: [CommitWriter.Member] = []
     var waiting: [CommitQueue.Completion] = []
-    for (request, completion) in zip(requests, completions) {
-      do {
-        let plan = try plan(request, requestTime: requestTime)
-        members.append(CommitWriter.Member(request: request, plan: plan, requestTime: requestTime))
+    for (var request, completion) in zip(requests, completions) {
+      request.edition = edition
+      do throws(CommitError) {
+        members.append(try member(request, requestTime: requestTime))
         waiting.append(completion)
       } catch {
         completion(.failure(error))
@@ -139,23 +155,38 @@ package final class DocumentDatabase: Sendable {
     if !members.isEmpty { queue.submit(members, completions: waiting) }
   }
 
-  private func plan(_ request: CommitRequest, requestTime: Timestamp) throws(CommitError) -> CommitPlan? {
+  /// Works a commit out on the newest snapshot, and checks what its transaction read up to there.
+  private func member(_ request: CommitRequest, requestTime: Timestamp) throws(CommitError) -> CommitWriter.Member {
     do {
       let snapshot = try store.snapshot()
       defer { snapshot.end() }
       var reader = DocumentReader(snapshot)
-      let indexes = try indexCache.catalog(&reader)
-      return try CommitPlan(request.writes, reader: &reader, indexes: indexes, requestTime: requestTime)
+      let plan = try plan(request, requestTime: requestTime, &reader)
+      if let reads = request.reads { try ConflictCheck.run(reads, on: snapshot) }
+      return CommitWriter.Member(
+        request: request, plan: plan, checkedVersion: try reader.lastVersion(), requestTime: requestTime)
     } catch let error as CommitError {
-      switch error {
-      // What this snapshot refuses, a commit that waits before this one may allow: the writer has the last word.
-      case .documentMissing, .documentExists, .versionMismatch: return nil
-      default: throw error
-      }
+      throw error
     } catch let error as StorageError {
       throw .storage(error)
     } catch {
       preconditionFailure("a plan throws its own errors only, not \(error)")
+    }
+  }
+
+  private func plan(
+    _ request: CommitRequest, requestTime: Timestamp, _ reader: inout DocumentReader
+  ) throws(CommitError) -> CommitPlan? {
+    let indexes: IndexCatalog
+    do throws(StorageError) { indexes = try indexCache.catalog(&reader) } catch { throw .storage(error) }
+    do throws(CommitError) {
+      return try CommitPlan(request, reader: &reader, indexes: indexes, requestTime: requestTime)
+    } catch {
+      switch error {
+      // What this snapshot refuses, a commit that waits before this one may allow: the writer has the last word.
+      case .documentMissing, .documentExists, .versionMismatch, .versionAhead: return nil
+      default: throw error
+      }
     }
   }
 

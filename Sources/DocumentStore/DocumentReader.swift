@@ -86,8 +86,12 @@ package struct DocumentReader {
     return FieldPath(segments: segments.reversed())
   }
 
-  /// The paths of all collections with an id, emptied ones included. Cost: two lookups a collection.
-  package mutating func collections(ofGroup id: [UInt8]) throws(StorageError) -> [ResourcePath] {
+  /// The paths of all collections with an id, emptied ones included; `nil` where they are more than `countMax`.
+  ///
+  /// Cost: two lookups a collection.
+  package mutating func collections(
+    ofGroup id: [UInt8], countMax: Int = .max
+  ) throws(StorageError) -> [ResourcePath]? {
     key.begin(.collectionGroups)
     key.append(segment: id)
     let rows = Cursor(try snapshot.makeCursor(), prefix: key.bytes)
@@ -97,6 +101,7 @@ package struct DocumentReader {
       guard let number = OrderedCode.takeNumber(&suffix) else {
         throw .corruption(path: "collectionGroups", detail: "a key without a collection number")
       }
+      if paths.count == countMax { return nil }
       paths.append(try collectionPath(number))
       rows.consume()
     }
@@ -133,6 +138,18 @@ package struct DocumentReader {
     key.begin(.documents)
     key.append(number: collection)
     key.append(lastID: id)
+    return try key.withBytes { (key) throws(StorageError) in
+      guard let row = try snapshot.value(for: key) else { return nil }
+      return try Self.decode(row: row, key: key)
+    }
+  }
+
+  /// The document whose id is given as ``OrderedCode/append(lastID:to:)`` writes it, or `nil`. Cost: one lookup and the
+  /// checksum.
+  package mutating func document(idCode: [UInt8], in collection: UInt64) throws(StorageError) -> StoredDocument? {
+    key.begin(.documents)
+    key.append(number: collection)
+    key.append(raw: idCode)
     return try key.withBytes { (key) throws(StorageError) in
       guard let row = try snapshot.value(for: key) else { return nil }
       return try Self.decode(row: row, key: key)
@@ -183,7 +200,9 @@ package struct DocumentReader {
     return try key.withBytes { (key) throws(StorageError) in try Self.decode(row: row, key: key) }
   }
 
-  static func decode(
+  /// The document in a row of ``Table/documents``.
+  /// - Throws: ``StorageError/corruption(path:detail:)`` when it is damaged.
+  package static func decode(
     row: UnsafeRawBufferPointer, key: UnsafeRawBufferPointer
   ) throws(StorageError) -> StoredDocument {
     do {

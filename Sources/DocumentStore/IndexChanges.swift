@@ -78,7 +78,7 @@ struct IndexChanges: Sendable {
       if written.contains(.ascending) { count += 1 }
       switch try value.content {
       case .array(let array): if written.contains(.containment) { count += try array.count }
-      case .map(let inner): if try inner.vectorComponents == nil { count += try self.count(inner, rules, in: place) }
+      case .map(let inner): if try !inner.isOpaque { count += try self.count(inner, rules, in: place) }
       default: break
       }
     }
@@ -168,7 +168,7 @@ struct IndexChanges: Sendable {
   }
 
   private static func innerMap(_ value: EncodedValue?) throws(WireError) -> EncodedMap? {
-    guard case .map(let map)? = try value?.content, try map.vectorComponents == nil else { return nil }
+    guard case .map(let map)? = try value?.content, try !map.isOpaque else { return nil }
     return map
   }
 

@@ -5,8 +5,8 @@ package import WireFormat
 ///
 /// The semantics are those of firestore-api.md, section 4.3. One matcher belongs to one thread of work: it keeps
 /// scratch memory, so that trying a document allocates nothing in the steady state.
-package struct DocumentMatcher {
-  private indirect enum Node {
+package struct DocumentMatcher: Sendable {
+  private indirect enum Node: Sendable {
     case compare(FieldPath, FieldOperator, Operand)
     case oneOf(FieldPath, [Operand])
     case noneOf(FieldPath, [Operand])
@@ -18,7 +18,7 @@ package struct DocumentMatcher {
     case never
   }
 
-  private struct Operand {
+  private struct Operand: Sendable {
     var bracket: TypeBracket
     /// The whole value in ``OrderedCode``.
     var code: [UInt8]
@@ -29,18 +29,37 @@ package struct DocumentMatcher {
     }
   }
 
+  /// Whether a filter on `__name__` is part of it, so that a document's name has to be known.
+  package let usesName: Bool
+
   private let root: Node
   private var scratch: [UInt8] = []
+  private var name: [UInt8] = []
 
   /// Prepares a filter; `nil` matches every document. References in filters on `__name__` are full names of `database`.
   package init(_ filter: QueryFilter?, in database: DatabaseID) {
     root = filter.map { Self.node($0, database) } ?? .all([])
+    usesName = Self.usesName(root)
   }
+
+  /// About how much memory it holds, in bytes.
+  package var bytes: Int { Self.bytes(root) }
 
   /// Whether a document matches.
   /// - Throws: ``WireError`` when the stored bytes are no fields.
   package mutating func matches(_ fields: EncodedMap, at path: ResourcePath) throws(WireError) -> Bool {
-    try matches(root, fields, path)
+    if usesName {
+      name.removeAll(keepingCapacity: true)
+      NameCode.append(path, to: &name)
+    }
+    return try matches(root, fields)
+  }
+
+  /// Whether a document matches, given the ``NameCode`` of its path; any bytes will do unless ``usesName``.
+  /// - Throws: ``WireError`` when the stored bytes are no fields.
+  package mutating func matches(_ fields: EncodedMap, named code: [UInt8]) throws(WireError) -> Bool {
+    if usesName { name = code }
+    return try matches(root, fields)
   }
 
   // MARK: Preparing
@@ -89,18 +108,38 @@ package struct DocumentMatcher {
     return elements
   }
 
+  private static func bytes(_ node: Node) -> Int {
+    switch node {
+    case .compare(let path, _, let operand): 64 * path.segments.count + 64 + operand.code.count
+    case .oneOf(let path, let operands), .noneOf(let path, let operands), .contains(let path, let operands):
+      operands.reduce(64 * path.segments.count) { $0 + 64 + $1.code.count }
+    case .name(_, let codes): codes.reduce(64) { $0 + 32 + $1.count }
+    case .unary(let path, _): 64 * path.segments.count
+    case .all(let nodes), .any(let nodes): nodes.reduce(64) { $0 + bytes($1) }
+    case .never: 64
+    }
+  }
+
   // MARK: Matching
 
-  private mutating func matches(_ node: Node, _ fields: EncodedMap, _ path: ResourcePath) throws(WireError) -> Bool {
+  private static func usesName(_ node: Node) -> Bool {
+    switch node {
+    case .name: true
+    case .all(let nodes), .any(let nodes): nodes.contains(where: usesName)
+    default: false
+    }
+  }
+
+  private mutating func matches(_ node: Node, _ fields: EncodedMap) throws(WireError) -> Bool {
     switch node {
     case .never: return false
     case .all(let nodes):
-      for node in nodes where try !matches(node, fields, path) { return false }
+      for node in nodes where try !matches(node, fields) { return false }
       return true
     case .any(let nodes):
-      for node in nodes where try matches(node, fields, path) { return true }
+      for node in nodes where try matches(node, fields) { return true }
       return false
-    case .name(let op, let codes): return NameCode.matches(path, op, codes, &scratch)
+    case .name(let op, let codes): return NameCode.matches(name, op, codes)
     case .unary(let field, let op):
       guard let value = try fields.value(at: field) else { return false }
       return try Self.matches(value, op)
@@ -176,7 +215,13 @@ extension EncodedValue {
       case .reference: return .reference
       case .geoPoint: return .geoPoint
       case .array: return .array
-      case .map(let map): return try map.isVector ? .vector : .map
+      case .map(let map):
+        if try map.isVector { return .vector }
+        guard let (type, content) = try map.bson else { return .map }
+        if type == .decimal128, case .string(let text) = try content.content {
+          return BSONType.number(decimal: text).bracket
+        }
+        return type.bracket
       }
     }
   }

@@ -14,6 +14,20 @@ package enum NameCode {
     return code
   }
 
+  /// The path of a code, or `nil` where the bytes are none.
+  package static func decode(_ code: [UInt8]) -> ResourcePath? {
+    var bytes: [UInt8] = []
+    let isPath = code.withUnsafeBytes { code in
+      var rest = code
+      while !rest.isEmpty {
+        if !bytes.isEmpty { bytes.append(UInt8(ascii: "/")) }
+        guard OrderedCode.take(segment: &rest, into: &bytes) else { return false }
+      }
+      return true
+    }
+    return isPath ? ResourcePath(uncheckedBytes: bytes) : nil
+  }
+
   /// The code of the path in a reference, or `nil` where it is no reference into `database`.
   ///
   /// The path needs not be one a document can have: bounds may hold reserved ids and NUL bytes (section 4.8).
@@ -24,18 +38,16 @@ package enum NameCode {
     return encode(ResourcePath(uncheckedBytes: Array(name.utf8.dropFirst(root.utf8.count))))
   }
 
-  /// Whether a path stands in a relation to any, or to all, of the codes.
-  static func matches(_ path: ResourcePath, _ op: FieldOperator, _ codes: [[UInt8]], _ scratch: inout [UInt8]) -> Bool {
-    scratch.removeAll(keepingCapacity: true)
-    append(path, to: &scratch)
+  /// Whether a path's code stands in a relation to any, or to all, of the codes.
+  static func matches(_ name: [UInt8], _ op: FieldOperator, _ codes: [[UInt8]]) -> Bool {
     switch op {
-    case .in: return codes.contains(scratch)
-    case .notIn: return !codes.contains(scratch)
+    case .in: return codes.contains(name)
+    case .notIn: return !codes.contains(name)
     case .arrayContains, .arrayContainsAny: return false
     default: break
     }
     guard let operand = codes.first else { return false }
-    let order = Ordering.bytes(scratch, operand)
+    let order = Ordering.raw(name, operand)
     switch op {
     case .lessThan: return order == .less
     case .lessThanOrEqual: return order != .greater

@@ -15,14 +15,17 @@ extension OrderedCode {
   package static func skipValue(_ code: inout UnsafeRawBufferPointer) -> Extent? {
     guard let label = take(&code, 1)?.first else { return nil }
     switch TypeBracket(rawValue: label) {
-    case .null, .nan: return .whole
+    case .null, .nan, .minKey, .maxKey: return .whole
     case .boolean: return take(&code, 1) == nil ? nil : .whole
     case .number:
       guard let bits = take(&code, 8) else { return nil }
       return isWideCode(bits) && take(&code, 2) == nil ? nil : .whole
-    case .timestamp: return take(&code, 8) == nil ? nil : .whole
+    case .timestamp, .bsonTimestamp: return take(&code, 8) == nil ? nil : .whole
     case .geoPoint: return take(&code, 16) == nil ? nil : .whole
-    case .string, .bytes: return skipBytes(&code)
+    case .string, .bytes, .binary, .objectID: return skipBytes(&code)
+    case .regex:
+      let pattern = skipBytes(&code)
+      return pattern == .whole ? skipBytes(&code) : pattern
     case .reference:
       var scratch: [UInt8] = []
       return skipList(&code) { (code: inout UnsafeRawBufferPointer) in

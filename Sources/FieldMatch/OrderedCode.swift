@@ -126,6 +126,15 @@ package enum OrderedCode {
     return true
   }
 
+  /// Appends the segment code of the id that ``append(lastID:to:)`` wrote.
+  package static func append(segmentOfLastID code: UnsafeRawBufferPointer, to out: inout [UInt8]) {
+    guard code.first == textID else { return out.append(raw: code) }
+    out.append(textID)
+    appendEscaped(UnsafeRawBufferPointer(rebasing: code.dropFirst()), to: &out)
+    out.append(escape)
+    out.append(end)
+  }
+
   /// Takes a segment off the front and appends its id; returns `false` when the bytes are no such code.
   package static func take(segment code: inout UnsafeRawBufferPointer, into id: inout [UInt8]) -> Bool {
     guard let label = code.first else { return false }
@@ -182,7 +191,7 @@ package enum OrderedCode {
     try append(value, to: &out, limit: out.count + max(0, min(budget, Int.max / 2)))
   }
 
-  private static func append(
+  static func append(
     _ value: EncodedValue, to out: inout [UInt8], limit: Int
   ) throws(WireError) -> Bool {
     switch try value.content {
@@ -219,17 +228,18 @@ package enum OrderedCode {
         out.append(TypeBracket.vector.rawValue)
         return try appendVector(components, to: &out, limit: limit)
       }
+      if let (type, content) = try map.bson { return try append(content, type, to: &out, limit: limit) }
       out.append(TypeBracket.map.rawValue)
       return try appendEntries(map, to: &out, limit: limit)
     }
     return true
   }
 
-  private static func append(signed number: Int64, to out: inout [UInt8]) {
+  static func append(signed number: Int64, to out: inout [UInt8]) {
     appendBigEndian(UInt64(bitPattern: number) ^ (1 << 63), to: &out)
   }
 
-  private static func append(double number: Double, to out: inout [UInt8]) {
+  static func append(double number: Double, to out: inout [UInt8]) {
     guard !number.isNaN else {
       out.append(TypeBracket.nan.rawValue)
       return
@@ -240,7 +250,7 @@ package enum OrderedCode {
   }
 
   /// An integer is coded as the largest double not above it, and the distance from there where doubles have gaps.
-  private static func append(integer number: Int64, to out: inout [UInt8]) {
+  static func append(integer number: Int64, to out: inout [UInt8]) {
     out.append(TypeBracket.number.rawValue)
     var base = Double(number)
     if base >= 0x1p63 || Int64(base) > number { base = base.nextDown }
@@ -279,7 +289,7 @@ package enum OrderedCode {
     }
   }
 
-  private static func appendBytes(_ bytes: UnsafeRawBufferPointer, to out: inout [UInt8], limit: Int) -> Bool {
+  static func appendBytes(_ bytes: UnsafeRawBufferPointer, to out: inout [UInt8], limit: Int) -> Bool {
     let room = max(0, limit - out.count)
     let isWhole = bytes.count <= room
     appendEscaped(isWhole ? bytes : UnsafeRawBufferPointer(rebasing: bytes[..<room]), to: &out)

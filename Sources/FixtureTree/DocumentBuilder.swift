@@ -151,7 +151,7 @@ struct DocumentBuilder: ~Copyable {
   mutating func closeDocument(_ key: DocumentKey, line: Int) throws(FixtureTreeError) -> FixtureDocument {
     defer { depth -= 1 }
     do throws(WireError) {
-      try encoder.endFields()
+      encoder.endFields()
       // A copy of its own: the encoder keeps its buffer.
       let document = FixtureDocument(
         key: key, fields: EncodedFields(canonical: encoder.bytes.withUnsafeBytes { [UInt8]($0) }), line: line)

@@ -5,14 +5,17 @@ package import Transport
 ///
 /// - `/v1/…`: the REST dialect of `google.firestore.v1`, in `REST/`
 /// - `/emulator/v1/…`, `/hearth/v1/…`: what test suites and tools do to a server, in `Control/`
+/// - content type `application/grpc`: the gRPC dialect of the same, in `GRPC/`
 /// - `/`: answers `Ok`, the emulator's readiness probe
 package final class Gateway: RequestHandler {
   private let rest: RESTDialect
+  private let grpc: GRPCDialect
   private let control: ControlDialect
 
   /// Puts a front before a service.
   package init(_ service: Service) {
     rest = RESTDialect(service)
+    grpc = GRPCDialect(service)
     control = ControlDialect(service)
   }
 
@@ -24,7 +27,9 @@ package final class Gateway: RequestHandler {
     let path = UnsafeRawBufferPointer(rebasing: request.target[..<(query ?? request.target.count)])
     let parameters = UnsafeRawBufferPointer(
       rebasing: request.target[(query.map { $0 + 1 } ?? request.target.count)...])
-    if let rest = path.dropping("/v1/") ?? path.dropping("/v1beta1/") {
+    if request.version == .http2, GRPCDialect.takes(request) {
+      grpc.handle(path, request, exchange)
+    } else if let rest = path.dropping("/v1/") ?? path.dropping("/v1beta1/") {
       self.rest.handle(rest, parameters, request, reply)
     } else if let rest = path.dropping("/emulator/v1/") {
       control.handleEmulator(rest, request, reply)
@@ -32,6 +37,8 @@ package final class Gateway: RequestHandler {
       control.handleHearth(rest, request, reply)
     } else if path.elementsEqual("/".utf8), request.method == .get || request.method == .head {
       reply.sendText(200, "Ok\n")
+    } else if path.dropping("/google.firestore.v1.Firestore/") != nil {
+      reply.sendText(415, "gRPC calls have the content type application/grpc and come by HTTP/2.\n")
     } else {
       reply.sendText(404, "Not Found\n")
     }

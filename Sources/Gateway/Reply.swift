@@ -47,6 +47,12 @@ struct Reply: Sendable {
     sendJSON(body, status: httpStatus)
   }
 
+  /// Answers that the body is longer than the database takes, as the transport does for bodies that are longer still.
+  func sendTooLarge(bytesMax: Int) {
+    sendJSON(
+      Gateway.errorBody(httpStatus: 413, message: "The request's body is larger than \(bytesMax) bytes."), status: 413)
+  }
+
   /// Answers with plain text.
   func sendText(_ status: Int, _ text: StaticString) {
     exchange.respond(

@@ -44,6 +44,9 @@ public struct HearthConfiguration: Sendable {
   public var project: String?
   /// Lets an emulator listen beyond loopback, where everybody who reaches it is admin.
   public var allowsRemoteEmulator = false
+  /// Names of the databases of the enterprise edition: larger documents, BSON types, other orders of queries. A `*` at
+  /// the end stands for any rest. By default none in production, and in emulator mode those that begin with `enterprise`.
+  public var enterpriseDatabases: [String]?
   /// The size each database's file may grow to, in bytes. Address space, not disk: files start small.
   public var mapBytes = 64 << 30
   /// Index files (`firestore.indexes.json`), at most one for a database. A database without one keeps its indexes.

@@ -47,7 +47,8 @@ public final class HearthServer: Sendable {
     transport.host = configuration.host
     transport.port = configuration.port
     transport.targetBytesMax = 48 << 10
-    transport.bodyBytesMax = Limits.requestBytesMax
+    transport.bodyBytesMax =
+      Self.enterpriseNames(configuration).isEmpty ? Limits.requestBytesMax : Limits.enterpriseRequestBytesMax
     transport.errorBody = { status, message in Gateway.errorBody(httpStatus: status, message: message) }
     do {
       http = try HTTPServer(configuration: transport, handler: Gateway(service))
@@ -98,15 +99,26 @@ public final class HearthServer: Sendable {
     let isEmulator = configuration.mode == .emulator
     let declared = configuration.project.flatMap { DatabaseID(project: $0) }
     let mapBytes = configuration.mapBytes
+    let enterprise = enterpriseNames(configuration)
     return DatabaseRegistry(
       retention: configuration.retention, clock: configuration.clock,
-      idleSeconds: directory == nil ? nil : Self.idleSeconds, indexes: { indexes.configuration(of: $0) },
-      indexObserver: configuration.report.map { IndexLog($0) }?.observer
+      idleSeconds: directory == nil ? nil : Self.idleSeconds,
+      editions: { id in enterprise.contains { names(id.database, $0) } ? .enterprise : .standard },
+      indexes: { indexes.configuration(of: $0) }, indexObserver: configuration.report.map { IndexLog($0) }?.observer
     ) { (id) throws(StorageError) in
       guard isEmulator || id == declared else { return nil }
       guard let directory else { return try LMDBStore.open(.inMemory(mapBytes: mapBytes)) }
       return try LMDBStore.open(LMDBOptions(path: try directory.makeFile(of: id), mapBytes: mapBytes))
     }
+  }
+
+  private static func enterpriseNames(_ configuration: HearthConfiguration) -> [String] {
+    configuration.enterpriseDatabases ?? (configuration.mode == .emulator ? ["enterprise*"] : [])
+  }
+
+  /// Whether a pattern of ``HearthConfiguration/enterpriseDatabases`` names a database.
+  private static func names(_ database: String, _ pattern: String) -> Bool {
+    pattern.hasSuffix("*") ? database.hasPrefix(pattern.dropLast()) : database == pattern
   }
 
   /// Seconds after which a database that nobody uses is closed.

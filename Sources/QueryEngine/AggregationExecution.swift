@@ -3,22 +3,38 @@ import DocumentStore
 package import KeyValueStore
 import WireFormat
 
-/// Runs the aggregations of one query in one pass over its results (firestore-api.md, section 5.1).
+/// The aggregations of one query, computed in slices in one pass over its results (firestore-api.md, section 5.1).
 ///
 /// Beside a sum or an average only documents that hold every aggregated field count, as the service's indexes make it.
-/// Memory is bounded: no result is kept.
+/// Memory is bounded: no result is kept. Slices are those of ``QueryExecution``.
 package final class AggregationExecution {
   /// The results that are aggregated.
   package let results: any QueryResults
-  private let aggregations: [Aggregation]
 
-  /// Plans the query; `version` is `nil` to read what the snapshot shows.
+  private let aggregations: [Aggregation]
+  private let fields: [FieldPath]
+  /// Results that settle every number.
+  private let countMax: Int
+  private var count = 0
+  private var numbers: [Accumulator]
+
+  /// Plans the query; see ``ResolvedQuery/results(_:at:_:)``.
   package init(
-    _ aggregations: [Aggregation], over query: ResolvedQuery, _ snapshot: any KeyValueSnapshot, at version: Int64?
+    _ aggregations: [Aggregation], over query: ResolvedQuery, _ snapshot: any KeyValueSnapshot, at version: Int64,
+    _ options: PlanOptions = PlanOptions()
   ) throws {
     self.aggregations = aggregations
-    results = try query.results(
-      snapshot, at: version, requiring: Array(Set(aggregations.compactMap(\.field))).sorted(), inOrder: false)
+    fields = Array(Set(aggregations.compactMap(\.field))).sorted()
+    numbers = aggregations.map { Accumulator($0.op) }
+    // Counts alone stop at their bounds.
+    let bounds = aggregations.map { if case .count(let limit?) = $0.op { limit } else { Int.max } }
+    countMax = bounds.max() ?? 0
+    var options = options
+    options.required = fields
+    options.needsDocuments = !fields.isEmpty
+    // In which order results come matters only where they are cut off.
+    options.isOrderNeeded = query.query.limit != nil || query.query.offset > 0
+    results = try query.results(snapshot, at: version, options)
   }
 
   /// The plan in a stable text form, the outermost step first.
@@ -34,30 +50,25 @@ package final class AggregationExecution {
     return results.planText.indented(below: steps.joined(separator: ", "))
   }
 
-  /// The numbers, in the order of the aggregations.
+  /// Does a slice of the work. Returns the numbers, in the order of the aggregations, when that was the last.
   /// - Throws: what reading throws.
-  package func run() throws -> [Value] {
-    let fields = aggregations.compactMap(\.field)
-    var numbers = aggregations.map { Accumulator($0.op) }
-    // A count alone stops at its bound.
-    let countMax = fields.isEmpty ? aggregations.compactMap(Self.bound).max() : nil
-    let isBounded = countMax != nil && aggregations.allSatisfy { Self.bound($0) != nil }
-    var count = 0
-    while let (_, document) = try results.next() {
-      let map = EncodedMap(documentFields: document.fields)
-      for (index, aggregation) in aggregations.enumerated() {
-        let value = try aggregation.field.flatMap { try map.value(at: $0) }
-        try numbers[index].add(value)
+  package func slice(_ snapshot: any KeyValueSnapshot, units: Int) throws -> [Value]? {
+    if fields.isEmpty, let execution = results as? QueryExecution {
+      try execution.count(snapshot, upTo: countMax, units: units)
+      count = execution.returned
+    } else {
+      try results.slice(snapshot, units: units) { _, document in
+        let map = EncodedMap(documentFields: document.fields)
+        for (index, aggregation) in aggregations.enumerated() {
+          guard let field = aggregation.field else { continue }
+          try numbers[index].add(try map.value(at: field))
+        }
+        count += 1
+        return count < countMax
       }
-      count += 1
-      if isBounded, let countMax, count >= countMax { break }
     }
-    return numbers.map(\.result)
-  }
-
-  private static func bound(_ aggregation: Aggregation) -> Int? {
-    guard case .count(let limit?) = aggregation.op else { return nil }
-    return limit
+    guard results.isAtEnd || count >= countMax else { return nil }
+    return numbers.map { $0.result(count: count) }
   }
 }
 
@@ -73,25 +84,21 @@ private struct Accumulator {
   init(_ op: Aggregation.Operator) { self.op = op }
 
   mutating func add(_ value: EncodedValue?) throws {
-    guard case .count = op else {
-      switch try value?.content {
-      case .integer(let number)?:
-        integers += Int128(number)
-        count += 1
-      case .double(let number)?:
-        doubles += number
-        hasDoubles = true
-        count += 1
-      default: break  // What is no number takes no part.
-      }
-      return
+    switch try value?.content {
+    case .integer(let number)?:
+      integers += Int128(number)
+      count += 1
+    case .double(let number)?:
+      doubles += number
+      hasDoubles = true
+      count += 1
+    default: break  // What is no number takes no part.
     }
-    count += 1
   }
 
-  var result: Value {
+  func result(count results: Int) -> Value {
     switch op {
-    case .count(let limit): .integer(Int64(limit.map { min($0, count) } ?? count))
+    case .count(let limit): .integer(Int64(limit.map { min($0, results) } ?? results))
     case .sum:
       if !hasDoubles, let exact = Int64(exactly: integers) {
         .integer(exact)

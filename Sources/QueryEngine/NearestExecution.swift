@@ -5,15 +5,15 @@ import WireFormat
 
 /// A search for the nearest vectors, exact: every document that the rest of the query leaves is measured.
 ///
-/// The first result costs the whole pass; memory is that of the results' names. Results are read again when they are
+/// The pass comes before the first result; memory is that of the results' names. Results are read again when they are
 /// asked for, so no bytes are held meanwhile.
 final class NearestExecution: QueryResults {
   private let search: FindNearest
   private let candidates: QueryExecution
   private let query: ResolvedQuery
-  private let version: Int64?
+  private let version: Int64
   private let meter: NearestMeter
-  private var reader: DocumentReader
+  private var heap: NearestHeap
   /// The nearest documents in reverse, once they were found.
   private var nearest: [NearestHeap.Entry]?
   private var again = 0
@@ -21,27 +21,35 @@ final class NearestExecution: QueryResults {
   private var fields = UnsafeMutableRawBufferPointer(start: nil, count: 0)
 
   init(
-    _ query: ResolvedQuery, _ search: FindNearest, _ snapshot: any KeyValueSnapshot, at version: Int64?,
-    requiring required: [FieldPath]
+    _ query: ResolvedQuery, _ search: FindNearest, _ snapshot: any KeyValueSnapshot, at version: Int64,
+    _ options: PlanOptions
   ) throws {
     self.search = search
     self.query = query
     self.version = version
     meter = NearestMeter(search)
-    reader = DocumentReader(snapshot)
+    heap = NearestHeap(countMax: search.limit)
     // The distance takes the place of the order, but what lacks a field of the order is no candidate.
     var prefilter = query.query
     prefilter.findNearest = nil
     prefilter.orders = []
-    let ordered = query.orders.map(\.path).filter { !$0.isDocumentName }
-    candidates = try QueryExecution(
-      ResolvedQuery(prefilter, in: query.database), snapshot, at: version, requiring: required + ordered, inOrder: false)
+    var options = options
+    options.required += query.orders.map(\.path).filter { !$0.isDocumentName }
+    options.isOrderNeeded = false
+    options.needsDocuments = true
+    candidates = try QueryExecution(ResolvedQuery(prefilter, in: query.database), snapshot, at: version, options)
   }
 
   deinit { fields.deallocate() }
 
   var skipped: Int { 0 }
-  var work: QueryWork { candidates.work + QueryWork(documents: again, entries: 0) }
+  var isAtEnd: Bool { nearest?.isEmpty ?? false }
+
+  var work: QueryWork {
+    var work = candidates.work
+    work.documents += again
+    return work
+  }
 
   var planText: String {
     let bound = search.threshold.map { " within \($0)" } ?? ""
@@ -51,31 +59,27 @@ final class NearestExecution: QueryResults {
 
   var indexesUsed: [ExplainMetrics.IndexUse] { candidates.plan.indexesUsed(reading: [], search: (search, query)) }
 
-  func next() throws -> (key: DocumentKey, document: StoredDocument)? {
-    if nearest == nil { nearest = try findNearest().reversed() }
+  func slice(
+    _ snapshot: any KeyValueSnapshot, units: Int, _ found: (DocumentKey, StoredDocument) throws -> Bool
+  ) throws {
+    if nearest == nil {
+      try candidates.slice(snapshot, units: units) { key, document in
+        let fields = EncodedMap(documentFields: document.fields)
+        guard let distance = try meter.distance(of: fields, farthest: heap.farthestDistance) else { return true }
+        heap.add(meter.rank(distance), key.path, distance: distance)
+        return true
+      }
+      guard candidates.isAtEnd else { return }
+      nearest = heap.sorted().reversed()
+    }
+    var reader = DocumentReader(snapshot)
     while let entry = nearest?.popLast() {
-      guard let key = DocumentKey(entry.path), let row = try reader.collection(key.collection) else { continue }
-      let document: StoredDocument? =
-        if let version {
-          try reader.document(key.id, in: row.number, at: version)
-        } else {
-          try reader.document(key.id, in: row.number)
-        }
-      guard let document else { continue }
+      guard let key = DocumentKey(entry.path), let row = try reader.collection(key.collection),
+        let document = try reader.document(key.id, in: row.number, at: version)
+      else { continue }
       again += 1
-      return (key, try withDistance(document, entry.distance))
+      guard try found(key, try withDistance(document, entry.distance)) else { return }
     }
-    return nil
-  }
-
-  private func findNearest() throws -> [NearestHeap.Entry] {
-    var heap = NearestHeap(countMax: search.limit)
-    while let (key, document) = try candidates.next() {
-      let fields = EncodedMap(documentFields: document.fields)
-      guard let distance = try meter.distance(of: fields, farthest: heap.farthestDistance) else { continue }
-      heap.add(meter.rank(distance), key.path, distance: distance)
-    }
-    return heap.sorted()
   }
 
   /// The document with its distance as a field, where the search asks for it.

@@ -29,7 +29,7 @@ package struct PartitionSampler {
     self.cutsMax = cutsMax
     samplesMax = max(Self.samplesMin, Self.samplesPerCut * (cutsMax + 1))
     var reader = DocumentReader(snapshot)
-    collections = try reader.collections(ofGroup: Array(id.utf8)).sorted(by: >)
+    collections = try (reader.collections(ofGroup: Array(id.utf8)) ?? []).sorted(by: >)
   }
 
   /// Kept names for each cut, so that parts differ by few percent.

@@ -4,138 +4,353 @@ import FieldMatch
 package import KeyValueStore
 import WireFormat
 
-/// A query that runs on a snapshot: results are pulled from it one by one.
+/// A query that runs in slices, each on a snapshot of its own, and shows one version all the way.
+///
+/// Between slices it holds no snapshot, only places. A slice is bounded by its work, whether it finds something or not,
+/// so that a long query holds up nobody. Where documents changed since the version, ``ChangeOverlay`` brings back what
+/// they were. Memory: what is sorted, up to a bound, and the places of a bounded number of changed documents.
 package final class QueryExecution {
-  /// How it is answered.
-  package let plan: QueryPlan
+  /// How it is answered. Changes when too much else changed for entries to be of use.
+  package private(set) var plan: QueryPlan
   /// Documents that were passed over for the offset.
   package private(set) var skipped = 0
-  /// Documents that were returned.
+  /// Documents that were returned, or counted.
   package private(set) var returned = 0
+  /// What was read so far.
+  package private(set) var work = QueryWork()
+  /// Whether there are no more results.
+  package private(set) var isAtEnd = false
+
+  /// The work of a slice that serves others soon: some hundred microseconds.
+  package static let sliceUnits = 8192
 
   private let query: ResolvedQuery
-  /// Fields that a result must have beside those of the order.
-  let required: [FieldPath]
-  /// Whether results must come in the order of the query.
-  private let inOrder: Bool
-  private let snapshot: any KeyValueSnapshot
-  private let version: Int64?
+  let options: PlanOptions
+  private let version: Int64
+  private let wanted: [FieldPath]
   private var matcher: DocumentMatcher
-  private var source: (any RowSource)?
+  private var source: QuerySource
+  private var isSourceAtEnd = false
+  private var overlay: ChangeOverlay
+  /// Results that changed since the version and were not returned yet, the first one last.
+  private var pending: [(key: [UInt8], path: [UInt8])] = []
+  /// The source that too many changes put an end to, and the results it left in ``pending``.
+  private var former: (source: QuerySource, left: Set<[UInt8]>)?
+  private var sorter: RowSorter?
   private var sorted: SortedEntries?
-  private var reader: DocumentReader
-  private var key: [UInt8] = []
 
-  /// Plans a query; `version` is `nil` to read what the snapshot shows.
-  ///
-  /// Documents that lack one of the `required` fields are no results, as if the order named them. With `inOrder` false
-  /// and neither limit nor offset the results come as their source gives them, unsorted.
+  // The match that was found last.
+  private var document: StoredDocument?
+  private var path: [UInt8] = []
+  private var key: [UInt8] = []
+  private var name: [UInt8] = []
+
+  /// Plans a query that shows the state at `version`, which must be readable on every snapshot it gets.
   package init(
-    _ query: ResolvedQuery, _ snapshot: any KeyValueSnapshot, at version: Int64? = nil,
-    requiring required: [FieldPath] = [], inOrder: Bool = true
+    _ query: ResolvedQuery, _ snapshot: any KeyValueSnapshot, at version: Int64, _ options: PlanOptions = PlanOptions()
   ) throws {
     self.query = query
-    self.required = required
-    self.snapshot = snapshot
+    self.options = options
     self.version = version
-    reader = DocumentReader(snapshot)
+    wanted = query.orders.map(\.path).filter { !$0.isDocumentName } + options.required
     matcher = DocumentMatcher(query.query.filter, in: query.database)
-    self.inOrder = inOrder || query.query.limit != nil || query.query.offset > 0
-    var planner = QueryPlanner(query, snapshot, readsPast: version != nil, isSorted: self.inOrder)
+    var planner = QueryPlanner(query, snapshot, options)
     plan = try planner.plan()
+    source = QuerySource(plan, at: version)
+    overlay = ChangeOverlay(plan.scope, since: version, changesMax: options.changesMax)
   }
 
-  /// What was read so far.
-  package var work: QueryWork { source?.work ?? QueryWork() }
+  // MARK: Slices
 
-  /// The next result, or `nil` at the end. Its fields are valid as long as the snapshot.
-  package func next() throws -> (key: DocumentKey, document: StoredDocument)? {
-    if let limit = query.query.limit, returned >= limit { return nil }
-    while let row = try nextMatch() {
-      if skipped < query.query.offset {
-        skipped += 1
-        continue
-      }
-      guard let key = DocumentKey(row.path) else { continue }
-      returned += 1
-      return (key, row.document)
+  /// Runs a slice; see ``QueryResults/slice(_:units:_:)``. At least one step is made, so that slices come to an end
+  /// whatever their size.
+  package func slice(
+    _ snapshot: any KeyValueSnapshot, units: Int, _ found: (DocumentKey, StoredDocument) throws -> Bool
+  ) throws {
+    try run(snapshot, units: units) { meter, reader in
+      try emit(&meter, &reader, found)
     }
-    return nil
   }
 
-  private func nextMatch() throws -> Row? {
-    if source == nil { source = try makeSource() }
-    if plan.isOrdered { return try nextCandidate(behindEndIsEnd: true) }
-    if !inOrder { return try nextCandidate(behindEndIsEnd: false) }
-    if sorted == nil { sorted = try sortAll() }
-    guard let entry = try sorted?.next() else { return nil }
-    let path = ResourcePath(uncheckedBytes: entry.path)
-    guard let key = DocumentKey(path), let row = try reader.collection(key.collection) else { return nil }
-    let document: StoredDocument? =
-      if let version {
-        try reader.document(key.id, in: row.number, at: version)
+  /// As ``slice(_:units:_:)``, but only counts results, without a look at documents where the plan allows.
+  package func count(_ snapshot: any KeyValueSnapshot, upTo countMax: Int = .max, units: Int) throws {
+    try run(snapshot, units: units) { meter, reader in
+      while returned < countMax, !isAtEnd {
+        if let limit = query.query.limit, returned >= limit { return isAtEnd = true }
+        if canSkip {
+          let room = min(query.query.limit ?? .max, countMax) - returned
+          guard let step = try skip(room, &meter) else { return }
+          returned += step
+        } else {
+          guard case .found = try nextResult(&meter, &reader) else { return }
+          returned += 1
+        }
+        if meter.isSpent { return }
+      }
+    }
+  }
+
+  private func run(
+    _ snapshot: any KeyValueSnapshot, units: Int, _ body: (inout SliceMeter, inout DocumentReader) throws -> Void
+  ) throws {
+    guard !isAtEnd else { return }
+    var reader = DocumentReader(snapshot)
+    var meter = SliceMeter(units: units, after: work)
+    defer {
+      work = meter.work
+      document = nil
+    }
+    if sorted == nil {
+      try takeChanges(&reader)
+      try source.open(snapshot)
+      defer { source.close() }
+      if isSorting {
+        guard try fillSorter(&meter) else { return }
       } else {
-        try reader.document(key.id, in: row.number)
+        return try body(&meter, &reader)
       }
-    return document.map { Row(path: path, document: $0) }
+    }
+    try body(&meter, &reader)
   }
 
-  /// The next candidate that matches and lies within the bounds; leaves its place in ``key``.
-  private func nextCandidate(behindEndIsEnd: Bool) throws -> Row? {
-    while let row = try source?.next() {
-      let fields = EncodedMap(documentFields: row.document.fields)
-      guard try matcher.matches(fields, at: row.path) else { continue }
-      key.removeAll(keepingCapacity: true)
-      guard try SortKey.append(query.orders, fields, row.path, to: &key) else { continue }
-      guard SortKey.isWithin(key, start: query.start, end: nil) else { continue }
-      var hasRequired = true
-      for field in required where try fields.value(at: field) == nil { hasRequired = false }
-      guard hasRequired else { continue }
-      guard SortKey.isWithin(key, start: nil, end: query.end) else {
-        if behindEndIsEnd { return nil }
+  private func emit(
+    _ meter: inout SliceMeter, _ reader: inout DocumentReader, _ found: (DocumentKey, StoredDocument) throws -> Bool
+  ) throws {
+    while !isAtEnd {
+      if let limit = query.query.limit, returned >= limit { return isAtEnd = true }
+      guard case .found = try nextResult(&meter, &reader) else { return }
+      guard let document else { continue }
+      returned += 1
+      let wantsMore = try found(DocumentKey(uncheckedPath: ResourcePath(uncheckedBytes: path)), document)
+      if let limit = query.query.limit, returned >= limit { isAtEnd = true }
+      if !wantsMore || meter.isSpent { return }
+    }
+  }
+
+  // MARK: Results
+
+  /// Moves to the next match behind the offset. Sets ``isAtEnd`` at the end.
+  private func nextResult(_ meter: inout SliceMeter, _ reader: inout DocumentReader) throws -> SourceStep {
+    while skipped < query.query.offset {
+      if canSkip {
+        guard let step = try skip(query.query.offset - skipped, &meter) else { return isAtEnd ? .end : .paused }
+        skipped += step
+      } else {
+        let step = try nextMatch(&meter, &reader)
+        guard step == .found else { return step }
+        skipped += 1
+      }
+      if meter.isSpent { return .paused }
+    }
+    return try nextMatch(&meter, &reader)
+  }
+
+  private func nextMatch(_ meter: inout SliceMeter, _ reader: inout DocumentReader) throws -> SourceStep {
+    let step = sorted == nil ? try nextCandidateMatch(&meter, &reader) : try nextSorted(&meter, &reader)
+    if step == .end { isAtEnd = true }
+    return step
+  }
+
+  private func nextSorted(_ meter: inout SliceMeter, _ reader: inout DocumentReader) throws -> SourceStep {
+    while let next = try sorted?.next() {
+      if try read(next, &meter, &reader) { return .found }
+    }
+    return .end
+  }
+
+  /// The next match from the source, or of the documents that changed since the version, in order.
+  private func nextCandidateMatch(_ meter: inout SliceMeter, _ reader: inout DocumentReader) throws -> SourceStep {
+    while true {
+      if !isSourceAtEnd {
+        switch try source.next(loads: true, &meter) {
+        case .paused: return .paused
+        case .end: isSourceAtEnd = true
+        case .found:
+          guard try acceptCandidate() else {
+            if meter.isSpent, !isSourceAtEnd { return .paused }
+            continue
+          }
+        }
+      }
+      if let first = pending.last, isSourceAtEnd || (plan.isOrdered && Ordering.raw(first.key, key) == .less) {
+        if !isSourceAtEnd { source.hold() }
+        pending.removeLast()
+        if try read(first.path, &meter, &reader) { return .found }
         continue
       }
-      return row
+      if isSourceAtEnd { return .end }
+      takePath()
+      return .found
     }
-    return nil
   }
 
-  private func sortAll() throws -> SortedEntries {
-    let kept = query.query.limit.map { $0.addingReportingOverflow(query.query.offset) }
-    var sorter = RowSorter(keptMax: kept.flatMap { $0.overflow ? nil : $0.partialValue })
-    while let row = try nextCandidate(behindEndIsEnd: false) { try sorter.add(key, path: row.path.bytes) }
-    return try sorter.finish()
+  /// Puts the path of the candidate together.
+  private func takePath() {
+    guard let current = source.current else { return }
+    path.removeAll(keepingCapacity: true)
+    path.append(contentsOf: current.path.bytes)
+    path.append(UInt8(ascii: "/"))
+    current.idCode.withUnsafeBytes { code in _ = OrderedCode.decode(lastID: code, into: &path) }
   }
 
-  // MARK: Sources
+  /// Reads a document of the version by its path.
+  private func read(_ path: [UInt8], _ meter: inout SliceMeter, _ reader: inout DocumentReader) throws -> Bool {
+    let key = DocumentKey(uncheckedPath: ResourcePath(uncheckedBytes: path))
+    guard let row = try reader.collection(key.collection),
+      let found = try reader.document(key.id, in: row.number, at: version)
+    else { return false }
+    meter.readDocument(bytes: found.fields.count)
+    document = found
+    self.path = path
+    return true
+  }
 
-  private func makeSource() throws -> any RowSource {
-    switch plan.source {
-    case .nothing: return ConcatenatedSource([])
-    case .names(let path): return try names(path)
-    case .walk(let path): return try WalkSource(snapshot, below: path, after: nil, at: version)
-    case .collections(let paths): return ConcatenatedSource(try paths.map { try names($0) })
-    case .entries(let path, let use):
-      let scan = try EntryScan(snapshot, use.range, isDescending: plan.isDescending)
-      return try documents(path, scan)
-    case .intersection(let path, let uses):
-      return try documents(
-        path, try EntryIntersection(snapshot, uses.map(\.range), isDescending: plan.isDescending))
-    case .union(let path, let alternatives):
-      let parts = try alternatives.map { uses -> any EntrySource in
-        try EntryIntersection(snapshot, uses.map(\.range), isDescending: plan.isDescending)
+  // MARK: Checks
+
+  private var isSorting: Bool { !plan.isOrdered && plan.isSorted }
+
+  /// Whether the candidate is a result. One behind the end of an ordered query ends the source.
+  private func acceptCandidate() throws -> Bool {
+    guard let current = source.current, let candidate = current.document else { return false }
+    // What changed since the version is for the overlay.
+    guard candidate.updateVersion <= version else { return false }
+    let needsName = isSorting || plan.checks.bounds || !pending.isEmpty || former != nil || matcher.usesName
+    if needsName {
+      name.removeAll(keepingCapacity: true)
+      current.appendName(to: &name)
+    }
+    let fields = EncodedMap(documentFields: candidate.fields)
+    if let former, try former.source.hasPassed(name, idCode: current.idCode, fields), !former.source.holds(name),
+      !former.left.contains(name)
+    {
+      return false
+    }
+    document = candidate
+    return try accept(fields, needsKey: isSorting || plan.checks.bounds || !pending.isEmpty)
+  }
+
+  /// Whether a document with ``name`` is a result; leaves its place in the order in ``key`` where that is needed.
+  private func accept(_ fields: EncodedMap, needsKey: Bool) throws -> Bool {
+    if plan.checks.filter, try !matcher.matches(fields, named: name) { return false }
+    if plan.checks.fields {
+      for field in wanted where try fields.value(at: field) == nil { return false }
+    }
+    guard needsKey else { return true }
+    key.removeAll(keepingCapacity: true)
+    guard try SortKey.append(query.orders, fields, name: name, to: &key) else { return false }
+    guard plan.checks.bounds else { return true }
+    guard SortKey.isWithin(key, start: query.start, end: nil) else { return false }
+    if SortKey.isWithin(key, start: nil, end: query.end) { return true }
+    if plan.isOrdered { isSourceAtEnd = true }
+    return false
+  }
+
+  // MARK: Sorting
+
+  /// Sorts what the source has; `false` when the slice ends first.
+  private func fillSorter(_ meter: inout SliceMeter) throws -> Bool {
+    var sorter = self.sorter.take() ?? RowSorter(keptMax: keptMax)
+    while true {
+      switch try source.next(loads: true, &meter) {
+      case .end:
+        sorted = try sorter.finish()
+        return true
+      case .paused:
+        self.sorter = sorter
+        return false
+      case .found: break
       }
-      return try documents(path, EntryUnion(parts, isDescending: plan.isDescending))
+      if try acceptCandidate() {
+        takePath()
+        try sorter.add(key, path: path)
+      }
+      if meter.isSpent {
+        self.sorter = sorter
+        return false
+      }
     }
   }
 
-  private func documents(_ path: ResourcePath, _ entries: any EntrySource) throws -> any RowSource {
-    guard let row = try reader.collection(path) else { return ConcatenatedSource([]) }
-    return EntryDocuments(snapshot, path, number: row.number, entries)
+  /// How many results are still wanted, those for the offset among them.
+  private var keptMax: Int? {
+    guard let limit = query.query.limit else { return nil }
+    let (sum, overflow) = (limit - returned).addingReportingOverflow(query.query.offset - skipped)
+    return overflow ? nil : sum
+  }
+}
+
+// MARK: - Counting
+
+extension QueryExecution {
+  /// Whether every candidate is a result as it is, so that none has to be looked at.
+  fileprivate var canSkip: Bool {
+    plan.checks.isEmpty && !isSorting && sorted == nil && overlay.isEmpty && former == nil && pending.isEmpty
   }
 
-  private func names(_ path: ResourcePath) throws -> any RowSource {
-    guard let row = try reader.collection(path) else { return ConcatenatedSource([]) }
-    return try CollectionSource(snapshot, path, number: row.number, from: .beginning, at: version) { _ in false }
+  /// Moves over up to `countMax` results; `nil` at the end of the slice or of the query.
+  fileprivate func skip(_ countMax: Int, _ meter: inout SliceMeter) throws -> Int? {
+    let wanted = min(countMax, meter.entriesLeft)
+    if let count = try source.skip(wanted, &meter) {
+      if count < wanted { isAtEnd = true }
+      return count
+    }
+    switch try source.next(loads: false, &meter) {
+    case .found: return 1
+    case .paused: return nil
+    case .end:
+      isAtEnd = true
+      return nil
+    }
+  }
+}
+
+// MARK: - Changes since the version
+
+extension QueryExecution {
+  /// Brings in what changed since the last slice.
+  fileprivate func takeChanges(_ reader: inout DocumentReader) throws {
+    guard !plan.showsPast, !isSourceAtEnd else { return }
+    guard let changed = try overlay.take(&reader) else { return try giveUpEntries(reader.snapshot) }
+    guard !changed.isEmpty else { return }
+    var sorter = isSorting ? self.sorter.take() ?? RowSorter(keptMax: keptMax) : nil
+    for (changed, collection) in changed {
+      var id: [UInt8] = []
+      guard changed.idCode.withUnsafeBytes({ OrderedCode.decode(lastID: $0, into: &id) }),
+        let past = try reader.document(id, in: changed.collection, at: version)
+      else { continue }
+      let fields = EncodedMap(documentFields: past.fields)
+      let path = collection.appending(id)
+      name = NameCode.encode(path)
+      guard try !source.hasPassed(name, idCode: changed.idCode, fields) else { continue }
+      guard try acceptPast(fields) else { continue }
+      if sorter == nil {
+        pending.append((key, path.bytes))
+      } else {
+        try sorter?.add(key, path: path.bytes)
+      }
+    }
+    self.sorter = sorter
+    pending.sort { Ordering.raw($0.key, $1.key) == .greater }
+  }
+
+  /// As ``accept(_:needsKey:)`` for any document, whatever the source sees to.
+  private func acceptPast(_ fields: EncodedMap) throws -> Bool {
+    guard try matcher.matches(fields, named: name) else { return false }
+    for field in wanted where try fields.value(at: field) == nil { return false }
+    key.removeAll(keepingCapacity: true)
+    guard try SortKey.append(query.orders, fields, name: name, to: &key) else { return false }
+    return SortKey.isWithin(key, start: query.start, end: query.end)
+  }
+
+  /// Goes on with a scan of names at the version, which leaves out what was returned.
+  private func giveUpEntries(_ snapshot: any KeyValueSnapshot) throws {
+    var options = options
+    options.ways = .names
+    var planner = QueryPlanner(query, snapshot, options)
+    plan = try planner.plan()
+    former = (source, Set(pending.map { NameCode.encode(ResourcePath(uncheckedBytes: $0.path)) }))
+    pending = []
+    source = QuerySource(plan, at: version)
+    isSourceAtEnd = false
   }
 }

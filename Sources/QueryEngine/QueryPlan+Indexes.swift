@@ -13,35 +13,33 @@ extension QueryPlan {
       let parts = query.equalityFields.map { "\($0.text) ASC" } + ["__name__ ASC"]
       return [use(parts + ["\(search.field.text) VECTOR<\(search.vector.count)>"], query.query.includesDescendants)]
     }
-    switch source {
-    case .nothing: return [use(orders.map { "\($0.path.text) \($0.isDescending ? "DESC" : "ASC")" }, isGroup)]
-    case .names: return [names(required, isGroup: false)]
-    case .collections, .walk: return [names(required, isGroup: isGroup)]
-    case .entries(_, let entries): return [use(entries)]
-    case .intersection(_, let uses): return distinct(uses)
-    case .union(_, let alternatives): return distinct(alternatives.flatMap { $0 })
+    if case .none = scope {
+      return [use(orders.map { "\($0.path.text) \($0.isDescending ? "DESC" : "ASC")" }, isGroup)]
+    }
+    switch access {
+    case .names: return [names(required, isGroup: isGroup)]
+    case .values(let range): return [use(range.field, isGroup)]
+    case .points(let alternatives):
+      var uses: [ExplainMetrics.IndexUse] = []
+      for use in alternatives.joined().map({ self.use($0.field, isGroup) }) where !uses.contains(use) { uses.append(use) }
+      return uses
     }
   }
 
   private func names(_ fields: [FieldPath], isGroup: Bool) -> ExplainMetrics.IndexUse {
-    use((fields + [FieldPath(field: "__name__")]).map { "\($0.text) ASC" }, isGroup)
+    let direction = isDescending ? "DESC" : "ASC"
+    return use(fields.map { "\($0.text) ASC" } + ["__name__ \(direction)"], isGroup)
   }
 
-  private func use(_ entries: EntryUse) -> ExplainMetrics.IndexUse {
+  private func use(_ field: EntryField, _ isGroup: Bool) -> ExplainMetrics.IndexUse {
     let direction = isDescending ? "DESC" : "ASC"
-    let mode = entries.range.table == .containmentEntries ? "CONTAINS" : direction
-    return use(["\(entries.path.text) \(mode)", "__name__ \(direction)"], false)
+    let mode = field.table == .containmentEntries ? "CONTAINS" : direction
+    return use(["\(field.path.text) \(mode)", "__name__ \(direction)"], isGroup)
   }
 
   private func use(_ parts: [String], _ isGroup: Bool) -> ExplainMetrics.IndexUse {
     ExplainMetrics.IndexUse(
       scope: isGroup ? "Collection group" : "Collection", properties: "(\(parts.joined(separator: ", ")))")
-  }
-
-  private func distinct(_ entries: [EntryUse]) -> [ExplainMetrics.IndexUse] {
-    var uses: [ExplainMetrics.IndexUse] = []
-    for use in entries.map({ self.use($0) }) where !uses.contains(use) { uses.append(use) }
-    return uses
   }
 }
 

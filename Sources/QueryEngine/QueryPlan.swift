@@ -1,48 +1,103 @@
 import DocumentModel
 import DocumentStore
+import FieldMatch
 
 /// How a query is answered: where candidates come from, and what is still to be done with them.
-///
-/// Every candidate is tried against the whole filter and the bounds, so a plan can be slow but not wrong.
 package struct QueryPlan: Sendable {
-  /// Where candidates come from.
-  indirect enum Source: Sendable {
-    /// Nothing can match.
-    case nothing
-    /// Documents of one collection in name order, within bounds on the name.
-    case names(ResourcePath)
-    /// Documents of several collections, one collection behind the other.
-    case collections([ResourcePath])
-    /// Everything below a path, in name order.
-    case walk(below: ResourcePath)
-    /// Entries of one field.
-    case entries(ResourcePath, EntryUse)
-    /// Ids that all of several equalities name.
-    case intersection(ResourcePath, [EntryUse])
-    /// Ids that any of several alternatives name, each an intersection of equalities.
-    case union(ResourcePath, [[EntryUse]])
+  /// The collections that are looked at.
+  enum Scope: Sendable {
+    /// None: nothing can match.
+    case none
+    /// One, with the code of its path.
+    case collection(ResourcePath, code: [UInt8])
+    /// Several, in name order.
+    case collections(QueryScope)
   }
 
-  /// A range of entries with what it stands for.
-  struct EntryUse: Sendable {
-    var range: EntryRange
+  /// How candidates are found in a collection.
+  enum Access: Sendable {
+    /// All documents by name.
+    case names
+    /// The entries of one field, by value and then by name.
+    case values(ValueRange)
+    /// The documents that any of several alternatives name, each of points that must all agree; by name.
+    case points([[Point]])
+  }
+
+  /// A table of entries of one field.
+  struct EntryField: Hashable, Sendable {
+    var table: Table
+    var number: UInt64
     var path: FieldPath
-    /// The condition in text, for ``QueryPlan/description``.
+
+    /// What the keys of the entries of a collection begin with.
+    func prefix(in collection: UInt64) -> [UInt8] {
+      var key = StorageKey()
+      key.begin(table)
+      key.append(number: collection)
+      key.append(number: number)
+      return key.bytes
+    }
+  }
+
+  /// Entries of a field between two codes, which a value begins; the upper one is outside.
+  struct ValueRange: Sendable {
+    var field: EntryField
+    var lower: [UInt8] = []
+    var upper: [UInt8]?
+    /// The conditions in text.
     var text: String
   }
 
-  let source: Source
-  /// Whether candidates come in the order of the query already.
-  let isOrdered: Bool
-  /// Whether candidates that do not come in order are to be sorted.
-  let isSorted: Bool
-  /// Whether entries are read from the highest to the lowest.
-  let isDescending: Bool
+  /// The entries of a field with one value.
+  struct Point: Sendable {
+    var field: EntryField
+    /// The whole code of the value.
+    var code: [UInt8]
+    /// What it stands for.
+    var condition: ResolvedQuery.Condition
+
+    /// The condition in text.
+    var text: String { "\(field.path.text) \(field.table == .ascendingEntries ? "==" : "contains") …" }
+  }
+
+  /// What has to be asked of each candidate, because its source does not see to it.
+  struct Checks: Sendable {
+    /// The filter of the query.
+    var filter = true
+    /// That it has the fields of the order and those required besides.
+    var fields = true
+    /// That it lies between the cursors.
+    var bounds = true
+
+    /// Nothing: a candidate is a result.
+    static let none = Checks(filter: false, fields: false, bounds: false)
+    /// Whether a candidate is a result as it is.
+    var isEmpty: Bool { !filter && !fields && !bounds }
+  }
+
+  var scope: Scope
+  var access: Access
+  /// The names that are looked at, in the order of the scan: one range, or several apart from each other.
+  var names: [NameRange] = [.all]
+  /// Whether candidates come from the highest to the lowest.
+  var isDescending = false
+  /// Whether candidates come in the order of the query.
+  var isOrdered = true
+  /// Whether candidates that do not come in order are sorted.
+  var isSorted = true
+  var checks = Checks()
   /// Whether the query is over a group, or over all there is.
   let isGroup: Bool
   /// The order, for the text.
   let orders: [Order]
   let limit: Int?
+
+  /// Whether candidates show the version that is read whatever changed since.
+  var showsPast: Bool {
+    if case .names = access { return !isDescending }
+    return false
+  }
 }
 
 extension QueryPlan: CustomStringConvertible {
@@ -51,25 +106,42 @@ extension QueryPlan: CustomStringConvertible {
     var lines: [String] = []
     if let limit { lines.append("limit \(limit)") }
     if !isOrdered, isSorted { lines.append("sort by \(orders.map(\.text).joined(separator: ", "))") }
-    lines.append("filter")
+    if !checks.isEmpty { lines.append("filter") }
     lines.append(sourceText)
     return lines.enumerated().map { String(repeating: "  ", count: $0.offset) + $0.element }.joined(separator: "\n")
   }
 
   private var sourceText: String {
+    guard let scopeText else { return "nothing" }
     let direction = isDescending ? " descending" : ""
-    return switch source {
-    case .nothing: "nothing"
-    case .names(let path): "scan names of \(path)\(direction)"
-    case .collections(let paths): "scan \(paths.count) collections"
-    case .walk(let path): "walk all below /\(path)"
-    case .entries(let path, let use): "scan entries of \(path): \(use.text)\(direction)"
-    case .intersection(let path, let uses):
-      "intersect entries of \(path): \(uses.map(\.text).joined(separator: " and "))\(direction)"
-    case .union(let path, let alternatives):
-      "unite entries of \(path): "
-        + alternatives.map { $0.map(\.text).joined(separator: " and ") }.joined(separator: " or ") + direction
+    return switch access {
+    case .names: "scan names of \(scopeText)\(namesText)\(direction)"
+    case .values(let range): "scan entries of \(scopeText): \(range.text)\(direction)"
+    case .points(let alternatives):
+      "\(alternatives.count > 1 ? "unite" : alternatives[0].count > 1 ? "intersect" : "scan") entries of \(scopeText): "
+        + alternatives.map { $0.map(\.text).joined(separator: " and ") }.joined(separator: " or ") + namesText
+        + direction
     }
+  }
+
+  private var namesText: String {
+    names.count > 1 ? " at \(names.count) names" : names.contains(where: \.isBounded) ? " between names" : ""
+  }
+
+  /// The collections as a pattern: `*` stands for any collection, `**` for any number of levels.
+  private var scopeText: String? {
+    switch scope {
+    case .none: return nil
+    case .collection(let path, _): return path.text
+    case .collections(.group(let id, let root)): return below(root, "**/" + String(decoding: id, as: UTF8.self))
+    case .collections(.children(let root)): return below(root, "*")
+    case .collections(.subtree(let root)): return below(root, "**")
+    case .collections(.collection(let path)): return path.text
+    }
+  }
+
+  private func below(_ root: ResourcePath, _ pattern: String) -> String {
+    root.isRoot ? pattern : "\(root.text)/\(pattern)"
   }
 }
 

@@ -1,200 +1,240 @@
-import DocumentModel
+package import DocumentModel
 import DocumentStore
 import FieldMatch
 import KeyValueStore
 
+/// What is wanted of a plan besides the right results.
+package struct PlanOptions: Sendable {
+  /// The ways a plan may take.
+  package enum Ways: Sendable {
+    /// Whatever is best.
+    case all
+    /// Only names in ascending order, whose scan shows any version.
+    case names
+  }
+
+  /// The ways it may take.
+  package var ways = Ways.all
+  /// Whether results have to come in the query's order: a sum needs none.
+  package var isOrderNeeded = true
+  /// Whether documents are wanted, or only how many there are.
+  package var needsDocuments = true
+  /// Fields that a document must have to be a result, as if the order named them.
+  package var required: [FieldPath] = []
+  /// Documents that may change while the query runs before it goes on without entries.
+  package var changesMax = 2000
+
+  /// Wants documents in order, in the best way.
+  package init() {}
+}
+
 /// Picks the way to answer a query from what is indexed: every field of every document has its entries.
 struct QueryPlanner {
   private let query: ResolvedQuery
+  private let options: PlanOptions
+  /// The alternatives that something can match.
+  private var alternatives: [[ResolvedQuery.Condition]]
   private var reader: DocumentReader
-  /// Entries or documents of the past are not in the tables of now.
-  private let readsPast: Bool
-  private let isSorted: Bool
 
-  init(_ query: ResolvedQuery, _ snapshot: any KeyValueSnapshot, readsPast: Bool, isSorted: Bool) {
+  init(_ query: ResolvedQuery, _ snapshot: any KeyValueSnapshot, _ options: PlanOptions) {
     self.query = query
-    self.readsPast = readsPast
-    self.isSorted = isSorted
+    self.options = options
+    alternatives = query.alternatives.filter { !$0.contains(where: \.isNeverMet) }
     reader = DocumentReader(snapshot)
   }
 
   mutating func plan() throws -> QueryPlan {
-    if query.query.limit == 0 { return make(.nothing, isOrdered: true) }
+    let nothing = QueryPlan(
+      scope: .none, access: .names, checks: .none, isGroup: query.query.includesDescendants, orders: query.orders,
+      limit: query.query.limit)
+    if query.query.limit == 0 || alternatives.isEmpty { return nothing }
+    var plan = nothing
+    plan.checks = QueryPlan.Checks()
+    plan.isSorted = options.isOrderNeeded
     guard let collectionID = query.query.collectionID, !query.query.includesDescendants else {
-      return try planManyCollections()
+      plan.scope = .collections(QueryScope(query.query))
+      return try planMany(plan) ?? nothing
     }
     let path = query.query.parent.appending(collectionID)
-    guard let row = try reader.collection(path) else { return make(.nothing, isOrdered: true) }
-    if !readsPast {
-      if let plan = try planEntries(path, row.number) { return plan }
-    }
-    return planNames(path)
+    guard let row = try reader.collection(path) else { return nothing }
+    let code = NameCode.encode(path)
+    plan.scope = .collection(path, code: code)
+    return try planOne(plan, code: code, number: row.number) ?? nothing
   }
 
-  private func make(_ source: QueryPlan.Source, isOrdered: Bool, isDescending: Bool = false) -> QueryPlan {
-    QueryPlan(
-      source: source, isOrdered: isOrdered, isSorted: isSorted, isDescending: isDescending,
-      isGroup: query.query.includesDescendants, orders: query.orders, limit: query.query.limit)
-  }
+  private var isByName: Bool { query.orders.count == 1 }
 
-  private func planNames(_ path: ResourcePath) -> QueryPlan {
-    let byName = query.orders.count == 1 && !query.orders[0].isDescending
-    return make(.names(path), isOrdered: byName)
-  }
+  // MARK: Choices
 
-  private mutating func planManyCollections() throws -> QueryPlan {
-    let byName = query.orders.count == 1 && !query.orders[0].isDescending
-    if query.query.collectionID == nil, query.query.includesDescendants {
-      return make(.walk(below: query.query.parent), isOrdered: byName)
-    }
-    var paths: [ResourcePath] = []
-    if let id = query.query.collectionID {
-      paths = try collections(ofGroup: id)
-    } else {
-      var segments = try SubtreeSegments(reader.snapshot, below: query.query.parent)
-      while let segment = try segments.next() { paths.append(query.query.parent.appending(segment)) }
-    }
-    return make(paths.isEmpty ? .nothing : .collections(paths), isOrdered: paths.isEmpty)
-  }
-
-  /// The collections of an id at or below the parent, in no particular order.
-  private mutating func collections(ofGroup id: String) throws -> [ResourcePath] {
-    try reader.collections(ofGroup: Array(id.utf8)).filter { $0.parent.isAtOrBelow(query.query.parent) }
-  }
-
-  // MARK: Entries
-
-  private mutating func planEntries(_ path: ResourcePath, _ number: UInt64) throws -> QueryPlan? {
-    // Names come in order in every point range, so equalities serve any order on the name alone.
-    let byName = query.orders.count == 1
-    var alternatives: [[QueryPlan.EntryUse]] = []
-    for conditions in query.alternatives {
-      guard let uses = try equalities(conditions, number) else { continue }
-      alternatives.append(uses)
-    }
-    if alternatives.isEmpty { return make(.nothing, isOrdered: true) }
-    let usable = alternatives.allSatisfy { !$0.isEmpty }
-    if usable, byName { return point(path, alternatives, isOrdered: true, isDescending: query.orders[0].isDescending) }
-    if usable, try isSelective(alternatives) { return point(path, alternatives, isOrdered: false, isDescending: false) }
-    if let plan = try planOrderedEntries(path, number) { return plan }
-    return usable ? point(path, alternatives, isOrdered: false, isDescending: false) : nil
-  }
-
-  private func point(
-    _ path: ResourcePath, _ alternatives: [[QueryPlan.EntryUse]], isOrdered: Bool, isDescending: Bool
-  ) -> QueryPlan {
-    let source: QueryPlan.Source =
-      if alternatives.count > 1 {
-        .union(path, alternatives)
-      } else if alternatives[0].count > 1 {
-        .intersection(path, alternatives[0])
-      } else {
-        .entries(path, alternatives[0][0])
+  /// The plan for several collections, which come in name order; `nil` where nothing can match.
+  private mutating func planMany(_ plan: QueryPlan) throws -> QueryPlan? {
+    var plan = plan
+    plan.isOrdered = isByName && !query.orders[0].isDescending
+    let bounds = NameBounds(query, alternatives)
+    plan.names = bounds.ranges
+    if options.ways == .all, !bounds.isLookup {
+      switch try equalities() {
+      case .impossible: return nil
+      case .some(let points): plan.access = .points(points)
+      case .notAll: break
       }
-    return make(source, isOrdered: isOrdered, isDescending: isDescending)
+    }
+    return finish(plan, bounds)
   }
 
-  /// The point ranges of an alternative's equalities; `nil` where one is on a field that no document has, so that
-  /// nothing matches the alternative.
-  private mutating func equalities(
-    _ conditions: [ResolvedQuery.Condition], _ collection: UInt64
-  ) throws -> [QueryPlan.EntryUse]? {
-    var uses: [QueryPlan.EntryUse] = []
+  /// The plan for one collection; `nil` where nothing can match.
+  private mutating func planOne(_ plan: QueryPlan, code: [UInt8], number: UInt64) throws -> QueryPlan? {
+    let bounds = NameBounds(query, alternatives)
+    var plan = plan
+    plan.names = bounds.ranges
+    plan.isOrdered = isByName
+    plan.isDescending = isByName && query.orders[0].isDescending && options.ways == .all
+    if plan.isDescending { plan.names.reverse() }
+    if options.ways == .names {
+      plan.isOrdered = isByName && !query.orders[0].isDescending
+      return finish(plan, bounds)
+    }
+    if bounds.isLookup { return finish(plan, bounds) }
+    var byPoints: QueryPlan?
+    switch try equalities() {
+    case .impossible: return nil
+    case .notAll: break
+    case .some(let points):
+      plan.access = .points(points)
+      let hasBounds = query.start != nil || query.end != nil
+      if isByName || !(options.isOrderNeeded || hasBounds) { return finish(plan, bounds) }
+      if try isSelective(points, in: number) { return finish(plan, bounds) }
+      byPoints = finish(plan, bounds)
+    }
+    guard let byValue = try planValues(plan, code: code) else { return nil }
+    return switch byValue {
+    case .some(let values) where byPoints == nil || (values.isOrdered && query.query.limit != nil): values
+    default: byPoints ?? finish(plan, bounds)
+    }
+  }
+
+  /// A scan of the entries of one field: the first of the order, which gives the order itself where the name follows
+  /// in the same direction, or one that the filter bounds. `.some(nil)` where no such scan is of use, `nil` where
+  /// nothing can match.
+  private mutating func planValues(_ plan: QueryPlan, code: [UInt8]) throws -> QueryPlan?? {
+    var plan = plan
+    plan.names = [.all]
+    guard let first = query.orders.first, !first.path.isDocumentName else { return .some(nil) }
+    var bounds = ValueBounds(on: first.path, alternatives)
+    let givesOrder = query.orders.count == 2 && query.orders[1].isDescending == first.isDescending
+    if givesOrder {
+      plan.isDescending = first.isDescending
+      bounds.apply(query.start, query.end, isDescending: first.isDescending, in: code)
+    } else if !bounds.isBounded {
+      let others = query.orders.dropFirst().filter { !$0.path.isDocumentName }
+      bounds = others.map { ValueBounds(on: $0.path, alternatives) }.first(where: \.isBounded) ?? bounds
+    }
+    if !bounds.isBounded, !options.isOrderNeeded, options.needsDocuments { return .some(nil) }
+    guard let field = try reader.fieldNumber(bounds.path) else { return nil }
+    plan.isOrdered = givesOrder
+    plan.access = .values(
+      QueryPlan.ValueRange(
+        field: QueryPlan.EntryField(table: .ascendingEntries, number: field, path: bounds.path), lower: bounds.lower,
+        upper: bounds.upper, text: bounds.text))
+    plan.checks.bounds = !bounds.coversCursors && (query.start != nil || query.end != nil)
+    plan.checks.filter = !(alternatives.count == 1 && alternatives[0].allSatisfy(bounds.covered.contains))
+    plan.checks.fields = !hasFields(besides: bounds.path)
+    return plan
+  }
+
+  /// Fills in what is left to check when candidates come by name.
+  private func finish(_ plan: QueryPlan, _ names: NameBounds) -> QueryPlan {
+    var plan = plan
+    plan.checks.bounds = (query.start != nil || query.end != nil) && !names.coversCursors
+    plan.checks.fields = !hasFields(besides: nil)
+    var covered = names.covered
+    if case .points(let alternatives) = plan.access {
+      for point in alternatives.joined() { covered.insert(point.condition) }
+    }
+    plan.checks.filter = !alternatives.allSatisfy { $0.allSatisfy(covered.contains) }
+    return plan
+  }
+
+  /// Whether every result has the fields of the order and the required ones. A condition on a field is not met where
+  /// there is none.
+  private func hasFields(besides scanned: FieldPath?) -> Bool {
+    let wanted = query.orders.map(\.path).filter { !$0.isDocumentName } + options.required
+    return wanted.allSatisfy { path in
+      path == scanned || alternatives.allSatisfy { $0.contains { $0.path == path } }
+    }
+  }
+
+  // MARK: Equalities
+
+  private enum Equalities {
+    /// Nothing can match: no document has one of the fields.
+    case impossible
+    /// Some alternative has no equality.
+    case notAll
+    /// Those of each alternative.
+    case some([[QueryPlan.Point]])
+  }
+
+  private mutating func equalities() throws -> Equalities {
+    var found: [[QueryPlan.Point]] = []
+    var possible: [[ResolvedQuery.Condition]] = []
+    for conditions in alternatives {
+      guard let points = try points(conditions) else { continue }
+      found.append(points)
+      possible.append(conditions)
+    }
+    alternatives = possible
+    if found.isEmpty { return .impossible }
+    return found.contains(where: \.isEmpty) ? .notAll : .some(found)
+  }
+
+  /// The points of an alternative's equalities; `nil` where one is on a field that no document has, so that nothing
+  /// matches the alternative.
+  private mutating func points(_ conditions: [ResolvedQuery.Condition]) throws -> [QueryPlan.Point]? {
+    var points: [QueryPlan.Point] = []
     for condition in conditions {
-      let path: FieldPath
       let value: Value
       var table = Table.ascendingEntries
       switch condition {
-      case .field(let field, .equal, let operand): (path, value) = (field, operand)
-      case .field(let field, .arrayContains, let operand):
-        (path, value) = (field, operand)
+      case .field(_, .equal, let operand): value = operand
+      case .field(_, .arrayContains, let operand):
+        value = operand
         table = .containmentEntries
-      case .unary(let field, .isNull): (path, value) = (field, .null)
-      case .unary(let field, .isNaN): (path, value) = (field, .double(.nan))
+      case .unary(_, .isNull): value = .null
+      case .unary(_, .isNaN): value = .double(.nan)
       default: continue
       }
-      if path.isDocumentName { continue }
-      guard let field = try reader.fieldNumber(path) else { return nil }
+      if condition.path.isDocumentName { continue }
+      guard let number = try reader.fieldNumber(condition.path) else { return nil }
       var code: [UInt8] = []
       // A code that was cut stands for all values that begin like it: the filter tells them apart, but not in name
       // order.
       guard OrderedCode.encode(value, into: &code, budget: Limits.indexedValueBytesMax) else { continue }
-      uses.append(
-        QueryPlan.EntryUse(
-          range: EntryRange(
-            table: table, collection: collection, field: field, lower: code, upper: successor(of: code), isPoint: true),
-          path: path, text: "\(path.text) \(table == .ascendingEntries ? "==" : "contains") …"))
+      points.append(
+        QueryPlan.Point(
+          field: QueryPlan.EntryField(table: table, number: number, path: condition.path), code: code,
+          condition: condition))
     }
-    return uses
+    return points
   }
 
   /// Whether the alternatives name few enough documents to sort them rather than to walk an order.
-  private func isSelective(_ alternatives: [[QueryPlan.EntryUse]]) throws -> Bool {
+  private func isSelective(_ alternatives: [[QueryPlan.Point]], in collection: UInt64) throws -> Bool {
     var left = Self.selectiveEntriesMax
-    for uses in alternatives {
-      guard let use = uses.first else { return false }
-      let scan = try EntryScan(reader.snapshot, use.range, isDescending: false)
-      while left > 0, try scan.next() != nil { left -= 1 }
+    for points in alternatives {
+      guard let point = points.first else { return false }
+      var scan = KeyScan(prefix: point.field.prefix(in: collection) + point.code, isDescending: false)
+      try scan.open(reader.snapshot)
+      left -= try scan.skip(left)
+      if left == 0 { return false }
     }
-    return left > 0
+    return true
   }
 
   private static let selectiveEntriesMax = 500
 
-  /// A scan of the entries of the first field of the order, which gives the order itself where the name follows in the
-  /// same direction.
-  private mutating func planOrderedEntries(_ path: ResourcePath, _ number: UInt64) throws -> QueryPlan? {
-    guard let first = query.orders.first, !first.path.isDocumentName else { return nil }
-    guard let field = try reader.fieldNumber(first.path) else { return make(.nothing, isOrdered: true) }
-    let bounds = range(of: first.path)
-    let use = QueryPlan.EntryUse(
-      range: EntryRange(
-        table: .ascendingEntries, collection: number, field: field, lower: bounds.lower, upper: bounds.upper,
-        isPoint: false),
-      path: first.path, text: bounds.text.isEmpty ? first.path.text : bounds.text)
-    let isOrdered = query.orders.count == 2 && query.orders[1].isDescending == first.isDescending
-    return make(.entries(path, use), isOrdered: isOrdered, isDescending: first.isDescending)
-  }
-
-  /// The range of codes that the conditions on a field leave, where all alternatives agree on it.
-  private func range(of path: FieldPath) -> (lower: [UInt8], upper: [UInt8]?, text: String) {
-    guard query.alternatives.count == 1 else { return ([], nil, "") }
-    var lower: [UInt8] = []
-    var upper: [UInt8]?
-    var texts: [String] = []
-    for case .field(path, let op, let value) in query.alternatives[0] {
-      var code: [UInt8] = []
-      let isWhole = OrderedCode.encode(value, into: &code, budget: Limits.indexedValueBytesMax)
-      // What was cut is compared by the filter; the range only has to be wide enough.
-      let stem = isWhole ? code : Array(code.dropLast(2))
-      let bracket = [value.bracket.rawValue]
-      switch op {
-      case .greaterThan, .greaterThanOrEqual:
-        raise(&lower, to: stem)
-        reduce(&upper, to: successor(of: bracket))
-      case .lessThan, .lessThanOrEqual:
-        raise(&lower, to: bracket)
-        reduce(&upper, to: successor(of: stem))
-      case .equal:
-        raise(&lower, to: stem)
-        reduce(&upper, to: successor(of: stem))
-      default: continue
-      }
-      texts.append("\(path.text) \(op.symbol) …")
-    }
-    return (lower, upper, texts.joined(separator: " and "))
-  }
-
-  private func raise(_ lower: inout [UInt8], to code: [UInt8]) {
-    if Ordering.bytes(lower, code) == .less { lower = code }
-  }
-
-  private func reduce(_ upper: inout [UInt8]?, to code: [UInt8]) {
-    if upper.map({ Ordering.bytes(code, $0) == .less }) ?? true { upper = code }
-  }
-
   /// The lowest code above everything that starts with one.
-  private func successor(of code: [UInt8]) -> [UInt8] {
+  static func successor(of code: [UInt8]) -> [UInt8] {
     var successor = code
     while successor.last == 0xFF { successor.removeLast() }
     if let last = successor.indices.last { successor[last] += 1 }
@@ -202,20 +242,23 @@ struct QueryPlanner {
   }
 }
 
-extension FieldOperator {
-  /// The operator as people write it.
-  package var symbol: String {
+extension ResolvedQuery.Condition {
+  /// The field, or `__name__`.
+  var path: FieldPath {
     switch self {
-    case .lessThan: "<"
-    case .lessThanOrEqual: "<="
-    case .greaterThan: ">"
-    case .greaterThanOrEqual: ">="
-    case .equal: "=="
-    case .notEqual: "!="
-    case .arrayContains: "contains"
-    case .in: "in"
-    case .arrayContainsAny: "contains-any"
-    case .notIn: "not-in"
+    case .field(let path, _, _), .unary(let path, _): path
+    }
+  }
+
+  /// Whether no document meets it (firestore-api.md, section 4.3).
+  var isNeverMet: Bool {
+    guard case .field(let path, let op, let value) = self, !path.isDocumentName else { return false }
+    let isNothing = value.bracket == .null || value.bracket == .nan
+    switch op {
+    case .notEqual: return value.bracket == .null
+    case .arrayContains: return isNothing || value.bracket == .array
+    case .notIn, .in, .arrayContainsAny: return false
+    default: return isNothing
     }
   }
 }

@@ -2,10 +2,16 @@ package import DocumentModel
 package import DocumentStore
 package import KeyValueStore
 
-/// The results of a query, pulled one by one from a snapshot.
+/// The results of a query, pulled in slices.
 package protocol QueryResults: AnyObject {
-  /// The next result, or `nil` at the end. Its fields are valid until the next one is asked for.
-  func next() throws -> (key: DocumentKey, document: StoredDocument)?
+  /// Calls `found` per result until it returns `false`, the slice did about `units` of work, or there are no more.
+  ///
+  /// Each slice may have a snapshot of its own; all show one version. A result's fields are valid during the call, and
+  /// its key had better not be kept beyond it: its memory is used again.
+  func slice(
+    _ snapshot: any KeyValueSnapshot, units: Int, _ found: (DocumentKey, StoredDocument) throws -> Bool) throws
+  /// Whether there are no more results.
+  var isAtEnd: Bool { get }
   /// Documents that were passed over for the offset so far.
   var skipped: Int { get }
   /// What was read so far.
@@ -17,23 +23,18 @@ package protocol QueryResults: AnyObject {
 }
 
 extension ResolvedQuery {
-  /// Starts the query on a snapshot; `version` is `nil` to read what the snapshot shows.
-  ///
-  /// Documents that lack one of the `required` fields are no results, as if the order named them. With `inOrder` false
-  /// the results come in whatever order costs least, where nothing else in the query depends on it.
+  /// Plans the query on a snapshot, to show the state at `version`, which must be readable on every snapshot it gets.
   package func results(
-    _ snapshot: any KeyValueSnapshot, at version: Int64?, requiring required: [FieldPath] = [], inOrder: Bool = true
+    _ snapshot: any KeyValueSnapshot, at version: Int64, _ options: PlanOptions = PlanOptions()
   ) throws -> any QueryResults {
-    guard let search = query.findNearest else {
-      return try QueryExecution(self, snapshot, at: version, requiring: required, inOrder: inOrder)
-    }
-    return try NearestExecution(self, search, snapshot, at: version, requiring: required)
+    guard let search = query.findNearest else { return try QueryExecution(self, snapshot, at: version, options) }
+    return try NearestExecution(self, search, snapshot, at: version, options)
   }
 }
 
 extension QueryExecution: QueryResults {
   package var planText: String { plan.description }
-  package var indexesUsed: [ExplainMetrics.IndexUse] { plan.indexesUsed(reading: required, search: nil) }
+  package var indexesUsed: [ExplainMetrics.IndexUse] { plan.indexesUsed(reading: options.required, search: nil) }
 }
 
 extension String {

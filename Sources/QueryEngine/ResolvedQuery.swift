@@ -1,5 +1,6 @@
 package import DocumentModel
 import FieldMatch
+package import WireFormat
 
 /// A query that was checked and completed: its order is whole, its bounds are codes, its filter is expanded.
 package struct ResolvedQuery: Sendable {
@@ -12,8 +13,8 @@ package struct ResolvedQuery: Sendable {
   /// The filter as alternatives of conditions that must all hold; one empty alternative where there is no filter.
   let alternatives: [[Condition]]
   /// Where results start and end, as codes of the first fields of the order.
-  let start: OrderBound?
-  let end: OrderBound?
+  let start: SortBound?
+  let end: SortBound?
 
   /// One condition of an alternative.
   enum Condition: Hashable, Sendable {
@@ -21,18 +22,15 @@ package struct ResolvedQuery: Sendable {
     case unary(FieldPath, UnaryOperator)
   }
 
-  /// A position in the order: the codes of its first fields, each turned over where the order descends.
-  struct OrderBound: Sendable {
-    var code: [UInt8]
-    var isBefore: Bool
-  }
-
   /// Checks and completes a query.
   ///
   /// Where a limit or an offset counts results, fields that are `aggregated` over them stand in the order as the
-  /// service's indexes have them: behind what is asked and in front of the name.
+  /// service's indexes have them: behind what is asked and in front of the name. An enterprise database orders by what
+  /// is asked, then by name, and by nothing else (firestore-system-tests.md, section 7.14).
   /// - Throws: ``QueryError`` with the documented text for the first rule it breaks.
-  package init(_ query: Query, in database: DatabaseID, aggregated: [FieldPath] = []) throws(QueryError) {
+  package init(
+    _ query: Query, in database: DatabaseID, edition: Edition = .standard, aggregated: [FieldPath] = []
+  ) throws(QueryError) {
     self.query = query
     self.database = database
     if let limit = query.limit, limit < 0 { throw .negativeLimit }
@@ -43,13 +41,39 @@ package struct ResolvedQuery: Sendable {
     try checker.finish()
     alternatives = try FilterChecker.expand(query.filter)
     let isCounted = query.limit != nil || query.offset > 0
-    orders = try Self.complete(
-      query.orders, inequalityFields: checker.inequalityFields, aggregated: isCounted ? aggregated.sorted() : [])
+    switch edition {
+    case .standard:
+      orders = try Self.complete(
+        query.orders, inequalityFields: checker.inequalityFields, aggregated: isCounted ? aggregated.sorted() : [])
+    case .enterprise: orders = try Self.appendName(to: query.orders)
+    }
     let partsOfEach = query.orders.count + (query.parent.isRoot ? 0 : 1)
     let parts = alternatives.reduce(0) { $0 + $1.count + partsOfEach }
     guard parts <= QueryLimits.partsMax else { throw .tooComplex(parts) }
     start = try Self.bound(query.start, orders, database)
     end = try Self.bound(query.end, orders, database)
+  }
+
+  /// Lists a collection in an order that is whole, from behind a place in it.
+  package init(
+    listing collection: ResourcePath, orders: [Order], behind place: [UInt8]?, limit: Int, in database: DatabaseID
+  ) {
+    var query = Query(parent: collection.parent, collectionID: collection.id)
+    query.orders = orders
+    query.limit = limit
+    self.query = query
+    self.database = database
+    self.orders = orders
+    alternatives = [[]]
+    start = place.map { SortBound(code: $0, isBefore: false) }
+    end = nil
+  }
+
+  /// The place of a document in the order, for ``init(listing:orders:behind:limit:in:)``; `nil` where it lacks a field of the order.
+  /// - Throws: ``WireError`` when the stored bytes are no fields.
+  package func place(of key: DocumentKey, _ fields: EncodedMap) throws(WireError) -> [UInt8]? {
+    var place: [UInt8] = []
+    return try SortKey.append(orders, fields, name: NameCode.encode(key.path), to: &place) ? place : nil
   }
 
   private static func complete(
@@ -74,9 +98,15 @@ package struct ResolvedQuery: Sendable {
     return orders
   }
 
+  private static func appendName(to asked: [Order]) throws(QueryError) -> [Order] {
+    if asked.dropLast().contains(where: \.path.isDocumentName) { throw .orderAfterName }
+    if asked.last?.path.isDocumentName == true { return asked }
+    return asked + [Order(FieldPath(field: "__name__"))]
+  }
+
   private static func bound(
     _ bound: QueryBound?, _ orders: [Order], _ database: DatabaseID
-  ) throws(QueryError) -> OrderBound? {
+  ) throws(QueryError) -> SortBound? {
     guard let bound, !bound.values.isEmpty else { return nil }
     guard bound.values.count <= orders.count else { throw .cursorTooLong }
     var code: [UInt8] = []
@@ -91,7 +121,7 @@ package struct ResolvedQuery: Sendable {
       }
       if order.isDescending { SortKey.invert(&code, from: start) }
     }
-    return OrderBound(code: code, isBefore: bound.isBefore)
+    return SortBound(code: code, isBefore: bound.isBefore)
   }
 }
 

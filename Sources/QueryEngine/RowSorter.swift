@@ -2,142 +2,200 @@ import DocumentModel
 import Glibc
 import KeyValueStore
 
-/// Sorts the results of a query that no index gives in order: keys and paths in memory up to a bound, the rest in
-/// temporary files.
+/// Sorts the results of a query that no index gives in order: keys and paths in memory up to a bound, the rest in a
+/// temporary file.
 ///
-/// With a limit only so many are kept. Without one, memory stays below a bound whatever the number of
-/// results: full batches are sorted, written to an unlinked file, and merged at the end.
+/// With a limit only so many are kept. Without one entries are sorted in batches, as they come, so that no step takes
+/// long; batches past the bound are written out, and all are merged at the end.
 struct RowSorter {
-  typealias Entry = (key: [UInt8], path: [UInt8])
-
   private let memoryBytesMax: Int
-  private var heap: LowestEntries?
-  private var batch: [Entry] = []
-  private var batchBytes = 0
-  private var runs: [SortedRun] = []
+  private let batchBytesMax: Int
+  private var lowest: LowestEntries?
+  private var batch = SortBatch()
+  private var batches: [SortBatch] = []
+  private var memoryBytes = 0
+  private var spill: SpillFile?
+  private var spilled: [SpilledBatch] = []
 
-  /// Sorts all entries, or keeps the lowest `keptMax`; a batch in memory takes about `memoryBytesMax` bytes.
-  init(keptMax: Int?, memoryBytesMax: Int = 64 << 20) {
+  /// Sorts all entries, or keeps the lowest `keptMax`; batches take about `batchBytesMax` bytes each, and those in
+  /// memory `memoryBytesMax` in all.
+  init(keptMax: Int?, memoryBytesMax: Int = 64 << 20, batchBytesMax: Int = 512 << 10) {
     self.memoryBytesMax = memoryBytesMax
-    if let keptMax, keptMax <= Self.heapEntriesMax { heap = LowestEntries(count: keptMax) }
+    self.batchBytesMax = batchBytesMax
+    if let keptMax, keptMax <= Self.lowestMax { lowest = LowestEntries(count: keptMax) }
   }
 
-  private static let heapEntriesMax = 100_000
+  /// As many are kept sorted by themselves; more are cheaper in batches.
+  private static let lowestMax = 10_000
 
   mutating func add(_ key: [UInt8], path: [UInt8]) throws(StorageError) {
-    if heap != nil {
-      heap?.add(key, path)
+    if lowest != nil {
+      lowest?.add(key, path)
       return
     }
-    batch.append((key, path))
-    batchBytes += key.count + path.count + 96
-    if batchBytes >= memoryBytesMax { try spill() }
+    batch.add(key, path)
+    if batch.bytes >= batchBytesMax { try endBatch() }
   }
 
   /// The entries in order.
   consuming func finish() throws(StorageError) -> SortedEntries {
-    if let heap { return SortedEntries(memory: heap.sorted(), runs: []) }
-    batch.sort { Ordering.bytes($0.key, $1.key) == .less }
-    return SortedEntries(memory: batch, runs: runs)
+    if let lowest { return SortedEntries([SortBatch(lowest.sorted())], []) }
+    batch.sort()
+    batches.append(batch)
+    return SortedEntries(batches, spilled)
   }
 
-  private mutating func spill() throws(StorageError) {
-    batch.sort { Ordering.bytes($0.key, $1.key) == .less }
-    runs.append(try SortedRun(batch))
-    batch.removeAll(keepingCapacity: true)
-    batchBytes = 0
-  }
-}
-
-/// Sorted entries to be taken one by one: a batch in memory and runs on disk, merged.
-final class SortedEntries {
-  private let memory: [RowSorter.Entry]
-  private var nextInMemory = 0
-  private let runs: [SortedRun]
-  private var heads: [RowSorter.Entry?] = []
-
-  init(memory: [RowSorter.Entry], runs: [SortedRun]) {
-    self.memory = memory
-    self.runs = runs
-  }
-
-  func next() throws(StorageError) -> RowSorter.Entry? {
-    if heads.count < runs.count {
-      for run in runs { heads.append(try run.next()) }
+  private mutating func endBatch() throws(StorageError) {
+    batch.sort()
+    if memoryBytes + batch.bytes <= memoryBytesMax {
+      memoryBytes += batch.bytes
+      batches.append(batch)
+    } else {
+      let file: SpillFile
+      if let spill { file = spill } else { file = try SpillFile() }
+      spill = file
+      spilled.append(try file.append(batch))
     }
-    var lowest: Int?
-    for (index, head) in heads.enumerated() {
-      guard let head else { continue }
-      if let known = lowest, let best = heads[known], Ordering.bytes(head.key, best.key) != .less { continue }
-      lowest = index
-    }
-    let inMemory = nextInMemory < memory.count ? memory[nextInMemory] : nil
-    guard let lowest, let head = heads[lowest] else {
-      nextInMemory += 1
-      return inMemory
-    }
-    if let inMemory, Ordering.bytes(inMemory.key, head.key) == .less {
-      nextInMemory += 1
-      return inMemory
-    }
-    heads[lowest] = try runs[lowest].next()
-    return head
+    batch = SortBatch()
   }
 }
 
-/// A sorted batch in an unlinked temporary file; read back in order, a block at a time.
-final class SortedRun {
-  private let file: UnsafeMutablePointer<FILE>
+/// Entries one behind the other in one piece of memory, and their order.
+struct SortBatch {
+  private struct Place {
+    var start: Int
+    var keyCount: Int
+    var pathCount: Int
+  }
 
-  init(_ entries: [RowSorter.Entry]) throws(StorageError) {
-    guard let file = tmpfile() else { throw .system(operation: "tmpfile", path: "temporary directory", code: errno) }
-    self.file = file
-    for (key, path) in entries {
-      var sizes = (UInt32(key.count), UInt32(path.count))
-      guard fwrite(&sizes, 8, 1, file) == 1, Self.write(key, file), Self.write(path, file) else {
-        throw .diskFull(path: "temporary directory")
+  private var memory: [UInt8] = []
+  private var places: [Place] = []
+
+  init() {}
+
+  /// Wraps entries that are in order.
+  init(_ entries: [(key: [UInt8], path: [UInt8])]) {
+    for (key, path) in entries { add(key, path) }
+  }
+
+  var count: Int { places.count }
+  /// What it takes in memory, in bytes.
+  var bytes: Int { memory.count + places.count * MemoryLayout<Place>.stride }
+
+  mutating func add(_ key: [UInt8], _ path: [UInt8]) {
+    places.append(Place(start: memory.count, keyCount: key.count, pathCount: path.count))
+    memory.append(contentsOf: key)
+    memory.append(contentsOf: path)
+  }
+
+  mutating func sort() {
+    memory.withUnsafeBytes { memory in
+      places.sort { Ordering.raw(Self.key($0, memory), Self.key($1, memory)) == .less }
+    }
+  }
+
+  func key(_ index: Int) -> ArraySlice<UInt8> {
+    memory[places[index].start..<places[index].start + places[index].keyCount]
+  }
+
+  func path(_ index: Int) -> ArraySlice<UInt8> {
+    let start = places[index].start + places[index].keyCount
+    return memory[start..<start + places[index].pathCount]
+  }
+
+  private static func key(_ place: Place, _ memory: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
+    UnsafeRawBufferPointer(rebasing: memory[place.start..<place.start + place.keyCount])
+  }
+}
+
+/// Sorted batches merged: entries are taken one by one, the lowest of all batches first.
+struct SortedEntries {
+  /// One batch, as far as it is left.
+  private enum Run {
+    case memory(SortBatch, next: Int)
+    case file(SpilledBatch)
+  }
+
+  private var runs: [Run] = []
+  /// The first entry of each run that is left, the lowest on top of a heap.
+  private var heads: [(key: ArraySlice<UInt8>, path: ArraySlice<UInt8>, run: Int)] = []
+  private var isStarted = false
+
+  init(_ batches: [SortBatch], _ spilled: [SpilledBatch]) {
+    runs = batches.map { .memory($0, next: 0) } + spilled.map { .file($0) }
+  }
+
+  /// The path of the next entry, or `nil` at the end.
+  mutating func next() throws(StorageError) -> [UInt8]? {
+    if !isStarted {
+      isStarted = true
+      for run in runs.indices {
+        guard let (key, path) = try take(run) else { continue }
+        heads.append((key, path, run))
+        siftUp()
       }
     }
-    rewind(file)
-  }
-
-  deinit { fclose(file) }
-
-  func next() throws(StorageError) -> RowSorter.Entry? {
-    var sizes: (UInt32, UInt32) = (0, 0)
-    guard fread(&sizes, 8, 1, file) == 1 else { return nil }
-    guard let key = Self.read(Int(sizes.0), file), let path = Self.read(Int(sizes.1), file) else {
-      throw .corruption(path: "temporary file", detail: "a sorted run ends early")
+    guard let top = heads.first else { return nil }
+    if let (key, path) = try take(top.run) {
+      heads[0] = (key, path, top.run)
+    } else {
+      let last = heads.removeLast()
+      if !heads.isEmpty { heads[0] = last }
     }
-    return (key, path)
+    siftDown()
+    return Array(top.path)
   }
 
-  private static func write(_ bytes: [UInt8], _ file: UnsafeMutablePointer<FILE>) -> Bool {
-    bytes.isEmpty || fwrite(bytes, bytes.count, 1, file) == 1
-  }
-
-  private static func read(_ count: Int, _ file: UnsafeMutablePointer<FILE>) -> [UInt8]? {
-    guard count > 0 else { return [] }
-    var isWhole = false
-    let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
-      isWhole = fread(buffer.baseAddress, count, 1, file) == 1
-      initialized = isWhole ? count : 0
+  private mutating func take(_ run: Int) throws(StorageError) -> (ArraySlice<UInt8>, ArraySlice<UInt8>)? {
+    switch runs[run] {
+    case .memory(let batch, let next):
+      guard next < batch.count else { return nil }
+      runs[run] = .memory(batch, next: next + 1)
+      return (batch.key(next), batch.path(next))
+    case .file(var batch):
+      let entry = try batch.next()
+      runs[run] = .file(batch)
+      return entry
     }
-    return isWhole ? bytes : nil
+  }
+
+  private func precedes(_ a: Int, _ b: Int) -> Bool {
+    heads[a].key.withUnsafeBytes { a in heads[b].key.withUnsafeBytes { b in Ordering.raw(a, b) == .less } }
+  }
+
+  private mutating func siftUp() {
+    var child = heads.count - 1
+    while child > 0, precedes(child, (child - 1) / 2) {
+      heads.swapAt(child, (child - 1) / 2)
+      child = (child - 1) / 2
+    }
+  }
+
+  private mutating func siftDown() {
+    var parent = 0
+    while true {
+      var lowest = parent
+      for child in [2 * parent + 1, 2 * parent + 2] where child < heads.count && precedes(child, lowest) {
+        lowest = child
+      }
+      guard lowest != parent else { return }
+      heads.swapAt(parent, lowest)
+      parent = lowest
+    }
   }
 }
 
 /// The lowest so many of the entries it was shown: a heap with the highest of them on top.
 struct LowestEntries {
   private let countMax: Int
-  private var heap: [RowSorter.Entry] = []
+  private var heap: [(key: [UInt8], path: [UInt8])] = []
 
   init(count: Int) { countMax = count }
 
   mutating func add(_ key: [UInt8], _ path: [UInt8]) {
     guard countMax > 0 else { return }
     if heap.count == countMax {
-      guard Ordering.bytes(key, heap[0].key) == .less else { return }
+      guard Ordering.raw(key, heap[0].key) == .less else { return }
       heap[0] = (key, path)
       siftDown()
       return
@@ -152,7 +210,7 @@ struct LowestEntries {
     }
   }
 
-  func sorted() -> [RowSorter.Entry] { heap.sorted { Ordering.bytes($0.key, $1.key) == .less } }
+  func sorted() -> [(key: [UInt8], path: [UInt8])] { heap.sorted { Ordering.raw($0.key, $1.key) == .less } }
 
   private mutating func siftDown() {
     var parent = 0
@@ -167,5 +225,5 @@ struct LowestEntries {
     }
   }
 
-  private func precedes(_ a: Int, _ b: Int) -> Bool { Ordering.bytes(heap[a].key, heap[b].key) == .less }
+  private func precedes(_ a: Int, _ b: Int) -> Bool { Ordering.raw(heap[a].key, heap[b].key) == .less }
 }

@@ -6,7 +6,8 @@ package enum BodyProgress: Sendable {
   case waiting
   /// The slice was the last one.
   case finished
-  /// The reply cannot be completed: the connection is cut, so that the client does not take it for whole.
+  /// The reply cannot be completed: the connection is cut, over HTTP/2 the stream reset, so that the client does not
+  /// take it for whole.
   case failed
 }
 
@@ -14,4 +15,12 @@ package enum BodyProgress: Sendable {
 package protocol BodySource: AnyObject {
   /// Appends up to about `Exchange.sliceBytes` to `out`, and touches nothing that was in it before.
   func nextSlice(into out: inout [UInt8]) -> BodyProgress
+
+  /// Adds the fields that follow the body. Asked once, after `.finished`, and only over HTTP/2.
+  func addTrailers(to trailers: inout HeaderWriter)
+}
+
+extension BodySource {
+  /// Adds nothing.
+  package func addTrailers(to trailers: inout HeaderWriter) {}
 }

@@ -27,7 +27,7 @@ struct ChunkedDecoder {
   /// - Returns: whether the body is complete; otherwise everything was consumed.
   mutating func decode(
     _ message: UnsafeMutableRawPointer, from cursor: inout Int, to limit: Int, bodyEnd: inout Int
-  ) throws(HTTP1Parser.Refusal) -> Bool {
+  ) throws(Refusal) -> Bool {
     let bodyStart = bodyEnd - bodyBytes
     while cursor < limit {
       if state == .data {
@@ -55,7 +55,7 @@ struct ChunkedDecoder {
   private var bodyBytes = 0
 
   /// One byte of framing; `true` after the last.
-  private mutating func step(_ byte: UInt8) throws(HTTP1Parser.Refusal) -> Bool {
+  private mutating func step(_ byte: UInt8) throws(Refusal) -> Bool {
     switch state {
     case .size:
       remaining = 0
@@ -101,7 +101,7 @@ struct ChunkedDecoder {
   }
 
   /// Takes a hexadecimal digit into the size; `false` for any other byte.
-  private mutating func addDigit(_ byte: UInt8) throws(HTTP1Parser.Refusal) -> Bool {
+  private mutating func addDigit(_ byte: UInt8) throws(Refusal) -> Bool {
     let digit: UInt8
     switch byte {
     case 0x30...0x39: digit = byte - 0x30
@@ -116,7 +116,7 @@ struct ChunkedDecoder {
     return true
   }
 
-  private mutating func addOverhead(_ byte: UInt8) throws(HTTP1Parser.Refusal) {
+  private mutating func addOverhead(_ byte: UInt8) throws(Refusal) {
     guard byte >= 0x20 || byte == 0x09, byte != 0x7f else { throw .badChunk }
     overheadBytes += 1
     guard overheadBytes <= Self.overheadBytesMax else { throw .headTooLarge }

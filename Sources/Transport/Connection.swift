@@ -21,6 +21,9 @@ protocol ConnectionSession: AnyObject {
   func closed()
 }
 
+/// The protocols a connection may speak.
+enum ApplicationProtocol { case http1, http2 }
+
 /// One client's byte stream on one loop, for life: buffers, writing, and the ways to close.
 final class Connection {
   private enum State { case open, lingering, closed }
@@ -32,8 +35,8 @@ final class Connection {
 
   let server: LoopServer
   let socket: Int32
-  /// The one place that chooses the protocol.
-  private(set) lazy var session: any ConnectionSession = HTTP1Session(self)
+  /// The protocol spoken; `speak` chooses it.
+  private(set) lazy var session: any ConnectionSession = PrefaceSession(self)
   /// Its place among the loop's connections.
   var index = 0
   /// When the session is to be told so, on the loop's clock; `.max` for never.
@@ -75,6 +78,18 @@ final class Connection {
   func start() {
     deadline = server.loop.nowMilliseconds + server.configuration.idleSeconds * 1000
     if server.isDraining { close() } else { startReading() }
+  }
+
+  /// Hands the input over to a protocol, once the client has shown which.
+  func speak(_ chosen: ApplicationProtocol) {
+    switch chosen {
+    case .http1:
+      session = HTTP1Session(self)
+    case .http2:
+      guard let http2 = HTTP2Session(self) else { return close() }
+      session = http2
+    }
+    session.received()
   }
 
   var isClosed: Bool { state == .closed }

@@ -3,14 +3,31 @@ package protocol RequestHandler: AnyObject, Sendable {
   /// Called on the loop's thread with a whole request. Must reply through `exchange`, now or later, on the same loop.
   /// The request's bytes are gone when the call returns.
   func handle(_ request: borrowing HTTPRequest, _ exchange: Exchange)
+
+  /// Called on the loop's thread with the head of a request that came by HTTP/2, before its body: the place to choose
+  /// to take the body piece by piece, and to reply before it is whole. HTTP/1 requests do not pass here.
+  ///
+  /// - Returns: what takes the body; or `nil`, and `handle` is called with the whole request, unless `exchange` was
+  ///   used to reply already: then the body is thrown away.
+  func openBody(of request: borrowing HTTPRequest, _ exchange: Exchange) -> (any BodySink)?
+}
+
+extension RequestHandler {
+  /// Takes every request whole.
+  package func openBody(of request: borrowing HTTPRequest, _ exchange: Exchange) -> (any BodySink)? { nil }
 }
 
 /// The protocol's side of an exchange: HTTP/1 has one reply at a time, other protocols have many.
 protocol ReplySink: AnyObject {
   func respond(
     status: Int, headers: (inout HeaderWriter) -> Void, compressible: Bool, body: (inout [UInt8]) -> Void)
+  func respond(
+    status: Int, headers: (inout HeaderWriter) -> Void, body: (inout [UInt8]) -> Void,
+    trailers: (inout HeaderWriter) -> Void)
   func stream(status: Int, headers: (inout HeaderWriter) -> Void, from source: any BodySource)
   func resume()
+  func pauseBody()
+  func resumeBody()
 }
 
 /// The reply side of one request. Belongs to its loop's thread; from any other, `exchange.loop.execute { … }`.
@@ -25,17 +42,25 @@ package final class Exchange: @unchecked Sendable {
 
   /// The loop the connection lives on.
   package let loop: EventLoop
+  private let server: LoopServer
   private var state = State.awaitingReply
   private var sink: (any ReplySink)?
   private var closeActions: [() -> Void] = []
   private var shutdownActions: [() -> Void] = []
 
-  init(loop: EventLoop) {
-    self.loop = loop
+  init(_ server: LoopServer) {
+    self.server = server
+    loop = server.loop
   }
 
   /// Whether the client went away; replies are then ignored.
   package var isClosed: Bool { state == .closed }
+
+  /// Whether nothing was replied yet.
+  var isAwaitingReply: Bool { state == .awaitingReply }
+
+  /// Whether there is nothing left to reply, or nobody to reply to.
+  var isComplete: Bool { state == .answered || state == .closed }
 
   /// Calls `action` once if the client goes away before the reply is complete: tells long work to stop. Called at once
   /// when it is gone already, and never after the reply is complete.
@@ -71,6 +96,21 @@ package final class Exchange: @unchecked Sendable {
     sink.respond(status: status, headers: headers, compressible: compressible, body: body)
   }
 
+  /// Sends a whole reply with fields after its body. Only HTTP/2 has them, HTTP/1 leaves them out; `body` as above.
+  /// A reply without a body is its trailers alone if it puts them into `headers` and uses the call above.
+  package func respond(
+    status: Int, headers: (inout HeaderWriter) -> Void, body: (inout [UInt8]) -> Void,
+    trailers: (inout HeaderWriter) -> Void
+  ) {
+    requireLoop()
+    guard state == .awaitingReply, let sink else {
+      assert(state == .closed, "one request, one reply")
+      return
+    }
+    complete()
+    sink.respond(status: status, headers: headers, body: body, trailers: trailers)
+  }
+
   /// Sends a reply of unknown length. `source` is asked for slices only while the client takes them.
   package func stream(status: Int, headers: (inout HeaderWriter) -> Void, from source: any BodySource) {
     requireLoop()
@@ -86,6 +126,35 @@ package final class Exchange: @unchecked Sendable {
   package func resume() {
     requireLoop()
     if state == .streaming { sink?.resume() }
+  }
+
+  /// Lets the client send no more of a body that a `BodySink` takes than it may have sent already: up to
+  /// `HTTP2Limits.streamWindowBytes` may still come. Harmless at any other time.
+  package func pauseBody() {
+    requireLoop()
+    sink?.pauseBody()
+  }
+
+  /// Lets the client send on.
+  package func resumeBody() {
+    requireLoop()
+    sink?.resumeBody()
+  }
+
+  /// Returns the gzip form of `bytes`, or `nil` when that is not smaller. Uses the loop's one compressor.
+  package func compress(_ bytes: UnsafeRawBufferPointer) -> [UInt8]? {
+    requireLoop()
+    return server.compressor.compress(bytes)
+  }
+
+  /// Returns what gzip members hold. Uses the loop's one decompressor.
+  ///
+  /// - Throws: `.malformed` for anything but whole gzip members, `.tooLarge` beyond `bytesMax` decoded bytes.
+  package func decompress(_ bytes: UnsafeRawBufferPointer, bytesMax: Int) throws(GzipError) -> [UInt8] {
+    requireLoop()
+    var decoded = try server.decompressor.decompress(bytes, bodyBytesMax: bytesMax)
+    decoded.removeLast(InputBuffer.paddingBytes)
+    return decoded
   }
 
   /// Makes the exchange ready for a request; also again, once nobody but the connection holds it.

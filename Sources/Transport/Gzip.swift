@@ -1,6 +1,14 @@
 import CZlib
 import Glibc
 
+/// Why compressed bytes could not be read.
+package enum GzipError: Error, Equatable, Sendable {
+  /// They are not whole gzip members.
+  case malformed
+  /// They hold more than the reader takes.
+  case tooLarge
+}
+
 /// Compresses reply bodies, one after the other, with one zlib state kept for the life of a loop.
 final class GzipCompressor {
   /// Bodies below this many bytes are sent as they are: the saving would not pay for the work.
@@ -24,17 +32,20 @@ final class GzipCompressor {
 
   /// Returns the compressed form of `body`, or `nil` when that is not smaller.
   func compress(_ body: [UInt8]) -> [UInt8]? {
+    body.withUnsafeBytes { compress($0) }
+  }
+
+  /// Returns the compressed form of `body`, or `nil` when that is not smaller.
+  func compress(_ body: UnsafeRawBufferPointer) -> [UInt8]? {
+    let input = body.assumingMemoryBound(to: UInt8.self)
     guard isReady, body.count > 1, body.count < Int(UInt32.max), deflateReset(stream) == Z_OK else { return nil }
     // One byte less than the body: a result that does not fit is not worth sending.
     let compressed = [UInt8](unsafeUninitializedCapacity: body.count - 1) { space, count in
-      count = body.withUnsafeBufferPointer { input -> Int in
-        stream.pointee.next_in = UnsafeMutablePointer(mutating: input.baseAddress)
-        stream.pointee.avail_in = UInt32(input.count)
-        stream.pointee.next_out = space.baseAddress
-        stream.pointee.avail_out = UInt32(space.count)
-        guard deflate(stream, Z_FINISH) == Z_STREAM_END else { return 0 }
-        return space.count - Int(stream.pointee.avail_out)
-      }
+      stream.pointee.next_in = UnsafeMutablePointer(mutating: input.baseAddress)
+      stream.pointee.avail_in = UInt32(input.count)
+      stream.pointee.next_out = space.baseAddress
+      stream.pointee.avail_out = UInt32(space.count)
+      if deflate(stream, Z_FINISH) == Z_STREAM_END { count = space.count - Int(stream.pointee.avail_out) }
     }
     return compressed.isEmpty ? nil : compressed
   }
@@ -58,9 +69,9 @@ final class GzipDecompressor {
 
   /// Returns the body in memory with `InputBuffer.paddingBytes` zero bytes behind it; the array holds them too.
   ///
-  /// - Throws: `.badGzip` for anything but whole gzip members, `.bodyTooLarge` beyond `bodyBytesMax` decoded bytes.
-  func decompress(_ body: UnsafeRawBufferPointer, bodyBytesMax: Int) throws(HTTP1Parser.Refusal) -> [UInt8] {
-    guard isReady, !body.isEmpty, inflateReset(stream) == Z_OK else { throw .badGzip }
+  /// - Throws: `.malformed` for anything but whole gzip members, `.tooLarge` beyond `bodyBytesMax` decoded bytes.
+  func decompress(_ body: UnsafeRawBufferPointer, bodyBytesMax: Int) throws(GzipError) -> [UInt8] {
+    guard isReady, !body.isEmpty, inflateReset(stream) == Z_OK else { throw .malformed }
     let bytes = body.assumingMemoryBound(to: UInt8.self)
     stream.pointee.next_in = UnsafeMutablePointer(mutating: bytes.baseAddress)
     stream.pointee.avail_in = UInt32(bytes.count)
@@ -68,7 +79,7 @@ final class GzipDecompressor {
     var piece = max(4096, min(body.count * 4, 256 * 1024))
     while true {
       let room = min(piece, bodyBytesMax + 1 - out.count)
-      guard room > 0 else { throw .bodyTooLarge }
+      guard room > 0 else { throw .tooLarge }
       var status = Z_OK
       out.append(addingCapacity: room) { space in
         stream.pointee.next_out = space.baseAddress
@@ -76,12 +87,12 @@ final class GzipDecompressor {
         status = inflate(stream, Z_NO_FLUSH)
         return room - Int(stream.pointee.avail_out)
       }
-      if out.count > bodyBytesMax { throw .bodyTooLarge }
+      if out.count > bodyBytesMax { throw .tooLarge }
       if status == Z_STREAM_END {
         if stream.pointee.avail_in == 0 { break }
-        guard inflateReset(stream) == Z_OK else { throw .badGzip }
+        guard inflateReset(stream) == Z_OK else { throw .malformed }
       } else if status != Z_OK || (stream.pointee.avail_in == 0 && stream.pointee.avail_out > 0) {
-        throw .badGzip
+        throw .malformed
       }
       piece = min(piece * 2, 1024 * 1024)
     }

@@ -11,14 +11,6 @@ final class HTTP1Parser {
     var bodyBytesMax: Int
   }
 
-  /// Why a request is refused; the connection cannot be used after it.
-  struct Refusal: Error, Equatable {
-    let status: Int
-    let message: StaticString
-
-    static func == (left: Refusal, right: Refusal) -> Bool { left.status == right.status }
-  }
-
   enum Outcome {
     /// The message goes on beyond the bytes given.
     case incomplete
@@ -28,8 +20,6 @@ final class HTTP1Parser {
   }
 
   enum Phase { case idle, head, body }
-
-  enum ContentCoding { case identity, gzip }
 
   /// What the head callbacks fill in. Plain memory, reached from C without reference counting.
   private struct Head {
@@ -193,7 +183,9 @@ final class HTTP1Parser {
           hasLength = true
         }
       case 15:
-        if equalIgnoringCase(name, "accept-encoding") { acceptsGzip = acceptsGzip || offersGzip(field, message) }
+        if equalIgnoringCase(name, "accept-encoding") {
+          acceptsGzip = acceptsGzip || ContentCoding.offersGzip(value(of: field, message))
+        }
       case 16:
         if equalIgnoringCase(name, "content-encoding") { try readContentEncoding(field, message) }
       case 17:
@@ -249,12 +241,10 @@ final class HTTP1Parser {
   }
 
   private func readContentEncoding(_ field: HeaderField, _ message: UnsafeRawPointer) throws(Refusal) {
-    if hasValue(field, "identity", message) || field.valueCount == 0 { return }
-    let isGzip = hasValue(field, "gzip", message) || hasValue(field, "x-gzip", message)
-    guard isGzip, contentCoding == .identity else {
-      throw Refusal(status: 415, message: "the only content coding supported is gzip")
-    }
-    contentCoding = .gzip
+    let coding = try ContentCoding(value(of: field, message))
+    if coding == .identity { return }
+    guard contentCoding == .identity else { throw .unknownCoding }
+    contentCoding = coding
   }
 
   private func hasValue(_ field: HeaderField, _ lowercasedValue: StaticString, _ message: UnsafeRawPointer) -> Bool {
@@ -262,21 +252,8 @@ final class HTTP1Parser {
       && equalIgnoringCase(message + Int(field.valueStart), lowercasedValue)
   }
 
-  /// Whether `gzip` is listed, and not with a weight of zero.
-  private func offersGzip(_ field: HeaderField, _ message: UnsafeRawPointer) -> Bool {
-    let value = UnsafeRawBufferPointer(start: message + Int(field.valueStart), count: Int(field.valueCount))
-    for item in value.split(separator: 0x2c) {
-      let element = item.drop { $0 == 0x20 || $0 == 0x09 }
-      guard element.count >= 4, let start = UnsafeRawBufferPointer(rebasing: element).baseAddress,
-        equalIgnoringCase(start, "gzip")
-      else { continue }
-      let rest = element.dropFirst(4).filter { $0 != 0x20 && $0 != 0x09 }
-      if rest.isEmpty { return true }
-      guard rest[0] == 0x3b else { continue }
-      // ";q=" and a weight: zero in any spelling refuses.
-      return rest.dropFirst(3).contains { $0 != 0x30 && $0 != 0x2e }
-    }
-    return false
+  private func value(of field: HeaderField, _ message: UnsafeRawPointer) -> UnsafeRawBufferPointer {
+    UnsafeRawBufferPointer(start: message + Int(field.valueStart), count: Int(field.valueCount))
   }
 
   private func refusal(for code: http_errno, _ message: UnsafeMutableRawPointer) -> Refusal {
@@ -422,15 +399,4 @@ final class HTTP1Parser {
     head.pointee.fields = fields
     head.pointee.fieldsCapacity = capacity
   }
-}
-
-extension HTTP1Parser.Refusal {
-  static let malformed = Self(status: 400, message: "malformed request")
-  static let headTooLarge = Self(status: 431, message: "the request's header fields are too large")
-  static let bodyTooLarge = Self(status: 413, message: "the request body is too large")
-  static let unknownMethod = Self(status: 501, message: "the method is not known")
-  static let badChunk = Self(status: 400, message: "malformed chunked body")
-  static let badGzip = Self(status: 400, message: "the body is not valid gzip")
-  static let timedOut = Self(status: 408, message: "the request did not arrive in time")
-  static let noMemory = Self(status: 503, message: "the server holds too many large requests; try again")
 }

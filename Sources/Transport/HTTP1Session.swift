@@ -39,7 +39,7 @@ final class HTTP1Session: ConnectionSession, ReplySink {
       limits: HTTP1Parser.Limits(
         headerBytesMax: configuration.headerBytesMax, headerFieldsMax: configuration.headerFieldsMax,
         targetBytesMax: configuration.targetBytesMax, bodyBytesMax: configuration.bodyBytesMax))
-    exchange = Exchange(loop: server.loop)
+    exchange = Exchange(server)
   }
 
   // MARK: - What the connection reports
@@ -144,14 +144,14 @@ final class HTTP1Session: ConnectionSession, ReplySink {
     case .identity:
       handle(message, body: body)
     case .gzip:
-      do throws(HTTP1Parser.Refusal) {
+      do throws(GzipError) {
         let limit = server.configuration.bodyBytesMax
         let decoded = try server.decompressor.decompress(body, bodyBytesMax: limit)
         decoded.withUnsafeBytes {
           handle(message, body: UnsafeRawBufferPointer(rebasing: $0.dropLast(InputBuffer.paddingBytes)))
         }
       } catch {
-        refuse(error)
+        refuse(Refusal(error))
         return
       }
     }
@@ -162,10 +162,10 @@ final class HTTP1Session: ConnectionSession, ReplySink {
   private func handle(_ message: UnsafeMutableRawPointer, body: UnsafeRawBufferPointer) {
     let target = UnsafeRawBufferPointer(start: message, count: parser.messageBytes)[parser.target]
     let request = HTTPRequest(
-      method: method, target: UnsafeRawBufferPointer(rebasing: target), body: body,
+      version: isHTTP10 ? .http10 : .http11, method: method, target: UnsafeRawBufferPointer(rebasing: target), body: body,
       message: UnsafeRawPointer(message), fields: parser.fields, socket: connection.socket)
     // A handler that kept the last exchange keeps it; it must not come to mean another request.
-    if !isKnownUniquelyReferenced(&exchange) { exchange = Exchange(loop: server.loop) }
+    if !isKnownUniquelyReferenced(&exchange) { exchange = Exchange(server) }
     exchange.begin(self)
     isInFlight = true
     server.handler.handle(request, exchange)
@@ -251,6 +251,13 @@ final class HTTP1Session: ConnectionSession, ReplySink {
     process()
   }
 
+  func respond(
+    status: Int, headers: (inout HeaderWriter) -> Void, body: (inout [UInt8]) -> Void,
+    trailers: (inout HeaderWriter) -> Void
+  ) {
+    respond(status: status, headers: headers, compressible: false, body: body)
+  }
+
   private func write(
     status: Int, headers: (inout HeaderWriter) -> Void, isCompressed: Bool, hasBody: Bool,
     body: (inout [UInt8]) -> Void
@@ -299,13 +306,12 @@ final class HTTP1Session: ConnectionSession, ReplySink {
   }
 
   /// Answers in the handler's stead and closes.
-  private func refuse(_ refusal: HTTP1Parser.Refusal) {
+  private func refuse(_ refusal: Refusal) {
     isEnding = true
     keepsAlive = false
     isHTTP10 = false
     method = .other
-    let message = refusal.message.withUTF8Buffer { String(decoding: $0, as: UTF8.self) }
-    let body = server.configuration.errorBody(refusal.status, message)
+    let body = server.configuration.errorBody(refusal.status, refusal.text)
     write(
       status: refusal.status, headers: { $0.add("Content-Type", "application/json; charset=utf-8") },
       isCompressed: false, hasBody: true, body: { $0.append(contentsOf: body) })
@@ -335,6 +341,10 @@ final class HTTP1Session: ConnectionSession, ReplySink {
     isWaiting = false
     process()
   }
+
+  // A request is handed over with its whole body.
+  func pauseBody() {}
+  func resumeBody() {}
 
   /// Sends slices while the socket takes them; `true` when the reply is complete.
   private func pull() -> Bool {

@@ -5,6 +5,11 @@ package enum HTTPMethod: Sendable {
   case get, head, post, put, patch, delete, options, other
 }
 
+/// The version of the protocol that a request came by.
+package enum HTTPVersion: Sendable {
+  case http10, http11, http2
+}
+
 /// Where one header field lies, as byte offsets from the start of the message.
 struct HeaderField {
   var nameStart: UInt32
@@ -13,13 +18,15 @@ struct HeaderField {
   var valueCount: UInt32
 }
 
-/// One whole request. All bytes are borrowed from the connection and valid only during `RequestHandler.handle`.
+/// One request. All bytes are borrowed from the connection and valid only during the call that is given the request.
 package struct HTTPRequest: ~Copyable {
+  /// The protocol it came by.
+  package let version: HTTPVersion
   /// The method.
   package let method: HTTPMethod
   /// The raw request target, path and query, undecoded. Never empty.
   package let target: UnsafeRawBufferPointer
-  /// The body, freed of chunked and gzip coding. At least `InputBuffer.paddingBytes` (64) readable bytes follow it.
+  /// The body, freed of chunked and gzip coding; empty in `RequestHandler.openBody`. At least `InputBuffer.paddingBytes` (64) readable bytes follow it.
   package let body: UnsafeRawBufferPointer
 
   private let message: UnsafeRawPointer
@@ -27,9 +34,10 @@ package struct HTTPRequest: ~Copyable {
   private let socket: Int32
 
   init(
-    method: HTTPMethod, target: UnsafeRawBufferPointer, body: UnsafeRawBufferPointer, message: UnsafeRawPointer,
+    version: HTTPVersion, method: HTTPMethod, target: UnsafeRawBufferPointer, body: UnsafeRawBufferPointer, message: UnsafeRawPointer,
     fields: UnsafeBufferPointer<HeaderField>, socket: Int32
   ) {
+    self.version = version
     self.method = method
     self.target = target
     self.body = body

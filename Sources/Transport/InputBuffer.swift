@@ -112,6 +112,10 @@ final class BufferPool {
     return true
   }
 
+  func release(_ bytes: Int) {
+    budget += bytes
+  }
+
   func give(_ buffer: UnsafeMutableRawPointer, capacity: Int) {
     budget += capacity - Self.bufferBytes
     if capacity == Self.bufferBytes && kept.count < Self.keptMax {

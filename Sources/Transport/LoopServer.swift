@@ -16,6 +16,7 @@ final class LoopServer: @unchecked Sendable {
   let handler: any RequestHandler
   let pool: BufferPool
   let replyHead = ReplyHead()
+  private(set) lazy var replyFields = HTTP2ReplyFields(replyHead)
   private(set) var isDraining = false
   private(set) lazy var compressor = GzipCompressor()
   private(set) lazy var decompressor = GzipDecompressor()

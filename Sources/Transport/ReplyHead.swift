@@ -24,6 +24,13 @@ final class ReplyHead {
     out.append(contentsOf: dateLine)
   }
 
+  /// Appends the date alone, as of the current second.
+  func appendDate(to out: inout [UInt8]) {
+    let now = time(nil)
+    if now != second { refresh(now) }
+    out.append(contentsOf: dateLine)
+  }
+
   private func refresh(_ now: time_t) {
     second = now
     var now = now

@@ -26,8 +26,17 @@ package struct TransportConfiguration: Sendable {
   /// Bytes of pipelined requests kept while an earlier one is being answered; then reading pauses.
   package var pipelinedBytesMax = 64 * 1024
 
+  /// Requests that one HTTP/2 connection may have under way; a further one is refused, and its client tries again.
+  package var streamsMax = 256
+
   /// A connection between requests is closed after this long.
   package var idleSeconds = 75
+  /// The same for HTTP/2, whose clients keep one connection for long.
+  package var http2IdleSeconds = 300
+  /// An HTTP/2 client that has requests under way and was silent for this long is sent a PING…
+  package var pingSeconds = 60
+  /// …and is disconnected if it stays silent for this much longer.
+  package var pingTimeoutSeconds = 20
   /// The whole head must arrive within this long of its first byte, else 408.
   package var headerSeconds = 15
   /// A body that makes no progress for this long is answered 408.
@@ -53,7 +62,9 @@ package struct TransportConfiguration: Sendable {
       ("loops", loops), ("backlog", backlog), ("headerBytesMax", headerBytesMax),
       ("headerFieldsMax", headerFieldsMax), ("targetBytesMax", targetBytesMax), ("bodyBytesMax", bodyBytesMax),
       ("bufferedBytesMax", bufferedBytesMax), ("connectionsMax", connectionsMax),
-      ("pipelinedBytesMax", pipelinedBytesMax), ("idleSeconds", idleSeconds), ("headerSeconds", headerSeconds),
+      ("pipelinedBytesMax", pipelinedBytesMax), ("streamsMax", streamsMax), ("idleSeconds", idleSeconds),
+      ("http2IdleSeconds", http2IdleSeconds), ("pingSeconds", pingSeconds),
+      ("pingTimeoutSeconds", pingTimeoutSeconds), ("headerSeconds", headerSeconds),
       ("bodySeconds", bodySeconds), ("writeStallSeconds", writeStallSeconds),
       ("halfCloseSeconds", halfCloseSeconds), ("lingerSeconds", lingerSeconds),
     ]

@@ -7,14 +7,7 @@ package struct TransactionOptions: Equatable, Sendable {
     /// Reads only, at `readTime` or else at the newest version.
     case readOnly(readTime: Timestamp?)
     /// Reads and writes; `retryTransaction` is the id of the failed attempt that this one repeats, or empty.
-    case readWrite(retryTransaction: [UInt8], concurrency: Concurrency)
-  }
-
-  /// How conflicts are settled, as the client wishes.
-  package enum Concurrency: Int, Sendable {
-    case unspecified = 0
-    case optimistic = 1
-    case pessimistic = 2
+    case readWrite(retryTransaction: [UInt8])
   }
 
   /// The mode; `nil` when the message names none, which means read-write in BeginTransaction and read-only in
@@ -63,20 +56,19 @@ extension JSONMessageDecoder {
   private func readWrite(_ value: JSONValue) throws(WireError) -> TransactionOptions.Mode {
     path.enter("read_write")
     var retry: [UInt8] = []
-    var concurrency = TransactionOptions.Concurrency.unspecified
     var members = try members(of: value, "google.firestore.v1.TransactionOptions.ReadWrite")
     while let (name, content) = members.next() {
       switch name {
       case "retryTransaction", "retry_transaction": retry = try bytes(content, "retry_transaction")
       case "concurrencyMode", "concurrency_mode":
-        let number = try enumeration(
+        // Every transaction is optimistic: the wish is read and let be.
+        _ = try enumeration(
           content, "concurrency_mode", "type.googleapis.com/google.firestore.v1.TransactionOptions.ConcurrencyMode",
           "CONCURRENCY_MODE_UNSPECIFIED", "OPTIMISTIC", "PESSIMISTIC")
-        concurrency = TransactionOptions.Concurrency(rawValue: number) ?? .unspecified
       default: throw unknown(name)
       }
     }
     path.leave()
-    return .readWrite(retryTransaction: retry, concurrency: concurrency)
+    return .readWrite(retryTransaction: retry)
   }
 }

@@ -19,6 +19,7 @@ extension Command {
       .flag("emulator", "for development and tests: everybody who reaches it is admin"),
       .flag("allow-remote-emulator", "let --emulator listen beyond loopback"),
       .repeated("import", "FILE", "load documents before listening; several go in one after the other"),
+      .repeated("enterprise-database", "NAME", "a database of the enterprise edition; NAME* names all that begin so"),
       .value("map-size", "BYTES", "the size a database may grow to (default: 64G, in memory 8G)"),
       .repeated("rules", "FILE", "security rules (not supported by this version yet)"),
       .repeated("indexes", "FILE", "firestore.indexes.json; DATABASE=FILE for a named database (default: as they are)"),
@@ -110,6 +111,9 @@ extension Command {
     configuration.host = arguments.value("host") ?? configuration.host
     configuration.port = try arguments.integer("port", in: 0...65535) ?? configuration.port
     configuration.project = DatabaseChoice.project(arguments)
+    if arguments.has("enterprise-database") {
+      configuration.enterpriseDatabases = arguments.values("enterprise-database")
+    }
     configuration.allowsRemoteEmulator = arguments.has("allow-remote-emulator")
     // Address space is finite: a test suite may use thousands of databases in memory.
     if storage == .inMemory { configuration.mapBytes = 8 << 30 }

@@ -206,7 +206,11 @@ struct SequenceGenerator {
           captures: [Capture(variable: id, path: ["0", "transaction"])]))
     }
     for _ in 0..<random.number(in: 0...3) {
-      group.append(random.chance(percent: 70) ? batchGet(&random, transaction: id) : get(&random))
+      switch random.number(below: 10) {
+      case 0...4: group.append(batchGet(&random, transaction: id))
+      case 5...7: group.append(query(&random, transaction: id))
+      default: group.append(get(&random))
+      }
     }
     if isReadOnly, random.chance(percent: 40) { group.append(commit(&random, transaction: id, count: 1)) }
     group.append(end(&random, transaction: id, isReadOnly: isReadOnly))
@@ -220,6 +224,35 @@ struct SequenceGenerator {
     }
     group.append(rollback(id))
     return group
+  }
+
+  /// A query or a count in a transaction, which must go on to commit as if nothing had been asked.
+  private func query(_ random: inout SplitMix, transaction: String) -> Step {
+    var query: [JSONNode.Member] = [.init("from", [["collectionId": .string(writer.collections[0])]])]
+    if random.chance(percent: 60) {
+      query.append(
+        .init(
+          "where",
+          [
+            "fieldFilter": [
+              "field": ["fieldPath": .string(random.pick(["a", "b"]))],
+              "op": .string(random.pick(["EQUAL", "GREATER_THAN"])),
+              "value": random.pick([["integerValue": "1"], ["stringValue": "a"], ["booleanValue": true]]),
+            ]
+          ]))
+    }
+    if random.chance(percent: 50) { query.append(.init("limit", .number("\(random.number(in: 1...3))"))) }
+    let isCount = random.chance(percent: 40)
+    let body: JSONNode =
+      isCount
+      ? [
+        "structuredAggregationQuery": [
+          "structuredQuery": .object(query), "aggregations": [["alias": "n", "count": [:]]],
+        ],
+        "transaction": .string("${\(transaction)}"),
+      ] : ["structuredQuery": .object(query), "transaction": .string("${\(transaction)}")]
+    return Step(
+      method: "POST", target: database.url("", verb: isCount ? "runAggregationQuery" : "runQuery"), body: .json(body))
   }
 
   private func end(_ random: inout SplitMix, transaction: String, isReadOnly: Bool) -> Step {

@@ -20,6 +20,10 @@ struct TransactionOutcomeTests {
     case get(Int, String, sees: Int)
     /// Lists the collection; `count` documents must be there.
     case list(Int, count: Int)
+    /// Asks for the documents with a value, sorted by name, at most `limit`; `sees` are those that must be found.
+    case query(Int, of: Int, limit: Int? = nil, sees: [String])
+    /// Counts the documents with a value.
+    case count(Int, of: Int, sees: Int)
     /// Commits values for documents.
     case commit(Int, [String: Int])
     case aborted(Int, [String: Int])
@@ -36,6 +40,9 @@ struct TransactionOutcomeTests {
       case .read(let id, let documents, let sees): "\(id) reads \(documents) and sees \(sees)"
       case .get(let id, let document, let sees): "\(id) gets \(document) and sees \(sees)"
       case .list(let id, let count): "\(id) lists \(count)"
+      case .query(let id, let value, let limit, let documents):
+        "\(id) asks for \(value)\(limit.map { ", \($0) at most" } ?? "") and sees \(documents)"
+      case .count(let id, let value, let count): "\(id) counts \(count) of \(value)"
       case .commit(let id, let values): "\(id) commits \(values)"
       case .aborted(let id, let values): "\(id) is aborted with \(values)"
       case .rollback(let id): "rollback \(id)"
@@ -148,6 +155,39 @@ struct TransactionOutcomeTests {
         .begin(1), .list(1, count: 3), .delete("c"), .list(1, count: 3), .aborted(1, ["a": 1]),
       ], end: ["a": 0, "c": -1]),
     Script(
+      "a document that comes to match a query conflicts",
+      [
+        .begin(1), .query(1, of: 0, sees: ["a", "b", "c"]), .create("new", 0), .query(1, of: 0, sees: ["a", "b", "c"]),
+        .aborted(1, ["a": 1]),
+      ], end: ["a": 0, "new": 0]),
+    Script(
+      "a document that leaves a query conflicts",
+      [
+        .begin(1), .query(1, of: 0, sees: ["a", "b", "c"]), .set("b", 1), .aborted(1, ["a": 1]),
+      ], end: ["a": 0, "b": 1]),
+    Script(
+      "a document that no query asked for does not matter",
+      [
+        .begin(1), .query(1, of: 0, limit: 2, sees: ["a", "b"]), .query(1, of: 7, sees: []), .create("new", 5),
+        .set("c", 5), .delete("new"), .commit(1, ["a": 1]),
+      ], end: ["a": 1, "c": 5]),
+    Script(
+      "a count conflicts with what changes it",
+      [
+        .begin(1), .count(1, of: 0, sees: 3), .set("c", 1), .count(1, of: 0, sees: 3), .aborted(1, ["a": 1]),
+      ], end: ["a": 0, "c": 1]),
+    Script(
+      "a count does not mind other documents",
+      [
+        .begin(1), .count(1, of: 0, sees: 3), .create("new", 1), .commit(1, ["a": 1]),
+      ], end: ["a": 1, "new": 1]),
+    Script(
+      "two that counted and would both add: one does",
+      [
+        .begin(1), .begin(2), .count(1, of: 5, sees: 0), .count(2, of: 5, sees: 0), .commit(2, ["x": 5]),
+        .aborted(1, ["y": 5]),
+      ], end: ["x": 5, "y": -1]),
+    Script(
       "reads alone conflict with nothing",
       [
         .begin(1), .begin(2), .read(1, ["a"], sees: [0]), .read(2, ["a"], sees: [0]), .commit(2, [:]),
@@ -250,6 +290,14 @@ private struct ScriptRunner {
     case .list(let id, let count):
       let reply = try session.get("t", query: [("transaction", transactions[id] ?? "")])
       if reply.json["documents"]?.elements.count != count { return "\(reply.status) \(reply.json.text)" }
+    case .query(let id, let value, let limit, let sees):
+      let reply = try session.call("runQuery", request(id, value, limit: limit))
+      let found = reply.json.elements.compactMap { $0["document"]?["name"]?.stringValue?.split(separator: "/").last }
+      if found.map(String.init) != sees { return "\(reply.status) \(reply.json.text)" }
+    case .count(let id, let value, let sees):
+      let reply = try session.call("runAggregationQuery", request(id, value, isCount: true))
+      let count = reply.json.elements.first?["result"]?["aggregateFields"]?["n"]?["integerValue"]?.stringValue
+      if count != "\(sees)" { return "\(reply.status) \(reply.json.text)" }
     case .commit(let id, let values):
       let reply = try commit(id, values)
       if reply.status != 200 { return "\(reply.status) \(reply.json.text)" }
@@ -271,6 +319,23 @@ private struct ScriptRunner {
       if reply.status != 200 { return "\(reply.status) \(reply.json.text)" }
     }
     return nil
+  }
+
+  private func request(_ id: Int, _ value: Int, limit: Int? = nil, isCount: Bool = false) -> JSONNode {
+    var query: [JSONNode.Member] = [
+      .init("from", [["collectionId": "t"]]),
+      .init(
+        "where",
+        ["fieldFilter": ["field": ["fieldPath": "n"], "op": "EQUAL", "value": ["integerValue": .string("\(value)")]]]),
+    ]
+    if let limit { query.append(.init("limit", .number("\(limit)"))) }
+    let transaction = JSONNode.string(transactions[id] ?? "")
+    return isCount
+      ? [
+        "structuredAggregationQuery": [
+          "structuredQuery": .object(query), "aggregations": [["alias": "n", "count": [:]]],
+        ], "transaction": transaction,
+      ] : ["structuredQuery": .object(query), "transaction": transaction]
   }
 
   private func commit(_ id: Int, _ values: [String: Int]) throws -> RESTSession.Reply {

@@ -105,9 +105,9 @@ import Testing
     let store = try LMDBStore.open(.inMemory(mapBytes: 16 << 20))
     _ = try TestDatabase(store)
     try store.write { (transaction) throws(StorageError) in
-      try transaction.put(.format, 2)
+      try transaction.put(.format, 3)
     }
-    #expect(throws: StorageError.unsupportedFormat(path: "database", found: "2", supported: "up to 1")) {
+    #expect(throws: StorageError.unsupportedFormat(path: "database", found: "3", supported: "up to 2")) {
       try DocumentDatabase(id: try id("p"), store: store)
     }
   }

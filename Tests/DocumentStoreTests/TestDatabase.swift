@@ -1,6 +1,7 @@
 import Dispatch
 import DocumentModel
-import DocumentStore
+@testable import DocumentStore
+import FieldMatch
 import KeyValueStore
 import LMDBStore
 import Synchronization
@@ -14,15 +15,39 @@ struct TestDatabase {
   let store: any KeyValueStore
   let database: DocumentDatabase
 
-  init(_ store: (any KeyValueStore)? = nil, time: SteppedTime = SteppedTime(), retention: Retention = Retention()) throws {
+  init(
+    _ store: (any KeyValueStore)? = nil, time: SteppedTime = SteppedTime(), retention: Retention = Retention(),
+    indexes: IndexConfiguration? = nil, indexBatch: IndexBatch = IndexBatch()
+  ) throws {
     self.time = time
     self.store = try store ?? LMDBStore.open(.inMemory(mapBytes: 1 << 30))
     let id = try #require(DatabaseID(project: "p"))
-    database = try DocumentDatabase(id: id, store: self.store, retention: retention, clock: Clock { time.now })
+    database = try DocumentDatabase(
+      id: id, store: self.store, retention: retention, clock: Clock { time.now }, indexes: indexes,
+      indexBatch: indexBatch)
   }
 
   /// The same store opened again, as after a restart.
-  func reopened() throws -> TestDatabase { try TestDatabase(store, time: time) }
+  func reopened(indexes: IndexConfiguration? = nil) throws -> TestDatabase {
+    try TestDatabase(store, time: time, indexes: indexes, indexBatch: database.background.batch)
+  }
+
+  /// Does one batch of the background work on indexes; returns whether there may be more.
+  @discardableResult
+  func advanceIndexes() throws -> Bool {
+    var hasMore = false
+    try database.queue.write { (writer, transaction) throws(StorageError) in
+      hasMore = try IndexBuilder.advance(database.background.batch, &writer, transaction)
+    }
+    return hasMore
+  }
+
+  /// Does all of it.
+  func finishIndexes() throws {
+    while try advanceIndexes() {}
+  }
+
+  func catalog() throws -> IndexCatalog { try database.read { reader in try database.indexes(&reader) } }
 
   @discardableResult
   func commit(_ request: CommitRequest) throws(CommitError) -> CommitOutcome {
@@ -73,13 +98,22 @@ struct TestDatabase {
   func get(_ path: String, in transaction: TransactionID) throws -> Stored? {
     let (_, version) = try database.transactions.use(transaction)
     let stored = try get(path, at: version)
-    try database.transactions.noteReads([(document(path), stored?.update ?? 0)], in: transaction)
+    database.transactions.noteReads([(document(path), stored?.update ?? 0)], in: transaction)
     return stored
+  }
+
+  /// Notes that a transaction listed a collection, as ListDocuments does at its end.
+  func noteListing(of path: String, after: String? = nil, showMissing: Bool = false, in transaction: TransactionID) {
+    database.transactions.note(
+      QueryRange(
+        listing: collection(path), orders: [Order(field("__name__"))], after: after.map { Array($0.utf8) },
+        includesMissing: showMissing, in: database.id),
+      in: transaction)
   }
 
   @discardableResult
   func commit(_ transaction: TransactionID, _ writes: Write...) throws -> CommitOutcome {
-    try commit(CommitRequest(writes, of: try database.transactions.close(transaction, forWrites: !writes.isEmpty)))
+    try commit(CommitRequest(writes, after: try database.transactions.close(transaction, forWrites: !writes.isEmpty)))
   }
 
   func meta(_ name: MetaKey) throws -> Int64 {

@@ -1,5 +1,6 @@
 import DocumentModel
 import DocumentStore
+import FieldMatch
 import Synchronization
 import TestSupport
 import Testing
@@ -57,39 +58,89 @@ import WireFormat
     #expect(try db.get("c/x")?.fields["a"] == 6)
   }
 
-  @Test func listingsConflictWithChangesOfTheirCollection() throws {
+  @Test(arguments: [false, true]) func listingsConflictWithWhatTheyWouldShow(showMissing: Bool) throws {
     let db = try TestDatabase()
-    try db.commit(.set("c/x", ("a", 1)), .set("c/x/s/y"))
-    let table = db.database.transactions
-
-    for (change, conflicts) in [
-      (Write.set("c/new"), true), (.set("c/x", ("a", 2)), true), (.delete("c/x"), true), (.set("d/new"), false),
-      (.set("c/x/s/z"), false), (.delete("c/nothing"), false), (.set("c/new"), false),
-    ] {
+    try db.commit(.set("c/x", ("a", 1)), .set("c/x/s/y"), .set("c/gone/s/y"), .set("c/gone/s/z"))
+    for (change, conflicting) in [
+      (Write.set("c/new"), "c/new"), (.set("c/x", ("a", 2)), "c/x"), (.delete("c/x"), "c/x"), (.set("d/new"), nil),
+      (.set("c/x/s/z"), nil), (.set("c/x", ("a", 3)), "c/x"), (.set("c/x/s/new"), nil),
+      (.delete("c/nothing"), nil), (.set("c/new"), nil), (.delete("c/gone/s/y"), nil),
+      (.delete("c/gone/s/z"), showMissing ? "c/gone" : nil), (.set("c/gone/s/t"), showMissing ? "c/gone" : nil),
+      (.set("c/gone/s/t", ("a", 1)), nil),
+    ] as [(Write, String?)] {
       let transaction = try db.begin()
-      try table.noteListing(of: collection("c"), in: transaction)
+      db.noteListing(of: "c", showMissing: showMissing, in: transaction)
       try db.commit(change)
-      if conflicts {
-        #expect(throws: CommitError.aborted(conflicting: collection("c")), "\(change)") { try db.commit(transaction, .set("e/y")) }
+      let write = Write.set("e/y", ("r", .integer(Int64.random(in: 0 ... .max))))
+      if let conflicting {
+        #expect(throws: aborts(conflicting), "\(change)") { try db.commit(transaction, write) }
       } else {
-        try db.commit(transaction, .set("e/y", ("r", .integer(Int64.random(in: 0 ... .max)))))
+        try db.commit(transaction, write)
       }
     }
     // A collection that was never there.
     let transaction = try db.begin()
-    try table.noteListing(of: collection("fresh"), in: transaction)
+    db.noteListing(of: "fresh", in: transaction)
     try db.commit(.set("fresh/x"))
-    #expect(throws: CommitError.aborted(conflicting: collection("fresh"))) { try db.commit(transaction) }
+    #expect(throws: aborts("fresh/x")) { try db.commit(transaction) }
+  }
+
+  /// A page ends behind its last document and begins behind the last of the page before.
+  @Test func aPageConflictsWithWhatItSpans() throws {
+    let db = try TestDatabase()
+    try db.commit(.set("c/b"), .set("c/d"))
+    for (id, conflicts) in [("a", false), ("b", false), ("c", true), ("d", true), ("e", false)] {
+      let transaction = try db.begin()
+      let noted = try #require(
+        db.database.transactions.note(
+          QueryRange(
+            listing: collection("c"), orders: [Order(field("__name__"))], after: Array("b".utf8),
+            includesMissing: false, in: db.database.id),
+          limit: 1, in: transaction))
+      try db.database.read { reader in
+        var noted = noted
+        let last = try #require(try reader.document(document("c/d")))
+        try noted.returned(document("c/d"), last)
+      }
+      try db.commit(.set("c/" + id, ("n", .integer(db.time.now))))
+      if conflicts {
+        #expect(throws: aborts("c/" + id)) { try db.commit(transaction) }
+      } else {
+        try db.commit(transaction)
+      }
+      try db.commit(.delete("c/a"), .delete("c/c"), .delete("c/e"))
+      db.time.now += 1
+    }
   }
 
   @Test func theStateThatWasListedMayNotBeClearedAway() throws {
     let db = try TestDatabase()
     try db.commit(.set("c/x"))
     let transaction = try db.begin()
-    try db.database.transactions.noteListing(of: collection("c"), in: transaction)
-    let request = CommitRequest([.set("e/y")], of: try db.database.transactions.close(transaction, forWrites: true))
+    db.noteListing(of: "c", in: transaction)
+    let request = CommitRequest([.set("e/y")], after: try db.database.transactions.close(transaction, forWrites: true))
     try db.clear()
-    #expect(throws: CommitError.aborted(conflicting: collection("c"))) { try db.commit(request) }
+    #expect(throws: CommitError.aborted(conflicting: nil)) { try db.commit(request) }
+  }
+
+  /// Nobody can tell any more what changed; so something may have.
+  @Test func aQueryFromBeforeTheHistoryConflicts() throws {
+    let db = try TestDatabase(retention: Retention(historySeconds: 300))
+    try db.commit(.set("c/x"))
+    var requests: [CommitRequest] = []
+    for listed in [true, false] {
+      let transaction = try db.begin()
+      if listed { db.noteListing(of: "c", in: transaction) } else { try db.get("c/x", in: transaction) }
+      requests.append(
+        CommitRequest([.set("e/y")], after: try db.database.transactions.close(transaction, forWrites: true)))
+    }
+    try db.commit(.set("d/other"))
+    db.time.advance(seconds: 2000)
+    try db.commit(.set("d/other", ("a", 1)))
+    try db.maintain()
+    #expect(throws: CommitError.aborted(conflicting: nil)) { try db.commit(requests[0]) }
+    // A document that was read by name speaks for itself.
+    try db.commit(requests[1])
   }
 
   @Test func everyReadShowsTheStart() throws {
@@ -190,13 +241,73 @@ import WireFormat
     #expect(table.count == 1)
   }
 
+  /// A transaction that reads a lot remembers collections in place of documents, then only that it read: what it rests
+  /// on is never overlooked, and its memory is bounded.
   @Test func readsOfOneTransactionAreBounded() throws {
     let db = try TestDatabase()
     let table = db.database.transactions
-    let transaction = try db.begin()
-    let reads = (0..<100_000).map { (key: document("c/d\($0)"), version: Int64(0)) }
-    try table.noteReads(reads, in: transaction)
-    #expect(throws: CommitError.transactionTooLarge) { try table.noteReads([(document("c/more"), 0)], in: transaction) }
+    func begin(collections: Int, documents: Int) throws -> TransactionID {
+      let transaction = try db.begin()
+      for index in 0..<documents {
+        table.noteReads([(document("c\(index % collections)/d\(index)"), 0)], in: transaction)
+        #expect(table.bytes < 3 << 20)
+      }
+      return transaction
+    }
+    for (collections, documents, change, conflicting) in [
+      (2, 100, "c1/other", nil), (2, 100, "c1/d1", "c1/d1"), (2, 30_000, "c3/other", nil),
+      (2, 30_000, "c1/other", "c1"), (2, 30_000, "c1/d1", "c1"), (20_000, 40_000, "other/x", "other"),
+    ] as [(Int, Int, String, String?)] {
+      let transaction = try begin(collections: collections, documents: documents)
+      try db.commit(.set(change, ("n", .integer(Int64(documents)))))
+      if let conflicting {
+        let path = try ResourcePath(conflicting)
+        #expect(throws: CommitError.aborted(conflicting: path), "\(documents)") { try db.commit(transaction) }
+      } else {
+        try db.commit(transaction)
+      }
+      try db.commit(.delete(change))
+    }
+    #expect(table.bytes == 0)
+  }
+
+  /// Queries turn to their collections too, and a listing with missing documents to all that lies below.
+  @Test func manyQueriesAreKeptAsTheirCollections() throws {
+    let db = try TestDatabase()
+    for (showMissing, change, conflicting) in [
+      (false, "c/a", "c"), (false, "c/a/s/x", nil), (true, "c/a/s/x", "c/a/s"), (true, "d/a", nil),
+    ] as [(Bool, String, String?)] {
+      let transaction = try db.begin()
+      for _ in 0..<10_000 { db.noteListing(of: "c", after: "z", showMissing: showMissing, in: transaction) }
+      #expect(db.database.transactions.bytes < 1 << 20)
+      try db.commit(.set(change))
+      if let conflicting {
+        #expect(throws: CommitError.aborted(conflicting: collection(conflicting))) { try db.commit(transaction) }
+      } else {
+        try db.commit(transaction)
+      }
+      try db.commit(.delete(change))
+    }
+  }
+
+  @Test func theMemoryOfAllIsBounded() throws {
+    let db = try TestDatabase()
+    let table = db.database.transactions
+    let oldest = try db.begin()
+    table.noteReads([(document("c/x"), 0)], in: oldest)
+    var latest = oldest
+    for _ in 0..<100 {
+      db.time.now += 1
+      latest = try db.begin()
+      for index in 0..<7000 { table.noteReads([(document("c/d\(index)"), 0)], in: latest) }
+    }
+    #expect(table.bytes <= 64 << 20)
+    #expect(table.count > 80)
+    #expect(throws: CommitError.transactionOver(isReadOnly: false)) { try table.use(oldest) }
+    _ = try table.use(latest)
+    db.time.advance(seconds: 300)
+    #expect(table.count == 0)
+    #expect(table.bytes == 0)
   }
 
   /// Money moves between accounts in many transactions at once: none is lost, and somebody always gets through.

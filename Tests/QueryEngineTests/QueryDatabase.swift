@@ -38,27 +38,49 @@ struct QueryDatabase {
     try commit(documents.map { Write(.update(EncodedFields($0.fields), mask: nil), key: document($0.path.text)) })
   }
 
-  /// The paths of a query's results.
-  func run(_ query: Query, at version: Int64? = nil) throws -> [String] {
-    try database.read { reader in
-      let execution = try QueryExecution(ResolvedQuery(query, in: id), reader.snapshot, at: version)
-      var paths: [String] = []
-      while let (key, _) = try execution.next() { paths.append(key.path.text) }
-      return paths
+  /// The version of the last commit.
+  func lastVersion() throws -> Int64 { try database.read { try $0.lastVersion() } }
+
+  /// The paths of a query's results, in slices of so many units, each on a snapshot of its own; `between` runs between
+  /// them.
+  func run(
+    _ query: Query, at version: Int64? = nil, _ options: PlanOptions = PlanOptions(),
+    units: Int = QueryExecution.sliceUnits, between: () throws -> Void = {}
+  ) throws -> [String] {
+    let version = try version ?? lastVersion()
+    let results = try database.read { try ResolvedQuery(query, in: id).results($0.snapshot, at: version, options) }
+    var paths: [String] = []
+    while !results.isAtEnd {
+      try database.read { reader in
+        try results.slice(reader.snapshot, units: units) { key, _ in
+          paths.append(key.path.text)
+          return true
+        }
+      }
+      try between()
     }
+    return paths
   }
 
-  func aggregate(_ query: Query, _ operators: [Aggregation.Operator], at version: Int64? = nil) throws -> [Value] {
+  func aggregate(
+    _ query: Query, _ operators: [Aggregation.Operator], at version: Int64? = nil,
+    _ options: PlanOptions = PlanOptions(), units: Int = QueryExecution.sliceUnits, between: () throws -> Void = {}
+  ) throws -> [Value] {
     let aggregations = operators.enumerated().map { Aggregation($1, alias: "n\($0)") }
     let resolved = try ResolvedQuery(query, in: id, aggregated: aggregations.compactMap(\.field))
-    return try database.read { reader in
-      try AggregationExecution(aggregations, over: resolved, reader.snapshot, at: version).run()
+    let version = try version ?? lastVersion()
+    let execution = try database.read {
+      try AggregationExecution(aggregations, over: resolved, $0.snapshot, at: version, options)
+    }
+    while true {
+      if let values = try database.read({ try execution.slice($0.snapshot, units: units) }) { return values }
+      try between()
     }
   }
 
-  func plan(_ query: Query, at version: Int64? = nil) throws -> String {
+  func plan(_ query: Query, _ options: PlanOptions = PlanOptions()) throws -> String {
     try database.read { reader in
-      try QueryExecution(ResolvedQuery(query, in: id), reader.snapshot, at: version).plan.description
+      try QueryExecution(ResolvedQuery(query, in: id), reader.snapshot, at: reader.lastVersion(), options).plan.description
     }
   }
 }

@@ -187,7 +187,7 @@ private struct Simulation {
       } else {
         twin.transactions[transaction]?.isOver = true
         let isStale = state.reads.contains { twin.document($0.key)?.update ?? 0 != $0.value }
-          || state.listed.contains { twin.lastChange(of: $0) > state.readVersion }
+          || state.listed.contains { twin.contents(of: $0) != twin.contents(of: $0, at: state.readVersion) }
         // What is wrong whatever the state is found before the writer looks at it.
         if isStale, expected != .invalidArgument { expected = .aborted }
       }
@@ -304,8 +304,8 @@ private struct Simulation {
     if random.chance(oneIn: 5) {
       let collection = random.pick(collections)
       doing = "list of \(collection) in transaction"
-      try list(collection, .transaction(transaction), at: state.readVersion)
-      if !state.isReadOnly { twin.transactions[transaction]?.listed.insert(collection) }
+      let listing = try list(collection, .transaction(transaction), at: state.readVersion)
+      if !state.isReadOnly { twin.transactions[transaction]?.listed.insert(listing) }
       return
     }
     let key = key()
@@ -395,7 +395,11 @@ private struct Simulation {
     try list(collection, consistency, at: version)
   }
 
-  private mutating func list(_ collection: ResourcePath, _ consistency: Consistency, at version: Int64) throws {
+  @discardableResult
+  private mutating func list(
+    _ collection: ResourcePath, _ consistency: Consistency, at version: Int64
+  ) throws -> Twin.Listing {
+    var listing = Twin.Listing(collection: collection)
     var request = ListDocumentsRequest(collection)
     request.consistency = consistency
     request.pageSize = random.pick([0, 1, 2, 3, 100])
@@ -403,9 +407,11 @@ private struct Simulation {
     switch Int.random(in: 0..<4, using: &random) {
     case 0:
       request.showMissing = true
+      listing.showMissing = true
       expected = twin.list(collection, showMissing: true, at: version)
     case 1:
       let name = random.pick(["n", "list", "text"])
+      listing.field = name
       let descending = random.chance(oneIn: 2)
       request.orderBy = descending ? "\(name) desc" : name
       expected = twin.list(collection, orderBy: name, descending: descending, at: version)
@@ -418,7 +424,7 @@ private struct Simulation {
     var found: [DocumentKey] = []
     repeat {
       let before = found.count
-      request.pageToken = try service.listDocuments(request, in: id) { document in
+      request.pageToken = try service.listPage(request, in: id) { document in
         found.append(document.key)
         let stored = try document.stored.map { try Self.stored($0) }
         guard stored == twin.document(document.key, at: version) else { throw Difference("\(document.key) is \(String(describing: stored))") }
@@ -429,6 +435,7 @@ private struct Simulation {
       }
     } while !request.pageToken.isEmpty
     guard found == expected else { throw Difference("found \(found), expected \(expected)") }
+    return listing
   }
 
   private mutating func listCollectionIDs() throws {

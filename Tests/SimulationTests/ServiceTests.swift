@@ -99,7 +99,7 @@ import WireFormat
     var pages: [[String]] = []
     repeat {
       pages.append([])
-      request.pageToken = try service.listDocuments(request, in: id) { pages[pages.count - 1].append($0.key.path.id) }
+      request.pageToken = try service.listPage(request, in: id) { pages[pages.count - 1].append($0.key.path.id) }
       // A token travels in a URL.
       #expect(request.pageToken.count < 10_000)
     } while !request.pageToken.isEmpty && pages.count < 100

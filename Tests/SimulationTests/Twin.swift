@@ -22,8 +22,16 @@ struct Twin {
     var readVersion: Int64
     var isReadOnly: Bool
     var reads: [DocumentKey: Int64] = [:]
-    var listed: Set<ResourcePath> = []
+    var listed: Set<Listing> = []
     var isOver = false
+  }
+
+  /// What a listing of a whole collection asked for.
+  struct Listing: Hashable {
+    var collection: ResourcePath
+    var showMissing = false
+    /// Only documents with this field.
+    var field: String?
   }
 
   private(set) var histories: [DocumentKey: [Version]] = [:]
@@ -41,8 +49,12 @@ struct Twin {
     histories.compactMapValues { $0.last { $0.at <= version }?.document }
   }
 
-  func lastChange(of collection: ResourcePath) -> Int64 {
-    histories.filter { $0.key.collection == collection }.compactMap { $0.value.last?.at }.max() ?? 0
+  /// What a listing shows: documents with their update times, missing ones with 0.
+  func contents(of listing: Listing, at version: Int64 = .max) -> [DocumentKey: Int64] {
+    let documents = documents(at: version)
+    var keys = list(listing.collection, showMissing: listing.showMissing, at: version)
+    if let field = listing.field { keys.removeAll { documents[$0]?.fields[field] == nil } }
+    return Dictionary(uniqueKeysWithValues: keys.map { ($0, documents[$0]?.update ?? 0) })
   }
 
   // MARK: Commits

@@ -206,8 +206,8 @@ import Testing
         == .readOnly(readTime: Timestamp(uncheckedMicroseconds: 1_000_000)))
     #expect(
       try options(#"{"readWrite":{"retryTransaction":"AQI","concurrencyMode":"OPTIMISTIC"}}"#).mode
-        == .readWrite(retryTransaction: [1, 2], concurrency: .optimistic))
-    #expect(try options(#"{"readWrite":{}}"#).mode == .readWrite(retryTransaction: [], concurrency: .unspecified))
+        == .readWrite(retryTransaction: [1, 2]))
+    #expect(try options(#"{"readWrite":{}}"#).mode == .readWrite(retryTransaction: []))
     #expect(throws: WireError.self) { try options(#"{"readWrite":{},"readOnly":{}}"#) }
     #expect(throws: WireError.self) { try options(#"{"readOnly":{"retryTransaction":"AQI"}}"#) }
     #expect(throws: WireError.model(.timestampNotAligned)) {

@@ -224,10 +224,10 @@ import Testing
     (entry([0x61], value(.geoPoint(GeoPoint(latitude: 0, longitude: -181)))), .longitudeOutOfRange(-181)),
     (
       entry([0x61], value(.map(MapValue([("b", .string(String(repeating: "x", count: Limits.valueBytesMax + 1)))])))),
-      .valueTooLong(field: "a.b")
+      .valueTooLong(field: "a.b", bytesMax: Limits.valueBytesMax)
     ),
     (
-      entry([0x61], value(.bytes(Array(repeating: 0, count: Limits.valueBytesMax + 1)))), .valueTooLong(field: "a")
+      entry([0x61], value(.bytes(Array(repeating: 0, count: Limits.valueBytesMax + 1)))), .valueTooLong(field: "a", bytesMax: Limits.valueBytesMax)
     ),
   ]
 

@@ -52,11 +52,14 @@ extension StoredIndex {
 
   /// The number of entries a document has at most: one, or one for each element of an array.
   func countMax(of map: EncodedMap) throws(WireError) -> Int {
-    for field in definition.fields where field.mode == .contains {
-      guard case .array(let array)? = try map.value(at: field.path)?.content else { return 0 }
-      return try array.count
+    var count = 1
+    for field in definition.fields {
+      guard let value = try map.value(at: field.path) else { return 0 }
+      guard field.mode == .contains else { continue }
+      guard case .array(let array) = try value.content else { return 0 }
+      count = try array.count
     }
-    return 1
+    return count
   }
 
   /// Whether two states of a document have the same entries because none of the fields differs.

@@ -8,7 +8,7 @@ package typealias IndexObserver = @Sendable ([IndexReport]) -> Void
 
 /// What people are told of one index, or of one field whose entries are not the automatic ones.
 package struct IndexReport: Equatable, Sendable {
-  /// What happens to it.
+  /// What can happen to an index.
   package enum State: String, Sendable {
     /// Entries of documents from before are being added.
     case building
@@ -22,6 +22,7 @@ package struct IndexReport: Equatable, Sendable {
 
   /// Such as `rooms (owner ascending, rank descending)`.
   package var text: String
+  /// What happens to it.
   package var state: State
   /// Documents looked at so far, while it is being built.
   package var documents: Int

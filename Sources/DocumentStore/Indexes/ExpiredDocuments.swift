@@ -28,7 +28,7 @@ struct ExpiredDocuments {
   ) throws(StorageError) -> [Found] {
     var search = ExpiredDocuments(catalog: catalog, now: now, reader: reader)
     for field in catalog.expiringFields {
-      for path in try reader.collections(ofGroup: Array(field.collectionID.utf8)) {
+      for path in try reader.collections(ofGroup: Array(field.collectionID.utf8)) ?? [] {
         guard search.found.count < countMax else { return search.found }
         guard let number = try reader.collection(path)?.number else { continue }
         if catalog.mayScan(field.path, of: field.collectionID, .ascendingEntries) {

@@ -59,7 +59,7 @@ package struct StoredIndex: Sendable {
 extension IndexDefinition {
   /// The form in which the entries of an index are stored: without `__name__`, whose place behind all else is implied,
   /// and mirrored where the name would descend. Scanned backwards it gives the mirror, so that every definition and
-  /// its mirror share one stored form.
+  /// its mirror share one stored form. Not to be asked for twice: the implied name of a stored form always ascends.
   package var stored: IndexDefinition {
     var isDescending = false
     for field in fields where field.mode == .ascending || field.mode == .descending {

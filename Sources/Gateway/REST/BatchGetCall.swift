@@ -12,7 +12,7 @@ extension RESTDialect {
     var batch = BatchGetDocumentsRequest([])
     var mask: FieldMask?
     var moment = RequestedMoment()
-    try decode(request) { (decoder, root) throws(WireError) in
+    try decode(request, call) { (decoder, root) throws(WireError) in
       guard let root else { return }
       var members = try decoder.members(of: root, "google.firestore.v1.BatchGetDocumentsRequest")
       while let (name, value) = members.next() {
@@ -33,15 +33,7 @@ extension RESTDialect {
     batch.consistency = moment.consistency
     batch.newTransaction = moment.newTransaction
     let cursor = try service.batchGetDocuments(batch, in: call.database)
-    let source = BatchGetSource(cursor, mask: mask, call)
-    // Most answers are one slice, and errors that show in it have a status of their own.
-    var first: [UInt8] = []
-    if try source.appendSlice(to: &first) {
-      call.reply.sendJSON(first)
-    } else {
-      source.prepend(first)
-      call.reply.streamJSON(from: source)
-    }
+    try call.send(BatchGetAnswer(cursor), mask: mask)
   }
 
   private static func keys(
@@ -56,75 +48,5 @@ extension RESTDialect {
       keys.append(key)
     }
     return keys
-  }
-}
-
-/// The answer to a batchGet as a JSON array, slice by slice.
-private final class BatchGetSource: BodySource {
-  private let cursor: BatchGetDocumentsCursor
-  private let mask: FieldMask?
-  private let call: RESTCall
-  private var json: JSONWriter
-  private var prepared: [UInt8] = []
-  private var isBegun = false
-
-  init(_ cursor: BatchGetDocumentsCursor, mask: FieldMask?, _ call: RESTCall) {
-    self.cursor = cursor
-    self.mask = mask
-    self.call = call
-    json = JSONWriter(call.style)
-  }
-
-  /// Puts a slice that was already made before those to come.
-  func prepend(_ slice: [UInt8]) { prepared = slice }
-
-  func nextSlice(into out: inout [UInt8]) -> BodyProgress {
-    if !prepared.isEmpty {
-      out.append(contentsOf: prepared)
-      prepared = []
-      return .more
-    }
-    do {
-      return try appendSlice(to: &out) ? .finished : .more
-    } catch {
-      // The status is sent already: the error is the last element.
-      let status = Status(error, database: call.database)
-      ErrorJSON.append(status, httpStatus: ErrorJSON.httpStatus(status.code), to: &json)
-      json.endArray()
-      out.append(contentsOf: json.take())
-      return .finished
-    }
-  }
-
-  /// Appends about a slice; returns whether it was the last.
-  func appendSlice(to out: inout [UInt8]) throws -> Bool {
-    if !isBegun {
-      isBegun = true
-      json.beginArray()
-      if let transaction = cursor.transaction {
-        json.beginObject()
-        json.key("transaction")
-        json.string(Base64.encode(transaction.bytes))
-        json.endObject()
-      }
-    }
-    try cursor.slice { key, document in
-      json.beginObject()
-      if let document {
-        json.key("found")
-        try json.append(key, document, in: call.database, mask: mask)
-      } else {
-        json.key("missing")
-        json.name(key, in: call.database)
-      }
-      json.key("readTime")
-      json.timestamp(cursor.readTime)
-      json.endObject()
-      return json.bytes.count < Exchange.sliceBytes
-    }
-    let isLast = cursor.isAtEnd
-    if isLast { json.endArray() }
-    out.append(contentsOf: json.take())
-    return isLast
   }
 }

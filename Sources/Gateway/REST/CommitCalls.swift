@@ -70,7 +70,7 @@ extension RESTDialect {
   ) throws -> (writes: [Write], transaction: TransactionID?) {
     var writes: [Write] = []
     var transaction: TransactionID?
-    try decode(request) { (decoder, root) throws(WireError) in
+    try decode(request, call) { (decoder, root) throws(WireError) in
       guard let root else { return }
       var members = try decoder.members(of: root, type)
       while let (name, value) = members.next() {

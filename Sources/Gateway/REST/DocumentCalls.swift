@@ -21,7 +21,7 @@ extension RESTDialect {
       var json = JSONWriter(call.style)
       // About what the head and a few short fields take when indented; a larger answer grows as arrays do.
       json.bytes.reserveCapacity(512 + 3 * document.fields.count)
-      try json.append(key, document, in: call.database, mask: mask)
+      try json.append(key, document, root: call.database.documentsRootBytes, mask: mask)
       return json.finish()
     }
     if let body {
@@ -35,7 +35,7 @@ extension RESTDialect {
     try call.parameters.allowOnly("documentId", "mask.fieldPaths")
     let mask = try call.parameters.mask("mask.fieldPaths")
     let collection = try call.target.collection()
-    let document = try decode(request) { (decoder, root) throws(WireError) -> DecodedDocument? in
+    let document = try decode(request, call) { (decoder, root) throws(WireError) -> DecodedDocument? in
       guard let root else { return nil }
       return try decoder.document(root)
     }
@@ -53,7 +53,7 @@ extension RESTDialect {
     let mask = try call.parameters.mask("mask.fieldPaths")
     let updateMask = try call.parameters.mask("updateMask.fieldPaths")
     let precondition = try call.parameters.precondition()
-    let document = try decode(request) { (decoder, root) throws(WireError) -> DecodedDocument? in
+    let document = try decode(request, call) { (decoder, root) throws(WireError) -> DecodedDocument? in
       guard let root else { return nil }
       return try decoder.document(root)
     }

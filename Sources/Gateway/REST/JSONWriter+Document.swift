@@ -3,45 +3,21 @@ import DocumentStore
 import WireFormat
 
 extension JSONWriter {
-  /// Appends a Document object of a stored document. Cost: one pass over its bytes.
+  /// Appends a Document object of a stored document. `root` is the name of the documents root.
+  /// Cost: one pass over its bytes.
   mutating func append(
-    _ key: DocumentKey, _ document: StoredDocument, in database: DatabaseID, mask: FieldMask?
-  ) throws {
-    let root = database.documentsRootBytes
-    var failure: WireError?
-    root.withUnsafeBytes { root in
-      key.path.bytes.withUnsafeBytes { path in
-        do throws(WireError) {
-          try DocumentJSON.append(
-            EncodedDocument(
-              root: root, path: path, fields: document.fields,
-              createTime: Timestamp(uncheckedMicroseconds: document.createVersion),
-              updateTime: Timestamp(uncheckedMicroseconds: document.updateVersion)),
-            mask: mask, to: &self)
-        } catch { failure = error }
-      }
+    _ key: DocumentKey, _ document: StoredDocument, root: [UInt8], mask: FieldMask?
+  ) throws(WireError) {
+    try EncodedDocument.with(key, document, root: root) { (encoded) throws(WireError) in
+      try DocumentJSON.append(encoded, mask: mask, to: &self)
     }
-    if let failure { throw failure }
   }
 
   /// Appends a Document object.
-  mutating func append(_ document: Document, in database: DatabaseID, mask: FieldMask?) throws {
-    let root = database.documentsRootBytes
-    var failure: WireError?
-    root.withUnsafeBytes { root in
-      document.key.path.bytes.withUnsafeBytes { path in
-        document.fields.bytes.withUnsafeBytes { fields in
-          do throws(WireError) {
-            try DocumentJSON.append(
-              EncodedDocument(
-                root: root, path: path, fields: fields, createTime: document.createTime,
-                updateTime: document.updateTime),
-              mask: mask, to: &self)
-          } catch { failure = error }
-        }
-      }
+  mutating func append(_ document: Document, in database: DatabaseID, mask: FieldMask?) throws(WireError) {
+    try EncodedDocument.with(document, root: database.documentsRootBytes) { (encoded) throws(WireError) in
+      try DocumentJSON.append(encoded, mask: mask, to: &self)
     }
-    if let failure { throw failure }
   }
 
   /// Writes the name of a member given as text.

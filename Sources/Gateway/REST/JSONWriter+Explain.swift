@@ -3,9 +3,6 @@ import WireFormat
 
 extension JSONWriter {
   /// Appends a member `explainMetrics` with an ExplainMetrics object.
-  ///
-  /// The plan for people stands in the first of the indexes used, as `plan`: these are free-form objects, so that
-  /// clients read over it.
   mutating func explainMetrics(_ metrics: ExplainMetrics) {
     key("explainMetrics")
     beginObject()
@@ -13,13 +10,7 @@ extension JSONWriter {
     beginObject()
     key("indexesUsed")
     beginArray()
-    for (index, use) in metrics.indexesUsed.enumerated() {
-      beginObject()
-      member("query_scope", use.scope)
-      member("properties", use.properties)
-      if index == 0 { member("plan", metrics.plan) }
-      endObject()
-    }
+    for members in metrics.indexStructs { append(members) }
     endArray()
     endObject()
     if let execution = metrics.execution { append(execution) }
@@ -31,26 +22,25 @@ extension JSONWriter {
     beginObject()
     key("resultsReturned")
     int64(Int64(execution.results))
-    member("executionDuration", Self.duration(execution.microseconds))
+    key("executionDuration")
+    string(Self.duration(execution.microseconds))
     key("readOperations")
     int64(Int64(execution.readOperations))
     key("debugStats")
-    beginObject()
-    member("documents_scanned", "\(execution.documentsScanned)")
-    member("index_entries_scanned", "\(execution.indexEntriesScanned)")
-    key("billing_details")
-    beginObject()
-    member("documents_billable", "\(execution.readOperations)")
-    member("index_entries_billable", "0")
-    member("min_query_cost", "0")
-    endObject()
-    endObject()
+    append(execution.debugStruct)
     endObject()
   }
 
-  private mutating func member(_ name: StaticString, _ text: String) {
-    key(name)
-    string(text)
+  private mutating func append(_ members: [StructMember]) {
+    beginObject()
+    for (name, value) in members {
+      key(name)
+      switch value {
+      case .text(let text): string(text)
+      case .object(let inner): append(inner)
+      }
+    }
+    endObject()
   }
 
   /// A `google.protobuf.Duration` of whole microseconds.

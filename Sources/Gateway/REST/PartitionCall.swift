@@ -8,7 +8,7 @@ extension RESTDialect {
   func partitionQuery(_ call: RESTCall, _ request: borrowing HTTPRequest) throws {
     try call.parameters.allowOnly()
     let parent = try call.target.parent()
-    let partition = try decode(request) { (decoder, root) throws(WireError) -> PartitionQueryRequest? in
+    let partition = try decode(request, call) { (decoder, root) throws(WireError) -> PartitionQueryRequest? in
       guard let root else { return nil }
       return try Self.partitionQueryRequest(root, below: parent, decoder)
     }

@@ -1,7 +1,6 @@
 import DatabaseService
 import DocumentModel
 import DocumentStore
-import Synchronization
 import Transport
 import WireFormat
 
@@ -11,7 +10,13 @@ import WireFormat
 /// the writer is done, on the loop it came from.
 final class RESTDialect: Sendable {
   let service: Service
-  private let decoders = DecoderPool()
+  private let decoders = Pool<Tools>()
+
+  /// A parser and a decoder that go together.
+  private struct Tools {
+    let document = JSONDocument()
+    let decoder = JSONMessageDecoder()
+  }
 
   init(_ service: Service) { self.service = service }
 
@@ -24,7 +29,12 @@ final class RESTDialect: Sendable {
       guard let target = try RESTTarget(path, takesVerb: request.method == .post) else { return reply.sendText(404, "Not Found\n") }
       let parameters = try QueryParameters(query)
       call = RESTCall(target: target, parameters: parameters, reply: reply)
-      if let call { try route(call, request) }
+      if let call {
+        // The transport lets requests to the largest databases through.
+        let bytesMax = service.edition(of: target.database).requestBytesMax
+        guard request.body.count <= bytesMax else { return reply.sendTooLarge(bytesMax: bytesMax) }
+        try route(call, request)
+      }
     } catch {
       reply.sendError(
         Status(error, database: call?.target.database), inArray: call?.target.verb?.isStreaming ?? false)
@@ -65,11 +75,11 @@ final class RESTDialect: Sendable {
 
   /// Parses a body and decodes it; an empty body is an empty message.
   func decode<R>(
-    _ request: borrowing HTTPRequest, _ body: (JSONMessageDecoder, JSONValue?) throws(WireError) -> R
+    _ request: borrowing HTTPRequest, _ call: RESTCall, _ body: (JSONMessageDecoder, JSONValue?) throws(WireError) -> R
   ) throws(WireError) -> R {
-    let tools = decoders.take()
+    let tools = decoders.take() ?? Tools()
     defer { decoders.give(tools) }
-    tools.decoder.reset()
+    tools.decoder.reset(service.edition(of: call.database))
     let text = request.body
     guard text.contains(where: { $0 > 0x20 }) else { return try body(tools.decoder, nil) }
     return try tools.document.withParsed(text, isPadded: true) { (root) throws(WireError) in
@@ -107,6 +117,18 @@ struct RESTCall: Sendable {
     }
   }
 
+  /// Answers with messages, all at once where they are few.
+  /// - Throws: what fails before anything is sent.
+  func send(_ answer: some AnswerProducer, mask: FieldMask?) throws {
+    let stream = AnswerStream(
+      answer, JSONAnswerEncoder(style, database: database, mask: mask), database: database)
+    if let body = try stream.whole() {
+      reply.sendJSON(body)
+    } else {
+      reply.streamJSON(from: stream)
+    }
+  }
+
   /// Answers with an empty message.
   func sendEmpty() { send { _ in } }
 }
@@ -118,25 +140,5 @@ extension RESTVerb {
     case .batchGet, .runQuery, .runAggregationQuery, .executePipeline: true
     default: false
     }
-  }
-}
-
-/// Parsers that requests share: each keeps its buffers from one request to the next.
-private final class DecoderPool: Sendable {
-  struct Tools: @unchecked Sendable {
-    // Sendable: whoever took the tools out of the pool is alone with them.
-    let document: JSONDocument
-    let decoder: JSONMessageDecoder
-  }
-
-  private let idle = Mutex<[Tools]>([])
-  private static let idleMax = 16
-
-  func take() -> Tools {
-    idle.withLock { $0.popLast() } ?? Tools(document: JSONDocument(), decoder: JSONMessageDecoder())
-  }
-
-  func give(_ tools: Tools) {
-    idle.withLock { if $0.count < Self.idleMax { $0.append(tools) } }
   }
 }

@@ -19,20 +19,15 @@ extension JSONMessageDecoder {
       case "aggregations":
         enter("aggregations")
         var list = try elements(of: value)
-        var unnamed = 0
         while let item = list.next() {
           element(aggregations.count)
-          var aggregation = try aggregation(item)
-          if aggregation.alias.isEmpty {
-            unnamed += 1
-            aggregation.alias = "field_\(unnamed)"
-          }
-          aggregations.append(aggregation)
+          aggregations.append(try aggregation(item))
         }
         leave()
       default: throw unknown(name)
       }
     }
+    aggregations.nameUnnamed()
     return (query, aggregations)
   }
 

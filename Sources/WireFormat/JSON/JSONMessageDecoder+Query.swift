@@ -93,9 +93,7 @@ extension JSONMessageDecoder {
         }
       }
     }
-    guard let id = query.collectionID else { return }
-    if id.utf8.contains(UInt8(ascii: "/")) { throw .model(.slashInCollectionID(id)) }
-    do { _ = try ResourcePath(checking: Array(id.utf8)) } catch { throw .model(error) }
+    try query.checkCollectionID()
   }
 
   private func orders(_ value: JSONValue) throws(WireError) -> [Order] {

@@ -4,7 +4,7 @@ extension JSONMessageDecoder {
   /// A `google.firestore.v1.Value` as a tree.
   /// - Throws: ``WireError``, also for a value that breaks a rule that `purpose` asks for.
   package func value(_ value: JSONValue, _ purpose: CanonicalEncoder.Purpose) throws(WireError) -> Value {
-    encoder.reset(purpose)
+    encoder.reset(purpose, edition)
     try appendValue(value)
     return try ValueCodec.decoded(encoder.bytes)
   }
@@ -12,7 +12,7 @@ extension JSONMessageDecoder {
   /// The elements of a `google.firestore.v1.ArrayValue` as trees.
   /// - Throws: as ``value(_:_:)``.
   package func arrayValue(_ value: JSONValue, _ purpose: CanonicalEncoder.Purpose) throws(WireError) -> [Value] {
-    encoder.reset(purpose)
+    encoder.reset(purpose, edition)
     try appendArray(value)
     guard case .array(let elements) = try ValueCodec.decoded(encoder.bytes) else { return [] }
     return elements
@@ -21,10 +21,10 @@ extension JSONMessageDecoder {
   /// A `map<string, Value>` field that was entered, as stored fields: no tree is built.
   /// - Throws: ``WireError``, also for values that may not be stored.
   package func fields(_ value: JSONValue) throws(WireError) -> EncodedFields {
-    encoder.reset(.stored)
+    encoder.reset(.stored, edition)
     encoder.beginFields()
     try appendEntries(value)
-    try encoder.endFields()
+    encoder.endFields()
     return EncodedFields(canonical: encoder.bytes.withUnsafeBytes { [UInt8]($0) })
   }
 

@@ -1,22 +1,5 @@
 package import DocumentModel
 
-/// A document as a client sent it.
-package struct DecodedDocument: Equatable, Sendable {
-  /// The name as sent; empty when it was not. Parse it with ``JSONMessageDecoder/documentName(_:)`` or
-  /// `ResourceName`.
-  package var name: [UInt8]
-  /// The fields, checked and canonical.
-  package var fields: EncodedFields
-}
-
-/// A write and the database that its document name gives, which the caller compares with the request's.
-package struct AddressedWrite: Equatable, Sendable {
-  /// The database of the document name.
-  package var database: DatabaseID
-  /// What is to be done.
-  package var write: Write
-}
-
 extension JSONMessageDecoder {
   /// A `google.firestore.v1.Document`. Its times are ignored, as the service does.
   package func document(_ value: JSONValue) throws(WireError) -> DecodedDocument {
@@ -39,42 +22,17 @@ extension JSONMessageDecoder {
   /// Parses the full name of a document. Cost: little when it lies in the same database as the one before.
   /// - Throws: ``WireError/model(_:)`` with the documented text.
   package func documentName(_ name: UnsafeRawBufferPointer) throws(WireError) -> (DatabaseID, DocumentKey) {
-    if let database = latestDatabase, name.count > latestRoot.count, name.starts(with: latestRoot) {
-      let path: ResourcePath
-      do throws(ModelError) {
-        path = try ResourcePath(checking: [UInt8](name[latestRoot.count...]))
-      } catch {
-        throw .model(error)
-      }
-      if let key = DocumentKey(path) { return (database, key) }
-    }
-    do throws(ModelError) {
-      let (database, key) = try ResourceName.document(name)
-      latestDatabase = database
-      latestRoot = Array((database.documentsRoot + "/").utf8)
-      return (database, key)
-    } catch {
-      throw .model(error)
-    }
+    try names.parse(name)
   }
 
   /// A `google.firestore.v1.Write`.
-  ///
-  /// The older stand-alone `transform` becomes an update with an empty mask. A `verify` is the member that the web
-  /// and mobile SDKs send (firestore-api.md, section 2.2).
   package func write(_ value: JSONValue) throws(WireError) -> AddressedWrite {
-    var address: (database: DatabaseID, key: DocumentKey)?
-    var operation = Write.Operation.delete
-    var isUpdate = false
-    var mask: FieldMask?
-    var transforms: [FieldTransform] = []
-    var updateTransforms: [FieldTransform]?
-    var precondition = Precondition.none
+    var write = WriteMembers()
     var members = try members(of: value, "google.firestore.v1.Write")
     while let (name, content) = members.next() {
       switch name {
       case "update", "delete", "verify", "transform":
-        if address != nil { throw alreadySet("operation", name) }
+        if write.operation != nil { throw alreadySet("operation", name) }
       default: break
       }
       switch name {
@@ -82,50 +40,36 @@ extension JSONMessageDecoder {
         path.enter("update")
         let document = try document(content)
         path.leave()
-        address = try document.name.withRawBytes { (name) throws(WireError) in try documentName(name) }
-        operation = .update(document.fields, mask: nil)
-        isUpdate = true
+        write.target = try document.name.withRawBytes { (name) throws(WireError) in try documentName(name) }
+        write.operation = .update(document.fields)
       case "delete":
-        address = try documentName(try string(content, "delete"))
+        write.target = try documentName(try string(content, "delete"))
+        write.operation = .delete
       case "verify":
-        address = try documentName(try string(content, "verify"))
-        operation = .verify
+        write.target = try documentName(try string(content, "verify"))
+        write.operation = .verify
       case "transform":
         path.enter("transform")
         let (target, list) = try documentTransform(content)
         path.leave()
-        address = target
-        operation = .update(.none, mask: FieldMask([]))
-        transforms = list
+        write.target = target
+        write.operation = .transform(list)
       case "updateMask", "update_mask":
         path.enter("update_mask")
-        mask = try writableMask(content)
+        write.mask = try writableMask(content)
         path.leave()
       case "updateTransforms", "update_transforms":
         path.enter("update_transforms")
-        updateTransforms = try fieldTransforms(content)
+        write.updateTransforms = try fieldTransforms(content)
         path.leave()
       case "currentDocument", "current_document":
         path.enter("current_document")
-        precondition = try self.precondition(content)
+        write.precondition = try self.precondition(content)
         path.leave()
       default: throw unknown(name)
       }
     }
-    guard let address else { throw .model(.emptyWrite) }
-    if operation == .verify, precondition == .none, mask == nil { throw .model(.verifyWithoutPrecondition) }
-    if case .update(let fields, nil) = operation {
-      operation = .update(fields, mask: mask)
-    } else if mask != nil {
-      throw .model(operation == .delete ? .deleteWithMask : .maskWithoutUpdate)
-    }
-    if let updateTransforms, !updateTransforms.isEmpty {
-      guard isUpdate else { throw .model(.transformsWithoutUpdate) }
-      transforms = updateTransforms
-    }
-    return AddressedWrite(
-      database: address.database,
-      write: Write(operation, key: address.key, transforms: transforms, precondition: precondition))
+    return try write.write()
   }
 
   /// The writes of a commit: a list that was entered.
@@ -167,7 +111,7 @@ extension JSONMessageDecoder {
   /// - Throws: ``WireError/model(_:)`` with ``ModelError/reservedFieldName(_:)``, among others.
   package func writableMask(_ value: JSONValue) throws(WireError) -> FieldMask {
     let paths = try maskPaths(value)
-    for path in paths { try Self.checkWritable(path) }
+    for path in paths { try WriteMembers.checkWritable(path) }
     return FieldMask(paths)
   }
 
@@ -197,17 +141,6 @@ extension JSONMessageDecoder {
       return try FieldPath(text)
     } catch {
       throw .model(error)
-    }
-  }
-
-  /// Checks that a path may be written: no reserved name in it, and no deeper than values may nest.
-  private static func checkWritable(_ path: FieldPath) throws(WireError) {
-    for segment in path.segments where ResourceID.isReserved(segment.utf8) {
-      throw .model(.reservedFieldName(segment))
-    }
-    // The last name lies in a map of one level less.
-    guard path.segments.count <= Limits.nestingDepthMax + 1 else {
-      throw .model(.tooDeep(field: path.segments[0]))
     }
   }
 
@@ -268,7 +201,7 @@ extension JSONMessageDecoder {
     }
     guard let target else { throw .model(.emptyFieldPath) }
     guard let kind else { throw .model(.emptyTransform) }
-    try Self.checkWritable(target)
+    try WriteMembers.checkWritable(target)
     return FieldTransform(target, kind)
   }
 
@@ -297,10 +230,7 @@ extension JSONMessageDecoder {
     path.enter(field)
     let operand = try value(content, .stored)
     path.leave()
-    switch operand {
-    case .integer, .double: return operand
-    default: throw .model(.transformOperandNotNumeric)
-    }
+    return try WriteMembers.checkNumeric(operand)
   }
 
   private func arrayOperand(_ content: JSONValue, _ field: StaticString) throws(WireError) -> [Value] {

@@ -10,15 +10,18 @@ package import DocumentModel
 package final class JSONMessageDecoder {
   var path = MessagePath()
   var encoder = CanonicalEncoder()
-  /// The database of the latest name, with its documents root and `/` as bytes: names mostly repeat it.
-  var latestRoot: [UInt8] = []
-  var latestDatabase: DatabaseID?
+  var names = DocumentNames()
+  /// The edition of the database that the values are for.
+  private(set) var edition = Edition.standard
 
   /// Creates a decoder.
   package init() {}
 
-  /// Forgets the path; call before each request.
-  package func reset() { path.removeAll() }
+  /// Forgets the path; call before each request, with the edition of the database that it is for.
+  package func reset(_ edition: Edition = .standard) {
+    path.removeAll()
+    self.edition = edition
+  }
 
   /// Goes into the field of that name, given in snake_case; ``leave()`` goes back. For the paths in errors.
   package func enter(_ field: StaticString) { path.enter(field) }

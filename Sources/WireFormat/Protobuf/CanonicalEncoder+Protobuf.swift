@@ -6,7 +6,7 @@ extension CanonicalEncoder {
   package mutating func appendFields(fromClient document: UnsafeRawBufferPointer) throws(WireError) {
     beginFields()
     try appendEntries(document, number: 2)
-    try endFields()
+    endFields()
   }
 
   /// Appends a Value message that a client sent.
@@ -24,13 +24,7 @@ extension CanonicalEncoder {
     case EncodedValue.Member.reference: try reference(member.bytes)
     case EncodedValue.Member.geoPoint: try geoPoint(try EncodedValue.geoPoint(member.bytes))
     case EncodedValue.Member.array:
-      try beginArray()
-      var reader = ProtobufReader(member.bytes)
-      while let field = try reader.next() {
-        guard field.number == 1, field.wireType == .lengthDelimited else { continue }
-        try appendValue(fromClient: field.bytes)
-      }
-      endArray()
+      try appendArray(fromClient: member.bytes)
     case EncodedValue.Member.map:
       // Recursion ends at the depth that beginMap and beginArray allow.
       try beginMap()
@@ -40,6 +34,18 @@ extension CanonicalEncoder {
       // References to fields and variables, functions and pipelines exist only inside pipelines.
       throw .model(.unstorableValue)
     }
+  }
+
+  /// Appends an ArrayValue message that a client sent.
+  /// - Throws: ``WireError``: malformed, or the rule for values that is broken.
+  package mutating func appendArray(fromClient array: UnsafeRawBufferPointer) throws(WireError) {
+    try beginArray()
+    var reader = ProtobufReader(array)
+    while let field = try reader.next() {
+      guard field.number == 1, field.wireType == .lengthDelimited else { continue }
+      try appendValue(fromClient: field.bytes)
+    }
+    endArray()
   }
 
   private mutating func appendEntries(_ message: UnsafeRawBufferPointer, number: Int) throws(WireError) {

@@ -23,6 +23,7 @@ package struct CanonicalEncoder {
   package private(set) var bytes: [UInt8] = []
 
   private var purpose = Purpose.stored
+  private var edition = Edition.standard
   private var frames: [Frame] = []
   /// The finished entries of all open maps, innermost last.
   private var entries: [Entry] = []
@@ -48,8 +49,8 @@ package struct CanonicalEncoder {
     var keyCount = 0
     /// Whether keys came strictly ascending so far.
     var isSorted = true
-    /// Whether `__type__` is among the keys: then the map must be a vector.
-    var hasTypeKey = false
+    /// Whether a key is reserved: then the map must stand for a value of another type.
+    var hasReservedKey = false
   }
 
   /// A finished entry: its bytes with tag, and its key.
@@ -61,13 +62,15 @@ package struct CanonicalEncoder {
   }
 
   /// Creates an encoder without buffers.
-  package init(_ purpose: Purpose = .stored) {
+  package init(_ purpose: Purpose = .stored, _ edition: Edition = .standard) {
     self.purpose = purpose
+    self.edition = edition
   }
 
-  /// Forgets all events, keeping the buffers.
-  package mutating func reset(_ purpose: Purpose = .stored) {
+  /// Forgets all events, keeping the buffers. `edition` is that of the database that the values are for.
+  package mutating func reset(_ purpose: Purpose = .stored, _ edition: Edition = .standard) {
     self.purpose = purpose
+    self.edition = edition
     bytes.removeAll(keepingCapacity: true)
     frames.removeAll(keepingCapacity: true)
     entries.removeAll(keepingCapacity: true)
@@ -81,10 +84,9 @@ package struct CanonicalEncoder {
   }
 
   /// Ends the fields of a document: sorts them where they did not come sorted.
-  package mutating func endFields() throws(WireError) {
+  package mutating func endFields() {
     guard let frame = frames.popLast() else { return }
     sortEntries(of: frame)
-    if frame.hasTypeKey { throw .model(.reservedFieldName("__type__")) }
   }
 
   /// Starts a field of the innermost map or document.
@@ -130,12 +132,12 @@ package struct CanonicalEncoder {
     frames.append(Frame(kind: .map, valueStart: start, contentStart: content, firstEntry: entries.count))
   }
 
-  /// Ends a map value: sorts it where it did not come sorted, and checks a vector.
-  /// - Throws: ``WireError/model(_:)`` when it has the reserved key `__type__` and is no legal vector.
+  /// Ends a map value: sorts it where it did not come sorted, and checks a vector or a BSON value.
+  /// - Throws: ``WireError/model(_:)`` when it has a reserved key and is none of them.
   package mutating func endMap() throws(WireError) {
     guard let frame = frames.popLast() else { return }
     sortEntries(of: frame)
-    if frame.hasTypeKey { try settleVector(from: frame.contentStart) }
+    if frame.hasReservedKey { try settleReserved(from: frame.contentStart) }
     ProtobufWriter.endMessage(frame.contentStart, in: &bytes)
     endValue(frame.valueStart)
   }
@@ -273,10 +275,9 @@ package struct CanonicalEncoder {
     guard name.count <= Limits.fieldNameBytesMax else { throw .model(.fieldNameTooLong) }
     guard UTF8Text.isValid(name) else { throw .model(.invalidUTF8(field: String(decoding: name, as: UTF8.self))) }
     if name[0] == UInt8(ascii: "_"), ResourceID.isReserved(name) {
-      guard EncodedMap.isEqual(name, "__type__") else {
-        throw .model(.reservedFieldName(String(decoding: name, as: UTF8.self)))
-      }
-      frame.hasTypeKey = true
+      guard frame.kind == .map, EncodedMap.isEqual(name, "__type__") || (edition.hasBSONTypes && BSONType(key: name) != nil)
+      else { throw .model(.reservedFieldName(String(decoding: name, as: UTF8.self))) }
+      frame.hasReservedKey = true
     }
   }
 
@@ -286,7 +287,9 @@ package struct CanonicalEncoder {
   }
 
   private func checkSize(_ count: Int) throws(WireError) {
-    guard count <= Limits.valueBytesMax else { throw .model(.valueTooLong(field: propertyPath)) }
+    guard count <= edition.valueBytesMax else {
+      throw .model(.valueTooLong(field: propertyPath, bytesMax: edition.valueBytesMax))
+    }
   }
 
   /// The name of the outermost open field; empty outside of one.
@@ -333,45 +336,16 @@ package struct CanonicalEncoder {
     bytes.append(contentsOf: scratch)
   }
 
-  /// Checks that the map whose entries start at `start` is a vector, and makes its components doubles.
-  private mutating func settleVector(from start: Int) throws(WireError) {
-    var hasInteger = false
-    let components = try bytes.withRawBytes { (buffer) throws(WireError) in
-      let map = EncodedMap(mapValue: UnsafeRawBufferPointer(rebasing: buffer[start...]))
-      return try Self.vectorComponents(of: map, hasInteger: &hasInteger)
+  /// Checks the map whose entries start at `start`, of which a key is reserved, and stores it as it is to be.
+  private mutating func settleReserved(from start: Int) throws(WireError) {
+    let edition = edition
+    let normalized = try bytes.withRawBytes { (buffer) throws(WireError) in
+      try ReservedMap.normalized(
+        EncodedMap(mapValue: UnsafeRawBufferPointer(rebasing: buffer[start...])), in: edition)
     }
-    guard hasInteger else { return }
+    guard let normalized else { return }
     bytes.removeLast(bytes.count - start)
-    if case .map(let map) = Value.vector(components) {
-      ValueCodec.append(map, tag: EncodedMap.mapValueTag, to: &bytes)
-    }
-  }
-
-  private static func vectorComponents(of map: EncodedMap, hasInteger: inout Bool) throws(WireError) -> [Double] {
-    guard let type = try map.value(for: "__type__"), case .string(let name) = try type.content,
-      EncodedMap.isEqual(name, "__vector__")
-    else { throw .model(.reservedFieldName("__type__")) }
-    guard let array = try map.vectorComponents else {
-      throw .model(.invalidVector("it must have the fields __type__ and value, an array, and no other."))
-    }
-    var components: [Double] = []
-    var iterator = array.makeIterator()
-    while let element = try iterator.next() {
-      guard components.count < Limits.vectorDimensionsMax else {
-        throw .model(.invalidVector("it has more than \(Limits.vectorDimensionsMax) dimensions."))
-      }
-      switch try element.content {
-      case .double(let number) where !number.isNaN:
-        components.append(number)
-      case .integer(let number):
-        components.append(Double(number))
-        hasInteger = true
-      default:
-        throw .model(.invalidVector("its components must be numbers other than NaN."))
-      }
-    }
-    guard !components.isEmpty else { throw .model(.invalidVector("it has no dimensions.")) }
-    return components
+    ValueCodec.append(normalized, tag: EncodedMap.mapValueTag, to: &bytes)
   }
 }
 

@@ -115,6 +115,33 @@ package struct EncodedMap {
     get throws(WireError) { try vectorComponents != nil }
   }
 
+  /// The type and the content when this map stands for a BSON value: one key, reserved for it.
+  /// - Throws: ``WireError/malformedProtobuf(_:)``.
+  package var bson: (type: BSONType, content: EncodedValue)? {
+    get throws(WireError) {
+      // Most maps are told apart here: names that users choose do not begin with two underscores.
+      guard bytes.count > 8 else { return nil }
+      var start = 2
+      while start < 6, bytes[start - 1] >= 0x80 { start += 1 }
+      guard start + 3 < bytes.count, bytes[start] == 0x0A, bytes[start + 2] == UInt8(ascii: "_"),
+        bytes[start + 3] == UInt8(ascii: "_")
+      else { return nil }
+      var iterator = makeIterator()
+      guard let entry = try iterator.next(), let type = BSONType(key: entry.key), try iterator.next() == nil
+      else { return nil }
+      return (type, entry.value)
+    }
+  }
+
+  /// Whether this map stands for a value of another type, so that field paths do not lead into it.
+  /// - Throws: ``WireError/malformedProtobuf(_:)``.
+  package var isOpaque: Bool {
+    get throws(WireError) {
+      if try isVector { return true }
+      return try bson != nil
+    }
+  }
+
   /// Three-way comparison of UTF-8 bytes; a prefix comes first.
   @inline(__always)
   package static func compare(_ a: UnsafeRawBufferPointer, _ b: UnsafeRawBufferPointer) -> Ordering {

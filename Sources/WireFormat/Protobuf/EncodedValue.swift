@@ -39,10 +39,10 @@ package struct EncodedValue {
     case map(EncodedMap)
   }
 
-  /// The fields inside the value, where it is a map that field paths can lead into: vectors are opaque.
+  /// The fields inside the value, where it is a map that field paths can lead into: vectors and BSON values are not.
   package var fields: EncodedMap? {
     get throws(WireError) {
-      guard case .map(let map) = try content, try !map.isVector else { return nil }
+      guard case .map(let map) = try content, try !map.isOpaque else { return nil }
       return map
     }
   }

@@ -142,7 +142,7 @@ extension EncodedFields {
 
 extension Array where Element == UInt8 {
   /// Calls `body` with the bytes, passing its error on with its type.
-  func withRawBytes<R, E: Error>(_ body: (UnsafeRawBufferPointer) throws(E) -> R) throws(E) -> R {
+  package func withRawBytes<R, E: Error>(_ body: (UnsafeRawBufferPointer) throws(E) -> R) throws(E) -> R {
     try withUnsafeBufferPointer { (buffer) throws(E) in try body(UnsafeRawBufferPointer(buffer)) }
   }
 }

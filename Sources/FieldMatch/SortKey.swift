@@ -1,6 +1,5 @@
-import DocumentModel
-import FieldMatch
-import WireFormat
+package import DocumentModel
+package import WireFormat
 
 /// The place of a document in the order of a query, as bytes that sort.
 ///
@@ -9,18 +8,19 @@ import WireFormat
 ///
 /// Of each value as much takes part as an index holds, ``Limits/indexedValueBytesMax``: values that agree so far stand
 /// by what follows in the order, whether entries or a sort give it.
-enum SortKey {
+package enum SortKey {
   /// Below every label of a segment.
-  static let endOfName: UInt8 = 0x00
+  package static let endOfName: UInt8 = 0x00
 
-  /// Appends the key of a document; returns `false` where it lacks a field of the order and so is no result.
-  static func append(
-    _ orders: [Order], _ fields: EncodedMap, _ path: ResourcePath, to key: inout [UInt8]
+  /// Appends the key of a document with a ``NameCode``; returns `false` where it lacks a field of the order and so is
+  /// no result.
+  package static func append(
+    _ orders: [Order], _ fields: EncodedMap, name: [UInt8], to key: inout [UInt8]
   ) throws(WireError) -> Bool {
     for order in orders {
       let start = key.count
       if order.path.isDocumentName {
-        NameCode.append(path, to: &key)
+        key.append(contentsOf: name)
         key.append(endOfName)
       } else {
         guard let value = try fields.value(at: order.path) else { return false }
@@ -32,14 +32,14 @@ enum SortKey {
   }
 
   /// Turns bytes over.
-  static func invert(_ key: inout [UInt8], from start: Int) {
+  package static func invert(_ key: inout [UInt8], from start: Int) {
     for index in start..<key.count { key[index] = ~key[index] }
   }
 
   /// Whether a key lies at or behind a start bound, and at or before an end bound.
   ///
   /// A bound may name fewer fields than the key: what agrees with all of them is equal to it.
-  static func isWithin(_ key: [UInt8], start: ResolvedQuery.OrderBound?, end: ResolvedQuery.OrderBound?) -> Bool {
+  package static func isWithin(_ key: [UInt8], start: SortBound?, end: SortBound?) -> Bool {
     if let start {
       let order = compare(key, toPrefix: start.code)
       if order == .less || (order == .equal && !start.isBefore) { return false }
@@ -52,6 +52,23 @@ enum SortKey {
   }
 
   private static func compare(_ key: [UInt8], toPrefix prefix: [UInt8]) -> Ordering {
-    key.starts(with: prefix) ? .equal : Ordering.bytes(key, prefix)
+    key.starts(with: prefix) ? .equal : Ordering.raw(key, prefix)
+  }
+}
+
+/// A position in the order of a query: the codes of its first fields, each turned over where the order descends.
+package struct SortBound: Sendable {
+  /// The first bytes of the ``SortKey`` of what stands at the position.
+  package var code: [UInt8]
+  /// Whether the position lies before what stands there, else behind it.
+  package var isBefore: Bool
+
+  /// The code in ascending form, where all fields of the order have one direction.
+  package func plain(isDescending: Bool) -> [UInt8] { isDescending ? code.map { ~$0 } : code }
+
+  /// Creates a position.
+  package init(code: [UInt8], isBefore: Bool) {
+    self.code = code
+    self.isBefore = isBefore
   }
 }

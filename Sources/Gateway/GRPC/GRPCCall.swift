@@ -1,0 +1,123 @@
+import DatabaseService
+import DocumentModel
+import Transport
+
+/// One gRPC call that is under way: who waits for the answer, until when, and how it is compressed.
+final class GRPCCall: @unchecked Sendable {
+  // Sendable, so that a commit can carry it to the writer and back: it is only used on its exchange's loop.
+
+  let exchange: Exchange
+  /// How the answer is compressed: as the request was, which shows that the client can.
+  let compression: GRPCCompression
+  /// The database the call is for, once that is known: errors name documents in it.
+  var database: DatabaseID?
+
+  private let timeoutMilliseconds: Int?
+  private var isAnswered = false
+  private var timer: LoopTimer?
+  private var stopStream: ((Status) -> Void)?
+
+  init(_ exchange: Exchange, compresses: Bool, timeoutMilliseconds: Int?) {
+    self.exchange = exchange
+    compression = GRPCCompression(exchange: compresses ? exchange : nil)
+    self.timeoutMilliseconds = timeoutMilliseconds
+  }
+
+  /// Runs `work` on the loop of the connection: for answers that come from another thread.
+  func onLoop(_ work: @escaping @Sendable () -> Void) {
+    if exchange.loop.isOnLoop {
+      work()
+    } else {
+      exchange.loop.execute(work)
+    }
+  }
+
+  // MARK: Answering
+
+  /// Answers with the message that `write` appends, or with the error it throws.
+  func send(_ write: (inout [UInt8]) throws -> Void) {
+    var body: [UInt8] = []
+    do {
+      body.reserveCapacity(512)
+      let start = GRPCFrame.begin(in: &body)
+      try write(&body)
+      compression.end(start, in: &body)
+    } catch { return fail(error) }
+    guard begin() else { return }
+    exchange.respond(
+      status: 200, headers: { addHead(&$0) }, body: { $0.append(contentsOf: body) },
+      trailers: { GRPCStatus.addOK(to: &$0) })
+  }
+
+  /// Answers with an empty message.
+  func sendEmpty() { send { _ in } }
+
+  /// Answers with messages, all at once where they are few.
+  /// - Throws: what fails before anything is sent.
+  func send(
+    _ answer: some AnswerProducer, _ response: ProtobufAnswerEncoder.Response, mask: FieldMask?, in database: DatabaseID
+  ) throws {
+    let encoder = ProtobufAnswerEncoder(response, database: database, mask: mask, compression)
+    let stream = AnswerStream(answer, encoder, database: database)
+    if let body = try stream.whole() {
+      guard begin() else { return }
+      return exchange.respond(
+        status: 200, headers: { addHead(&$0) }, body: { $0.append(contentsOf: body) },
+        trailers: { stream.addTrailers(to: &$0) })
+    }
+    guard begin() else { return }
+    stopStream = { [weak stream] in stream?.stop($0) }
+    stream.onEnd = { [weak self] in self?.forget() }
+    exchange.stream(status: 200, headers: { addHead(&$0) }, from: stream)
+  }
+
+  /// Answers with an error: fields alone, no message.
+  func fail(_ error: any Error) {
+    guard begin() else { return }
+    let status = Status(error, database: database)
+    exchange.respond(
+      status: 200,
+      headers: { headers in
+        addHead(&headers)
+        GRPCStatus.add(status, to: &headers)
+      }, compressible: false, body: { _ in })
+  }
+
+  /// Whether an answer may be sent: the first one, while the client waits.
+  private func begin() -> Bool {
+    guard !isAnswered else { return false }
+    isAnswered = true
+    timer?.cancel()
+    timer = nil
+    return !exchange.isClosed
+  }
+
+  private func addHead(_ headers: inout HeaderWriter) {
+    headers.add("content-type", "application/grpc")
+    if compression.exchange != nil { headers.add("grpc-encoding", "gzip") }
+    headers.add("grpc-accept-encoding", "identity,gzip")
+  }
+
+  // MARK: Time
+
+  /// Ends the call at the client's deadline. Call it when the call is under way; most are over by then.
+  func watchDeadline() {
+    guard let timeoutMilliseconds, !isAnswered || stopStream != nil, !exchange.isClosed else { return }
+    timer = exchange.loop.schedule(afterMilliseconds: timeoutMilliseconds) { [self] in
+      let status = Status(.deadlineExceeded, "The deadline of \(timeoutMilliseconds) ms passed.")
+      if let stopStream {
+        stopStream(status)
+        exchange.resume()
+      } else {
+        fail(status)
+      }
+    }
+    exchange.onClose { [weak self] in self?.forget() }
+  }
+
+  private func forget() {
+    timer?.cancel()
+    timer = nil
+    stopStream = nil
+  }
+}

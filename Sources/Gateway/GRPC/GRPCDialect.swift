@@ -1,0 +1,146 @@
+import DatabaseService
+import DocumentModel
+import Transport
+import WireFormat
+
+/// `google.firestore.v1.Firestore` over gRPC: each kind of call in a file, an extension of this type.
+///
+/// A call decodes, asks the service, encodes; the service functions are those of the REST dialect. Reads answer at once
+/// on the loop's thread; what commits answers when the writer is done, on the loop it came from.
+final class GRPCDialect: Sendable {
+  let service: Service
+  private let decoders = Pool<ProtobufMessageDecoder>()
+
+  init(_ service: Service) { self.service = service }
+
+  /// Whether a request is a gRPC call.
+  static func takes(_ request: borrowing HTTPRequest) -> Bool {
+    guard let type = request.header("content-type")?.dropping("application/grpc") else { return false }
+    return type.isEmpty || type[0] == UInt8(ascii: "+") || type[0] == UInt8(ascii: ";")
+  }
+
+  /// Answers one call.
+  func handle(_ path: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest, _ exchange: Exchange) {
+    let encoding = request.header("grpc-encoding")
+    let isGzip = encoding?.elementsEqual("gzip".utf8) ?? false
+    let timeout = request.header("grpc-timeout").map { GRPCTimeout.milliseconds($0) }
+    let call = GRPCCall(exchange, compresses: isGzip, timeoutMilliseconds: timeout ?? nil)
+    do {
+      guard timeout != .some(nil) else { throw Status(.invalidArgument, "The grpc-timeout is malformed.") }
+      guard timeout != 0 else { throw Status(.deadlineExceeded, "The deadline passed before the call began.") }
+      if let encoding, !isGzip, !encoding.elementsEqual("identity".utf8) {
+        throw Status(
+          .unimplemented, "Messages compressed with \(String(decoding: encoding, as: UTF8.self)) are not understood.")
+      }
+      let (message, isCompressed) = try GRPCFrame.single(request.body)
+      if isCompressed {
+        guard isGzip else { throw Status(.internal, "A compressed message came without grpc-encoding.") }
+        try Self.decompress(message, exchange).withUnsafeBytes { try route(path, $0, call) }
+      } else {
+        try route(path, message, call)
+      }
+    } catch { call.fail(error) }
+    call.watchDeadline()
+  }
+
+  private static func decompress(_ message: UnsafeRawBufferPointer, _ exchange: Exchange) throws -> [UInt8] {
+    do throws(GzipError) {
+      return try exchange.decompress(message, bytesMax: Limits.enterpriseRequestBytesMax)
+    } catch {
+      switch error {
+      case .malformed: throw Status(.internal, "The request's message is no gzip.")
+      case .tooLarge: throw tooLarge(Limits.enterpriseRequestBytesMax)
+      }
+    }
+  }
+
+  private func route(
+    _ path: UnsafeRawBufferPointer, _ message: UnsafeRawBufferPointer, _ call: GRPCCall
+  ) throws {
+    guard let name = path.dropping("/google.firestore.v1.Firestore/") else {
+      guard path.elementsEqual("/grpc.health.v1.Health/Check".utf8) else { throw Self.unknown(path) }
+      // HealthCheckResponse.status = SERVING
+      return call.send { ProtobufWriter.int64(1, 1, to: &$0) }
+    }
+    switch String(decoding: name, as: UTF8.self) {
+    case "GetDocument": try getDocument(message, call)
+    case "ListDocuments": try listDocuments(message, call)
+    case "CreateDocument": try createDocument(message, call)
+    case "UpdateDocument": try updateDocument(message, call)
+    case "DeleteDocument": try deleteDocument(message, call)
+    case "BatchGetDocuments": try batchGetDocuments(message, call)
+    case "BeginTransaction": try beginTransaction(message, call)
+    case "Commit": try commit(message, call)
+    case "Rollback": try rollback(message, call)
+    case "RunQuery": try runQuery(message, call)
+    case "RunAggregationQuery": try runAggregationQuery(message, call)
+    case "PartitionQuery": try partitionQuery(message, call)
+    case "ListCollectionIds": try listCollectionIds(message, call)
+    case "BatchWrite": try batchWrite(message, call)
+    case "ExecutePipeline":
+      throw Status(.unimplemented, "This version of hearth does not run pipelines yet; use RunQuery.")
+    case "Listen", "Write":
+      throw Status(.unimplemented, "This version of hearth does not serve the streams Listen and Write yet.")
+    default: throw Self.unknown(path)
+    }
+  }
+
+  private static func unknown(_ path: UnsafeRawBufferPointer) -> Status {
+    Status(.unimplemented, "Unknown method \(String(decoding: path.prefix(200), as: UTF8.self)).")
+  }
+
+  // MARK: What the calls share
+
+  /// Lends a decoder made for a database, after the check that a request to it may be that long.
+  func decode<R>(
+    _ message: UnsafeRawBufferPointer, for database: DatabaseID, _ call: GRPCCall,
+    _ body: (ProtobufMessageDecoder) throws -> R
+  ) throws -> R {
+    call.database = database
+    let edition = service.edition(of: database)
+    guard message.count <= edition.requestBytesMax else { throw Self.tooLarge(edition.requestBytesMax) }
+    let decoder = decoders.take() ?? ProtobufMessageDecoder()
+    defer { decoders.give(decoder) }
+    decoder.reset(edition)
+    return try body(decoder)
+  }
+
+  /// The last string field of that number; empty where there is none.
+  ///
+  /// Requests name their database in their first field, but nothing obliges a client to send that first.
+  static func text(_ number: Int, of message: UnsafeRawBufferPointer) throws(WireError) -> UnsafeRawBufferPointer {
+    var text = UnsafeRawBufferPointer(start: nil, count: 0)
+    var reader = ProtobufReader(message)
+    while let field = try reader.next() {
+      if field.number == number, field.wireType == .lengthDelimited { text = try ProtobufMessageDecoder.text(field) }
+    }
+    return text
+  }
+
+  /// The database that a request names in its first field.
+  static func database(of message: UnsafeRawBufferPointer) throws -> DatabaseID {
+    try ResourceName.database(try text(1, of: message))
+  }
+
+  /// The parent that a request names in its first field.
+  static func parent(of message: UnsafeRawBufferPointer) throws -> ResourceName {
+    try ResourceName.parent(try text(1, of: message))
+  }
+
+  /// A page token: base64, as over REST.
+  static func pageToken(_ field: ProtobufReader.Field) throws -> [UInt8] {
+    guard let bytes = Base64.decode(try ProtobufMessageDecoder.string(field)) else { throw ModelError.invalidPageToken }
+    return bytes
+  }
+
+  /// Refuses a name of another database than the request's.
+  static func check(_ database: DatabaseID, is requested: DatabaseID) throws {
+    guard database == requested else {
+      throw ModelError.otherDatabase(requested: requested.name, accessed: database.name)
+    }
+  }
+
+  private static func tooLarge(_ bytesMax: Int) -> Status {
+    Status(.resourceExhausted, "The request's message is larger than \(bytesMax) bytes.")
+  }
+}

@@ -1,0 +1,217 @@
+import DocumentModel
+import DocumentStore
+import FieldMatch
+import KeyValueStore
+import WireFormat
+
+/// The candidates of a query in one collection, one after the other, by name or by the entries of an index.
+///
+/// Reads between ``open(_:lastChange:)`` and ``close()`` from one snapshot, and goes on from the same place on another.
+/// Names in ascending order show the collection as it was at the version. All else shows it as it is: what changed since
+/// is for ``ChangeOverlay``.
+final class CollectionSource {
+  /// The collection.
+  let path: ResourcePath
+  /// Its number in the store.
+  let number: UInt64
+  /// The ``NameCode`` of its path.
+  let code: [UInt8]
+  /// The id of the candidate, as ``OrderedCode/append(lastID:to:)`` writes it.
+  private(set) var idCode: [UInt8] = []
+  /// The candidate, unless it was not to be loaded.
+  private(set) var document: StoredDocument?
+  /// The candidate is to be taken again: something comes in front of it.
+  var isHeld = false
+
+  private let access: QueryPlan.Access
+  private let isDescending: Bool
+  private let version: Int64
+  private let ids: IDRange
+  private let upperID: [UInt8]?
+  private var reader: DocumentReader?
+  private var scan: KeyScan
+  private var points: PointUnion?
+  private var past: CollectionScan?
+  /// Where a scan by value ended the last slice: the codes of the value and of the id.
+  private var place: [UInt8] = []
+
+  init(
+    _ path: ResourcePath, code: [UInt8], number: UInt64, ids: IDRange, _ access: QueryPlan.Access, isDescending: Bool,
+    at version: Int64
+  ) {
+    self.path = path
+    self.code = code
+    self.number = number
+    self.ids = ids
+    self.access = access
+    self.isDescending = isDescending
+    self.version = version
+    upperID = ids.upperCode
+    let (lower, upper) = (ids.lowerCode, upperID)
+    var key = StorageKey()
+    switch access {
+    case .names:
+      key.begin(.documents)
+      key.append(number: number)
+      scan = KeyScan(prefix: key.bytes, from: lower, to: upper, isDescending: isDescending)
+    case .values(let range):
+      scan = KeyScan(
+        prefix: range.field.prefix(in: number), from: range.lower, to: range.upper, isDescending: isDescending)
+    case .points(let alternatives):
+      let scans = alternatives.map { points in
+        PointScan(
+          points.map { point in
+            KeyScan(
+              prefix: point.field.prefix(in: number) + point.code, from: lower, to: upper, isDescending: isDescending)
+          })
+      }
+      scan = KeyScan(prefix: [], isDescending: isDescending)
+      points = PointUnion(scans, isDescending: isDescending)
+    }
+  }
+
+  // MARK: Slices
+
+  /// Begins or goes on on a snapshot; `lastChange` is the version of the collection's last change there.
+  func open(_ snapshot: any KeyValueSnapshot, lastChange: Int64) throws(StorageError) {
+    reader = DocumentReader(snapshot)
+    if points != nil {
+      try points?.open(snapshot)
+    } else if case .names = access, !isDescending, lastChange > version {
+      past = try CollectionScan(snapshot, collection: number, from: pastStart, at: version)
+    } else {
+      try scan.open(snapshot)
+    }
+    guard isHeld else { return }
+    // It was taken from the scan: what changed meanwhile is not seen again.
+    document = try document(idCode)
+    isHeld = document != nil
+  }
+
+  /// A document of the collection as it was at the version.
+  private func document(_ code: [UInt8]) throws(StorageError) -> StoredDocument? {
+    var id: [UInt8] = []
+    guard code.withUnsafeBytes({ OrderedCode.decode(lastID: $0, into: &id) }) else { return nil }
+    return try reader?.document(id, in: number, at: version)
+  }
+
+  /// Where a scan of the past goes on.
+  private var pastStart: CollectionScan.Start {
+    if !idCode.isEmpty {
+      var id: [UInt8] = []
+      if idCode.withUnsafeBytes({ OrderedCode.decode(lastID: $0, into: &id) }) { return .after(id) }
+    }
+    guard let lower = ids.lower else { return .beginning }
+    return lower.isBehind ? .after(lower.id) : .at(lower.id)
+  }
+
+  func close() {
+    reader = nil
+    document = nil
+    past = nil
+    if scan.isAtEntry {
+      switch access {
+      case .names: takeID(scan.suffix)
+      case .values: place = Array(scan.suffix)
+      case .points: break
+      }
+    }
+    scan.close()
+    points?.close()
+  }
+
+  // MARK: Candidates
+
+  /// Moves to the next candidate. Unless it `loads` documents it may be one that is not there any more.
+  func next(loads: Bool, _ meter: inout SliceMeter) throws -> SourceStep {
+    switch access {
+    case .names: try nextName(loads: loads, &meter)
+    case .values: try nextValue(loads: loads, &meter)
+    case .points: try nextPoint(loads: loads, &meter)
+    }
+  }
+
+  private func nextName(loads: Bool, _ meter: inout SliceMeter) throws -> SourceStep {
+    if past != nil {
+      guard let document = try past?.next() else { return .end }
+      idCode = past?.idCode ?? []
+      if let upperID, Ordering.raw(idCode, upperID) != .less { return .end }
+      meter.readDocument(bytes: document.fields.count)
+      self.document = document
+      return .found
+    }
+    guard try scan.next(), let entry = scan.entry else { return .end }
+    takeID(scan.suffix)
+    if loads {
+      let document = try DocumentReader.decode(row: entry.value, key: entry.key)
+      self.document = document
+      meter.readDocument(bytes: document.fields.count)
+    } else {
+      meter.readEntries()
+    }
+    return .found
+  }
+
+  private func nextValue(loads: Bool, _ meter: inout SliceMeter) throws -> SourceStep {
+    while try scan.next() {
+      meter.readEntries()
+      var rest = scan.suffix
+      guard OrderedCode.skipValue(&rest) != nil else {
+        throw StorageError.corruption(path: "ascendingEntries", detail: "an entry whose value does not end")
+      }
+      takeID(rest)
+      if try !loads || load(&meter) { return .found }
+      if meter.isSpent { return .paused }
+    }
+    return .end
+  }
+
+  private func nextPoint(loads: Bool, _ meter: inout SliceMeter) throws -> SourceStep {
+    while true {
+      let step = try points?.find(&meter) ?? .end
+      guard case .found = step else { return step }
+      idCode = points?.idCode ?? []
+      if try !loads || load(&meter) { return .found }
+      if meter.isSpent { return .paused }
+    }
+  }
+
+  /// Loads the candidate. An entry without its document is damage that `hearth check` reports; here it is no result.
+  private func load(_ meter: inout SliceMeter) throws(StorageError) -> Bool {
+    document = try reader?.document(idCode: idCode, in: number)
+    meter.readDocument(bytes: document?.fields.count ?? 0)
+    return document != nil
+  }
+
+  /// Moves over up to `countMax` candidates without a look at them, and returns how many, fewer only at the end; `nil`
+  /// where that cannot be done.
+  func skip(_ countMax: Int, _ meter: inout SliceMeter) throws(StorageError) -> Int? {
+    guard past == nil else { return nil }
+    guard let count = points == nil ? try scan.skip(countMax) : try points?.skip(countMax) else { return nil }
+    meter.readEntries(count)
+    if let points { idCode = points.idCode }
+    return count
+  }
+
+  /// Whether a scan by value has come to a document with these fields, or past it.
+  func hasPassed(_ idCode: [UInt8], _ fields: EncodedMap) throws -> Bool {
+    guard case .values(let range) = access, !place.isEmpty else { return false }
+    // What has no entry is no candidate.
+    guard let value = try fields.value(at: range.field.path) else { return true }
+    var key: [UInt8] = []
+    try OrderedCode.append(value, to: &key)
+    key.append(contentsOf: idCode)
+    return Ordering.raw(key, place) != (isDescending ? .less : .greater)
+  }
+
+  /// Appends the ``NameCode`` of the candidate.
+  func appendName(to name: inout [UInt8]) {
+    name.append(contentsOf: code)
+    idCode.withUnsafeBytes { OrderedCode.append(segmentOfLastID: $0, to: &name) }
+  }
+
+  private func takeID(_ suffix: UnsafeRawBufferPointer) {
+    idCode.removeAll(keepingCapacity: true)
+    idCode.append(raw: suffix)
+  }
+}

@@ -1,0 +1,131 @@
+import DocumentModel
+import KeyValueStore
+
+/// The document ids that all of several entry ranges name, each range of one value, in name order.
+///
+/// Each range leaps to where the others are. Goes on across snapshots: what it found is kept in its own memory.
+struct PointScan {
+  /// The id that was found last, as ``OrderedCode/append(lastID:to:)`` writes it.
+  private(set) var idCode: [UInt8] = []
+  /// Whether ``idCode`` was found and not taken yet.
+  private(set) var hasID = false
+  private(set) var isAtEnd = false
+
+  private var ranges: [KeyScan]
+  /// While the ranges look for each other: how many agree on ``idCode``, and which is asked next.
+  private var agreeing = 0
+  private var asked = 0
+
+  init(_ ranges: [KeyScan]) { self.ranges = ranges }
+
+  mutating func open(_ snapshot: any KeyValueSnapshot) throws(StorageError) {
+    for index in ranges.indices { try ranges[index].open(snapshot) }
+  }
+
+  mutating func close() {
+    for index in ranges.indices { ranges[index].close() }
+  }
+
+  /// Finds the next id.
+  mutating func find(_ meter: inout SliceMeter) throws(StorageError) -> SourceStep {
+    if isAtEnd { return .end }
+    if agreeing == 0 {
+      guard try ranges[0].next() else { return end() }
+      meter.readEntries()
+      take(ranges[0].suffix)
+      (agreeing, asked) = (1, 1)
+    }
+    while agreeing < ranges.count {
+      if asked == ranges.count { asked = 0 }
+      guard try ranges[asked].seek(idCode) else { return end() }
+      meter.readEntries(4)
+      let found = ranges[asked].suffix
+      asked += 1
+      if idCode.withUnsafeBytes({ Ordering.raw($0, found) }) == .equal {
+        agreeing += 1
+      } else {
+        take(found)
+        agreeing = 1
+        // Each slice comes further than the one before it.
+        if meter.isSpent { return .paused }
+      }
+    }
+    agreeing = 0
+    hasID = true
+    return .found
+  }
+
+  /// Takes the id, so that the next one is found.
+  mutating func takeID() { hasID = false }
+
+  /// Moves over up to `countMax` ids of one range without a look at them; `nil` where several ranges must agree.
+  mutating func skip(_ countMax: Int) throws(StorageError) -> Int? {
+    guard ranges.count == 1, agreeing == 0, !hasID else { return nil }
+    let count = try ranges[0].skip(countMax)
+    if count < countMax { isAtEnd = true } else { take(ranges[0].suffix) }
+    return count
+  }
+
+  private mutating func end() -> SourceStep {
+    isAtEnd = true
+    return .end
+  }
+
+  private mutating func take(_ suffix: UnsafeRawBufferPointer) {
+    idCode.removeAll(keepingCapacity: true)
+    idCode.append(raw: suffix)
+  }
+}
+
+/// The ids that any of several point scans find, each once, in name order.
+struct PointUnion {
+  private var scans: [PointScan]
+  private let isDescending: Bool
+  private var current = 0
+
+  init(_ scans: [PointScan], isDescending: Bool) {
+    self.scans = scans
+    self.isDescending = isDescending
+  }
+
+  /// The id that was found last.
+  var idCode: [UInt8] { scans[current].idCode }
+
+  mutating func open(_ snapshot: any KeyValueSnapshot) throws(StorageError) {
+    for index in scans.indices { try scans[index].open(snapshot) }
+  }
+
+  mutating func close() {
+    for index in scans.indices { scans[index].close() }
+  }
+
+  /// Finds the next id.
+  mutating func find(_ meter: inout SliceMeter) throws(StorageError) -> SourceStep {
+    var best: Int?
+    for index in scans.indices {
+      if !scans[index].hasID {
+        switch try scans[index].find(&meter) {
+        case .paused: return .paused
+        case .end: continue
+        case .found: break
+        }
+      }
+      guard let known = best else {
+        best = index
+        continue
+      }
+      if Ordering.raw(scans[index].idCode, scans[known].idCode) == (isDescending ? .greater : .less) { best = index }
+    }
+    guard let best else { return .end }
+    current = best
+    for index in scans.indices where scans[index].hasID {
+      if index == best || scans[index].idCode == scans[best].idCode { scans[index].takeID() }
+    }
+    return .found
+  }
+
+  /// As ``PointScan/skip(_:)``; `nil` where there are several scans.
+  mutating func skip(_ countMax: Int) throws(StorageError) -> Int? {
+    scans.count == 1 ? try scans[0].skip(countMax) : nil
+  }
+}

@@ -1,0 +1,143 @@
+import CNGHTTP2
+
+/// What nghttp2 reports while it reads and writes, handed on to the multiplexer and its streams.
+enum HTTP2Callbacks {
+  // Written once, before anyone can read it; nghttp2 copies it for each connection.
+  nonisolated(unsafe) static let options: OpaquePointer? = {
+    var options: OpaquePointer?
+    guard nghttp2_option_new(&options) == 0, let options else { return nil }
+    // Windows open again as bodies are taken, not as they arrive.
+    nghttp2_option_set_no_auto_window_update(options, 1)
+    nghttp2_option_set_max_deflate_dynamic_table_size(options, HTTP2Limits.encoderTableBytes)
+    nghttp2_option_set_max_continuations(options, HTTP2Limits.continuationsMax)
+    return options
+  }()
+
+  // Likewise.
+  nonisolated(unsafe) static let table: OpaquePointer? = {
+    var table: OpaquePointer?
+    guard nghttp2_session_callbacks_new(&table) == 0, let table else { return nil }
+    nghttp2_session_callbacks_set_on_begin_frame_callback(table) { _, header, owner in
+      guard let header, let multiplexer = HTTP2Callbacks.multiplexer(owner) else { return failure }
+      return HTTP2Callbacks.frameBegins(header.pointee, multiplexer)
+    }
+    nghttp2_session_callbacks_set_on_begin_headers_callback(table) { _, frame, owner in
+      guard let frame, let multiplexer = HTTP2Callbacks.multiplexer(owner) else { return failure }
+      if frame.pointee.headers.cat == NGHTTP2_HCAT_REQUEST { multiplexer.open(frame.pointee.hd.stream_id) }
+      return 0
+    }
+    nghttp2_session_callbacks_set_on_header_callback(table) { session, frame, name, nameCount, value, count, _, owner in
+      guard let frame, let multiplexer = HTTP2Callbacks.multiplexer(owner) else { return failure }
+      // Trailers of requests mean nothing here.
+      guard frame.pointee.headers.cat == NGHTTP2_HCAT_REQUEST,
+        let stream = HTTP2Callbacks.stream(session, frame.pointee.hd.stream_id)
+      else { return 0 }
+      stream.head.add(
+        name: UnsafeRawBufferPointer(start: name, count: nameCount),
+        value: UnsafeRawBufferPointer(start: value, count: count), multiplexer.server.configuration)
+      return 0
+    }
+    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(table) { session, _, id, bytes, count, owner in
+      guard let multiplexer = HTTP2Callbacks.multiplexer(owner) else { return failure }
+      if let stream = HTTP2Callbacks.stream(session, id) {
+        stream.received(UnsafeRawBufferPointer(start: bytes, count: count))
+      } else {
+        multiplexer.consume(count, of: nil)
+      }
+      return 0
+    }
+    nghttp2_session_callbacks_set_on_frame_recv_callback(table) { session, frame, owner in
+      guard let frame, let multiplexer = HTTP2Callbacks.multiplexer(owner) else { return failure }
+      HTTP2Callbacks.frameEnded(frame.pointee, session, multiplexer)
+      return 0
+    }
+    nghttp2_session_callbacks_set_on_stream_close_callback(table) { session, id, _, owner in
+      guard let multiplexer = HTTP2Callbacks.multiplexer(owner) else { return failure }
+      if let stream = HTTP2Callbacks.stream(session, id) { multiplexer.close(stream) }
+      return 0
+    }
+    nghttp2_session_callbacks_set_send_data_callback(table) { _, _, header, count, source, owner in
+      guard let header, let multiplexer = HTTP2Callbacks.multiplexer(owner), let pointer = source?.pointee.ptr
+      else { return failure }
+      let stream = Unmanaged<HTTP2Stream>.fromOpaque(pointer).takeUnretainedValue()
+      multiplexer.out.append(contentsOf: UnsafeBufferPointer(start: header, count: 9))
+      stream.append(count, to: &multiplexer.out)
+      return multiplexer.out.count < multiplexer.outBytesMax ? 0 : Int32(NGHTTP2_ERR_PAUSE.rawValue)
+    }
+    nghttp2_session_callbacks_set_on_frame_send_callback(table) { _, frame, owner in
+      guard let frame, let multiplexer = HTTP2Callbacks.multiplexer(owner) else { return failure }
+      return HTTP2Callbacks.frameSent(frame.pointee.hd, code: frame.pointee.rst_stream.error_code, multiplexer)
+    }
+    return table
+  }()
+
+  /// Asks a stream for the next frame of its reply.
+  static let read: nghttp2_data_source_read_callback = { _, _, _, bytesMax, flags, source, _ in
+    guard let flags, let pointer = source?.pointee.ptr else { return Int(NGHTTP2_ERR_CALLBACK_FAILURE.rawValue) }
+    let stream = Unmanaged<HTTP2Stream>.fromOpaque(pointer).takeUnretainedValue()
+    return stream.nextFrame(bytesMax: bytesMax, flags: &flags.pointee)
+  }
+
+  private static let failure = Int32(NGHTTP2_ERR_CALLBACK_FAILURE.rawValue)
+
+  private static func multiplexer(_ owner: UnsafeMutableRawPointer?) -> HTTP2Multiplexer? {
+    owner.map { Unmanaged<HTTP2Multiplexer>.fromOpaque($0).takeUnretainedValue() }
+  }
+
+  private static func stream(_ session: OpaquePointer?, _ id: Int32) -> HTTP2Stream? {
+    nghttp2_session_get_stream_user_data(session, id).map {
+      Unmanaged<HTTP2Stream>.fromOpaque($0).takeUnretainedValue()
+    }
+  }
+
+  /// Charges the client for frames that ask for nothing.
+  private static func frameBegins(_ header: nghttp2_frame_hd, _ multiplexer: HTTP2Multiplexer) -> Int32 {
+    let cost: Int
+    switch nghttp2_frame_type(UInt32(header.type)) {
+    case NGHTTP2_HEADERS, NGHTTP2_CONTINUATION: cost = 0
+    case NGHTTP2_DATA: cost = header.length == 0 && header.flags & endStream == 0 ? HTTP2FloodGuard.controlCost : 0
+    case NGHTTP2_WINDOW_UPDATE: cost = HTTP2FloodGuard.windowCost
+    case NGHTTP2_RST_STREAM: cost = HTTP2FloodGuard.resetCost
+    default: cost = HTTP2FloodGuard.controlCost
+    }
+    return charge(cost, multiplexer)
+  }
+
+  private static func frameEnded(_ frame: nghttp2_frame, _ session: OpaquePointer?, _ multiplexer: HTTP2Multiplexer) {
+    let header = frame.hd
+    let isEnd = header.flags & endStream != 0
+    switch nghttp2_frame_type(UInt32(header.type)) {
+    case NGHTTP2_HEADERS:
+      multiplexer.headSinceMilliseconds = nil
+      guard let stream = stream(session, header.stream_id) else { return }
+      if frame.headers.cat == NGHTTP2_HCAT_REQUEST { stream.headEnded() }
+      if isEnd { stream.requestEnded() }
+    case NGHTTP2_DATA:
+      if isEnd, let stream = stream(session, header.stream_id) { stream.requestEnded() }
+    case NGHTTP2_PING:
+      if header.flags & acknowledgement != 0 { multiplexer.onPingAnswered() }
+    default: break
+    }
+  }
+
+  private static func frameSent(_ header: nghttp2_frame_hd, code: UInt32, _ multiplexer: HTTP2Multiplexer) -> Int32 {
+    switch nghttp2_frame_type(UInt32(header.type)) {
+    case NGHTTP2_DATA, NGHTTP2_HEADERS:
+      multiplexer.guardian.gain(HTTP2FloodGuard.replyGain)
+      if header.flags & endStream != 0 { multiplexer.replySent(header.stream_id) }
+    case NGHTTP2_RST_STREAM where code != NGHTTP2_NO_ERROR.rawValue:
+      return charge(HTTP2FloodGuard.resetCost, multiplexer)
+    default: break
+    }
+    return 0
+  }
+
+  private static func charge(_ cost: Int, _ multiplexer: HTTP2Multiplexer) -> Int32 {
+    if cost == 0 { return 0 }
+    let now = multiplexer.server.loop.nowMilliseconds
+    return multiplexer.guardian.spend(cost, nowMilliseconds: now) ? 0 : multiplexer.calm()
+  }
+
+  private static let endStream = UInt8(NGHTTP2_FLAG_END_STREAM.rawValue)
+  private static let acknowledgement = UInt8(NGHTTP2_FLAG_ACK.rawValue)
+}

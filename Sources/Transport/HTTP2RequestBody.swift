@@ -1,0 +1,54 @@
+import Glibc
+
+/// The body of a request that is gathered whole. All its memory is charged to the loop's budget.
+struct HTTP2RequestBody: ~Copyable {
+  private static let bytesMin = 1024
+  /// What an empty body points to. Never written again, so that any thread may read it.
+  nonisolated(unsafe) static let padding: UnsafeRawPointer = {
+    let bytes = UnsafeMutableRawPointer.allocate(byteCount: InputBuffer.paddingBytes, alignment: 8)
+    memset(bytes, 0, InputBuffer.paddingBytes)
+    return UnsafeRawPointer(bytes)
+  }()
+
+
+  private var memory: UnsafeMutableRawPointer?
+  private var capacity = 0
+  private(set) var count = 0
+
+  deinit {
+    free(memory)
+  }
+
+  /// The bytes; `InputBuffer.paddingBytes` readable ones follow them.
+  var bytes: UnsafeRawBufferPointer {
+    UnsafeRawBufferPointer(start: memory.map { UnsafeRawPointer($0) } ?? Self.padding, count: count)
+  }
+
+  /// Appends; `false` when the loop holds too many large requests.
+  mutating func append(_ bytes: UnsafeRawBufferPointer, pool: BufferPool) -> Bool {
+    guard let source = bytes.baseAddress, !bytes.isEmpty else { return true }
+    let needed = count + bytes.count + InputBuffer.paddingBytes
+    if needed > capacity {
+      let wanted = max(needed, capacity * 2, Self.bytesMin)
+      guard pool.reserve(wanted - capacity) else { return false }
+      guard let grown = realloc(memory, wanted) else {
+        pool.release(wanted - capacity)
+        return false
+      }
+      memory = grown
+      capacity = wanted
+    }
+    if let memory { memcpy(memory + count, source, bytes.count) }
+    count += bytes.count
+    return true
+  }
+
+  /// Gives the memory back.
+  mutating func release(to pool: BufferPool) {
+    pool.release(capacity)
+    free(memory)
+    memory = nil
+    capacity = 0
+    count = 0
+  }
+}

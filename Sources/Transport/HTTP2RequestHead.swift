@@ -1,0 +1,112 @@
+/// The head of a request that came by HTTP/2, gathered field by field. Names and values lie in one run of bytes, as an
+/// `HTTPRequest` wants them.
+struct HTTP2RequestHead {
+  private(set) var bytes: [UInt8] = []
+  private(set) var fields: [HeaderField] = []
+  private(set) var target = 0..<0
+  private(set) var method = HTTPMethod.other
+  private(set) var acceptsGzip = false
+  private(set) var coding = ContentCoding.identity
+  private(set) var isGRPC = false
+  /// Why the request will be refused; what follows is not gathered then.
+  private(set) var refusal: Refusal?
+  private var hasHost = false
+  private var listBytes = 0
+
+  /// Takes one field. nghttp2 has seen to it that names are lower case and that both are legal.
+  mutating func add(
+    name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer, _ configuration: TransportConfiguration
+  ) {
+    guard refusal == nil else { return }
+    // Counted as the protocol counts what a client may send.
+    listBytes += name.count + value.count + 32
+    guard listBytes <= configuration.headerBytesMax, fields.count < configuration.headerFieldsMax else {
+      refusal = .headTooLarge
+      return
+    }
+    do throws(Refusal) {
+      if name.first == UInt8(ascii: ":") {
+        try addPseudo(name: name, value: value, configuration)
+      } else {
+        try note(name: name, value: value)
+        append(name: name, value: value)
+      }
+    } catch {
+      refusal = error
+    }
+  }
+
+  /// Refuses what no handler can answer.
+  mutating func complete() {
+    if refusal == nil && target.isEmpty { refusal = .unknownMethod }
+  }
+
+  /// Gives the memory back once the request was handled.
+  mutating func forget() {
+    bytes = []
+    fields = []
+    target = 0..<0
+  }
+
+  private mutating func addPseudo(
+    name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer, _ configuration: TransportConfiguration
+  ) throws(Refusal) {
+    if name.matches(":path") {
+      guard value.count <= configuration.targetBytesMax else {
+        throw Refusal(status: 414, message: "the request target is too long")
+      }
+      target = bytes.count..<(bytes.count + value.count)
+      bytes.append(raw: value)
+    } else if name.matches(":method") {
+      method = Self.method(value)
+    } else if name.matches(":authority") {
+      StaticString("host").withUTF8Buffer { append(name: UnsafeRawBufferPointer($0), value: value) }
+      hasHost = true
+    }
+  }
+
+  private mutating func note(name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) throws(Refusal) {
+    switch name.count {
+    case 12 where name.matches("content-type"):
+      isGRPC = value.count >= 16 && UnsafeRawBufferPointer(rebasing: value[..<16]).matches("application/grpc")
+    case 15 where name.matches("accept-encoding"):
+      acceptsGzip = acceptsGzip || ContentCoding.offersGzip(value)
+    case 16 where name.matches("content-encoding"):
+      let given = try ContentCoding(value)
+      if given == .identity { return }
+      guard coding == .identity else { throw .unknownCoding }
+      coding = given
+    default: break
+    }
+  }
+
+  private mutating func append(name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) {
+    if hasHost && name.matches("host") { return }
+    let start = bytes.count
+    bytes.append(raw: name)
+    bytes.append(raw: value)
+    fields.append(
+      HeaderField(
+        nameStart: UInt32(start), nameCount: UInt32(name.count), valueStart: UInt32(start + name.count),
+        valueCount: UInt32(value.count)))
+  }
+
+  private static func method(_ value: UnsafeRawBufferPointer) -> HTTPMethod {
+    let known: [(StaticString, HTTPMethod)] = [
+      ("GET", .get), ("POST", .post), ("PATCH", .patch), ("DELETE", .delete), ("HEAD", .head), ("PUT", .put),
+      ("OPTIONS", .options),
+    ]
+    for (name, method) in known where value.matches(name) { return method }
+    return .other
+  }
+}
+
+extension UnsafeRawBufferPointer {
+  /// Whether these are exactly the bytes of `text`.
+  @inline(__always)
+  func matches(_ text: StaticString) -> Bool {
+    guard count == text.utf8CodeUnitCount else { return false }
+    for index in 0..<count where self[index] != text.utf8Start[index] { return false }
+    return true
+  }
+}

@@ -1,0 +1,178 @@
+import CNGHTTP2
+
+/// HTTP/2 on one connection: moves bytes between it and the multiplexer, and ends both in an orderly way.
+final class HTTP2Session: ConnectionSession, @unchecked Sendable {
+  // Sendable: used on its loop's thread only; it crosses into a closure that the same loop runs at its next turn.
+
+  /// Bytes made before they are sent, and how often in one turn of the loop.
+  private static let collectedBytesMax = 64 * 1024
+  private static let roundsPerTurn = 8
+  /// While a stream is open, deadlines are looked at this often.
+  private static let tickMilliseconds = 1000
+
+  private enum Stage { case open, noticed(atMilliseconds: Int), refusing }
+
+  private let server: LoopServer
+  private let multiplexer: HTTP2Multiplexer
+  private unowned let connection: Connection
+  private var stage = Stage.open
+  private var isBusy = false
+  private var wasPinged = false
+
+  /// - Returns: `nil` when there is no memory.
+  init?(_ connection: Connection) {
+    guard let multiplexer = HTTP2Multiplexer(connection.server, socket: connection.socket) else { return nil }
+    self.connection = connection
+    self.multiplexer = multiplexer
+    server = connection.server
+    multiplexer.onOutput = { [unowned self] in advance() }
+    multiplexer.onPingAnswered = { [unowned self] in pingAnswered() }
+    connection.deadline = .max
+  }
+
+  // MARK: - What the connection reports
+
+  var expectedBytes: Int? { nil }
+
+  func received() {
+    wasPinged = false
+    if let bytes = connection.input.bytes, !connection.input.isEmpty {
+      // Nothing closes the connection, and with it the input, before `advance`.
+      isBusy = true
+      multiplexer.receive(UnsafeRawBufferPointer(start: bytes, count: connection.input.count))
+      isBusy = false
+      connection.input.consume(connection.input.count)
+    }
+    advance()
+  }
+
+  func outputDrained() {
+    advance()
+  }
+
+  /// Streams that live on what the client sends, or wait for news to send, are over; the others are finished.
+  func peerEnded() {
+    for stream in multiplexer.streams where !stream.canFinishAlone { multiplexer.reset(stream, NGHTTP2_CANCEL) }
+    connection.deadline = server.loop.nowMilliseconds + server.configuration.halfCloseSeconds * 1000
+    advance()
+  }
+
+  func inputRefused() {
+    connection.close()
+  }
+
+  func deadlinePassed() {
+    let now = server.loop.nowMilliseconds
+    if connection.isPeerEnded || judge(now) { return connection.close() }
+    advance()
+  }
+
+  func drain() {
+    if multiplexer.streams.isEmpty {
+      stage = .refusing
+      multiplexer.end(NGHTTP2_NO_ERROR)
+    } else {
+      stage = .noticed(atMilliseconds: server.loop.nowMilliseconds)
+      multiplexer.announceEnd()
+      for stream in multiplexer.streams { stream.exchange.announceShutdown() }
+    }
+    advance()
+  }
+
+  func closed() {
+    multiplexer.close()
+  }
+
+  // MARK: - Moving on
+
+  /// Sends what there is to send, as far as the socket takes it. The one place where anything advances: calls from
+  /// inside it return at once.
+  private func advance() {
+    guard !isBusy else { return }
+    isBusy = true
+    var rounds = 0
+    while connection.isOpen, !connection.isWritePending, rounds < Self.roundsPerTurn {
+      rounds += 1
+      var out = connection.takeOutput()
+      multiplexer.send(into: &out, bytesMax: Self.collectedBytesMax)
+      connection.returnOutput(out)
+      if connection.outputBytes == 0 { break }
+      connection.flush()
+    }
+    isBusy = false
+    if rounds == Self.roundsPerTurn, connection.isOpen, multiplexer.wantsToSend {
+      server.loop.execute { [weak self] in self?.advance() }
+    }
+    settle()
+  }
+
+  /// Brings reading, deadlines and the socket in line with where things stand.
+  private func settle() {
+    guard connection.isOpen else { return }
+    let isDone = connection.isPeerEnded || isRefusing ? multiplexer.streams.isEmpty : false
+    if !multiplexer.isAlive || (isDone && !multiplexer.wantsToSend) { return connection.finish() }
+    if connection.isWritePending && multiplexer.queuedFrames > HTTP2Limits.queuedFramesMax {
+      connection.stopReading()
+    } else {
+      connection.startReading()
+    }
+    connection.input.releaseIfEmpty(to: server.pool)
+    setDeadline()
+  }
+
+  private var isRefusing: Bool {
+    if case .refusing = stage { true } else { false }
+  }
+
+  private func pingAnswered() {
+    if case .noticed = stage { refuseFurther() }
+  }
+
+  private func refuseFurther() {
+    stage = .refusing
+    multiplexer.refuseFurther()
+  }
+
+  // MARK: - Time
+
+  private func setDeadline() {
+    if connection.isPeerEnded { return }
+    let now = server.loop.nowMilliseconds
+    let next =
+      multiplexer.streams.isEmpty
+      ? multiplexer.idleSinceMilliseconds + server.configuration.http2IdleSeconds * 1000
+      : now + Self.tickMilliseconds
+    connection.deadline = min(connection.deadline, max(next, now + 1))
+  }
+
+  /// Ends what took too long; `true` when that is the connection itself, without a word.
+  private func judge(_ now: Int) -> Bool {
+    let configuration = server.configuration
+    if case .noticed(let since) = stage, now - since >= HTTP2Limits.drainNoticeMilliseconds { refuseFurther() }
+    if let since = multiplexer.headSinceMilliseconds, now - since >= configuration.headerSeconds * 1000 {
+      multiplexer.end(NGHTTP2_ENHANCE_YOUR_CALM)
+      return false
+    }
+    if multiplexer.streams.isEmpty {
+      if now - multiplexer.idleSinceMilliseconds >= configuration.http2IdleSeconds * 1000 {
+        multiplexer.end(NGHTTP2_NO_ERROR)
+      }
+      return false
+    }
+    for stream in multiplexer.streams where !stream.isClosed {
+      let still = now - stream.progressMilliseconds
+      if stream.isBlocked {
+        if still >= configuration.writeStallSeconds * 1000 { multiplexer.reset(stream, NGHTTP2_CANCEL) }
+      } else if case .gathering = stream.phase, still >= configuration.bodySeconds * 1000 {
+        stream.refuse(.timedOut)
+      }
+    }
+    let silent = now - multiplexer.receivedMilliseconds
+    if silent >= (configuration.pingSeconds + configuration.pingTimeoutSeconds) * 1000 && wasPinged { return true }
+    if silent >= configuration.pingSeconds * 1000 && !wasPinged {
+      wasPinged = true
+      multiplexer.ping()
+    }
+    return false
+  }
+}

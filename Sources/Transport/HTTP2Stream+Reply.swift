@@ -1,0 +1,205 @@
+import CNGHTTP2
+
+/// What is known of a reply while it is sent.
+struct HTTP2Reply {
+  /// Bytes made and not yet sent lie from `start` on.
+  var pending: [UInt8] = []
+  var start = 0
+  /// Makes more bytes when the client takes some.
+  var source: (any BodySource)?
+  /// The source has nothing now.
+  var isWaiting = false
+  /// nghttp2 asks again only when it is told to.
+  var isDeferred = false
+  var isBegun = false
+  /// All of it was made at once, and counts among the replies that wait for the client.
+  var isWhole = false
+  /// Fields that follow the body.
+  var trailers: [UInt8]?
+
+  var unsentBytes: Int { pending.count - start }
+}
+
+extension HTTP2Stream {
+  /// Empty slices a source may make in a row before the loop turns to others.
+  private static let emptySlicesMax = 8
+  /// Output memory kept for the next reply.
+  private static let bytesKept = 64 * 1024
+
+  private var server: LoopServer { multiplexer.server }
+
+  /// Whether the client holds the reply up: there is something to send, or a source to ask.
+  var isBlocked: Bool {
+    reply.isBegun && (reply.unsentBytes > 0 || (reply.source != nil && !reply.isDeferred))
+  }
+
+  // MARK: - What the exchange asks for
+
+  func respond(
+    status: Int, headers: (inout HeaderWriter) -> Void, compressible: Bool, body: (inout [UInt8]) -> Void
+  ) {
+    respond(status: status, headers: headers, compressible: compressible, body: body, trailers: nil)
+  }
+
+  func respond(
+    status: Int, headers: (inout HeaderWriter) -> Void, body: (inout [UInt8]) -> Void,
+    trailers: (inout HeaderWriter) -> Void
+  ) {
+    var writer = HeaderWriter(bytes: [])
+    trailers(&writer)
+    respond(status: status, headers: headers, compressible: false, body: body, trailers: writer.bytes)
+  }
+
+  func stream(status: Int, headers: (inout HeaderWriter) -> Void, from source: any BodySource) {
+    server.replyFields.beginHead(status: status)
+    server.replyFields.add(headers)
+    if Self.hasBody(status) && head.method != .head {
+      reply.source = source
+      submit(hasBody: true)
+    } else {
+      exchange.complete()
+      submit(hasBody: false)
+      server.countRequest()
+    }
+  }
+
+  func resume() {
+    reply.isWaiting = false
+    guard reply.isDeferred, !isClosed else { return }
+    reply.isDeferred = false
+    progressMilliseconds = server.loop.nowMilliseconds
+    multiplexer.resume(self)
+  }
+
+  private func respond(
+    status: Int, headers: (inout HeaderWriter) -> Void, compressible: Bool, body: (inout [UInt8]) -> Void,
+    trailers: [UInt8]?
+  ) {
+    var made = multiplexer.takeSpare()
+    var isCompressed = false
+    let hasBody = Self.hasBody(status)
+    if hasBody { body(&made) }
+    if compressible && head.acceptsGzip && head.method != .head && made.count >= GzipCompressor.bodyBytesMin,
+      let compressed = server.compressor.compress(made)
+    {
+      made = compressed
+      isCompressed = true
+    }
+    let fields = server.replyFields
+    fields.beginHead(status: status)
+    fields.add(headers)
+    if isCompressed {
+      fields.add {
+        $0.add("content-encoding", "gzip")
+        $0.add("vary", "Accept-Encoding")
+      }
+    }
+    // With trailers the end says how much it was; without a body the head is the end.
+    if trailers == nil && hasBody && !made.isEmpty { fields.addContentLength(made.count) }
+    if head.method == .head { made.removeAll(keepingCapacity: true) }
+    reply.pending = made
+    reply.trailers = trailers
+    reply.isWhole = true
+    multiplexer.unsentBytes += made.count
+    submit(hasBody: !made.isEmpty || trailers != nil)
+    server.countRequest()
+  }
+
+  private static func hasBody(_ status: Int) -> Bool { status >= 200 && status != 204 && status != 304 }
+
+  private func submit(hasBody: Bool) {
+    reply.isBegun = true
+    progressMilliseconds = server.loop.nowMilliseconds
+    multiplexer.submit(server.replyFields, for: self, hasBody: hasBody)
+  }
+
+  // MARK: - What nghttp2 asks for
+
+  /// Says how many bytes of the body the next frame shall have; `flags` says whether it is the last.
+  func nextFrame(bytesMax: Int, flags: inout UInt32) -> Int {
+    var emptySlices = 0
+    while reply.unsentBytes == 0, let source = reply.source {
+      if reply.isWaiting || emptySlices == Self.emptySlicesMax { return pause() }
+      emptySlices += 1
+      guard pull(from: source) else {
+        // nghttp2 resets the stream.
+        return Int(NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue)
+      }
+    }
+    let count = min(bytesMax, reply.unsentBytes)
+    flags |= UInt32(NGHTTP2_DATA_FLAG_NO_COPY.rawValue)
+    if count == reply.unsentBytes && reply.source == nil {
+      flags |= UInt32(NGHTTP2_DATA_FLAG_EOF.rawValue)
+      if let trailers = reply.trailers {
+        flags |= UInt32(NGHTTP2_DATA_FLAG_NO_END_STREAM.rawValue)
+        server.replyFields.beginTrailers()
+        server.replyFields.add { $0.bytes.append(contentsOf: trailers) }
+        multiplexer.submitTrailers(server.replyFields, for: self)
+      }
+    }
+    return count
+  }
+
+  /// Appends the bytes that `nextFrame` promised.
+  func append(_ count: Int, to out: inout [UInt8]) {
+    out.append(contentsOf: reply.pending[reply.start..<(reply.start + count)])
+    reply.start += count
+    if reply.isWhole { multiplexer.unsentBytes -= count }
+    progressMilliseconds = server.loop.nowMilliseconds
+    if reply.unsentBytes == 0 { clearPending() }
+  }
+
+  /// Drops what was not sent.
+  func forgetReply() {
+    if reply.isWhole { multiplexer.unsentBytes -= reply.unsentBytes }
+    reply.source = nil
+    reply.trailers = nil
+    clearPending()
+  }
+
+  /// Asks the source for a slice; `false` when it failed.
+  private func pull(from source: any BodySource) -> Bool {
+    var slice: [UInt8] = []
+    swap(&slice, &reply.pending)
+    // Set before the call, so that a source that resumes itself inside it is asked again.
+    reply.isWaiting = true
+    let progress = source.nextSlice(into: &slice)
+    guard !isClosed else { return false }
+    reply.pending = slice
+    reply.start = 0
+    switch progress {
+    case .more:
+      reply.isWaiting = false
+    case .waiting:
+      break
+    case .finished:
+      reply.isWaiting = false
+      reply.source = nil
+      var writer = HeaderWriter(bytes: [])
+      source.addTrailers(to: &writer)
+      if !writer.bytes.isEmpty { reply.trailers = writer.bytes }
+      exchange.complete()
+      server.countRequest()
+    case .failed:
+      return false
+    }
+    return true
+  }
+
+  /// Has nghttp2 leave the stream alone until `resume`.
+  private func pause() -> Int {
+    reply.isDeferred = true
+    // A source that has more, but makes nothing of it, is asked again after the others had their turn.
+    if !reply.isWaiting { server.loop.execute { [exchange] in exchange.resume() } }
+    return Int(NGHTTP2_ERR_DEFERRED.rawValue)
+  }
+
+  private func clearPending() {
+    var memory: [UInt8] = []
+    swap(&memory, &reply.pending)
+    reply.start = 0
+    guard memory.capacity <= Self.bytesKept else { return }
+    memory.removeAll(keepingCapacity: true)
+    if reply.source == nil { multiplexer.giveSpare(memory) } else { reply.pending = memory }
+  }
+}

@@ -1,0 +1,35 @@
+/// Waits for the first bytes of a connection, which say whether it speaks HTTP/1 or HTTP/2.
+final class PrefaceSession: ConnectionSession {
+  /// What an HTTP/2 client sends first.
+  private static let preface: StaticString = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+
+  private unowned let connection: Connection
+
+  init(_ connection: Connection) {
+    self.connection = connection
+  }
+
+  var expectedBytes: Int? { nil }
+
+  func received() {
+    guard let bytes = connection.input.bytes, !connection.input.isEmpty else { return }
+    let known = min(connection.input.count, Self.preface.utf8CodeUnitCount)
+    for index in 0..<known where bytes.load(fromByteOffset: index, as: UInt8.self) != Self.preface.utf8Start[index] {
+      return connection.speak(.http1)
+    }
+    if known == Self.preface.utf8CodeUnitCount {
+      connection.speak(.http2)
+    } else {
+      let configuration = connection.server.configuration
+      connection.deadline = connection.server.loop.nowMilliseconds + configuration.headerSeconds * 1000
+    }
+  }
+
+  func outputDrained() {}
+  func closed() {}
+  func inputRefused() { connection.close() }
+  func deadlinePassed() { connection.close() }
+  func drain() { connection.close() }
+  // What came is too short to be a request.
+  func peerEnded() { connection.close() }
+}

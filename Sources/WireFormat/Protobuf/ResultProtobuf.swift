@@ -1,0 +1,27 @@
+package import DocumentModel
+
+extension DocumentProtobuf {
+  /// Appends the content of a `google.firestore.v1.WriteResult`; that of a delete is empty.
+  package static func append(_ result: WriteResult, to out: inout [UInt8]) {
+    if let time = result.updateTime { ProtobufWriter.timestamp(1, time, to: &out) }
+    for value in result.transformResults {
+      ProtobufWriter.message(2, to: &out) { ValueCodec.append(value, to: &$0) }
+    }
+  }
+
+  /// Appends the content of a `google.rpc.Status`; code 0 is success, and empty.
+  package static func append(code: Int, message: String, to out: inout [UInt8]) {
+    if code != 0 { ProtobufWriter.int64(1, Int64(code), to: &out) }
+    if !message.isEmpty { ProtobufWriter.string(2, message, to: &out) }
+  }
+
+  /// Appends the content of a `google.firestore.v1.AggregationResult`.
+  package static func append(_ values: [(alias: String, value: Value)], to out: inout [UInt8]) {
+    for (alias, value) in values {
+      ProtobufWriter.message(2, to: &out) { entry in
+        ProtobufWriter.string(1, alias, to: &entry)
+        ProtobufWriter.message(2, to: &entry) { ValueCodec.append(value, to: &$0) }
+      }
+    }
+  }
+}

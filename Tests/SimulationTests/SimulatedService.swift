@@ -1,0 +1,92 @@
+import DatabaseService
+import DocumentModel
+import DocumentStore
+import KeyValueStore
+import LMDBStore
+import QueryEngine
+import TestSupport
+
+/// A service with one database in memory, on a clock that the test moves, with calls that wait for their answers.
+///
+/// Documents are told by path and update time; so one that changed and changed back is another.
+struct SimulatedService: Sendable {
+  struct Row: Hashable, CustomStringConvertible {
+    var path: ResourcePath
+    var update: Int64
+    var description: String { "\(path)@\(update)" }
+  }
+
+  let time = SteppedTime()
+  let service: Service
+  let id: DatabaseID
+
+  init() throws {
+    guard let id = DatabaseID(project: "p") else { throw Difference("no id") }
+    self.id = id
+    let store = try LMDBStore.open(.inMemory(mapBytes: 1 << 30))
+    let registry = DatabaseRegistry(clock: Clock { [time] in time.now }, idleSeconds: nil) { (_) throws(StorageError) in store }
+    service = Service(databases: registry, admission: .everybody)
+  }
+
+  func result(of writes: [Write], transaction: TransactionID?) throws -> Result<CommitOutcome, Status> {
+    do {
+      return try wait { done in try service.commit(writes, transaction: transaction, in: id, completion: done) }
+    } catch { return .failure(Status(error, database: id)) }
+  }
+
+  @discardableResult
+  func commit(_ writes: [Write]) throws -> Int64 {
+    try result(of: writes, transaction: nil).get().version.microseconds
+  }
+
+  func lastVersion() throws -> Int64 {
+    try service.database(id).read { try $0.lastVersion() }
+  }
+
+  func results(of query: Query, _ consistency: Consistency, countMax: Int = .max) throws -> [Row] {
+    var request = RunQueryRequest(query)
+    request.consistency = consistency
+    let cursor = try service.runQuery(request, in: id)
+    var rows: [Row] = []
+    while rows.count < countMax, !cursor.isAtEnd {
+      try cursor.slice { key, document in
+        rows.append(Row(path: key.path, update: document.updateVersion))
+        return rows.count < countMax
+      }
+    }
+    return rows
+  }
+
+  func aggregate(_ aggregations: [Aggregation], _ query: Query, _ consistency: Consistency) throws -> [Value] {
+    var request = RunAggregationQueryRequest(query, aggregations)
+    request.consistency = consistency
+    return try service.numbers(request, in: id).values.map(\.value)
+  }
+
+  /// A document's update time, 0 where it is missing.
+  func updateTime(of key: DocumentKey, _ consistency: Consistency) throws -> Int64 {
+    do {
+      return try service.getDocument(key, in: id, consistency: consistency) { $0.updateVersion }
+    } catch let status as Status where status.code == .notFound { return 0 }
+  }
+}
+
+extension Service {
+  /// All slices of an aggregation.
+  func numbers(_ request: RunAggregationQueryRequest, in id: DatabaseID) throws -> AggregationOutcome {
+    let cursor = try runAggregationQuery(request, in: id)
+    while true {
+      if let outcome = try cursor.slice() { return outcome }
+    }
+  }
+
+  /// All slices of a page; returns the token of the next one.
+  func listPage(
+    _ request: ListDocumentsRequest, in id: DatabaseID, found: (FoundDocument) throws -> Void
+  ) throws -> [UInt8] {
+    let cursor = try listDocuments(request, in: id)
+    while true {
+      if let token = try cursor.slice(found) { return token }
+    }
+  }
+}
