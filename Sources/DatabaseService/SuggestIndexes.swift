@@ -11,7 +11,7 @@ package struct IndexSuggestions: Sendable {
   package var added: Int
   /// How many shapes of queries were seen.
   package var queries: Int
-  /// Whether every shape could be remembered; a server remembers some thousand.
+  /// Whether every shape could be remembered and one file holds what they all want.
   package var isComplete: Bool
 
   /// The index file that declares ``configuration``.
@@ -34,20 +34,28 @@ extension Service {
   /// What an index file must declare so that the service in production answers every query this database has served
   /// since the start: what `base` declares, or else what the database has, and what is missing there.
   ///
-  /// Cost: goes through the declarations once for each shape of query.
+  /// Cost: goes through the declarations of the collection once or twice for each shape of query.
   /// - Throws: `NOT_FOUND` where the database is not served.
   package func suggestIndexes(_ base: IndexConfiguration?, in id: DatabaseID) throws -> IndexSuggestions {
     let database = try database(id)
     var configuration = try base ?? database.declaredIndexes()
     let (needs, isComplete) = seenQueries.needs(in: id)
-    let missing = Set(needs.flatMap { $0.missing(in: configuration) }).sorted { $0.description < $1.description }
+    // In an order that does not depend on when a query came.
+    let open = needs.map { (needs: $0, missing: $0.missing(in: configuration)) }.filter { !$0.missing.isEmpty }
+      .map { (needs: $0.needs, key: $0.missing.map(\.description).joined(separator: "; ")) }.sorted { $0.key < $1.key }
     var added = 0
-    // What is added for one query may serve the next.
-    for index in missing where needs.contains(where: { $0.missing(in: configuration).contains(index) }) {
-      configuration.add(index)
-      added += 1
+    var hasRoom = true
+    for (needs, _) in open {
+      // What was added for one query may serve the next.
+      for index in needs.missing(in: configuration) {
+        hasRoom = configuration.indexes.count < IndexFile.declarationsMax
+          && configuration.fields.count < IndexFile.declarationsMax
+        guard hasRoom else { break }
+        configuration.add(index)
+        added += 1
+      }
     }
-    return IndexSuggestions(configuration: configuration, added: added, queries: needs.count, isComplete: isComplete)
+    return IndexSuggestions(configuration: configuration, added: added, queries: needs.count, isComplete: isComplete && hasRoom)
   }
 }
 

@@ -56,9 +56,11 @@ extension Command {
     let client = try ServerClient(arguments)
     let suggestion = try client.suggestIndexes(adding: base ?? [])
     Terminal.output.write(suggestion.file)
-    var text = "hearth: \(suggestion.queries) kinds of queries seen, \(suggestion.added) indexes added\n"
+    let queries = suggestion.queries == 1 ? "1 kind of query" : "\(suggestion.queries) kinds of queries"
+    let added = suggestion.added == 1 ? "1 index" : "\(suggestion.added) indexes"
+    var text = "hearth: \(queries) seen, \(added) added\n"
     if !suggestion.isComplete {
-      text += "hearth: the server saw more kinds of queries than it remembers; restart it and run fewer at a time\n"
+      text += "hearth: more kinds of queries came than can be remembered or one file can serve; run fewer at a time\n"
     }
     Terminal.error.write(text)
   }

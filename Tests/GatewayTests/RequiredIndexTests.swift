@@ -1,3 +1,4 @@
+import DatabaseService
 import DocumentModel
 import Foundation
 import HearthServer
@@ -12,8 +13,10 @@ import Testing
     #"{"fieldFilter": {"field": {"fieldPath": "\#(field)"}, "op": "EQUAL", "value": {"integerValue": "1"}}}"#
   }
   private static let ownerByTime = query(
-    #"{"from": [{"collectionId": "c"}], "where": \#(equal("owner")), "orderBy": [{"field": {"fieldPath": "at"}, "direction": "DESCENDING"}]}"#)
-  private static let groupOwner = query(#"{"from": [{"collectionId": "c", "allDescendants": true}], "where": \#(equal("owner"))}"#)
+    #"{"from": [{"collectionId": "c"}], "where": \#(equal("owner")), "orderBy": [{"field": {"fieldPath": "at"}, "direction": "DESCENDING"}]}"#
+  )
+  private static let groupOwner = query(
+    #"{"from": [{"collectionId": "c", "allDescendants": true}], "where": \#(equal("owner"))}"#)
   private static let plain = query(#"{"from": [{"collectionId": "c"}], "where": \#(equal("owner"))}"#)
   private static let sum = """
     {"structuredAggregationQuery": {"structuredQuery": {"from": [{"collectionId": "c"}], "where": \(equal("owner"))},
@@ -130,7 +133,69 @@ import Testing
     }
     #expect(try server.call("POST", ":runAggregationQuery", Self.sum).status == 200)
     let list = try server.call("GET", Self.control)
-    #expect(list.json("indexes", 0, "index") == "c (owner descending, at ascending)" || list.json("indexes", 0, "index") == "c (owner ascending, n ascending)")
+    #expect(
+      list.json("indexes", 0, "index") == "c (owner descending, at ascending)"
+        || list.json("indexes", 0, "index") == "c (owner ascending, n ascending)")
     #expect(list.json("indexes", 0, "state") == "ready")
+  }
+
+  @Test func toolsReadWhatIsDeclared() throws {
+    let directory = FileManager.default.temporaryDirectory.appendingPathComponent("admin-\(UUID().uuidString)")
+    try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(at: directory) }
+    let path = directory.appendingPathComponent("firestore.indexes.json").path
+    let file = """
+      {"indexes": [
+        {"collectionGroup": "c", "queryScope": "COLLECTION_GROUP",
+         "fields": [{"fieldPath": "t", "arrayConfig": "CONTAINS"}, {"fieldPath": "at", "order": "DESCENDING"}]},
+        {"collectionGroup": "d", "queryScope": "COLLECTION", "fields": [{"fieldPath": "v", "vectorConfig": {"dimension": 3, "flat": {}}}]}],
+       "fieldOverrides": [{"collectionGroup": "c", "fieldPath": "e", "ttl": true, "indexes": []}]}
+      """
+    try file.write(toFile: path, atomically: true, encoding: .utf8)
+    let server = try TestServer { $0.indexes = [HearthConfiguration.DatabaseFile(path)] }
+    let groups = "/v1/projects/p/databases/(default)/collectionGroups"
+    let all = try server.call("GET", groups + "/-/indexes")
+    #expect(all.json("indexes", 0, "queryScope") == "COLLECTION_GROUP")
+    #expect(all.json("indexes", 0, "state") == "READY")
+    #expect(all.json("indexes", 0, "fields", 0, "arrayConfig") == "CONTAINS")
+    #expect(all.json("indexes", 0, "fields", 1, "order") == "DESCENDING")
+    #expect(all.json("indexes", 0, "fields", 2, "fieldPath") == "__name__")
+    let name: String? = all.json("indexes", 0, "name")
+    #expect(name?.hasPrefix("projects/p/databases/(default)/collectionGroups/c/indexes/") == true)
+    #expect(all.json("indexes", 1, "fields", 1, "vectorConfig", "dimension", as: Int.self) == 3)
+    let one = try server.call("GET", groups + "/d/indexes")
+    #expect(one.json("indexes", as: [Any].self)?.count == 1)
+    #expect(try server.call("GET", groups + "/x/indexes").text.filter { !$0.isWhitespace } == "{}")
+    let fields = try server.call("GET", groups + "/-/fields?filter=indexConfig.usesAncestorConfig=false%20OR%20ttlConfig:*")
+    #expect(fields.json("fields", 0, "name") == "projects/p/databases/(default)/collectionGroups/c/fields/e")
+    #expect(fields.json("fields", 0, "ttlConfig", "state") == "ACTIVE")
+    #expect(try server.call("POST", groups + "/c/indexes", "{}").status == 501)
+    #expect(try server.call("GET", groups + "/c/nothing").status == 404)
+  }
+
+  @Test func onlySoManyShapesAreRemembered() throws {
+    var configuration = HearthConfiguration(storage: .inMemory)
+    configuration.mode = .emulator
+    configuration.mapBytes = 1 << 26
+    let server = try HearthServer(configuration)
+    defer { server.stop() }
+    let id = try #require(DatabaseID(project: "p"))
+    func ask(_ number: Int, orders: [Order] = []) throws {
+      var query = Query(collectionID: "c")
+      query.filter = .field(FieldPath(field: "f\(number)"), .equal, .integer(1))
+      query.orders = orders
+      query.limit = 0
+      _ = try server.service.runQuery(RunQueryRequest(query), in: id)
+    }
+    func suggest() throws -> IndexSuggestions { try server.service.suggestIndexes(nil, in: id) }
+    // A file cannot declare more than a thousand indexes.
+    for number in 0..<1000 { try ask(number, orders: [Order(FieldPath(field: "at"))]) }
+    #expect(try suggest().isComplete)
+    try ask(1000, orders: [Order(FieldPath(field: "at"))])
+    #expect(try !suggest().isComplete && suggest().added == 1000)
+    for number in 0..<8999 { try ask(number) }
+    #expect(try suggest().queries == 10_000)
+    try ask(8999)
+    #expect(try suggest().queries == 10_000)
   }
 }

@@ -14,7 +14,8 @@ import Testing
   ) -> String {
     // A descriptor that is no terminal: no colours.
     var table = Table(
-      of: database, nameTitle: nameTitle, chosen: chosen.map { field($0) }, on: Terminal(descriptor: -1), columnsMax: width)
+      of: database, nameTitle: nameTitle, chosen: chosen.map { field($0) }, on: Terminal(descriptor: -1),
+      columnsMax: width)
     var text = ""
     for (name, fields) in rows { text += table.add(Table.Row(name: name, fields: MapValue(fields)), byteCount: 1) }
     return text + table.flush()
@@ -61,7 +62,8 @@ import Testing
       ("a\u{1B}[31m\nb\u{202E}", #"a\u{1b}[31m\nb\u{202e}"#), (.bytes([1, 2]), "<2 bytes>"),
       (.reference("\(Self.database.documentsRoot)/users/ann"), "users/ann"),
       (.geoPoint(GeoPoint(latitude: 45.5, longitude: 9)), "45.5, 9"), (.array([1, "x", map()]), #"[1, "x", {}]"#),
-      (map(("a", 1)), #"{"a": 1}"#), (.string(String(repeating: "x", count: 100)), String(repeating: "x", count: 79) + "…"),
+      (map(("a", 1)), #"{"a": 1}"#),
+      (.string(String(repeating: "x", count: 100)), String(repeating: "x", count: 79) + "…"),
     ]
     for (value, text) in cells { #expect(TableCell(value, in: Self.database).text == text) }
   }

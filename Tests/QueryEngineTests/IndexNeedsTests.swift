@@ -25,7 +25,9 @@ import Testing
       fields: fields.map { text in
         if text.hasPrefix("-") { return IndexDefinition.Field(field(String(text.dropFirst())), desc) }
         if text.hasSuffix("[]") { return IndexDefinition.Field(field(String(text.dropLast(2))), .contains) }
-        if text.hasSuffix("<3>") { return IndexDefinition.Field(field(String(text.dropLast(3))), .vector(dimension: 3)) }
+        if text.hasSuffix("<3>") {
+          return IndexDefinition.Field(field(String(text.dropLast(3))), .vector(dimension: 3))
+        }
         return IndexDefinition.Field(field(text), asc)
       })
   }
@@ -102,7 +104,8 @@ import Testing
     // Kindless queries know names only.
     Row(isGroup: true, collectionID: nil), Row(orders: [down("__name__")], collectionID: nil),
     Row(isGroup: true),
-    Row(filter: on("a"), aggregated: ["a"]), Row(aggregated: ["a"]), Row(filter: on("a", .greaterThan), aggregated: ["a"]),
+    Row(filter: on("a"), aggregated: ["a"]), Row(aggregated: ["a"]),
+    Row(filter: on("a", .greaterThan), aggregated: ["a"]),
   ])
   func entriesOfEveryFieldAreEnough(row: Row) throws { try row.check() }
 
@@ -118,26 +121,32 @@ import Testing
     Row(orders: [up("a"), down("__name__")], missing: ["collection c(a ASC, __name__ DESC)"]),
     Row(orders: [down("__name__")], missing: ["collection c(__name__ DESC)"]),
     Row(orders: [down("__name__")], isGroup: true, missing: ["group c(__name__ DESC)"]),
-    Row(filter: on("t", .arrayContains), orders: [down("__name__")], missing: ["collection c(t CONTAINS, __name__ DESC)"]),
-    Row(filter: .and([on("a", .greaterThan), on("b", .lessThan)]), missing: ["collection c(a ASC, b ASC, __name__ ASC)"]),
+    Row(
+      filter: on("t", .arrayContains), orders: [down("__name__")], missing: ["collection c(t CONTAINS, __name__ DESC)"]),
+    Row(
+      filter: .and([on("a", .greaterThan), on("b", .lessThan)]), missing: ["collection c(a ASC, b ASC, __name__ ASC)"]),
     Row(
       filter: .and([on("a", .greaterThan), on("b", .lessThan)]), orders: [down("b")],
       missing: ["collection c(b DESC, a DESC, __name__ DESC)"]),
     // A field that equals leaves the order, and the name keeps its direction.
-    Row(filter: on("a", .in, [1]), orders: [down("b"), up("a")], missing: ["collection c(a ASC, b DESC, __name__ ASC)"]),
+    Row(
+      filter: on("a", .in, [1]), orders: [down("b"), up("a")], missing: ["collection c(a ASC, b DESC, __name__ ASC)"]),
     Row(
       filter: .or([on("a"), on("b")]), orders: [up("n")],
       missing: ["collection c(a ASC, n ASC, __name__ ASC)", "collection c(b ASC, n ASC, __name__ ASC)"]),
     Row(filter: .or([on("a"), on("b", .greaterThan)]), missing: ["collection c(a ASC, b ASC, __name__ ASC)"]),
     Row(filter: on("a", .in, [1, 2]), orders: [up("n")], missing: ["collection c(a ASC, n ASC, __name__ ASC)"]),
-    Row(filter: .and([on("t", .arrayContains), on("t")]), orders: [up("n")], missing: [
-      "collection c(t CONTAINS, n ASC, __name__ ASC)", "collection c(t ASC, n ASC, __name__ ASC)",
-    ]),
+    Row(
+      filter: .and([on("t", .arrayContains), on("t")]), orders: [up("n")],
+      missing: [
+        "collection c(t CONTAINS, n ASC, __name__ ASC)", "collection c(t ASC, n ASC, __name__ ASC)",
+      ]),
     Row(filter: on("a"), aggregated: ["n"], missing: ["collection c(a ASC, n ASC, __name__ ASC)"]),
     Row(aggregated: ["n", "m"], missing: ["collection c(m ASC, n ASC, __name__ ASC)"]),
     Row(orders: [down("a")], aggregated: ["n"], missing: ["collection c(a DESC, n DESC, __name__ DESC)"]),
     Row(filter: on("a"), isGroup: true, missing: ["group c.a ASC"]),
-    Row(filter: .and([on("a"), on("t", .arrayContains)]), isGroup: true, missing: ["group c.t CONTAINS", "group c.a ASC"]),
+    Row(
+      filter: .and([on("a"), on("t", .arrayContains)]), isGroup: true, missing: ["group c.t CONTAINS", "group c.a ASC"]),
     Row(orders: [down("a")], isGroup: true, missing: ["group c.a DESC"]),
     Row(filter: on("a", .greaterThan), isGroup: true, missing: ["group c.a ASC"]),
     Row(filter: on("a"), orders: [up("b")], isGroup: true, missing: ["group c(a ASC, b ASC, __name__ ASC)"]),
@@ -155,9 +164,11 @@ import Testing
     // Indexes with the same end merge.
     Row(filter: .and([on("x"), on("y")]), orders: [up("b")], declared: [index("x", "b"), index("y", "b")]),
     Row(
-      filter: .and([on("x"), on("y"), on("z")]), orders: [down("b")], declared: [index("x", "y", "-b"), index("z", "-b")]),
+      filter: .and([on("x"), on("y"), on("z")]), orders: [down("b")],
+      declared: [index("x", "y", "-b"), index("z", "-b")]),
     Row(
-      filter: .and([on("x"), on("t", .arrayContains)]), orders: [up("b")], declared: [index("t[]", "b"), index("x", "b")]),
+      filter: .and([on("x"), on("t", .arrayContains)]), orders: [up("b")],
+      declared: [index("t[]", "b"), index("x", "b")]),
     Row(filter: on("t", .arrayContains), orders: [up("b")], declared: [index("t[]", "b")]),
     Row(orders: [down("__name__")], declared: [index("-__name__")]),
     Row(orders: [up("a"), down("__name__")], declared: [index("a", "-__name__")]),
@@ -224,10 +235,12 @@ import Testing
     Row(
       orders: [up("a")], fields: [only(FieldIndexing.allFields, in: FieldIndexing.allCollections)],
       missing: ["collection c.a ASC"]),
-    Row(orders: [up("a")], fields: [
-      only(FieldIndexing.allFields, in: FieldIndexing.allCollections),
-      only(FieldIndexing.allFields, .init(.collection, asc)),
-    ]),
+    Row(
+      orders: [up("a")],
+      fields: [
+        only(FieldIndexing.allFields, in: FieldIndexing.allCollections),
+        only(FieldIndexing.allFields, .init(.collection, asc)),
+      ]),
     Row(orders: [up("a")], fields: [only(FieldIndexing.allFields), only(field("a"), .init(.collection, asc))]),
     Row(orders: [up("a")], fields: [only(field("a"), in: "other")]),
     Row(filter: on("a"), isGroup: true, fields: [only(field("a"), .init(.collectionGroup, asc))]),
@@ -251,7 +264,8 @@ import Testing
     add { $0.includesDescendants = true }
     for filter in [
       Self.on("a"), Self.on("a", .greaterThan), Self.on("b"), .unary(field("a"), .isNull), Self.on("a.b"),
-      .and([Self.on("a"), Self.on("b")]), .or([Self.on("a"), Self.on("b")]), .and([.and([Self.on("a")]), Self.on("b")]),
+      .and([Self.on("a"), Self.on("b")]), .or([Self.on("a"), Self.on("b")]),
+      .and([.and([Self.on("a")]), Self.on("b")]),
     ] {
       add { $0.filter = filter }
     }

@@ -1,4 +1,5 @@
 import DatabaseService
+import Dispatch
 import DocumentModel
 import DocumentStore
 import Transport
@@ -60,16 +61,21 @@ final class ControlDialect: Sendable {
       Self.send(.success(reports), reply) { $1.append($0) }
     case (.post, "indexes:suggest"):
       let base = try request.body.isEmpty ? nil : Service.indexConfiguration(Array(request.body))
-      let suggestions = try service.suggestIndexes(base, in: target.database)
-      Self.send(.success(suggestions), reply) { suggestions, json in
-        json.key("queries")
-        json.number(suggestions.queries)
-        json.key("added")
-        json.number(suggestions.added)
-        json.key("complete")
-        json.bool(suggestions.isComplete)
-        json.key("file")
-        json.string(String(decoding: suggestions.file, as: UTF8.self))
+      // Some thousand shapes are too much work for the loop's thread.
+      let service = service
+      DispatchQueue.global(qos: .utility).async {
+        let outcome = Result { try service.suggestIndexes(base, in: target.database) }
+          .mapError { Status($0, database: target.database) }
+        Self.send(outcome, reply) { suggestions, json in
+          json.key("queries")
+          json.number(suggestions.queries)
+          json.key("added")
+          json.number(suggestions.added)
+          json.key("complete")
+          json.bool(suggestions.isComplete)
+          json.key("file")
+          json.string(String(decoding: suggestions.file, as: UTF8.self))
+        }
       }
     default: reply.sendText(404, "Not Found\n")
     }

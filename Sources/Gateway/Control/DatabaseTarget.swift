@@ -3,7 +3,7 @@ import DocumentModel
 
 /// What a URL names that is about a database and not about its documents:
 /// `projects/{project}/databases/{database}/{rest}`.
-struct DatabaseTarget {
+struct DatabaseTarget: Sendable {
   let database: DatabaseID
   /// What follows the database, decoded.
   let rest: String

@@ -2,7 +2,8 @@ import DocumentModel
 
 /// Reads the conditions of `--where`: `age >= 18`, `tags contains "home" and (done == false or done is null)`.
 struct ConditionText {
-  static let operators = "==, !=, <, <=, >, >=, in, not-in, contains, contains-any, is null, is nan, is not null, is not nan"
+  static let operators =
+    "==, !=, <, <=, >, >=, in, not-in, contains, contains-any, is null, is nan, is not null, is not nan"
 
   private var values: ValueText
 

@@ -87,7 +87,8 @@ extension Command {
       switch part {
       case .document(let document):
         let path = document.key.path
-        let row = Table.Row(name: query.includesDescendants ? path.text : path.id, fields: try document.fields.decoded())
+        let row = Table.Row(
+          name: query.includesDescendants ? path.text : path.id, fields: try document.fields.decoded())
         Terminal.output.write(table.add(row, byteCount: document.fields.bytes.count))
       case .numbers(let numbers): Terminal.output.write(table.add(Table.Row(name: "", fields: numbers), byteCount: 64))
       case .explanation(let text, _): explanation = text

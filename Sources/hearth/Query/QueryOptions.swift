@@ -60,7 +60,8 @@ struct QueryOptions {
     let text = arguments.operands[0]
     let path = try DatabaseChoice.path(text)
     if path.isRoot {
-      throw CommandFailure.usage("the path of a collection is needed, such as users; `hearth get` lists the collections")
+      throw CommandFailure.usage(
+        "the path of a collection is needed, such as users; `hearth get` lists the collections")
     }
     if path.segments.contains(where: { $0.elementsEqual("*".utf8) }) {
       throw CommandFailure.usage(

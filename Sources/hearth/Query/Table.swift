@@ -1,7 +1,7 @@
 import DocumentModel
 
-/// Prints documents as a table, in bounded memory: columns and widths are those of the first rows, and rows that have
-/// other fields start another table.
+/// Prints documents as a table, in bounded memory: the columns are those of the first rows, rows that have other fields
+/// start another table, and wider cells widen their column from then on.
 ///
 /// Maps whose fields are few become columns of their own (`address.city`); other maps and lists stand in one cell.
 struct Table {
@@ -28,6 +28,8 @@ struct Table {
 
   private var waiting: [Row] = []
   private var waitingBytes = 0
+  /// The columns of the table under way, as wide as their cells, and those that fit the terminal.
+  private var laidOut: [Column] = []
   private var columns: [Column] = []
   private var hasHead = false
   /// How many rows were added.
@@ -67,16 +69,28 @@ struct Table {
       waiting.removeAll()
       waitingBytes = 0
     }
-    var text = ""
     let found = layout()
-    let isKnown = hasHead && found.allSatisfy { column in columns.contains { $0.path == column.path } }
-    if !isKnown {
+    let isKnown = hasHead && found.allSatisfy { column in laidOut.contains { $0.path == column.path } }
+    let before = columns.map(\.path)
+    if isKnown {
+      for column in found {
+        for index in laidOut.indices where laidOut[index].path == column.path {
+          laidOut[index].width = max(laidOut[index].width, column.width)
+        }
+      }
+    } else {
+      laidOut = found
+    }
+    columns = laidOut
+    let left = fit()
+    var text = ""
+    if !isKnown || columns.map(\.path) != before {
       if hasHead { text += "\n" }
       hasHead = true
-      columns = found
-      let left = fit()
       text += line(columns.map { TextWidth.cut($0.title, to: $0.width) }) { terminal.bold($0) }
-      if !left.isEmpty { text += terminal.faint("(no room for \(left.joined(separator: ", ")); see --select and --json)\n") }
+      if !left.isEmpty {
+        text += terminal.faint("(no room for \(left.joined(separator: ", ")); see --select and --json)\n")
+      }
     }
     for row in waiting { text += line(columns.map { TextWidth.cut(cell(row, $0).text, to: $0.width) }) { $0 } }
     return text
@@ -109,7 +123,8 @@ struct Table {
     Self.gather(waiting.map(\.fields), [], &paths)
     if !chosen.isEmpty {
       func place(_ path: FieldPath) -> Int { chosen.firstIndex { $0.isPrefix(of: path) } ?? chosen.count }
-      paths = paths.enumerated().sorted { (place($0.element), $0.offset) < (place($1.element), $1.offset) }.map(\.element)
+      paths = paths.enumerated().sorted { (place($0.element), $0.offset) < (place($1.element), $1.offset) }.map(
+        \.element)
     }
     // Rows without names have numbers by alias, which are no fields.
     var columns = paths.map { path in

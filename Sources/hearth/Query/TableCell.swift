@@ -59,7 +59,8 @@ struct TableCell {
   private static func compact(_ value: Value, in database: DatabaseID) -> String {
     var bytes: [UInt8] = []
     // A map shows its own braces; an array stands in a field of no name, which is taken off again.
-    guard (try? FixtureFields.appendLine(EncodedFields(MapValue([("v", value)])), database: database, to: &bytes)) != nil
+    guard
+      (try? FixtureFields.appendLine(EncodedFields(MapValue([("v", value)])), database: database, to: &bytes)) != nil
     else { return "?" }
     return String(decoding: bytes.dropFirst(#"{"v": "#.utf8.count).dropLast(), as: UTF8.self)
   }
