@@ -28,37 +28,68 @@ package struct PartitionQueryResponse: Sendable {
   package var nextPageToken: [UInt8]
 }
 
+/// A PartitionQuery call under way, made in slices as ``RunQueryCursor``'s results are.
+package final class PartitionQueryCursor {
+  private let database: DocumentDatabase
+  private let sampler: PartitionSampler
+  private let readTime: Timestamp
+  private let first: Int
+  private let pageSize: Int
+  private let binding: PageToken.Binding
+
+  fileprivate init(
+    _ database: DocumentDatabase, _ sampler: PartitionSampler, readTime: Timestamp, first: Int, pageSize: Int,
+    _ binding: PageToken.Binding
+  ) {
+    self.database = database
+    self.sampler = sampler
+    self.readTime = readTime
+    self.first = first
+    self.pageSize = pageSize
+    self.binding = binding
+  }
+
+  /// Works for some hundred microseconds; returns the answer when that was all of it.
+  /// - Throws: ``CommitError/readTimeTooOld`` when the state it began to read is gone.
+  package func slice() throws -> PartitionQueryResponse? {
+    let cuts = try database.read { reader in
+      try database.checkReadable(readTime.microseconds, &reader)
+      return try sampler.slice(reader.snapshot)
+    }
+    guard let cuts else { return nil }
+    let page = cuts.dropFirst(first).prefix(pageSize)
+    let next = PartitionPlace(first: first + page.count, version: readTime.microseconds)
+    return PartitionQueryResponse(
+      partitions: Array(page), nextPageToken: next.first < cuts.count ? PageToken.encode(next.bytes, binding) : [])
+  }
+}
+
 extension Service {
   /// Finds names that cut the results of a query into parts of about one size, for clients that read them in parallel.
   ///
-  /// All pages of one answer show one moment, as long as the history reaches back to it. Cost: a pass over the keys of
-  /// the group for each page.
+  /// All pages of one answer show one moment, as long as the history reaches back to it. Cost here: the plan. The slices
+  /// of each page together cost a pass over the query's results.
   /// - Throws: `INVALID_ARGUMENT` for a query that is more than a collection group in name order, and for a bad count,
   ///   size or token.
-  package func partitionQuery(
-    _ request: PartitionQueryRequest, in id: DatabaseID
-  ) throws -> PartitionQueryResponse {
+  package func partitionQuery(_ request: PartitionQueryRequest, in id: DatabaseID) throws -> PartitionQueryCursor {
     let database = try database(id)
     let group = try Self.group(request)
+    let query = try ResolvedQuery(request.query, in: id, edition: database.edition)
     let cutsMax = Int(min(request.partitionCount, Self.partitionsMax))
-    let pageSize = request.pageSize == 0 ? cutsMax : request.pageSize
     let binding = PageToken.Binding("partitions", group, "\(cutsMax)")
     var first = 0
     var consistency = request.consistency
     if !request.pageToken.isEmpty {
-      let place = try Place(PageToken.position(request.pageToken, binding))
+      let place = try PartitionPlace(PageToken.position(request.pageToken, binding))
       first = place.first
       consistency = .readTime(Timestamp(uncheckedMicroseconds: place.version))
     }
     return try database.read(consistency) { reader, moment in
-      var sampler = try PartitionSampler(group: group, cutsMax: cutsMax, reader.snapshot, at: moment.version)
-      while try sampler.advance(.max) {}
-      let cuts = sampler.cuts()
-      let page = cuts.dropFirst(first).prefix(pageSize)
-      let isLast = first + page.count >= cuts.count
-      let next = Place(first: first + page.count, version: moment.readTime.microseconds)
-      return PartitionQueryResponse(
-        partitions: Array(page), nextPageToken: isLast ? [] : PageToken.encode(next.bytes, binding))
+      let sampler = try PartitionSampler(
+        query, cutsMax: cutsMax, reader.snapshot, at: moment.readTime.microseconds)
+      return PartitionQueryCursor(
+        database, sampler, readTime: moment.readTime, first: first,
+        pageSize: request.pageSize == 0 ? cutsMax : request.pageSize, binding)
     }
   }
 
@@ -87,35 +118,35 @@ extension Service {
     }
     return group
   }
+}
 
-  /// Where a page starts: so many cuts in, at a version.
-  private struct Place {
-    var first: Int
-    var version: Int64
+/// Where a page starts: so many cuts in, at a version.
+private struct PartitionPlace {
+  var first: Int
+  var version: Int64
 
-    init(first: Int, version: Int64) {
-      self.first = first
-      self.version = version
+  init(first: Int, version: Int64) {
+    self.first = first
+    self.version = version
+  }
+
+  init(_ bytes: [UInt8]) throws {
+    guard bytes.count == 16 else { throw ModelError.invalidPageToken }
+    let numbers = bytes.withUnsafeBytes { bytes in
+      (
+        Int64(littleEndian: bytes.loadUnaligned(as: Int64.self)),
+        Int64(littleEndian: bytes.loadUnaligned(fromByteOffset: 8, as: Int64.self))
+      )
     }
+    guard numbers.0 >= 0, numbers.1 >= 0 else { throw ModelError.invalidPageToken }
+    (first, version) = (Int(clamping: numbers.0), numbers.1)
+  }
 
-    init(_ bytes: [UInt8]) throws {
-      guard bytes.count == 16 else { throw ModelError.invalidPageToken }
-      let numbers = bytes.withUnsafeBytes { bytes in
-        (
-          Int64(littleEndian: bytes.loadUnaligned(as: Int64.self)),
-          Int64(littleEndian: bytes.loadUnaligned(fromByteOffset: 8, as: Int64.self))
-        )
-      }
-      guard (0...Service.partitionsMax).contains(numbers.0), numbers.1 >= 0 else { throw ModelError.invalidPageToken }
-      (first, version) = (Int(numbers.0), numbers.1)
+  var bytes: [UInt8] {
+    var bytes: [UInt8] = []
+    for number in [Int64(first), version] {
+      withUnsafeBytes(of: number.littleEndian) { bytes.append(contentsOf: $0) }
     }
-
-    var bytes: [UInt8] {
-      var bytes: [UInt8] = []
-      for number in [Int64(first), version] {
-        withUnsafeBytes(of: number.littleEndian) { bytes.append(contentsOf: $0) }
-      }
-      return bytes
-    }
+    return bytes
   }
 }

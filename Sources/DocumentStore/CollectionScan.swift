@@ -67,16 +67,6 @@ package struct CollectionScan {
     return try takeDocument()
   }
 
-  /// Goes to the next document for its id alone; returns `false` at the end. Cost: does not look at the document,
-  /// except in the past.
-  package mutating func advance() throws(StorageError) -> Bool {
-    guard version == nil else { return try next() != nil }
-    guard let rest = try documents.suffix() else { return false }
-    setIDCode(rest)
-    documents.consume()
-    return true
-  }
-
   /// Appends the id of the document that ``next()`` returned, as it stands in a path.
   package func appendID(to path: inout [UInt8]) {
     idCode.withUnsafeBytes { code in _ = OrderedCode.decode(lastID: code, into: &path) }

@@ -32,6 +32,7 @@ package final class AggregationExecution {
     var options = options
     options.required = fields
     options.needsDocuments = !fields.isEmpty
+    options.addsDistances = false
     // In which order results come matters only where they are cut off.
     options.isOrderNeeded = query.query.limit != nil || query.query.offset > 0
     results = try query.results(snapshot, at: version, options)

@@ -13,6 +13,8 @@ final class NearestExecution: QueryResults {
   private let query: ResolvedQuery
   private let version: Int64
   private let meter: NearestMeter
+  /// The field for the distance; `nil` where results are as stored.
+  private let resultField: String?
   private var heap: NearestHeap
   /// The nearest documents in reverse, once they were found.
   private var nearest: [NearestHeap.Entry]?
@@ -28,16 +30,13 @@ final class NearestExecution: QueryResults {
     self.query = query
     self.version = version
     meter = NearestMeter(search)
+    resultField = options.addsDistances ? search.resultField?.segments[0] : nil
     heap = NearestHeap(countMax: search.limit)
     // The distance takes the place of the order, but what lacks a field of the order is no candidate.
-    var prefilter = query.query
-    prefilter.findNearest = nil
-    prefilter.orders = []
     var options = options
-    options.required += query.orders.map(\.path).filter { !$0.isDocumentName }
     options.isOrderNeeded = false
     options.needsDocuments = true
-    candidates = try QueryExecution(ResolvedQuery(prefilter, in: query.database), snapshot, at: version, options)
+    candidates = try QueryExecution(query, snapshot, at: version, options)
   }
 
   deinit { fields.deallocate() }
@@ -84,10 +83,10 @@ final class NearestExecution: QueryResults {
 
   /// The document with its distance as a field, where the search asks for it.
   private func withDistance(_ document: StoredDocument, _ distance: Double) throws(WireError) -> StoredDocument {
-    guard let resultField = search.resultField else { return document }
+    guard let resultField else { return document }
     var bytes: [UInt8] = []
     bytes.reserveCapacity(document.fields.count + 32)
-    try EncodedMap(documentFields: document.fields).append(setting: resultField.segments[0], to: distance, out: &bytes)
+    try EncodedMap(documentFields: document.fields).append(setting: resultField, to: distance, out: &bytes)
     fields.deallocate()
     fields = .allocate(byteCount: bytes.count, alignment: 1)
     fields.copyBytes(from: bytes)

@@ -40,7 +40,8 @@ package enum QueryError: Error, Equatable, Sendable, CustomStringConvertible {
     case .notInMixed: "'NOT_IN' cannot be used in the same query with 'IN', 'ARRAY_CONTAINS_ANY' or 'OR'."
     case .severalArrayContains: "A maximum of 1 'ARRAY_CONTAINS' filter is allowed per disjunction."
     case .tooManyDisjunctions(let count):
-      "The query has \(count) disjunctions; at most \(QueryLimits.disjunctionsMax) are allowed."
+      "Too many disjunctions after normalization. Result had \(count) disjunctions "
+        + "which is more than the maximum of \(QueryLimits.disjunctionsMax)"
     case .tooManyInequalityFields(let count):
       "The query has inequalities on \(count) fields; at most \(QueryLimits.inequalityFieldsMax) are allowed."
     case .tooComplex(let parts):

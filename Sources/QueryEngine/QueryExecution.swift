@@ -77,7 +77,7 @@ package final class QueryExecution {
     try run(snapshot, units: units) { meter, reader in
       while returned < countMax, !isAtEnd {
         if let limit = query.query.limit, returned >= limit { return isAtEnd = true }
-        if canSkip {
+        if canSkip, skipped >= query.query.offset {
           let room = min(query.query.limit ?? .max, countMax) - returned
           guard let step = try skip(room, &meter) else { return }
           returned += step
@@ -135,6 +135,7 @@ package final class QueryExecution {
       if canSkip {
         guard let step = try skip(query.query.offset - skipped, &meter) else { return isAtEnd ? .end : .paused }
         skipped += step
+        if isAtEnd { return .end }
       } else {
         let step = try nextMatch(&meter, &reader)
         guard step == .found else { return step }

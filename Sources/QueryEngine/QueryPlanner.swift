@@ -19,6 +19,8 @@ package struct PlanOptions: Sendable {
   package var isOrderNeeded = true
   /// Whether documents are wanted, or only how many there are.
   package var needsDocuments = true
+  /// Whether a vector search adds distances to its results: what is computed over results sees them as stored.
+  package var addsDistances = true
   /// Fields that a document must have to be a result, as if the order named them.
   package var required: [FieldPath] = []
   /// Documents that may change while the query runs before it goes on without entries.

@@ -33,7 +33,9 @@ extension ResolvedQuery {
 }
 
 extension QueryExecution: QueryResults {
+  /// The plan in a stable text form, the outermost step first.
   package var planText: String { plan.description }
+  /// The indexes that are read.
   package var indexesUsed: [ExplainMetrics.IndexUse] { plan.indexesUsed(reading: options.required, search: nil) }
 }
 

@@ -192,7 +192,7 @@ private struct FilterChecker {
     }
   }
 
-  /// Expands a filter to alternatives, IN and ARRAY_CONTAINS_ANY included.
+  /// Expands a filter to alternatives, IN and ARRAY_CONTAINS_ANY included: each once, without a condition twice.
   static func expand(_ filter: QueryFilter?) throws(QueryError) -> [[ResolvedQuery.Condition]] {
     guard let filter else { return [[]] }
     let alternatives = try alternatives(of: filter)
@@ -203,27 +203,44 @@ private struct FilterChecker {
   private static func alternatives(of filter: QueryFilter) throws(QueryError) -> [[ResolvedQuery.Condition]] {
     switch filter {
     case .unary(let path, let op): return [[.unary(path, op)]]
-    case .field(let path, .in, .array(let elements)): return elements.map { [.field(path, .equal, $0)] }
+    case .field(let path, .in, .array(let elements)): return try distinct(elements.map { [.field(path, .equal, $0)] })
+    case .field(let path, .arrayContains, let value): return [[containing(path, value)]]
     case .field(let path, .arrayContainsAny, .array(let elements)):
-      return elements.map { [.field(path, .arrayContains, $0)] }
+      return try distinct(elements.map { [containing(path, $0)] })
     case .field(let path, let op, let value): return [[.field(path, op, value)]]
     case .or(let filters):
       var all: [[ResolvedQuery.Condition]] = []
-      for filter in filters {
-        all += try alternatives(of: filter)
-        if all.count > QueryLimits.disjunctionsMax { throw .tooManyDisjunctions(all.count) }
-      }
+      for filter in filters { all = try distinct(all + alternatives(of: filter)) }
       return filters.isEmpty ? [[]] : all
     case .and(let filters):
       var product: [[ResolvedQuery.Condition]] = [[]]
       for filter in filters {
         let parts = try alternatives(of: filter)
-        let count = product.count * parts.count
-        if count > QueryLimits.disjunctionsMax { throw .tooManyDisjunctions(count) }
-        product = product.flatMap { head in parts.map { head + $0 } }
+        product = try distinct(product.flatMap { head in parts.map { head + $0 } })
       }
       return product
     }
+  }
+
+  /// What no array contains for a filter is one condition, however it is written.
+  private static func containing(_ path: FieldPath, _ value: Value) -> ResolvedQuery.Condition {
+    let isNothing = value.bracket == .null || value.bracket == .nan || value.bracket == .array
+    return .field(path, .arrayContains, isNothing ? .null : value)
+  }
+
+  /// The alternatives without repetitions, where they are not too many.
+  private static func distinct(
+    _ alternatives: [[ResolvedQuery.Condition]]
+  ) throws(QueryError) -> [[ResolvedQuery.Condition]] {
+    var known: Set<Set<ResolvedQuery.Condition>> = []
+    var distinct: [[ResolvedQuery.Condition]] = []
+    for conditions in alternatives {
+      var seen: Set<ResolvedQuery.Condition> = []
+      let once = conditions.filter { seen.insert($0).inserted }
+      if known.insert(seen).inserted { distinct.append(once) }
+    }
+    if distinct.count > QueryLimits.disjunctionsMax { throw .tooManyDisjunctions(distinct.count) }
+    return distinct
   }
 
   private static func checkAlternative(_ conditions: [ResolvedQuery.Condition]) throws(QueryError) {

@@ -7,6 +7,7 @@ import TestSupport
 /// - null and NaN as operands of an inequality: it finds nothing before it looks whether the query is legal, and
 ///   leaves the field out of the order.
 /// - Collection groups below a document: it refuses them.
+/// - Vectors that are equally far: it leaves them in the order of the query, Hearth in that of their names.
 struct QueryRequestGenerator {
   private static let fields = ["a", "b", "c", "m.k"]
   private static let ids =
@@ -51,6 +52,7 @@ struct QueryRequestGenerator {
       var fields: [JSONNode.Member] = []
       for name in ["a", "b", "c"] where random.chance(percent: 80) { fields.append(.init(name, value())) }
       if random.chance(percent: 50) { fields.append(.init("m", ["mapValue": ["fields": ["k": value()]]])) }
+      if random.chance(percent: 70) { fields.append(.init("v", vector())) }
       return (path, .object(fields))
     }
   }
@@ -62,6 +64,17 @@ struct QueryRequestGenerator {
   private mutating func operand(_ mayBeArray: Bool) -> JSONNode {
     if random.chance(percent: 4) { return reference() }
     return mayBeArray ? random.pick(Self.arrays) : random.pick(Self.plain)
+  }
+
+  /// Components with so many digits that no two vectors are equally far from a third.
+  private mutating func vector() -> JSONNode {
+    let components = (0..<(random.chance(percent: 85) ? 3 : 2)).map { _ -> JSONNode in
+      ["doubleValue": .number("\(Double(random.number(in: -1_000_000...1_000_000)) / 7919)")]
+    }
+    let map: JSONNode = [
+      "__type__": ["stringValue": "__vector__"], "value": ["arrayValue": ["values": .array(components)]],
+    ]
+    return ["mapValue": ["fields": map]]
   }
 
   private mutating func reference() -> JSONNode {
@@ -83,9 +96,14 @@ struct QueryRequestGenerator {
       query.append(.init("from", [["collectionId": "s"]]))
     }
     if random.chance(percent: 75) { query.append(.init("where", filter())) }
-    if random.chance(percent: 55) { query += order() }
-    if random.chance(percent: 30) { query.append(.init("limit", .number("\(random.number(in: 0...8))"))) }
-    if random.chance(percent: 15) { query.append(.init("offset", .number("\(random.number(in: 0...5))"))) }
+    if random.chance(percent: 12) {
+      query.append(.init("findNearest", findNearest()))
+      if random.chance(percent: 30) { query += order() }
+    } else {
+      if random.chance(percent: 55) { query += order() }
+      if random.chance(percent: 30) { query.append(.init("limit", .number("\(random.number(in: 0...8))"))) }
+      if random.chance(percent: 15) { query.append(.init("offset", .number("\(random.number(in: 0...5))"))) }
+    }
     if isAggregation {
       let aggregations = (0..<random.number(in: 1...3)).map { aggregation(alias: "n\($0)") }
       let body: JSONNode = ["structuredQuery": .object(query), "aggregations": .array(aggregations)]
@@ -148,6 +166,21 @@ struct QueryRequestGenerator {
       members.append(.init(name, ["values": [value()], "before": .bool(random.chance(percent: 50))]))
     }
     return members
+  }
+
+  private mutating func findNearest() -> JSONNode {
+    let measure = random.pick(["EUCLIDEAN", "COSINE", "DOT_PRODUCT"])
+    var members: [JSONNode.Member] = [
+      .init("vectorField", Self.field(random.chance(percent: 95) ? "v" : random.pick(Self.fields))),
+      .init("queryVector", vector()), .init("distanceMeasure", .string(measure)),
+      .init("limit", .number("\(random.number(in: random.chance(percent: 95) ? 1...20 : -1...0))")),
+    ]
+    if random.chance(percent: 60) { members.append(.init("distanceResultField", .string(random.pick(["d", "a", "m"])))) }
+    if random.chance(percent: 40) {
+      let threshold = Double(random.number(in: -200...200)) / (measure == "COSINE" ? 100 : measure == "EUCLIDEAN" ? 1 : 0.01)
+      members.append(.init("distanceThreshold", .number("\(threshold)")))
+    }
+    return .object(members)
   }
 
   private mutating func aggregation(alias: String) -> JSONNode {

@@ -191,7 +191,7 @@ import Testing
       _ = try database.aggregate([Aggregation(.sum(field(name)), alias: "n")], query, .transaction(transaction))
     case .list(var request):
       request.consistency = .transaction(transaction)
-      _ = try database.service.listDocuments(request, in: database.id) { _ in }
+      _ = try database.service.listPage(request, in: database.id) { _ in }
     }
   }
 

@@ -107,10 +107,20 @@ extension GRPCDialect {
     }
     guard let query else { throw Status(.invalidArgument, "only structured queries are supported") }
     partition.query = query
-    let response = try service.partitionQuery(partition, in: parent.database)
+    let cursor = try service.partitionQuery(partition, in: parent.database)
+    SlicedWork.run(call.exchange) {
+      do {
+        guard let response = try cursor.slice() else { return false }
+        Self.send(response, in: parent.database, call)
+      } catch { call.fail(error) }
+      return true
+    }
+  }
+
+  private static func send(_ response: PartitionQueryResponse, in database: DatabaseID, _ call: GRPCCall) {
     call.send { out in
       for key in response.partitions {
-        let name = ResourceName(database: parent.database, path: key.path).text
+        let name = ResourceName(database: database, path: key.path).text
         ProtobufWriter.message(1, to: &out) { cursor in
           ProtobufWriter.message(1, to: &cursor) { ValueCodec.append(.reference(name), to: &$0) }
           ProtobufWriter.bool(2, true, to: &cursor)

@@ -13,7 +13,19 @@ extension RESTDialect {
       return try Self.partitionQueryRequest(root, below: parent, decoder)
     }
     guard let partition else { throw Status(.invalidArgument, "only structured queries are supported") }
-    let response = try service.partitionQuery(partition, in: call.database)
+    let cursor = try service.partitionQuery(partition, in: call.database)
+    SlicedWork.run(call.reply.exchange) {
+      do {
+        guard let response = try cursor.slice() else { return false }
+        Self.send(response, call)
+      } catch {
+        call.reply.sendError(Status(error, database: call.database))
+      }
+      return true
+    }
+  }
+
+  private static func send(_ response: PartitionQueryResponse, _ call: RESTCall) {
     call.send { json in
       if !response.partitions.isEmpty {
         json.key("partitions")
