@@ -41,21 +41,25 @@ extension Service {
     var configuration = try base ?? database.declaredIndexes()
     let (needs, isComplete) = seenQueries.needs(in: id)
     // In an order that does not depend on when a query came.
-    let open = needs.map { (needs: $0, missing: $0.missing(in: configuration)) }.filter { !$0.missing.isEmpty }
-      .map { (needs: $0.needs, key: $0.missing.map(\.description).joined(separator: "; ")) }.sorted { $0.key < $1.key }
+    let open = needs.compactMap { needs -> (needs: IndexNeeds, key: String)? in
+      let missing = needs.missing(in: configuration)
+      return missing.isEmpty ? nil : (needs, missing.map(\.description).joined(separator: "; "))
+    }.sorted { $0.key < $1.key }
     var added = 0
     var hasRoom = true
     for (needs, _) in open {
       // What was added for one query may serve the next.
       for index in needs.missing(in: configuration) {
-        hasRoom = configuration.indexes.count < IndexFile.declarationsMax
+        hasRoom =
+          configuration.indexes.count < IndexFile.declarationsMax
           && configuration.fields.count < IndexFile.declarationsMax
         guard hasRoom else { break }
         configuration.add(index)
         added += 1
       }
     }
-    return IndexSuggestions(configuration: configuration, added: added, queries: needs.count, isComplete: isComplete && hasRoom)
+    return IndexSuggestions(
+      configuration: configuration, added: added, queries: needs.count, isComplete: isComplete && hasRoom)
   }
 }
 

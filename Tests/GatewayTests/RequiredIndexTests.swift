@@ -1,5 +1,6 @@
 import DatabaseService
 import DocumentModel
+import DocumentStore
 import Foundation
 import HearthServer
 import Testing
@@ -148,7 +149,8 @@ import Testing
       {"indexes": [
         {"collectionGroup": "c", "queryScope": "COLLECTION_GROUP",
          "fields": [{"fieldPath": "t", "arrayConfig": "CONTAINS"}, {"fieldPath": "at", "order": "DESCENDING"}]},
-        {"collectionGroup": "d", "queryScope": "COLLECTION", "fields": [{"fieldPath": "v", "vectorConfig": {"dimension": 3, "flat": {}}}]}],
+        {"collectionGroup": "d", "queryScope": "COLLECTION",
+         "fields": [{"fieldPath": "v", "vectorConfig": {"dimension": 3, "flat": {}}}]}],
        "fieldOverrides": [{"collectionGroup": "c", "fieldPath": "e", "ttl": true, "indexes": []}]}
       """
     try file.write(toFile: path, atomically: true, encoding: .utf8)
@@ -166,7 +168,8 @@ import Testing
     let one = try server.call("GET", groups + "/d/indexes")
     #expect(one.json("indexes", as: [Any].self)?.count == 1)
     #expect(try server.call("GET", groups + "/x/indexes").text.filter { !$0.isWhitespace } == "{}")
-    let fields = try server.call("GET", groups + "/-/fields?filter=indexConfig.usesAncestorConfig=false%20OR%20ttlConfig:*")
+    let fields = try server.call(
+      "GET", groups + "/-/fields?filter=indexConfig.usesAncestorConfig=false%20OR%20ttlConfig:*")
     #expect(fields.json("fields", 0, "name") == "projects/p/databases/(default)/collectionGroups/c/fields/e")
     #expect(fields.json("fields", 0, "ttlConfig", "state") == "ACTIVE")
     #expect(try server.call("POST", groups + "/c/indexes", "{}").status == 501)
@@ -197,5 +200,47 @@ import Testing
     #expect(try suggest().queries == 10_000)
     try ask(8999)
     #expect(try suggest().queries == 10_000)
+  }
+
+  @Test func anIndexUnderConstructionSaysSo() throws {
+    let directory = FileManager.default.temporaryDirectory.appendingPathComponent("building-\(UUID().uuidString)")
+    try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(at: directory) }
+    let documents = directory.appendingPathComponent("c.ndjson").path
+    let lines = (0..<4000).map { #"{"path": "c/\#($0)", "fields": {"owner": 1, "at": \#($0)}}"# }
+    try lines.joined(separator: "\n").write(toFile: documents, atomically: true, encoding: .utf8)
+    var configuration = HearthConfiguration(storage: .inMemory)
+    configuration.mode = .emulator
+    configuration.mapBytes = 1 << 28
+    configuration.requiresIndexes = true
+    let server = try HearthServer(configuration)
+    defer { server.stop() }
+    let id = try #require(DatabaseID(project: "p"))
+    let database = try #require(try server.service.databases.database(id))
+    _ = try database.load(ImportFiles([documents], database: id)) { _ in }
+
+    var query = Query(collectionID: "c")
+    query.filter = .field(FieldPath(field: "owner"), .equal, .integer(1))
+    query.orders = [Order(FieldPath(field: "at"))]
+    func refusal() -> String? {
+      do {
+        _ = try server.service.runQuery(RunQueryRequest(query), in: id)
+        return nil
+      } catch { return Status(error, database: id).message }
+    }
+    #expect(refusal()?.hasPrefix("The query requires an index. You can create it here: https://") == true)
+    let index = IndexDefinition(
+      collectionID: "c", scope: .collection,
+      fields: ["owner", "at"].map { IndexDefinition.Field(FieldPath(field: $0), .ascending) })
+    try database.setIndexes(IndexConfiguration(indexes: [index]))
+    let text = refusal()
+    #expect(
+      text?.hasPrefix(
+        "The query requires an index. That index is currently building and cannot be used yet. See its status here: "
+          + "https://console.firebase.google.com/v1/r/project/p/firestore/indexes?create_composite=") == true,
+      "\(text ?? "answered")")
+    let end = Date(timeIntervalSinceNow: 60)
+    while refusal() != nil, Date() < end {}
+    #expect(refusal() == nil)
   }
 }
