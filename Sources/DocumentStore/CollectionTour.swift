@@ -13,8 +13,6 @@ package struct CollectionTour {
     package var path: ResourcePath
     /// The ``NameCode`` of the path.
     package var code: [UInt8]
-    /// Its row.
-    package var row: DocumentReader.CollectionRow
   }
 
   /// What a step came to.
@@ -41,7 +39,6 @@ package struct CollectionTour {
   private var listed: [[UInt8]]?
   private var passed = 0
   private var rows: Cursor?
-  private var reader: DocumentReader?
   private var key = StorageKey()
 
   /// Prepares a tour from the first collection whose code is not below `code`.
@@ -61,9 +58,8 @@ package struct CollectionTour {
 
   /// Begins or goes on with the tour on a snapshot.
   package mutating func open(_ snapshot: any KeyValueSnapshot) throws(StorageError) {
-    var reader = DocumentReader(snapshot)
-    defer { self.reader = reader }
     guard listed == nil, let place else { return }
+    var reader = DocumentReader(snapshot)
     if case .group(let id, _) = scope,
       let paths = try reader.collections(ofGroup: id, countMax: Self.listedMax)
     {
@@ -82,20 +78,15 @@ package struct CollectionTour {
 
   /// Lets go of the snapshot.
   package mutating func close() {
-    reader = nil
     rows = nil
   }
 
-  /// The next row. Cost: one step, and a lookup where the collections were listed.
+  /// The next row. Cost: one step.
   package mutating func next() throws(StorageError) -> Step {
     if let listed {
       guard passed < listed.count else { return .end }
-      let code = listed[passed]
       passed += 1
-      let path = try Self.path(code)
-      // A row outlives its documents, so it is there.
-      guard let row = try reader?.collection(path) else { return .passed }
-      return .stop(Stop(path: path, code: code, row: row))
+      return .stop(Stop(path: try Self.path(listed[passed - 1]), code: listed[passed - 1]))
     }
     guard let rows, let suffix = try rows.suffix() else {
       place = nil
@@ -110,9 +101,8 @@ package struct CollectionTour {
     }
     let code = rootCode + Array(suffix)
     let path = try Self.path(code)
-    let row = try DocumentReader.decodeCollection(rows.cursor.value)
     rows.consume()
-    return scope.contains(path) ? .stop(Stop(path: path, code: code, row: row)) : .passed
+    return scope.contains(path) ? .stop(Stop(path: path, code: code)) : .passed
   }
 
   /// A child of the path stands where exactly one segment follows; what lies below it is leapt over.
@@ -123,14 +113,13 @@ package struct CollectionTour {
       throw .corruption(path: "collections", detail: "a key that is no path")
     }
     let code = rootCode + Array(suffix.dropLast(rest.count))
-    let row = rest.isEmpty ? try DocumentReader.decodeCollection(rows.cursor.value) : nil
     key.begin(.collections)
     key.append(raw: code)
     key.becomeUpperBound()
     place = Array(key.bytes[1...])
     try rows.seek(key)
-    guard let row else { return .passed }
-    return .stop(Stop(path: root.appending(id), code: code, row: row))
+    // Where only deeper collections have a row, there is none to look into.
+    return rest.isEmpty ? .stop(Stop(path: root.appending(id), code: code)) : .passed
   }
 
   private static func path(_ code: [UInt8]) throws(StorageError) -> ResourcePath {

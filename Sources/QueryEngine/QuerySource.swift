@@ -123,7 +123,7 @@ final class QuerySource {
         if step == .paused { return .paused }
         if step == .found, let stop {
           self.stop = nil
-          if try push(stop.path, code: stop.code, stop.row) { return .found }
+          if try push(stop.path, code: stop.code) { return .found }
           continue
         }
         tour = nil
@@ -131,24 +131,24 @@ final class QuerySource {
       guard nextRange < plan.names.count else { return .end }
       range = plan.names[nextRange]
       nextRange += 1
-      guard let snapshot else { return .end }
       switch plan.scope {
       case .none: return .end
       case .collection(let path, let code):
-        var reader = DocumentReader(snapshot)
-        if let row = try reader.collection(path), try push(path, code: code, row) { return .found }
+        if try push(path, code: code) { return .found }
       case .collections(let scope):
         tour = CollectionTour(scope, from: range.lower)
-        try tour?.open(snapshot)
-        try pushAround(range.lower, scope, snapshot)
+        if let snapshot { try tour?.open(snapshot) }
+        try pushAround(range.lower, scope)
         if !stack.isEmpty { return .found }
       }
     }
   }
 
-  /// Pushes a collection unless the range has nothing of it.
-  private func push(_ path: ResourcePath, code: [UInt8], _ row: DocumentReader.CollectionRow) throws -> Bool {
+  /// Pushes a collection unless there is none or the range has nothing of it.
+  private func push(_ path: ResourcePath, code: [UInt8]) throws -> Bool {
     guard let snapshot, let ids = range.ids(in: code) else { return false }
+    var reader = DocumentReader(snapshot)
+    guard let row = try reader.collection(path) else { return false }
     let source = CollectionSource(
       path, code: code, number: row.number, ids: ids, plan.access, isDescending: plan.isDescending, at: version)
     try source.open(snapshot, lastChange: row.lastChange)
@@ -157,10 +157,7 @@ final class QuerySource {
   }
 
   /// Pushes the collections on the way to a bound: their own codes lie before it, but not all of their documents.
-  private func pushAround(
-    _ bound: [UInt8], _ scope: QueryScope, _ snapshot: any KeyValueSnapshot
-  ) throws {
-    var reader = DocumentReader(snapshot)
+  private func pushAround(_ bound: [UInt8], _ scope: QueryScope) throws {
     var path = ResourcePath.root
     var rest = bound[...]
     var id: [UInt8] = []
@@ -173,8 +170,7 @@ final class QuerySource {
       guard let left else { return }
       rest = rest.suffix(left)
       path = path.appending(id)
-      guard path.isCollection, scope.contains(path), let row = try reader.collection(path) else { continue }
-      _ = try push(path, code: NameCode.encode(path), row)
+      if path.isCollection, scope.contains(path) { _ = try push(path, code: NameCode.encode(path)) }
     }
   }
 
@@ -188,7 +184,7 @@ final class QuerySource {
     guard Ordering.raw(stop.code, name) == .less else { return .end }
     self.stop = nil
     // One that the range has nothing of is passed over as if it were empty.
-    _ = try push(stop.path, code: stop.code, stop.row)
+    _ = try push(stop.path, code: stop.code)
     return .found
   }
 
