@@ -26,7 +26,8 @@ extension Command {
       .flag("json", "one line a document: the API's JSON, as `hearth get --json` prints it"),
     ],
     details: """
-      CONDITION is FIELD OPERATOR VALUE. Operators: \(ConditionText.operators).
+      CONDITION is FIELD OPERATOR VALUE. The operators are ==, !=, <, <=, >, >=, in, not-in, contains, contains-any,
+      is null, is nan, is not null and is not nan.
       Conditions may be joined with `and` and `or` and put in parentheses; FIELD may be a path into maps, or __name__.
       \(ValueText.details)
       """,
