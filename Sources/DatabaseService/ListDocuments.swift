@@ -102,7 +102,8 @@ package final class ListDocumentsCursor {
       // One more than the page holds tells whether there is a next one.
       let query = ResolvedQuery(
         listing: request.collection, orders: orders, behind: after, limit: limit + 1, in: database.id)
-      ordered = (query, try query.results(reader.snapshot, at: moment.readTime.microseconds))
+      let options = PlanOptions(indexes: try database.indexes(&reader))
+      ordered = (query, try query.results(reader.snapshot, at: moment.readTime.microseconds, options))
     }
   }
 

@@ -107,7 +107,8 @@ extension Service {
         database.transactions.note(resolved, aggregated: fields, in: transaction)
       }
       let execution = try AggregationExecution(
-        aggregations, over: resolved, reader.snapshot, at: moment.readTime.microseconds)
+        aggregations, over: resolved, reader.snapshot, at: moment.readTime.microseconds,
+        PlanOptions(indexes: try database.indexes(&reader)))
       return RunAggregationQueryCursor(
         database, aggregations.map(\.alias), execution, request.explain,
         AggregationOutcome(values: [], transaction: opened, readTime: moment.readTime))

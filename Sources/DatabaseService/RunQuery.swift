@@ -93,7 +93,8 @@ extension Service {
     try checkIndexes(of: resolved, database)
     let opened = try request.newTransaction.map { try beginTransaction($0, in: id) }
     return try database.read(opened.map(Consistency.transaction) ?? request.consistency) { reader, moment in
-      let results = try resolved.results(reader.snapshot, at: moment.readTime.microseconds)
+      let options = PlanOptions(indexes: try database.indexes(&reader))
+      let results = try resolved.results(reader.snapshot, at: moment.readTime.microseconds, options)
       let noted = moment.transaction.flatMap { database.transactions.note(resolved, in: $0) }
       return RunQueryCursor(
         database, results, request.explain, transaction: opened, readTime: moment.readTime, noted: noted)

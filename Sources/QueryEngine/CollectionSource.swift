@@ -4,18 +4,19 @@ import FieldMatch
 import KeyValueStore
 import WireFormat
 
-/// The candidates of a query in one collection, one after the other, by name or by the entries of an index.
+/// The candidates of a query in one collection, one after the other, by name or by the entries of an index; or those of
+/// a group of collections, by the entries of an index over the group.
 ///
 /// Reads between ``open(_:lastChange:)`` and ``close()`` from one snapshot, and goes on from the same place on another.
 /// Names in ascending order show the collection as it was at the version. All else shows it as it is: what changed since
 /// is for ``ChangeOverlay``.
 final class CollectionSource {
-  /// The collection.
-  let path: ResourcePath
+  /// The collection, of the candidate where it is one of a group.
+  private(set) var path: ResourcePath
   /// Its number in the store.
-  let number: UInt64
+  private(set) var number: UInt64
   /// The ``NameCode`` of its path.
-  let code: [UInt8]
+  private(set) var code: [UInt8]
   /// The id of the candidate, as ``OrderedCode/append(lastID:to:)`` writes it.
   private(set) var idCode: [UInt8] = []
   /// The candidate, unless it was not to be loaded.
@@ -67,7 +68,26 @@ final class CollectionSource {
       }
       scan = KeyScan(prefix: [], isDescending: isDescending)
       points = PointUnion(scans, isDescending: isDescending)
+    case .ordered(let ordered):
+      let byName = ordered.tail.isEmpty && !ordered.isGroup
+      let scans = ordered.alternatives.map { alternative in
+        let (lower, upper) = byName ? Self.narrowed(alternative, lower, upper) : (alternative.lower, alternative.upper)
+        return PointScan(
+          alternative.scans.map {
+            KeyScan(prefix: $0.prefix(in: number), from: lower, to: upper, isDescending: isDescending)
+          }, isOfDeclaredIndexes: true)
+      }
+      scan = KeyScan(prefix: [], isDescending: isDescending)
+      points = PointUnion(scans, isDescending: isDescending)
     }
+  }
+
+  private static func narrowed(
+    _ alternative: OrderedScans.Alternative, _ lower: [UInt8], _ upper: [UInt8]?
+  ) -> ([UInt8], [UInt8]?) {
+    let low = Ordering.raw(alternative.lower, lower) == .less ? lower : alternative.lower
+    guard let upper, let other = alternative.upper else { return (low, upper ?? alternative.upper) }
+    return (low, Ordering.raw(upper, other) == .less ? upper : other)
   }
 
   // MARK: Slices
@@ -113,7 +133,7 @@ final class CollectionSource {
       switch access {
       case .names: takeID(scan.suffix)
       case .values: place = Array(scan.suffix)
-      case .points: break
+      case .points, .ordered: break
       }
     }
     scan.close()
@@ -128,7 +148,43 @@ final class CollectionSource {
     case .names: try nextName(loads: loads, &meter)
     case .values: try nextValue(loads: loads, &meter)
     case .points: try nextPoint(loads: loads, &meter)
+    case .ordered(let scans): try nextOrdered(scans, loads: loads, &meter)
     }
+  }
+
+  private func nextOrdered(_ scans: OrderedScans, loads: Bool, _ meter: inout SliceMeter) throws -> SourceStep {
+    while true {
+      let step = try points?.find(&meter) ?? .end
+      guard case .found = step else { return step }
+      if try takeEntry(scans), try !loads || load(&meter) { return .found }
+      if meter.isSpent { return .paused }
+    }
+  }
+
+  /// Takes the name out of the entry that was found; `false` where its collection is none of the query's.
+  private func takeEntry(_ scans: OrderedScans) throws -> Bool {
+    guard let points else { return false }
+    place.removeAll(keepingCapacity: true)
+    place.append(contentsOf: points.idCode)
+    let name = place.suffix(points.nameCount)
+    guard scans.isGroup else {
+      idCode.removeAll(keepingCapacity: true)
+      idCode.append(contentsOf: name)
+      return true
+    }
+    guard let document = NameCode.decode(Array(name)), !document.isRoot, !document.isCollection else {
+      throw StorageError.corruption(path: "groupEntries", detail: "an entry without a document's path")
+    }
+    idCode.removeAll(keepingCapacity: true)
+    OrderedCode.append(lastID: document.lastSegment, to: &idCode)
+    let collection = document.parent
+    if collection == path { return true }
+    guard collection.parent.isAtOrBelow(scans.parent) else { return false }
+    guard let row = try reader?.collection(collection) else { return false }
+    path = collection
+    number = row.number
+    code = NameCode.encode(collection)
+    return true
   }
 
   private func nextName(loads: Bool, _ meter: inout SliceMeter) throws -> SourceStep {
@@ -189,12 +245,19 @@ final class CollectionSource {
     guard past == nil else { return nil }
     guard let count = points == nil ? try scan.skip(countMax) : try points?.skip(countMax) else { return nil }
     meter.readEntries(count)
-    if let points { idCode = points.idCode }
+    guard let points, count > 0 else { return count }
+    if case .ordered = access { place = points.idCode } else { idCode = points.idCode }
     return count
   }
 
-  /// Whether a scan by value has come to a document with these fields, or past it.
-  func hasPassed(_ idCode: [UInt8], _ fields: EncodedMap) throws -> Bool {
+  /// Whether a scan by value, or of declared indexes, has come to a document with these fields, or past it.
+  func hasPassed(_ name: [UInt8], idCode: [UInt8], _ fields: EncodedMap) throws -> Bool {
+    if case .ordered(let scans) = access {
+      guard !place.isEmpty else { return false }
+      guard var key = try scans.tailCode(of: fields) else { return true }
+      key.append(contentsOf: scans.isGroup ? name : idCode)
+      return Ordering.raw(key, place) != (isDescending ? .less : .greater)
+    }
     guard case .values(let range) = access, !place.isEmpty else { return false }
     // What has no entry is no candidate.
     guard let value = try fields.value(at: range.field.path) else { return true }

@@ -107,6 +107,8 @@ struct ValueBounds {
   /// Whether the bounds see to the cursors.
   private(set) var coversCursors = false
   private var texts: [String] = []
+  /// The whole code of the one value that the conditions leave, where one of them is an equality.
+  private(set) var point: [UInt8]?
 
   /// Collects the conditions on a field, where all alternatives agree on it.
   init(on path: FieldPath, _ alternatives: [[ResolvedQuery.Condition]]) {
@@ -131,6 +133,8 @@ struct ValueBounds {
       raise(to: QueryPlanner.successor(of: [TypeBracket.null.rawValue]))
       covered.insert(condition)
       texts.append("\(path.text) != null")
+    case .unary(_, let op) where op == .isNull || op == .isNaN:
+      add(.equal, op == .isNull ? .null : .double(.nan), condition)
     case .unary: break
     case .field(_, let op, let value): add(op, value, condition)
     }
@@ -153,6 +157,7 @@ struct ValueBounds {
     case .equal:
       raise(to: stem)
       reduce(to: behind)
+      if isWhole { point = code }
     default: return
     }
     if isWhole { covered.insert(condition) }

@@ -1,22 +1,30 @@
 import DocumentModel
+import FieldMatch
 import KeyValueStore
 
 /// The document ids that all of several entry ranges name, each range of one value, in name order.
 ///
 /// Each range leaps to where the others are. Goes on across snapshots: what it found is kept in its own memory.
 struct PointScan {
-  /// The id that was found last, as ``OrderedCode/append(lastID:to:)`` writes it.
+  /// The id that was found last, as ``OrderedCode/append(lastID:to:)`` writes it. For entries of declared indexes, the
+  /// codes of the order's fields stand before it, or a path in its place.
   private(set) var idCode: [UInt8] = []
+  /// For entries of declared indexes: how many bytes of ``idCode`` are the name.
+  private(set) var nameCount = 0
   /// Whether ``idCode`` was found and not taken yet.
   private(set) var hasID = false
   private(set) var isAtEnd = false
 
   private var ranges: [KeyScan]
+  private let isOfDeclaredIndexes: Bool
   /// While the ranges look for each other: how many agree on ``idCode``, and which is asked next.
   private var agreeing = 0
   private var asked = 0
 
-  init(_ ranges: [KeyScan]) { self.ranges = ranges }
+  init(_ ranges: [KeyScan], isOfDeclaredIndexes: Bool = false) {
+    self.ranges = ranges
+    self.isOfDeclaredIndexes = isOfDeclaredIndexes
+  }
 
   mutating func open(_ snapshot: any KeyValueSnapshot) throws(StorageError) {
     for index in ranges.indices { try ranges[index].open(snapshot) }
@@ -32,7 +40,7 @@ struct PointScan {
     if agreeing == 0 {
       guard try ranges[0].next() else { return end() }
       meter.readEntries()
-      take(ranges[0].suffix)
+      try take(ranges[0])
       (agreeing, asked) = (1, 1)
     }
     while agreeing < ranges.count {
@@ -40,11 +48,11 @@ struct PointScan {
       guard try ranges[asked].seek(idCode) else { return end() }
       meter.readEntries(4)
       let found = ranges[asked].suffix
-      asked += 1
+      defer { asked += 1 }
       if idCode.withUnsafeBytes({ Ordering.raw($0, found) }) == .equal {
         agreeing += 1
       } else {
-        take(found)
+        try take(ranges[asked])
         agreeing = 1
         // Each slice comes further than the one before it.
         if meter.isSpent { return .paused }
@@ -62,7 +70,7 @@ struct PointScan {
   mutating func skip(_ countMax: Int) throws(StorageError) -> Int? {
     guard ranges.count == 1, agreeing == 0, !hasID else { return nil }
     let count = try ranges[0].skip(countMax)
-    if count < countMax { isAtEnd = true } else { take(ranges[0].suffix) }
+    if count < countMax { isAtEnd = true } else { try take(ranges[0]) }
     return count
   }
 
@@ -71,9 +79,14 @@ struct PointScan {
     return .end
   }
 
-  private mutating func take(_ suffix: UnsafeRawBufferPointer) {
+  private mutating func take(_ range: KeyScan) throws(StorageError) {
     idCode.removeAll(keepingCapacity: true)
-    idCode.append(raw: suffix)
+    idCode.append(raw: range.suffix)
+    guard isOfDeclaredIndexes, var value = range.entry?.value else { return }
+    guard let count = OrderedCode.takeNumber(&value), count <= idCode.count else {
+      throw .corruption(path: "compositeEntries", detail: "an entry that does not say where the name is")
+    }
+    nameCount = Int(count)
   }
 }
 
@@ -90,6 +103,8 @@ struct PointUnion {
 
   /// The id that was found last.
   var idCode: [UInt8] { scans[current].idCode }
+  /// As ``PointScan/nameCount``.
+  var nameCount: Int { scans[current].nameCount }
 
   mutating func open(_ snapshot: any KeyValueSnapshot) throws(StorageError) {
     for index in scans.indices { try scans[index].open(snapshot) }

@@ -27,6 +27,7 @@ package final class QueryExecution {
   private let query: ResolvedQuery
   let options: PlanOptions
   private let version: Int64
+  private let indexGeneration: UInt64
   private let wanted: [FieldPath]
   private var matcher: DocumentMatcher
   private var source: QuerySource
@@ -36,6 +37,8 @@ package final class QueryExecution {
   private var pending: [(key: [UInt8], path: [UInt8])] = []
   /// The source that too many changes put an end to, and the results it left in ``pending``.
   private var former: (source: QuerySource, left: Set<[UInt8]>)?
+  /// The names of documents that changed since the version and went to the sorter.
+  private var sortedChanges: Set<[UInt8]> = []
   private var sorter: RowSorter?
   private var sorted: SortedEntries?
 
@@ -50,11 +53,16 @@ package final class QueryExecution {
     _ query: ResolvedQuery, _ snapshot: any KeyValueSnapshot, at version: Int64, _ options: PlanOptions = PlanOptions()
   ) throws {
     self.query = query
-    self.options = options
     self.version = version
     wanted = query.orders.map(\.path).filter { !$0.isDocumentName } + options.required
     matcher = DocumentMatcher(query.query.filter, in: query.database)
-    var planner = QueryPlanner(query, snapshot, options)
+    var options = options
+    var reader = DocumentReader(snapshot)
+    let indexes = if let known = options.indexes { known } else { try IndexCatalog(&reader) }
+    options.indexes = indexes
+    self.options = options
+    indexGeneration = indexes.generation
+    var planner = try QueryPlanner(query, snapshot, options)
     plan = try planner.plan()
     source = QuerySource(plan, at: version)
     overlay = ChangeOverlay(plan.scope, since: version, changesMax: options.changesMax)
@@ -221,6 +229,7 @@ package final class QueryExecution {
       current.appendName(to: &name)
     }
     let fields = EncodedMap(documentFields: candidate.fields)
+    if former != nil, sortedChanges.contains(name) { return false }
     if let former, try former.source.hasPassed(name, idCode: current.idCode, fields), !former.source.holds(name),
       !former.left.contains(name)
     {
@@ -311,6 +320,8 @@ extension QueryExecution {
   /// Brings in what changed since the last slice.
   fileprivate func takeChanges(_ reader: inout DocumentReader) throws {
     guard !plan.showsPast, !isSourceAtEnd else { return }
+    // An index that was removed meanwhile may have lost entries.
+    guard try reader.meta(.indexGeneration) == indexGeneration else { return try giveUpEntries(reader.snapshot) }
     guard let changed = try overlay.take(&reader) else { return try giveUpEntries(reader.snapshot) }
     guard !changed.isEmpty else { return }
     var sorter = isSorting ? self.sorter.take() ?? RowSorter(keptMax: keptMax) : nil
@@ -327,6 +338,7 @@ extension QueryExecution {
       if sorter == nil {
         pending.append((key, path.bytes))
       } else {
+        sortedChanges.insert(name)
         try sorter?.add(key, path: path.bytes)
       }
     }
@@ -347,7 +359,7 @@ extension QueryExecution {
   private func giveUpEntries(_ snapshot: any KeyValueSnapshot) throws {
     var options = options
     options.ways = .names
-    var planner = QueryPlanner(query, snapshot, options)
+    var planner = try QueryPlanner(query, snapshot, options)
     plan = try planner.plan()
     former = (source, Set(pending.map { NameCode.encode(ResourcePath(uncheckedBytes: $0.path)) }))
     pending = []

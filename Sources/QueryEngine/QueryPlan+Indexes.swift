@@ -19,11 +19,30 @@ extension QueryPlan {
     switch access {
     case .names: return [names(required, isGroup: isGroup)]
     case .values(let range): return [use(range.field, isGroup)]
+    case .ordered(let scans):
+      var uses: [ExplainMetrics.IndexUse] = []
+      for scan in scans.alternatives.flatMap(\.scans) {
+        let use = use(scan.index.definition, isGroup)
+        if !uses.contains(use) { uses.append(use) }
+      }
+      return uses
     case .points(let alternatives):
       var uses: [ExplainMetrics.IndexUse] = []
       for use in alternatives.joined().map({ self.use($0.field, isGroup) }) where !uses.contains(use) { uses.append(use) }
       return uses
     }
+  }
+
+  /// A declared index, in the direction it is read.
+  private func use(_ index: IndexDefinition, _ isGroup: Bool) -> ExplainMetrics.IndexUse {
+    let parts = index.fields.map { field in
+      switch field.mode {
+      case .ascending, .descending: "\(field.path.text) \((field.mode == .descending) == isDescending ? "ASC" : "DESC")"
+      case .contains: "\(field.path.text) CONTAINS"
+      case .vector(let dimension): "\(field.path.text) VECTOR<\(dimension)>"
+      }
+    }
+    return use(parts + ["__name__ \(isDescending ? "DESC" : "ASC")"], isGroup)
   }
 
   private func names(_ fields: [FieldPath], isGroup: Bool) -> ExplainMetrics.IndexUse {

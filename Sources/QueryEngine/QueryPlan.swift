@@ -22,6 +22,8 @@ package struct QueryPlan: Sendable {
     case values(ValueRange)
     /// The documents that any of several alternatives name, each of points that must all agree; by name.
     case points([[Point]])
+    /// The entries of declared indexes, in the order of the query.
+    case ordered(OrderedScans)
   }
 
   /// A table of entries of one field.
@@ -93,6 +95,15 @@ package struct QueryPlan: Sendable {
   let orders: [Order]
   let limit: Int?
 
+  /// Whether all candidates come from one scan: that of one collection, or of indexes over a group.
+  var isOneScan: Bool {
+    switch (scope, access) {
+    case (.collection, _): true
+    case (.collections, .ordered): true
+    default: false
+    }
+  }
+
   /// Whether candidates show the version that is read whatever changed since.
   var showsPast: Bool {
     if case .names = access { return !isDescending }
@@ -117,6 +128,7 @@ extension QueryPlan: CustomStringConvertible {
     return switch access {
     case .names: "scan names of \(scopeText)\(namesText)\(direction)"
     case .values(let range): "scan entries of \(scopeText): \(range.text)\(direction)"
+    case .ordered(let scans): "\(scans.text)\(direction)"
     case .points(let alternatives):
       "\(alternatives.count > 1 ? "unite" : alternatives[0].count > 1 ? "intersect" : "scan") entries of \(scopeText): "
         + alternatives.map { $0.map(\.text).joined(separator: " and ") }.joined(separator: " or ") + namesText

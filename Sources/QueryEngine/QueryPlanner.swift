@@ -1,5 +1,5 @@
 package import DocumentModel
-import DocumentStore
+package import DocumentStore
 import FieldMatch
 import KeyValueStore
 
@@ -23,26 +23,32 @@ package struct PlanOptions: Sendable {
   package var addsDistances = true
   /// Fields that a document must have to be a result, as if the order named them.
   package var required: [FieldPath] = []
+  /// The indexes that the snapshot shows; `nil` to read them.
+  package var indexes: IndexCatalog?
   /// Documents that may change while the query runs before it goes on without entries.
   package var changesMax = 2000
 
-  /// Wants documents in order, in the best way.
-  package init() {}
+  /// Wants documents in order, in the best way that the indexes of a snapshot allow; `nil` to read which these are.
+  package init(indexes: IndexCatalog? = nil) { self.indexes = indexes }
 }
 
-/// Picks the way to answer a query from what is indexed: every field of every document has its entries.
+/// Picks the way to answer a query from what is indexed: every field of every document has its entries, but for those
+/// that are exempt; and there are the indexes that were declared.
 struct QueryPlanner {
   private let query: ResolvedQuery
   private let options: PlanOptions
   /// The alternatives that something can match.
   private var alternatives: [[ResolvedQuery.Condition]]
   private var reader: DocumentReader
+  private let indexes: IndexCatalog
 
-  init(_ query: ResolvedQuery, _ snapshot: any KeyValueSnapshot, _ options: PlanOptions) {
+  init(_ query: ResolvedQuery, _ snapshot: any KeyValueSnapshot, _ options: PlanOptions) throws(StorageError) {
     self.query = query
+    var reader = DocumentReader(snapshot)
+    indexes = if let indexes = options.indexes { indexes } else { try IndexCatalog(&reader) }
     self.options = options
     alternatives = query.alternatives.filter { !$0.contains(where: \.isNeverMet) }
-    reader = DocumentReader(snapshot)
+    self.reader = reader
   }
 
   mutating func plan() throws -> QueryPlan {
@@ -75,6 +81,9 @@ struct QueryPlanner {
     let bounds = NameBounds(query, alternatives)
     plan.names = bounds.ranges
     if options.ways == .all, !bounds.isLookup {
+      if query.query.collectionID != nil, query.query.includesDescendants, let ordered = planOrdered(plan, nil) {
+        return ordered.plan
+      }
       switch try equalities() {
       case .impossible: return nil
       case .some(let points): plan.access = .points(points)
@@ -97,22 +106,59 @@ struct QueryPlanner {
       return finish(plan, bounds)
     }
     if bounds.isLookup { return finish(plan, bounds) }
+    let ordered = planOrdered(plan, code)
     var byPoints: QueryPlan?
     switch try equalities() {
     case .impossible: return nil
     case .notAll: break
     case .some(let points):
+      if let ordered, ordered.isBetter(than: points) { return ordered.plan }
       plan.access = .points(points)
       let hasBounds = query.start != nil || query.end != nil
       if isByName || !(options.isOrderNeeded || hasBounds) { return finish(plan, bounds) }
       if try isSelective(points, in: number) { return finish(plan, bounds) }
       byPoints = finish(plan, bounds)
     }
+    if let ordered { return ordered.plan }
     guard let byValue = try planValues(plan, code: code) else { return nil }
     return switch byValue {
     case .some(let values) where byPoints == nil || (values.isOrdered && query.query.limit != nil): values
     default: byPoints ?? finish(plan, bounds)
     }
+  }
+
+  /// A plan with declared indexes.
+  private struct OrderedPlan {
+    var plan: QueryPlan
+    var coversEqualities: Bool
+
+    /// Whether it is at least as good as looking up equalities, whatever these name.
+    func isBetter(than points: [[QueryPlan.Point]]) -> Bool {
+      guard coversEqualities, case .ordered(let scans) = plan.access else { return false }
+      if !scans.tail.isEmpty { return true }
+      return zip(scans.alternatives, points).allSatisfy { $0.scans.count < $1.count }
+    }
+  }
+
+  /// The scans of declared indexes that give the order; `nil` where these are missing. `code` is that of the path of
+  /// the one collection, if it is one.
+  private func planOrdered(_ plan: QueryPlan, _ code: [UInt8]?) -> OrderedPlan? {
+    guard let id = query.query.collectionID else { return nil }
+    let ready = indexes.ready(for: id, scope: code == nil ? .collectionGroup : .collection)
+    let planner = OrderedScanPlanner(query, alternatives, ready, isGroup: code == nil)
+    guard let found = planner.find(in: code) else { return nil }
+    var plan = plan
+    // Names are looked at in these scans only where nothing else stands before them.
+    if !found.scans.tail.isEmpty || code == nil { plan.names = [.all] }
+    plan.access = .ordered(found.scans)
+    plan.isOrdered = true
+    plan.isDescending = found.isDescending
+    plan.checks.bounds = !found.coversCursors
+    plan.checks.fields = !hasFields(besides: found.fields)
+    plan.checks.filter = !query.query.parent.isRoot && code == nil
+    for (conditions, alternative) in zip(alternatives, found.scans.alternatives)
+    where !conditions.allSatisfy(alternative.covered.contains) { plan.checks.filter = true }
+    return OrderedPlan(plan: plan, coversEqualities: found.coversEqualities)
   }
 
   /// A scan of the entries of one field: the first of the order, which gives the order itself where the name follows
@@ -132,6 +178,7 @@ struct QueryPlanner {
       bounds = others.map { ValueBounds(on: $0.path, alternatives) }.first(where: \.isBounded) ?? bounds
     }
     if !bounds.isBounded, !options.isOrderNeeded, options.needsDocuments { return .some(nil) }
+    guard mayScan(bounds.path, .ascendingEntries) else { return .some(nil) }
     guard let field = try reader.fieldNumber(bounds.path) else { return nil }
     plan.isOrdered = givesOrder
     plan.access = .values(
@@ -140,7 +187,7 @@ struct QueryPlanner {
         upper: bounds.upper, text: bounds.text))
     plan.checks.bounds = !bounds.coversCursors && (query.start != nil || query.end != nil)
     plan.checks.filter = !(alternatives.count == 1 && alternatives[0].allSatisfy(bounds.covered.contains))
-    plan.checks.fields = !hasFields(besides: bounds.path)
+    plan.checks.fields = !hasFields(besides: [bounds.path])
     return plan
   }
 
@@ -148,7 +195,7 @@ struct QueryPlanner {
   private func finish(_ plan: QueryPlan, _ names: NameBounds) -> QueryPlan {
     var plan = plan
     plan.checks.bounds = (query.start != nil || query.end != nil) && !names.coversCursors
-    plan.checks.fields = !hasFields(besides: nil)
+    plan.checks.fields = !hasFields(besides: [])
     var covered = names.covered
     if case .points(let alternatives) = plan.access {
       for point in alternatives.joined() { covered.insert(point.condition) }
@@ -159,10 +206,10 @@ struct QueryPlanner {
 
   /// Whether every result has the fields of the order and the required ones. A condition on a field is not met where
   /// there is none.
-  private func hasFields(besides scanned: FieldPath?) -> Bool {
+  private func hasFields(besides scanned: Set<FieldPath>) -> Bool {
     let wanted = query.orders.map(\.path).filter { !$0.isDocumentName } + options.required
     return wanted.allSatisfy { path in
-      path == scanned || alternatives.allSatisfy { $0.contains { $0.path == path } }
+      scanned.contains(path) || alternatives.allSatisfy { $0.contains { $0.path == path } }
     }
   }
 
@@ -195,18 +242,9 @@ struct QueryPlanner {
   private mutating func points(_ conditions: [ResolvedQuery.Condition]) throws -> [QueryPlan.Point]? {
     var points: [QueryPlan.Point] = []
     for condition in conditions {
-      let value: Value
-      var table = Table.ascendingEntries
-      switch condition {
-      case .field(_, .equal, let operand): value = operand
-      case .field(_, .arrayContains, let operand):
-        value = operand
-        table = .containmentEntries
-      case .unary(_, .isNull): value = .null
-      case .unary(_, .isNaN): value = .double(.nan)
-      default: continue
-      }
-      if condition.path.isDocumentName { continue }
+      guard let (value, isContains) = condition.equalValue, !condition.path.isDocumentName else { continue }
+      let table = isContains ? Table.containmentEntries : .ascendingEntries
+      guard mayScan(condition.path, table) else { continue }
       guard let number = try reader.fieldNumber(condition.path) else { return nil }
       var code: [UInt8] = []
       // A code that was cut stands for all values that begin like it: the filter tells them apart, but not in name
@@ -218,6 +256,11 @@ struct QueryPlanner {
           condition: condition))
     }
     return points
+  }
+
+  /// Whether the automatic entries of a field are there in all collections of the query.
+  private func mayScan(_ path: FieldPath, _ table: Table) -> Bool {
+    indexes.mayScan(path, of: query.query.collectionID, table)
   }
 
   /// Whether the alternatives name few enough documents to sort them rather than to walk an order.

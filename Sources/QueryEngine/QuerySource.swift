@@ -85,7 +85,7 @@ final class QuerySource {
 
   /// Moves over up to `countMax` candidates; see ``CollectionSource/skip(_:_:)``.
   func skip(_ countMax: Int, _ meter: inout SliceMeter) throws -> Int? {
-    guard case .collection = plan.scope, plan.names.count == 1 else { return nil }
+    guard plan.isOneScan, plan.names.count == 1 else { return nil }
     if stack.isEmpty, nextRange == 0 { _ = try advance(&meter) }
     guard let top = stack.last else { return 0 }
     current = top
@@ -96,7 +96,10 @@ final class QuerySource {
   /// was given back it has come to.
   func hasPassed(_ document: [UInt8], idCode: [UInt8], _ fields: EncodedMap) throws -> Bool {
     if isAtEnd || holds(document) { return true }
-    if case .values = plan.access { return try stack.last?.hasPassed(idCode, fields) ?? false }
+    switch plan.access {
+    case .values, .ordered: return try stack.last?.hasPassed(document, idCode: idCode, fields) ?? false
+    case .names, .points: break
+    }
     guard let current, !current.idCode.isEmpty else { return false }
     name.removeAll(keepingCapacity: true)
     current.appendName(to: &name)
@@ -135,6 +138,12 @@ final class QuerySource {
       case .none: return .end
       case .collection(let path, let code):
         if try push(path, code: code) { return .found }
+      case .collections where plan.isOneScan:
+        let source = CollectionSource(
+          .root, code: [], number: 0, ids: IDRange(), plan.access, isDescending: plan.isDescending, at: version)
+        if let snapshot { try source.open(snapshot, lastChange: 0) }
+        stack.append(source)
+        return .found
       case .collections(let scope):
         tour = CollectionTour(scope, from: range.lower)
         if let snapshot { try tour?.open(snapshot) }

@@ -13,10 +13,20 @@ struct QueryDatabase {
   let id = DatabaseID(project: "p").unsafelyUnwrapped
   let database: DocumentDatabase
 
-  init() throws {
+  init(indexes: IndexConfiguration? = nil, mapBytes: Int = 256 << 20) throws {
     let time = SteppedTime()
     database = try DocumentDatabase(
-      id: id, store: LMDBStore.open(.inMemory(mapBytes: 256 << 20)), retention: Retention(), clock: Clock { time.now })
+      id: id, store: LMDBStore.open(.inMemory(mapBytes: mapBytes)), retention: Retention(), clock: Clock { time.now },
+      indexes: indexes, indexBatch: IndexBatch(documentsMax: 7, entriesMax: 20))
+  }
+
+  /// Changes which indexes there are, and waits until all are built.
+  func setIndexes(_ configuration: IndexConfiguration) throws {
+    try database.setIndexes(configuration)
+    // Commits of nothing stand in line behind a batch of the work.
+    while try database.indexReports().contains(where: { $0.state == .building || $0.state == .removing }) {
+      try commit([])
+    }
   }
 
   /// Commits and returns the version.

@@ -1,6 +1,6 @@
 import FieldMatch
 package import DocumentModel
-import KeyValueStore
+package import KeyValueStore
 import Synchronization
 
 /// Which indexes a database has at one moment, beyond the automatic ones, and how far each is. Immutable.
@@ -39,8 +39,8 @@ package final class IndexCatalog: Sendable {
     self.collections = collections
   }
 
-  /// What is stored. Cost: reads a row for each index and each setting.
-  convenience init(_ reader: inout DocumentReader) throws(StorageError) {
+  /// What a snapshot shows. Cost: reads a row for each index and each setting.
+  package convenience init(_ reader: inout DocumentReader) throws(StorageError) {
     var configuration = IndexConfiguration()
     var indexes: [StoredIndex] = []
     let rows = try DatabaseContents.cursor(.indexes, reader.snapshot)
@@ -99,12 +99,12 @@ package final class IndexCatalog: Sendable {
 
   /// Whether the automatic entries of a field are there; not where it is exempt, or was until they are made anew.
   ///
-  /// Only where they are does a field without a number tell that no document has it.
-  package func mayScan(_ path: FieldPath, of collectionID: String, _ table: Table) -> Bool {
-    guard let rules = collection(collectionID.utf8)?.rules,
-      let setting = rules.setting(at: rules.place(of: path))
-    else { return true }
-    return setting.readable.contains(table == .containmentEntries ? .containment : .ascending)
+  /// Without a collection's id, whether they are there in all collections. Only where they are does a field without a
+  /// number tell that no document has it.
+  package func mayScan(_ path: FieldPath, of collectionID: String?, _ table: Table) -> Bool {
+    if settings.isEmpty { return true }
+    guard let collectionID else { return collections.values.allSatisfy { $0.mayScan(path, table) } && otherCollections == nil }
+    return collection(collectionID.utf8)?.mayScan(path, table) ?? true
   }
 
   /// How far an index is that was declared, or the entries of a field over the group; `nil` where it was not.
@@ -135,6 +135,11 @@ struct CollectionIndexing: Sendable {
   init(rules: FieldRules?, maintained: [StoredIndex]) {
     self.rules = rules
     self.maintained = maintained
+  }
+
+  func mayScan(_ path: FieldPath, _ table: Table) -> Bool {
+    guard let rules, let setting = rules.setting(at: rules.place(of: path)) else { return true }
+    return setting.readable.contains(table == .containmentEntries ? .containment : .ascending)
   }
 }
 
