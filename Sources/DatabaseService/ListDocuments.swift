@@ -39,6 +39,10 @@ extension Service {
     let binding = PageToken.Binding(
       "documents", request.collection.text, request.orderBy, request.showMissing ? "missing" : "")
     let after = try request.pageToken.isEmpty ? nil : PageToken.position(request.pageToken, binding)
+    if !request.orderBy.isEmpty {
+      try checkIndexes(
+        of: ResolvedQuery(listing: request.collection, orders: orders, behind: nil, limit: 1, in: id), database)
+    }
     return try database.read(request.consistency) { reader, moment in
       try ListDocumentsCursor(database, request, orders, after: after, binding, at: moment, &reader)
     }

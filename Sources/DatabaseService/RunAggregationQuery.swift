@@ -100,6 +100,7 @@ extension Service {
     }
     let fields = aggregations.compactMap(\.field)
     let resolved = try ResolvedQuery(request.query, in: id, edition: database.edition, aggregated: fields)
+    try checkIndexes(of: resolved, aggregated: fields, database)
     let opened = try request.newTransaction.map { try beginTransaction($0, in: id) }
     return try database.read(opened.map(Consistency.transaction) ?? request.consistency) { reader, moment in
       if let transaction = moment.transaction {

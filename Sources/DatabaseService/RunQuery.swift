@@ -90,6 +90,7 @@ extension Service {
   package func runQuery(_ request: RunQueryRequest, in id: DatabaseID) throws -> RunQueryCursor {
     let database = try database(id)
     let resolved = try ResolvedQuery(request.query, in: id, edition: database.edition)
+    try checkIndexes(of: resolved, database)
     let opened = try request.newTransaction.map { try beginTransaction($0, in: id) }
     return try database.read(opened.map(Consistency.transaction) ?? request.consistency) { reader, moment in
       let options = PlanOptions(indexes: try database.indexes(&reader))

@@ -17,11 +17,16 @@ package final class Service: Sendable {
   /// The databases it serves.
   package let databases: DatabaseRegistry
   private let admission: Admission
+  /// Whether queries are refused that production would refuse for want of an index.
+  let requiresIndexes: Bool
+  /// What queries came, for suggestions of indexes.
+  let seenQueries = SeenQueries()
 
   /// Creates a service.
-  package init(databases: DatabaseRegistry, admission: Admission) {
+  package init(databases: DatabaseRegistry, admission: Admission, requiresIndexes: Bool = false) {
     self.databases = databases
     self.admission = admission
+    self.requiresIndexes = requiresIndexes
   }
 
   /// Lets the caller in, or not.

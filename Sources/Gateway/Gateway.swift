@@ -3,7 +3,7 @@ package import Transport
 
 /// The front: tells the dialects apart by the first part of the path and hands the request on.
 ///
-/// - `/v1/…`: the REST dialect of `google.firestore.v1`, in `REST/`
+/// - `/v1/…`: the REST dialect of `google.firestore.v1`, in `REST/`; of `google.firestore.admin.v1`, in `Admin/`
 /// - `/emulator/v1/…`, `/hearth/v1/…`: what test suites and tools do to a server, in `Control/`
 /// - content type `application/grpc`: the gRPC dialect of the same, in `GRPC/`
 /// - `/`: answers `Ok`, the emulator's readiness probe

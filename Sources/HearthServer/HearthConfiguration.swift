@@ -67,6 +67,8 @@ public struct HearthConfiguration: Sendable {
   public var mapBytes = 64 << 30
   /// Index files (`firestore.indexes.json`), at most one for a database. A database without one keeps its indexes.
   public var indexes: [DatabaseFile] = []
+  /// Refuses queries that production would refuse because an index is not declared.
+  public var requiresIndexes = false
   /// Is told what happens in the background, a line each, on any thread.
   public var report: (@Sendable (String) -> Void)?
   /// Seconds a stop waits for requests that are under way.

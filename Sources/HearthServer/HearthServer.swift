@@ -41,7 +41,8 @@ public final class HearthServer: Sendable {
     let indexes = try IndexFiles(configuration.indexes)
     registry = Self.makeRegistry(configuration, directory, indexes)
     service = Service(
-      databases: registry, admission: configuration.mode == .emulator ? .everybody : .nobody)
+      databases: registry, admission: configuration.mode == .emulator ? .everybody : .nobody,
+      requiresIndexes: configuration.requiresIndexes)
     var transport = TransportConfiguration()
     transport.host = configuration.host
     transport.port = configuration.port

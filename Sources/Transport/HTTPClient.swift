@@ -51,10 +51,7 @@ package final class HTTPClient {
   package func send(
     _ method: String, _ target: String, headers: [(name: String, value: String)] = [], body: [UInt8] = []
   ) throws(HTTPClientError) -> Response {
-    var head = "\(method) \(target) HTTP/1.1\r\nHost: \(host.contains(":") ? "[\(host)]" : host):\(port)\r\n"
-    for (name, value) in headers { head += "\(name): \(value)\r\n" }
-    if !body.isEmpty || method == "POST" || method == "PATCH" { head += "Content-Length: \(body.count)\r\n" }
-    let message = Array("\(head)\r\n".utf8) + body
+    let message = message(method, target, headers, body)
     let isReused = socket >= 0
     do throws(HTTPClientError) {
       return try exchange(message, isHead: method == "HEAD")
@@ -70,7 +67,34 @@ package final class HTTPClient {
     }
   }
 
-  private func exchange(_ message: [UInt8], isHead: Bool) throws(HTTPClientError) -> Response {
+  /// Sends a request and hands on the answer's body as it arrives, each piece with the status. Memory: one piece.
+  ///
+  /// `take` returns whether to go on; where it does not, the connection is closed and the rest of the answer lost.
+  /// - Throws: ``HTTPClientError``; the connection is closed then.
+  package func stream(
+    _ method: String, _ target: String, headers: [(name: String, value: String)] = [], body: [UInt8] = [],
+    _ take: (_ status: Int, _ piece: [UInt8]) -> Bool
+  ) throws(HTTPClientError) {
+    do throws(HTTPClientError) {
+      _ = try exchange(message(method, target, headers, body), isHead: method == "HEAD", isTaken: true, take)
+    } catch {
+      disconnect()
+      throw error
+    }
+  }
+
+  private func message(
+    _ method: String, _ target: String, _ headers: [(name: String, value: String)], _ body: [UInt8]
+  ) -> [UInt8] {
+    var head = "\(method) \(target) HTTP/1.1\r\nHost: \(host.contains(":") ? "[\(host)]" : host):\(port)\r\n"
+    for (name, value) in headers { head += "\(name): \(value)\r\n" }
+    if !body.isEmpty || method == "POST" || method == "PATCH" { head += "Content-Length: \(body.count)\r\n" }
+    return Array("\(head)\r\n".utf8) + body
+  }
+
+  private func exchange(
+    _ message: [UInt8], isHead: Bool, isTaken: Bool = false, _ take: (Int, [UInt8]) -> Bool = { _, _ in true }
+  ) throws(HTTPClientError) -> Response {
     if socket < 0 { try connect() }
     try write(message)
     let parser = HTTPResponseParser(isHead: isHead, bodyBytesMax: limits.bodyBytesMax)
@@ -82,7 +106,15 @@ package final class HTTPClient {
         if errno == EINTR || errno == EAGAIN { continue }
         throw .closedEarly(address: address)
       }
-      switch parser.parse(buffer, count: count) {
+      let outcome = parser.parse(buffer, count: count)
+      if isTaken, outcome == .incomplete || outcome == .complete {
+        let piece = parser.takeBody()
+        if !piece.isEmpty, !take(parser.status, piece) {
+          disconnect()
+          return Response(status: parser.status, body: [])
+        }
+      }
+      switch outcome {
       case .incomplete:
         if count == 0 { throw .closedEarly(address: address) }
       case .complete:

@@ -69,6 +69,13 @@ final class HTTPResponseParser {
 
   var status: Int { Int(state.pointee.parser.status_code) }
   var body: [UInt8] { state.pointee.body }
+
+  /// What arrived of the body since it was last taken; it no longer counts towards the bound.
+  func takeBody() -> [UInt8] {
+    defer { state.pointee.body = [] }
+    return state.pointee.body
+  }
+
   var keepsAlive: Bool { state.pointee.keepsAlive }
 
   private static func state(_ parser: UnsafeMutablePointer<http_parser>?) -> UnsafeMutablePointer<State>? {

@@ -47,7 +47,8 @@ struct Command: Sendable {
   /// All verbs, in the order of the help.
   static var all: [Command] {
     [
-      .serve, .exec, .get, .set, .update, .delete, .import, .export, .backup, .check, .checkFile, .stats,
+      .serve, .exec, .get, .query, .set, .update, .delete, .import, .export, .backup, .check, .checkFile, .indexes,
+      .stats,
     ]
   }
 

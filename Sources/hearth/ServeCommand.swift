@@ -25,6 +25,7 @@ extension Command {
       .value("map-size", "BYTES", "the size a database may grow to (default: 64G, in memory 8G)"),
       .repeated("rules", "FILE", "security rules (not supported by this version yet)"),
       .repeated("indexes", "FILE", "firestore.indexes.json; DATABASE=FILE for a named database (default: as they are)"),
+      .flag("require-indexes", "refuse queries that production would refuse for want of an index"),
       .flag("quiet", "print the address and errors only"),
     ],
     details: """
@@ -138,6 +139,7 @@ extension Command {
     // Address space is finite: a test suite may use thousands of databases in memory.
     if storage == .inMemory { configuration.mapBytes = 8 << 30 }
     configuration.mapBytes = try arguments.bytes("map-size", in: 1 << 20...1 << 46) ?? configuration.mapBytes
+    configuration.requiresIndexes = arguments.has("require-indexes")
     configuration.indexes = arguments.values("indexes").map(databaseFile)
     if !isQuiet(arguments) { configuration.report = { Terminal.error.write("hearth: \($0)\n") } }
     if let project = configuration.project, DatabaseID(project: project) == nil {

@@ -12,6 +12,7 @@ final class ServerClient {
   private let http: HTTPClient
   private let token: String
   private let decoder = JSONMessageDecoder()
+  private let parser = JSONDocument(bytesMax: ArrayElements.bytesMax)
 
   /// Takes the server and the database from options and environment; connects with the first request.
   /// - Throws: ``CommandFailure`` for an unusable URL or name.
@@ -72,6 +73,33 @@ final class ServerClient {
       project: row.member("project")?.text ?? "", database: row.member("database")?.text ?? "",
       values: DatabaseStatistics.columns.map { row.member($0.name)?.integer ?? 0 }, indexes: indexes)
   }
+
+  /// Which indexes the database has, as the server's JSON.
+  func indexes() throws -> [UInt8] {
+    var body = try call("GET", databaseTarget + "/indexes") ?? []
+    if body.last != UInt8(ascii: "\n") { body.append(UInt8(ascii: "\n")) }
+    return body
+  }
+
+  /// An index file for the queries that the server has seen.
+  struct IndexSuggestion {
+    var file: String
+    var queries: Int
+    var added: Int
+    var isComplete: Bool
+  }
+
+  /// What an index file must declare beside what `file` does; beside what the server has where that is empty.
+  func suggestIndexes(adding file: [UInt8]) throws -> IndexSuggestion {
+    let body = try call("POST", databaseTarget + "/indexes:suggest", file) ?? []
+    return try JSONText.read(body) { root in
+      IndexSuggestion(
+        file: root.member("file")?.text ?? "", queries: root.member("queries")?.integer ?? 0,
+        added: root.member("added")?.integer ?? 0, isComplete: root.member("complete")?.isTrue ?? true)
+    }
+  }
+
+  private var databaseTarget: String { "/hearth/v1/" + Self.encode(database.name) }
 
   /// Deletes some thousand documents at and below a path, behind the last one of an earlier call; returns how many, and
   /// the last one where more are left.
@@ -220,7 +248,8 @@ final class ServerClient {
     if let failure { throw failure }
   }
 
-  private func found(_ value: JSONValue) throws -> Found {
+  /// A Document object.
+  func found(_ value: JSONValue) throws -> Found {
     decoder.reset()
     let document = try decoder.document(value)
     let (_, key) = try ResourceName.document(document.name)
@@ -230,8 +259,21 @@ final class ServerClient {
       updateTime: time(value.member("updateTime")))
   }
 
+  /// A Value object.
+  func value(_ value: JSONValue) throws -> Value { try decoder.value(value, .operand) }
+
+  /// Parses a text and lends its root, with buffers that are kept for the next.
+  func parse(_ bytes: [UInt8], _ body: (JSONValue) throws -> Void) throws {
+    try bytes.withUnsafeBytes { text in
+      try parser.withParsed(text) { (root) throws(WireError) in Result { try body(root) } }
+    }.get()
+  }
+
+  /// Where the server is, as errors name it.
+  var address: String { http.address }
+
   /// The target of a document, a collection or the documents root.
-  private func target(_ path: ResourcePath, of dialect: String = "/v1/") -> String {
+  func target(_ path: ResourcePath, of dialect: String = "/v1/") -> String {
     var target = dialect + Self.encode(database.documentsRoot)
     for segment in path.segments { target += "/\(Self.encode(segment))" }
     return target
@@ -256,26 +298,51 @@ final class ServerClient {
 
   /// Sends a request; returns the body, or `nil` for a missing document where that `mayMiss`.
   /// - Throws: ``CommandFailure`` with the server's words.
-  private func call(_ method: String, _ target: String, _ body: [UInt8] = [], mayMiss: Bool = false) throws -> [UInt8]?
-  {
-    var headers = [(name: "Authorization", value: "Bearer \(token)"), (name: "Accept", value: "application/json")]
-    if !body.isEmpty { headers.append((name: "Content-Type", value: "application/json")) }
+  func call(_ method: String, _ target: String, _ body: [UInt8] = [], mayMiss: Bool = false) throws -> [UInt8]? {
     let response: HTTPClient.Response
     do {
-      response = try http.send(method, target, headers: headers, body: body)
-    } catch {
-      switch error {
-      case .notConnected:
-        throw CommandFailure.failed(
-          "no Hearth server answers at \(http.address); start one with `hearth serve`, or name another with --server")
-      default: throw error
-      }
-    }
+      response = try http.send(method, target, headers: headers(for: body), body: body)
+    } catch { throw failure(error) }
     if (200...299).contains(response.status) { return response.body }
     let (status, message) = Self.error(response.body)
     if mayMiss, response.status == 404, status == "NOT_FOUND", message.hasPrefix("Document ") { return nil }
-    throw CommandFailure.failed(
-      "\(http.address) answered \(response.status)\(status.isEmpty ? "" : " \(status)"): \(message)")
+    throw refusal(response.status, response.body)
+  }
+
+  /// Sends a request and hands on the pieces of its answer as they arrive.
+  /// - Throws: ``CommandFailure`` with the server's words, and what `take` throws.
+  func stream(_ method: String, _ target: String, _ body: [UInt8], _ take: ([UInt8]) throws -> Void) throws {
+    var failure: (any Error)?
+    var refused: (status: Int, body: [UInt8])?
+    do {
+      try http.stream(method, target, headers: headers(for: body), body: body) { status, piece in
+        guard (200...299).contains(status) else {
+          refused = (status, (refused?.body ?? []) + piece)
+          return refused.map { $0.body.count < 1 << 20 } ?? true
+        }
+        do { try take(piece) } catch { failure = error }
+        return failure == nil
+      }
+    } catch { throw self.failure(error) }
+    if let refused { throw refusal(refused.status, refused.body) }
+    if let failure { throw failure }
+  }
+
+  private func headers(for body: [UInt8]) -> [(name: String, value: String)] {
+    var headers = [(name: "Authorization", value: "Bearer \(token)"), (name: "Accept", value: "application/json")]
+    if !body.isEmpty { headers.append((name: "Content-Type", value: "application/json")) }
+    return headers
+  }
+
+  private func failure(_ error: HTTPClientError) -> any Error {
+    guard case .notConnected = error else { return error }
+    return CommandFailure.failed(
+      "no Hearth server answers at \(http.address); start one with `hearth serve`, or name another with --server")
+  }
+
+  private func refusal(_ code: Int, _ body: [UInt8]) -> CommandFailure {
+    let (status, message) = Self.error(body)
+    return .failed("\(http.address) answered \(code)\(status.isEmpty ? "" : " \(status)"): \(message)")
   }
 
   private static func error(_ body: [UInt8]) -> (status: String, message: String) {

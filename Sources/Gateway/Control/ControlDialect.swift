@@ -1,4 +1,5 @@
 import DatabaseService
+import Dispatch
 import DocumentModel
 import DocumentStore
 import Transport
@@ -10,6 +11,9 @@ import WireFormat
 /// - `DELETE /hearth/v1/projects/{p}/databases/{d}/documents/{path}` deletes a document or collection with everything
 ///   below it, a few thousand documents a call: `{"deleted": n, "done": false, "last": "…"}`; the next call goes on with
 ///   `?behind=` and that path.
+/// - `GET /hearth/v1/projects/{p}/databases/{d}/indexes` says which indexes a database has, and how far they are.
+/// - `POST /hearth/v1/projects/{p}/databases/{d}/indexes:suggest` says what an index file must declare for the queries
+///   that were served; its body, if any, is an index file to add to.
 /// - `GET /hearth/v1/stats` says what the open databases hold, and how far their indexes are.
 final class ControlDialect: Sendable {
   private let service: Service
@@ -37,6 +41,7 @@ final class ControlDialect: Sendable {
       if path.elementsEqual("stats".utf8), request.method == .get {
         return try service.statistics { result in Self.send(result, reply, Self.append) }
       }
+      if let target = try DatabaseTarget(path) { return try handleIndexes(target, request, reply) }
       guard let target = try RESTTarget(path, takesVerb: false), target.segmentCount > 0, request.method == .delete
       else { return reply.sendText(404, "Not Found\n") }
       let parameters = try QueryParameters(query)
@@ -59,6 +64,33 @@ final class ControlDialect: Sendable {
           }
         }
       }
+    }
+  }
+
+  private func handleIndexes(_ target: DatabaseTarget, _ request: borrowing HTTPRequest, _ reply: Reply) throws {
+    switch (request.method, target.rest) {
+    case (.get, "indexes"):
+      let reports = try service.indexReports(in: target.database)
+      Self.send(.success(reports), reply) { $1.append($0) }
+    case (.post, "indexes:suggest"):
+      let base = try request.body.isEmpty ? nil : Service.indexConfiguration(Array(request.body))
+      // Some thousand shapes are too much work for the loop's thread.
+      let service = service
+      DispatchQueue.global(qos: .utility).async {
+        let outcome = Result { try service.suggestIndexes(base, in: target.database) }
+          .mapError { Status($0, database: target.database) }
+        Self.send(outcome, reply) { suggestions, json in
+          json.key("queries")
+          json.number(suggestions.queries)
+          json.key("added")
+          json.number(suggestions.added)
+          json.key("complete")
+          json.bool(suggestions.isComplete)
+          json.key("file")
+          json.string(String(decoding: suggestions.file, as: UTF8.self))
+        }
+      }
+    default: reply.sendText(404, "Not Found\n")
     }
   }
 
@@ -103,21 +135,24 @@ extension JSONWriter {
       key(column.name)
       number(value)
     }
-    if !statistics.indexes.isEmpty {
-      key("indexes")
-      beginArray()
-      for index in statistics.indexes {
-        beginObject()
-        key("index")
-        string(index.text)
-        key("state")
-        string(index.state.rawValue)
-        key("documents")
-        number(index.documents)
-        endObject()
-      }
-      endArray()
-    }
+    if !statistics.indexes.isEmpty { append(statistics.indexes) }
     endObject()
+  }
+
+  /// Appends a member that says which indexes there are and how far each is.
+  fileprivate mutating func append(_ reports: [IndexReport]) {
+    key("indexes")
+    beginArray()
+    for report in reports {
+      beginObject()
+      key("index")
+      string(report.text)
+      key("state")
+      string(report.state.rawValue)
+      key("documents")
+      number(report.documents)
+      endObject()
+    }
+    endArray()
   }
 }

@@ -18,7 +18,12 @@ final class RESTDialect: Sendable {
     let decoder = JSONMessageDecoder()
   }
 
-  init(_ service: Service) { self.service = service }
+  private let admin: AdminDialect
+
+  init(_ service: Service) {
+    self.service = service
+    admin = AdminDialect(service)
+  }
 
   /// Answers a request for a path that stood behind `/v1/`.
   func handle(
@@ -26,7 +31,9 @@ final class RESTDialect: Sendable {
   ) {
     var call: RESTCall?
     do {
-      guard let target = try RESTTarget(path, takesVerb: request.method == .post) else { return reply.sendText(404, "Not Found\n") }
+      guard let target = try RESTTarget(path, takesVerb: request.method == .post) else {
+        return try admin.handle(path, request, reply)
+      }
       let parameters = try QueryParameters(query)
       call = RESTCall(target: target, parameters: parameters, reply: reply)
       if let call {

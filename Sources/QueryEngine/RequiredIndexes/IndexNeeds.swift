@@ -1,0 +1,200 @@
+package import DocumentModel
+
+/// What indexes must offer to answer a query in the way of the service: one need for each alternative of its filter.
+///
+/// Holds no values, so that queries of one shape have equal needs. The rules are those of production: equalities are
+/// answered by merging entries of single fields, or indexes that end in the same order; everything that is ordered or
+/// compared stands at an index's end in exactly the query's order and directions; an index is not read backwards.
+package struct IndexNeeds: Sendable {
+  private let collectionID: String
+  private let scope: IndexDefinition.Scope
+  private let alternatives: [Alternative]
+
+  /// What one alternative wants.
+  private struct Alternative: Equatable, Sendable {
+    /// Fields that must equal a value, sorted, each once.
+    var equalities: [FieldPath] = []
+    /// The field whose array must contain a value.
+    var containing: FieldPath?
+    /// The order behind the equalities, ending in `__name__`.
+    var order: [IndexDefinition.Field] = []
+    /// The vector field of a search, with its dimension.
+    var vector: IndexDefinition.Field?
+  }
+
+  /// The needs of a query, and of the fields that are aggregated over its results.
+  package init(_ query: ResolvedQuery, aggregated: [FieldPath] = []) {
+    collectionID = query.query.collectionID ?? ""
+    scope = query.query.includesDescendants ? .collectionGroup : .collection
+    guard query.query.collectionID != nil else {
+      // Only names can be asked for where the collections have no id; those need no index.
+      alternatives = []
+      return
+    }
+    var all: [Alternative] = []
+    for conditions in query.alternatives {
+      let alternative = Self.alternative(conditions, query, aggregated)
+      if !all.contains(alternative) { all.append(alternative) }
+    }
+    alternatives = all
+  }
+
+  private static func alternative(
+    _ conditions: [ResolvedQuery.Condition], _ query: ResolvedQuery, _ aggregated: [FieldPath]
+  ) -> Alternative {
+    var need = Alternative()
+    for condition in conditions {
+      switch condition {
+      case .field(let path, .equal, _), .unary(let path, .isNull), .unary(let path, .isNaN):
+        if !path.isDocumentName, !need.equalities.contains(path) { need.equalities.append(path) }
+      case .field(let path, .arrayContains, _): need.containing = path
+      default: break  // Comparisons stand in the order.
+      }
+    }
+    need.equalities.sort()
+    // A field that equals a value has no say in the order.
+    var orders = query.orders.filter { !need.equalities.contains($0.path) }
+    let isDescending = query.orders.last?.isDescending ?? false
+    let extra = Set(aggregated).sorted().filter { path in
+      !need.equalities.contains(path) && !orders.contains { $0.path == path }
+    }
+    orders.insert(contentsOf: extra.map { Order($0, isDescending: isDescending) }, at: max(0, orders.count - 1))
+    need.order = orders.map { IndexDefinition.Field($0.path, $0.isDescending ? .descending : .ascending) }
+    // No index can hold a field twice; the order has it already.
+    if let path = need.containing, orders.contains(where: { $0.path == path }) { need.containing = nil }
+    if let search = query.query.findNearest {
+      need.vector = IndexDefinition.Field(search.field, .vector(dimension: search.vector.count))
+      need.order.removeLast()
+    }
+    return need
+  }
+
+  /// Whether the entries that every field has answer the query in whatever way it is asked.
+  package var isAutomatic: Bool { missing(in: IndexConfiguration()).isEmpty }
+
+  /// The indexes that a configuration lacks, each once, in the order in which the filter's alternatives want them.
+  ///
+  /// Cost: goes through the declared indexes once for each alternative.
+  package func missing(in configuration: IndexConfiguration) -> [RequiredIndex] {
+    var missing: [RequiredIndex] = []
+    for need in alternatives {
+      for index in self.missing(need, configuration) where !missing.contains(index) { missing.append(index) }
+    }
+    return missing
+  }
+
+  // MARK: One alternative
+
+  private func missing(_ need: Alternative, _ configuration: IndexConfiguration) -> [RequiredIndex] {
+    if need.vector != nil {
+      return serving(need, configuration).isEmpty ? [.composite(wanted(need))] : []
+    }
+    var open = uncovered(need, serving(need, configuration))
+    // A plain order wants an index even where nothing is left to cover.
+    let hasItems = !need.equalities.isEmpty || need.containing != nil
+    if hasItems, open.isEmpty { return [] }
+    if !hasItems {
+      if isByName(need) { return [] }
+      if !serving(need, configuration).isEmpty { return [] }
+      guard let field = plainOrder(need) else { return [.composite(wanted(need))] }
+      return isIndexed(field.path, field.mode, configuration) ? [] : [single(field.path, field.mode)]
+    }
+    guard need.order.count == 1 else { return wantedApart(need, configuration) }
+    // Names only: entries of single fields are merged. Those of arrays give the names upwards only.
+    if need.order[0].mode == .descending, open.contains(where: { $0.mode == .contains }) {
+      return wantedApart(need, configuration)
+    }
+    open = open.filter { !isIndexed($0.path, $0.mode, configuration) }
+    return open.map { single($0.path, $0.mode) }
+  }
+
+  /// The names of the documents upwards: what is stored is in that order.
+  private func isByName(_ need: Alternative) -> Bool { need.order.count == 1 && need.order[0].mode == .ascending }
+
+  /// The field of an order that the entries of one field give.
+  private func plainOrder(_ need: Alternative) -> IndexDefinition.Field? {
+    guard need.order.count == 2, need.order[0].mode == need.order[1].mode else { return nil }
+    return need.order[0]
+  }
+
+  /// What stands in front of the order, in the mode that entries of single fields would need.
+  private func items(_ need: Alternative) -> [IndexDefinition.Field] {
+    let direction = need.order.last?.mode ?? .ascending
+    return (need.containing.map { [IndexDefinition.Field($0, .contains)] } ?? [])
+      + need.equalities.map { IndexDefinition.Field($0, direction) }
+  }
+
+  private func uncovered(_ need: Alternative, _ indexes: [IndexDefinition]) -> [IndexDefinition.Field] {
+    items(need).filter { item in
+      !indexes.contains { index in
+        Self.front(of: index, before: need).contains { field in
+          field.path == item.path && (field.mode == .contains) == (item.mode == .contains)
+        }
+      }
+    }
+  }
+
+  private func isIndexed(
+    _ path: FieldPath, _ mode: IndexDefinition.Mode, _ configuration: IndexConfiguration
+  ) -> Bool {
+    configuration.entries(of: path, in: collectionID).contains(FieldIndexing.Entries(scope, mode))
+  }
+
+  private func single(_ path: FieldPath, _ mode: IndexDefinition.Mode) -> RequiredIndex {
+    .field(FieldIndexing(collectionID: collectionID, path: path, entries: [FieldIndexing.Entries(scope, mode)]))
+  }
+
+  // MARK: Indexes of several fields
+
+  /// The declared indexes that end in what a need ends in, and begin with nothing but fields that it fixes.
+  private func serving(_ need: Alternative, _ configuration: IndexConfiguration) -> [IndexDefinition] {
+    configuration.indexes.filter { index in
+      guard index.scope == scope, index.collectionID.utf8.elementsEqual(collectionID.utf8) else { return false }
+      let end = Self.end(of: need)
+      let fields = Self.comparable(index)
+      guard fields.count >= end.count, Array(fields.suffix(end.count)) == end else { return false }
+      let front = Self.front(of: index, before: need)
+      // A search is not merged: one index leads to its vectors.
+      if need.vector != nil, front.count != need.equalities.count + (need.containing == nil ? 0 : 1) { return false }
+      return front.allSatisfy { field in
+        field.mode == .contains ? field.path == need.containing : need.equalities.contains(field.path)
+      }
+    }
+  }
+
+  /// The fields of an index as they are compared: without the name where a vector is the last, since the order of the
+  /// names means nothing there.
+  private static func comparable(_ index: IndexDefinition) -> [IndexDefinition.Field] {
+    guard let last = index.fields.last, case .vector = last.mode else { return index.completeFields }
+    return index.fields.filter { !$0.path.isDocumentName }
+  }
+
+  private static func end(of need: Alternative) -> [IndexDefinition.Field] {
+    need.order + (need.vector.map { [$0] } ?? [])
+  }
+
+  private static func front(of index: IndexDefinition, before need: Alternative) -> ArraySlice<IndexDefinition.Field> {
+    comparable(index).dropLast(end(of: need).count)
+  }
+
+  /// The one index that answers a need by itself. The array first, then the equalities by name, as the service's own
+  /// suggestions have them; the name only where it does not follow from the field before it.
+  private func wanted(_ need: Alternative) -> IndexDefinition {
+    var fields = need.containing.map { [IndexDefinition.Field($0, .contains)] } ?? []
+    fields += need.equalities.map { IndexDefinition.Field($0, .ascending) }
+    fields += Self.end(of: need)
+    let whole = IndexDefinition(collectionID: collectionID, scope: scope, fields: fields)
+    guard need.vector == nil, fields.count > 1 else { return whole }
+    let short = IndexDefinition(collectionID: collectionID, scope: scope, fields: fields.dropLast())
+    return short.completeFields == fields && short.fields.count > 1 ? short : whole
+  }
+
+  /// As ``wanted(_:)``, but two indexes to merge where one field is both equal and containing.
+  private func wantedApart(_ need: Alternative, _ configuration: IndexConfiguration) -> [RequiredIndex] {
+    guard let path = need.containing, need.equalities.contains(path) else { return [.composite(wanted(need))] }
+    var parts = [need, need]
+    parts[0].equalities = []
+    parts[1].containing = nil
+    return parts.filter { uncovered($0, serving($0, configuration)).isEmpty == false }.map { .composite(wanted($0)) }
+  }
+}

@@ -1,0 +1,106 @@
+import DocumentModel
+import WireFormat
+
+extension Command {
+  /// Asks a running server for documents.
+  static let query = Command(
+    name: "query", summary: "Asks for documents of a collection, or for numbers over them.", operands: "PATH",
+    operandCount: 1...1,
+    options: DatabaseChoice.serverOptions + [
+      .repeated("where", "CONDITION", "which documents; several must all hold"),
+      .repeated("order", "FIELD[:desc]", "the order; several, or separated by commas"),
+      .value("limit", "N", "the most documents to show"),
+      .value("offset", "N", "documents to pass over first"),
+      .repeated("select", "FIELD,…", "only these fields"),
+      .value("start-at", "VALUES", "begin at this place of the order; values separated by commas"),
+      .value("start-after", "VALUES", "begin behind it"),
+      .value("end-at", "VALUES", "end at this place of the order"),
+      .value("end-before", "VALUES", "end before it"),
+      .flag("group", "all collections of that id, at any depth below the path's document or the root"),
+      .flag("count", "how many documents, in place of them"),
+      .repeated("sum", "FIELD", "the sum of a field"),
+      .repeated("avg", "FIELD", "the average of a field"),
+      .value("at", "TIME", "as it was at a time, such as 2025-03-01T14:30:00Z"),
+      .flag("explain", "how the query would be answered, in place of its results"),
+      .flag("analyze", "the results, then how they were found and what that cost"),
+      .flag("json", "one line a document: the API's JSON, as `hearth get --json` prints it"),
+    ],
+    details: """
+      CONDITION is FIELD OPERATOR VALUE. The operators are ==, !=, <, <=, >, >=, in, not-in, contains, contains-any,
+      is null, is nan, is not null and is not nan.
+      Conditions may be joined with `and` and `or` and put in parentheses; FIELD may be a path into maps, or __name__.
+      \(ValueText.details)
+      """,
+    examples: [
+      (
+        "hearth query users/u1/habits/Running/history --where 'timestamp >= 2025-03-01' --order timestamp:desc --limit 10",
+        "the newest ten"
+      ),
+      (#"hearth query users --where 'age < 30 or (city == "Turin" and tags contains "new")'"#, ""),
+      ("hearth query history --group --where 'metrics.Distance > 10' --count --avg metrics.Distance", "numbers"),
+      ("hearth query orders --order placed:desc,__name__ --start-after '2025-03-01, o17' --json", "the next page"),
+      ("hearth query users --where 'age > 30' --analyze", "with the plan"),
+    ],
+    run: { arguments in
+      let client = try ServerClient(arguments)
+      let options = try QueryOptions(arguments, client.database)
+      if arguments.has("json") {
+        try printLines(options, client)
+      } else {
+        try printTable(options, client, columns: try QueryOptions.columns(arguments))
+      }
+      return 0
+    })
+
+  private static func printLines(_ options: QueryOptions, _ client: ServerClient) throws {
+    let text = DocumentText(database: client.database)
+    var out: [UInt8] = []
+    try client.run(options) { part in
+      switch part {
+      case .document(let document): out += try text.json(document, .compact)
+      case .numbers(let numbers):
+        var json = JSONWriter(.compact)
+        json.beginObject()
+        for (alias, value) in numbers.entries {
+          Array(alias.utf8).withUnsafeBytes { json.key($0) }
+          try DocumentJSON.append(value, to: &json)
+        }
+        json.endObject()
+        out += json.bytes + [UInt8(ascii: "\n")]
+      case .explanation(_, let json): out += json + [UInt8(ascii: "\n")]
+      }
+      if out.count >= 64 << 10 {
+        Terminal.output.write(out)
+        out.removeAll(keepingCapacity: true)
+      }
+    }
+    Terminal.output.write(out)
+  }
+
+  private static func printTable(_ options: QueryOptions, _ client: ServerClient, columns: [FieldPath]) throws {
+    let query = options.query
+    let isAggregation = !options.aggregations.isEmpty
+    let chosen = isAggregation ? options.aggregations.map { FieldPath(field: $0.alias) } : columns
+    let nameTitle = isAggregation ? nil : query.includesDescendants ? "path" : "id"
+    var table = Table(of: client.database, nameTitle: nameTitle, chosen: chosen)
+    var explanation: ExplainText?
+    try client.run(options) { part in
+      switch part {
+      case .document(let document):
+        let path = document.key.path
+        let row = Table.Row(
+          name: query.includesDescendants ? path.text : path.id, fields: try document.fields.decoded())
+        Terminal.output.write(table.add(row, byteCount: document.fields.bytes.count))
+      case .numbers(let numbers): Terminal.output.write(table.add(Table.Row(name: "", fields: numbers), byteCount: 64))
+      case .explanation(let text, _): explanation = text
+      }
+    }
+    Terminal.output.write(table.flush())
+    if !isAggregation, options.explain != .plan {
+      let count = table.count == 0 ? "no documents" : table.count == 1 ? "1 document" : "\(table.count) documents"
+      let isFull = query.limit.map { $0 > 0 && $0 == table.count } ?? false
+      Terminal.output.write(Terminal.output.faint("\(count)\(isFull ? " (the limit)" : "")") + "\n")
+    }
+    if let explanation { Terminal.output.write((options.explain == .plan ? "" : "\n") + explanation.text) }
+  }
+}

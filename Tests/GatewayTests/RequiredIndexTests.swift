@@ -1,0 +1,246 @@
+import DatabaseService
+import DocumentModel
+import DocumentStore
+import Foundation
+import HearthServer
+import Testing
+
+/// Queries are refused as in production where indexes are required, and an index file is suggested for those seen.
+@Suite struct RequiredIndexTests {
+  private static let control = "/hearth/v1/projects/p/databases/(default)/indexes"
+
+  private static func query(_ text: String) -> String { #"{"structuredQuery": \#(text)}"# }
+  private static func equal(_ field: String) -> String {
+    #"{"fieldFilter": {"field": {"fieldPath": "\#(field)"}, "op": "EQUAL", "value": {"integerValue": "1"}}}"#
+  }
+  private static let ownerByTime = query(
+    #"{"from": [{"collectionId": "c"}], "where": \#(equal("owner")), "orderBy": [{"field": {"fieldPath": "at"}, "direction": "DESCENDING"}]}"#
+  )
+  private static let groupOwner = query(
+    #"{"from": [{"collectionId": "c", "allDescendants": true}], "where": \#(equal("owner"))}"#)
+  private static let plain = query(#"{"from": [{"collectionId": "c"}], "where": \#(equal("owner"))}"#)
+  private static let sum = """
+    {"structuredAggregationQuery": {"structuredQuery": {"from": [{"collectionId": "c"}], "where": \(equal("owner"))},
+    "aggregations": [{"alias": "s", "sum": {"field": {"fieldPath": "n"}}}]}}
+    """
+
+  /// The message that a link of a refusal carries: pairs of field number and bytes or number.
+  private static func payload(_ message: String, _ parameter: String) throws -> [UInt8] {
+    let rest = try #require(message.range(of: parameter + "=")).upperBound
+    let text = message[rest...].prefix { !$0.isWhitespace }
+    #expect(!text.contains { "+/=".contains($0) })
+    var padded = text.replacingOccurrences(of: "-", with: "+").replacingOccurrences(of: "_", with: "/")
+    while padded.count % 4 != 0 { padded += "=" }
+    return [UInt8](try #require(Data(base64Encoded: padded)))
+  }
+
+  private static func part(_ tag: UInt8, _ content: [UInt8]) -> [UInt8] { [tag, UInt8(content.count)] + content }
+  private static func text(_ tag: UInt8, _ text: String) -> [UInt8] { part(tag, Array(text.utf8)) }
+
+  @Test func aMissingIndexIsRefusedInTheDocumentedWords() throws {
+    let server = try TestServer { $0.requiresIndexes = true }
+    let refusal = try server.call("POST", ":runQuery", Self.ownerByTime)
+    #expect(refusal.status == 400)
+    #expect(refusal.json(0, "error", "status") == "FAILED_PRECONDITION")
+    let lines = refusal.message.components(separatedBy: "\n")
+    let link = "https://console.firebase.google.com/v1/r/project/p/firestore/indexes?create_composite="
+    #expect(lines[0].hasPrefix("The query requires an index. You can create it here: \(link)"))
+    #expect(
+      lines.dropFirst() == [
+        "", "Add to \"indexes\" in firestore.indexes.json:",
+        #"{"collectionGroup":"c","queryScope":"COLLECTION","fields":[{"fieldPath":"owner","order":"ASCENDING"},{"fieldPath":"at","order":"DESCENDING"}]}"#,
+      ])
+    let payload =
+      Self.text(0x0A, "projects/p/databases/(default)/collectionGroups/c/indexes/_") + [0x10, 1]
+      + Self.part(0x1A, Self.text(0x0A, "owner") + [0x10, 1]) + Self.part(0x1A, Self.text(0x0A, "at") + [0x10, 2])
+      + Self.part(0x1A, Self.text(0x0A, "__name__") + [0x10, 2])
+    #expect(try Self.payload(refusal.message, "create_composite") == payload)
+    // The same where a transaction was to be opened, and none is.
+    #expect(try server.call("POST", ":runQuery", Self.plain).status == 200)
+  }
+
+  @Test func aMissingFieldIndexIsRefusedInTheDocumentedWords() throws {
+    let server = try TestServer { $0.requiresIndexes = true }
+    let refusal = try server.call("POST", ":runQuery", Self.groupOwner)
+    #expect(
+      refusal.message.hasPrefix(
+        "The query requires a COLLECTION_GROUP_ASC index for collection c and field owner. You can create it here: "
+          + "https://console.firebase.google.com/v1/r/project/p/firestore/indexes?create_exemption="))
+    #expect(
+      refusal.message.hasSuffix(
+        "\n\nAdd to \"fieldOverrides\" in firestore.indexes.json:\n"
+          + #"{"collectionGroup":"c","fieldPath":"owner","indexes":[{"order":"ASCENDING","queryScope":"COLLECTION"},"#
+          + #"{"order":"DESCENDING","queryScope":"COLLECTION"},{"arrayConfig":"CONTAINS","queryScope":"COLLECTION"},"#
+          + #"{"order":"ASCENDING","queryScope":"COLLECTION_GROUP"}]}"#))
+    let payload =
+      Self.text(0x0A, "projects/p/databases/(default)/collectionGroups/c/fields/owner") + [0x10, 2]
+      + Self.part(0x1A, Self.text(0x0A, "owner") + [0x10, 1])
+    #expect(try Self.payload(refusal.message, "create_exemption") == payload)
+    let named = try server.call("POST", "/v1/projects/p/databases/other/documents:runQuery", Self.groupOwner)
+    #expect(named.message.contains("/r/project/p/firestore/databases/other/indexes?create_exemption="))
+  }
+
+  @Test func aMissingVectorIndexIsRefusedWithTheCommand() throws {
+    let server = try TestServer { $0.requiresIndexes = true }
+    let near = #"""
+      {"from": [{"collectionId": "c"}], "where": \#(Self.equal("owner")), "findNearest": {"vectorField": {"fieldPath": "v"},
+      "queryVector": {"mapValue": {"fields": {"__type__": {"stringValue": "__vector__"}, "value": {"arrayValue": {"values":
+      [{"doubleValue": 1}, {"doubleValue": 2}]}}}}}, "distanceMeasure": "COSINE", "limit": 3}}
+      """#
+    let refusal = try server.call("POST", ":runQuery", Self.query(near))
+    #expect(
+      refusal.message.hasPrefix(
+        "Missing vector index configuration. Please create the required index with the following gcloud command: "
+          + "gcloud firestore indexes composite create --project=p --collection-group=c --query-scope=COLLECTION "
+          + "--field-config=order=ASCENDING,field-path=owner "
+          + #"--field-config=vector-config='{"dimension":"2","flat": "{}"}',field-path=v"# + "\n\n"))
+  }
+
+  @Test func whatIsSuggestedIsEnough() throws {
+    let directory = FileManager.default.temporaryDirectory.appendingPathComponent("indexes-\(UUID().uuidString)")
+    try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(at: directory) }
+    // A server that requires nothing sees the same as one that refuses.
+    var files: [String] = []
+    for requires in [false, true] {
+      let server = try TestServer { $0.requiresIndexes = requires }
+      for body in [Self.ownerByTime, Self.groupOwner, Self.plain, Self.ownerByTime] {
+        #expect(try server.call("POST", ":runQuery", body).status == (requires && body != Self.plain ? 400 : 200))
+      }
+      _ = try server.call("POST", ":runAggregationQuery", Self.sum)
+      let reply = try server.call("POST", Self.control + ":suggest", "")
+      #expect(reply.json("queries", as: Int.self) == 4)
+      #expect(reply.json("added", as: Int.self) == 3)
+      #expect(reply.json("complete", as: Bool.self) == true)
+      files.append(try #require(reply.json("file")))
+      // What a file has already stays, and is not added again.
+      let again = try server.call("POST", Self.control + ":suggest", files[0])
+      #expect(again.json("added", as: Int.self) == 0)
+      #expect(again.json("file") == files[0])
+      // Another database has seen nothing.
+      let other = try server.call("POST", "/hearth/v1/projects/p/databases/x/indexes:suggest", "")
+      #expect(other.json("queries", as: Int.self) == 0)
+      #expect(try server.call("POST", Self.control + ":suggest", #"{"indexes": 1}"#).status == 400)
+    }
+    #expect(files[0] == files[1])
+    let path = directory.appendingPathComponent("firestore.indexes.json").path
+    try files[0].write(toFile: path, atomically: true, encoding: .utf8)
+    let server = try TestServer {
+      $0.requiresIndexes = true
+      $0.indexes = [HearthConfiguration.DatabaseFile(path)]
+    }
+    for body in [Self.ownerByTime, Self.groupOwner, Self.plain] {
+      #expect(try server.call("POST", ":runQuery", body).status == 200)
+    }
+    #expect(try server.call("POST", ":runAggregationQuery", Self.sum).status == 200)
+    let list = try server.call("GET", Self.control)
+    #expect(
+      list.json("indexes", 0, "index") == "c (owner descending, at ascending)"
+        || list.json("indexes", 0, "index") == "c (owner ascending, n ascending)")
+    #expect(list.json("indexes", 0, "state") == "ready")
+  }
+
+  @Test func toolsReadWhatIsDeclared() throws {
+    let directory = FileManager.default.temporaryDirectory.appendingPathComponent("admin-\(UUID().uuidString)")
+    try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(at: directory) }
+    let path = directory.appendingPathComponent("firestore.indexes.json").path
+    let file = """
+      {"indexes": [
+        {"collectionGroup": "c", "queryScope": "COLLECTION_GROUP",
+         "fields": [{"fieldPath": "t", "arrayConfig": "CONTAINS"}, {"fieldPath": "at", "order": "DESCENDING"}]},
+        {"collectionGroup": "d", "queryScope": "COLLECTION",
+         "fields": [{"fieldPath": "v", "vectorConfig": {"dimension": 3, "flat": {}}}]}],
+       "fieldOverrides": [{"collectionGroup": "c", "fieldPath": "e", "ttl": true, "indexes": []}]}
+      """
+    try file.write(toFile: path, atomically: true, encoding: .utf8)
+    let server = try TestServer { $0.indexes = [HearthConfiguration.DatabaseFile(path)] }
+    let groups = "/v1/projects/p/databases/(default)/collectionGroups"
+    let all = try server.call("GET", groups + "/-/indexes")
+    #expect(all.json("indexes", 0, "queryScope") == "COLLECTION_GROUP")
+    #expect(all.json("indexes", 0, "state") == "READY")
+    #expect(all.json("indexes", 0, "fields", 0, "arrayConfig") == "CONTAINS")
+    #expect(all.json("indexes", 0, "fields", 1, "order") == "DESCENDING")
+    #expect(all.json("indexes", 0, "fields", 2, "fieldPath") == "__name__")
+    let name: String? = all.json("indexes", 0, "name")
+    #expect(name?.hasPrefix("projects/p/databases/(default)/collectionGroups/c/indexes/") == true)
+    #expect(all.json("indexes", 1, "fields", 1, "vectorConfig", "dimension", as: Int.self) == 3)
+    let one = try server.call("GET", groups + "/d/indexes")
+    #expect(one.json("indexes", as: [Any].self)?.count == 1)
+    #expect(try server.call("GET", groups + "/x/indexes").text.filter { !$0.isWhitespace } == "{}")
+    let fields = try server.call(
+      "GET", groups + "/-/fields?filter=indexConfig.usesAncestorConfig=false%20OR%20ttlConfig:*")
+    #expect(fields.json("fields", 0, "name") == "projects/p/databases/(default)/collectionGroups/c/fields/e")
+    #expect(fields.json("fields", 0, "ttlConfig", "state") == "ACTIVE")
+    #expect(try server.call("POST", groups + "/c/indexes", "{}").status == 501)
+    #expect(try server.call("GET", groups + "/c/nothing").status == 404)
+  }
+
+  @Test func onlySoManyShapesAreRemembered() throws {
+    var configuration = HearthConfiguration(storage: .inMemory)
+    configuration.mode = .emulator
+    configuration.mapBytes = 1 << 26
+    let server = try HearthServer(configuration)
+    defer { server.stop() }
+    let id = try #require(DatabaseID(project: "p"))
+    func ask(_ number: Int, orders: [Order] = []) throws {
+      var query = Query(collectionID: "c")
+      query.filter = .field(FieldPath(field: "f\(number)"), .equal, .integer(1))
+      query.orders = orders
+      query.limit = 0
+      _ = try server.service.runQuery(RunQueryRequest(query), in: id)
+    }
+    func suggest() throws -> IndexSuggestions { try server.service.suggestIndexes(nil, in: id) }
+    // A file cannot declare more than a thousand indexes.
+    for number in 0..<1000 { try ask(number, orders: [Order(FieldPath(field: "at"))]) }
+    #expect(try suggest().isComplete)
+    try ask(1000, orders: [Order(FieldPath(field: "at"))])
+    #expect(try !suggest().isComplete && suggest().added == 1000)
+    for number in 0..<8999 { try ask(number) }
+    #expect(try suggest().queries == 10_000)
+    try ask(8999)
+    #expect(try suggest().queries == 10_000)
+  }
+
+  @Test func anIndexUnderConstructionSaysSo() throws {
+    let directory = FileManager.default.temporaryDirectory.appendingPathComponent("building-\(UUID().uuidString)")
+    try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(at: directory) }
+    let documents = directory.appendingPathComponent("c.ndjson").path
+    let lines = (0..<4000).map { #"{"path": "c/\#($0)", "fields": {"owner": 1, "at": \#($0)}}"# }
+    try lines.joined(separator: "\n").write(toFile: documents, atomically: true, encoding: .utf8)
+    var configuration = HearthConfiguration(storage: .inMemory)
+    configuration.mode = .emulator
+    configuration.mapBytes = 1 << 28
+    configuration.requiresIndexes = true
+    let server = try HearthServer(configuration)
+    defer { server.stop() }
+    let id = try #require(DatabaseID(project: "p"))
+    let database = try #require(try server.service.databases.database(id))
+    _ = try database.load(ImportFiles([documents], database: id)) { _ in }
+
+    var query = Query(collectionID: "c")
+    query.filter = .field(FieldPath(field: "owner"), .equal, .integer(1))
+    query.orders = [Order(FieldPath(field: "at"))]
+    func refusal() -> String? {
+      do {
+        _ = try server.service.runQuery(RunQueryRequest(query), in: id)
+        return nil
+      } catch { return Status(error, database: id).message }
+    }
+    #expect(refusal()?.hasPrefix("The query requires an index. You can create it here: https://") == true)
+    let index = IndexDefinition(
+      collectionID: "c", scope: .collection,
+      fields: ["owner", "at"].map { IndexDefinition.Field(FieldPath(field: $0), .ascending) })
+    try database.setIndexes(IndexConfiguration(indexes: [index]))
+    let text = refusal()
+    #expect(
+      text?.hasPrefix(
+        "The query requires an index. That index is currently building and cannot be used yet. See its status here: "
+          + "https://console.firebase.google.com/v1/r/project/p/firestore/indexes?create_composite=") == true,
+      "\(text ?? "answered")")
+    let end = Date(timeIntervalSinceNow: 60)
+    while refusal() != nil, Date() < end {}
+    #expect(refusal() == nil)
+  }
+}
