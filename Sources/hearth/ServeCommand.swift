@@ -44,8 +44,8 @@ extension Command {
     run: { arguments in try serve(arguments) })
 
   private static func serve(_ arguments: Arguments) throws -> Int32 {
-    for name in ["rules"] where arguments.has(name) {
-      throw CommandFailure.usage("'--\(name)' is not supported by this version yet; leave it out")
+    if arguments.has("rules") {
+      throw CommandFailure.usage("'--rules' is not supported by this version yet; leave it out")
     }
     var signals = sigset_t()
     sigemptyset(&signals)
@@ -154,6 +154,8 @@ extension Command {
     case (nil, nil): return nil
     default: throw CommandFailure.usage("'--tls-cert' and '--tls-key' go together; give both, or neither")
     }
+  }
+
   /// A file, or `DATABASE=FILE`.
   private static func databaseFile(_ text: String) -> HearthConfiguration.DatabaseFile {
     let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)

@@ -1,3 +1,4 @@
+import Transport
 import DatabaseService
 import DocumentModel
 import DocumentStore
