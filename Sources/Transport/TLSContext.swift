@@ -1,4 +1,5 @@
 import COpenSSL
+import Glibc
 import Synchronization
 
 /// A certificate with its key, and what TLS connections share. Never changes once made.
@@ -50,6 +51,8 @@ final class TLSContext: @unchecked Sendable {
   private static func reason() -> String {
     let code = ERR_get_error()
     ERR_clear_error()
+    // Errors of the system are marked by the highest bit of 32.
+    if code & 0x8000_0000 != 0 { return String(cString: strerror(Int32(code & 0x7fff_ffff))) }
     guard code != 0, let text = ERR_reason_error_string(code) else { return "the file cannot be used" }
     return String(cString: text)
   }

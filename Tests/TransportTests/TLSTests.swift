@@ -147,8 +147,9 @@ struct TLSTests {
     #expect(
       throws: TransportError.badCertificate(file: second.configuration.keyFile, reason: "key values mismatch")
     ) { try HTTPServer(configuration: configuration, handler: ClosureHandler(TestServer.echo)) }
-    configuration.tls?.certificateFile = first.directory.path + "/none.pem"
-    #expect(throws: TransportError.self) {
+    let missing = first.directory.path + "/none.pem"
+    configuration.tls?.certificateFile = missing
+    #expect(throws: TransportError.badCertificate(file: missing, reason: "No such file or directory")) {
       try HTTPServer(configuration: configuration, handler: ClosureHandler(TestServer.echo))
     }
   }
