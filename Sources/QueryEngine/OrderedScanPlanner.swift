@@ -177,7 +177,8 @@ private struct TailBounds {
       guard bounds.isBounded else { break }
       covered.formUnion(bounds.covered)
       texts.append(bounds.text)
-      if let point = bounds.point {
+      // Two equalities on one field leave nothing, which their bounds tell.
+      if let point = bounds.point, bounds.lower == point, bounds.upper == QueryPlanner.successor(of: point) {
         let start = prefix.count
         prefix += point
         if field.isInverted { OrderedCode.invert(&prefix, from: start) }

@@ -37,6 +37,8 @@ package final class QueryExecution {
   private var pending: [(key: [UInt8], group: [UInt8], path: [UInt8])] = []
   /// The source that too many changes put an end to, and the results it left in ``pending``.
   private var former: (source: QuerySource, left: Set<[UInt8]>)?
+  /// The names of documents that changed since the version and went to the sorter.
+  private var sortedChanges: Set<[UInt8]> = []
   private var sorter: RowSorter?
   private var sorted: SortedEntries?
   /// The first field of the order in what is sorted now, where candidates come by it.
@@ -231,6 +233,7 @@ package final class QueryExecution {
       current.appendName(to: &name)
     }
     let fields = EncodedMap(documentFields: candidate.fields)
+    if former != nil, sortedChanges.contains(name) { return false }
     if let former, try former.source.hasPassed(name, idCode: current.idCode, fields), !former.source.holds(name),
       !former.left.contains(name)
     {
@@ -294,6 +297,7 @@ package final class QueryExecution {
       if let past {
         if !isSourceAtEnd { source.hold() }
         pending.removeLast()
+        sortedChanges.insert(NameCode.encode(ResourcePath(uncheckedBytes: past.path)))
         try sorter.add(past.key, path: past.path)
       } else {
         takePath()

@@ -29,6 +29,7 @@ import Testing
     let indexes = try directory.write("i.json", Self.file)
     #expect(try HearthBinary.run(["import", documents, "--data", directory.file("d"), "--project", "demo"]).exit == .code(0))
     let kills = 3
+    var log = ""
     for number in 0..<kills {
       let server = try serve("--indexes", indexes)
       let url = "http://127.0.0.1:\(server.port)"
@@ -37,6 +38,7 @@ import Testing
       #expect(set.exit == .code(0), "\(set.output)")
       server.process.send(signal: SIGKILL)
       _ = server.process.waitForExit(timeoutSeconds: 20)
+      log += server.process.output
       let check = try HearthBinary.run(["check", directory.file("d")])
       #expect(check.exit == .code(0), "\(check.output)")
     }
@@ -49,6 +51,7 @@ import Testing
     #expect(text.contains("demo/(default): index load (t contains, n ascending): ready"), "\(text)")
     #expect(text.contains("demo/(default): index load, field text: not indexed: ready"), "\(text)")
     server.process.stop()
+    #expect(log.contains("databases/(default): index load (t contains, n ascending): building, "), "\(log)")
     let check = try HearthBinary.run(["check", directory.file("d")])
     #expect(check.exit == .code(0), "\(check.output)")
     // One entry for each of n and t; for each element of t one, and one more in the index.

@@ -80,9 +80,9 @@ import WireFormat
       "intersect indexes c (a ascending, b ascending) and c (x ascending, b ascending): a == … and x == …"),
     Row(filter: .and([on("a", .equal), on("x", .equal), on("t", .arrayContains)]), orders: [up("b")], plan:
       "intersect indexes c (a ascending, b ascending) and c (x ascending, b ascending) and c (t contains, b ascending): a == … and x == … and t contains …"),
-    // What no index has is filtered.
+    // What no index has is filtered; few documents are sorted rather than gone through in order.
     Row(filter: .and([on("a", .equal), on("free", .equal)]), orders: [up("b")], plan:
-      "filter\n  scan index c (a ascending, b ascending): a == …"),
+      "sort by b, __name__\n  filter\n    scan entries of c: a == …"),
     // Several alternatives are merged in order.
     Row(filter: on("a", .in, [1, 2]), orders: [up("b")], limit: 5, plan:
       "limit 5\n  merge indexes c (a ascending, b ascending): a == … or c (a ascending, b ascending): a == …"),
@@ -115,7 +115,8 @@ import WireFormat
       query.orders = row.orders
       query.start = row.start
       query.limit = row.limit
-      #expect(try database.plan(query) == row.plan)
+      let plan = try database.plan(query)
+      #expect(plan == row.plan, "\(plan) instead of \(row.plan)")
     }
   }
 
@@ -135,7 +136,7 @@ import WireFormat
 
   private static func randomConfiguration(_ generator: inout SplitMix) -> IndexConfiguration {
     var configuration = IndexConfiguration()
-    for _ in 0..<14 {
+    for _ in 0..<40 {
       var fields: [IndexDefinition.Field] = []
       for name in ["a", "b", "c", "m.k"].shuffled(using: &generator).prefix(Int.random(in: 1...3, using: &generator)) {
         let isArray = generator.chance(oneIn: 4) && !fields.contains { $0.mode == .contains }
@@ -166,6 +167,9 @@ import WireFormat
     for round in 0..<160 {
       if round == 60 || round == 110 { try database.setIndexes(Self.randomConfiguration(&random)) }
       var query = generator.query()
+      if query.includesDescendants, query.collectionID != nil, random.chance(oneIn: 3) {
+        query.parent = document("c/x").path
+      }
       guard let orders = try? ResolvedQuery(query, in: database.id).orders else { continue }
       let plan = try database.plan(query)
       if plan.contains("index") { used += 1 }
@@ -191,7 +195,7 @@ import WireFormat
       }
       #expect(pages == whole, "seed \(seed), pages of \(query.limit ?? 0): \(query)\n\(plan)")
     }
-    #expect(used > 20, "seed \(seed): only \(used) plans used a declared index")
+    #expect(used > 2, "seed \(seed): only \(used) plans used a declared index")
   }
 
   /// A query in slices shows one version, whatever is written, and whatever becomes of its indexes, in between.

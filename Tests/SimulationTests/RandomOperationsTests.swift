@@ -75,16 +75,19 @@ private struct Simulation {
     self.open = open
     guard let id = DatabaseID(project: "p") else { throw Difference("no id") }
     self.id = id
-    (registry, service) = Self.start(open, time)
+    (registry, service) = Self.start(open, time, Self.indexes(&random))
     guard let created = try registry.database(id) else { throw Difference("no database") }
     self.created = try created.read { Int64(bitPattern: try $0.meta(.created)) }
     twin = Twin(created: self.created)
   }
 
   private static func start(
-    _ open: @escaping @Sendable () throws(StorageError) -> any KeyValueStore, _ time: SteppedTime
+    _ open: @escaping @Sendable () throws(StorageError) -> any KeyValueStore, _ time: SteppedTime,
+    _ indexes: IndexConfiguration?
   ) -> (DatabaseRegistry, Service) {
-    let registry = DatabaseRegistry(clock: Clock { time.now }, idleSeconds: nil) { (_) throws(StorageError) in try open() }
+    let registry = DatabaseRegistry(clock: Clock { time.now }, idleSeconds: nil, indexes: { _ in indexes }) {
+      (_) throws(StorageError) in try open()
+    }
     return (registry, Service(databases: registry, admission: .everybody))
   }
 
@@ -108,6 +111,25 @@ private struct Simulation {
   }
 
   // MARK: Random choices
+
+  /// Indexes to go on with, or `nil` for those that are there. No answer depends on them.
+  private static func indexes(_ random: inout SplitMix) -> IndexConfiguration? {
+    if random.chance(oneIn: 3) { return nil }
+    var configuration = IndexConfiguration()
+    for id in ["c", "d", "s", "t"] {
+      for scope in [IndexDefinition.Scope.collection, .collectionGroup] where random.chance(oneIn: 3) {
+        let fields = ["n", "list", "text"].shuffled(using: &random).prefix(2).map { name in
+          let isArray = name == "list" && random.chance(oneIn: 2)
+          return IndexDefinition.Field(field(name), isArray ? .contains : random.pick([.ascending, .descending]))
+        }
+        configuration.indexes.append(IndexDefinition(collectionID: id, scope: scope, fields: fields))
+      }
+      for name in ["n", "list"] where random.chance(oneIn: 4) {
+        configuration.fields.append(FieldIndexing(collectionID: id, path: field(name), entries: []))
+      }
+    }
+    return configuration
+  }
 
   private mutating func key() -> DocumentKey {
     let path = random.pick(collections).appending(random.pick(ids))
@@ -271,7 +293,7 @@ private struct Simulation {
   private mutating func restart() throws {
     doing = "restart"
     registry.closeAll()
-    (registry, service) = Self.start(open, time)
+    (registry, service) = Self.start(open, time, Self.indexes(&random))
     _ = try registry.database(id)
     // Ids of before a clearing are unknown then, not over: forget them.
     twin.transactions = [:]
@@ -460,6 +482,9 @@ private struct Simulation {
   }
 
   mutating func compareEverything() throws {
+    guard let database = try registry.database(id) else { throw Difference("no database") }
+    let problems = try database.read { try DatabaseCheck.run($0.snapshot).problems }
+    guard problems.isEmpty else { throw Difference("\(problems)") }
     for path in collections {
       for id in ids {
         if let key = DocumentKey(path.appending(id)) { try compare(key, .latest, at: .max) }

@@ -10,7 +10,7 @@ struct Benchmark: Sendable {
 
   /// Every benchmark, in the order in which they run.
   static let all: [Benchmark] = [
-    pointRead, durableCommit, importTree, startAndMemory, store, queries, queryPeers, vectorSearch,
+    pointRead, durableCommit, importTree, startAndMemory, store, declaredIndexes, queries, queryPeers, vectorSearch,
   ]
 }
 

@@ -137,7 +137,8 @@ extension Benchmark {
     return seconds
   }
 
-  private static func bytesHandedToKernel() -> Int {
+  /// Bytes that this process wrote so far, to files and else.
+  static func bytesHandedToKernel() -> Int {
     let lines = (try? String(contentsOfFile: "/proc/self/io", encoding: .utf8)) ?? ""
     return lines.split(separator: "\n").first { $0.hasPrefix("wchar:") }.flatMap { Int($0.filter(\.isNumber)) } ?? 0
   }

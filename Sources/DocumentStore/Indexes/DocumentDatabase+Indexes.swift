@@ -128,11 +128,11 @@ extension DocumentDatabase {
   /// Goes on with building and removing indexes, between commits, until nothing is left to do. Returns at once.
   package func continueBackgroundWork() {
     guard background.beginIndexing() else { return }
-    queue.perform { [self] in advanceIndexes() }
+    queue.perform { [self] in advanceIndexes(isFirst: true) }
   }
 
   /// One batch, then the next one behind the commits that wait.
-  private func advanceIndexes() {
+  private func advanceIndexes(isFirst: Bool) {
     var hasMore = false
     do throws(StorageError) {
       let snapshot = try store.snapshot()
@@ -140,6 +140,7 @@ extension DocumentDatabase {
       let before = try IndexCatalog(&reader)
       snapshot.end()
       if !background.isStopped, IndexBuilder.isDue(before) {
+        if isFirst { background.observer?(IndexReport.all(before)) }
         try queue.write { (writer, transaction) throws(StorageError) in
           hasMore = try IndexBuilder.advance(background.batch, &writer, transaction)
         }
@@ -149,7 +150,7 @@ extension DocumentDatabase {
       // The batch left nothing behind; maintenance tries again, and a commit will report what is wrong with the store.
     }
     guard hasMore, !background.isStopped else { return background.endIndexing() }
-    queue.perform { [self] in advanceIndexes() }
+    queue.perform { [self] in advanceIndexes(isFirst: false) }
   }
 
   /// Tells the observer where something ended, and every now and then.
