@@ -68,7 +68,7 @@ import WireFormat
     Row(filter: on("a", .greaterThan), orders: [up("a"), up("b")], plan:
       "scan index c (a ascending, b ascending): a > …"),
     // No index has this direction.
-    Row(orders: [up("a"), down("b")], plan: "sort by a, b descending, __name__ descending\n  filter\n    scan entries of c: a"),
+    Row(orders: [up("a"), down("b")], plan: "sort by b descending, __name__ descending within a\n  filter\n    scan entries of c: a"),
     // The order may name what is compared for equality.
     Row(filter: on("a", .equal), orders: [up("a"), up("b")], plan: "scan index c (a ascending, b ascending): a == …"),
     Row(filter: on("a", .equal), orders: [down("a"), up("b")], plan: "scan index c (a ascending, b ascending): a == …"),
