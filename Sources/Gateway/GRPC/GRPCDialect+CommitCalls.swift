@@ -1,6 +1,7 @@
 import DatabaseService
 import DocumentModel
 import DocumentStore
+import Transport
 import WireFormat
 
 // Commit, BatchWrite, BeginTransaction, Rollback.
