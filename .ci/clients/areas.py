@@ -51,7 +51,7 @@ def main(path):
             failed[where] += 1
     for where, count in failed.most_common():
         few = sorted({name for _, name in names[where]})
-        listed = "" if count > 12 else "  " + ", ".join(few)
+        listed = "" if count > 6 else "  " + ", ".join(few)
         print(f"{count:6}  {where}{listed}")
 
 

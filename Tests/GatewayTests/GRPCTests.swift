@@ -168,6 +168,10 @@ import WireFormat
     Refusal(
       description: "bad name", body: GRPCConnection.framed(request([1: "x"])), status: 3,
       message: #"Document name "x" lacks "projects" at index 0."#),
+    Refusal(
+      description: "list without collection", path: "/google.firestore.v1.Firestore/ListDocuments",
+      body: GRPCConnection.framed(request([1: root])), status: 3,
+      message: "ListDocuments wants a collection_id; ListCollectionIds tells those below a parent."),
     Refusal(description: "malformed message", body: GRPCConnection.framed([0x0A, 9, 1]), status: 3),
     Refusal(
       description: "unknown method", path: "/google.firestore.v1.Firestore/Nothing", body: good, status: 12,

@@ -2,6 +2,7 @@ import Transport
 import DatabaseService
 import DocumentModel
 import DocumentStore
+import Transport
 import WireFormat
 
 // Commit, BatchWrite, BeginTransaction, Rollback.
