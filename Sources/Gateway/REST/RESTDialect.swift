@@ -26,7 +26,9 @@ final class RESTDialect: Sendable {
   ) {
     var call: RESTCall?
     do {
-      guard let target = try RESTTarget(path, takesVerb: request.method == .post) else { return reply.sendText(404, "Not Found\n") }
+      guard let target = try RESTTarget(path, takesVerb: request.method == .post) else {
+        return reply.sendText(404, "Not Found\n")
+      }
       let parameters = try QueryParameters(query)
       call = RESTCall(target: target, parameters: parameters, reply: reply)
       if let call {
