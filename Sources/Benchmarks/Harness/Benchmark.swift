@@ -9,7 +9,9 @@ struct Benchmark: Sendable {
   let run: @Sendable () throws -> Table
 
   /// Every benchmark, in the order in which they run.
-  static let all: [Benchmark] = [pointRead, grpcPointRead, durableCommit, importTree, startAndMemory, store, vectorSearch]
+  static let all: [Benchmark] = [
+    pointRead, grpcPointRead, durableCommit, importTree, startAndMemory, store, vectorSearch,
+  ]
 }
 
 /// Rows of results, in Markdown that is also legible as it stands.
