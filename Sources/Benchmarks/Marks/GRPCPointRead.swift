@@ -37,7 +37,9 @@ extension Benchmark {
       defer { emulator.process.stop() }
       _ = try emulator.storeSample()
       // A Java program is slow until its hot paths are compiled.
-      add("official emulator, gRPC, 1 connection, 100 streams", try load(emulator, connections: 1, streams: 100, warmUp: 10))
+      add(
+        "official emulator, gRPC, 1 connection, 100 streams",
+        try load(emulator, connections: 1, streams: 100, warmUp: 10))
     }
     return table
   }

@@ -72,7 +72,9 @@ extension GRPCDialect {
     try decode(message, for: database, call) { _ in
       var reader = ProtobufReader(message)
       while let field = try reader.next() {
-        if field.number == 2, field.wireType == .lengthDelimited { transaction = TransactionID(bytes: Array(field.bytes)) }
+        if field.number == 2, field.wireType == .lengthDelimited {
+          transaction = TransactionID(bytes: Array(field.bytes))
+        }
       }
     }
     try service.rollback(transaction, in: database)

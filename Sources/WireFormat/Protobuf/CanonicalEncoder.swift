@@ -275,8 +275,10 @@ package struct CanonicalEncoder {
     guard name.count <= Limits.fieldNameBytesMax else { throw .model(.fieldNameTooLong) }
     guard UTF8Text.isValid(name) else { throw .model(.invalidUTF8(field: String(decoding: name, as: UTF8.self))) }
     if name[0] == UInt8(ascii: "_"), ResourceID.isReserved(name) {
-      guard frame.kind == .map, EncodedMap.isEqual(name, "__type__") || (edition.hasBSONTypes && BSONType(key: name) != nil)
-      else { throw .model(.reservedFieldName(String(decoding: name, as: UTF8.self))) }
+      let mayStandForType = EncodedMap.isEqual(name, "__type__") || (edition.hasBSONTypes && BSONType(key: name) != nil)
+      guard frame.kind == .map, mayStandForType else {
+        throw .model(.reservedFieldName(String(decoding: name, as: UTF8.self)))
+      }
       frame.hasReservedKey = true
     }
   }
