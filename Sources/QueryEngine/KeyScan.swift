@@ -1,4 +1,5 @@
 import DocumentModel
+import Glibc
 import KeyValueStore
 
 /// The keys of a range that share a prefix, from either end.
@@ -69,9 +70,30 @@ struct KeyScan {
 
   /// Moves over up to `countMax` keys without a look at them; returns how many, fewer only at the end.
   mutating func skip(_ countMax: Int) throws(StorageError) -> Int {
-    var count = 0
-    while count < countMax, try next() { count += 1 }
+    guard countMax > 0, try next(), let cursor else { return 0 }
+    var count = 1
+    guard !isDescending else {
+      while count < countMax, try next() { count += 1 }
+      return count
+    }
+    while count < countMax {
+      guard try cursor.next(), isBelowUpper(cursor.key) else {
+        isAtEntry = false
+        isAtEnd = true
+        break
+      }
+      count += 1
+    }
     return count
+  }
+
+  @inline(__always)
+  private func isBelowUpper(_ key: UnsafeRawBufferPointer) -> Bool {
+    upper.withUnsafeBytes { upper in
+      guard let left = key.baseAddress, let right = upper.baseAddress else { return !upper.isEmpty }
+      let order = memcmp(left, right, min(key.count, upper.count))
+      return order == 0 ? key.count < upper.count : order < 0
+    }
   }
 
   private mutating func settle(_ isThere: Bool, _ cursor: any KeyValueCursor) -> Bool {
