@@ -45,6 +45,10 @@ let package = Package(
       name: "CSimdjson",
       cxxSettings: [.define("NDEBUG"), .unsafeFlags(["-O3"])],
       linkerSettings: [.linkedLibrary("simdjson"), .linkedLibrary("stdc++")]),
+    .target(
+      name: "CRE2",
+      cxxSettings: [.unsafeFlags(["-O2"])],
+      linkerSettings: [.linkedLibrary("re2"), .linkedLibrary("stdc++")]),
 
     // The nouns and the wire.
     library("DocumentModel"),
@@ -59,6 +63,9 @@ let package = Package(
     library("QueryEngine", ["DocumentStore", "KeyValueStore", "FieldMatch", "WireFormat", "DocumentModel"]),
     library("DatabaseService", ["QueryEngine", "DocumentStore", "FieldMatch", "KeyValueStore", "FixtureTree", "WireFormat", "DocumentModel"]),
 
+    // The judge: security rules. It knows no store; it asks for documents through a protocol of its own.
+    library("RulesEngine", ["WireFormat", "DocumentModel", "CRE2"]),
+
     // The front.
     library("Transport", ["CUV", "CHTTPParser", "CZlib"]),
     library("Gateway", ["Transport", "DatabaseService", "QueryEngine", "DocumentStore", "WireFormat", "DocumentModel"]),
@@ -72,10 +79,10 @@ let package = Package(
        "WireFormat", "DocumentModel"]),
     program(
       "Benchmarks",
-      ["HearthServer", "DatabaseService", "DocumentStore", "LMDBStore", "KeyValueStore", "WireFormat",
+      ["HearthServer", "DatabaseService", "DocumentStore", "LMDBStore", "KeyValueStore", "RulesEngine", "WireFormat",
        "DocumentModel"],
       exclude: ["RESULTS.md"]),
-    program("Fuzzers", ["DocumentStore", "FixtureTree", "Transport", "WireFormat", "DocumentModel"]),
+    program("Fuzzers", ["DocumentStore", "FixtureTree", "RulesEngine", "Transport", "WireFormat", "DocumentModel"]),
 
     // Tests mirror Sources.
     library(
@@ -93,6 +100,7 @@ let package = Package(
       "QueryEngineTests",
       ["QueryEngine", "DocumentStore", "LMDBStore", "KeyValueStore", "FieldMatch", "WireFormat", "DocumentModel",
        "TestSupport"]),
+    tests("RulesEngineTests", ["RulesEngine", "WireFormat", "DocumentModel", "TestSupport"]),
     tests("TransportTests", ["Transport", "TestSupport"]),
     tests(
       "GatewayTests",
