@@ -9,7 +9,7 @@ struct Benchmark: Sendable {
   let run: @Sendable () throws -> Table
 
   /// Every benchmark, in the order in which they run.
-  static let all: [Benchmark] = [pointRead, durableCommit, importTree, startAndMemory, store]
+  static let all: [Benchmark] = [pointRead, durableCommit, importTree, startAndMemory, store, rules]
 }
 
 /// Rows of results, in Markdown that is also legible as it stands.

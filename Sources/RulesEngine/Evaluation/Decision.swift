@@ -29,7 +29,7 @@ package struct Decision: Sendable {
     package let line: Int
     /// The statement's place, in bytes.
     package let range: Range<Int>
-    /// `true`, `false`, another value, or the error's message.
+    /// `true`, `false`, or the error's message.
     package let result: String
   }
 

@@ -30,7 +30,11 @@ extension Evaluator {
   ) -> Decision {
     request.withBorrowed { borrowed in
       writeFields = request.writeFields
-      defer { writeFields = nil }
+      transforms = request.transforms
+      defer {
+        writeFields = nil
+        transforms = nil
+      }
       if request.method == .list {
         let query = request.query ?? Query(parent: request.path.parent, collectionID: request.path.id)
         return prove(ruleset, borrowed, query, lookups: lookups, explaining: explaining, mode: mode)
@@ -134,7 +138,11 @@ extension Evaluator {
 
   private func note(_ allow: MatchPattern.Allow, _ result: RuleValue, _ decision: inout Decision) {
     let text =
-      if case .failure(let reason) = result { reason.pointee.message } else { ValueText.plain(result) }
+      switch result {
+      case .bool(let value): String(value)
+      case .failure(let reason): reason.pointee.message
+      default: "Type error. Received: [\(result.type.rawValue)] Expected: [bool]."
+      }
     decision.outcomes.append(
       Decision.Outcome(line: Int(allow.line), range: Int(allow.start)..<Int(allow.end), result: text))
   }

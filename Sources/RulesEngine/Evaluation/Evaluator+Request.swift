@@ -11,10 +11,14 @@ extension Evaluator {
       case .get: [.auth, .fields, .headers, .inTransaction, .method, .path, .time]
       case .list: [.auth, .fields, .headers, .inTransaction, .method, .path, .query, .time]
       case .create, .update, .delete:
-        [.auth, .headers, .inTransaction, .method, .path, .resource, .time, .writeFields]
+        [.auth, .headers, .inTransaction, .method, .path, .readFields, .resource, .time, .transforms, .writeFields]
       }
     case .auth: [.token, .uid]
-    case .query: [.limit, .offset, .orderBy]
+    case .query:
+      [
+        .allDescendants, query?.includesDescendants == true ? .ancestor : .parent, .distinct, .groupBy, .kind, .limit,
+        .offset, .orderBy, .selectOnlyKeys,
+      ]
     case .resource(let view): view.pointee.name.isEmpty ? [.data] : [.name, .data, .id]
     }
   }
@@ -64,6 +68,16 @@ extension Evaluator {
     }
   }
 
+  private var isWrite: Bool { request.method != .get && request.method != .list }
+
+  /// Texts as a list, or null.
+  private func list(_ texts: [String]?) -> RuleValue {
+    guard let texts else { return .null }
+    guard let items = arena.take(RuleValue.self, texts.count) else { return outOfMemory() }
+    for (index, field) in texts.enumerated() { (items + index).initialize(to: text(Array(field.utf8))) }
+    return .list(UnsafeBufferPointer(start: items, count: texts.count))
+  }
+
   private func requestValue(_ property: RequestProperty) -> RuleValue? {
     switch property {
     case .auth: return request.claims == nil ? .null : .object(.auth)
@@ -76,19 +90,15 @@ extension Evaluator {
       usesTime = true
       return .timestamp(Moment(seconds: request.time.seconds, nanos: request.time.nanos))
     case .resource:
-      return request.method == .get || request.method == .list ? nil : newResource
+      return isWrite ? newResource : nil
     case .query: return request.method == .list ? .object(.query) : nil
     case .headers: return .map(UnsafeBufferPointer(start: nil, count: 0))
     case .inTransaction: return .bool(request.isInTransaction)
-    case .fields: return request.method == .get || request.method == .list ? .null : nil
-    case .writeFields:
-      if request.method == .get || request.method == .list { return nil }
-      guard let writeFields else { return .null }
-      guard let items = arena.take(RuleValue.self, writeFields.count) else { return outOfMemory() }
-      for (index, field) in writeFields.enumerated() {
-        (items + index).initialize(to: text(Array(field.utf8)))
-      }
-      return .list(UnsafeBufferPointer(start: items, count: writeFields.count))
+    case .fields: return isWrite ? nil : .null
+    case .writeFields, .transforms:
+      if !isWrite { return nil }
+      return list(property == .transforms ? transforms : writeFields)
+    case .readFields: return isWrite ? .null : nil
     default: return nil
     }
   }
@@ -108,6 +118,14 @@ extension Evaluator {
         count += 1
       }
       return .map(UnsafeBufferPointer(start: entries, count: count))
+    case .kind: return query.collectionID.map { text(Array($0.utf8)) } ?? .null
+    case .allDescendants: return .bool(query.includesDescendants)
+    case .distinct, .selectOnlyKeys: return .bool(false)
+    case .groupBy: return .map(UnsafeBufferPointer(start: nil, count: 0))
+    case .parent where !query.includesDescendants, .ancestor where query.includesDescendants:
+      // The segments of the parent document, where there is one.
+      let count = 3 + query.parent.segmentCount
+      return query.parent.isRoot ? .null : .path(UnsafeBufferPointer(rebasing: requestPath.prefix(count)))
     default: return nil
     }
   }

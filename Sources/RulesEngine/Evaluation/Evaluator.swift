@@ -29,6 +29,7 @@ package final class Evaluator {
   /// How many of them `request.path` shows.
   var requestPathKnown = 0
   var writeFields: [String]?
+  var transforms: [String]?
   var query: Query?
   var mode = ProofMode.sound
   var lookupCount = 0

@@ -62,8 +62,10 @@ package struct RulesRequest: Sendable {
   package var newResource: EncodedFields?
   /// The query, for ``RulesMethod/list``.
   package var query: Query?
-  /// The field paths that a masked write and its transforms name; `nil` for reads and whole writes.
+  /// The field paths that the transforms and the mask of a write name; `nil` for reads and whole writes.
   package var writeFields: [String]?
+  /// The field paths that the transforms of a write name; `nil` where there are none.
+  package var transforms: [String]?
   /// Whether a transaction is open.
   package var isInTransaction = false
   /// The most documents that this judgement may look up.
