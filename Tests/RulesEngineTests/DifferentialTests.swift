@@ -54,12 +54,14 @@ struct RulesOracle {
 
 /// Random expressions against the official emulator, where it is installed.
 @Suite(.enabled(if: EmulatorProcess.isInstalled)) struct DifferentialTests {
+  // Sorted by name: the emulator keeps the order of the request, we keep fields sorted.
   static let fields = """
-    {"a":{"integerValue":"1"},"s":{"stringValue":"str"},"n":{"nullValue":null},"f":{"doubleValue":1.5},\
+    {"a":{"integerValue":"1"},"b":{"bytesValue":"aGVsbG8="},"f":{"doubleValue":1.5},\
+    "g":{"geoPointValue":{"latitude":10.5,"longitude":-20.25}},\
     "l":{"arrayValue":{"values":[{"integerValue":"1"},{"stringValue":"z"}]}},\
-    "m":{"mapValue":{"fields":{"k":{"integerValue":"5"}}}},"t":{"timestampValue":"2020-02-29T12:34:56.789123Z"},\
-    "b":{"bytesValue":"aGVsbG8="},"g":{"geoPointValue":{"latitude":10.5,"longitude":-20.25}},\
-    "r":{"referenceValue":"projects/p/databases/(default)/documents/t/y"}}
+    "m":{"mapValue":{"fields":{"k":{"integerValue":"5"}}}},"n":{"nullValue":null},\
+    "r":{"referenceValue":"projects/p/databases/(default)/documents/t/y"},"s":{"stringValue":"str"},\
+    "t":{"timestampValue":"2020-02-29T12:34:56.789123Z"}}
     """
 
   private static let batch = 40

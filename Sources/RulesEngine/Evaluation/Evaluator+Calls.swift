@@ -319,6 +319,6 @@ extension Evaluator {
     let latitudeSine = sin(0.5 * (second - first))
     let longitudeSine = sin(0.5 * (otherLongitude * radians - longitude * radians))
     let square = latitudeSine * latitudeSine + longitudeSine * longitudeSine * cos(first) * cos(second)
-    return 2 * atan2(square.squareRoot(), max(0, 1 - square).squareRoot()) * 6_371_009
+    return 2 * asin(min(1, square).squareRoot()) * 6_371_009
   }
 }

@@ -109,7 +109,6 @@ extension Evaluator {
   private func copy(_ segments: UnsafeBufferPointer<PathSegment>, _ range: Range<Int>) -> RuleValue {
     guard let parts = arena.take(PathSegment.self, range.count) else { return outOfMemory() }
     for (place, index) in range.enumerated() {
-      if !segments[index].isBound { return failure(.unboundVariable, text: segments[index].name) }
       (parts + place).initialize(to: PathSegment(segments[index].text))
     }
     return .path(UnsafeBufferPointer(start: parts, count: range.count))
@@ -140,9 +139,9 @@ extension Evaluator {
       guard (0..<Int64(count)).contains(place) else { return outOfBounds(place, count) }
       return slice(text, Int(place), Int(place) + 1)
     case (.path(let segments), .int(let place)):
+      if let unbound = segments.first(where: { !$0.isBound }) { return failure(.unboundVariable, text: unbound.name) }
       guard (0..<Int64(segments.count)).contains(place) else { return outOfBounds(place, segments.count) }
-      let segment = segments[Int(place)]
-      return segment.isBound ? .string(segment.text) : failure(.unboundVariable, text: segment.name)
+      return .string(segments[Int(place)].text)
     case (.path(let segments), .string(let name)): return variable(name, of: segments)
     case (.map, .string(let name)), (.encodedMap, .string(let name)), (.encodedFields, .string(let name)),
       (.object, .string(let name)), (.partialMap, .string(let name)):
@@ -198,12 +197,15 @@ extension Evaluator {
     case (.int(let first), .int(let last)): (start, end) = (first, last)
     default: return failure(.operands, text: "[:]", base, from, to)
     }
-    let valid = 0..<Int64(size)
     // Without bounds nothing can lie outside.
-    if case (.null, .null) = (from, to) {
-    } else if !valid.contains(start) {
+    if case (.null, .null) = (from, to) { return base }
+    if case .path(let segments) = base, let unbound = segments.first(where: { !$0.isBound }) {
+      return failure(.unboundVariable, text: unbound.name)
+    }
+    let valid = 0..<Int64(size)
+    if !valid.contains(start) {
       return outOfBounds(start, size)
-    } else if end != start, !valid.contains(end &- 1) {
+    } else if !valid.contains(end &- 1) {
       return outOfBounds(end &- 1, size)
     } else if start > end {
       return failure(.illegalRange, text: "", .int(start), .int(end))
@@ -211,7 +213,7 @@ extension Evaluator {
     switch base {
     case .list(let items): return .list(UnsafeBufferPointer(rebasing: items[Int(start)..<Int(end)]))
     case .string(let text): return slice(text, Int(start), Int(end))
-    case .path(let segments): return copy(segments, Int(start)..<Int(end))
+    case .path(let segments): return .path(UnsafeBufferPointer(rebasing: segments[Int(start)..<Int(end)]))
     default: return failure(.damaged)
     }
   }

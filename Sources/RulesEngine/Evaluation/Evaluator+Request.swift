@@ -3,23 +3,23 @@ import WireFormat
 
 /// `request`, `resource` and lookups.
 extension Evaluator {
-  /// The members of an object in the order of their names.
+  /// The members of an object in the engine's order.
   private func members(of object: RequestObject) -> [RequestProperty] {
     switch object {
     case .request:
       switch request.method {
-      case .get: [.auth, .fields, .headers, .inTransaction, .method, .path, .time]
-      case .list: [.auth, .fields, .headers, .inTransaction, .method, .path, .query, .time]
+      case .get: [.time, .auth, .headers, .inTransaction, .path, .fields, .method]
+      case .list: [.time, .auth, .headers, .inTransaction, .fields, .query, .path, .method]
       case .create, .update, .delete:
-        [.auth, .headers, .inTransaction, .method, .path, .readFields, .resource, .time, .transforms, .writeFields]
+        [.time, .auth, .headers, .inTransaction, .path, .transforms, .writeFields, .readFields, .resource, .method]
       }
-    case .auth: [.token, .uid]
+    case .auth: [.uid, .token]
     case .query:
       [
         .allDescendants, query?.includesDescendants == true ? .ancestor : .parent, .distinct, .groupBy, .kind, .limit,
         .offset, .orderBy, .selectOnlyKeys,
       ]
-    case .resource(let view): view.pointee.name.isEmpty ? [.data] : [.name, .data, .id]
+    case .resource(let view): view.pointee.name.isEmpty ? [.data] : [.data, .name, .id]
     }
   }
 

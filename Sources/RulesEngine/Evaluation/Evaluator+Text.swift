@@ -28,13 +28,19 @@ extension Evaluator {
     let bytes = Array(text)
     let body = bytes.first == UInt8(ascii: "/") ? bytes.dropFirst() : bytes[...]
     var segments: [PathSegment] = []
-    for piece in body.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false) {
+    for whole in body.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false) {
+      let piece = Self.trimmed(whole)
       if piece.isEmpty { return failure(.pathTemplate, text: text) }
       if piece.first == UInt8(ascii: "{") {
         guard piece.last == UInt8(ascii: "}") else { return failure(.pathTemplate, text: text) }
-        let parts = piece.dropFirst().dropLast().split(separator: UInt8(ascii: "="), maxSplits: 1)
-        guard let name = copied(Array(parts.first ?? [])) else { return stopFailure }
-        let isGlob = parts.count > 1 && parts[1].elementsEqual("**".utf8)
+        var inner = piece.dropFirst().dropLast()
+        let isGlob = inner.suffix(3).elementsEqual("=**".utf8)
+        if isGlob || inner.suffix(2).elementsEqual("=*".utf8) { inner = inner.dropLast(isGlob ? 3 : 2) }
+        inner = Self.trimmed(inner)
+        guard let first = inner.first, Lexer.startsWord(first),
+          inner.allSatisfy({ Lexer.startsWord($0) || Lexer.isDigit($0) })
+        else { return failure(.pathTemplate, text: text) }
+        guard let name = copied(Array(inner)) else { return stopFailure }
         guard !segments.contains(where: { $0.kind != .simple && Bytes.equal($0.name, name) }) else {
           return failure(.pathTemplate, text: text)
         }
@@ -46,6 +52,12 @@ extension Evaluator {
       }
     }
     return path(segments)
+  }
+
+  private static func trimmed(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+    var part = bytes.drop { $0 <= 0x20 }
+    while let last = part.last, last <= 0x20 { part.removeLast() }
+    return part
   }
 
   private static func isDecodable(_ piece: ArraySlice<UInt8>) -> Bool {
@@ -84,9 +96,13 @@ extension Evaluator {
       case .capture:
         let text = string(value)
         guard case .string(let bytes) = text else { return text }
+        if bytes.isEmpty { return failure(.emptyBinding, text: segment.name) }
         bound.append(PathSegment(.boundCapture, name: segment.name, text: bytes))
       case .globCapture:
         guard case .path(let parts) = value else { return failure(.type, text: "path", value) }
+        if let unbound = parts.first(where: { !$0.isBound }) {
+          return failure(.unboundVariable, text: unbound.name)
+        }
         for (place, part) in parts.enumerated() {
           bound.append(PathSegment(.boundGlob, name: segment.name, text: part.text, startsGlob: place == 0))
         }

@@ -27,6 +27,7 @@ struct Failure {
     case serviceCall
     case unboundVariable
     case unknownVariables
+    case emptyBinding
     case pathTemplate
     case pathDecoding
     case emptyPath
@@ -84,6 +85,7 @@ struct Failure {
     case .serviceCall: return "Service call error. Function: [\(name)], Argument: [\(values.joined(separator: ", "))]."
     case .unboundVariable: return "Variable \(name) is not bound in path template."
     case .unknownVariables: return "Variable(s) \(name) do not exist in the path template."
+    case .emptyBinding: return "Cannot bind empty value to path template variable \(name)."
     case .pathTemplate: return "Invalid Path Template \(name). Empty segment is not allowed."
     case .pathDecoding: return "Unable to decode \(name) to url."
     case .emptyPath: return "Empty Path Template is not allowed."

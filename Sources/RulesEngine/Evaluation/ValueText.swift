@@ -52,12 +52,14 @@ enum ValueText {
       case .timestamp(let moment): member("timestampValue") { $0.quoted(timestamp(moment)) }
       case .duration(let moment): member("durationValue") { $0.quoted(duration(moment)) }
       case .latlng(let latitude, let longitude):
-        member("latlngValue") {
-          $0.raw("{\"latitude\":")
-          $0.number(latitude)
-          $0.raw(",\"longitude\":")
-          $0.number(longitude)
-          $0.raw("}")
+        // Coordinates of zero are left out, as in protobuf's JSON; negative zero is none.
+        member("latlngValue") { writer in
+          writer.raw("{")
+          for (name, degrees) in [("latitude", latitude), ("longitude", longitude)] where degrees.bitPattern != 0 {
+            writer.raw("\(writer.out.last == UInt8(ascii: "{") ? "" : ",")\"\(name)\":")
+            writer.number(degrees)
+          }
+          writer.raw("}")
         }
       case .path(let segments): path(segments)
       case .list, .encodedList: items("listValue", value, depth)
@@ -138,6 +140,7 @@ enum ValueText {
 
     private mutating func path(_ segments: UnsafeBufferPointer<PathSegment>) {
       member("pathValue") { writer in
+        if segments.isEmpty { return writer.raw("{}") }
         writer.raw("{\"segments\":[")
         for (index, segment) in segments.enumerated() {
           if segment.kind == .boundGlob, !segment.startsGlob { continue }
