@@ -100,7 +100,7 @@ let package = Package(
       "QueryEngineTests",
       ["QueryEngine", "DocumentStore", "LMDBStore", "KeyValueStore", "FieldMatch", "WireFormat", "DocumentModel",
        "TestSupport"]),
-    tests("RulesEngineTests", ["RulesEngine", "WireFormat", "DocumentModel", "TestSupport"]),
+    tests("RulesEngineTests", ["RulesEngine", "FieldMatch", "WireFormat", "DocumentModel", "TestSupport"]),
     tests("TransportTests", ["Transport", "TestSupport"]),
     tests(
       "GatewayTests",

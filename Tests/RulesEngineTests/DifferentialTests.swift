@@ -34,6 +34,46 @@ struct RulesOracle {
 
   func get(_ path: String) throws -> Int { try client.send("GET", "\(documents)/\(path)").status }
 
+  /// Runs a query and returns the status.
+  func runQuery(_ collection: String, _ filter: QueryFilter?) throws -> Int {
+    let filterText = filter.map { ",\"where\":\(Self.json($0))" } ?? ""
+    let body = "{\"structuredQuery\":{\"from\":[{\"collectionId\":\"\(collection)\"}]\(filterText)}}"
+    return try client.send(
+      "POST", "\(documents):runQuery", headers: [("Content-Type", "application/json")], body: Array(body.utf8)
+    ).status
+  }
+
+  private static func json(_ filter: QueryFilter) -> String {
+    switch filter {
+    case .field(let path, let operation, let value):
+      let names: [FieldOperator: String] = [
+        .equal: "EQUAL", .notEqual: "NOT_EQUAL", .lessThan: "LESS_THAN", .lessThanOrEqual: "LESS_THAN_OR_EQUAL",
+        .greaterThan: "GREATER_THAN", .greaterThanOrEqual: "GREATER_THAN_OR_EQUAL", .arrayContains: "ARRAY_CONTAINS",
+        .in: "IN", .arrayContainsAny: "ARRAY_CONTAINS_ANY", .notIn: "NOT_IN",
+      ]
+      return "{\"fieldFilter\":{\"field\":{\"fieldPath\":\"\(path.text)\"},\"op\":\"\(names[operation] ?? "")\","
+        + "\"value\":\(json(value))}}"
+    case .unary(let path, let operation):
+      let name = operation == .isNull ? "IS_NULL" : operation == .isNotNull ? "IS_NOT_NULL" : "IS_NAN"
+      return "{\"unaryFilter\":{\"field\":{\"fieldPath\":\"\(path.text)\"},\"op\":\"\(name)\"}}"
+    case .and(let filters):
+      return "{\"compositeFilter\":{\"op\":\"AND\",\"filters\":[\(filters.map(json).joined(separator: ","))]}}"
+    case .or(let filters):
+      return "{\"compositeFilter\":{\"op\":\"OR\",\"filters\":[\(filters.map(json).joined(separator: ","))]}}"
+    }
+  }
+
+  private static func json(_ value: Value) -> String {
+    switch value {
+    case .boolean(let flag): "{\"booleanValue\":\(flag)}"
+    case .integer(let number): "{\"integerValue\":\"\(number)\"}"
+    case .double(let number): "{\"doubleValue\":\(number.isNaN ? "\"NaN\"" : String(number))}"
+    case .string(let text): "{\"stringValue\":\(JSONNode.string(text).text)}"
+    case .array(let items): "{\"arrayValue\":{\"values\":[\(items.map(json).joined(separator: ","))]}}"
+    default: "{\"nullValue\":null}"
+    }
+  }
+
   /// The last value of every expression that the coverage report knows, by the offset of its start and its end.
   func coverage() throws -> [Int: [(end: Int, value: JSONNode)]] {
     let answer = try client.send("GET", "/emulator/v1/projects/\(project):ruleCoverage")
@@ -128,6 +168,46 @@ struct RulesOracle {
       #expect(
         Self.same(text, theirs), "\(expression): \(text), not \(theirs?.text ?? "nothing"), seed \(seed)")
       #expect(decision.isAllowed == (statuses[index] == 200), "\(expression), seed \(seed)")
+    }
+  }
+
+  /// In emulator mode we allow the queries that the emulator allows.
+  @Test func queriesAgree() throws {
+    let emulator = try EmulatorProcess()
+    defer { emulator.process.stop() }
+    let oracle = RulesOracle(port: emulator.port, project: "p")
+    let environment = ProcessInfo.processInfo.environment
+    let seed = environment["RULES_SEED"].flatMap(UInt64.init) ?? UInt64.random(in: 1..<1_000_000)
+    var remaining = environment["RULES_QUERIES"].flatMap(Int.init) ?? 400
+    var generator = QueryGenerator(seed: seed)
+    while remaining > 0 {
+      let conditions = (0..<Self.batch).map { _ in generator.condition() }
+      let blocks = conditions.enumerated().map { "match /t\($0.offset)/{id} { allow list: if \($0.element); }" }
+      let rules =
+        "rules_version = '2';\nservice cloud.firestore { match /databases/{database}/documents {\n"
+        + blocks.joined(separator: "\n") + "\n} }"
+      if let message = try oracle.load(rules) {
+        Issue.record("\(message), seed \(seed)")
+        return
+      }
+      let ours = try Ruleset(compiling: rules)
+      for (index, condition) in conditions.enumerated() {
+        remaining -= 1
+        var request = RulesRequest(.list, RulesFixture.path("t\(index)"), time: RulesFixture.time)
+        var query = Query(collectionID: "t\(index)")
+        query.filter = generator.filter()
+        request.query = query
+        let status = try oracle.runQuery("t\(index)", query.filter)
+        // Some filters are refused before rules are asked.
+        guard status == 200 || status == 403 else { continue }
+        let isAllowed = ours.decide(request, mode: .emulator).isAllowed
+        #expect(
+          isAllowed == (status == 200),
+          "\(condition) for \(String(describing: query.filter)): we \(isAllowed ? "allow" : "deny"), seed \(seed)")
+        if ours.decide(request, mode: .sound).isAllowed {
+          #expect(status == 200, "\(condition) for \(String(describing: query.filter)): only we prove it, seed \(seed)")
+        }
+      }
     }
   }
 

@@ -58,9 +58,13 @@ struct ExpressionGenerator {
       switch Int.random(in: 0..<5, using: &random) {
       case 0: return "(\(m(.duration, &self)) \(pick("+", "-")) \(m(.duration, &self)))"
       case 1: return "(\(m(.timestamp, &self)) - \(m(.timestamp, &self)))"
-      case 2: return "duration.value(\(m(.int, &self)), \(pick("'s'", "'ms'", "'ns'", "'d'", "'w'", "'h'", "'m'", "'y'")))"
-      case 3: return "duration.time(\(int(-30, 30)), \(int(-70, 70)), \(int(-70, 70)), \(int(-2_000_000_000, 2_000_000_000)))"
-      default: return pick("-(\(m(.duration, &self)))", "duration.abs(\(m(.duration, &self)))", "\(m(.timestamp, &self)).time()")
+      case 2:
+        return "duration.value(\(m(.int, &self)), \(pick("'s'", "'ms'", "'ns'", "'d'", "'w'", "'h'", "'m'", "'y'")))"
+      case 3:
+        return "duration.time(\(int(-30, 30)), \(int(-70, 70)), \(int(-70, 70)), \(int(-2_000_000_000, 2_000_000_000)))"
+      default:
+        return pick(
+          "-(\(m(.duration, &self)))", "duration.abs(\(m(.duration, &self)))", "\(m(.timestamp, &self)).time()")
       }
     case .latlng: return "latlng.value(\(m(pickKind(.int, .float), &self)), \(m(pickKind(.int, .float), &self)))"
     case .mapDiff: return "\(m(.map, &self)).diff(\(m(.map, &self)))"
@@ -82,7 +86,9 @@ struct ExpressionGenerator {
         "0", "1", "-1", "2", "7", "100", "9223372036854775807", "-9223372036854775808", "resource.data.a",
         "resource.data.m.k", "resource.data.zz", "1700000000123", "3")
     case .float:
-      pick("0.0", "1.0", "-1.5", "2.5", "(0.0 / 0.0)", "(1.0 / 0.0)", "123456789.125", "0.001", "resource.data.f", "-0.0", "3.0")
+      pick(
+        "0.0", "1.0", "-1.5", "2.5", "(0.0 / 0.0)", "(1.0 / 0.0)", "123456789.125", "0.001", "resource.data.f", "-0.0",
+        "3.0")
     case .string:
       pick(
         "'a'", "''", "'abc'", "'A b,c'", "'5'", "'1.5'", "'é'", "'\\u00e9\\n'", "'日本'", "resource.data.s", "id",
@@ -97,7 +103,8 @@ struct ExpressionGenerator {
         "{}", "{'a': 1}", "{'a': 1, 'b': 2}", "{'b': 2.0, 'a': 1.0}", "{'k': {'a': [1]}}", "resource.data",
         "resource.data.m", "{'k': 5}", "resource", "{'a': null}")
     case .set: pick("[].toSet()", "[1, 2].toSet()", "['a', 'b'].toSet()", "[1.0].toSet()", "['k'].toSet()")
-    case .path: pick("/a/b", "request.path", "resource.__name__", "resource.data.r", "/a/{x}", "path('a/b')", "(/a/b/c)")
+    case .path:
+      pick("/a/b", "request.path", "resource.__name__", "resource.data.r", "/a/{x}", "path('a/b')", "(/a/b/c)")
     case .timestamp: pick("resource.data.t", "timestamp.date(2024, 2, 29)", "timestamp.value(0)", "timestamp.value(-1)")
     case .duration: pick("duration.value(1, 's')", "duration.value(-1500, 'ms')", "duration.time(1, 2, 3, 4)")
     case .latlng: pick("latlng.value(0, 0)", "latlng.value(37.5, -122.25)", "resource.data.g", "latlng.value(90, 180)")
@@ -132,7 +139,8 @@ struct ExpressionGenerator {
 
   private mutating func pattern() -> String {
     pick(
-      "'a'", "'.*'", "'[a-z]+'", "'(a)(b)?'", "'\\\\d+'", "'\\\\w'", "'^a'", "'a|b'", "'(?i)A'", "','", "'[^a]'", "''", "'a*'",
+      "'a'", "'.*'", "'[a-z]+'", "'(a)(b)?'", "'\\\\d+'", "'\\\\w'", "'^a'", "'a|b'", "'(?i)A'", "','", "'[^a]'", "''",
+      "'a*'",
       "'(?P<n>.)'", "'\\\\s'", "'\\\\.'", "'b$'", "id")
   }
 
@@ -169,7 +177,8 @@ struct ExpressionGenerator {
     switch Int.random(in: 0..<10, using: &random) {
     case 0: return "(\(m(.string, &self)) + \(m(.string, &self)))"
     case 1: return "\(m(.string, &self)).\(pick("lower", "upper", "trim"))()"
-    case 2: return "\(m(.string, &self)).replace(\(pattern()), \(pick("'-'", "''", "'$0'", "'[$1]'", "'a\\\\$'", "id")))"
+    case 2:
+      return "\(m(.string, &self)).replace(\(pattern()), \(pick("'-'", "''", "'$0'", "'[$1]'", "'a\\\\$'", "id")))"
     case 3: return "string(\(m(pickKind(.int, .float, .bool, .string, .path), &self)))"
     case 4: return "\(m(.list, &self)).join(\(m(.string, &self)))"
     case 5: return "\(m(.bytes, &self)).\(pick("toBase64", "toHexString"))()"

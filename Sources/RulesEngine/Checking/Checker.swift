@@ -224,7 +224,8 @@ struct Checker {
     var context = Context(scope: scope)
     if function.parameters.count > Self.parametersMax {
       add(
-        .error, "Maximum allowed function arguments of \(Self.parametersMax) for function \(function.name.text) "
+        .error,
+        "Maximum allowed function arguments of \(Self.parametersMax) for function \(function.name.text) "
           + "is reached.", function.name.range)
     }
     for name in function.parameters {
@@ -349,8 +350,9 @@ struct Checker {
 
   private mutating func checkMethod(_ name: Expression.Name, _ arguments: [Expression], _ context: Context) {
     guard let group = Builtins.group(name.text, isMethod: true) else {
-      if Builtins.group("firestore.\(name.text)", isMethod: false) == nil, !profile.functions.contains(
-        "firestore.\(name.text)")
+      if Builtins.group("firestore.\(name.text)", isMethod: false) == nil,
+        !profile.functions.contains(
+          "firestore.\(name.text)")
       {
         let known = Builtins.groups.filter(\.isMethod).map(\.name)
         add(

@@ -25,7 +25,8 @@ package struct Diagnostic: Sendable, Hashable {
   /// The line's text.
   package let lineText: String
 
-  init(_ severity: Severity, _ message: String, at range: Range<Int>, in source: SourceText, suggestion: String? = nil) {
+  init(_ severity: Severity, _ message: String, at range: Range<Int>, in source: SourceText, suggestion: String? = nil)
+  {
     self.severity = severity
     self.message = message
     self.suggestion = suggestion
@@ -64,6 +65,7 @@ package struct RulesetError: Error, Sendable {
 
   /// The form in which the control endpoint reports them: `L<line>:<column> text`, one a line.
   package var summary: String {
-    diagnostics.filter { $0.severity == .error }.map { "L\($0.line):\($0.column) \($0.message)" }.joined(separator: "\n")
+    diagnostics.filter { $0.severity == .error }.map { "L\($0.line):\($0.column) \($0.message)" }.joined(
+      separator: "\n")
   }
 }

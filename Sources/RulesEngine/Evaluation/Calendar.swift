@@ -47,7 +47,8 @@ enum Calendar {
     let (seconds, overflow) =
       negated ? a.seconds.subtractingReportingOverflow(b.seconds) : a.seconds.addingReportingOverflow(b.seconds)
     guard !overflow else { return nil }
-    return normalized(seconds: seconds, nanos: Int64(a.nanos) + (negated ? -1 : 1) * Int64(b.nanos), isDuration: isDuration)
+    return normalized(
+      seconds: seconds, nanos: Int64(a.nanos) + (negated ? -1 : 1) * Int64(b.nanos), isDuration: isDuration)
   }
 
   /// Carries nanoseconds into seconds. `nil` on overflow.

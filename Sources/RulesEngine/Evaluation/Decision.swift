@@ -39,4 +39,3 @@ package struct Decision: Sendable {
     return "\n" + outcomes.map { "\($0.result) for '\(method.rawValue)' @ L\($0.line)" }.joined(separator: ", ")
   }
 }
-

@@ -117,7 +117,8 @@ struct Failure {
     let all = Builtins.groups[Int(group)]
     let receiver = expectsReceiver ? items.first?.type : nil
     return all.signatures.filter { receiver == nil || $0.receiver == receiver }.map(\.text).joined(separator: ", ")
-  }}
+  }
+}
 
 /// The texts of messages about operators.
 enum Operands {
@@ -138,7 +139,8 @@ enum Operands {
     case ("!", _): return "!bool"
     case ("-", 1): return "-int, -float, -duration"
     case ("[]", _): return first == "map" ? "map[string]" : "\(first)[int]"
-    case ("[:]", _): return ["null:null", "null:int", "int:null", "int:int"].map { "\(first)[\($0)]" }.joined(separator: ", ")
+    case ("[:]", _):
+      return ["null:null", "null:int", "int:null", "int:int"].map { "\(first)[\($0)]" }.joined(separator: ", ")
     case ("+", _):
       return pairs("int", "float", "string", "duration") + ", duration + timestamp, timestamp + duration"
     case ("-", _): return pairs("int", "float", "duration") + ", timestamp - duration, timestamp - timestamp"

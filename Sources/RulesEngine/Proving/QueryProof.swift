@@ -4,8 +4,8 @@ import WireFormat
 /// Authorising queries: rules are no filters, so a query is allowed only when its own constraints prove that every
 /// document it could return is (rules-language.md, section 14).
 extension Evaluator {
-  /// Judges a query. Each alternative of its filter must be granted by some `allow`, over a `resource` of which only the
-  /// fields are known that the alternative constrains.
+  /// Judges a query. Each alternative of its filter must be granted by some `allow`, over a `resource` of which only
+  /// the fields are known that the alternative constrains.
   func prove(
     _ ruleset: Ruleset, _ request: BorrowedRulesRequest, _ query: Query, lookups: DocumentLookups?,
     explaining: Decision.Explanation, mode: ProofMode

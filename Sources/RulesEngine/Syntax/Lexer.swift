@@ -62,7 +62,8 @@ struct Lexer {
   static func isDigit(_ byte: UInt8) -> Bool { (0x30...0x39).contains(byte) }
 
   static func startsWord(_ byte: UInt8) -> Bool {
-    (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte) || byte == UInt8(ascii: "_") || byte == UInt8(ascii: "$")
+    (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte) || byte == UInt8(ascii: "_")
+      || byte == UInt8(ascii: "$")
   }
 
   private mutating func word() {
@@ -91,7 +92,8 @@ struct Lexer {
     while end < bytes.count {
       switch bytes[end] {
       case bytes[quote]: return add(kind, end + 1)
-      case UInt8(ascii: "\n"), UInt8(ascii: "\r"): return unreadable(to: end, "a text must end on the line it starts on")
+      case UInt8(ascii: "\n"), UInt8(ascii: "\r"):
+        return unreadable(to: end, "a text must end on the line it starts on")
       case UInt8(ascii: "\\"):
         guard let length = Literal.escapeLength(bytes, at: end) else {
           return unreadable(to: end + 1, "unknown escape", hint: "write '\\\\\\\\' for a backslash")
@@ -117,7 +119,9 @@ struct Lexer {
     let segmentEnd = pathSegmentEnd()
     if byte(1) == UInt8(ascii: "*"), lastCommentEnd >= offset + 2 {
       var end = offset + 2
-      while end <= lastCommentEnd, !(bytes[end] == UInt8(ascii: "*") && bytes[end + 1] == UInt8(ascii: "/")) { end += 1 }
+      while end <= lastCommentEnd, !(bytes[end] == UInt8(ascii: "*") && bytes[end + 1] == UInt8(ascii: "/")) {
+        end += 1
+      }
       if end + 2 >= segmentEnd {
         offset = end + 2
         return
