@@ -89,7 +89,7 @@ import WireFormat
   ])
   func lookupsSeeBeforeAndAfter(condition: String, isAllowed: Bool) throws {
     let documents = Documents(["o/a": MapValue([("n", .integer(1))]), "o/gone": MapValue()])
-    documents.changes = ["o/a": MapValue([("n", .integer(2))]), "o/gone": .some(nil), "o/new": MapValue()]
+    documents.changes = ["o/a": MapValue([("n", .integer(2))]), "o/gone": nil, "o/new": MapValue()]
     let rules = try Ruleset(compiling: RulesFixture.rules(condition))
     let decision = rules.decide(RulesFixture.request, lookups: DocumentLookups(documents))
     #expect(decision.isAllowed == isAllowed, "\(decision.outcomes)")

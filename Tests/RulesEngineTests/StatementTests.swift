@@ -132,7 +132,7 @@ import WireFormat
     let rules = try Self.documents(
       "match /a/{id} { allow create: if resource == null; allow delete: if request.resource == null; }")
     var create = Self.request(.create, "a/1")
-    create.newResource = .none
+    create.newResource = EncodedFields.none
     #expect(rules.decide(create).isAllowed)
     var delete = Self.request(.delete, "a/1")
     delete.resource = EncodedFields.none

@@ -15,6 +15,7 @@ struct Checker {
   private let tree: RulesetTree
   let source: SourceText
   private var diagnostics: [Diagnostic] = []
+  private var hasError = false
   /// All functions in the order in which they are declared, and whom each calls.
   private var functions: [FunctionTree] = []
   private var calls: [[Int]] = []
@@ -37,10 +38,13 @@ struct Checker {
   }
 
   mutating func add(
-    _ severity: Diagnostic.Severity, _ message: String, _ range: Range<Int>, suggestion: String? = nil
+    _ severity: Diagnostic.Severity, _ message: String, _ range: Range<Int>,
+    suggestion: @autoclosure () -> String? = nil
   ) {
-    guard diagnostics.count < Self.diagnosticsMax || severity == .error else { return }
-    diagnostics.append(Diagnostic(severity, message, at: range, in: source, suggestion: suggestion))
+    // Errors are kept beyond the limit only as far as there must be one; guesses at names cost time.
+    guard diagnostics.count < Self.diagnosticsMax || (severity == .error && !hasError) else { return }
+    hasError = hasError || severity == .error
+    diagnostics.append(Diagnostic(severity, message, at: range, in: source, suggestion: suggestion()))
   }
 
   private mutating func run() {
@@ -322,10 +326,11 @@ struct Checker {
     if context.locals.contains(name.text) {
       usedNames.insert(name.text)
     } else if context.scope.capture(name.text) == nil, !profile.globals.contains(name.text) {
-      let known = context.locals.union(context.scope.captureNames).union(profile.globals)
+      let globals = profile.globals
       add(
         .warning, "Invalid variable name: \(name.text).", name.range,
-        suggestion: NearestName.hint(for: name.text, among: known))
+        suggestion: NearestName.hint(
+          for: name.text, among: context.locals.union(context.scope.captureNames).union(globals)))
     }
   }
 
@@ -341,10 +346,11 @@ struct Checker {
         add(.warning, "Incorrect number of arguments supplied to function: \(name.text).", name.range)
       }
     } else {
-      let known = context.scope.functionNames.union(Builtins.groups.filter { !$0.isMethod }.map(\.name))
       add(
         .warning, "Invalid function name: \(name.text).", name.range,
-        suggestion: NearestName.hint(for: name.text, among: known))
+        suggestion: NearestName.hint(
+          for: name.text,
+          among: context.scope.functionNames.union(Builtins.groups.filter { !$0.isMethod }.map(\.name))))
     }
   }
 
@@ -354,10 +360,10 @@ struct Checker {
         !profile.functions.contains(
           "firestore.\(name.text)")
       {
-        let known = Builtins.groups.filter(\.isMethod).map(\.name)
         add(
           .warning, "Invalid function name: \(name.text).", name.range,
-          suggestion: NearestName.hint(for: name.text, among: known))
+          suggestion: NearestName.hint(
+            for: name.text, among: Builtins.groups.filter(\.isMethod).map(\.name)))
       }
       return
     }

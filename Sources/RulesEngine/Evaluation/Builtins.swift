@@ -68,8 +68,15 @@ enum Builtins {
   }()
 
   /// The group of a function (`math.abs`) or a method (`size`).
-  static func group(_ name: String, isMethod: Bool) -> Int? {
-    groups.firstIndex { $0.isMethod == isMethod && $0.name == name }
+  static func group(_ name: String, isMethod: Bool) -> Int? { (isMethod ? methodIndex : functionIndex)[name] }
+
+  private static let functionIndex = index(isMethod: false)
+  private static let methodIndex = index(isMethod: true)
+
+  private static func index(isMethod: Bool) -> [String: Int] {
+    var index: [String: Int] = [:]
+    for (number, group) in groups.enumerated() where group.isMethod == isMethod { index[group.name] = number }
+    return index
   }
 
   /// The group of `in`.

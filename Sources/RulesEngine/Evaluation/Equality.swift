@@ -50,14 +50,27 @@ extension Evaluator {
       return x.count == y.count
         && zip(x, y).allSatisfy { $0.isBound && $1.isBound && Bytes.equal($0.text, $1.text) }
     case (.list, .list), (.list, .encodedList), (.encodedList, .list), (.encodedList, .encodedList):
-      return equalLists(a, b, how)
+      return nested { equalLists(a, b, how) }
     case (.set(let x), .set(let y)): return x.count == y.count && x.allSatisfy { isIn($0, .set(y), .lenient) }
     case (.mapDiff, _), (_, .mapDiff): return false
     default:
       guard a.type == .map, b.type == .map else { return false }
-      return equalMaps(a, b, how)
+      return nested { equalMaps(a, b, how) }
     }
   }
+
+  /// Runs `body` one level deeper; damaged documents may nest deeper than the stack bears.
+  private func nested(_ body: () -> Bool) -> Bool {
+    guard nesting < Self.nestingMax else {
+      work = 0
+      return charge(1)
+    }
+    nesting += 1
+    defer { nesting -= 1 }
+    return body()
+  }
+
+  private static let nestingMax = 1200
 
   private func equalLists(_ a: RuleValue, _ b: RuleValue, _ how: Comparison) -> Bool {
     var left = ItemCursor(a, self)

@@ -18,6 +18,8 @@ package final class Evaluator {
   var captures: UnsafeMutablePointer<RuleValue>
   var remaining = Evaluator.expressionsMax
   var work = Evaluator.workMax
+  /// How deep a comparison has gone into values.
+  var nesting = 0
   /// Set once the budget or the memory is used up: from then on every expression fails.
   var stopped: UnsafePointer<Failure>?
   /// The failure for when there is no memory for another.
