@@ -97,7 +97,7 @@ import WireFormat
 
   @Test(arguments: [
     // 2^20 letters by doubling, again and again.
-    "f(f('xxxxxxxxxxxxxxxx')).size() > 0", "f(f(f(f('x')))).matches('(x+x+)+y')",
+    "f(f(f('xxxxxxxxxxxxxxxx'))).size() > 0", "f(f(f(f('x')))).matches('(x+x+)+y')",
     "f(f(f('x'))).split('').toSet().size() > 0", "hashing.sha256(f(f(f('x')))).size() == 0",
   ])
   func workIsBounded(condition: String) throws {

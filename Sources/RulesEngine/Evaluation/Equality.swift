@@ -24,8 +24,8 @@ extension Evaluator {
     case (.float(let a), .int(let b)): return .bool((a == Double(b)) != isNegated)
     case (.float(let a), .float(let b)): return .bool((a == b) != isNegated)
     default:
-      let same = equal(left, right, .strict)
-      return stopped == nil ? .bool(same != isNegated) : stopFailure
+      metUnknown = false
+      return bool(equal(left, right, .strict) != isNegated)
     }
   }
 
@@ -35,6 +35,9 @@ extension Evaluator {
   func equal(_ a: RuleValue, _ b: RuleValue, _ how: Comparison) -> Bool {
     guard charge(1) else { return false }
     switch (a, b) {
+    case (.constraint, _), (_, .constraint), (.partialMap, _), (_, .partialMap):
+      metUnknown = true
+      return false
     case (.null, .null): return true
     case (.bool(let x), .bool(let y)): return x == y
     case (.int(let x), .int(let y)): return x == y

@@ -4,6 +4,12 @@ import WireFormat
 extension Evaluator {
   /// Calls a method of a collection.
   func callCollection(_ builtin: Builtin, _ values: UnsafeBufferPointer<RuleValue>) -> RuleValue {
+    metUnknown = false
+    let result = collection(builtin, values)
+    return metUnknown && !result.isFailure ? failure(.unknownByQuery) : result
+  }
+
+  private func collection(_ builtin: Builtin, _ values: UnsafeBufferPointer<RuleValue>) -> RuleValue {
     let receiver = values[0]
     if case .partialMap = receiver { return partial(builtin, values) }
     if values.count > 1, case .partialMap = values[1] { return failure(.unknownByQuery) }

@@ -209,10 +209,12 @@ extension Evaluator {
     case .list, .encodedList:
       if element.isFailure { return element }
       if case .constraint = element { return constrainedMembership() }
+      metUnknown = false
       return bool(isIn(element, container, .strict))
     case .set:
       if element.isFailure { return element }
       if case .constraint = element { return constrainedMembership() }
+      metUnknown = false
       return bool(isIn(element, container, .lenient))
     case .map, .encodedMap, .encodedFields, .object, .partialMap:
       if element.isFailure { return element }
@@ -231,6 +233,9 @@ extension Evaluator {
     }
   }
 
-  /// A boolean, unless the judgement has done too much meanwhile.
-  func bool(_ value: Bool) -> RuleValue { stopped == nil ? .bool(value) : stopFailure }
+  /// The outcome of a comparison, unless it means nothing or the judgement has done too much meanwhile.
+  func bool(_ value: Bool) -> RuleValue {
+    if stopped != nil { return stopFailure }
+    return metUnknown ? failure(.unknownByQuery) : .bool(value)
+  }
 }

@@ -18,6 +18,8 @@ package final class Evaluator {
   var captures: UnsafeMutablePointer<RuleValue>
   var remaining = Evaluator.expressionsMax
   var work = Evaluator.workMax
+  /// Whether a comparison met something that a query does not determine: then its outcome means nothing.
+  var metUnknown = false
   /// How deep a comparison has gone into values.
   var nesting = 0
   /// Set once the budget or the memory is used up: from then on every expression fails.
@@ -321,10 +323,12 @@ package final class Evaluator {
     guard let values = evaluateOperands(node, frame),
       let entries = arena.take(MapEntry.self, values.count / 2)
     else { return outOfMemory() }
-    if let failed = values.first(where: { $0.isFailure }) { return failed }
     var count = 0
     for place in stride(from: 0, to: values.count, by: 2) {
-      guard case .string(let key) = values[place] else { return failure(.type, text: "string", values[place]) }
+      guard case .string(let key) = values[place] else {
+        return values[place].isFailure ? values[place] : failure(.type, text: "string", values[place])
+      }
+      if values[place + 1].isFailure { return values[place + 1] }
       guard charge(count) else { return stopFailure }
       let known = UnsafeMutableBufferPointer(start: entries, count: count).firstIndex { Bytes.equal($0.key, key) }
       if let known {

@@ -108,15 +108,25 @@ extension Evaluator {
   /// Whether a list that holds `held` by the query's lights holds `value` by the rules'.
   private func isSameInList(_ held: RuleValue, _ value: RuleValue) -> Bool {
     // A query for 1 finds lists that hold 1.0, which `in` does not take for 1.
-    if mode == .sound, Self.holdsNumbers(held) { return false }
+    if mode == .sound, holdsNumbers(held) { return false }
+    if case (.int(let whole), .float(let number)) = (held, value) { return Double(whole) == number }
     return equal(held, value, .strict)
   }
 
-  /// Whether a value is a number or might hold one.
-  static func holdsNumbers(_ value: RuleValue) -> Bool {
+  /// Whether a value of a query is a number or holds one.
+  func holdsNumbers(_ value: RuleValue) -> Bool {
     switch value {
-    case .null, .bool, .string, .bytes, .timestamp, .duration, .latlng, .path: false
-    default: true
+    case .null, .bool, .string, .bytes, .timestamp, .duration, .latlng, .path: return false
+    case .list, .encodedList:
+      var items = ItemCursor(value, self)
+      while let item = items.next() {
+        if holdsNumbers(item) { return true }
+      }
+      return false
+    case .map, .encodedMap:
+      guard let entries = entries(value) else { return true }
+      return entries.contains { holdsNumbers($0.value) }
+    default: return true
     }
   }
 

@@ -174,8 +174,13 @@ extension Evaluator {
   /// A query for 1 also finds 1.0, which rules tell apart in places: where proofs are sound, numbers are only known as
   /// numbers, and values with numbers inside only to be there.
   private func noteEqual(_ value: RuleValue, _ known: Known) {
-    guard mode == .sound, Self.holdsNumbers(value) else {
-      known.literal = value
+    guard mode == .sound, holdsNumbers(value) else {
+      // Two values at once are a contradiction, of which nothing shall follow.
+      if let other = known.literal, !equal(other, value, .strict) {
+        known.literal = failure(.unknownByQuery)
+      } else {
+        known.literal = value
+      }
       return
     }
     switch value {

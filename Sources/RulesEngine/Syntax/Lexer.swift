@@ -93,16 +93,26 @@ struct Lexer {
       switch bytes[end] {
       case bytes[quote]: return add(kind, end + 1)
       case UInt8(ascii: "\n"), UInt8(ascii: "\r"):
-        return unreadable(to: end, "a text must end on the line it starts on")
+        return unreadable(to: end, "A text must end on the line it starts on.")
       case UInt8(ascii: "\\"):
         guard let length = Literal.escapeLength(bytes, at: end) else {
-          return unreadable(to: end + 1, "unknown escape", hint: "write '\\\\\\\\' for a backslash")
+          // Reading goes on behind the text, so that its rest is not taken for tokens.
+          let bad = end
+          while end < bytes.count, bytes[end] != UInt8(ascii: "\n"), bytes[end] != bytes[quote] || end == bad + 1 {
+            end += 1
+          }
+          errors.append(
+            Diagnostic(
+              .error, "Unknown escape in a text.", at: bad..<bad + 2, in: source,
+              suggestion: "write '\\\\' for a backslash"))
+          offset = min(end + 1, bytes.count)
+          return
         }
         end += length
       default: end += 1
       }
     }
-    unreadable(to: end, "a text without an end")
+    unreadable(to: end, "A text without an end.")
   }
 
   private mutating func unreadable(to end: Int, _ message: String, hint: String? = nil) {
@@ -168,6 +178,6 @@ struct Lexer {
     if let one = Token.Symbol(rawValue: source.text(offset..<offset + 1)) { return add(.symbol(one), offset + 1) }
     var end = offset + 1
     while end < bytes.count, bytes[end] & 0xC0 == 0x80 { end += 1 }
-    unreadable(to: end, "unexpected character '\(source.text(offset..<end))'")
+    unreadable(to: end, "Unexpected character '\(source.text(offset..<end))'.")
   }
 }

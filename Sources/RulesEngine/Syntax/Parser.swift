@@ -215,7 +215,8 @@ struct Parser {
     }
     let end = previousEnd
     if condition == nil, isAt(word: "if") { throw unexpected("write ':' before 'if'") }
-    guard take(.semicolon) || isAt(.closeBrace) || Self.isWord(current) else { throw unexpected("expected ';'") }
+    let isFollowed = isAt(.closeBrace) || ["allow", "match", "function"].contains(text(current))
+    guard take(.semicolon) || isFollowed else { throw unexpected("expected ';'") }
     return AllowTree(methods: methods, condition: condition, range: start..<end)
   }
 
