@@ -50,7 +50,8 @@ package enum RulesFuzz {
     compiling: """
       rules_version = '2'; service cloud.firestore { match /databases/{database}/documents/t/{id} {
       allow get: if resource.data.a == resource.data.b || resource.data == {'a': 1}
-        || resource.data.keys().hasAny(['a']) || resource.data.values().toSet().size() == 1 || resource.data.j[0] in resource.data.k || resource.data.f > 1
+        || resource.data.keys().hasAny(['a']) || resource.data.values().toSet().size() == 1
+        || resource.data.j[0] in resource.data.k || resource.data.f > 1
         || request.auth.token.a.b.c == 1 || string(resource.data.e) == 'x';
       allow update: if request.resource.data.diff(resource.data).affectedKeys().hasOnly(['a'])
         && request.resource.data.j == resource.data.j && resource.data.j.join(',') == 'x';
