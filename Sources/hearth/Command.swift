@@ -47,7 +47,7 @@ struct Command: Sendable {
   /// All verbs, in the order of the help.
   static var all: [Command] {
     [
-      .serve, .get, .set, .update, .delete, .import, .export, .backup, .check, .checkFile, .stats,
+      .serve, .exec, .get, .set, .update, .delete, .import, .export, .backup, .check, .checkFile, .stats,
     ]
   }
 

@@ -12,6 +12,9 @@ enum DatabaseChoice {
   /// What verbs take that talk to a server.
   static let serverOptions = [serverOption, projectOption, databaseOption, tokenOption]
 
+  /// The project of who names none.
+  static let defaultProject = "demo"
+
   /// The project that the options or the environment name.
   static func project(_ arguments: Arguments) -> String? {
     arguments.value("project") ?? environment("HEARTH_PROJECT") ?? environment("GOOGLE_CLOUD_PROJECT")
@@ -20,7 +23,7 @@ enum DatabaseChoice {
   /// The database that the options and the environment name.
   /// - Throws: ``CommandFailure`` for an unusable name.
   static func database(_ arguments: Arguments) throws -> DatabaseID {
-    let project = project(arguments) ?? "demo"
+    let project = project(arguments) ?? defaultProject
     let database = arguments.value("database") ?? DatabaseID.defaultDatabase
     guard let id = DatabaseID(project: project, database: database) else {
       throw CommandFailure.usage("'\(project)' and '\(database)' cannot name a project and a database")

@@ -39,14 +39,25 @@ extension Command {
     for name in ["rules", "indexes"] where arguments.has(name) {
       throw CommandFailure.usage("'--\(name)' is not supported by this version yet; leave it out")
     }
-    let configuration = try configuration(arguments)
-    let imports = try imports(arguments, configuration)
     var signals = sigset_t()
     sigemptyset(&signals)
     for signal in [SIGTERM, SIGINT, SIGHUP] { sigaddset(&signals, signal) }
     // Every thread that starts from here on leaves these signals to the wait below.
     pthread_sigmask(SIG_BLOCK, &signals, nil)
+    let server = try makeServer(arguments, configuration(arguments, isEmulator: arguments.has("emulator")))
+    let url = try server.start()
+    Terminal.output.write("hearth: listening on \(url)\n")
+    var signal: Int32 = 0
+    sigwait(&signals, &signal)
+    // A second signal ends it at once.
+    pthread_sigmask(SIG_UNBLOCK, &signals, nil)
+    server.stop()
+    return 0
+  }
 
+  /// Opens a server and loads what it is to hold; it does not listen yet.
+  static func makeServer(_ arguments: Arguments, _ configuration: HearthConfiguration) throws -> HearthServer {
+    let imports = try imports(arguments, configuration)
     if let imports, case .directory(let path) = configuration.storage {
       try report(
         DirectoryImport(directory: path, mapBytes: configuration.mapBytes).run(imports, isQuiet: isQuiet(arguments)),
@@ -62,14 +73,7 @@ extension Command {
       defer { progress.clear() }
       try report(database.load(imports) { progress.show($0, "documents imported") }, arguments)
     }
-    let url = try server.start()
-    Terminal.output.write("hearth: listening on \(url)\n")
-    var signal: Int32 = 0
-    sigwait(&signals, &signal)
-    // A second signal ends it at once.
-    pthread_sigmask(SIG_UNBLOCK, &signals, nil)
-    server.stop()
-    return 0
+    return server
   }
 
   /// Every connection and every open database takes descriptors; shells allow 1,024 where the system allows far more.
@@ -88,9 +92,9 @@ extension Command {
     Terminal.error.write("hearth: \(ImportText.summary(outcome))\n")
   }
 
-  private static func configuration(_ arguments: Arguments) throws -> HearthConfiguration {
+  /// What the options of `hearth serve` ask for.
+  static func configuration(_ arguments: Arguments, isEmulator: Bool) throws -> HearthConfiguration {
     try arguments.exclude("data", "in-memory")
-    let isEmulator = arguments.has("emulator")
     var storage = HearthConfiguration.Storage.directory("./hearth-data")
     if arguments.has("in-memory") || isEmulator { storage = .inMemory }
     if let directory = arguments.value("data") { storage = .directory(directory) }
