@@ -4,7 +4,8 @@ import Testing
 
 /// The rulesets of this repository.
 @Suite struct RepositoryRulesTests {
-  static let files = (try? FileManager.default.contentsOfDirectory(atPath: "\(RulesFixture.root)/rules"))?
+  static let files =
+    (try? FileManager.default.contentsOfDirectory(atPath: "\(RulesFixture.root)/rules"))?
     .filter { $0.hasSuffix(".rules") }.sorted() ?? []
 
   @Test func filesAreThere() {

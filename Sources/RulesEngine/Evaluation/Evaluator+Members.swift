@@ -114,6 +114,16 @@ extension Evaluator {
     return .path(UnsafeBufferPointer(start: parts, count: range.count))
   }
 
+  /// Some segments, with those that a glob is bound to as plain text.
+  private func flattened(_ segments: UnsafeBufferPointer<PathSegment>, _ range: Range<Int>) -> RuleValue {
+    guard let parts = arena.take(PathSegment.self, range.count) else { return outOfMemory() }
+    for (place, index) in range.enumerated() {
+      let segment = segments[index]
+      (parts + place).initialize(to: segment.kind == .boundGlob ? PathSegment(segment.text) : segment)
+    }
+    return .path(UnsafeBufferPointer(start: parts, count: range.count))
+  }
+
   // MARK: Index and range
 
   private func outOfBounds(_ index: Int64, _ size: Int) -> RuleValue {
@@ -213,7 +223,11 @@ extension Evaluator {
     switch base {
     case .list(let items): return .list(UnsafeBufferPointer(rebasing: items[Int(start)..<Int(end)]))
     case .string(let text): return slice(text, Int(start), Int(end))
-    case .path(let segments): return .path(UnsafeBufferPointer(rebasing: segments[Int(start)..<Int(end)]))
+    case .path(let segments):
+      // Parts of a glob are segments of their own in a slice; captures stay captures.
+      let part = Int(start)..<Int(end)
+      if segments[part].contains(where: { $0.kind == .boundGlob }) { return flattened(segments, part) }
+      return .path(UnsafeBufferPointer(rebasing: segments[part]))
     default: return failure(.damaged)
     }
   }

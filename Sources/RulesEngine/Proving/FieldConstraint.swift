@@ -14,8 +14,8 @@ struct FieldConstraint {
     case contains
     /// The value is none of a list.
     case notIn
-    /// The value is the same number, as int or as float. Only where proofs are sound.
-    case sameNumber
+    /// The value is the same; of a number it is open whether it is an int or a float.
+    case same
     /// There is a value; nothing more is known.
     case exists
   }
@@ -26,9 +26,9 @@ struct FieldConstraint {
 extension Evaluator {
   private var unknown: RuleValue { failure(.unknownByQuery) }
 
-  /// The number that a field is known to be, where proofs are sound.
-  private func number(_ about: UnsafeBufferPointer<FieldConstraint>) -> RuleValue? {
-    about.first { $0.relation == .sameNumber }?.value
+  /// What a field is known to be the same as.
+  private func sameValue(_ about: UnsafeBufferPointer<FieldConstraint>) -> RuleValue? {
+    about.first { $0.relation == .same }?.value
   }
 
   /// `field == value` or `field != value`.
@@ -36,7 +36,7 @@ extension Evaluator {
     _ about: UnsafeBufferPointer<FieldConstraint>, equals value: RuleValue, isNegated: Bool
   ) -> RuleValue {
     if value.type == .constraint || value.type == .any { return unknown }
-    if let number = number(about) { return equality(number, value, isNegated: isNegated) }
+    if let same = sameValue(about) { return equality(same, value, isNegated: isNegated) }
     guard isNegated else { return unknown }
     for constraint in about {
       switch constraint.relation {
@@ -69,7 +69,7 @@ extension Evaluator {
     _ about: UnsafeBufferPointer<FieldConstraint>, _ operation: Program.Operation, _ value: RuleValue
   ) -> RuleValue {
     if value.type == .constraint { return unknown }
-    if let number = number(about) { return arithmetic(operation, number, value) }
+    if let same = sameValue(about) { return arithmetic(operation, same, value) }
     for constraint in about {
       // A float of the query does not prove anything about an int of the rule, as in Google's engine.
       if case .float = constraint.value, case .int = value { continue }
@@ -147,7 +147,7 @@ extension Evaluator {
       let known: RuleType
       switch constraint.relation {
       case .contains: known = .list
-      case .sameNumber, .less, .lessOrEqual, .greater, .greaterOrEqual: known = constraint.value.type
+      case .same, .less, .lessOrEqual, .greater, .greaterOrEqual: known = constraint.value.type
       case .notEqual, .notIn, .exists: continue
       }
       switch (known, type) {

@@ -103,7 +103,8 @@ extension Evaluator {
   /// The constrained fields as a tree by path.
   private final class Known {
     var children: [(name: [UInt8], known: Known)] = []
-    var literal: RuleValue?
+    /// What equalities say; one of them alone is the value.
+    var literals: [RuleValue] = []
     var constraints: [FieldConstraint] = []
 
     func child(_ name: [UInt8]) -> Known {
@@ -138,11 +139,15 @@ extension Evaluator {
   }
 
   private func value(of known: Known) -> RuleValue {
-    if let literal = known.literal { return literal }
-    guard !known.constraints.isEmpty else { return map(of: known) }
-    guard let copy = arena.take(FieldConstraint.self, known.constraints.count) else { return outOfMemory() }
-    let list = UnsafeMutableBufferPointer(start: copy, count: known.constraints.count)
-    _ = list.initialize(from: known.constraints)
+    if known.constraints.isEmpty {
+      if known.literals.isEmpty { return map(of: known) }
+      if known.literals.count == 1 { return known.literals[0] }
+    }
+    // The engine concludes less from an equality that does not stand alone.
+    let all = known.literals.map { FieldConstraint(relation: .same, value: $0) } + known.constraints
+    guard let copy = arena.take(FieldConstraint.self, all.count) else { return outOfMemory() }
+    let list = UnsafeMutableBufferPointer(start: copy, count: all.count)
+    _ = list.initialize(from: all)
     return .constraint(UnsafeBufferPointer(list))
   }
 
@@ -151,8 +156,8 @@ extension Evaluator {
       known.constraints.append(FieldConstraint(relation: relation, value: value))
     }
     switch test {
-    case .unary(.isNull): known.literal = .null
-    case .unary(.isNaN): known.literal = .float(.nan)
+    case .unary(.isNull): known.literals.append(.null)
+    case .unary(.isNaN): known.literals.append(.float(.nan))
     case .unary(.isNotNull): constrain(.notEqual, .null)
     case .unary(.isNotNaN): constrain(.notEqual, .float(.nan))
     case .field(let operation, let operand):
@@ -175,16 +180,11 @@ extension Evaluator {
   /// numbers, and values with numbers inside only to be there.
   private func noteEqual(_ value: RuleValue, _ known: Known) {
     guard mode == .sound, holdsNumbers(value) else {
-      // Two values at once are a contradiction, of which nothing shall follow.
-      if let other = known.literal, !equal(other, value, .strict) {
-        known.literal = failure(.unknownByQuery)
-      } else {
-        known.literal = value
-      }
+      known.literals.append(value)
       return
     }
     switch value {
-    case .int, .float: known.constraints.append(FieldConstraint(relation: .sameNumber, value: value))
+    case .int, .float: known.constraints.append(FieldConstraint(relation: .same, value: value))
     default: known.constraints.append(FieldConstraint(relation: .exists, value: .null))
     }
   }
