@@ -26,9 +26,12 @@ struct FieldConstraint {
 extension Evaluator {
   private var unknown: RuleValue { failure(.unknownByQuery) }
 
-  /// What a field is known to be the same as.
-  private func sameValue(_ about: UnsafeBufferPointer<FieldConstraint>) -> RuleValue? {
-    about.first { $0.relation == .same }?.value
+  /// What a field is known to be the same as, where that says something about a value of the rule: beside other filters
+  /// a float of the query proves nothing about an int of the rule, as in Google's engine.
+  private func sameValue(_ about: UnsafeBufferPointer<FieldConstraint>, for value: RuleValue) -> RuleValue? {
+    guard let same = about.first(where: { $0.relation == .same })?.value else { return nil }
+    if about.count > 1, case (.float, .int) = (same, value) { return nil }
+    return same
   }
 
   /// `field == value` or `field != value`.
@@ -36,7 +39,7 @@ extension Evaluator {
     _ about: UnsafeBufferPointer<FieldConstraint>, equals value: RuleValue, isNegated: Bool
   ) -> RuleValue {
     if value.type == .constraint || value.type == .any { return unknown }
-    if let same = sameValue(about) { return equality(same, value, isNegated: isNegated) }
+    if let same = sameValue(about, for: value) { return equality(same, value, isNegated: isNegated) }
     guard isNegated else { return unknown }
     for constraint in about {
       switch constraint.relation {
@@ -69,7 +72,7 @@ extension Evaluator {
     _ about: UnsafeBufferPointer<FieldConstraint>, _ operation: Program.Operation, _ value: RuleValue
   ) -> RuleValue {
     if value.type == .constraint { return unknown }
-    if let same = sameValue(about) { return arithmetic(operation, same, value) }
+    if let same = sameValue(about, for: value) { return arithmetic(operation, same, value) }
     for constraint in about {
       // A float of the query does not prove anything about an int of the rule, as in Google's engine.
       if case .float = constraint.value, case .int = value { continue }
