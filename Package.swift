@@ -47,6 +47,10 @@ let package = Package(
       name: "CSimdjson",
       cxxSettings: [.define("NDEBUG"), .unsafeFlags(["-O3"])],
       linkerSettings: [.linkedLibrary("simdjson"), .linkedLibrary("stdc++")]),
+    .target(
+      name: "CRE2",
+      cxxSettings: [.unsafeFlags(["-O2"])],
+      linkerSettings: [.linkedLibrary("re2"), .linkedLibrary("stdc++")]),
 
     // The nouns and the wire.
     library("DocumentModel"),
@@ -61,6 +65,9 @@ let package = Package(
     library("QueryEngine", ["DocumentStore", "KeyValueStore", "FieldMatch", "WireFormat", "DocumentModel"]),
     library("DatabaseService", ["QueryEngine", "DocumentStore", "FieldMatch", "KeyValueStore", "FixtureTree", "WireFormat", "DocumentModel"]),
 
+    // The judge: security rules. It knows no store; it asks for documents through a protocol of its own.
+    library("RulesEngine", ["WireFormat", "DocumentModel", "CRE2"]),
+
     // The front.
     library("Transport", ["CUV", "CHTTPParser", "CNGHTTP2", "COpenSSL", "CZlib"]),
     library("Gateway", ["Transport", "DatabaseService", "QueryEngine", "DocumentStore", "WireFormat", "DocumentModel"]),
@@ -74,10 +81,10 @@ let package = Package(
        "WireFormat", "DocumentModel"]),
     program(
       "Benchmarks",
-      ["HearthServer", "DatabaseService", "DocumentStore", "LMDBStore", "KeyValueStore", "WireFormat",
+      ["HearthServer", "DatabaseService", "DocumentStore", "LMDBStore", "KeyValueStore", "RulesEngine", "WireFormat",
        "DocumentModel"],
       exclude: ["RESULTS.md"]),
-    program("Fuzzers", ["DocumentStore", "FixtureTree", "Transport", "WireFormat", "DocumentModel"]),
+    program("Fuzzers", ["DocumentStore", "FixtureTree", "RulesEngine", "Transport", "WireFormat", "DocumentModel"]),
 
     // Tests mirror Sources.
     library(
@@ -95,6 +102,7 @@ let package = Package(
       "QueryEngineTests",
       ["QueryEngine", "DocumentStore", "LMDBStore", "KeyValueStore", "FieldMatch", "WireFormat", "DocumentModel",
        "TestSupport"]),
+    tests("RulesEngineTests", ["RulesEngine", "FieldMatch", "WireFormat", "DocumentModel", "TestSupport"]),
     tests("TransportTests", ["Transport", "CNGHTTP2", "TestSupport"]),
     tests(
       "GatewayTests",

@@ -136,5 +136,27 @@ enum Corpus {
     "{\"path\": \"a/x\", \"fields\": {\"n\": 1}}\n{\"path\": \"a/y\", \"fields\": {}}\n",
   ])
 
+  static let rulesets = texts([
+    "rules_version = '2'; service cloud.firestore { match /databases/{d}/documents { function own(id) { let u = request.auth.uid; return u == id; } match /users/{id} { allow read, write: if own(id); match /notes/{n=**} { allow get: if exists(/databases/$(d)/documents/users/$(id)); } } } }",
+    "service cloud.firestore { match /databases/{d}/documents/{x=**} { allow read: if request.time < timestamp.date(2030, 1, 1) } }",
+    "rules_version = '2'; service cloud.firestore { match /{p=**}/t/{id} { allow list: if resource.data.a == 1 && request.query.limit <= 10; allow create: if request.resource.data.keys().hasOnly(['a']); } } service firebase.storage { match /b/{b}/o { allow read; } }",
+  ])
+
+  static let ruleExpressions = texts([
+    "resource.data.l[0] == 1 ? f(1) : 'a' + 'b' in ['ab']",
+    "request.resource.data.diff(resource.data).affectedKeys().hasOnly(['a']) && !(1 / 0 == 1)",
+    "'a1b2'.split('[0-9]').join('-').replace('(a)', '$1$1').matches('a+.*') || b'\\xff'.toHexString() is string",
+    "timestamp.value('2020-01-01T00:00:00Z') + duration.value(1, 'd') > request.time.date()",
+    "(/a/{x=**}/$(1)).bind({'x': /p/q})[0:2] == path('/a/p') || {'a': {'b': 1}}.get(['a', 'b'], 0) == 1",
+    "get(/databases/$(database)/documents/t/$(id)).data.a == math.pow(2, 3) || -9223372036854775808 % -1 == 0",
+    "hashing.sha256('\\u00e9\\ud83d').toBase64()[0:5].size() == latlng.value(1, 2).distance(resource.data.g)",
+  ])
+
+  static let ruleTokens = [
+    "allow ", "match /", "{x=**}", "$(", "/a/", "function ", "let ", "return ", "if ", " in ", " is ", "&&", "||", "!", "?", ":",
+    "request.resource.data", "resource.data", ".toSet()", ".keys()", "[1:", "(((((((((", "))))", "'", "\\u", "/*", "*/", "//",
+    "9223372036854775808", "1.", "get(", "debug(", "duration.value(", "[[[[[[", "{'a':", "- -", "service cloud.firestore {",
+  ]
+
   private static func texts(_ texts: [String]) -> [[UInt8]] { texts.map { Array($0.utf8) } }
 }

@@ -1,5 +1,6 @@
 import DocumentStore
 import FixtureTree
+import RulesEngine
 import Transport
 import WireFormat
 
@@ -48,6 +49,15 @@ struct Fuzzer: Sendable {
     Fuzzer(
       name: "ordered-code", summary: "parts of storage keys: ids, numbers, values", corpus: Corpus.protobuf + Corpus.paths,
       tokens: ["__id", "__", "\0", "\u{1}"], run: StoreFuzz.orderedCode),
+    Fuzzer(
+      name: "ruleset", summary: "security rules: reading, checking, compiling, judging", corpus: Corpus.rulesets,
+      tokens: Corpus.ruleTokens, run: RulesFuzz.ruleset),
+    Fuzzer(
+      name: "rule-expression", summary: "conditions of security rules", corpus: Corpus.ruleExpressions,
+      tokens: Corpus.ruleTokens, run: RulesFuzz.expression),
+    Fuzzer(
+      name: "rule-document", summary: "security rules over damaged documents and claims", corpus: Corpus.protobuf,
+      tokens: [], run: RulesFuzz.storedDocument),
     Fuzzer(
       name: "must-fail", summary: "traps on an input that mutation finds soon; proves that failures are noticed",
       corpus: [Array("hearth".utf8)], tokens: [],

@@ -1,0 +1,223 @@
+import DocumentModel
+import WireFormat
+
+/// When two values are the same.
+enum Comparison {
+  /// Inside lists and maps: `1` is not `1.0`, `0.0` is not `-0.0`.
+  case strict
+  /// Inside sets and for `diff()`: numbers are compared as numbers, also deep inside, and NaN is itself.
+  case lenient
+}
+
+extension Evaluator {
+  /// `left == right` or its negation. Neither is a failure.
+  func equality(_ left: RuleValue, _ right: RuleValue, isNegated: Bool) -> RuleValue {
+    switch (left, right) {
+    case (.string(let a), .string(let b)):
+      guard charge(min(a.count, b.count) >> 4) else { return stopFailure }
+      return .bool(Bytes.equal(a, b) != isNegated)
+    case (.constraint(let about), _): return constrained(about, equals: right, isNegated: isNegated)
+    case (_, .constraint(let about)): return constrained(about, equals: left, isNegated: isNegated)
+    case (.partialMap, .null), (.null, .partialMap): return .bool(isNegated)
+    case (.partialMap, _), (_, .partialMap): return failure(.unknownByQuery)
+    case (.int(let a), .float(let b)): return .bool((Double(a) == b) != isNegated)
+    case (.float(let a), .int(let b)): return .bool((a == Double(b)) != isNegated)
+    case (.float(let a), .float(let b)): return .bool((a == b) != isNegated)
+    default:
+      metUnknown = false
+      return bool(equal(left, right, .strict) != isNegated)
+    }
+  }
+
+  /// Whether two values are the same; `false` once the judgement has done too much.
+  ///
+  /// Calls itself as deep as values nest, which is bounded for documents and for expressions.
+  func equal(_ a: RuleValue, _ b: RuleValue, _ how: Comparison) -> Bool {
+    guard charge(1) else { return false }
+    switch (a, b) {
+    case (.constraint, _), (_, .constraint), (.partialMap, _), (_, .partialMap):
+      metUnknown = true
+      return false
+    case (.null, .null): return true
+    case (.bool(let x), .bool(let y)): return x == y
+    case (.int(let x), .int(let y)): return x == y
+    case (.int(let x), .float(let y)): return how == .lenient && Double(x) == y
+    case (.float(let x), .int(let y)): return how == .lenient && x == Double(y)
+    case (.float(let x), .float(let y)):
+      return how == .lenient ? x == y || x.isNaN && y.isNaN : x.bitPattern == y.bitPattern && !x.isNaN
+    case (.string(let x), .string(let y)), (.bytes(let x), .bytes(let y)), (.vector(let x), .vector(let y)):
+      return charge(min(x.count, y.count) >> 4) && Bytes.equal(x, y)
+    case (.timestamp(let x), .timestamp(let y)), (.duration(let x), .duration(let y)): return x == y
+    case (.latlng(let x1, let x2), .latlng(let y1, let y2)): return x1 == y1 && x2 == y2
+    case (.path(let x), .path(let y)):
+      return x.count == y.count
+        && zip(x, y).allSatisfy { $0.isBound && $1.isBound && Bytes.equal($0.text, $1.text) }
+    case (.list, .list), (.list, .encodedList), (.encodedList, .list), (.encodedList, .encodedList):
+      return nested { equalLists(a, b, how) }
+    case (.set(let x), .set(let y)): return x.count == y.count && x.allSatisfy { isIn($0, .set(y), .lenient) }
+    case (.mapDiff, _), (_, .mapDiff): return false
+    default:
+      guard a.type == .map, b.type == .map else { return false }
+      return nested { equalMaps(a, b, how) }
+    }
+  }
+
+  /// Runs `body` one level deeper; damaged documents may nest deeper than the stack bears.
+  private func nested(_ body: () -> Bool) -> Bool {
+    guard nesting < Self.nestingMax else {
+      work = 0
+      return charge(1)
+    }
+    nesting += 1
+    defer { nesting -= 1 }
+    return body()
+  }
+
+  private static let nestingMax = 1200
+
+  private func equalLists(_ a: RuleValue, _ b: RuleValue, _ how: Comparison) -> Bool {
+    var left = ItemCursor(a, self)
+    var right = ItemCursor(b, self)
+    while true {
+      switch (left.next(), right.next()) {
+      case (nil, nil): return true
+      case (let x?, let y?):
+        if !equal(x, y, how) { return false }
+      default: return false
+      }
+    }
+  }
+
+  private func equalMaps(_ a: RuleValue, _ b: RuleValue, _ how: Comparison) -> Bool {
+    guard let left = entries(a), let right = entries(b), left.count == right.count,
+      let sorted = sortedByKey(right)
+    else { return false }
+    return left.allSatisfy { entry in
+      find(entry.key, in: sorted).map { equal(entry.value, $0, how) } ?? false
+    }
+  }
+
+  /// Whether a list or set holds a value.
+  func isIn(_ value: RuleValue, _ container: RuleValue, _ how: Comparison) -> Bool {
+    var items = ItemCursor(container, self)
+    while let item = items.next() {
+      if equal(value, item, how) { return true }
+    }
+    return false
+  }
+
+  // MARK: Contents
+
+  /// The items of a list or set side by side; `nil` when memory is used up or the value is neither.
+  func items(_ list: RuleValue) -> UnsafeBufferPointer<RuleValue>? {
+    switch list {
+    case .list(let items), .set(let items): return items
+    case .encodedList(let bytes):
+      guard charge(bytes.count >> 2), let count = try? EncodedArray(bytes).count,
+        let copy = arena.take(RuleValue.self, count)
+      else {
+        _ = outOfMemory()
+        return nil
+      }
+      var cursor = ItemCursor(list, self)
+      var index = 0
+      while index < count, let item = cursor.next() {
+        (copy + index).initialize(to: item)
+        index += 1
+      }
+      return UnsafeBufferPointer(start: copy, count: index)
+    default: return nil
+    }
+  }
+
+  /// The entries of a map side by side, in their order; `nil` when memory is used up or the value is no map.
+  func entries(_ map: RuleValue) -> UnsafeBufferPointer<MapEntry>? {
+    switch map {
+    case .map(let entries), .partialMap(let entries): return entries
+    case .encodedMap(let bytes): return encodedEntries(EncodedMap(mapValue: bytes))
+    case .encodedFields(let bytes): return encodedEntries(EncodedMap(documentFields: bytes))
+    case .object(let object): return objectEntries(object)
+    default: return nil
+    }
+  }
+
+  private func encodedEntries(_ map: EncodedMap) -> UnsafeBufferPointer<MapEntry>? {
+    guard charge(map.bytes.count >> 2) else { return nil }
+    var count = 0
+    var counting = map.makeIterator()
+    while (try? counting.next()) ?? nil != nil { count += 1 }
+    guard let copy = arena.take(MapEntry.self, count) else {
+      _ = outOfMemory()
+      return nil
+    }
+    var index = 0
+    var iterator = map.makeIterator()
+    while index < count, let entry = (try? iterator.next()) ?? nil {
+      (copy + index).initialize(to: MapEntry(key: entry.key, value: value(entry.value)))
+      index += 1
+    }
+    return UnsafeBufferPointer(start: copy, count: index)
+  }
+
+  /// A copy of the entries, ascending by the bytes of their keys.
+  func sortedByKey(_ entries: UnsafeBufferPointer<MapEntry>) -> UnsafeBufferPointer<MapEntry>? {
+    var isSorted = true
+    for index in entries.indices.dropFirst()
+    where EncodedMap.compare(entries[index - 1].key, entries[index].key) != .less {
+      isSorted = false
+    }
+    if isSorted { return entries }
+    guard charge(entries.count * 16), let copy = arena.take(MapEntry.self, entries.count) else {
+      _ = outOfMemory()
+      return nil
+    }
+    var sorted = UnsafeMutableBufferPointer(start: copy, count: entries.count)
+    _ = sorted.initialize(from: entries)
+    sorted.sort { EncodedMap.compare($0.key, $1.key) == .less }
+    return UnsafeBufferPointer(sorted)
+  }
+
+  /// The value of a key in sorted entries. Cost: a binary search.
+  func find(_ key: UnsafeRawBufferPointer, in sorted: UnsafeBufferPointer<MapEntry>) -> RuleValue? {
+    var low = 0
+    var high = sorted.count
+    while low < high {
+      let middle = (low + high) / 2
+      switch EncodedMap.compare(sorted[middle].key, key) {
+      case .less: low = middle + 1
+      case .greater: high = middle
+      case .equal: return sorted[middle].value
+      }
+    }
+    return nil
+  }
+}
+
+/// Walks the items of a list or set; other values have none.
+struct ItemCursor {
+  private var items: UnsafeBufferPointer<RuleValue>.Iterator
+  private var encoded: EncodedArray.Iterator?
+  private let evaluator: Evaluator
+
+  init(_ list: RuleValue, _ evaluator: Evaluator) {
+    self.evaluator = evaluator
+    switch list {
+    case .list(let values), .set(let values): items = values.makeIterator()
+    case .encodedList(let bytes):
+      items = UnsafeBufferPointer(start: nil, count: 0).makeIterator()
+      encoded = EncodedArray(bytes).makeIterator()
+    default: items = UnsafeBufferPointer(start: nil, count: 0).makeIterator()
+    }
+  }
+
+  /// The next item. What is damaged ends the list with a failure.
+  mutating func next() -> RuleValue? {
+    guard encoded != nil else { return items.next() }
+    do throws(WireError) {
+      return try encoded?.next().map(evaluator.value)
+    } catch {
+      encoded = nil
+      return evaluator.failure(.damaged)
+    }
+  }
+}

@@ -1,0 +1,150 @@
+import WireFormat
+
+/// Lists, sets, maps and differences of maps.
+extension Evaluator {
+  /// Calls a method of a collection.
+  func callCollection(_ builtin: Builtin, _ values: UnsafeBufferPointer<RuleValue>) -> RuleValue {
+    metUnknown = false
+    let result = collection(builtin, values)
+    return metUnknown && !result.isFailure ? failure(.unknownByQuery) : result
+  }
+
+  private func collection(_ builtin: Builtin, _ values: UnsafeBufferPointer<RuleValue>) -> RuleValue {
+    let receiver = values[0]
+    if case .partialMap = receiver { return partial(builtin, values) }
+    if values.count > 1, case .partialMap = values[1] { return failure(.unknownByQuery) }
+    switch builtin {
+    case .mapGet: return mapGet(receiver, values[1], values[2])
+    case .addedKeys, .removedKeys, .changedKeys, .unchangedKeys, .affectedKeys: return keys(builtin, receiver)
+    case .mapSize, .keys, .values:
+      guard let entries = entries(receiver) else { return stopFailure }
+      if builtin == .mapSize { return .int(Int64(entries.count)) }
+      return builtin == .keys ? sortedKeys(entries) : list(entries.map(\.value))
+    case .diff:
+      guard let pair = arena.take(RuleValue.self, 2) else { return outOfMemory() }
+      pair.initialize(to: receiver)
+      (pair + 1).initialize(to: values[1])
+      return .mapDiff(UnsafePointer(pair))
+    case .listSize:
+      if case .encodedList(let bytes) = receiver {
+        guard charge(bytes.count >> 4), let count = try? EncodedArray(bytes).count else { return failure(.damaged) }
+        return .int(Int64(count))
+      }
+      return .int(Int64(items(receiver)?.count ?? 0))
+    case .setSize: return .int(Int64(items(receiver)?.count ?? 0))
+    default: break
+    }
+    guard let mine = items(receiver) else { return stopFailure }
+    guard values.count > 1 else { return set(mine, and: nil) }
+    let other = values[1]
+    guard let others = items(other) else { return stopFailure }
+    switch builtin {
+    case .listHasAll: return bool(others.allSatisfy { isIn($0, .list(mine), .strict) })
+    case .listHasAny: return bool(others.contains { isIn($0, .list(mine), .strict) })
+    case .listHasOnly: return bool(mine.allSatisfy { isIn($0, .list(others), .strict) })
+    case .setHasAll: return bool(others.allSatisfy { isIn($0, receiver, .lenient) })
+    case .setHasAny: return bool(others.contains { isIn($0, receiver, .lenient) })
+    case .setHasOnly: return bool(mine.allSatisfy { isIn($0, .set(others), .lenient) })
+    case .concat: return list(Array(mine) + Array(others))
+    case .removeAll: return list(mine.filter { !isIn($0, .list(others), .strict) })
+    case .union: return set(mine, and: others)
+    case .intersection: return set(mine.filter { isIn($0, other, .lenient) })
+    case .difference: return set(mine.filter { !isIn($0, other, .lenient) })
+    default: return failure(.damaged)
+    }
+  }
+
+  private func copy(_ values: [RuleValue]) -> UnsafeBufferPointer<RuleValue>? {
+    guard stopped == nil, charge(values.count), let memory = arena.take(RuleValue.self, values.count) else {
+      _ = outOfMemory()
+      return nil
+    }
+    let buffer = UnsafeMutableBufferPointer(start: memory, count: values.count)
+    _ = buffer.initialize(from: values)
+    return UnsafeBufferPointer(buffer)
+  }
+
+  private func list(_ values: [RuleValue]) -> RuleValue {
+    copy(values).map(RuleValue.list) ?? stopFailure
+  }
+
+  private func set(_ distinct: [RuleValue]) -> RuleValue {
+    copy(distinct).map(RuleValue.set) ?? stopFailure
+  }
+
+  /// The distinct values of one or two sequences, in the order of their first appearance.
+  private func set(_ first: UnsafeBufferPointer<RuleValue>, and second: UnsafeBufferPointer<RuleValue>?) -> RuleValue {
+    let count = first.count + (second?.count ?? 0)
+    guard let memory = arena.take(RuleValue.self, count) else { return outOfMemory() }
+    var distinct = 0
+    for values in [first, second].compactMap(\.self) {
+      for value in values {
+        let known = RuleValue.set(UnsafeBufferPointer(start: memory, count: distinct))
+        if isIn(value, known, .lenient) { continue }
+        if stopped != nil { return stopFailure }
+        (memory + distinct).initialize(to: value)
+        distinct += 1
+      }
+    }
+    return .set(UnsafeBufferPointer(start: memory, count: distinct))
+  }
+
+  /// The keys as a list, ascending by UTF-16 code units.
+  private func sortedKeys(_ entries: UnsafeBufferPointer<MapEntry>) -> RuleValue {
+    guard charge(entries.count * 16) else { return stopFailure }
+    var keys = entries.map(\.key)
+    let isSorted = zip(keys, keys.dropFirst()).allSatisfy { UTF16Text.compare($0, $1) < 0 }
+    if !isSorted { keys.sort { UTF16Text.compare($0, $1) < 0 } }
+    return list(keys.map(RuleValue.string))
+  }
+
+  /// `map.get(key, default)` and `map.get([key, …], default)`.
+  private func mapGet(_ map: RuleValue, _ key: RuleValue, _ fallback: RuleValue) -> RuleValue {
+    if case .string(let name) = key { return entry(map, name) ?? fallback }
+    guard let path = items(key) else { return stopFailure }
+    var current = map
+    for step in path {
+      guard case .string(let name) = step else { return failure(.type, text: "string", step) }
+      guard let next = entry(current, name) else {
+        if case .partialMap = current { return failure(.unknownByQuery) }
+        return fallback
+      }
+      current = next
+    }
+    return current
+  }
+
+  /// The keys of a difference: those of the earlier map in its order, then those that only the later one has.
+  private func keys(_ builtin: Builtin, _ difference: RuleValue) -> RuleValue {
+    guard case .mapDiff(let pair) = difference else { return failure(.damaged) }
+    guard let later = entries(pair[0]), let earlier = entries(pair[1]), let laterSorted = sortedByKey(later),
+      let earlierSorted = sortedByKey(earlier), charge((later.count + earlier.count) * 16)
+    else { return stopFailure }
+    var keys: [RuleValue] = []
+    for entry in earlier {
+      let isWanted: Bool
+      if let now = find(entry.key, in: laterSorted) {
+        isWanted =
+          switch builtin {
+          case .addedKeys, .removedKeys: false
+          case .unchangedKeys: equal(entry.value, now, .lenient)
+          default: !equal(entry.value, now, .lenient)
+          }
+      } else {
+        isWanted = builtin == .removedKeys || builtin == .affectedKeys
+      }
+      if isWanted { keys.append(.string(entry.key)) }
+    }
+    if builtin == .addedKeys || builtin == .affectedKeys {
+      for entry in later where find(entry.key, in: earlierSorted) == nil { keys.append(.string(entry.key)) }
+    }
+    return set(keys)
+  }
+
+  /// Of a map that a query fixes in part, only the fixed entries can be asked for.
+  private func partial(_ builtin: Builtin, _ values: UnsafeBufferPointer<RuleValue>) -> RuleValue {
+    guard builtin == .mapGet else { return failure(.unknownByQuery) }
+    if case .string(let name) = values[1] { return entry(values[0], name) ?? failure(.unknownByQuery) }
+    return mapGet(values[0], values[1], values[2])
+  }
+}

@@ -1,0 +1,149 @@
+import DocumentModel
+
+/// Judging a request: which match blocks apply, and what their conditions say.
+extension Evaluator {
+  /// Judges one document's part in a request. Cost: no allocation for common conditions, once the evaluator is warm.
+  ///
+  /// `lookups` answers `get()` and its kin; without it they fail. A ruleset without rules for the service allows
+  /// nothing.
+  package func decide(
+    _ ruleset: Ruleset, _ request: BorrowedRulesRequest, lookups: DocumentLookups? = nil,
+    explaining: Decision.Explanation = .none
+  ) -> Decision {
+    guard let program = ruleset.program else { return Decision() }
+    begin(program, request, lookups)
+    var decision = Decision()
+    isTracing = explaining == .trace
+    guard preparePath() else { return Decision() }
+    let name = UnsafeBufferPointer(rebasing: requestPath[..<requestPathKnown])
+    resource = documentValue(request.resource, name: name)
+    newResource = documentValue(request.newResource, name: name)
+    tryPatterns(program, explaining, &decision)
+    finish(&decision)
+    return decision
+  }
+
+  /// Judges one document's part in a request; queries by proof (see ``ProofMode``).
+  package func decide(
+    _ ruleset: Ruleset, _ request: RulesRequest, lookups: DocumentLookups? = nil,
+    explaining: Decision.Explanation = .none, mode: ProofMode = .sound
+  ) -> Decision {
+    request.withBorrowed { borrowed in
+      writeFields = request.writeFields
+      transforms = request.transforms
+      defer {
+        writeFields = nil
+        transforms = nil
+      }
+      if request.method == .list {
+        let query = request.query ?? Query(parent: request.path.parent, collectionID: request.path.id)
+        return prove(ruleset, borrowed, query, lookups: lookups, explaining: explaining, mode: mode)
+      }
+      return decide(ruleset, borrowed, lookups: lookups, explaining: explaining)
+    }
+  }
+
+  /// Takes a program and a request in hand.
+  func begin(_ program: Program, _ request: BorrowedRulesRequest, _ lookups: DocumentLookups?) {
+    arena.reset()
+    if self.program !== program {
+      self.program = program
+      if let base = program.nodes.baseAddress { nodes = base }
+      if let base = program.operands.baseAddress { operands = base }
+      if let base = program.constants.baseAddress { constants = base }
+    }
+    self.request = request
+    self.lookups = lookups
+    beginJudgement()
+    lookupCount = 0
+    usesTime = false
+    mode = .sound
+  }
+
+  /// Fills the budgets again.
+  func beginJudgement() {
+    remaining = Self.expressionsMax
+    work = Self.workMax
+    stopped = nil
+  }
+
+  /// Lets go of what the decision borrowed.
+  func finish(_ decision: inout Decision) {
+    decision.usesTime = usesTime
+    if isTracing {
+      decision.trace = trace
+      trace.removeAll()
+      isTracing = false
+    }
+    lookups = nil
+    query = nil
+    request = BorrowedRulesRequest()
+  }
+
+  /// Cuts the request's path into segments, behind `databases/{database}/documents`.
+  func preparePath(extra: Int = 0) -> Bool {
+    let path = request.path
+    var count = path.isEmpty ? 3 : 4
+    for byte in path where byte == UInt8(ascii: "/") { count += 1 }
+    guard let segments = arena.take(PathSegment.self, count + extra) else { return false }
+    segments.initialize(to: PathSegment(Bytes.of("databases")))
+    (segments + 1).initialize(to: PathSegment(request.database))
+    (segments + 2).initialize(to: PathSegment(Bytes.of("documents")))
+    var place = 3
+    var start = 0
+    if !path.isEmpty {
+      for end in 0...path.count where end == path.count || path[end] == UInt8(ascii: "/") {
+        (segments + place).initialize(to: PathSegment(UnsafeRawBufferPointer(rebasing: path[start..<end])))
+        place += 1
+        start = end + 1
+      }
+    }
+    requestPath = UnsafeBufferPointer(start: segments, count: count)
+    requestPathKnown = count
+    return true
+  }
+
+  /// Tries the statements of all blocks that match a document's path until one grants.
+  private func tryPatterns(_ program: Program, _ explaining: Decision.Explanation, _ decision: inout Decision) {
+    let method = request.method.asSet
+    for pattern in program.patterns where !pattern.methods.isDisjoint(with: method) {
+      guard
+        PathMatcher.matches(
+          pattern, program.segments, requestPath, isLastUnknown: false, unknown: .null, captures)
+      else { continue }
+      if tryAllows(program, pattern, method, explaining, &decision) { return }
+    }
+  }
+
+  /// Tries the statements of a block that matches; returns whether one grants.
+  func tryAllows(
+    _ program: Program, _ pattern: MatchPattern, _ method: MethodSet, _ explaining: Decision.Explanation,
+    _ decision: inout Decision
+  ) -> Bool {
+    for index in 0..<Int(pattern.allowCount) {
+      let allow = program.allows[Int(pattern.firstAllow) + index]
+      guard !allow.methods.isDisjoint(with: method) else { continue }
+      var result = allow.condition < 0 ? .bool(true) : evaluate(allow.condition, captures)
+      // What ran over a budget fails as a whole, whatever absorbed the failure.
+      if stopped != nil { result = stopFailure }
+      if explaining >= .outcomes { note(allow, result, &decision) }
+      if result.isTrue {
+        decision.isAllowed = true
+        decision.line = Int(allow.line)
+        return true
+      }
+    }
+    return false
+  }
+
+  private func note(_ allow: MatchPattern.Allow, _ result: RuleValue, _ decision: inout Decision) {
+    let text =
+      switch result {
+      case .bool(let value): String(value)
+      case .failure(let reason): reason.pointee.message
+      default: "Type error. Received: [\(result.type.rawValue)] Expected: [bool]."
+      }
+    decision.outcomes.append(
+      Decision.Outcome(line: Int(allow.line), range: Int(allow.start)..<Int(allow.end), result: text))
+  }
+}

@@ -1,0 +1,150 @@
+package import DocumentModel
+import WireFormat
+
+/// What a request does to a document, as rules tell requests apart.
+package enum RulesMethod: String, Sendable, CaseIterable {
+  case get, list, create, update, delete
+
+  var asSet: MethodSet {
+    switch self {
+    case .get: .get
+    case .list: .list
+    case .create: .create
+    case .update: .update
+    case .delete: .delete
+    }
+  }
+
+  /// The name as bytes that live forever.
+  var bytes: UnsafeRawBufferPointer {
+    switch self {
+    case .get: Bytes.of("get")
+    case .list: Bytes.of("list")
+    case .create: Bytes.of("create")
+    case .update: Bytes.of("update")
+    case .delete: Bytes.of("delete")
+    }
+  }
+}
+
+/// Who asks: the claims of a verified token, as rules see them. Made once per token.
+package struct RulesAuth: Sendable, Hashable {
+  /// `request.auth.uid`; `nil` when the token names nobody.
+  package let uid: String?
+  /// `request.auth.token`: all claims, in canonical form.
+  package let claims: EncodedFields
+  /// ``uid`` as UTF-8.
+  let uidBytes: [UInt8]
+
+  /// Encodes the claims. `uid` is usually the claim `sub`.
+  package init(uid: String?, claims: MapValue) {
+    self.uid = uid
+    self.claims = EncodedFields(claims)
+    uidBytes = Array((uid ?? "").utf8)
+  }
+}
+
+/// One document's part in a request, to be judged.
+package struct RulesRequest: Sendable {
+  /// What happens to the document.
+  package var method: RulesMethod
+  /// The database's id, such as `(default)`.
+  package var database: String
+  /// The document; for ``RulesMethod/list`` the collection, or for a collection group the parent document or the root.
+  package var path: ResourcePath
+  /// Who asks; `nil` without credentials.
+  package var auth: RulesAuth?
+  /// `request.time`.
+  package var time: Timestamp
+  /// The stored fields; `nil` when the document does not exist. Unused for queries.
+  package var resource: EncodedFields?
+  /// The fields after a write; `nil` for a delete. Unused for reads.
+  package var newResource: EncodedFields?
+  /// The query, for ``RulesMethod/list``.
+  package var query: Query?
+  /// The field paths that the transforms and the mask of a write name; `nil` for reads and whole writes.
+  package var writeFields: [String]?
+  /// The field paths that the transforms of a write name; `nil` where there are none.
+  package var transforms: [String]?
+  /// Whether a transaction is open.
+  package var isInTransaction = false
+  /// The most documents that this judgement may look up.
+  package var lookupsMax = RulesRequest.lookupsMaxOfOne
+
+  /// The documented number of lookups for one document or query.
+  package static let lookupsMaxOfOne = 10
+
+  /// Describes a request without fields, query and transaction.
+  package init(
+    _ method: RulesMethod, _ path: ResourcePath, database: String = "(default)", auth: RulesAuth? = nil,
+    time: Timestamp
+  ) {
+    self.method = method
+    self.database = database
+    self.path = path
+    self.auth = auth
+    self.time = time
+  }
+
+  /// Calls `body` with the request as borrowed bytes. Cost: no allocation.
+  package func withBorrowed<R>(_ body: (BorrowedRulesRequest) -> R) -> R {
+    var borrowed = BorrowedRulesRequest()
+    borrowed.method = method
+    borrowed.time = time
+    borrowed.isInTransaction = isInTransaction
+    borrowed.lookupsMax = lookupsMax
+    var database = database
+    return database.withUTF8 { database in
+      borrowed.database = UnsafeRawBufferPointer(database)
+      return path.bytes.withUnsafeBytes { path in
+        borrowed.path = path
+        return Self.withBytes(of: resource) { resource in
+          borrowed.resource = resource
+          return Self.withBytes(of: newResource) { newResource in
+            borrowed.newResource = newResource
+            return Self.withBytes(of: auth?.claims) { claims in
+              borrowed.claims = claims
+              guard let auth else { return body(borrowed) }
+              return auth.uidBytes.withUnsafeBytes { uid in
+                if auth.uid != nil { borrowed.uid = uid }
+                return body(borrowed)
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+
+  private static func withBytes<R>(of fields: EncodedFields?, _ body: (UnsafeRawBufferPointer?) -> R) -> R {
+    guard let fields else { return body(nil) }
+    return fields.bytes.withUnsafeBytes { body($0) }
+  }
+}
+
+/// A request as bytes that lie elsewhere and stay valid during the decision: stored documents are judged in place.
+package struct BorrowedRulesRequest {
+  /// See ``RulesRequest``.
+  package var method = RulesMethod.get
+  /// The database's id, UTF-8.
+  package var database = UnsafeRawBufferPointer(start: nil, count: 0)
+  /// The path below the documents root, UTF-8.
+  package var path = UnsafeRawBufferPointer(start: nil, count: 0)
+  /// The claims; `nil` without credentials.
+  package var claims: UnsafeRawBufferPointer?
+  /// The user's id, UTF-8.
+  package var uid: UnsafeRawBufferPointer?
+  /// `request.time`.
+  package var time = Timestamp(uncheckedMicroseconds: 0)
+  /// The stored fields, canonical; `nil` when the document does not exist.
+  package var resource: UnsafeRawBufferPointer?
+  /// The fields after a write, canonical.
+  package var newResource: UnsafeRawBufferPointer?
+  /// Whether a transaction is open.
+  package var isInTransaction = false
+  /// The most documents that this judgement may look up.
+  package var lookupsMax = RulesRequest.lookupsMaxOfOne
+
+  /// A `get` of nothing.
+  package init() {}
+}

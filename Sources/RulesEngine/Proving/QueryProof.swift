@@ -1,0 +1,198 @@
+import DocumentModel
+import WireFormat
+
+/// Authorising queries: rules are no filters, so a query is allowed only when its own constraints prove that every
+/// document it could return is (rules-language.md, section 14).
+extension Evaluator {
+  /// Judges a query. Each alternative of its filter must be granted by some `allow`, over a `resource` of which only
+  /// the fields are known that the alternative constrains.
+  func prove(
+    _ ruleset: Ruleset, _ request: BorrowedRulesRequest, _ query: Query, lookups: DocumentLookups?,
+    explaining: Decision.Explanation, mode: ProofMode
+  ) -> Decision {
+    guard let program = ruleset.program else { return Decision() }
+    begin(program, request, lookups)
+    self.mode = mode
+    self.query = query
+    if mode == .emulator { self.request.lookupsMax = max(self.request.lookupsMax, Self.emulatorLookupsMax) }
+    isTracing = explaining == .trace
+    var decision = Decision()
+    let isWhole = !query.includesDescendants && query.collectionID != nil
+    let collection = query.collectionID.map { isWhole ? query.parent.appending($0) : query.parent } ?? query.parent
+    collection.bytes.withUnsafeBytes { bytes in
+      self.request.path = bytes
+      // Behind the path: the collection's id for a group, and the document.
+      guard preparePath(extra: 2), let disjuncts = Disjuncts.of(query.filter), !disjuncts.isEmpty else { return }
+      appendUnknown(query, isWhole: isWhole)
+      for disjunct in disjuncts {
+        beginJudgement()
+        decision.isAllowed = false
+        decision.line = nil
+        prove(program, disjunct, isWhole: isWhole, explaining, &decision)
+        if !decision.isAllowed { break }
+      }
+    }
+    if !decision.isAllowed { decision.line = nil }
+    finish(&decision)
+    return decision
+  }
+
+  /// The emulator lets a query look up twice as many documents as documented.
+  private static let emulatorLookupsMax = 20
+
+  /// Puts the collection of a group and the unknown document behind the segments of the path.
+  private func appendUnknown(_ query: Query, isWhole: Bool) {
+    let count = requestPath.count
+    guard let base = UnsafeMutablePointer(mutating: requestPath.baseAddress) else { return }
+    var end = count
+    if !isWhole {
+      let group = query.collectionID.flatMap { copied(Array($0.utf8)) } ?? Bytes.of("")
+      (base + end).initialize(to: PathSegment(group))
+      end += 1
+      requestPathKnown = 0
+    }
+    (base + end).initialize(to: PathSegment(Bytes.of("")))
+    requestPath = UnsafeBufferPointer(start: base, count: end + 1)
+  }
+
+  private func prove(
+    _ program: Program, _ disjunct: [Disjuncts.Condition], isWhole: Bool, _ explaining: Decision.Explanation,
+    _ decision: inout Decision
+  ) {
+    let unknown = failure(.nullValue)
+    let data = resourceData(disjunct)
+    var name = UnsafeBufferPointer<PathSegment>(start: nil, count: 0)
+    var isLastUnknown = true
+    if isWhole, let id = documentID(disjunct), let base = UnsafeMutablePointer(mutating: requestPath.baseAddress) {
+      (base + requestPath.count - 1).initialize(to: PathSegment(id))
+      name = requestPath
+      isLastUnknown = false
+    }
+    resource = documentValue(data: data, name: name)
+    for pattern in program.patterns where pattern.methods.contains(.list) {
+      let matches =
+        if isWhole {
+          PathMatcher.matches(
+            pattern, program.segments, requestPath, isLastUnknown: isLastUnknown, unknown: unknown, captures)
+        } else {
+          PathMatcher.matchesGroup(
+            pattern, program.segments, requestPath, behindMax: query?.collectionID == nil ? 0 : 2, unknown: unknown,
+            captures)
+        }
+      if matches, tryAllows(program, pattern, .list, explaining, &decision) { return }
+    }
+  }
+
+  /// The id that a filter on `__name__` fixes, where it names a document of the queried collection.
+  private func documentID(_ disjunct: [Disjuncts.Condition]) -> UnsafeRawBufferPointer? {
+    for condition in disjunct where condition.path.isDocumentName {
+      guard case .field(.equal, .reference(let name)) = condition.test else { continue }
+      let segments = Array(name.utf8).split(separator: UInt8(ascii: "/"))
+      // projects/p/databases/d/documents/… against databases/d/documents/…
+      guard segments.count == requestPath.count + 2,
+        zip(segments.dropFirst(2).dropLast(), requestPath).allSatisfy({ $0.elementsEqual($1.text) }),
+        let id = segments.last
+      else { continue }
+      return copied(Array(id))
+    }
+    return nil
+  }
+
+  // MARK: What is known of the document
+
+  /// The constrained fields as a tree by path.
+  private final class Known {
+    var children: [(name: [UInt8], known: Known)] = []
+    /// What equalities say; one of them alone is the value.
+    var literals: [RuleValue] = []
+    var constraints: [FieldConstraint] = []
+
+    func child(_ name: [UInt8]) -> Known {
+      if let child = children.first(where: { $0.name == name })?.known { return child }
+      let child = Known()
+      children.append((name, child))
+      return child
+    }
+  }
+
+  /// `resource.data` as far as the conditions determine it.
+  private func resourceData(_ disjunct: [Disjuncts.Condition]) -> RuleValue {
+    let root = Known()
+    for condition in disjunct where !condition.path.isDocumentName {
+      var known = root
+      for name in condition.path.segments { known = known.child(Array(name.utf8)) }
+      note(condition.test, known)
+    }
+    return map(of: root)
+  }
+
+  private func map(of known: Known) -> RuleValue {
+    guard let entries = arena.take(MapEntry.self, known.children.count) else { return outOfMemory() }
+    var count = 0
+    for (name, child) in known.children {
+      guard let key = copied(name) else { return stopFailure }
+      (entries + count).initialize(to: MapEntry(key: key, value: value(of: child)))
+      count += 1
+    }
+    let map = UnsafeBufferPointer(start: entries, count: count)
+    return mode == .sound ? .partialMap(map) : .map(map)
+  }
+
+  private func value(of known: Known) -> RuleValue {
+    if known.constraints.isEmpty {
+      if known.literals.isEmpty { return map(of: known) }
+      if known.literals.count == 1 { return known.literals[0] }
+    }
+    // The engine concludes less from an equality that does not stand alone.
+    let all = known.literals.map { FieldConstraint(relation: .same, value: $0) } + known.constraints
+    guard let copy = arena.take(FieldConstraint.self, all.count) else { return outOfMemory() }
+    let list = UnsafeMutableBufferPointer(start: copy, count: all.count)
+    _ = list.initialize(from: all)
+    return .constraint(UnsafeBufferPointer(list))
+  }
+
+  private func note(_ test: Disjuncts.Test, _ known: Known) {
+    func constrain(_ relation: FieldConstraint.Relation, _ value: RuleValue) {
+      known.constraints.append(FieldConstraint(relation: relation, value: value))
+    }
+    switch test {
+    case .unary(.isNull): known.literals.append(.null)
+    case .unary(.isNaN): known.literals.append(.float(.nan))
+    case .unary(.isNotNull): constrain(.notEqual, .null)
+    case .unary(.isNotNaN): constrain(.notEqual, .float(.nan))
+    case .field(let operation, let operand):
+      let value = literal(operand)
+      switch operation {
+      case .equal: noteEqual(value, known)
+      case .lessThan: constrain(.less, value)
+      case .lessThanOrEqual: constrain(.lessOrEqual, value)
+      case .greaterThan: constrain(.greater, value)
+      case .greaterThanOrEqual: constrain(.greaterOrEqual, value)
+      case .notEqual: constrain(.notEqual, value)
+      case .arrayContains: constrain(.contains, value)
+      case .notIn: constrain(.notIn, value)
+      case .in, .arrayContainsAny: break
+      }
+    }
+  }
+
+  /// A query for 1 also finds 1.0, which rules tell apart in places: where proofs are sound, numbers are only known as
+  /// numbers, and values with numbers inside only to be there.
+  private func noteEqual(_ value: RuleValue, _ known: Known) {
+    guard mode == .sound, holdsNumbers(value) else {
+      known.literals.append(value)
+      return
+    }
+    switch value {
+    case .int, .float: known.constraints.append(FieldConstraint(relation: .same, value: value))
+    default: known.constraints.append(FieldConstraint(relation: .exists, value: .null))
+    }
+  }
+
+  private func literal(_ value: Value) -> RuleValue {
+    var bytes: [UInt8] = []
+    ValueCodec.append(value, to: &bytes)
+    guard let copy = copied(bytes) else { return stopFailure }
+    return self.value(EncodedValue(copy))
+  }
+}

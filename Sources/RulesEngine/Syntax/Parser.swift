@@ -1,0 +1,246 @@
+/// Reads tokens as a ruleset by recursive descent, whose depth is bounded. The first error ends it.
+struct Parser {
+  /// How deep match blocks may nest while they are read; the checker has the documented limit.
+  private static let matchDepthMax = 32
+
+  let source: SourceText
+  private let tokens: [Token]
+  private var position = 0
+  /// How many constructs enclose the one being read.
+  var nesting = 0
+
+  /// A failure, already recorded as a diagnostic.
+  struct Failure: Error {
+    let diagnostic: Diagnostic
+  }
+
+  /// The tree of a text.
+  /// - Throws: ``RulesetError`` with what could not be read.
+  package static func parse(_ source: SourceText) throws(RulesetError) -> RulesetTree {
+    guard source.bytes.count <= SourceText.bytesMax else {
+      throw RulesetError(diagnostics: [
+        Diagnostic(.error, "The ruleset is larger than \(SourceText.bytesMax) bytes.", at: 0..<1, in: source)
+      ])
+    }
+    let (tokens, errors) = Lexer.tokens(of: source)
+    guard errors.isEmpty else { throw RulesetError(diagnostics: Array(errors.prefix(Checker.diagnosticsMax))) }
+    var parser = Parser(source: source, tokens: tokens)
+    do throws(Failure) {
+      return try parser.ruleset()
+    } catch {
+      throw RulesetError(diagnostics: [error.diagnostic])
+    }
+  }
+
+  private init(source: SourceText, tokens: [Token]) {
+    self.source = source
+    self.tokens = tokens
+  }
+
+  // MARK: Tokens
+
+  var current: Token { tokens[position] }
+  /// The end of the token before the current one.
+  var previousEnd: Int { position > 0 ? tokens[position - 1].range.upperBound : 0 }
+
+  func following(_ ahead: Int) -> Token { tokens[min(position + ahead, tokens.count - 1)] }
+
+  func text(_ token: Token) -> String { source.text(token.range) }
+
+  mutating func advance() -> Token {
+    defer { if position < tokens.count - 1 { position += 1 } }
+    return tokens[position]
+  }
+
+  func isAt(_ symbol: Token.Symbol) -> Bool { current.kind == .symbol(symbol) }
+
+  func isAt(word: String) -> Bool { Self.isWord(current) && text(current) == word }
+
+  static func isWord(_ token: Token) -> Bool { token.kind == .identifier || token.kind == .keyword }
+
+  mutating func take(_ symbol: Token.Symbol) -> Bool {
+    guard isAt(symbol) else { return false }
+    _ = advance()
+    return true
+  }
+
+  mutating func take(word: String) -> Bool {
+    guard isAt(word: word) else { return false }
+    _ = advance()
+    return true
+  }
+
+  mutating func expect(_ symbol: Token.Symbol, _ where_: String) throws(Failure) {
+    guard take(symbol) else { throw unexpected("expected '\(symbol.rawValue)' \(where_)") }
+  }
+
+  func failure(_ message: String, at range: Range<Int>, suggestion: String? = nil) -> Failure {
+    Failure(diagnostic: Diagnostic(.error, message, at: range, in: source, suggestion: suggestion))
+  }
+
+  func unexpected(_ hint: String? = nil) -> Failure {
+    let found = current.kind == .end ? "<EOF>" : text(current)
+    return failure("Unexpected '\(found)'.", at: current.range, suggestion: hint)
+  }
+
+  /// A name that may be declared: an identifier that is neither reserved nor a package.
+  mutating func name(_ what: String) throws(Failure) -> Expression.Name {
+    guard current.kind == .identifier else { throw unexpected("expected \(what)") }
+    let token = advance()
+    return Expression.Name(text: text(token), range: token.range)
+  }
+
+  // MARK: Declarations
+
+  private mutating func ruleset() throws(Failure) -> RulesetTree {
+    var version = 1
+    var versionRange: Range<Int>?
+    if isAt(word: "rules_version") {
+      let start = advance().range.lowerBound
+      try expect(.assign, "behind rules_version")
+      guard current.kind == .string else { throw unexpected("expected '1' or '2' in quotes") }
+      let token = advance()
+      switch Literal.text(source.bytes[token.range]) {
+      case [UInt8(ascii: "1")]: version = 1
+      case [UInt8(ascii: "2")]: version = 2
+      default: throw failure("Unknown rules version \(text(token)).", at: token.range, suggestion: "write '2'")
+      }
+      versionRange = start..<token.range.upperBound
+      _ = take(.semicolon)
+    }
+    var functions: [FunctionTree] = []
+    var services: [ServiceTree] = []
+    while current.kind != .end {
+      if isAt(word: "service") {
+        services.append(try service())
+      } else if isAt(word: "function") {
+        functions.append(try function())
+      } else if isAt(word: "import") {
+        throw failure("Imports are not supported.", at: current.range)
+      } else {
+        throw unexpected("expected 'service' or 'function'")
+      }
+    }
+    guard !(functions.isEmpty && services.isEmpty) else { throw unexpected("expected 'service'") }
+    return RulesetTree(version: version, versionRange: versionRange, functions: functions, services: services)
+  }
+
+  private mutating func service() throws(Failure) -> ServiceTree {
+    _ = advance()
+    let start = current.range.lowerBound
+    var parts: [String] = []
+    repeat { parts.append(try self.name("the name of a service, such as cloud.firestore").text) } while take(.dot)
+    let name = Expression.Name(text: parts.joined(separator: "."), range: start..<previousEnd)
+    try expect(.openBrace, "before the body of a service")
+    var functions: [FunctionTree] = []
+    var matches: [MatchTree] = []
+    while !take(.closeBrace) {
+      if isAt(word: "function") {
+        functions.append(try function())
+      } else if isAt(word: "match") {
+        matches.append(try match(depth: 0))
+      } else {
+        throw unexpected("expected 'match', 'function' or '}'")
+      }
+    }
+    guard !(functions.isEmpty && matches.isEmpty) else { throw failure("The service is empty.", at: name.range) }
+    return ServiceTree(name: name, functions: functions, matches: matches)
+  }
+
+  private mutating func match(depth: Int) throws(Failure) -> MatchTree {
+    let start = advance().range.lowerBound
+    guard depth < Self.matchDepthMax else {
+      throw failure("Match blocks nest deeper than \(Checker.matchDepthMax).", at: start..<previousEnd)
+    }
+    var segments: [MatchTree.Segment] = []
+    let pathStart = current.range.lowerBound
+    while true {
+      if current.kind == .pathSegment {
+        let token = advance()
+        segments.append(.literal(Literal.decodedSegment(source.bytes[token.range].dropFirst())))
+      } else if isAt(.slash), following(1).kind == .symbol(.openBrace) {
+        _ = advance()
+        let (name, isGlob) = try capture()
+        segments.append(.capture(name, isGlob: isGlob))
+      } else {
+        break
+      }
+    }
+    guard !segments.isEmpty else { throw unexpected("expected a path, such as /users/{id}") }
+    let range = pathStart..<previousEnd
+    guard take(.openBrace) else {
+      let isWithoutSlash = Self.isWord(current) || current.kind == .symbol(.slash)
+      throw unexpected(isWithoutSlash ? "a path has its segments as /name or /{capture}" : "expected '{'")
+    }
+    var functions: [FunctionTree] = []
+    var members: [MatchTree.Member] = []
+    while !take(.closeBrace) {
+      if isAt(word: "allow") {
+        members.append(.allow(try allow()))
+      } else if isAt(word: "match") {
+        members.append(.match(try match(depth: depth + 1)))
+      } else if isAt(word: "function") {
+        functions.append(try function())
+      } else {
+        throw unexpected("expected 'allow', 'match', 'function' or '}'")
+      }
+    }
+    guard !(functions.isEmpty && members.isEmpty) else { throw failure("The match block is empty.", at: range) }
+    return MatchTree(segments: segments, range: range, functions: functions, members: members)
+  }
+
+  /// `{name}`, `{name=*}` or `{name=**}`.
+  mutating func capture() throws(Failure) -> (Expression.Name, isGlob: Bool) {
+    try expect(.openBrace, "before a capture")
+    let name = try name("the name of a capture")
+    var isGlob = false
+    if take(.assign) {
+      guard take(.star) else { throw unexpected("expected '*' or '**'") }
+      isGlob = take(.star)
+    }
+    try expect(.closeBrace, "behind a capture")
+    return (name, isGlob)
+  }
+
+  private mutating func allow() throws(Failure) -> AllowTree {
+    let start = advance().range.lowerBound
+    var methods: [Expression.Name] = []
+    repeat {
+      methods.append(try name("a method, such as read"))
+    } while take(.comma)
+    var condition: Expression?
+    if take(.colon) {
+      guard take(word: "if") else { throw unexpected("write 'if' before the condition") }
+      condition = try expression()
+    }
+    let end = previousEnd
+    if condition == nil, isAt(word: "if") { throw unexpected("write ':' before 'if'") }
+    let isFollowed = isAt(.closeBrace) || ["allow", "match", "function"].contains(text(current))
+    guard take(.semicolon) || isFollowed else { throw unexpected("expected ';'") }
+    return AllowTree(methods: methods, condition: condition, range: start..<end)
+  }
+
+  private mutating func function() throws(Failure) -> FunctionTree {
+    _ = advance()
+    let name = try name("the name of a function")
+    try expect(.openParenthesis, "behind the name of a function")
+    var parameters: [Expression.Name] = []
+    if !take(.closeParenthesis) {
+      repeat { parameters.append(try self.name("the name of a parameter")) } while take(.comma)
+      try expect(.closeParenthesis, "behind the parameters")
+    }
+    try expect(.openBrace, "before the body of a function")
+    var lets: [(name: Expression.Name, value: Expression)] = []
+    while take(word: "let") {
+      let name = try self.name("the name of a variable")
+      try expect(.assign, "behind the name of a variable")
+      lets.append((name, try expression()))
+      try expect(.semicolon, "behind a let")
+    }
+    guard take(word: "return") else { throw unexpected("expected 'return'") }
+    let result = try expression()
+    _ = take(.semicolon)
+    try expect(.closeBrace, "behind the result of a function")
+    return FunctionTree(name: name, parameters: parameters, lets: lets, result: result)
+  }
+}

@@ -1,0 +1,159 @@
+import DocumentModel
+import FieldMatch
+import Foundation
+import RulesEngine
+import TestSupport
+import Testing
+import WireFormat
+
+/// Queries are authorised by what they say (rules-language.md, section 14).
+@Suite struct ProofTests {
+  static func allows(
+    _ condition: String, _ filter: QueryFilter?, limit: Int? = nil, mode: ProofMode = .sound,
+    pattern: String = "/t/{id}", query change: (inout Query) -> Void = { _ in }
+  ) throws -> Bool {
+    let rules = try Ruleset(
+      compiling: "rules_version = '2'; service cloud.firestore { match /databases/{database}/documents {"
+        + "match \(pattern) { allow list: if \(condition); } } }")
+    var request = RulesRequest(.list, RulesFixture.path("t"), time: RulesFixture.time)
+    var query = Query(collectionID: "t")
+    query.filter = filter
+    query.limit = limit
+    change(&query)
+    request.query = query
+    return rules.decide(request, mode: mode).isAllowed
+  }
+
+  private static let n = FieldPath(field: "n")
+  private static let l = FieldPath(field: "l")
+
+  // rules-language.md, section 14.2.
+  @Test(arguments: [
+    ("F > 3", FieldOperator.greaterThan, Value.integer(3), true), ("F > 3", .greaterThan, .integer(2), false),
+    ("F > 3", .greaterThanOrEqual, .integer(4), true), ("F > 3", .greaterThanOrEqual, .integer(3), false),
+    ("F >= 3", .greaterThan, .integer(3), true), ("F >= 4", .greaterThan, .integer(3), false),
+    ("F >= 3", .greaterThanOrEqual, .integer(3), true), ("F < 3", .lessThan, .integer(3), true),
+    ("F <= 3", .lessThanOrEqual, .integer(3), true), ("F < 3", .lessThanOrEqual, .integer(3), false),
+    ("F > 3", .lessThan, .integer(3), false), ("F != 3", .notEqual, .integer(3), true),
+    ("F != 3", .notIn, .array([.integer(2), .integer(3)]), true), ("F != 3", .notIn, .array([.integer(2)]), false),
+    ("F != 3", .greaterThan, .integer(3), true), ("F != 3", .greaterThanOrEqual, .integer(3), false),
+    ("F != null", .lessThan, .integer(1), true), ("F == 3", .greaterThanOrEqual, .integer(3), false),
+    ("F in [3, 4]", .greaterThan, .integer(2), false), ("!(F in [3, 4])", .greaterThan, .integer(5), false),
+    ("F > 3.0", .greaterThan, .integer(3), true), ("F > 3", .greaterThan, .double(3), false),
+    ("F is number", .greaterThan, .integer(3), true), ("F is int", .greaterThan, .integer(3), false),
+    ("F is string", .greaterThan, .string("a"), true), ("3 < F", .greaterThan, .integer(3), true),
+    ("F + 1 > 3", .greaterThan, .integer(3), false), ("F == 1", .equal, .integer(1), true),
+    ("F == 1.0", .equal, .integer(1), true), ("F is int", .equal, .integer(1), false),
+    ("F is number", .equal, .integer(1), true), ("F in [1]", .equal, .integer(1), false),
+    ("F == 'a'", .equal, .string("a"), true), ("F in ['a']", .equal, .string("a"), true),
+    ("F.size() == 1", .equal, .string("a"), true), ("F > 'a'", .greaterThan, .string("a"), true),
+    ("F > '\\uffff'", .greaterThan, .string("\u{ffff}"), false), ("F == ['a']", .equal, .array([.string("a")]), true),
+    ("F == [1]", .equal, .array([.integer(1)]), false), ("F > 1 || true", .equal, .string("a"), true),
+  ])
+  func conditionsFollowFromFilters(
+    condition: String, operation: FieldOperator, operand: Value, isAllowed: Bool
+  ) throws {
+    let text = condition.replacingOccurrences(of: "F", with: "resource.data.n")
+    #expect(try Self.allows(text, .field(Self.n, operation, operand)) == isAllowed, "\(text)")
+  }
+
+  @Test func listsAreKnownByWhatTheyContain() throws {
+    let filter = QueryFilter.field(Self.l, .arrayContains, .string("a"))
+    #expect(try Self.allows("'a' in resource.data.l", filter))
+    #expect(try !Self.allows("'b' in resource.data.l", filter))
+    #expect(try Self.allows("resource.data.l.hasAny(['b', 'a'])", filter))
+    #expect(try !Self.allows("resource.data.l.hasAll(['a'])", filter))
+    #expect(try Self.allows("resource.data.l is list", filter))
+    let any = QueryFilter.field(Self.l, .arrayContainsAny, .array([.string("a"), .string("b")]))
+    #expect(try Self.allows("'a' in resource.data.l || 'b' in resource.data.l", any))
+    #expect(try !Self.allows("'a' in resource.data.l", any))
+  }
+
+  // rules-language.md, section 14.3: what the emulator wrongly allows.
+  @Test(arguments: [
+    "!('secret' in resource.data)", "resource.data.get('private', false) == false",
+    "resource.data.keys().hasOnly(['n'])", "!resource.data.keys().hasAny(['secret'])",
+    "resource.data.keys().size() == 1", "!(resource.data.n in [1, 2])", "!(resource.data.n is string)",
+  ])
+  func unsoundCornersNeedTheEmulatorMode(condition: String) throws {
+    let filter = QueryFilter.field(Self.n, .greaterThan, .integer(0))
+    // Of a range over numbers it does follow that the field is no text.
+    let follows = condition.contains("is string")
+    #expect(try Self.allows(condition, filter) == follows)
+    #expect(try Self.allows(condition, filter, mode: .emulator))
+  }
+
+  @Test func everyAlternativeMustBeGranted() throws {
+    let either = QueryFilter.or([
+      .field(Self.n, .equal, .string("a")), .field(Self.n, .equal, .string("b")),
+    ])
+    #expect(try !Self.allows("resource.data.n == 'a'", either))
+    #expect(try Self.allows("resource.data.n in ['a', 'b']", either))
+    #expect(
+      try Self.allows("resource.data.n in ['a', 'b', 'c']", .field(Self.n, .in, .array([.string("a"), .string("c")]))))
+  }
+
+  @Test func limitsAndNamesAreSeen() throws {
+    #expect(try Self.allows("request.query.limit <= 10", nil, limit: 10))
+    #expect(try !Self.allows("request.query.limit <= 10", nil, limit: 11))
+    #expect(try !Self.allows("request.query.limit <= 10", nil))
+    #expect(try !Self.allows("id == 'a'", nil))
+    #expect(try !Self.allows("resource == null", nil))
+    let name = Value.reference("projects/p/databases/(default)/documents/t/a")
+    #expect(try Self.allows("id == 'a' && resource.id == 'a'", .field(FieldPath(field: "__name__"), .equal, name)))
+  }
+
+  @Test func groupsNeedPatternsOfAnyDepth() throws {
+    func allows(_ pattern: String, parent: String = "") throws -> Bool {
+      try Self.allows("true", nil, pattern: pattern) { query in
+        query = Query(parent: RulesFixture.path(parent), collectionID: "t", includesDescendants: true)
+      }
+    }
+    #expect(try allows("/{p=**}/t/{id}"))
+    #expect(try allows("/{x=**}"))
+    #expect(try !allows("/t/{id}"))
+    #expect(try !allows("/a/{x}/t/{id}"))
+    #expect(try !allows("/a/{x=**}"))
+    #expect(try allows("/a/{x=**}", parent: "a/1"))
+    #expect(try !allows("/{p=**}/u/{id}"))
+  }
+
+  /// No proof admits a query whose result holds a document that the same condition denies.
+  @Test func proofsAreSound() throws {
+    let seed = UInt64.random(in: 1..<1_000_000)
+    var generator = QueryGenerator(seed: seed)
+    let documents = (0..<60).map { _ in EncodedFields(generator.document()) }
+    let database = try #require(DatabaseID(project: "p"))
+    let evaluator = Evaluator()
+    var proofs = 0
+    for _ in 0..<4_000 {
+      let condition = generator.condition()
+      guard let rules = try? Ruleset(compiling: RulesFixture.rules(condition, methods: "get, list")) else {
+        Issue.record("does not compile: \(condition)")
+        continue
+      }
+      for _ in 0..<8 {
+        var request = RulesRequest(.list, RulesFixture.path("t"), time: RulesFixture.time)
+        var query = Query(collectionID: "t")
+        query.filter = generator.filter()
+        query.limit = 5
+        request.query = query
+        guard evaluator.decide(rules, request).isAllowed else { continue }
+        if condition.contains("request.query") { continue }
+        proofs += 1
+        var matcher = DocumentMatcher(query.filter, in: database)
+        for document in documents {
+          let path = RulesFixture.path("t/z")
+          guard try document.withMap({ try matcher.matches($0, at: path) }) else { continue }
+          var get = RulesRequest(.get, path, time: RulesFixture.time)
+          get.resource = document
+          let isAllowed = evaluator.decide(rules, get).isAllowed
+          let text = try
+            "\(condition) for \(String(describing: query.filter)) but not \(document.decoded()), seed \(seed)"
+          #expect(isAllowed, Comment(rawValue: text))
+        }
+      }
+    }
+    #expect(proofs > 300, "too few queries were proven for the test to mean much, seed \(seed)")
+  }
+}

@@ -1,0 +1,107 @@
+import DocumentModel
+import TestSupport
+
+/// Makes random queries of one collection and random conditions that look at the fields they constrain.
+struct QueryGenerator {
+  private var random: SplitMix
+
+  init(seed: UInt64) { random = SplitMix(seed: seed) }
+
+  private static let fields = ["n", "s", "l", "b"]
+
+  /// A number, text, flag or null that queries, documents and rules share.
+  mutating func value(of field: String) -> Value {
+    switch field {
+    case "n": random.pick([.integer(1), .integer(3), .double(1), .double(2.5), .integer(5), .double(.nan), .null])
+    case "s": random.pick([.string("a"), .string("b"), .string("\u{10000}"), .string("\u{ffff}"), .string(""), .null])
+    case "b": random.pick([.boolean(true), .boolean(false), .null, .integer(1)])
+    default:
+      random.pick([
+        .array([.integer(1), .string("a")]), .array([.double(1)]), .array([.string("a"), .string("b")]), .array([]),
+        .null,
+      ])
+    }
+  }
+
+  /// A document's fields; some are missing.
+  mutating func document() -> MapValue {
+    var fields = MapValue()
+    for name in Self.fields where !random.chance(oneIn: 4) { fields[name] = value(of: name) }
+    if random.chance(oneIn: 3) { fields["secret"] = .boolean(true) }
+    if random.chance(oneIn: 2) { fields["m"] = .map(MapValue([("k", value(of: "n")), ("o", value(of: "s"))])) }
+    return fields
+  }
+
+  /// A filter that Firestore accepts, or none.
+  mutating func filter() -> QueryFilter? {
+    if random.chance(oneIn: 6) { return nil }
+    var filters: [QueryFilter] = []
+    var hasRange = false
+    for _ in 0..<Int.random(in: 1...2, using: &random) {
+      let field = random.pick(["n", "s", "l", "b", "m.k", "n", "s"])
+      let path = FieldPath(segments: field.split(separator: ".").map(String.init))
+      let kind = field == "m.k" ? "n" : field
+      let operand = nonNull(kind)
+      switch Int.random(in: 0..<8, using: &random) {
+      case 0, 1: filters.append(.field(path, .equal, operand))
+      case 2 where !hasRange && kind != "l":
+        hasRange = true
+        let operation = random.pick([FieldOperator.lessThan, .lessThanOrEqual, .greaterThan, .greaterThanOrEqual])
+        filters.append(.field(path, operation, operand))
+      case 3 where !hasRange:
+        hasRange = true
+        filters.append(.field(path, .notEqual, operand))
+      case 4 where field == "l":
+        filters.append(.field(path, .arrayContains, random.pick([.integer(1), .string("a"), .string("b")])))
+      case 5: filters.append(.field(path, .in, .array([operand, nonNull(kind)])))
+      case 6: filters.append(.unary(path, .isNull))
+      case 7 where !hasRange:
+        hasRange = true
+        filters.append(.unary(path, .isNotNull))
+      default: filters.append(.field(path, .equal, operand))
+      }
+    }
+    return filters.count == 1 ? filters[0] : .and(filters)
+  }
+
+  private mutating func nonNull(_ field: String) -> Value {
+    while true {
+      let value = value(of: field)
+      switch value {
+      case .null: continue
+      case .double(let number) where number.isNaN: continue
+      default: return value
+      }
+    }
+  }
+
+  /// A condition on `resource.data`.
+  mutating func condition(depth: Int = 0) -> String {
+    func pick(_ texts: String...) -> String { random.pick(texts) }
+    if depth < 2, random.chance(oneIn: 3) {
+      let left = condition(depth: depth + 1)
+      let right = condition(depth: depth + 1)
+      return pick("(\(left) && \(right))", "(\(left) || \(right))", "!(\(left))", "(\(left) ? \(right) : false)")
+    }
+    let number = pick("1", "1.0", "2.5", "3", "5", "0")
+    let text = pick("'a'", "'b'", "''", "'\\uffff'", "'\\ud800\\udc00'")
+    let field = pick("n", "s", "l", "b", "m.k")
+    let operation = pick("==", "!=", "<", "<=", ">", ">=")
+    let type = pick("int", "number", "string", "list", "bool", "float", "map")
+    return pick(
+      "resource.data.n \(operation) \(number)", "resource.data.m.k \(operation) \(number)",
+      "resource.data.s \(operation) \(text)", "resource.data.b == true", "resource.data.b",
+      "resource.data.\(field) != null",
+      "resource.data.\(field) == null", "resource.data.\(field) is \(type)", "\(number) in resource.data.l",
+      "\(text) in resource.data.l", "resource.data.l.hasAny([\(text), \(number)])", "resource.data.n in [1, 3]",
+      "resource.data.s in ['a', 'b']", "'secret' in resource.data", "resource.data.get('secret', false) == false",
+      "resource.data.keys().hasOnly(['n', 's'])", "resource.data.keys().hasAny(['secret'])",
+      "resource.data.size() == 1",
+      "resource.data.n + 1 > 2", "resource.data.s.size() == 1", "resource.data.l[0] == 1", "resource.data.l.size() > 0",
+      "resource.data == {'n': 1}", "\(number) \(operation) resource.data.n", "resource.data.m == {'k': 1}",
+      "resource.data.get(['m', 'k'], 0) == 1", "'k' in resource.data.m", "resource.data.n == resource.data.n",
+      "resource.data.diff({'n': 1}).affectedKeys().hasOnly([])", "resource == null", "resource.id == 'a'", "id == 'a'",
+      "request.query.limit <= 10", "resource.data.s.matches('[ab]')", "string(resource.data.b) == 'true'",
+      "resource.data.l == ['a', 'b']", "resource.data.l.toSet() == [1, 'a'].toSet()", "resource.data.n is int")
+  }
+}
