@@ -63,17 +63,22 @@ let package = Package(
     library("FieldMatch", ["WireFormat", "DocumentModel"]),
     library("DocumentStore", ["KeyValueStore", "FieldMatch", "WireFormat", "DocumentModel", "CXXHash"]),
     library("QueryEngine", ["DocumentStore", "KeyValueStore", "FieldMatch", "WireFormat", "DocumentModel"]),
-    library("DatabaseService", ["QueryEngine", "DocumentStore", "FieldMatch", "KeyValueStore", "FixtureTree", "WireFormat", "DocumentModel"]),
+    library(
+      "DatabaseService",
+      ["RulesEngine", "QueryEngine", "DocumentStore", "FieldMatch", "KeyValueStore", "FixtureTree", "WireFormat",
+       "DocumentModel"]),
 
     // The judge: security rules. It knows no store; it asks for documents through a protocol of its own.
     library("RulesEngine", ["WireFormat", "DocumentModel", "CRE2"]),
 
     // The front.
     library("Transport", ["CUV", "CHTTPParser", "CNGHTTP2", "COpenSSL", "CZlib"]),
-    library("Gateway", ["Transport", "DatabaseService", "QueryEngine", "DocumentStore", "WireFormat", "DocumentModel"]),
+    library(
+      "Gateway",
+      ["Transport", "DatabaseService", "RulesEngine", "QueryEngine", "DocumentStore", "WireFormat", "DocumentModel"]),
     library(
       "HearthServer",
-      ["Gateway", "Transport", "DatabaseService", "DocumentStore", "LMDBStore", "KeyValueStore",
+      ["Gateway", "Transport", "DatabaseService", "RulesEngine", "DocumentStore", "LMDBStore", "KeyValueStore",
        "FixtureTree", "WireFormat", "DocumentModel"]),
     program(
       "hearth",
@@ -106,7 +111,7 @@ let package = Package(
     tests("TransportTests", ["Transport", "CNGHTTP2", "TestSupport"]),
     tests(
       "GatewayTests",
-      ["HearthServer", "Gateway", "Transport", "CNGHTTP2", "DatabaseService", "DocumentStore", "WireFormat", "DocumentModel", "TestSupport"]),
+      ["HearthServer", "Gateway", "Transport", "CNGHTTP2", "DatabaseService", "FixtureTree", "DocumentStore", "WireFormat", "DocumentModel", "TestSupport"]),
     tests(
       "HearthTests", ["hearth", "LMDBStore", "KeyValueStore", "DocumentModel", "TestSupport"]),
     tests(

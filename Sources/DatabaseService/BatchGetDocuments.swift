@@ -76,13 +76,16 @@ package final class BatchGetDocumentsCursor {
 extension Service {
   /// Reads several documents of one moment.
   ///
-  /// Cost here: the moment; each slice of the cursor costs two lookups a document.
+  /// Cost here: the moment; each slice of the cursor costs two lookups a document. Where rules judge, each document is
+  /// looked up and judged here too, so that nothing is answered before all is allowed.
+  /// - Throws: `PERMISSION_DENIED` where rules do not grant one of the documents.
   package func batchGetDocuments(
-    _ request: BatchGetDocumentsRequest, in id: DatabaseID
+    _ request: BatchGetDocumentsRequest, in id: DatabaseID, as caller: Caller
   ) throws -> BatchGetDocumentsCursor {
-    let database = try database(id)
+    let access = try access(to: id, as: caller)
+    let database = access.database
     var consistency = request.consistency
-    let opened = try request.newTransaction.map { try beginTransaction($0, in: id) }
+    let opened = try request.newTransaction.map { try beginTransaction($0, in: id, as: caller) }
     if let opened { consistency = .transaction(opened) }
     var keys = request.keys.sorted()
     var last: DocumentKey?
@@ -90,7 +93,8 @@ extension Service {
       defer { last = key }
       return key == last
     }
-    let moment = try database.read(consistency) { _, moment in
+    let moment = try database.read(consistency) { reader, moment in
+      try access.judgement?.allowGets(keys, in: database, at: moment, &reader)
       var moment = moment
       // Later slices must show the same state.
       moment.version = moment.readTime.microseconds

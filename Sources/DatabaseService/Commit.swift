@@ -5,27 +5,34 @@ extension Service {
   /// Applies writes atomically, at the end of a transaction where one is named (Commit).
   ///
   /// `completion` is called once, on any thread, after the commit is durable or has failed.
+  /// Rules judge every document it names; a commit that they do not grant fails with `PERMISSION_DENIED`, whatever else
+  /// is wrong with it.
   /// - Throws: what is wrong before anything is tried: no such database, transaction over, too many transforms.
   package func commit(
-    _ writes: [Write], transaction: TransactionID? = nil, in id: DatabaseID,
+    _ writes: [Write], transaction: TransactionID? = nil, in id: DatabaseID, as caller: Caller,
     completion: @escaping @Sendable (Result<CommitOutcome, Status>) -> Void
   ) throws {
-    let database = try database(id)
+    let access = try access(to: id, as: caller)
+    let database = access.database
     try Self.check(writes)
     let reads = try transaction.map { id throws(CommitError) in
       try database.transactions.close(id, forWrites: !writes.isEmpty)
     }
-    database.commit(CommitRequest(writes, after: reads)) { result in
+    let judge = access.judgement.map { CommitRules(judgement: $0, database: id) }
+    database.commit(CommitRequest(writes, after: reads, judge: judge)) { result in
       completion(result.mapError { Status($0, database: id) })
     }
   }
 
-  /// Applies each write on its own (BatchWrite); `completion` gets one result per write, in order.
+  /// Applies each write on its own (BatchWrite), for administrators; `completion` gets one result per write, in order.
   /// - Throws: `INVALID_ARGUMENT` when one document is written twice (firestore-api.md, section 7.4).
   package func batchWrite(
-    _ writes: [Write], in id: DatabaseID, completion: @escaping @Sendable ([Result<WriteResult, Status>]) -> Void
+    _ writes: [Write], in id: DatabaseID, as caller: Caller,
+    completion: @escaping @Sendable ([Result<WriteResult, Status>]) -> Void
   ) throws {
-    let database = try database(id)
+    let access = try access(to: id, as: caller)
+    try access.requireAdmin()
+    let database = access.database
     try Self.check(writes)
     guard Set(writes.map(\.key)).count == writes.count else {
       throw Status(.invalidArgument, "the same document cannot be written more than once in a single request")

@@ -27,6 +27,8 @@ package struct ReadMoment {
   package var readTime: Timestamp
   /// The read-write transaction that must remember what it saw.
   package var transaction: TransactionID?
+  /// Whether the read is one of a transaction, of either kind.
+  var isInTransaction = false
 }
 
 extension DocumentDatabase {
@@ -47,7 +49,7 @@ extension DocumentDatabase {
         if readVersion < last { try checkReadable(readVersion, &reader) }
         let moment = ReadMoment(
           version: readVersion < last ? readVersion : nil, readTime: Timestamp(uncheckedMicroseconds: readVersion),
-          transaction: mode == .readWrite ? id : nil)
+          transaction: mode == .readWrite ? id : nil, isInTransaction: true)
         return try body(&reader, moment)
       }
     }

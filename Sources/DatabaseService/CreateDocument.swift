@@ -8,6 +8,7 @@ extension Service {
   /// - Throws: what is wrong before anything is tried.
   package func createDocument(
     in collection: ResourcePath, id documentID: String?, fields: EncodedFields, database id: DatabaseID,
+    as caller: Caller,
     completion: @escaping @Sendable (Result<Document, Status>) -> Void
   ) throws {
     var key: DocumentKey?
@@ -19,15 +20,17 @@ extension Service {
     }
     guard let key else { throw ModelError.emptyResourceID(path: collection.text, index: 0) }
     try write(
-      Write(.update(fields, mask: nil), key: key, precondition: .exists(false)), in: id, completion: completion)
+      Write(.update(fields, mask: nil), key: key, precondition: .exists(false)), in: id, as: caller,
+      completion: completion)
   }
 
   /// Commits one write and answers with the document it leaves.
   func write(
-    _ write: Write, in id: DatabaseID, completion: @escaping @Sendable (Result<Document, Status>) -> Void
+    _ write: Write, in id: DatabaseID, as caller: Caller,
+    completion: @escaping @Sendable (Result<Document, Status>) -> Void
   ) throws {
-    let database = try database(id)
-    try commit([write], in: id) { result in
+    let database = try access(to: id, as: caller).database
+    try commit([write], in: id, as: caller) { result in
       completion(
         result.flatMap { outcome in
           do {

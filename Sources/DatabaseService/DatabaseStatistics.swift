@@ -43,9 +43,9 @@ extension Service {
   /// Counts what the open databases hold, away from the caller's thread; `completion` is called once, on any thread.
   /// - Throws: `PERMISSION_DENIED` where nobody is admitted.
   package func statistics(
-    completion: @escaping @Sendable (Result<[DatabaseStatistics], Status>) -> Void
+    as caller: Caller, completion: @escaping @Sendable (Result<[DatabaseStatistics], Status>) -> Void
   ) throws {
-    try admit()
+    try admit(caller)
     let open = databases.openDatabases
     DispatchQueue.global(qos: .utility).async {
       do {

@@ -6,9 +6,11 @@ extension Service {
   /// `completion` is called once, on any thread.
   /// - Throws: what is wrong before anything is tried.
   package func deleteDocument(
-    _ key: DocumentKey, precondition: Precondition, in id: DatabaseID,
+    _ key: DocumentKey, precondition: Precondition, in id: DatabaseID, as caller: Caller,
     completion: @escaping @Sendable (Result<Void, Status>) -> Void
   ) throws {
-    try commit([Write(.delete, key: key, precondition: precondition)], in: id) { completion($0.map { _ in () }) }
+    try commit([Write(.delete, key: key, precondition: precondition)], in: id, as: caller) {
+      completion($0.map { _ in () })
+    }
   }
 }

@@ -2,17 +2,19 @@ package import DocumentModel
 import DocumentStore
 
 extension Service {
-  /// A page of the ids of the collections directly below a document or the root, sorted.
+  /// A page of the ids of the collections directly below a document or the root, sorted; for administrators.
   ///
   /// - Parameters:
   ///   - pageSize: the most ids to return; 0 or less for the default.
   ///   - pageToken: what an earlier page ended with.
   /// - Throws: `INVALID_ARGUMENT` for a negative size or a token of another listing.
   package func listCollectionIds(
-    below parent: ResourcePath, in id: DatabaseID, pageSize: Int = 0, pageToken: [UInt8] = [],
+    below parent: ResourcePath, in id: DatabaseID, as caller: Caller, pageSize: Int = 0, pageToken: [UInt8] = [],
     consistency: Consistency = .latest
   ) throws -> (ids: [String], nextPageToken: [UInt8]) {
-    let database = try database(id)
+    let access = try access(to: id, as: caller)
+    try access.requireAdmin()
+    let database = access.database
     guard pageSize >= 0 else { throw Status(.invalidArgument, "Page size must be nonnegative.") }
     let binding = PageToken.Binding("collections", parent.text)
     let after = try pageToken.isEmpty ? nil : PageToken.position(pageToken, binding)

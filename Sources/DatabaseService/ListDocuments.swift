@@ -28,9 +28,15 @@ extension Service {
   /// Lists a page of a collection.
   ///
   /// Cost here: the plan. In name order a page is one scan; with an order on fields it costs what a query costs.
-  /// - Throws: `INVALID_ARGUMENT` for a bad size, token or order, or an order together with `showMissing`.
-  package func listDocuments(_ request: ListDocumentsRequest, in id: DatabaseID) throws -> ListDocumentsCursor {
-    let database = try database(id)
+  /// Only administrators may ask for documents that are missing: no rule speaks of those.
+  /// - Throws: `INVALID_ARGUMENT` for a bad size, token or order, or an order together with `showMissing`;
+  ///   `PERMISSION_DENIED` as for a query.
+  package func listDocuments(
+    _ request: ListDocumentsRequest, in id: DatabaseID, as caller: Caller
+  ) throws -> ListDocumentsCursor {
+    let access = try access(to: id, as: caller)
+    let database = access.database
+    if request.showMissing { try access.requireAdmin() }
     guard request.pageSize >= 0 else { throw Status(.invalidArgument, "Page size must be nonnegative.") }
     let orders = request.orderBy.isEmpty ? [ListDocumentsCursor.byName] : try OrderBy.parse(request.orderBy)
     if request.showMissing, !request.orderBy.isEmpty {
@@ -39,21 +45,28 @@ extension Service {
     let binding = PageToken.Binding(
       "documents", request.collection.text, request.orderBy, request.showMissing ? "missing" : "")
     let after = try request.pageToken.isEmpty ? nil : PageToken.position(request.pageToken, binding)
-    if !request.orderBy.isEmpty {
-      try checkIndexes(
-        of: ResolvedQuery(listing: request.collection, orders: orders, behind: nil, limit: 1, in: id), database)
-    }
     return try database.read(request.consistency) { reader, moment in
-      try ListDocumentsCursor(database, request, orders, after: after, binding, at: moment, &reader)
+      if let judgement = access.judgement {
+        var query = Query(parent: request.collection.parent, collectionID: request.collection.id)
+        query.limit = request.pageSize == 0 ? nil : request.pageSize
+        if !request.orderBy.isEmpty { query.orders = orders }
+        try judgement.allowList(query, in: database, at: moment, reader.snapshot)
+      }
+      if !request.orderBy.isEmpty {
+        try checkIndexes(
+          of: ResolvedQuery(listing: request.collection, orders: orders, behind: nil, limit: 1, in: id), database,
+          &reader)
+      }
+      return try ListDocumentsCursor(database, request, orders, after: after, binding, at: moment, &reader)
     }
   }
 
   /// The version of the last change of a collection, and the life of the database it counts in: together they name
-  /// one state of the collection's documents.
+  /// one state of the collection's documents. Not judged: tell it only to who may list the collection.
   package func collectionState(
-    _ collection: ResourcePath, in id: DatabaseID
+    _ collection: ResourcePath, in id: DatabaseID, as caller: Caller
   ) throws -> (incarnation: UInt64, lastChange: Int64) {
-    let database = try database(id)
+    let database = try access(to: id, as: caller).database
     let incarnation = database.incarnation
     return try database.read { reader in (incarnation, try reader.collection(collection)?.lastChange ?? 0) }
   }

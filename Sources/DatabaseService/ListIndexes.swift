@@ -12,10 +12,12 @@ package struct DeclaredIndex: Sendable {
 }
 
 extension Service {
-  /// The declared indexes of several fields and of vectors, in the order of their declaration.
+  /// The declared indexes of several fields and of vectors, in the order of their declaration; for administrators.
   /// - Throws: `NOT_FOUND` where the database is not served.
-  package func listIndexes(in id: DatabaseID) throws -> [DeclaredIndex] {
-    let database = try database(id)
+  package func listIndexes(in id: DatabaseID, as caller: Caller) throws -> [DeclaredIndex] {
+    let access = try access(to: id, as: caller)
+    try access.requireAdmin()
+    let database = access.database
     return try database.read { reader in
       let catalog = try database.indexes(&reader)
       return catalog.configuration.indexes.compactMap { definition in
@@ -25,9 +27,11 @@ extension Service {
     }
   }
 
-  /// The fields that are indexed otherwise than all are, in the order of their declaration.
+  /// The fields that are indexed otherwise than all are, in the order of their declaration; for administrators.
   /// - Throws: `NOT_FOUND` where the database is not served.
-  package func listFields(in id: DatabaseID) throws -> [FieldIndexing] {
-    try database(id).declaredIndexes().fields
+  package func listFields(in id: DatabaseID, as caller: Caller) throws -> [FieldIndexing] {
+    let access = try access(to: id, as: caller)
+    try access.requireAdmin()
+    return try access.database.declaredIndexes().fields
   }
 }

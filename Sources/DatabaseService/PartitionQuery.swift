@@ -70,9 +70,12 @@ extension Service {
   /// All pages of one answer show one moment, as long as the history reaches back to it. Cost here: the plan. The slices
   /// of each page together cost a pass over the query's results.
   /// - Throws: `INVALID_ARGUMENT` for a query that is more than a collection group in name order, and for a bad count,
-  ///   size or token.
-  package func partitionQuery(_ request: PartitionQueryRequest, in id: DatabaseID) throws -> PartitionQueryCursor {
-    let database = try database(id)
+  ///   size or token; `PERMISSION_DENIED` as for the query itself, whose names the cuts are.
+  package func partitionQuery(
+    _ request: PartitionQueryRequest, in id: DatabaseID, as caller: Caller
+  ) throws -> PartitionQueryCursor {
+    let access = try access(to: id, as: caller)
+    let database = access.database
     let group = try Self.group(request)
     let query = try ResolvedQuery(request.query, in: id, edition: database.edition)
     let cutsMax = Int(min(request.partitionCount, Self.partitionsMax))
@@ -85,6 +88,7 @@ extension Service {
       consistency = .readTime(Timestamp(uncheckedMicroseconds: place.version))
     }
     return try database.read(consistency) { reader, moment in
+      try access.judgement?.allowList(request.query, in: database, at: moment, reader.snapshot)
       let sampler = try PartitionSampler(
         query, cutsMax: cutsMax, reader.snapshot, at: moment.readTime.microseconds)
       return PartitionQueryCursor(

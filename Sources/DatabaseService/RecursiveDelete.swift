@@ -10,10 +10,12 @@ extension Service {
   /// Documents that are created meanwhile, behind where it works, stay. `completion` is called once, on any thread.
   /// - Throws: what is wrong before anything is deleted.
   package func recursiveDelete(
-    _ path: ResourcePath, in id: DatabaseID, behind last: DocumentKey? = nil, limit: Int,
+    _ path: ResourcePath, in id: DatabaseID, as caller: Caller, behind last: DocumentKey? = nil, limit: Int,
     completion: @escaping @Sendable (Result<RecursiveDeleteOutcome, Status>) -> Void
   ) throws {
-    RecursiveDelete(try database(id), path, limit: limit, completion).deleteBatch(after: last, deleted: 0)
+    let access = try access(to: id, as: caller)
+    try access.requireAdmin()
+    RecursiveDelete(access.database, path, limit: limit, completion).deleteBatch(after: last, deleted: 0)
   }
 }
 

@@ -8,11 +8,14 @@ extension Service {
   ///
   /// Cost where they are not required: see ``SeenQueries/note(_:aggregated:)``.
   /// - Throws: `FAILED_PRECONDITION` with the documented text and what to declare.
-  func checkIndexes(of query: ResolvedQuery, aggregated: [FieldPath] = [], _ database: DocumentDatabase) throws {
+  func checkIndexes(
+    of query: ResolvedQuery, aggregated: [FieldPath] = [], _ database: DocumentDatabase,
+    _ reader: inout DocumentReader
+  ) throws {
     guard database.edition == .standard else { return }
     let shape = seenQueries.note(query, aggregated: aggregated)
     guard requiresIndexes else { return }
-    let catalog = try database.read { reader in try database.indexes(&reader) }
+    let catalog = try database.indexes(&reader)
     let configuration = catalog.configuration
     // Only a field that was taken out of the index can be missing then.
     if shape.isAutomatic, configuration.fields.isEmpty { return }

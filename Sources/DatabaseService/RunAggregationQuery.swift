@@ -82,11 +82,13 @@ extension Service {
   /// Computes numbers over the results of a query.
   ///
   /// Cost here: the plan. The slices together cost a pass over the query's results.
-  /// - Throws: `INVALID_ARGUMENT` for no or too many aggregations, an alias twice, or a query that is not legal.
+  /// - Throws: `INVALID_ARGUMENT` for no or too many aggregations, an alias twice, or a query that is not legal;
+  ///   `PERMISSION_DENIED` as for a query.
   package func runAggregationQuery(
-    _ request: RunAggregationQueryRequest, in id: DatabaseID
+    _ request: RunAggregationQueryRequest, in id: DatabaseID, as caller: Caller
   ) throws -> RunAggregationQueryCursor {
-    let database = try database(id)
+    let access = try access(to: id, as: caller)
+    let database = access.database
     let aggregations = request.aggregations
     guard !aggregations.isEmpty else { throw Status(.invalidArgument, "Aggregations can not be empty.") }
     guard aggregations.count <= Self.aggregationsMax else {
@@ -100,9 +102,10 @@ extension Service {
     }
     let fields = aggregations.compactMap(\.field)
     let resolved = try ResolvedQuery(request.query, in: id, edition: database.edition, aggregated: fields)
-    try checkIndexes(of: resolved, aggregated: fields, database)
-    let opened = try request.newTransaction.map { try beginTransaction($0, in: id) }
+    let opened = try request.newTransaction.map { try beginTransaction($0, in: id, as: caller) }
     return try database.read(opened.map(Consistency.transaction) ?? request.consistency) { reader, moment in
+      try access.judgement?.allowList(request.query, in: database, at: moment, reader.snapshot)
+      try checkIndexes(of: resolved, aggregated: fields, database, &reader)
       if let transaction = moment.transaction {
         database.transactions.note(resolved, aggregated: fields, in: transaction)
       }

@@ -85,14 +85,17 @@ package final class RunQueryCursor {
 extension Service {
   /// Runs a query.
   ///
-  /// Cost here: the plan. Each result of the cursor costs what the plan says.
-  /// - Throws: `INVALID_ARGUMENT` with the documented text for a query that is not legal.
-  package func runQuery(_ request: RunQueryRequest, in id: DatabaseID) throws -> RunQueryCursor {
-    let database = try database(id)
+  /// Cost here: the plan, and the proof by the rules. Each result of the cursor costs what the plan says.
+  /// - Throws: `INVALID_ARGUMENT` with the documented text for a query that is not legal; `PERMISSION_DENIED` where it
+  ///   does not follow from the query that rules grant every document it could find.
+  package func runQuery(_ request: RunQueryRequest, in id: DatabaseID, as caller: Caller) throws -> RunQueryCursor {
+    let access = try access(to: id, as: caller)
+    let database = access.database
     let resolved = try ResolvedQuery(request.query, in: id, edition: database.edition)
-    try checkIndexes(of: resolved, database)
-    let opened = try request.newTransaction.map { try beginTransaction($0, in: id) }
+    let opened = try request.newTransaction.map { try beginTransaction($0, in: id, as: caller) }
     return try database.read(opened.map(Consistency.transaction) ?? request.consistency) { reader, moment in
+      try access.judgement?.allowList(request.query, in: database, at: moment, reader.snapshot)
+      try checkIndexes(of: resolved, database, &reader)
       let options = PlanOptions(indexes: try database.indexes(&reader))
       let results = try resolved.results(reader.snapshot, at: moment.readTime.microseconds, options)
       let noted = moment.transaction.flatMap { database.transactions.note(resolved, in: $0) }

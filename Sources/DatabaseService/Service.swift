@@ -1,49 +1,75 @@
 package import DocumentModel
 package import DocumentStore
+import RulesEngine
 
 /// The calls of `google.firestore.v1.Firestore`, one file each, for every dialect.
 ///
-/// A call is a synchronous function on the caller's thread; only what commits is answered later. Errors are
-/// ``Status`` once they passed ``Status/init(_:database:)``, which the dialects do at their edge.
+/// A call is a synchronous function on the caller's thread; only what commits is answered later. Every call says as
+/// whom it is made, and begins with ``access(to:as:)``. Errors are ``Status`` once they passed
+/// ``Status/init(_:database:)``, which the dialects do at their edge.
 package final class Service: Sendable {
-  /// Who may call before security rules decide.
+  /// Who is admitted to a database that has no rules, beside administrators.
   package enum Admission: Sendable {
-    /// Everybody: emulator mode without rules.
+    /// Everybody: emulator mode.
     case everybody
-    /// Nobody: production mode without rules.
+    /// Nobody: production mode.
     case nobody
   }
 
   /// The databases it serves.
   package let databases: DatabaseRegistry
-  private let admission: Admission
+  /// The rules that guard them.
+  package let rules: RulesBook
+  /// Who is admitted without rules. Where that is everybody, denials say why.
+  package let admission: Admission
   /// Whether queries are refused that production would refuse for want of an index.
   let requiresIndexes: Bool
   /// What queries came, for suggestions of indexes.
   let seenQueries = SeenQueries()
+  /// Idle judges.
+  let judges = JudgePool()
 
   /// Creates a service.
-  package init(databases: DatabaseRegistry, admission: Admission, requiresIndexes: Bool = false) {
+  package init(
+    databases: DatabaseRegistry, admission: Admission, rules: RulesBook = RulesBook(), requiresIndexes: Bool = false
+  ) {
     self.databases = databases
     self.admission = admission
+    self.rules = rules
     self.requiresIndexes = requiresIndexes
-  }
-
-  /// Lets the caller in, or not.
-  /// - Throws: `PERMISSION_DENIED` where nobody is admitted.
-  func admit() throws {
-    guard admission == .everybody else {
-      throw Status(.permissionDenied, "Missing or insufficient permissions.")
-    }
   }
 
   /// The edition of the database a call is for, whether it is served or not. Requests are decoded by its rules.
   package func edition(of id: DatabaseID) -> Edition { databases.edition(of: id) }
 
-  /// The database a call is for.
-  /// - Throws: `PERMISSION_DENIED` where nobody is admitted, `NOT_FOUND` where it is not served.
+  /// The database a call is for, with what its caller may do there.
+  ///
+  /// Cost: two short locks.
+  /// - Throws: `PERMISSION_DENIED` where nobody is admitted, `INVALID_ARGUMENT` where the rules in force do not
+  ///   compile, `NOT_FOUND` where the database is not served.
+  package func access(to id: DatabaseID, as caller: Caller) throws -> DatabaseAccess {
+    var judgement: Judgement?
+    if case .user(let auth) = caller {
+      switch rules.inForce(for: id) {
+      case .none: try admit(caller)
+      case .broken(let text): throw Status(.invalidArgument, text)
+      case .ruleset(let ruleset):
+        judgement = Judgement(
+          ruleset: ruleset, auth: auth, explains: admission == .everybody, judges: judges)
+      }
+    }
+    return DatabaseAccess(database: try database(id), judgement: judgement)
+  }
+
+  /// Lets in who is admitted where there are no rules.
+  /// - Throws: `PERMISSION_DENIED`.
+  func admit(_ caller: Caller) throws {
+    if case .user = caller, admission == .nobody { throw Status.permissionDenied }
+  }
+
+  /// The database of that name, for who may do everything.
+  /// - Throws: `NOT_FOUND` where it is not served.
   package func database(_ id: DatabaseID) throws -> DocumentDatabase {
-    try admit()
     guard let database = try databases.database(id) else {
       throw Status(
         .notFound,
@@ -52,4 +78,25 @@ package final class Service: Sendable {
     }
     return database
   }
+}
+
+/// A database, and by what a caller's requests to it are judged.
+package struct DatabaseAccess: Sendable {
+  /// The database.
+  package let database: DocumentDatabase
+  /// How requests are judged; `nil` where everything is allowed.
+  let judgement: Judgement?
+
+  /// Refuses a call that only administrators make, where there are rules.
+  /// - Throws: `PERMISSION_DENIED`.
+  func requireAdmin() throws {
+    guard let judgement else { return }
+    guard judgement.explains else { throw Status.permissionDenied }
+    throw Status(.permissionDenied, "Only an administrator may make this call; rules do not grant it.")
+  }
+}
+
+extension Status {
+  /// A denial that gives no reason, in the service's words.
+  static let permissionDenied = Status(.permissionDenied, "Missing or insufficient permissions.")
 }

@@ -88,6 +88,7 @@ package struct Status: Error, Equatable, Sendable {
     case .model(let error): self.init(.invalidArgument, error.description)
     case .wire(let error): self.init(.invalidArgument, error.description)
     case .storage(let error): self.init(error)
+    case .denied(let text): self.init(.permissionDenied, text)
     case .overloaded(let limit):
       self.init(
         .unavailable, "More than \(limit) bytes of commits wait for the disk. Try again with exponential backoff.")

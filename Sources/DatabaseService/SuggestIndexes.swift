@@ -27,17 +27,26 @@ extension Service {
     }
   }
 
-  /// Which indexes a database has beyond the automatic ones, and how far each is.
+  /// Which indexes a database has beyond the automatic ones, and how far each is; for administrators.
   /// - Throws: `NOT_FOUND` where the database is not served.
-  package func indexReports(in id: DatabaseID) throws -> [IndexReport] { try database(id).indexReports() }
+  package func indexReports(in id: DatabaseID, as caller: Caller) throws -> [IndexReport] {
+    let access = try access(to: id, as: caller)
+    try access.requireAdmin()
+    return try access.database.indexReports()
+  }
 
   /// What an index file must declare so that the service in production answers every query this database has served
-  /// since the start: what `base` declares, or else what the database has, and what is missing there.
+  /// since the start: what `base` declares, or else what the database has, and what is missing there. For
+  /// administrators.
   ///
   /// Cost: goes through the declarations of the collection once or twice for each shape of query.
   /// - Throws: `NOT_FOUND` where the database is not served.
-  package func suggestIndexes(_ base: IndexConfiguration?, in id: DatabaseID) throws -> IndexSuggestions {
-    let database = try database(id)
+  package func suggestIndexes(
+    _ base: IndexConfiguration?, in id: DatabaseID, as caller: Caller
+  ) throws -> IndexSuggestions {
+    let access = try access(to: id, as: caller)
+    try access.requireAdmin()
+    let database = access.database
     var configuration = try base ?? database.declaredIndexes()
     let (needs, isComplete) = seenQueries.needs(in: id)
     // In an order that does not depend on when a query came.

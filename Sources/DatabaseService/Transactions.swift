@@ -5,8 +5,10 @@ import QueryEngine
 extension Service {
   /// Opens a transaction (BeginTransaction, or `new_transaction` of a read).
   /// - Throws: ``CommitError`` when a read-only one names a moment that cannot be read.
-  package func beginTransaction(_ mode: TransactionMode, in id: DatabaseID) throws -> TransactionID {
-    let database = try database(id)
+  package func beginTransaction(
+    _ mode: TransactionMode, in id: DatabaseID, as caller: Caller
+  ) throws -> TransactionID {
+    let database = try access(to: id, as: caller).database
     switch mode {
     case .readWrite(let retried):
       // There are no locks to inherit from a failed attempt; its id must only be one.
@@ -26,8 +28,8 @@ extension Service {
   }
 
   /// Ends a transaction without writing (Rollback).
-  package func rollback(_ transaction: TransactionID, in id: DatabaseID) throws {
-    try database(id).transactions.rollback(transaction)
+  package func rollback(_ transaction: TransactionID, in id: DatabaseID, as caller: Caller) throws {
+    try access(to: id, as: caller).database.transactions.rollback(transaction)
   }
 }
 

@@ -7,8 +7,11 @@ extension Service {
   /// - Throws: what is wrong before anything is tried.
   package func updateDocument(
     _ key: DocumentKey, fields: EncodedFields, mask: FieldMask?, precondition: Precondition, in id: DatabaseID,
+    as caller: Caller,
     completion: @escaping @Sendable (Result<Document, Status>) -> Void
   ) throws {
-    try write(Write(.update(fields, mask: mask), key: key, precondition: precondition), in: id, completion: completion)
+    try write(
+      Write(.update(fields, mask: mask), key: key, precondition: precondition), in: id, as: caller,
+      completion: completion)
   }
 }

@@ -39,6 +39,8 @@ package enum CommitError: Error, Equatable, Sendable {
   case wire(WireError)
   /// The engine failed.
   case storage(StorageError)
+  /// Its judge refuses the commit, with this text.
+  case denied(String)
   /// More bytes of commits wait than the server holds.
   case overloaded(waitingBytesMax: Int)
 }

@@ -34,16 +34,17 @@ struct CommitPlan: Sendable {
     var transformResults: [Value]
   }
 
-  /// The version of every document the plan looked at; 0 where it was missing.
+  /// The version of every document that the plan, or the commit's judge, looked at; 0 where it was missing.
   private(set) var bases: [(key: DocumentKey, version: Int64)] = []
   private(set) var changes: [Change] = []
   private(set) var results: [Result] = []
   /// The indexes that the entries of ``changes`` are for.
   let indexGeneration: UInt64
 
-  /// Works out a commit. Writes are applied in order, later ones seeing the earlier ones.
+  /// Works out a commit. Writes are applied in order, later ones seeing the earlier ones. A judge has its say before
+  /// any precondition.
   ///
-  /// Cost: two lookups per document, and linear in the documents written.
+  /// Cost: two lookups per document, and linear in the documents written; and what the judge does.
   /// - Throws: ``CommitError`` for the first write that cannot be done.
   init(
     _ request: CommitRequest, reader: inout DocumentReader, indexes: IndexCatalog, requestTime: Timestamp
@@ -53,6 +54,7 @@ struct CommitPlan: Sendable {
     var documents: [StagedDocument] = []
     var places: [DocumentKey: Int] = [:]
     var effects: [(place: Int, transformResults: [Value])] = []
+    var refusal: CommitError?
     for write in writes {
       let place: Int
       if let known = places[write.key] {
@@ -64,9 +66,19 @@ struct CommitPlan: Sendable {
         documents.append(document)
         bases.append((write.key, document.base?.update ?? 0))
       }
+      do throws(CommitError) { try documents[place].check(write) } catch {
+        guard request.judge != nil else { throw error }
+        refusal = refusal ?? error
+      }
       effects.append((place, try documents[place].apply(write, requestTime: requestTime)))
     }
     for place in documents.indices { documents[place].encode() }
+    if let judge = request.judge {
+      bases += try judge.judge(
+        Self.judged(documents, writes, places), requestTime: requestTime, isInTransaction: request.reads != nil,
+        reader.snapshot)
+    }
+    if let refusal { throw refusal }
     for document in documents where document.isChanged {
       changes.append(try Self.change(document, request.edition, indexes))
     }
@@ -84,6 +96,18 @@ struct CommitPlan: Sendable {
       sum += index.bytes.count + 32 * index.fields.count + 48 * index.entries.count
     }
     return sum
+  }
+
+  private static func judged(
+    _ documents: [StagedDocument], _ writes: [Write], _ places: [DocumentKey: Int]
+  ) -> [JudgedDocument] {
+    var judged = documents.map { document in
+      JudgedDocument(key: document.key, before: document.base?.fields, after: document.fields, writes: [])
+    }
+    for write in writes {
+      if let place = places[write.key] { judged[place].writes.append(write) }
+    }
+    return judged
   }
 
   private static func read(_ key: DocumentKey, _ reader: inout DocumentReader) throws(CommitError) -> StagedDocument

@@ -6,13 +6,16 @@ package struct CommitRequest: Sendable {
   package var writes: [Write]
   /// What the client's transaction read, that the commit rests on; `nil` for a plain commit.
   package var reads: ReadSet?
+  /// Who decides whether it may happen; `nil` where that is settled.
+  package var judge: (any CommitJudge)?
   /// The edition of the database it is for, which sets how large a document may be.
   var edition = Edition.standard
 
   /// A plain commit, or that of a client's transaction.
-  package init(_ writes: [Write], after reads: ReadSet? = nil) {
+  package init(_ writes: [Write], after reads: ReadSet? = nil, judge: (any CommitJudge)? = nil) {
     self.writes = writes
     self.reads = reads
+    self.judge = judge
   }
 
   /// Whether a write stores the time of the request.

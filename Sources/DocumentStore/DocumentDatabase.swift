@@ -19,7 +19,8 @@ package final class DocumentDatabase: Sendable {
   /// Its open transactions.
   package let transactions: TransactionTable
 
-  let clock: Clock
+  /// The time of day.
+  package let clock: Clock
   private let retention: Retention
   let queue: CommitQueue
   private let identity: Mutex<UInt64>

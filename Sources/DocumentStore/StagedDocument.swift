@@ -57,9 +57,8 @@ struct StagedDocument {
     return .commit
   }
 
-  /// Checks a write's precondition and applies it; returns the values of its transforms.
+  /// Applies a write, whatever its precondition says; returns the values of its transforms.
   mutating func apply(_ write: Write, requestTime: Timestamp) throws(CommitError) -> [Value] {
-    try check(write)
     if case .verify = write.operation {
       isVerifiedMissing = !exists
       return []
@@ -97,7 +96,8 @@ struct StagedDocument {
     return results
   }
 
-  private func check(_ write: Write) throws(CommitError) {
+  /// Checks a write's precondition, before the write is applied.
+  func check(_ write: Write) throws(CommitError) {
     switch write.precondition {
     case .none: break
     case .exists(true):

@@ -12,11 +12,12 @@ package final class Gateway: RequestHandler {
   private let grpc: GRPCDialect
   private let control: ControlDialect
 
-  /// Puts a front before a service.
-  package init(_ service: Service) {
-    rest = RESTDialect(service)
-    grpc = GRPCDialect(service)
-    control = ControlDialect(service)
+  /// Puts a front before a service, where `verifier` tells who holds a token; without one nobody can be signed in.
+  package init(_ service: Service, verifier: (any TokenVerifier)? = nil) {
+    let authenticator = Authenticator(verifier: verifier)
+    rest = RESTDialect(service, authenticator)
+    grpc = GRPCDialect(service, authenticator)
+    control = ControlDialect(service, authenticator)
   }
 
   /// Answers one request, at once or later, on the loop of its connection.

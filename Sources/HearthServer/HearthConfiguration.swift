@@ -46,6 +46,20 @@ public struct HearthConfiguration: Sendable {
     }
   }
 
+  /// A file of security rules.
+  public struct RulesFile: Sendable, Equatable {
+    /// Where the file is.
+    public var path: String
+    /// The id of the database it guards, in every project; `nil` for all that have no file of their own.
+    public var database: String?
+
+    /// Joins a file and a database, or all others.
+    public init(_ path: String, database: String? = nil) {
+      self.path = path
+      self.database = database
+    }
+  }
+
   /// The address to listen on.
   public var host = "127.0.0.1"
   /// The port to listen on; 0 picks a free one.
@@ -69,6 +83,11 @@ public struct HearthConfiguration: Sendable {
   public var indexes: [DatabaseFile] = []
   /// Refuses queries that production would refuse because an index is not declared.
   public var requiresIndexes = false
+  /// Files of security rules (`firestore.rules`): one for all databases, others for databases of their own. Without
+  /// any, emulator mode admits everybody and production mode nobody.
+  public var rules: [RulesFile] = []
+  /// Is told what goes wrong in the background, in text for people, on any thread.
+  public var warn: (@Sendable (String) -> Void)?
   /// Is told what happens in the background, a line each, on any thread.
   public var report: (@Sendable (String) -> Void)?
   /// Seconds a stop waits for requests that are under way.

@@ -20,6 +20,7 @@ public final class HearthServer: Sendable {
   private let configuration: HearthConfiguration
   private let directory: DataDirectory?
   private let registry: DatabaseRegistry
+  private let rules: RulesFiles
   private let http: HTTPServer
   private let isStopped = Atomic(false)
 
@@ -39,9 +40,11 @@ public final class HearthServer: Sendable {
       }
     } catch { throw .storage(error.description) }
     let indexes = try IndexFiles(configuration.indexes)
+    let book = RulesBook()
+    rules = try RulesFiles(configuration, book)
     registry = Self.makeRegistry(configuration, directory, indexes)
     service = Service(
-      databases: registry, admission: configuration.mode == .emulator ? .everybody : .nobody,
+      databases: registry, admission: configuration.mode == .emulator ? .everybody : .nobody, rules: book,
       requiresIndexes: configuration.requiresIndexes)
     var transport = TransportConfiguration()
     transport.host = configuration.host
@@ -51,8 +54,10 @@ public final class HearthServer: Sendable {
     transport.bodyBytesMax =
       Self.enterpriseNames(configuration).isEmpty ? Limits.requestBytesMax : Limits.enterpriseRequestBytesMax
     transport.errorBody = { status, message in Gateway.errorBody(httpStatus: status, message: message) }
+    // Production has nothing yet that verifies tokens.
+    let verifier = configuration.mode == .emulator ? EmulatorTokens() : nil
     do {
-      http = try HTTPServer(configuration: transport, handler: Gateway(service))
+      http = try HTTPServer(configuration: transport, handler: Gateway(service, verifier: verifier))
     } catch { throw Self.error(error) }
     try openConfigured(indexes)
   }
@@ -76,6 +81,7 @@ public final class HearthServer: Sendable {
     let url = "\(configuration.tls == nil ? "http" : "https")://\(host):\(address.port)"
     do { try directory?.announce(url: url) } catch { throw .storage(error.description) }
     scheduleMaintenance()
+    if !rules.isEmpty { watchRules() }
     return url
   }
 
@@ -84,6 +90,10 @@ public final class HearthServer: Sendable {
   public func reloadCertificate() throws(HearthError) {
     do { try http.reloadCertificate() } catch { throw Self.error(error) }
   }
+
+  /// Reads the rules files again. One that does not compile leaves the rules in force that came from it last, and is
+  /// told to ``HearthConfiguration/warn``.
+  public func reloadRules() { rules.reload(all: true) }
 
   /// Stops: finishes what is under way, within the grace the configuration gives, then closes the databases.
   public func stop() {
@@ -102,6 +112,15 @@ public final class HearthServer: Sendable {
       guard let self, !isStopped.load(ordering: .sequentiallyConsistent) else { return }
       registry.maintain()
       scheduleMaintenance()
+    }
+  }
+
+  /// Looks every second whether a rules file changed.
+  private func watchRules() {
+    DispatchQueue.global(qos: .utility).asyncAfter(deadline: .now() + .seconds(1)) { [weak self] in
+      guard let self, !isStopped.load(ordering: .sequentiallyConsistent) else { return }
+      rules.reload()
+      watchRules()
     }
   }
 

@@ -18,20 +18,22 @@ extension Command {
       .value("data", "DIR", "the data directory, made where it is missing (default: ./hearth-data)"),
       .flag("in-memory", "keep nothing on disk (default with --emulator)"),
       .value("project", "ID", "the project to serve; with --emulator only the default of tools"),
-      .flag("emulator", "for development and tests: everybody who reaches it is admin"),
+      .flag("emulator", "for development and tests: unsigned tokens count, without rules everybody is admin"),
       .flag("allow-remote-emulator", "let --emulator listen beyond loopback"),
       .repeated("import", "FILE", "load documents before listening; several go in one after the other"),
       .repeated("enterprise-database", "NAME", "a database of the enterprise edition; NAME* names all that begin so"),
       .value("map-size", "BYTES", "the size a database may grow to (default: 64G, in memory 8G)"),
-      .repeated("rules", "FILE", "security rules (not supported by this version yet)"),
+      .repeated("rules", "FILE", "security rules; DATABASE=FILE for a database with its own (default: none)"),
       .repeated("indexes", "FILE", "firestore.indexes.json; DATABASE=FILE for a named database (default: as they are)"),
       .flag("require-indexes", "refuse queries that production would refuse for want of an index"),
       .flag("quiet", "print the address and errors only"),
     ],
     details: """
       When it is ready it prints one line to standard output: hearth: listening on http://127.0.0.1:8080
-      SIGTERM and SIGINT stop it: requests under way are finished first. With TLS, SIGHUP has it read the certificate
-      and the key again, and the line says https. HTTP/1.1 and HTTP/2 are spoken on the one port, with TLS or without.
+      SIGTERM and SIGINT stop it: requests under way are finished first. SIGHUP has it read the rules, the certificate
+      and the key again; rules are also read again when their file changes. Rules that do not compile end the start with
+      exit code 65; later they leave those in force that were read before. With TLS the line says https. HTTP/1.1 and
+      HTTP/2 are spoken on the one port, with TLS or without.
       Options may also stand in hearth.json in the working directory, under the same names; the command line wins.
       """,
     examples: [
@@ -39,14 +41,12 @@ extension Command {
       ("hearth serve --emulator --import fixtures/journeys.json", "with documents"),
       ("hearth serve --emulator --data ./data --port 9090", "kept on disk, durable"),
       ("hearth serve --emulator --tls-cert cert.pem --tls-key key.pem", "with TLS"),
+      ("hearth serve --emulator --rules firestore.rules", "guarded by security rules"),
       ("hearth serve --emulator --indexes firestore.indexes.json", "with composite indexes"),
     ],
     run: { arguments in try serve(arguments) })
 
   private static func serve(_ arguments: Arguments) throws -> Int32 {
-    if arguments.has("rules") {
-      throw CommandFailure.usage("'--rules' is not supported by this version yet; leave it out")
-    }
     var signals = sigset_t()
     sigemptyset(&signals)
     for signal in [SIGTERM, SIGINT, SIGHUP] { sigaddset(&signals, signal) }
@@ -56,7 +56,7 @@ extension Command {
     let server = try makeServer(arguments, configuration)
     let url = try server.start()
     Terminal.output.write("hearth: listening on \(url)\n")
-    waitForEnd(of: server, signals: signals, hasTLS: configuration.tls != nil)
+    waitForEnd(of: server, signals: signals, configuration)
     // A second signal ends it at once.
     pthread_sigmask(SIG_UNBLOCK, &signals, nil)
     server.stop()
@@ -88,13 +88,15 @@ extension Command {
     return server
   }
 
-  /// Waits for the signal that ends the server; a hang-up only does so where there is no certificate to renew.
-  private static func waitForEnd(of server: HearthServer, signals: sigset_t, hasTLS: Bool) {
+  /// Waits for the signal that ends the server; a hang-up only does so where there is nothing to read again.
+  private static func waitForEnd(of server: HearthServer, signals: sigset_t, _ configuration: HearthConfiguration) {
     var signals = signals
     var signal: Int32 = 0
     repeat {
       sigwait(&signals, &signal)
-      guard hasTLS, signal == SIGHUP else { return }
+      guard signal == SIGHUP, configuration.tls != nil || !configuration.rules.isEmpty else { return }
+      server.reloadRules()
+      guard configuration.tls != nil else { continue }
       do {
         try server.reloadCertificate()
         Terminal.error.write("hearth: the certificate was read again\n")
@@ -141,6 +143,11 @@ extension Command {
     configuration.mapBytes = try arguments.bytes("map-size", in: 1 << 20...1 << 46) ?? configuration.mapBytes
     configuration.requiresIndexes = arguments.has("require-indexes")
     configuration.indexes = arguments.values("indexes").map(databaseFile)
+    configuration.rules = arguments.values("rules").map { text in
+      let file = databaseFile(text)
+      return HearthConfiguration.RulesFile(file.path, database: file.path == text ? nil : file.database)
+    }
+    configuration.warn = { Terminal.error.write("hearth: \($0)\n") }
     if !isQuiet(arguments) { configuration.report = { Terminal.error.write("hearth: \($0)\n") } }
     if let project = configuration.project, DatabaseID(project: project) == nil {
       throw CommandFailure.usage("'\(project)' cannot name a project")

@@ -188,9 +188,9 @@ import Testing
       query.filter = .field(FieldPath(field: "f\(number)"), .equal, .integer(1))
       query.orders = orders
       query.limit = 0
-      _ = try server.service.runQuery(RunQueryRequest(query), in: id)
+      _ = try server.service.runQuery(RunQueryRequest(query), in: id, as: .admin)
     }
-    func suggest() throws -> IndexSuggestions { try server.service.suggestIndexes(nil, in: id) }
+    func suggest() throws -> IndexSuggestions { try server.service.suggestIndexes(nil, in: id, as: .admin) }
     // A file cannot declare more than a thousand indexes.
     for number in 0..<1000 { try ask(number, orders: [Order(FieldPath(field: "at"))]) }
     #expect(try suggest().isComplete)
@@ -224,7 +224,7 @@ import Testing
     query.orders = [Order(FieldPath(field: "at"))]
     func refusal() -> String? {
       do {
-        _ = try server.service.runQuery(RunQueryRequest(query), in: id)
+        _ = try server.service.runQuery(RunQueryRequest(query), in: id, as: .admin)
         return nil
       } catch { return Status(error, database: id).message }
     }

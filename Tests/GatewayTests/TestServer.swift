@@ -10,7 +10,7 @@ final class TestServer: Sendable {
   /// The name of the documents root.
   static let name = "projects/p/databases/(default)/documents"
 
-  private let server: HearthServer
+  let server: HearthServer
   let port: UInt16
 
   init(_ mode: HearthConfiguration.Mode = .emulator, change: (inout HearthConfiguration) -> Void = { _ in }) throws {

@@ -127,7 +127,6 @@ import Testing
     arguments: [
       (["sevre"], "did you mean 'serve'?"), (["serve", "--prot", "1"], "did you mean '--port'?"),
       (["serve", "--port", "x"], "must be a whole number"),
-      (["serve", "--rules", "r"], "not supported by this version yet"),
       (["serve", "--data", "d", "--in-memory"], "exclude each other"), (["get", "a", "b"], "unexpected 'b'"),
       (["get", "a//b"], "is no path"), (["set", "a", "{}"], "is a collection"), (["delete", "a"], "--recursive"),
       (["import"], "it takes FILE…"), (["help", "nothing"], "unknown verb"), ([], "Usage: hearth VERB"),

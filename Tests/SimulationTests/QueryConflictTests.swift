@@ -176,7 +176,7 @@ import Testing
   @Test(arguments: cases) func conflictsFollowFromTheResult(test: Case) throws {
     let database = try SimulatedService()
     try database.commit(Self.documents)
-    let transaction = try database.service.beginTransaction(.readWrite(retrying: nil), in: database.id)
+    let transaction = try database.service.beginTransaction(.readWrite(retrying: nil), in: database.id, as: .admin)
     try read(test.reading, in: transaction, database)
     for change in test.changes { try database.commit([change]) }
     // Something is always written that nobody reads, so that a commit without a conflict shows.
@@ -190,7 +190,7 @@ import Testing
       #expect(status.message.hasPrefix("Too much contention on these documents. Please try again."))
     }
     // Whoever was defeated wins with a second attempt.
-    let again = try database.service.beginTransaction(.readWrite(retrying: transaction), in: database.id)
+    let again = try database.service.beginTransaction(.readWrite(retrying: transaction), in: database.id, as: .admin)
     try read(test.reading, in: again, database)
     _ = try database.result(of: [mine], transaction: again).get()
   }
@@ -227,7 +227,7 @@ import Testing
       } else {
         var request = RunQueryRequest(Self.tasks(where: Self.ofAnn))
         request.newTransaction = .readWrite(retrying: nil)
-        let cursor = try database.service.runQuery(request, in: database.id)
+        let cursor = try database.service.runQuery(request, in: database.id, as: .admin)
         while !cursor.isAtEnd { try cursor.slice { _, _ in true } }
         transaction = cursor.transaction
       }

@@ -32,7 +32,7 @@ import WireFormat
       if reader.chance(oneIn: 4) { database.time.now += reader.chance(oneIn: 3) ? 200_000 : 10 }
       switch reader.number(0...9) {
       case 0...1 where open.count < 5:
-        let transaction = try database.service.beginTransaction(.readWrite(retrying: nil), in: database.id)
+        let transaction = try database.service.beginTransaction(.readWrite(retrying: nil), in: database.id, as: .admin)
         open.append((transaction, try database.lastVersion(), []))
       case 2...4 where !open.isEmpty:
         let index = reader.number(0...open.count - 1)
@@ -91,7 +91,7 @@ import WireFormat
           var readings: [Reading] = []
           var transaction: TransactionID?
           if !isBlind {
-            let begun = try database.service.beginTransaction(.readWrite(retrying: nil), in: database.id)
+            let begun = try database.service.beginTransaction(.readWrite(retrying: nil), in: database.id, as: .admin)
             transaction = begun
             while readings.count < 3 {
               if let reading = try reader.read(in: begun, database) { readings.append(reading) }

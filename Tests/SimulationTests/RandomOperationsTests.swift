@@ -216,7 +216,7 @@ private struct Simulation {
     }
     let result: Result<CommitOutcome, Status>
     do {
-      result = try wait { done in try service.commit(writes, transaction: transaction, in: id, completion: done) }
+      result = try wait { done in try service.commit(writes, transaction: transaction, in: id, as: .admin, completion: done) }
     } catch { result = .failure(Status(error, database: id)) }
     switch result {
     case .failure(let status):
@@ -245,7 +245,7 @@ private struct Simulation {
       if !writes.contains(where: { $0.key == write.key }) { writes.append(write) }
     }
     doing = "batchWrite of \(writes)"
-    let results = try wait { done in try service.batchWrite(writes, in: id, completion: done) }
+    let results = try wait { done in try service.batchWrite(writes, in: id, as: .admin, completion: done) }
     guard results.count == writes.count else { throw Difference("\(results.count) results") }
     // The versions are told by what became of the documents; the order of independent writes does not matter.
     for (write, result) in zip(writes, results) {
@@ -282,7 +282,7 @@ private struct Simulation {
 
   private mutating func clear() throws {
     doing = "clear"
-    let result: Result<Void, Status> = try wait { done in try service.clear(id, completion: done) }
+    let result: Result<Void, Status> = try wait { done in try service.clear(id, as: .admin, completion: done) }
     try result.get()
     let over = twin.transactions
     twin = Twin(created: try meta(.created))
@@ -310,12 +310,12 @@ private struct Simulation {
   private mutating func begin() throws {
     doing = "begin"
     let isReadOnly = random.chance(oneIn: 3)
-    let transaction = try service.beginTransaction(isReadOnly ? .readOnly(nil) : .readWrite(retrying: nil), in: id)
+    let transaction = try service.beginTransaction(isReadOnly ? .readOnly(nil) : .readWrite(retrying: nil), in: id, as: .admin)
     twin.transactions[transaction] = Twin.Transaction(readVersion: try meta(.lastVersion), isReadOnly: isReadOnly)
     openIDs.append(transaction)
     if openIDs.count > 6 {
       let oldest = openIDs.removeFirst()
-      try service.rollback(oldest, in: id)
+      try service.rollback(oldest, in: id, as: .admin)
       twin.transactions[oldest] = nil
     }
   }
@@ -356,7 +356,7 @@ private struct Simulation {
   private func compare(_ key: DocumentKey, _ consistency: Consistency, at version: Int64) throws {
     let expected = twin.document(key, at: version)
     do {
-      let found = try service.getDocument(key, in: id, consistency: consistency) { try Self.stored($0) }
+      let found = try service.getDocument(key, in: id, as: .admin, consistency: consistency) { try Self.stored($0) }
       guard found == expected else { throw Difference("\(found), expected \(String(describing: expected))") }
     } catch let status as Status {
       guard status.code == .notFound, expected == nil else {
@@ -377,7 +377,7 @@ private struct Simulation {
     doing = "batchGet of \(keys) at \(consistency)"
     var request = BatchGetDocumentsRequest(keys)
     request.consistency = consistency
-    let cursor = try service.batchGetDocuments(request, in: id)
+    let cursor = try service.batchGetDocuments(request, in: id, as: .admin)
     var found: [DocumentKey: Twin.Stored] = [:]
     var order: [DocumentKey] = []
     var random = random
@@ -390,7 +390,7 @@ private struct Simulation {
       // Later slices show the same moment, whatever happens in between.
       if random.chance(oneIn: 4) {
         let write = [Write(.update(clockFields(), mask: nil), key: keys[0])]
-        let result: Result<CommitOutcome, Status> = try wait { done in try service.commit(write, in: id, completion: done) }
+        let result: Result<CommitOutcome, Status> = try wait { done in try service.commit(write, in: id, as: .admin, completion: done) }
         try commitInTwin(write, result)
       }
     }
@@ -467,7 +467,7 @@ private struct Simulation {
     let size = random.pick([0, 1, 2])
     var (found, token): ([String], [UInt8]) = ([], [])
     repeat {
-      let page = try service.listCollectionIds(below: parent, in: id, pageSize: size, pageToken: token, consistency: consistency)
+      let page = try service.listCollectionIds(below: parent, in: id, as: .admin, pageSize: size, pageToken: token, consistency: consistency)
       found += page.ids
       token = page.nextPageToken
     } while !token.isEmpty

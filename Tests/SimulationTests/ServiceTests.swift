@@ -24,7 +24,7 @@ import WireFormat
 
   @discardableResult
   private func commit(_ writes: Write...) throws -> CommitOutcome {
-    let result: Result<CommitOutcome, Status> = try wait { done in try service.commit(writes, in: id, completion: done) }
+    let result: Result<CommitOutcome, Status> = try wait { done in try service.commit(writes, in: id, as: .admin, completion: done) }
     return try result.get()
   }
 
@@ -46,8 +46,8 @@ import WireFormat
     time.advance(seconds: 1)
     try commit(.set("c/x", ("a", 2)))
     time.advance(seconds: 290)
-    let transaction = try service.beginTransaction(.readOnly(first), in: id)
-    let read = { try service.getDocument(document("c/x"), in: id, consistency: .transaction(transaction)) { _ in } }
+    let transaction = try service.beginTransaction(.readOnly(first), in: id, as: .admin)
+    let read = { try service.getDocument(document("c/x"), in: id, as: .admin, consistency: .transaction(transaction)) { _ in } }
     try read()
     time.advance(seconds: 50)
     try read()
@@ -55,19 +55,19 @@ import WireFormat
     try read()
     try trim()
     #expect(error(read) == Status(.failedPrecondition, "The requested 'read_time' is too old."))
-    let old = error { _ = try service.beginTransaction(.readOnly(first), in: id) }
+    let old = error { _ = try service.beginTransaction(.readOnly(first), in: id, as: .admin) }
     #expect(old?.code == .failedPrecondition)
   }
 
   /// So must a client that takes its time over a batchGet.
   @Test func aSlowReaderIsToldThatItsMomentIsGone() throws {
     try commit(.set("c/x", ("a", 1)), .set("c/y", ("a", 1)))
-    let cursor = try service.batchGetDocuments(BatchGetDocumentsRequest([document("c/x"), document("c/y")]), in: id)
+    let cursor = try service.batchGetDocuments(BatchGetDocumentsRequest([document("c/x"), document("c/y")]), in: id, as: .admin)
     try cursor.slice { _, _ in false }
     time.advance(seconds: 1)
     try commit(.set("c/y", ("a", 2)))
     var seen: Value?
-    let again = try service.batchGetDocuments(BatchGetDocumentsRequest([document("c/y")]), in: id)
+    let again = try service.batchGetDocuments(BatchGetDocumentsRequest([document("c/y")]), in: id, as: .admin)
     try again.slice { _, stored in
       seen = try stored.map { try EncodedFields(canonical: Array($0.fields)).decoded() }?["a"]
       return true
@@ -80,7 +80,7 @@ import WireFormat
 
   @Test func missingDocumentsComeLastWhateverTheSlices() throws {
     try commit(.set("c/b"), .set("c/d"))
-    let cursor = try service.batchGetDocuments(BatchGetDocumentsRequest(["c/a", "c/b", "c/c", "c/d"].map(document)), in: id)
+    let cursor = try service.batchGetDocuments(BatchGetDocumentsRequest(["c/a", "c/b", "c/c", "c/d"].map(document)), in: id, as: .admin)
     var slices: [[String]] = []
     while !cursor.isAtEnd {
       slices.append([])

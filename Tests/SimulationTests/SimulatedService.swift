@@ -30,7 +30,7 @@ struct SimulatedService: Sendable {
 
   func result(of writes: [Write], transaction: TransactionID?) throws -> Result<CommitOutcome, Status> {
     do {
-      return try wait { done in try service.commit(writes, transaction: transaction, in: id, completion: done) }
+      return try wait { done in try service.commit(writes, transaction: transaction, in: id, as: .admin, completion: done) }
     } catch { return .failure(Status(error, database: id)) }
   }
 
@@ -46,7 +46,7 @@ struct SimulatedService: Sendable {
   func results(of query: Query, _ consistency: Consistency, countMax: Int = .max) throws -> [Row] {
     var request = RunQueryRequest(query)
     request.consistency = consistency
-    let cursor = try service.runQuery(request, in: id)
+    let cursor = try service.runQuery(request, in: id, as: .admin)
     var rows: [Row] = []
     while rows.count < countMax, !cursor.isAtEnd {
       try cursor.slice { key, document in
@@ -66,7 +66,7 @@ struct SimulatedService: Sendable {
   /// A document's update time, 0 where it is missing.
   func updateTime(of key: DocumentKey, _ consistency: Consistency) throws -> Int64 {
     do {
-      return try service.getDocument(key, in: id, consistency: consistency) { $0.updateVersion }
+      return try service.getDocument(key, in: id, as: .admin, consistency: consistency) { $0.updateVersion }
     } catch let status as Status where status.code == .notFound { return 0 }
   }
 }
@@ -74,7 +74,7 @@ struct SimulatedService: Sendable {
 extension Service {
   /// All slices of an aggregation.
   func numbers(_ request: RunAggregationQueryRequest, in id: DatabaseID) throws -> AggregationOutcome {
-    let cursor = try runAggregationQuery(request, in: id)
+    let cursor = try runAggregationQuery(request, in: id, as: .admin)
     while true {
       if let outcome = try cursor.slice() { return outcome }
     }
@@ -84,7 +84,7 @@ extension Service {
   func listPage(
     _ request: ListDocumentsRequest, in id: DatabaseID, found: (FoundDocument) throws -> Void
   ) throws -> [UInt8] {
-    let cursor = try listDocuments(request, in: id)
+    let cursor = try listDocuments(request, in: id, as: .admin)
     while true {
       if let token = try cursor.slice(found) { return token }
     }

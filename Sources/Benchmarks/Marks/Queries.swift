@@ -118,7 +118,7 @@ private struct QueryWorld {
     for _ in 0..<6 {
       let watch = Stopwatch()
       for _ in 0..<perRound {
-        let cursor = try service.runQuery(RunQueryRequest(query), in: id)
+        let cursor = try service.runQuery(RunQueryRequest(query), in: id, as: .admin)
         var found = 0
         while !cursor.isAtEnd {
           try cursor.slice { _, document in
@@ -139,7 +139,7 @@ private struct QueryWorld {
     for _ in 0..<max(3, 300_000 / documents) {
       let watch = Stopwatch()
       let cursor = try service.runAggregationQuery(
-        RunAggregationQueryRequest(query, [Aggregation(.count(upTo: nil), alias: "n")]), in: id)
+        RunAggregationQueryRequest(query, [Aggregation(.count(upTo: nil), alias: "n")]), in: id, as: .admin)
       var outcome: AggregationOutcome?
       while outcome == nil { outcome = try cursor.slice() }
       guard case .integer(let count)? = outcome?.values.first?.value, count > 0 else {

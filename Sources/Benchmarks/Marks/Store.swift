@@ -4,6 +4,7 @@ import DocumentModel
 import DocumentStore
 import Foundation
 import HearthServer
+import RulesEngine
 import WireFormat
 
 extension Benchmark {
@@ -12,9 +13,10 @@ extension Benchmark {
     summary: "reads and commits in this process, without HTTP",
     meaning: """
       What a call of DatabaseService costs on one thread. A read takes a snapshot, looks up the collection and the
-      document, verifies its checksum; JSON is written into fresh memory, as for an answer. "One after the other" waits for
-      each commit, so that each is a write transaction; with 64 under way they share transactions. Bytes are what LMDB
-      hands to the kernel for one commit alone: whole pages of 4 KiB, one for each table's path that changed.
+      document, verifies its checksum; where rules judge it, they look at the token and the document. JSON is written
+      into fresh memory, as for an answer. "One after the other" waits for each commit, so that each is a write
+      transaction; with 64 under way they share transactions. Bytes are what LMDB hands to the kernel for one commit
+      alone: whole pages of 4 KiB, one for each table's path that changed.
       """
   ) {
     var table = Table("work", "µs each", "per second", "bytes written")
@@ -38,13 +40,27 @@ extension Benchmark {
     let database = try service.database(id)
     try time("snapshot, nothing read", reads) { _ in try database.read { _ in } }
     try time("get", reads) { index in
-      try service.getDocument(keys[index % keys.count], in: id) { document in _ = document.fields.count }
+      try service.getDocument(keys[index % keys.count], in: id, as: .admin) { document in _ = document.fields.count }
+    }
+    service.rules.upload(
+      try Ruleset(
+        compiling: """
+          rules_version = '2';
+          service cloud.firestore {
+            match /databases/{database}/documents/tasks/{task} {
+              allow get: if request.auth != null && request.auth.uid == 'ann' && resource.data.title is string;
+            }
+          }
+          """), to: .database(id))
+    let ann = Caller.user(RulesAuth(uid: "ann", claims: MapValue([("sub", .string("ann"))])))
+    try time("get, judged by rules", reads) { index in
+      try service.getDocument(keys[index % keys.count], in: id, as: ann) { document in _ = document.fields.count }
     }
     for (name, style) in [("compact", JSONWriter.Style.compact), ("indented", .pretty)] {
       let root = Array(id.documentsRoot.utf8)
       try time("get and write \(name) JSON", reads) { index in
         let key = keys[index % keys.count]
-        try service.getDocument(key, in: id) { document in
+        try service.getDocument(key, in: id, as: .admin) { document in
           var json = JSONWriter(style)
           try root.withUnsafeBytes { root in
             try key.path.bytes.withUnsafeBytes { path in
@@ -125,7 +141,7 @@ extension Benchmark {
     let watch = Stopwatch()
     for write in writes {
       places.wait()
-      try service.commit([write], in: id) { result in
+      try service.commit([write], in: id, as: .admin) { result in
         if case .failure = result { failures.withLock { $0 += 1 } }
         places.signal()
       }

@@ -53,7 +53,7 @@ extension Benchmark {
       Run.progress("vectors: \(name)")
       let watch = Stopwatch()
       for _ in 0..<times {
-        let cursor = try service.runQuery(RunQueryRequest(query), in: id)
+        let cursor = try service.runQuery(RunQueryRequest(query), in: id, as: .admin)
         var found = 0
         while !cursor.isAtEnd {
           try cursor.slice { _, _ in
@@ -75,7 +75,7 @@ extension Benchmark {
   private static func commit(_ writes: [Write], _ service: Service, _ id: DatabaseID) throws {
     let isDone = DispatchSemaphore(value: 0)
     let failure = Lock(false)
-    try service.commit(writes, in: id) { result in
+    try service.commit(writes, in: id, as: .admin) { result in
       if case .failure = result { failure.withLock { $0 = true } }
       isDone.signal()
     }

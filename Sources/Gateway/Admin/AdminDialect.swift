@@ -17,7 +17,9 @@ final class AdminDialect: Sendable {
   init(_ service: Service) { self.service = service }
 
   /// Answers a request for a path that stood behind `/v1/` and names no documents.
-  func handle(_ path: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest, _ reply: Reply) throws {
+  func handle(
+    _ path: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest, _ reply: Reply, as caller: Caller
+  ) throws {
     guard let target = try DatabaseTarget(path) else { return reply.sendText(404, "Not Found\n") }
     let parts = target.rest.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
     guard parts.count == 3, parts[0] == "collectionGroups", !parts[1].isEmpty else {
@@ -28,10 +30,11 @@ final class AdminDialect: Sendable {
     var json = JSONWriter(.pretty)
     switch (request.method, parts[2]) {
     case (.get, "indexes"):
-      let indexes = try service.listIndexes(in: target.database).filter { isAsked($0.definition.collectionID) }
+      let indexes = try service.listIndexes(in: target.database, as: caller)
+        .filter { isAsked($0.definition.collectionID) }
       json.list("indexes", indexes) { $1.append($0, of: target.database) }
     case (.get, "fields"):
-      let fields = try service.listFields(in: target.database).filter { isAsked($0.collectionID) }
+      let fields = try service.listFields(in: target.database, as: caller).filter { isAsked($0.collectionID) }
       json.list("fields", fields) { $1.append($0, of: target.database) }
     case (_, "indexes"), (_, "fields"):
       throw Status(

@@ -8,6 +8,7 @@ import WireFormat
 /// What tools and test suites do to a server beside reading and writing documents.
 ///
 /// - `DELETE /emulator/v1/projects/{p}/databases/{d}/documents` clears a database (firestore-api.md, section 11.3).
+/// - `…:securityRules` behind a project or a database loads rules; see ``RulesCalls``.
 /// - `DELETE /hearth/v1/projects/{p}/databases/{d}/documents/{path}` deletes a document or collection with everything
 ///   below it, a few thousand documents a call: `{"deleted": n, "done": false, "last": "…"}`; the next call goes on with
 ///   `?behind=` and that path.
@@ -15,19 +16,31 @@ import WireFormat
 /// - `POST /hearth/v1/projects/{p}/databases/{d}/indexes:suggest` says what an index file must declare for the queries
 ///   that were served; its body, if any, is an index file to add to.
 /// - `GET /hearth/v1/stats` says what the open databases hold, and how far their indexes are.
+///
+/// What is under `/emulator/` needs no credentials, and is there in emulator mode only.
 final class ControlDialect: Sendable {
   private let service: Service
+  private let authenticator: Authenticator
+  private let rules: RulesCalls
   /// Documents that one call of a recursive delete takes, so that a call ends soon and a client can show progress.
   private static let deletedPerCall = 5000
 
-  init(_ service: Service) { self.service = service }
+  init(_ service: Service, _ authenticator: Authenticator) {
+    self.service = service
+    self.authenticator = authenticator
+    rules = RulesCalls(service: service)
+  }
 
   /// Answers a request for a path that stood behind `/emulator/v1/`.
   func handleEmulator(_ path: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest, _ reply: Reply) {
     answer(reply) {
+      guard service.admission == .everybody else {
+        throw Status(.permissionDenied, "Missing or insufficient permissions.")
+      }
+      if let place = RulesCalls.place(path) { return try rules.handle(place, request, reply) }
       guard let target = try RESTTarget(path, takesVerb: false), target.segmentCount == 0, request.method == .delete
       else { return reply.sendText(404, "Not Found\n") }
-      try service.clear(target.database) { result in
+      try service.clear(target.database, as: .admin) { result in
         Self.send(result, reply) { _, _ in }
       }
     }
@@ -38,10 +51,11 @@ final class ControlDialect: Sendable {
     _ path: UnsafeRawBufferPointer, _ query: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest, _ reply: Reply
   ) {
     answer(reply) {
+      let caller = try authenticator.caller(of: request)
       if path.elementsEqual("stats".utf8), request.method == .get {
-        return try service.statistics { result in Self.send(result, reply, Self.append) }
+        return try service.statistics(as: caller) { result in Self.send(result, reply, Self.append) }
       }
-      if let target = try DatabaseTarget(path) { return try handleIndexes(target, request, reply) }
+      if let target = try DatabaseTarget(path) { return try handleIndexes(target, request, reply, as: caller) }
       guard let target = try RESTTarget(path, takesVerb: false), target.segmentCount > 0, request.method == .delete
       else { return reply.sendText(404, "Not Found\n") }
       let parameters = try QueryParameters(query)
@@ -52,7 +66,9 @@ final class ControlDialect: Sendable {
       if let last, !last.path.isAtOrBelow(path) {
         throw Status(.invalidArgument, "The document to go on behind must lie below the path.")
       }
-      try service.recursiveDelete(path, in: target.database, behind: last, limit: Self.deletedPerCall) { result in
+      try service.recursiveDelete(
+        path, in: target.database, as: caller, behind: last, limit: Self.deletedPerCall
+      ) { result in
         Self.send(result, reply) { outcome, json in
           json.key("deleted")
           json.number(outcome.deleted)
@@ -67,17 +83,19 @@ final class ControlDialect: Sendable {
     }
   }
 
-  private func handleIndexes(_ target: DatabaseTarget, _ request: borrowing HTTPRequest, _ reply: Reply) throws {
+  private func handleIndexes(
+    _ target: DatabaseTarget, _ request: borrowing HTTPRequest, _ reply: Reply, as caller: Caller
+  ) throws {
     switch (request.method, target.rest) {
     case (.get, "indexes"):
-      let reports = try service.indexReports(in: target.database)
+      let reports = try service.indexReports(in: target.database, as: caller)
       Self.send(.success(reports), reply) { $1.append($0) }
     case (.post, "indexes:suggest"):
       let base = try request.body.isEmpty ? nil : Service.indexConfiguration(Array(request.body))
       // Some thousand shapes are too much work for the loop's thread.
       let service = service
       DispatchQueue.global(qos: .utility).async {
-        let outcome = Result { try service.suggestIndexes(base, in: target.database) }
+        let outcome = Result { try service.suggestIndexes(base, in: target.database, as: caller) }
           .mapError { Status($0, database: target.database) }
         Self.send(outcome, reply) { suggestions, json in
           json.key("queries")

@@ -8,6 +8,8 @@ final class GRPCCall {
   let exchange: Exchange
   /// How the answer is compressed: as the request was, which shows that the client can.
   let compression: GRPCCompression
+  /// Who calls.
+  var caller = Caller.user(nil)
   /// The database the call is for, once that is known: errors name documents in it.
   var database: DatabaseID?
 

@@ -12,7 +12,7 @@ extension GRPCDialect {
     let decoded = try decodeWrites(message, for: database, call)
     let hasWrites = !decoded.writes.isEmpty
     let bound = call.bound
-    try service.commit(decoded.writes, transaction: decoded.transaction, in: database) { result in
+    try service.commit(decoded.writes, transaction: decoded.transaction, in: database, as: call.caller) { result in
       bound.onLoop { call in
         call.send { out in
           let outcome = try result.get()
@@ -31,7 +31,7 @@ extension GRPCDialect {
     let database = try Self.database(of: message)
     let decoded = try decodeWrites(message, for: database, call)
     let bound = call.bound
-    try service.batchWrite(decoded.writes, in: database) { results in
+    try service.batchWrite(decoded.writes, in: database, as: call.caller) { results in
       bound.onLoop { call in
         call.send { out in
           for result in results {
@@ -62,7 +62,7 @@ extension GRPCDialect {
       }
     }
     // BeginTransaction without a mode may write; `new_transaction` without one may not.
-    let transaction = try service.beginTransaction(mode ?? .readWrite(retrying: nil), in: database)
+    let transaction = try service.beginTransaction(mode ?? .readWrite(retrying: nil), in: database, as: call.caller)
     call.send { ProtobufWriter.bytes(1, transaction.bytes, to: &$0) }
   }
 
@@ -77,7 +77,7 @@ extension GRPCDialect {
         }
       }
     }
-    try service.rollback(transaction, in: database)
+    try service.rollback(transaction, in: database, as: call.caller)
     call.sendEmpty()
   }
 

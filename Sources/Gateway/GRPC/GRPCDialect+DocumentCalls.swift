@@ -22,7 +22,7 @@ extension GRPCDialect {
       }
     }
     let root = id.documentsRootBytes
-    try service.getDocument(key, in: id, consistency: moment.consistency) { document in
+    try service.getDocument(key, in: id, as: call.caller, consistency: moment.consistency) { document in
       call.send { out in
         try EncodedDocument.with(key, document, root: root) { (encoded) throws(WireError) in
           try DocumentProtobuf.append(encoded, mask: mask, to: &out)
@@ -51,7 +51,7 @@ extension GRPCDialect {
     guard document.name.isEmpty else { throw Status(.invalidArgument, "document.name must not be set") }
     let bound = call.bound
     try service.createDocument(
-      in: collection, id: id, fields: document.fields, database: parent.database
+      in: collection, id: id, fields: document.fields, database: parent.database, as: call.caller
     ) { [mask] in Self.send($0, mask: mask, in: parent.database, bound) }
   }
 
@@ -75,7 +75,8 @@ extension GRPCDialect {
     }
     let bound = call.bound
     try service.updateDocument(
-      key, fields: document.fields, mask: updateMask, precondition: precondition, in: id
+      key, fields: document.fields, mask: updateMask, precondition: precondition, in: id,
+      as: call.caller
     ) { [mask] in Self.send($0, mask: mask, in: id, bound) }
   }
 
@@ -91,7 +92,7 @@ extension GRPCDialect {
       }
     }
     let bound = call.bound
-    try service.deleteDocument(key, precondition: precondition, in: id) { result in
+    try service.deleteDocument(key, precondition: precondition, in: id, as: call.caller) { result in
       bound.onLoop { call in
         switch result {
         case .success: call.sendEmpty()

@@ -32,7 +32,7 @@ extension GRPCDialect {
     }
     list.consistency = moment.consistency
     let root = parent.database.documentsRootBytes
-    let cursor = try service.listDocuments(list, in: parent.database)
+    let cursor = try service.listDocuments(list, in: parent.database, as: call.caller)
     var documents: [UInt8] = []
     SlicedWork.run(call.exchange) {
       // The client's deadline may pass in between.
@@ -77,7 +77,7 @@ extension GRPCDialect {
       }
     }
     let page = try service.listCollectionIds(
-      below: parent.path, in: parent.database, pageSize: pageSize, pageToken: pageToken,
+      below: parent.path, in: parent.database, as: call.caller, pageSize: pageSize, pageToken: pageToken,
       consistency: moment.consistency)
     call.send { out in
       for id in page.ids { ProtobufWriter.string(1, id, to: &out) }

@@ -28,7 +28,7 @@ extension GRPCDialect {
     }
     batch.consistency = moment.consistency
     batch.newTransaction = moment.newTransaction
-    let answer = BatchGetAnswer(try service.batchGetDocuments(batch, in: database))
+    let answer = BatchGetAnswer(try service.batchGetDocuments(batch, in: database, as: call.caller))
     try call.send(answer, .batchGet, mask: mask, in: database)
   }
 
@@ -55,7 +55,7 @@ extension GRPCDialect {
     run.consistency = moment.consistency
     run.newTransaction = moment.newTransaction
     run.explain = explain
-    let answer = QueryAnswer(try service.runQuery(run, in: parent.database))
+    let answer = QueryAnswer(try service.runQuery(run, in: parent.database, as: call.caller))
     try call.send(answer, .query, mask: query.projection, in: parent.database)
   }
 
@@ -83,7 +83,7 @@ extension GRPCDialect {
     run.consistency = moment.consistency
     run.newTransaction = moment.newTransaction
     run.explain = explain
-    let answer = AggregationAnswer(try service.runAggregationQuery(run, in: parent.database))
+    let answer = AggregationAnswer(try service.runAggregationQuery(run, in: parent.database, as: call.caller))
     try call.send(answer, .aggregation, mask: nil, in: parent.database)
   }
 
@@ -107,7 +107,7 @@ extension GRPCDialect {
     }
     guard let query else { throw Status(.invalidArgument, "only structured queries are supported") }
     partition.query = query
-    let cursor = try service.partitionQuery(partition, in: parent.database)
+    let cursor = try service.partitionQuery(partition, in: parent.database, as: call.caller)
     SlicedWork.run(call.exchange) {
       // The client's deadline may pass in between.
       guard !call.isAnswered else { return true }

@@ -11,7 +11,12 @@ final class GRPCDialect: Sendable {
   let service: Service
   private let decoders = Pool<ProtobufMessageDecoder>()
 
-  init(_ service: Service) { self.service = service }
+  private let authenticator: Authenticator
+
+  init(_ service: Service, _ authenticator: Authenticator) {
+    self.service = service
+    self.authenticator = authenticator
+  }
 
   /// Whether a request is a gRPC call.
   static func takes(_ request: borrowing HTTPRequest) -> Bool {
@@ -32,6 +37,7 @@ final class GRPCDialect: Sendable {
         throw Status(
           .unimplemented, "Messages compressed with \(String(decoding: encoding, as: UTF8.self)) are not understood.")
       }
+      call.caller = try authenticator.caller(of: request)
       let (message, isCompressed) = try GRPCFrame.single(request.body)
       if isCompressed {
         guard isGzip else { throw Status(.internal, "A compressed message came without grpc-encoding.") }

@@ -32,7 +32,7 @@ extension RESTDialect {
     }
     batch.consistency = moment.consistency
     batch.newTransaction = moment.newTransaction
-    let cursor = try service.batchGetDocuments(batch, in: call.database)
+    let cursor = try service.batchGetDocuments(batch, in: call.database, as: call.caller)
     try call.send(BatchGetAnswer(cursor), mask: mask)
   }
 

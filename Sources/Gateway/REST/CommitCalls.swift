@@ -10,7 +10,7 @@ extension RESTDialect {
     try call.parameters.allowOnly()
     guard call.target.segmentCount == 0 else { return call.reply.sendText(404, "Not Found\n") }
     let decoded = try decodeWrites(request, call, "google.firestore.v1.CommitRequest", takesTransaction: true)
-    try service.commit(decoded.writes, transaction: decoded.transaction, in: call.database) { result in
+    try service.commit(decoded.writes, transaction: decoded.transaction, in: call.database, as: call.caller) { result in
       call.reply.onLoop {
         switch result {
         case .failure(let status): call.reply.sendError(status)
@@ -34,7 +34,7 @@ extension RESTDialect {
     try call.parameters.allowOnly()
     guard call.target.segmentCount == 0 else { return call.reply.sendText(404, "Not Found\n") }
     let decoded = try decodeWrites(request, call, "google.firestore.v1.BatchWriteRequest", takesTransaction: false)
-    try service.batchWrite(decoded.writes, in: call.database) { results in
+    try service.batchWrite(decoded.writes, in: call.database, as: call.caller) { results in
       call.reply.onLoop {
         call.send { json in
           guard !results.isEmpty else { return }

@@ -12,10 +12,10 @@ extension RESTDialect {
     let mask = try call.parameters.mask("mask.fieldPaths")
     let consistency = try call.parameters.consistency()
     let known = request.header("if-none-match")
-    let database = try service.database(call.database)
-    let incarnation = database.incarnation
+    let access = try service.access(to: call.database, as: call.caller)
+    let incarnation = access.database.incarnation
     var tag = ""
-    let body = try service.getDocument(key, in: database, consistency: consistency) { document -> [UInt8]? in
+    let body = try service.getDocument(key, in: access, consistency: consistency) { document -> [UInt8]? in
       tag = EntityTag.make(incarnation: incarnation, version: document.updateVersion)
       if let known, EntityTag.matches(known, tag) { return nil }
       var json = JSONWriter(call.style)
@@ -42,7 +42,7 @@ extension RESTDialect {
     guard document?.name.isEmpty ?? true else { throw Status(.invalidArgument, "document.name must not be set") }
     try service.createDocument(
       in: collection, id: call.parameters.value("documentId"), fields: document?.fields ?? .none,
-      database: call.database
+      database: call.database, as: call.caller
     ) { self.send($0, mask: mask, call) }
   }
 
@@ -58,14 +58,16 @@ extension RESTDialect {
       return try decoder.document(root)
     }
     try service.updateDocument(
-      key, fields: document?.fields ?? .none, mask: updateMask, precondition: precondition, in: call.database
+      key, fields: document?.fields ?? .none, mask: updateMask, precondition: precondition, in: call.database,
+      as: call.caller
     ) { self.send($0, mask: mask, call) }
   }
 
   func deleteDocument(_ call: RESTCall) throws {
     try call.parameters.allowOnly("currentDocument.exists", "currentDocument.updateTime")
     try service.deleteDocument(
-      try call.target.documentKey(), precondition: try call.parameters.precondition(), in: call.database
+      try call.target.documentKey(), precondition: try call.parameters.precondition(), in: call.database,
+      as: call.caller
     ) { result in
       call.reply.onLoop {
         switch result {

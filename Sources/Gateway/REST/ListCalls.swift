@@ -20,14 +20,14 @@ extension RESTDialect {
     // Missing parents come and go with other collections, and the past does not change: neither has a tag.
     var tag: String?
     if !list.showMissing, list.consistency == .latest {
-      let state = try service.collectionState(list.collection, in: call.database)
-      let known = EntityTag.make(incarnation: state.incarnation, version: state.lastChange)
-      if let header = request.header("if-none-match"), EntityTag.matches(header, known) {
-        return call.reply.sendNotModified(etag: known)
-      }
-      tag = known
+      let state = try service.collectionState(list.collection, in: call.database, as: call.caller)
+      tag = EntityTag.make(incarnation: state.incarnation, version: state.lastChange)
     }
-    let cursor = try service.listDocuments(list, in: call.database)
+    let cursor = try service.listDocuments(list, in: call.database, as: call.caller)
+    // Only who may list learns that nothing changed.
+    if let tag, let header = request.header("if-none-match"), EntityTag.matches(header, tag) {
+      return call.reply.sendNotModified(etag: tag)
+    }
     var json = JSONWriter(call.style)
     var isEmpty = true
     let root = call.database.documentsRootBytes
@@ -84,7 +84,8 @@ extension RESTDialect {
       }
     }
     let page = try service.listCollectionIds(
-      below: parent, in: call.database, pageSize: pageSize, pageToken: pageToken, consistency: consistency)
+      below: parent, in: call.database, as: call.caller, pageSize: pageSize, pageToken: pageToken,
+      consistency: consistency)
     call.send { json in
       if !page.ids.isEmpty {
         json.key("collectionIds")

@@ -13,7 +13,7 @@ extension RESTDialect {
       return try Self.partitionQueryRequest(root, below: parent, decoder)
     }
     guard let partition else { throw Status(.invalidArgument, "only structured queries are supported") }
-    let cursor = try service.partitionQuery(partition, in: call.database)
+    let cursor = try service.partitionQuery(partition, in: call.database, as: call.caller)
     SlicedWork.run(call.reply.exchange) {
       do {
         guard let response = try cursor.slice() else { return false }

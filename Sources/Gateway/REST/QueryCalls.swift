@@ -14,7 +14,8 @@ extension RESTDialect {
       return try Self.runQueryRequest(root, below: parent, decoder)
     }
     guard let run else { throw Status(.invalidArgument, "only structured queries are supported") }
-    try call.send(QueryAnswer(try service.runQuery(run, in: call.database)), mask: run.query.projection)
+    let answer = QueryAnswer(try service.runQuery(run, in: call.database, as: call.caller))
+    try call.send(answer, mask: run.query.projection)
   }
 
   func runAggregationQuery(_ call: RESTCall, _ request: borrowing HTTPRequest) throws {
@@ -25,7 +26,8 @@ extension RESTDialect {
       return try Self.runAggregationQueryRequest(root, below: parent, decoder)
     }
     guard let run else { throw Status(.invalidArgument, "only structured aggregation queries are supported") }
-    try call.send(AggregationAnswer(try service.runAggregationQuery(run, in: call.database)), mask: nil)
+    let answer = AggregationAnswer(try service.runAggregationQuery(run, in: call.database, as: call.caller))
+    try call.send(answer, mask: nil)
   }
 
   private static func runAggregationQueryRequest(

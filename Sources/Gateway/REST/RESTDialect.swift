@@ -19,9 +19,11 @@ final class RESTDialect: Sendable {
   }
 
   private let admin: AdminDialect
+  private let authenticator: Authenticator
 
-  init(_ service: Service) {
+  init(_ service: Service, _ authenticator: Authenticator) {
     self.service = service
+    self.authenticator = authenticator
     admin = AdminDialect(service)
   }
 
@@ -32,10 +34,11 @@ final class RESTDialect: Sendable {
     var call: RESTCall?
     do {
       guard let target = try RESTTarget(path, takesVerb: request.method == .post) else {
-        return try admin.handle(path, request, reply)
+        return try admin.handle(path, request, reply, as: try authenticator.caller(of: request))
       }
       let parameters = try QueryParameters(query)
       call = RESTCall(target: target, parameters: parameters, reply: reply)
+      call?.caller = try authenticator.caller(of: request)
       if let call {
         // The transport lets requests to the largest databases through.
         let bytesMax = service.edition(of: target.database).requestBytesMax
@@ -107,6 +110,7 @@ struct RESTCall: Sendable {
   let target: RESTTarget
   let parameters: QueryParameters
   let reply: Reply
+  var caller = Caller.user(nil)
 
   var database: DatabaseID { target.database }
   var style: JSONWriter.Style { parameters.wantsPrettyPrint ? .pretty : .compact }

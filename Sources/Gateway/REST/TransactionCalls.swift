@@ -26,7 +26,8 @@ extension RESTDialect {
       return mode
     }
     // BeginTransaction without a mode may write; `newTransaction` without one may not.
-    let transaction = try service.beginTransaction(mode ?? .readWrite(retrying: nil), in: call.database)
+    let transaction = try service.beginTransaction(
+      mode ?? .readWrite(retrying: nil), in: call.database, as: call.caller)
     call.send { json in
       json.key("transaction")
       json.string(Base64.encode(transaction.bytes))
@@ -49,7 +50,7 @@ extension RESTDialect {
       }
       return id
     }
-    try service.rollback(id, in: call.database)
+    try service.rollback(id, in: call.database, as: call.caller)
     call.sendEmpty()
   }
 }

@@ -88,29 +88,15 @@ package struct RulesRequest: Sendable {
 
   /// Calls `body` with the request as borrowed bytes. Cost: no allocation.
   package func withBorrowed<R>(_ body: (BorrowedRulesRequest) -> R) -> R {
-    var borrowed = BorrowedRulesRequest()
-    borrowed.method = method
-    borrowed.time = time
-    borrowed.isInTransaction = isInTransaction
-    borrowed.lookupsMax = lookupsMax
-    var database = database
-    return database.withUTF8 { database in
-      borrowed.database = UnsafeRawBufferPointer(database)
-      return path.bytes.withUnsafeBytes { path in
-        borrowed.path = path
-        return Self.withBytes(of: resource) { resource in
-          borrowed.resource = resource
-          return Self.withBytes(of: newResource) { newResource in
-            borrowed.newResource = newResource
-            return Self.withBytes(of: auth?.claims) { claims in
-              borrowed.claims = claims
-              guard let auth else { return body(borrowed) }
-              return auth.uidBytes.withUnsafeBytes { uid in
-                if auth.uid != nil { borrowed.uid = uid }
-                return body(borrowed)
-              }
-            }
-          }
+    BorrowedRulesRequest.with(method, path, database: database, auth: auth, time: time) { borrowed in
+      var borrowed = borrowed
+      borrowed.isInTransaction = isInTransaction
+      borrowed.lookupsMax = lookupsMax
+      return Self.withBytes(of: resource) { resource in
+        borrowed.resource = resource
+        return Self.withBytes(of: newResource) { newResource in
+          borrowed.newResource = newResource
+          return body(borrowed)
         }
       }
     }
@@ -147,4 +133,29 @@ package struct BorrowedRulesRequest {
 
   /// A `get` of nothing.
   package init() {}
+
+  /// Calls `body` with a request without fields, query and transaction. Cost: no allocation.
+  package static func with<R>(
+    _ method: RulesMethod, _ path: ResourcePath, database: String, auth: RulesAuth?, time: Timestamp,
+    _ body: (BorrowedRulesRequest) throws -> R
+  ) rethrows -> R {
+    var request = BorrowedRulesRequest()
+    request.method = method
+    request.time = time
+    var database = database
+    return try database.withUTF8 { database in
+      request.database = UnsafeRawBufferPointer(database)
+      return try path.bytes.withUnsafeBytes { path in
+        request.path = path
+        guard let auth else { return try body(request) }
+        return try auth.claims.bytes.withUnsafeBytes { claims in
+          request.claims = claims
+          return try auth.uidBytes.withUnsafeBytes { uid in
+            if auth.uid != nil { request.uid = uid }
+            return try body(request)
+          }
+        }
+      }
+    }
+  }
 }

@@ -4,7 +4,7 @@ package struct SourceText: Sendable {
   package static let bytesMax = 256 << 10
 
   /// The UTF-8 bytes.
-  let bytes: [UInt8]
+  package let bytes: [UInt8]
   /// Where each line starts, ascending.
   private let lineStarts: [Int]
 

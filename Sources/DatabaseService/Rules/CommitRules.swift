@@ -1,0 +1,68 @@
+import DocumentModel
+import DocumentStore
+import KeyValueStore
+import RulesEngine
+
+/// Judges a commit by rules (rules-language.md, section 12): every document once, by what all the commit's writes
+/// together make of it.
+struct CommitRules: CommitJudge {
+  let judgement: Judgement
+  let database: DatabaseID
+
+  func judge(
+    _ documents: [JudgedDocument], requestTime: Timestamp, isInTransaction: Bool, _ snapshot: any KeyValueSnapshot
+  ) throws(CommitError) -> [(key: DocumentKey, version: Int64)] {
+    let judge = judgement.judges.take()
+    defer { judgement.judges.give(judge) }
+    judge.documents.begin(snapshot, changed: documents)
+    for document in documents {
+      for method in document.methods {
+        var request = RulesRequest(
+          method, document.key.path, database: database.database, auth: judgement.auth, time: requestTime)
+        request.resource = document.before
+        if method != .get { request.newResource = document.after }
+        request.writeFields = document.writeFields
+        request.transforms = document.transforms
+        request.isInTransaction = isInTransaction
+        if let text = judge.denial(of: request, by: judgement) { throw .denied(text) }
+      }
+    }
+    return judge.documents.seen
+  }
+}
+
+extension JudgedDocument {
+  /// What the commit does to the document, as rules tell it: a verification reads it.
+  fileprivate var methods: [RulesMethod] {
+    let changes = writes.filter { $0.operation != .verify }
+    var methods: [RulesMethod] = changes.count < writes.count ? [.get] : []
+    if let first = changes.first { methods.append(method(first)) }
+    return methods
+  }
+
+  private func method(_ first: Write) -> RulesMethod {
+    if isDeleted { return .delete }
+    // What the client says of the state that it meets stands above what is there; a deletion says nothing of it.
+    if first.operation != .delete, case .exists(let exists) = first.precondition { return exists ? .update : .create }
+    return before == nil ? .create : .update
+  }
+
+  /// The paths of masks and transforms; `nil` where a write replaces the document.
+  fileprivate var writeFields: [String]? {
+    var paths: [String] = []
+    for write in writes {
+      if case .update(_, let mask) = write.operation {
+        guard let mask else { return nil }
+        paths += mask.paths.map(\.text)
+      }
+    }
+    paths += transforms ?? []
+    return paths.isEmpty ? nil : paths
+  }
+
+  /// The paths of transforms; `nil` where there are none.
+  fileprivate var transforms: [String]? {
+    let paths = writes.flatMap { write in write.transforms.map(\.path.text) }
+    return paths.isEmpty ? nil : paths
+  }
+}

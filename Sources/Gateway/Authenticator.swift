@@ -1,0 +1,39 @@
+package import DatabaseService
+import Transport
+
+/// Tells who holds a token.
+package protocol TokenVerifier: Sendable {
+  /// The caller that a bearer token stands for. Called for every request, on any thread.
+  /// - Throws: ``Status`` where the token is none of this verifier's, or is not valid.
+  func caller(bearing token: UnsafeRawBufferPointer) throws(Status) -> Caller
+}
+
+/// Tells who makes a request, by its `authorization` header: REST and gRPC carry it alike.
+struct Authenticator: Sendable {
+  /// What verifies tokens; `nil` where nobody can be signed in.
+  let verifier: (any TokenVerifier)?
+
+  /// The caller; one who is not signed in where the request names nobody.
+  /// - Throws: `UNAUTHENTICATED` for credentials of another kind, or where nothing verifies tokens; and what the
+  ///   verifier throws.
+  func caller(of request: borrowing HTTPRequest) throws(Status) -> Caller {
+    guard let header = request.header("authorization"), !header.isEmpty else { return .user(nil) }
+    guard let token = Self.bearerToken(header) else {
+      throw Status(.unauthenticated, "The authorization header must read: Bearer TOKEN.")
+    }
+    guard let verifier else {
+      throw Status(
+        .unauthenticated, "Request had invalid authentication credentials: nothing here verifies tokens.")
+    }
+    return try verifier.caller(bearing: token)
+  }
+
+  private static func bearerToken(_ header: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
+    let scheme: StaticString = "bearer "
+    let count = scheme.utf8CodeUnitCount
+    guard header.count > count else { return nil }
+    for index in 0..<count where header[index] | 0x20 != scheme.utf8Start[index] { return nil }
+    let token = header[count...].drop { $0 == UInt8(ascii: " ") }
+    return token.isEmpty ? nil : UnsafeRawBufferPointer(rebasing: token)
+  }
+}

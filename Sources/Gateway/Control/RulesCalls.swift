@@ -1,0 +1,172 @@
+import DatabaseService
+import Dispatch
+import DocumentModel
+import RulesEngine
+import Transport
+import WireFormat
+
+/// Loads rules into a running emulator, and shows them (rules-language.md, section 17).
+///
+/// - `PUT /emulator/v1/projects/{p}:securityRules` sets the rules of all databases of a project that have none of their
+///   own, `PUT /emulator/v1/projects/{p}/databases/{d}:securityRules` those of one database, both at once and over
+///   those from files.
+/// - `GET` of the same shows the text in force.
+struct RulesCalls: Sendable {
+  let service: Service
+
+  /// Whose rules a path speaks of, behind `/emulator/v1/`; `nil` for a path that speaks of none.
+  static func place(_ path: UnsafeRawBufferPointer) -> RulesBook.Place? {
+    var decoded: [UInt8] = []
+    guard PercentEncoding.decode(path, into: &decoded), PercentEncoding.isUTF8(decoded) else { return nil }
+    let verb = Array(":securityRules".utf8)
+    guard decoded.count > verb.count, decoded.suffix(verb.count).elementsEqual(verb) else { return nil }
+    let parts = decoded.dropLast(verb.count).split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+      .map { String(decoding: $0, as: UTF8.self) }
+    guard parts.first == "projects", parts.count >= 2 else { return nil }
+    if parts.count == 2 { return DatabaseID(project: parts[1]).map { .project($0.project) } }
+    guard parts.count == 4, parts[2] == "databases" else { return nil }
+    return DatabaseID(project: parts[1], database: parts[3]).map { .database($0) }
+  }
+
+  /// Answers a request about the rules of a project or a database.
+  func handle(_ place: RulesBook.Place, _ request: borrowing HTTPRequest, _ reply: Reply) throws {
+    switch request.method {
+    case .put:
+      let upload = try JSONDocument().withParsed(request.body, isPadded: true) { (root) throws(WireError) in
+        RulesUpload(root)
+      }
+      guard let upload else { throw Status(.invalidArgument, "The body must be {\"rules\": {\"files\": […]}}.") }
+      // A ruleset of some hundred kilobytes takes longer than the loop's other requests should wait.
+      DispatchQueue.global(qos: .userInitiated).async { load(upload, at: place, reply) }
+    case .get:
+      guard let source = service.rules.source(at: place) else {
+        throw Status(.notFound, "There are no rules for this project or database.")
+      }
+      var json = JSONWriter(.pretty)
+      json.beginObject()
+      json.key("rules")
+      RulesUpload(files: [(name: "", content: source)]).append(to: &json)
+      json.endObject()
+      reply.sendJSON(json.finish())
+    default: reply.sendText(404, "Not Found\n")
+    }
+  }
+
+  private func load(_ upload: RulesUpload, at place: RulesBook.Place, _ reply: Reply) {
+    let diagnostics: [Diagnostic]
+    do throws(RulesetError) {
+      let ruleset = try Ruleset(compiling: upload.text)
+      service.rules.upload(ruleset, to: place)
+      diagnostics = ruleset.diagnostics
+    } catch {
+      let text = "Error compiling rules:\n" + error.summary
+      guard upload.ignoresErrors else {
+        return reply.onLoop { reply.sendError(Status(.invalidArgument, text)) }
+      }
+      service.rules.uploadBroken(text, to: place)
+      diagnostics = error.diagnostics
+    }
+    reply.onLoop {
+      var json = JSONWriter(.pretty)
+      json.beginObject()
+      let issues = diagnostics.filter { $0.severity != .lint }
+      if !issues.isEmpty {
+        json.key("issues")
+        json.beginArray()
+        for issue in issues { upload.append(issue, to: &json) }
+        json.endArray()
+      }
+      json.endObject()
+      reply.sendJSON(json.finish())
+    }
+  }
+}
+
+/// The source of a ruleset, in one file or several.
+struct RulesUpload: Sendable {
+  var files: [(name: String, content: String)] = []
+  /// Whether rules that do not compile are taken too, to refuse every request.
+  var ignoresErrors = false
+
+  init(files: [(name: String, content: String)]) { self.files = files }
+
+  /// Reads the body of an upload; `nil` where it is none.
+  init?(_ root: JSONValue) {
+    guard let files = root.member("rules")?.member("files"), case .array(var elements) = files.kind else { return nil }
+    while let file = elements.next() {
+      guard let content = file.member("content")?.text else { return nil }
+      self.files.append((file.member("name")?.text ?? "", content))
+    }
+    if case .boolean(true) = root.member("ignore_errors")?.kind { ignoresErrors = true }
+  }
+
+  /// All files, one after the other.
+  var text: String { files.map(\.content).joined(separator: "\n") }
+
+  /// Appends `{"files": […]}`.
+  func append(to json: inout JSONWriter) {
+    json.beginObject()
+    json.key("files")
+    json.beginArray()
+    for file in files {
+      json.beginObject()
+      json.key("name")
+      json.string(file.name)
+      json.key("content")
+      json.string(file.content)
+      json.endObject()
+    }
+    json.endArray()
+    json.endObject()
+  }
+
+  /// Appends what is to be said of a place in ``text``, as of a place in its file.
+  func append(_ issue: Diagnostic, to json: inout JSONWriter) {
+    var name = ""
+    var offset = 0
+    var line = 0
+    for file in files {
+      name = file.name
+      let count = file.content.utf8.count
+      if issue.range.lowerBound <= offset + count { break }
+      offset += count + 1
+      line += 1 + file.content.utf8.count { $0 == UInt8(ascii: "\n") }
+    }
+    json.beginObject()
+    json.key("sourcePosition")
+    json.beginObject()
+    json.key("fileName")
+    json.string(name)
+    json.key("line")
+    json.number(issue.line - line)
+    json.key("column")
+    json.number(issue.column)
+    json.key("currentOffset")
+    json.number(issue.range.lowerBound - offset)
+    json.key("endOffset")
+    json.number(max(issue.range.lowerBound, issue.range.upperBound - 1) - offset)
+    json.endObject()
+    json.key("description")
+    json.string(issue.message)
+    json.key("severity")
+    json.string(issue.severity == .error ? "ERROR" : "WARNING")
+    json.endObject()
+  }
+}
+
+extension JSONValue {
+  /// A member of an object; `nil` where there is none, and for all but objects.
+  fileprivate func member(_ name: StaticString) -> JSONValue? {
+    guard case .object(var members) = kind else { return nil }
+    while let (found, value) = members.next() {
+      if name ~= found { return value }
+    }
+    return nil
+  }
+
+  /// The text of a string.
+  fileprivate var text: String? {
+    guard case .string(let bytes) = kind else { return nil }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+}

@@ -1,0 +1,96 @@
+import DatabaseService
+import Dispatch
+import DocumentModel
+import Glibc
+import RulesEngine
+import Synchronization
+
+/// The rules files of a configuration: read at the start, and again when they change.
+///
+/// A file that cannot be read or does not compile then leaves the rules in force that came from it last, and `warn` is
+/// told.
+final class RulesFiles: Sendable {
+  /// What tells that a file is another than before.
+  private struct Stamp: Equatable {
+    var inode: UInt
+    var bytes: Int
+    var seconds: Int
+    var nanoseconds: Int
+
+    init(_ path: String) {
+      var status = stat()
+      // A file that is gone has a stamp too: when it is back, it is another.
+      guard stat(path, &status) == 0 else {
+        (inode, bytes, seconds, nanoseconds) = (0, 0, 0, 0)
+        return
+      }
+      inode = UInt(status.st_ino)
+      bytes = Int(status.st_size)
+      seconds = status.st_mtim.tv_sec
+      nanoseconds = status.st_mtim.tv_nsec
+    }
+  }
+
+  private let files: [HearthConfiguration.RulesFile]
+  private let book: RulesBook
+  private let report: (@Sendable (String) -> Void)?
+  private let warn: (@Sendable (String) -> Void)?
+  private let stamps: Mutex<[Stamp]>
+
+  /// Reads the files into a book.
+  /// - Throws: ``HearthError/data(_:)`` for the first that does not compile, with every mistake and its place.
+  init(_ configuration: HearthConfiguration, _ book: RulesBook) throws(HearthError) {
+    files = configuration.rules
+    self.book = book
+    report = configuration.report
+    warn = configuration.warn
+    stamps = Mutex(files.map { Stamp($0.path) })
+    for (index, file) in files.enumerated() {
+      guard !files[..<index].contains(where: { $0.database == file.database }) else {
+        let whose = file.database.map { "database \($0) has" } ?? "there are"
+        throw .configuration("\(whose) two rules files; give one of them")
+      }
+      book.set(try Self.compile(file.path), forDatabase: file.database)
+    }
+  }
+
+  /// Whether there is anything to watch.
+  var isEmpty: Bool { files.isEmpty }
+
+  /// Reads the files that changed since the last look; with `all` every one.
+  func reload(all: Bool = false) {
+    stamps.withLock { stamps in
+      for (index, file) in files.enumerated() {
+        let stamp = Stamp(file.path)
+        guard all || stamp != stamps[index] else { continue }
+        stamps[index] = stamp
+        do throws(HearthError) {
+          book.set(try Self.compile(file.path), forDatabase: file.database)
+          report?("\(file.path): the rules were read again")
+        } catch {
+          warn?("\(error.description)\nWARNING: \(file.path) is NOT in force; the rules read from it before still are")
+        }
+      }
+    }
+  }
+
+  private static func compile(_ path: String) throws(HearthError) -> Ruleset {
+    let bytes = try read(path)
+    guard let text = String(validating: bytes, as: UTF8.self) else { throw .data("\(path): not UTF-8") }
+    do throws(RulesetError) { return try Ruleset(compiling: text) } catch {
+      let errors = error.diagnostics.filter { $0.severity == .error }
+      throw .data(errors.map { $0.rendered(file: path) }.joined(separator: "\n"))
+    }
+  }
+
+  private static func read(_ path: String) throws(HearthError) -> [UInt8] {
+    guard let file = fopen(path, "re") else { throw .data("\(path): \(String(cString: strerror(errno)))") }
+    defer { fclose(file) }
+    // One byte more than the engine takes: it says what the limit is.
+    var bytes = [UInt8](repeating: 0, count: SourceText.bytesMax + 1)
+    let count = fread(&bytes, 1, bytes.count, file)
+    guard ferror(file) == 0 else { throw .data("\(path): cannot be read") }
+    bytes.removeLast(bytes.count - count)
+    return bytes
+  }
+}
