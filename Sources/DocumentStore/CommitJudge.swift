@@ -3,6 +3,9 @@ package import KeyValueStore
 
 /// Decides whether a commit may happen: whoever asks for one puts it into ``CommitRequest/judge``.
 package protocol CommitJudge: Sendable {
+  /// About how much memory it holds while the commit waits, in bytes.
+  var bytes: Int { get }
+
   /// Judges a commit by all the documents it names.
   ///
   /// Called on the caller's thread with a snapshot, and once more on the writer's thread, with the write transaction of

@@ -25,7 +25,7 @@ package struct CommitRequest: Sendable {
 
   /// About how much memory the request holds while it waits, in bytes.
   var bytes: Int {
-    var sum = reads?.bytes ?? 0
+    var sum = (reads?.bytes ?? 0) + (judge?.bytes ?? 0)
     for write in writes {
       sum += 128 + write.key.path.bytes.count
       if case .update(let fields, let mask) = write.operation {

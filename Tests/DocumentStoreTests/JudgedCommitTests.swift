@@ -14,6 +14,7 @@ import WireFormat
       Int, [JudgedDocument], Timestamp, inout DocumentReader
     ) throws(CommitError) -> [(key: DocumentKey, version: Int64)]
 
+    let bytes = 0
     private let verdict: Verdict
     private let count = Mutex(0)
 

@@ -9,6 +9,8 @@ struct CommitRules: CommitJudge {
   let judgement: Judgement
   let database: DatabaseID
 
+  var bytes: Int { 256 + (judgement.auth?.claims.bytes.count ?? 0) }
+
   func judge(
     _ documents: [JudgedDocument], requestTime: Timestamp, isInTransaction: Bool, _ snapshot: any KeyValueSnapshot
   ) throws(CommitError) -> [(key: DocumentKey, version: Int64)] {
