@@ -54,11 +54,11 @@ package struct ResolvedQuery: Sendable {
     end = try Self.bound(query.end, orders, database)
   }
 
-  /// Lists a collection in an order that is whole, from behind a place in it.
+  /// Lists where a plain query looks, in an order that is whole, from behind a place in it.
   package init(
-    listing collection: ResourcePath, orders: [Order], behind place: [UInt8]?, limit: Int, in database: DatabaseID
+    listing query: Query, orders: [Order], behind place: [UInt8]?, limit: Int, in database: DatabaseID
   ) {
-    var query = Query(parent: collection.parent, collectionID: collection.id)
+    var query = query
     query.orders = orders
     query.limit = limit
     self.query = query
