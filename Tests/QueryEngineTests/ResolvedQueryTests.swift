@@ -81,6 +81,14 @@ import Testing
     (query(.and((0..<11).map { is1("f\($0)", .lessThan) })),
       "The query has inequalities on 11 fields; at most 10 are allowed."),
     (query(.and((0..<101).map { is1("f\($0)") })), "The query has 101 filters and orders; at most 100 are allowed."),
+    (
+      query(.and((0..<50_000).map { is1("f\($0)") })),
+      "The query has 50000 filters and orders; at most 100 are allowed."
+    ),
+    (
+      query(.or((0..<50_000).map { _ in is1("a") })),
+      "The query has 50000 filters and orders; at most 100 are allowed."
+    ),
     (query(.and([named(.equal), is1("a", .lessThan)])),
       "Equality on key is not allowed if there are other inequality fields and key does not appear in inequalities."),
     (query(nil, up("__name__"), up("a")), "order by clause cannot contain more fields after the key"),
