@@ -7,8 +7,10 @@ import WireFormat
 
 /// What a ListDocuments call asks for.
 package struct ListDocumentsRequest: Sendable {
-  /// The collection.
-  package var collection: ResourcePath
+  /// The root or a document: what is listed lies directly below it.
+  package let parent: ResourcePath
+  /// The collection; `nil` lists the documents of all collections below the parent, in name order.
+  package let collectionID: String?
   /// The most documents of a page; 0 for the default.
   package var pageSize = 0
   /// What an earlier page ended with; empty for the first page.
@@ -21,27 +23,49 @@ package struct ListDocumentsRequest: Sendable {
   package var consistency = Consistency.latest
 
   /// Asks for the first page of a collection in name order.
-  package init(_ collection: ResourcePath) { self.collection = collection }
+  package init(_ collection: ResourcePath) {
+    parent = collection.parent
+    collectionID = collection.id
+  }
+
+  /// Asks for the first page of all collections directly below a parent.
+  package init(allBelow parent: ResourcePath) {
+    self.parent = parent
+    collectionID = nil
+  }
+
+  /// What it lists, as a query would find it.
+  var query: Query { Query(parent: parent, collectionID: collectionID) }
 }
 
 extension Service {
   /// Lists a page of a collection.
   ///
-  /// Cost here: the plan. In name order a page is one scan; with an order on fields it costs what a query costs.
-  /// - Throws: `INVALID_ARGUMENT` for a bad size, token or order, or an order together with `showMissing`.
+  /// Cost here: the plan. In name order a page of a collection is one scan; otherwise it costs what a query costs.
+  /// - Throws: `INVALID_ARGUMENT` for a bad size, token or order, or an order together with `showMissing`; without a
+  ///   collection also for `showMissing` and for any order but that of names.
   package func listDocuments(_ request: ListDocumentsRequest, in id: DatabaseID) throws -> ListDocumentsCursor {
     let database = try database(id)
     guard request.pageSize >= 0 else { throw Status(.invalidArgument, "Page size must be nonnegative.") }
     let orders = request.orderBy.isEmpty ? [ListDocumentsCursor.byName] : try OrderBy.parse(request.orderBy)
+    if request.collectionID == nil {
+      guard !request.showMissing else {
+        throw Status(.invalidArgument, "collection id must be set when show_missing is true")
+      }
+      guard orders == [ListDocumentsCursor.byName] else {
+        throw Status(.invalidArgument, "kind is required for all orders except __key__ ascending")
+      }
+    }
     if request.showMissing, !request.orderBy.isEmpty {
       throw Status(.invalidArgument, "cannot specify an order when show_missing is true")
     }
     let binding = PageToken.Binding(
-      "documents", request.collection.text, request.orderBy, request.showMissing ? "missing" : "")
+      "documents", request.parent.text, request.collectionID ?? "", request.orderBy,
+      request.showMissing ? "missing" : "")
     let after = try request.pageToken.isEmpty ? nil : PageToken.position(request.pageToken, binding)
     if !request.orderBy.isEmpty {
       try checkIndexes(
-        of: ResolvedQuery(listing: request.collection, orders: orders, behind: nil, limit: 1, in: id), database)
+        of: ResolvedQuery(listing: request.query, orders: orders, behind: nil, limit: 1, in: id), database)
     }
     return try database.read(request.consistency) { reader, moment in
       try ListDocumentsCursor(database, request, orders, after: after, binding, at: moment, &reader)
@@ -64,6 +88,14 @@ extension Service {
 /// A page ends early when it holds ``pageBytesMax`` of stored documents, or when the dialect made as much of them: deep
 /// maps take many times their stored bytes in JSON.
 package final class ListDocumentsCursor {
+  /// What gives the page.
+  private enum Source {
+    /// A collection in name order.
+    case scan(ResourcePath)
+    /// Any other listing.
+    case query(ResolvedQuery, any QueryResults)
+  }
+
   static let byName = Order(FieldPath(field: "__name__"))
   /// Documents of one page, whatever was asked for.
   private static let pageDocumentsMax = 10_000
@@ -77,8 +109,7 @@ package final class ListDocumentsCursor {
   private let binding: PageToken.Binding
   private let moment: ReadMoment
   private let limit: Int
-  /// The query that gives the page, where it is not in name order.
-  private let ordered: (query: ResolvedQuery, results: any QueryResults)?
+  private let source: Source
   private var count = 0
   private var bytes = 0
   private var lastKey: DocumentKey?
@@ -96,14 +127,14 @@ package final class ListDocumentsCursor {
     self.binding = binding
     self.moment = moment
     limit = min(request.pageSize == 0 ? Limits.pageSizeDefault : request.pageSize, Self.pageDocumentsMax)
-    if orders == [Self.byName] {
-      ordered = nil
+    if orders == [Self.byName], let id = request.collectionID {
+      source = .scan(request.parent.appending(id))
     } else {
       // One more than the page holds tells whether there is a next one.
       let query = ResolvedQuery(
-        listing: request.collection, orders: orders, behind: after, limit: limit + 1, in: database.id)
+        listing: request.query, orders: orders, behind: after, limit: limit + 1, in: database.id)
       let options = PlanOptions(indexes: try database.indexes(&reader))
-      ordered = (query, try query.results(reader.snapshot, at: moment.readTime.microseconds, options))
+      source = .query(query, try query.results(reader.snapshot, at: moment.readTime.microseconds, options))
     }
   }
 
@@ -114,12 +145,13 @@ package final class ListDocumentsCursor {
   ) throws -> [UInt8]? {
     try database.read { reader in
       try database.checkReadable(moment.readTime.microseconds, &reader)
-      if let ordered {
-        try listOrdered(ordered.query, ordered.results, reader.snapshot, answerBytes, found)
-        guard ordered.results.isAtEnd || count > limit else { return nil }
+      switch source {
+      case .query(let query, let results):
+        try listOrdered(query, results, reader.snapshot, answerBytes, found)
+        guard results.isAtEnd || count > limit else { return nil }
         if count <= limit { place = nil }
-      } else {
-        place = try listByName(&reader, answerBytes, found)
+      case .scan(let collection):
+        place = try listByName(collection, &reader, answerBytes, found)
       }
       try note(&reader)
       return place.map { PageToken.encode($0, binding) } ?? []
@@ -130,11 +162,14 @@ package final class ListDocumentsCursor {
   private func note(_ reader: inout DocumentReader) throws {
     guard let transaction = moment.transaction else { return }
     let start = after.map { after in
-      ordered == nil
-        ? SortBound.behind(request.collection.appending(after)) : SortBound(code: after, isBefore: false)
+      switch source {
+      case .scan(let collection): SortBound.behind(collection.appending(after))
+      case .query: SortBound(code: after, isBefore: false)
+      }
     }
     var range = QueryRange(
-      listing: request.collection, orders: orders, from: start, includesMissing: request.showMissing, in: database.id)
+      listing: QueryScope(request.query), orders: orders, from: start, includesMissing: request.showMissing,
+      in: database.id)
     if place != nil, let lastKey {
       let document = try database.document(lastKey, at: moment, &reader)
       let fields = EncodedMap(documentFields: document?.fields ?? UnsafeRawBufferPointer(start: nil, count: 0))
@@ -166,17 +201,18 @@ package final class ListDocumentsCursor {
 
   /// Returns the id the next page starts after, or `nil` at the end.
   private func listByName(
-    _ reader: inout DocumentReader, _ answerBytes: () -> Int, _ found: (FoundDocument) throws -> Void
+    _ collection: ResourcePath, _ reader: inout DocumentReader, _ answerBytes: () -> Int,
+    _ found: (FoundDocument) throws -> Void
   ) throws -> [UInt8]? {
     var scan: CollectionScan?
-    if let row = try reader.collection(request.collection) {
+    if let row = try reader.collection(collection) {
       scan = try CollectionScan(
         reader.snapshot, collection: row.number, from: after.map(CollectionScan.Start.after) ?? .beginning,
         at: moment.version)
     }
     var parents: SubtreeSegments?
     if request.showMissing {
-      parents = try SubtreeSegments(reader.snapshot, below: request.collection, after: after, at: moment.version)
+      parents = try SubtreeSegments(reader.snapshot, below: collection, after: after, at: moment.version)
     }
     var document = try scan?.next()
     var parent = try parents?.next()
@@ -188,7 +224,7 @@ package final class ListDocumentsCursor {
       var isMissing = document == nil
       if let parent, let order = document.map({ _ in ResourceID.compare(parent, id) }) { isMissing = order == .less }
       if isMissing, let parent { id = parent }
-      let key = DocumentKey(uncheckedPath: request.collection.appending(id))
+      let key = DocumentKey(uncheckedPath: collection.appending(id))
       lastKey = key
       try found(FoundDocument(key: key, stored: isMissing ? nil : document))
       last = id

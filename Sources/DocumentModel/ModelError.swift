@@ -48,6 +48,7 @@ package enum ModelError: Error, Equatable, Sendable {
   case unsupportedCompositeOperator
   case unknownFieldOperator
   case unknownUnaryOperator
+  case unknownDirection
   case emptyWrite
   case deleteWithMask
   case maskWithoutUpdate
@@ -154,6 +155,8 @@ extension ModelError: CustomStringConvertible {
       "Unknown FieldFilter operator."
     case .unknownUnaryOperator:
       "Unknown UnaryFilter operator."
+    case .unknownDirection:
+      "Unrecognized ordering."
     case .emptyWrite:
       "empty write operation"
     case .deleteWithMask:

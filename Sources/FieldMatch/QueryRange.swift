@@ -44,13 +44,12 @@ package struct QueryRange: Sendable {
     includesMissing = false
   }
 
-  /// Takes the documents that a listing of a collection shows: those that have all fields of the order, from a position
-  /// in it on.
+  /// Takes the documents that a listing shows: those that have all fields of the order, from a position in it on.
   package init(
-    listing collection: ResourcePath, orders: [Order], from start: SortBound?, includesMissing: Bool,
+    listing scope: QueryScope, orders: [Order], from start: SortBound?, includesMissing: Bool,
     in database: DatabaseID
   ) {
-    scope = .collection(collection)
+    self.scope = scope
     matcher = DocumentMatcher(nil, in: database)
     self.orders = orders
     self.includesMissing = includesMissing

@@ -77,6 +77,9 @@ package enum QueryLimits {
   package static let inequalityFieldsMax = 10
   /// Filters, orders and a parent document, over all alternatives.
   package static let partsMax = 100
+  /// Filters and orders as they are written. Those that repeat or contradict others do not count among ``partsMax``,
+  /// but looking for them takes time.
+  package static let askedPartsMax = 500
 }
 
 extension FieldOperator {

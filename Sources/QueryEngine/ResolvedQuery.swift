@@ -35,6 +35,9 @@ package struct ResolvedQuery: Sendable {
     self.database = database
     if let limit = query.limit, limit < 0 { throw .negativeLimit }
     if query.offset < 0 { throw .negativeOffset }
+    // What comes below takes time and memory with the square of these.
+    let askedParts = query.orders.count + (query.filter?.conditionCount ?? 0)
+    guard askedParts <= QueryLimits.askedPartsMax else { throw .tooComplex(askedParts) }
     try query.findNearest?.check(in: query)
     var checker = FilterChecker(database: database)
     if let filter = query.filter { try checker.check(filter, isInOr: false) }
@@ -54,11 +57,11 @@ package struct ResolvedQuery: Sendable {
     end = try Self.bound(query.end, orders, database)
   }
 
-  /// Lists a collection in an order that is whole, from behind a place in it.
+  /// Lists where a plain query looks, in an order that is whole, from behind a place in it.
   package init(
-    listing collection: ResourcePath, orders: [Order], behind place: [UInt8]?, limit: Int, in database: DatabaseID
+    listing query: Query, orders: [Order], behind place: [UInt8]?, limit: Int, in database: DatabaseID
   ) {
-    var query = Query(parent: collection.parent, collectionID: collection.id)
+    var query = query
     query.orders = orders
     query.limit = limit
     self.query = query
@@ -122,6 +125,16 @@ package struct ResolvedQuery: Sendable {
       if order.isDescending { SortKey.invert(&code, from: start) }
     }
     return SortBound(code: code, isBefore: bound.isBefore)
+  }
+}
+
+extension QueryFilter {
+  /// The conditions as they are written, each as often as it stands there.
+  fileprivate var conditionCount: Int {
+    switch self {
+    case .field, .unary: 1
+    case .and(let filters), .or(let filters): filters.reduce(0) { $0 + $1.conditionCount }
+    }
   }
 }
 

@@ -102,13 +102,10 @@ final class GzipDecompressor {
 }
 
 extension [UInt8] {
-  /// Appends what `write` puts into at least `count` bytes of new space; it returns how many.
+  /// Appends what `write` puts into `count` bytes of space that nobody cleared; it returns how many.
   fileprivate mutating func append(
     addingCapacity count: Int, _ write: (UnsafeMutableBufferPointer<UInt8>) -> Int
   ) {
-    let start = self.count
-    append(contentsOf: repeatElement(0, count: count))
-    let written = withUnsafeMutableBufferPointer { write(UnsafeMutableBufferPointer(rebasing: $0[start...])) }
-    removeLast(count - written)
+    append(contentsOf: [UInt8](unsafeUninitializedCapacity: count) { space, written in written = write(space) })
   }
 }

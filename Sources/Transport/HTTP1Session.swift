@@ -348,11 +348,13 @@ final class HTTP1Session: ConnectionSession, ReplySink {
 
   /// Sends slices while the socket takes them; `true` when the reply is complete.
   private func pull() -> Bool {
-    for _ in 0..<Self.slicesPerTurn {
+    slices: for _ in 0..<Self.slicesPerTurn {
       guard let source, !isWaiting, connection.isOpen, !connection.isWritePending else { return false }
       // Set before the call, so that a source that resumes itself inside it is asked again.
       isWaiting = true
+      let unsentBytes = connection.outputBytes
       let progress = appendSlice(of: source)
+      let isEmpty = connection.outputBytes == unsentBytes
       switch progress {
       case .waiting:
         connection.flush()
@@ -360,6 +362,8 @@ final class HTTP1Session: ConnectionSession, ReplySink {
       case .more:
         isWaiting = false
         connection.flush()
+        // The source worked and has nothing yet: others come in between before it goes on.
+        if isEmpty { break slices }
       case .finished:
         isWaiting = false
         self.source = nil

@@ -21,8 +21,6 @@ struct HTTP2Reply {
 }
 
 extension HTTP2Stream {
-  /// Empty slices a source may make in a row before the loop turns to others.
-  private static let emptySlicesMax = 8
   /// Output memory kept for the next reply.
   private static let bytesKept = 64 * 1024
 
@@ -119,10 +117,11 @@ extension HTTP2Stream {
   func nextFrame(bytesMax: Int, flags: inout UInt32) -> Int {
     // It was reset, and nghttp2 is about to hear of it.
     if isClosed { return Int(NGHTTP2_ERR_DEFERRED.rawValue) }
-    var emptySlices = 0
+    var wasAsked = false
     while reply.unsentBytes == 0, let source = reply.source {
-      if reply.isWaiting || emptySlices == Self.emptySlicesMax { return pause() }
-      emptySlices += 1
+      // A source that worked and has nothing yet lets others come in between before it goes on.
+      if reply.isWaiting || wasAsked { return pause() }
+      wasAsked = true
       guard pull(from: source) else {
         // nghttp2 resets the stream.
         return Int(NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue)

@@ -22,7 +22,8 @@ struct QueryDifferentialTests {
       var run = QueryRun(servers, database: TestDatabase(project: "conformance-queries"))
       let deadline = Date(timeIntervalSinceNow: seconds)
       var seed = firstSeed
-      while Date() < deadline, run.failures.count < 3 {
+      // The emulator's first answers can take longer than all the time there is.
+      while Date() < deadline || run.compared < 100, run.failures.count < 3 {
         try run.run(seed: seed, count: 200, until: deadline)
         seed += 1
       }
@@ -64,7 +65,7 @@ private struct QueryRun: Sendable {
       let reply = try session.commit(documents.map { session.update($0.path, $0.fields) })
       guard reply.status == 200 else { throw UnexpectedReply(reply: reply) }
     }
-    for round in 0..<count where Date() < deadline && failures.count < 3 {
+    for round in 0..<count where (Date() < deadline || compared < 100) && failures.count < 3 {
       let (path, verb, body) = generator.request()
       let expected = try oracle.call(verb, body, on: path)
       let found = try subject.call(verb, body, on: path)

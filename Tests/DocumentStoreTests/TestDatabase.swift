@@ -106,7 +106,7 @@ struct TestDatabase {
   func noteListing(of path: String, after: String? = nil, showMissing: Bool = false, in transaction: TransactionID) {
     database.transactions.note(
       QueryRange(
-        listing: collection(path), orders: [Order(field("__name__"))],
+        listing: .collection(collection(path)), orders: [Order(field("__name__"))],
         from: after.map { SortBound.behind(collection(path).appending($0)) },
         includesMissing: showMissing, in: database.id),
       in: transaction)

@@ -94,8 +94,8 @@ import WireFormat
       let noted = try #require(
         db.database.transactions.note(
           QueryRange(
-            listing: collection("c"), orders: [Order(field("__name__"))], from: .behind(document("c/b").path),
-            includesMissing: false, in: db.database.id),
+            listing: .collection(collection("c")), orders: [Order(field("__name__"))],
+            from: .behind(document("c/b").path), includesMissing: false, in: db.database.id),
           limit: 1, in: transaction))
       try db.database.read { reader in
         var noted = noted

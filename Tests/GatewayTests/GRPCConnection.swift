@@ -59,6 +59,13 @@ final class GRPCConnection {
 
   /// Sends a body as it is.
   func call(path: String, body: [UInt8], headers: [(String, String)] = []) throws -> Reply {
+    begin(path: path, body: body, headers: headers)
+    defer { stream += 2 }
+    return try reply()
+  }
+
+  /// Begins a call; `body` is all that is sent of it. Goes on with `firstData` or `cancel`.
+  func begin(path: String, body: [UInt8], headers: [(String, String)] = []) {
     var fields = [(":method", "POST"), (":scheme", "http"), (":path", path), (":authority", "localhost"), ("te", "trailers")]
     if !headers.contains(where: { $0.0 == "content-type" }) { fields.append(("content-type", "application/grpc")) }
     let block = (fields + headers).flatMap { [UInt8(0)] + Self.text($0.0) + Self.text($0.1) }
@@ -70,8 +77,25 @@ final class GRPCConnection {
       frames += Self.frame(0, rest.isEmpty ? 1 : 0, stream, Array(piece))
     }
     send(frames)
-    defer { stream += 2 }
-    return try reply()
+  }
+
+  /// Waits until part of the answer's messages is there.
+  func firstData() throws {
+    while true {
+      let head = try read(9)
+      let payload = try read(Int(head[0]) << 16 | Int(head[1]) << 8 | Int(head[2]))
+      switch head[3] {
+      case 0: return
+      case 1: try skipFields(payload)
+      default: break
+      }
+    }
+  }
+
+  /// Cancels the call that was begun, as clients do.
+  func cancel() {
+    send(Self.frame(3, 0, stream, [0, 0, 0, 8]))
+    stream += 2
   }
 
   /// A message behind its head.
@@ -89,6 +113,7 @@ final class GRPCConnection {
       switch head[3] {
       case 0 where id == stream: body += payload
       case 1 where id == stream: try inflate(payload, into: &reply)
+      case 1: try skipFields(payload)
       case 3 where id == stream: reply.resetCode = payload.reduce(0) { $0 << 8 | Int($1) }
       case 4 where head[4] == 0: send(Self.frame(4, 1, 0, []))
       case 7: Issue.record("the server says goodbye")
@@ -103,6 +128,12 @@ final class GRPCConnection {
       rest = rest.dropFirst(5 + count)
     }
     return reply
+  }
+
+  /// Reads fields of a call that nobody waits for: later ones are compressed by reference to them.
+  private func skipFields(_ block: [UInt8]) throws {
+    var ignored = Reply()
+    try inflate(block, into: &ignored)
   }
 
   private func inflate(_ block: [UInt8], into reply: inout Reply) throws {

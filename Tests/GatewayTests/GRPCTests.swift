@@ -36,8 +36,17 @@ import WireFormat
 
   private static func update(_ document: [UInt8]) -> [UInt8] { request([:], [(1, document)]) }
 
-  private static func runQuery(_ collection: String) -> [UInt8] {
-    request([1: root], [(2, Message { out in ProtobufWriter.bytes(2, request([2: collection]), to: &out) }.bytes)])
+  private static func runQuery(_ collection: String, direction: Int64? = nil) -> [UInt8] {
+    let query = Message { out in
+      ProtobufWriter.bytes(2, request([2: collection]), to: &out)
+      if let direction {
+        ProtobufWriter.message(4, to: &out) { order in
+          ProtobufWriter.bytes(1, request([2: "n"]), to: &order)
+          ProtobufWriter.int64(2, direction, to: &order)
+        }
+      }
+    }
+    return request([1: root], [(2, query.bytes)])
   }
 
   @Test func everyCallOfDocuments() throws {
@@ -67,6 +76,52 @@ import WireFormat
     #expect(Message.texts(2, of: missing.messages[0]) == [Self.root + "/c/none"])
     #expect(try grpc.call("DeleteDocument", Self.request([1: Self.root + "/c/x"])).messages == [[]])
     #expect(try grpc.call("GetDocument", Self.request([1: Self.root + "/c/x"])).status == 5)
+  }
+
+  @Test func listsWithoutCollection() throws {
+    let server = try TestServer()
+    let grpc = try GRPCConnection(port: server.port)
+    let names = ["a/1", "a/1/s/x", "a/1/s/y/t/z", "a/2", "a/9/s/q", "a!/1", "b/1", "b/none/u/1", "c/1/s/1"]
+    _ = try grpc.call("Commit", Self.commit(names.map { Self.update(Self.document(Self.root + "/" + $0, ("n", 1))) }))
+    /// Follows the pages; returns the names below the documents root.
+    func list(_ parent: String, pageSize: Int64, transaction: [UInt8] = []) throws -> [[String]] {
+      var pages: [[String]] = []
+      var token = ""
+      repeat {
+        var request = Self.request([1: Self.root + parent, 4: token], transaction.isEmpty ? [] : [(8, transaction)])
+        ProtobufWriter.int64(3, pageSize, to: &request)
+        let reply = try grpc.call("ListDocuments", request)
+        #expect(reply.status == 0, "\(reply.statusMessage)")
+        let page = try #require(reply.messages.first)
+        let found = Message.fields(1, of: page).flatMap { Message.texts(1, of: $0) }
+        pages.append(found.map { String($0.dropFirst(Self.root.count + 1)) })
+        token = Message.texts(2, of: page).last ?? ""
+      } while !token.isEmpty && pages.count < 10
+      return pages
+    }
+    // In name order: collection ids first, which compare by their bytes.
+    let top = ["a/1", "a/2", "a!/1", "b/1"]
+    #expect(try list("", pageSize: 0) == [top])
+    #expect(try list("", pageSize: 3) == [Array(top[..<3]), Array(top[3...])])
+    #expect(try list("", pageSize: 2) == [Array(top[..<2]), Array(top[2...])])
+    #expect(try list("/a/1", pageSize: 0) == [["a/1/s/x"]])
+    #expect(try list("/a/9", pageSize: 0) == [["a/9/s/q"]])
+    #expect(try list("/none/x", pageSize: 0) == [[]])
+    // A token belongs to one listing.
+    var request = Self.request([1: Self.root])
+    ProtobufWriter.int64(3, 1, to: &request)
+    let token = Message.texts(2, of: try grpc.call("ListDocuments", request).messages[0])[0]
+    #expect(try grpc.call("ListDocuments", Self.request([1: Self.root, 2: "a", 4: token])).status == 3)
+    // What a transaction listed must not change before it commits.
+    for (changed, status) in [("a/1/s/new", 0), ("b/new", 10)] {
+      let begun = try grpc.call("BeginTransaction", Self.request([1: Self.database]))
+      let id = Message.fields(1, of: begun.messages[0])[0]
+      #expect(try list("", pageSize: 0, transaction: id).count == 1)
+      _ = try server.call("PATCH", "/" + changed, "{}")
+      let write = Self.update(Self.document(Self.root + "/other/x"))
+      let committed = try grpc.call("Commit", Self.request([1: Self.database], [(2, write), (3, id)]))
+      #expect(committed.status == status, "\(changed)")
+    }
   }
 
   @Test func commitsAndTransactions() throws {
@@ -169,9 +224,23 @@ import WireFormat
       description: "bad name", body: GRPCConnection.framed(request([1: "x"])), status: 3,
       message: #"Document name "x" lacks "projects" at index 0."#),
     Refusal(
-      description: "list without collection", path: "/google.firestore.v1.Firestore/ListDocuments",
-      body: GRPCConnection.framed(request([1: root])), status: 3,
-      message: "ListDocuments wants a collection_id; ListCollectionIds tells those below a parent."),
+      description: "list without collection by field", path: "/google.firestore.v1.Firestore/ListDocuments",
+      body: GRPCConnection.framed(request([1: root, 6: "n"])), status: 3,
+      message: "kind is required for all orders except __key__ ascending"),
+    Refusal(
+      description: "list without collection backwards", path: "/google.firestore.v1.Firestore/ListDocuments",
+      body: GRPCConnection.framed(request([1: root, 6: "__name__ desc"])), status: 3,
+      message: "kind is required for all orders except __key__ ascending"),
+    Refusal(
+      description: "list of missing ones without collection", path: "/google.firestore.v1.Firestore/ListDocuments",
+      body: GRPCConnection.framed(request([1: root]) + Message { ProtobufWriter.bool(12, true, to: &$0) }.bytes),
+      status: 3, message: "collection id must be set when show_missing is true"),
+    Refusal(
+      description: "unknown direction", path: "/google.firestore.v1.Firestore/RunQuery",
+      body: GRPCConnection.framed(runQuery("c", direction: 7)), status: 3, message: "Unrecognized ordering."),
+    Refusal(
+      description: "health of an unknown service", path: "/grpc.health.v1.Health/Check",
+      body: GRPCConnection.framed(request([1: "a.B"])), status: 5, message: "unknown service"),
     Refusal(description: "malformed message", body: GRPCConnection.framed([0x0A, 9, 1]), status: 3),
     Refusal(
       description: "unknown method", path: "/google.firestore.v1.Firestore/Nothing", body: good, status: 12,
@@ -202,9 +271,11 @@ import WireFormat
     let reply = try GRPCConnection(port: server.port).call(
       path: "/google.firestore.v1.Firestore/GetDocument", body: Self.good, headers: [("content-type", "text/plain")])
     #expect(reply.fields[":status"] == "415" && reply.status == nil)
-    let health = try GRPCConnection(port: server.port).call(
-      path: "/grpc.health.v1.Health/Check", body: GRPCConnection.framed([]))
-    #expect(health.messages == [[8, 1]])
+    for service in ["", "google.firestore.v1.Firestore"] {
+      let health = try GRPCConnection(port: server.port).call(
+        path: "/grpc.health.v1.Health/Check", body: GRPCConnection.framed(Self.request([1: service])))
+      #expect(health.messages == [[8, 1]])
+    }
   }
 
   @Test func productionAdmitsNobody() throws {

@@ -1,10 +1,36 @@
 import DocumentModel
+import DocumentStore
 import QueryEngine
 import TestSupport
 import Testing
 
 /// Which indexes production wants for a query, and which declared ones answer it.
 @Suite struct IndexNeedsTests {
+  /// The nearest declaration counts, as it does for what commits write.
+  @Test func theNearestDeclarationOfAFieldCounts() {
+    let marks: [FieldIndexing.Entries] = [
+      .init(.collection, .ascending), .init(.collection, .descending), .init(.collection, .contains),
+      .init(.collectionGroup, .ascending), .init(.collectionGroup, .descending),
+    ]
+    let configuration = IndexConfiguration(fields: [
+      FieldIndexing(collectionID: "c", path: field("m.k"), entries: [marks[0]]),
+      FieldIndexing(collectionID: "c", path: field("m"), entries: [marks[1]]),
+      FieldIndexing(collectionID: FieldIndexing.allCollections, path: FieldIndexing.allFields, entries: [marks[2]]),
+      FieldIndexing(collectionID: "c", path: FieldIndexing.allFields, entries: [marks[3]]),
+      FieldIndexing(collectionID: "d", path: field("m"), entries: [marks[4]]),
+    ])
+    let rows = [
+      ("m.k", "c", 0), ("m.k.x", "c", 0), ("m", "c", 1), ("m.x", "c", 1), ("x", "c", 3), ("m", "d", 4), ("m.k", "d", 4),
+      ("x", "d", 2), ("m.k", "e", 2),
+    ]
+    for (path, collection, mark) in rows {
+      #expect(configuration.entries(of: field(path), in: collection) == [marks[mark]], "\(collection).\(path)")
+    }
+    #expect(IndexConfiguration().entries(of: field("m"), in: "c") == FieldIndexing.automatic)
+    let other = IndexConfiguration(fields: [FieldIndexing(collectionID: "c", path: field("m"), entries: [])])
+    #expect(other.entries(of: field("x"), in: "c") == FieldIndexing.automatic)
+  }
+
   private static let database = DatabaseID(project: "p").unsafelyUnwrapped
   private static let asc = IndexDefinition.Mode.ascending
   private static let desc = IndexDefinition.Mode.descending

@@ -99,6 +99,25 @@ import Testing
     #expect(error?.description == text)
   }
 
+  /// Each is refused in a blink: none may cost the square of its size. Not arguments of the test, which would be printed.
+  @Test func absurdQueriesAreRefusedAtOnce() {
+    let count = 50_000
+    let filters: [QueryFilter] = [
+      .and((0..<count).map { Self.is1("f\($0)") }), .and((0..<count).map { Self.is1("f\($0)", .lessThan) }),
+      .and((0..<count).map { _ in Self.is1("a") }), .or((0..<count).map { _ in Self.is1("a") }),
+      .and([.or((0..<count / 2).map { Self.is1("f\($0)") }), .and((0..<count / 2).map { Self.is1("f\($0)") })]),
+    ]
+    let orders = (0..<count).map { Self.up("f\($0)") }
+    var queries = filters.map { Self.query($0) }
+    queries.append(Self.changed { $0.orders = orders })
+    let start = ContinuousClock.now
+    for query in queries {
+      let error = #expect(throws: QueryError.self) { try ResolvedQuery(query, in: Self.database) }
+      #expect(error == .tooComplex(count))
+    }
+    #expect(ContinuousClock.now - start < .seconds(20))
+  }
+
   /// The largest of what is refused above that is taken.
   private static let legal: [Query] = [
     query(.field(field("a"), .in, list(30))),

@@ -43,7 +43,8 @@ struct ExpressionGenerator {
       case 0: return "path(\(m(.string, &self)))"
       case 1: return "/a/$(\(m(pickKind(.string, .int, .path, .any), &self)))/b"
       case 2: return "(\(m(.path, &self)))[\(index()):\(index())]"
-      case 3: return "(/a/{x}/{y=**}).bind({'x': \(m(.string, &self)), 'y': \(m(.path, &self))})"
+      case 3:
+        return "(/a/{x}/{y=**}).bind({'x': \(m(.string, &self)), 'y': \(pick("/p/q", "request.path", "/a/{x}", "1"))})"
       default: return leaf(.path)
       }
     case .timestamp:

@@ -40,6 +40,26 @@ private final class Feed: BodySource, @unchecked Sendable {
 }
 
 @Suite struct StreamTests {
+  /// A source that works long before it has anything, as a sort does, holds up the loop for one slice at a time.
+  @Test func othersComeBetweenEmptySlices() throws {
+    let turns = Shared([Int]())
+    let server = try TestServer { _, exchange in
+      let asked = Shared(0)
+      func turn() {
+        turns.update { $0.append(asked.value) }
+        if asked.value < 50 { exchange.loop.atNextTurn(turn) }
+      }
+      exchange.stream(
+        status: 200, headers: { _ in }, from: CountedSource(slices: 50, sliceBytes: 0, asked: asked))
+      turn()
+    }
+    let client = try server.connect()
+    client.send("GET / HTTP/1.1\r\n\r\n")
+    #expect(try client.readReply().body.isEmpty)
+    let counts = turns.value
+    #expect(counts.count > 1 && zip(counts, counts.dropFirst()).allSatisfy { $1 - $0 <= 1 }, "\(counts)")
+  }
+
   @Test func chunksComeToOneBodyAndTheConnectionGoesOn() throws {
     let server = try TestServer { _, exchange in
       exchange.stream(status: 200, headers: { $0.add("X-A", "b") }, from: CountedSource(slices: 40, sliceBytes: 1000))

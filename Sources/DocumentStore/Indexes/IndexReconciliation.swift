@@ -120,12 +120,7 @@ struct IndexReconciliation {
 
   /// What the configuration asks for where a setting that it no longer has governs.
   private func entriesWithout(_ setting: FieldSetting) -> AutomaticEntries {
-    let settings = configuration.fields.map { field in
-      FieldSetting(
-        collectionID: Array(field.collectionID.utf8), path: field.path, entries: AutomaticEntries(field.entries),
-        expires: false)
-    }
-    let rules = FieldRules(settings.filter { $0.isForAllCollections || $0.collectionID == setting.collectionID })
+    let rules = FieldRules(configuration, of: setting.collectionID)
     return rules.written(at: setting.path.isAllFields ? FieldRules.root : rules.place(of: setting.path))
   }
 }

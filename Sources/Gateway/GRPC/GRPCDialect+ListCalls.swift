@@ -8,11 +8,10 @@ extension GRPCDialect {
   func listDocuments(_ message: UnsafeRawBufferPointer, _ call: GRPCCall) throws {
     let parent = try Self.parent(of: message)
     let collection = try Self.text(2, of: message)
-    guard !collection.isEmpty else {
-      throw Status(
-        .invalidArgument, "ListDocuments wants a collection_id; ListCollectionIds tells those below a parent.")
-    }
-    var list = ListDocumentsRequest(try Self.collection(collection, below: parent.path))
+    var list =
+      collection.isEmpty
+      ? ListDocumentsRequest(allBelow: parent.path)
+      : ListDocumentsRequest(try Self.collection(collection, below: parent.path))
     var mask: FieldMask?
     var moment = RequestedMoment()
     try decode(message, for: parent.database, call) { decoder in

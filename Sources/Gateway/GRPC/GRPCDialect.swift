@@ -59,8 +59,7 @@ final class GRPCDialect: Sendable {
   ) throws {
     guard let name = path.dropping("/google.firestore.v1.Firestore/") else {
       guard path.elementsEqual("/grpc.health.v1.Health/Check".utf8) else { throw Self.unknown(path) }
-      // HealthCheckResponse.status = SERVING
-      return call.send { ProtobufWriter.int64(1, 1, to: &$0) }
+      return try checkHealth(message, call)
     }
     switch String(decoding: name, as: UTF8.self) {
     case "GetDocument": try getDocument(message, call)
@@ -83,6 +82,16 @@ final class GRPCDialect: Sendable {
       throw Status(.unimplemented, "This version of hearth does not serve the streams Listen and Write yet.")
     default: throw Self.unknown(path)
     }
+  }
+
+  /// `grpc.health.v1.Health/Check`, of the server as a whole or of one service.
+  private func checkHealth(_ message: UnsafeRawBufferPointer, _ call: GRPCCall) throws {
+    let service = try Self.text(1, of: message)
+    guard service.isEmpty || service.elementsEqual("google.firestore.v1.Firestore".utf8) else {
+      throw Status(.notFound, "unknown service")
+    }
+    // HealthCheckResponse.status = SERVING
+    call.send { ProtobufWriter.int64(1, 1, to: &$0) }
   }
 
   private static func unknown(_ path: UnsafeRawBufferPointer) -> Status {

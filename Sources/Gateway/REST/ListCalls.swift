@@ -10,7 +10,8 @@ extension RESTDialect {
     try call.parameters.allowOnly(
       "pageSize", "pageToken", "orderBy", "mask.fieldPaths", "transaction", "readTime", "showMissing")
     let parameters = call.parameters
-    var list = ListDocumentsRequest(try call.target.collection())
+    let collection = try call.target.collection()
+    var list = ListDocumentsRequest(collection)
     list.pageSize = try parameters.int32("pageSize") ?? 0
     list.pageToken = try parameters.pageToken("pageToken")
     list.orderBy = parameters.value("orderBy") ?? ""
@@ -20,7 +21,7 @@ extension RESTDialect {
     // Missing parents come and go with other collections, and the past does not change: neither has a tag.
     var tag: String?
     if !list.showMissing, list.consistency == .latest {
-      let state = try service.collectionState(list.collection, in: call.database)
+      let state = try service.collectionState(collection, in: call.database)
       let known = EntityTag.make(incarnation: state.incarnation, version: state.lastChange)
       if let header = request.header("if-none-match"), EntityTag.matches(header, known) {
         return call.reply.sendNotModified(etag: known)

@@ -1,4 +1,5 @@
 package import DocumentModel
+import DocumentStore
 
 /// What indexes must offer to answer a query in the way of the service: one need for each alternative of its filter.
 ///

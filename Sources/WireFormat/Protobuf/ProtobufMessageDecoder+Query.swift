@@ -86,7 +86,9 @@ extension ProtobufMessageDecoder {
     while let field = try reader.next() {
       switch (field.number, field.wireType) {
       case (1, .lengthDelimited): path = try Self.fieldReference(field.bytes)
-      case (2, .varint): isDescending = field.int32 == 2
+      case (2, .varint):
+        guard (0...2).contains(field.int32) else { throw .model(.unknownDirection) }
+        isDescending = field.int32 == 2
       default: break
       }
     }

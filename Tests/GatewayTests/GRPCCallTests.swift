@@ -1,0 +1,113 @@
+import DatabaseService
+import DocumentModel
+import Foundation
+import Synchronization
+import Testing
+import WireFormat
+
+@testable import Gateway
+@testable import Transport
+
+/// Deadlines and cancellation over a connection, of work that would never end by itself.
+@Suite struct GRPCCallTests {
+  /// Makes messages for ever, or looks for ever and finds none; tells when nobody holds it any more.
+  private final class Endless: AnswerProducer {
+    let isSilent: Bool
+    let onEnd: @Sendable () -> Void
+
+    init(isSilent: Bool, onEnd: @escaping @Sendable () -> Void) {
+      self.isSilent = isSilent
+      self.onEnd = onEnd
+    }
+
+    deinit { onEnd() }
+
+    func produce(_ emit: (AnswerMessage) throws -> Bool) throws -> Bool {
+      while !isSilent, try emit(AnswerMessage(readTime: Timestamp(uncheckedMicroseconds: 1))) {}
+      return false
+    }
+  }
+
+  /// Answers each call by its path: `/messages`, `/silence` and `/slices` go on until they are stopped, `/never` waits
+  /// for something that does not come.
+  private final class Handler: RequestHandler {
+    /// Signalled when the work of a call is over, for whatever reason.
+    let over = DispatchSemaphore(value: 0)
+    private let forgotten = Mutex<[LoopBound<GRPCCall>]>([])
+
+    func handle(_ request: borrowing HTTPRequest, _ exchange: Exchange) {
+      let timeout = request.header("grpc-timeout").flatMap { GRPCTimeout.milliseconds($0) }
+      let call = GRPCCall(exchange, compresses: false, timeoutMilliseconds: timeout)
+      let over = over
+      switch String(decoding: request.target, as: UTF8.self) {
+      case "/messages", "/silence":
+        let producer = Endless(isSilent: request.target.elementsEqual("/silence".utf8)) { over.signal() }
+        do {
+          guard let database = DatabaseID(project: "p") else { return }
+          try call.send(producer, .query, mask: nil, in: database)
+        } catch { call.fail(error) }
+      case "/slices":
+        let work = Endless(isSilent: true) { over.signal() }
+        SlicedWork.run(exchange) { withExtendedLifetime(work) { call.isAnswered } }
+      case "/never":
+        exchange.onClose { over.signal() }
+        forgotten.withLock { $0.append(call.bound) }
+      default: call.sendEmpty()
+      }
+      call.watchDeadline()
+    }
+  }
+
+  private final class Server {
+    let handler = Handler()
+    let http: HTTPServer
+    let port: UInt16
+
+    init() throws {
+      var configuration = TransportConfiguration()
+      configuration.port = 0
+      configuration.loops = 1
+      http = try HTTPServer(configuration: configuration, handler: handler)
+      port = try #require(UInt16(exactly: try http.start().port))
+    }
+
+    deinit { http.stop(graceSeconds: 0) }
+
+    /// Waits for the work of one call to be over.
+    func isOver() -> Bool { handler.over.wait(timeout: .now() + 30) == .success }
+  }
+
+  @Test(arguments: ["/messages", "/silence", "/slices"]) func cancelledWorkStops(path: String) throws {
+    let server = try Server()
+    let grpc = try GRPCConnection(port: server.port)
+    for _ in 0..<3 {
+      grpc.begin(path: path, body: GRPCConnection.framed([]), headers: [("grpc-timeout", "1H")])
+      if path == "/messages" { try grpc.firstData() }
+      grpc.cancel()
+      #expect(server.isOver(), "the work goes on")
+    }
+    // The connection serves on.
+    #expect(try grpc.call(path: "/", body: GRPCConnection.framed([])).status == 0)
+  }
+
+  @Test(arguments: ["/messages", "/silence", "/slices"]) func workOfAClientThatLeftStops(path: String) throws {
+    let server = try Server()
+    do {
+      let grpc = try GRPCConnection(port: server.port)
+      grpc.begin(path: path, body: GRPCConnection.framed([]))
+      if path == "/messages" { try grpc.firstData() }
+    }
+    #expect(server.isOver(), "the work goes on")
+  }
+
+  @Test(arguments: ["/messages", "/silence", "/slices", "/never"]) func deadlinesEndCalls(path: String) throws {
+    let server = try Server()
+    let grpc = try GRPCConnection(port: server.port)
+    let reply = try grpc.call(path: path, body: GRPCConnection.framed([]), headers: [("grpc-timeout", "20m")])
+    #expect(reply.status == 4 && reply.statusMessage == "The deadline of 20 ms passed.")
+    #expect(reply.resetCode == nil)
+    #expect(reply.frames.isEmpty == (path != "/messages"))
+    if path != "/never" { #expect(server.isOver(), "the work goes on") }
+    #expect(try grpc.call(path: "/", body: GRPCConnection.framed([])).status == 0)
+  }
+}
