@@ -71,6 +71,9 @@ let package = Package(
     // The judge: security rules. It knows no store; it asks for documents through a protocol of its own.
     library("RulesEngine", ["WireFormat", "DocumentModel", "CRE2"]),
 
+    // Rule tests as data: cases judged in process, reports, mutation tests.
+    library("RulesTesting", ["RulesEngine", "FixtureTree", "WireFormat", "DocumentModel"]),
+
     // The front.
     library("Transport", ["CUV", "CHTTPParser", "CNGHTTP2", "COpenSSL", "CZlib"]),
     library(
@@ -82,8 +85,8 @@ let package = Package(
        "FixtureTree", "WireFormat", "DocumentModel"]),
     program(
       "hearth",
-      ["HearthServer", "Transport", "DatabaseService", "DocumentStore", "LMDBStore", "KeyValueStore", "FixtureTree",
-       "WireFormat", "DocumentModel"]),
+      ["HearthServer", "Transport", "DatabaseService", "DocumentStore", "LMDBStore", "KeyValueStore", "RulesTesting",
+       "RulesEngine", "FixtureTree", "WireFormat", "DocumentModel"]),
     program(
       "Benchmarks",
       ["HearthServer", "DatabaseService", "DocumentStore", "LMDBStore", "KeyValueStore", "RulesEngine", "WireFormat",
@@ -108,6 +111,7 @@ let package = Package(
       ["QueryEngine", "DocumentStore", "LMDBStore", "KeyValueStore", "FieldMatch", "WireFormat", "DocumentModel",
        "TestSupport"]),
     tests("RulesEngineTests", ["RulesEngine", "FieldMatch", "WireFormat", "DocumentModel", "TestSupport"]),
+    tests("RulesTestingTests", ["RulesTesting", "RulesEngine", "FixtureTree", "WireFormat", "DocumentModel", "TestSupport"]),
     tests("TransportTests", ["Transport", "CNGHTTP2", "TestSupport"]),
     tests(
       "GatewayTests",

@@ -54,6 +54,22 @@ package final class ByteSource {
     return count
   }
 
+  /// All bytes that are left.
+  /// - Throws: ``FixtureTreeError`` when reading fails, or when there are more than `bytesMax`.
+  package func readAll(bytesMax: Int) throws(FixtureTreeError) -> [UInt8] {
+    var bytes: [UInt8] = []
+    while true {
+      let piece = try peek(64 << 10)
+      head = []
+      headOffset = 0
+      if piece.isEmpty { return bytes }
+      bytes += piece
+      guard bytes.count <= bytesMax else {
+        throw FixtureTreeError(file: name, message: "is longer than \(bytesMax) bytes")
+      }
+    }
+  }
+
   /// The first bytes, up to `count` of them, which stay to be read.
   /// - Throws: ``FixtureTreeError`` when reading fails.
   func peek(_ count: Int) throws(FixtureTreeError) -> [UInt8] {

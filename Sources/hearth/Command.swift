@@ -48,8 +48,32 @@ struct Command: Sendable {
   static var all: [Command] {
     [
       .serve, .exec, .get, .query, .set, .update, .delete, .import, .export, .backup, .check, .checkFile, .indexes,
-      .stats,
+      .stats, .rulesCheck, .rulesTest, .rulesExplain,
     ]
+  }
+
+  /// The verb that a command line names by its first word, or its first two where the first leads a group of verbs, and
+  /// the words behind it.
+  /// - Throws: ``CommandFailure`` with the nearest verb.
+  static func find(_ words: [String]) throws -> (command: Command, rest: [String]) {
+    guard let first = words.first, let group = group(first) else {
+      return (try named(words.first ?? ""), Array(words.dropFirst()))
+    }
+    let seconds = group.map { String($0.name.dropFirst(first.count + 1)) }
+    let choice = seconds.joined(separator: ", ")
+    guard words.count > 1 else { throw CommandFailure.usage("'\(first)' is followed by one of \(choice)") }
+    guard let command = group.first(where: { $0.name == "\(first) \(words[1])" }) else {
+      let hint = NearestMatch.find(words[1], in: seconds).map { "did you mean '\(first) \($0)'?" }
+      throw CommandFailure.usage(
+        "unknown verb '\(first) \(words[1])'; \(hint ?? "'\(first)' is followed by one of \(choice)")")
+    }
+    return (command, Array(words.dropFirst(2)))
+  }
+
+  /// The verbs of two words that begin with this one; `nil` where there are none.
+  static func group(_ name: String) -> [Command]? {
+    let group = all.filter { $0.name.hasPrefix(name + " ") }
+    return group.isEmpty ? nil : group
   }
 
   /// The verb of that name.

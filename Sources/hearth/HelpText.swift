@@ -10,7 +10,7 @@ enum HelpText {
 
       """
     let shown = Command.all.filter { !$0.isHidden }
-    for command in shown { text += "  \(padded(command.name, to: 10))\(command.summary)\n" }
+    for command in shown { text += "  \(padded(command.name, to: 15))\(command.summary)\n" }
     text += """
 
       `hearth help VERB` says more about one, with examples. `hearth --version` prints the version.
@@ -50,6 +50,11 @@ enum HelpText {
 
   /// `hearth help [VERB]`.
   static func run(_ words: [String]) throws -> Int32 {
+    if let first = words.first, let group = Command.group(first) {
+      let shown = words.count == 1 ? group : [try Command.find(words).command]
+      Terminal.output.write(shown.map(text).joined(separator: "\n"))
+      return 0
+    }
     guard words.count <= 1 else { throw CommandFailure.usage("help takes one verb at a time") }
     guard let name = words.first, name != "help", name != "--help", name != "-h" else {
       Terminal.output.write(overview)

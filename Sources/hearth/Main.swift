@@ -25,9 +25,12 @@ import Glibc
         return try HelpText.run(Array(words.dropFirst()))
       default: break
       }
-      let command = try Command.named(first)
+      if let group = Command.group(first), let second = words.dropFirst().first, second == "--help" || second == "-h" {
+        Terminal.output.write(group.map(HelpText.text).joined(separator: "\n"))
+        return 0
+      }
+      let (command, rest) = try Command.find(words)
       verb = command.name
-      let rest = Array(words.dropFirst())
       if rest.prefix(while: { $0 != "--" }).contains(where: { $0 == "--help" || $0 == "-h" }) {
         Terminal.output.write(HelpText.text(of: command))
         return 0

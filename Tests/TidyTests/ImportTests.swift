@@ -8,7 +8,7 @@ import Testing
     ["DocumentModel", "KeyValueStore", "Transport"],
     ["LMDBStore", "WireFormat"],
     ["FieldMatch", "FixtureTree", "RulesEngine"],
-    ["DocumentStore"],
+    ["DocumentStore", "RulesTesting"],
     ["QueryEngine"],
     ["DatabaseService"],
     ["Gateway"],

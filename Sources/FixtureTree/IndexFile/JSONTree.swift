@@ -1,7 +1,7 @@
 /// A whole JSON text as a tree that knows its places, for small files whose mistakes are shown to people.
-struct JSONTree {
+package struct JSONTree: Sendable {
   /// What a value is.
-  enum Kind {
+  package enum Kind: Sendable {
     case null
     case boolean(Bool)
     /// A number, as written.
@@ -13,21 +13,29 @@ struct JSONTree {
   }
 
   /// A member of an object.
-  struct Member {
-    var name: String
-    var line: Int
-    var column: Int
-    var value: JSONTree
+  package struct Member: Sendable {
+    /// Its name, escapes resolved.
+    package var name: String
+    /// Where the name stands, as ``JSONTree/line`` counts.
+    package var line: Int
+    /// See ``line``.
+    package var column: Int
+    /// Its value.
+    package var value: JSONTree
   }
 
-  var kind: Kind
-  /// Where the value starts, both from 1; the column in UTF-8 bytes.
-  var line: Int
-  var column: Int
+  /// What it is.
+  package var kind: Kind
+  /// The line where the value starts, from 1.
+  package var line: Int
+  /// The column where the value starts, from 1, in UTF-8 bytes.
+  package var column: Int
+  /// Where the value's last token starts: the closing bracket of an array or an object.
+  package var end: (line: Int, column: Int)
 
   /// Reads a text.
   /// - Throws: ``FixtureTreeError`` when it is no JSON, or longer than `bytesMax`.
-  static func read(_ source: ByteSource, bytesMax: Int) throws(FixtureTreeError) -> JSONTree {
+  package static func read(_ source: ByteSource, bytesMax: Int) throws(FixtureTreeError) -> JSONTree {
     var left = bytesMax
     let bounded = ByteSource(name: source.name) { (buffer) throws(FixtureTreeError) in
       let count = try source.read(into: buffer)
@@ -72,6 +80,6 @@ struct JSONTree {
       kind = .object(members)
     default: kind = .null
     }
-    return JSONTree(kind: kind, line: line, column: column)
+    return JSONTree(kind: kind, line: line, column: column, end: (tokens.line, tokens.column))
   }
 }

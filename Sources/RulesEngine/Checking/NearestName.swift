@@ -1,10 +1,10 @@
 /// Finds what a misspelt name was probably meant to be.
-enum NearestName {
+package enum NearestName {
   /// Candidates that differ by more edits than this are no help.
   private static let distanceMax = 2
 
   /// `did you mean 'x'?`, or `nil` when nothing is near.
-  static func hint(for name: String, among candidates: some Sequence<String>) -> String? {
+  package static func hint(for name: String, among candidates: some Sequence<String>) -> String? {
     var best: (name: String, distance: Int)?
     let typed = Array(name.utf8)
     for candidate in candidates.sorted() where candidate != name {

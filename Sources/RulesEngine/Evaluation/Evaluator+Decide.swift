@@ -43,6 +43,17 @@ extension Evaluator {
     }
   }
 
+  /// Judges a request over the document it names, also a list: without a proof, as the hosted service's test API does.
+  package func decideOverDocument(
+    _ ruleset: Ruleset, _ request: RulesRequest, lookups: DocumentLookups? = nil,
+    explaining: Decision.Explanation = .none
+  ) -> Decision {
+    request.withBorrowed { borrowed in
+      query = request.query
+      return decide(ruleset, borrowed, lookups: lookups, explaining: explaining)
+    }
+  }
+
   /// Takes a program and a request in hand.
   func begin(_ program: Program, _ request: BorrowedRulesRequest, _ lookups: DocumentLookups?) {
     arena.reset()

@@ -53,7 +53,8 @@ package final class Evaluator {
     package let range: Range<Int>
     /// The value as typed JSON, as the coverage report writes it; `{"undefined":{…}}` for an error.
     package let value: String
-    let node: Int32
+    /// The number of the expression in ``RulesetOutline``.
+    package let node: Int32
   }
 
   /// Takes about 40 KiB of memory.
@@ -167,6 +168,14 @@ package final class Evaluator {
   private func record(_ value: RuleValue, of number: Int32, _ node: Program.Node) {
     traceReader.beginJudgement()
     traceReader.arena.reset()
+    // `request` and what hangs on it is made when asked for.
+    traceReader.request = request
+    traceReader.requestPath = requestPath
+    traceReader.requestPathKnown = requestPathKnown
+    traceReader.newResource = newResource
+    traceReader.query = query
+    traceReader.writeFields = writeFields
+    traceReader.transforms = transforms
     trace.append(
       TracedValue(
         range: Int(node.start)..<Int(node.end), value: ValueText.typedJSON(value, reader: traceReader), node: number))

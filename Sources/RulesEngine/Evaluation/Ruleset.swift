@@ -8,18 +8,33 @@ package struct Ruleset: Sendable {
   package let diagnostics: [Diagnostic]
   /// `nil` when the text has no rules for the service: then nothing is allowed.
   let program: Program?
+  /// The service that ``program`` is for.
+  let service: String
 
   /// Compiles the rules for a service, and checks those for all others.
   /// - Throws: ``RulesetError`` when the text is no valid ruleset, with everything that is wrong.
   package init(compiling text: String, service: String = "cloud.firestore") throws(RulesetError) {
+    self.service = service
     source = SourceText(Array(text.utf8))
     tree = try Parser.parse(source)
     diagnostics = Checker.check(tree, source)
     guard !diagnostics.contains(where: { $0.severity == .error }) else {
       throw RulesetError(diagnostics: diagnostics)
     }
-    let found = tree.services.first { $0.name.text == service }
-    program = found.map { [tree, source] in Compiler.compile(tree, $0, source) }
+    program = Self.compile(tree, source, service: service)
+  }
+
+  /// A ruleset with another tree over the same text: places of its expressions lead into that text.
+  init(_ original: Ruleset, tree: RulesetTree) {
+    source = original.source
+    self.tree = tree
+    diagnostics = []
+    service = original.service
+    program = Self.compile(tree, source, service: service)
+  }
+
+  private static func compile(_ tree: RulesetTree, _ source: SourceText, service: String) -> Program? {
+    tree.services.first { $0.name.text == service }.map { Compiler.compile(tree, $0, source) }
   }
 
   /// Judges a request with an evaluator of its own. For many requests keep an ``Evaluator`` and call its `decide`.

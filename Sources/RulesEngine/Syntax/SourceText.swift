@@ -8,6 +8,9 @@ package struct SourceText: Sendable {
   /// Where each line starts, ascending.
   private let lineStarts: [Int]
 
+  /// How many lines there are.
+  package var lineCount: Int { lineStarts.count }
+
   /// Finds the lines of a text.
   init(_ bytes: [UInt8]) {
     self.bytes = bytes
@@ -33,15 +36,21 @@ package struct SourceText: Sendable {
     return 1 + bytes[start..<min(max(offset, start), bytes.count)].count { $0 & 0xC0 != 0x80 }
   }
 
+  /// Where a 1-based line stands, in bytes, without its end.
+  package func range(ofLine line: Int) -> Range<Int> {
+    let start = lineStarts[line - 1]
+    return start..<max(start, line < lineStarts.count ? lineStarts[line] - 1 : bytes.count)
+  }
+
   /// The text of a 1-based line, without its end.
-  func text(ofLine line: Int) -> String {
+  package func text(ofLine line: Int) -> String {
     let start = lineStarts[line - 1]
     let end = line < lineStarts.count ? lineStarts[line] - 1 : bytes.count
     return String(decoding: bytes[start..<max(start, end)], as: UTF8.self)
   }
 
   /// A part of the text.
-  func text(_ range: Range<Int>) -> String {
+  package func text(_ range: Range<Int>) -> String {
     String(decoding: bytes[range.clamped(to: 0..<bytes.count)], as: UTF8.self)
   }
 }

@@ -1,5 +1,3 @@
-package import DocumentModel
-
 /// The six field transforms (firestore-api.md, section 7.2).
 package enum FieldTransformation {
   /// Applies a transform and returns what its `transform_results` entry is.

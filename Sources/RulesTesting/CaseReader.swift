@@ -1,0 +1,260 @@
+package import DocumentModel
+import FixtureTree
+package import RulesEngine
+import WireFormat
+
+/// Reads one case of Hearth's own form.
+struct CaseReader {
+  let text: TestFileText
+  /// The time of cases that do not name one.
+  let time: Timestamp
+
+  private static let operations = ["get", "list", "listGroup", "create", "set", "update", "delete", "commit"]
+  private static let writeKeys = ["data", "mask", "merge", "transforms"]
+
+  func test(_ tree: JSONTree, number: Int) throws(FixtureTreeError) -> RuleTest {
+    let known = ["it", "as"] + Self.operations + ["query"] + Self.writeKeys + ["time", "expect", "line"]
+    let unnamed = "number \(number)"
+    // Found beforehand, so that every mistake names the case.
+    let title = tree.member("it").flatMap { if case .string(let text) = $0.kind { text } else { nil } }
+    let members = try text.members(tree, "a case", known: known, in: title ?? unnamed)
+    guard let it = title else {
+      throw text.failure(members["it"] ?? tree, in: unnamed, "say what it shows with \"it\": \"…\"")
+    }
+    let time = try members["time"].map { (tree) throws(FixtureTreeError) in try text.time(tree, in: it) } ?? self.time
+    let operations = Self.operations.filter { members[$0] != nil }
+    guard operations.count == 1, let name = operations.first, let target = members[name] else {
+      let what = operations.isEmpty ? "nothing is asked" : "\(operations.joined(separator: " and ")) exclude each other"
+      throw text.failure(
+        tree, in: it, "\(what); a case has one of \(Self.operations.joined(separator: ", "))")
+    }
+    try checkBelonging(members, to: name, it)
+    guard let expect = members["expect"] else {
+      throw text.failure(tree, in: it, "add \"expect\": \"allow\" or \"expect\": \"deny\"")
+    }
+    guard case .string(let word) = expect.kind, ["allow", "deny"].contains(word) else {
+      throw text.failure(expect, in: it, "\"expect\" must be \"allow\" or \"deny\"")
+    }
+    return RuleTest(
+      name: it, fileLine: tree.line, auth: try auth(members["as"], time, it), time: time,
+      operation: try operation(name, target, members, it), expectsAllow: word == "allow",
+      expectedLine: try members["line"].map { (tree) throws(FixtureTreeError) in
+        try text.count(tree, "\"line\"", in: it)
+      })
+  }
+
+  private func checkBelonging(
+    _ members: [String: JSONTree], to name: String, _ it: String
+  ) throws(FixtureTreeError) {
+    let isQuery = name == "list" || name == "listGroup"
+    let isWrite = ["create", "set", "update"].contains(name)
+    if let query = members["query"], !isQuery {
+      throw text.failure(query, in: it, "\"query\" goes with list and listGroup, not with \(name)")
+    }
+    for key in Self.writeKeys {
+      if let tree = members[key], !isWrite {
+        throw text.failure(tree, in: it, "\"\(key)\" goes with create, set and update, not with \(name)")
+      }
+    }
+  }
+
+  private func operation(
+    _ name: String, _ target: JSONTree, _ members: [String: JSONTree], _ it: String
+  ) throws(FixtureTreeError) -> RuleTest.Operation {
+    switch name {
+    case "get": return .get(try key(target, it))
+    case "list":
+      let path = try path(target, it)
+      guard path.isCollection else {
+        throw text.failure(target, in: it, "\"\(path.text)\" is no collection; a list names one, such as \"users\"")
+      }
+      return .list(
+        try QueryReader(text: text, test: it).query(
+          Query(parent: path.parent, collectionID: path.id), members["query"]))
+    case "listGroup":
+      let id = try text.string(target, "\"listGroup\"", in: it)
+      guard !id.isEmpty, !id.contains("/") else {
+        throw text.failure(target, in: it, "\"listGroup\" takes the id of collections, such as \"messages\"")
+      }
+      return .list(
+        try QueryReader(text: text, test: it).query(
+          Query(collectionID: id, includesDescendants: true), members["query"]))
+    case "commit":
+      var writes: [TestWrite] = []
+      for element in try text.elements(target, "\"commit\"", in: it) {
+        let kinds = TestWrite.Kind.allCases.map(\.rawValue)
+        let members = try text.members(element, "a write", known: kinds + Self.writeKeys, in: it)
+        let found = kinds.filter { members[$0] != nil }
+        guard found.count == 1, let target = members[found[0]] else {
+          throw text.failure(element, in: it, "a write has one of \(kinds.joined(separator: ", "))")
+        }
+        writes.append(try write(found[0], target, members, it))
+      }
+      guard !writes.isEmpty else { throw text.failure(target, in: it, "\"commit\" needs at least one write") }
+      return .commit(writes)
+    default: return .commit([try write(name, target, members, it)])
+    }
+  }
+
+  // MARK: Writes
+
+  private func write(
+    _ name: String, _ target: JSONTree, _ members: [String: JSONTree], _ it: String
+  ) throws(FixtureTreeError) -> TestWrite {
+    let kind = TestWrite.Kind(rawValue: name) ?? .set
+    var write = TestWrite(kind: kind, key: try key(target, it))
+    if kind == .delete {
+      for name in Self.writeKeys {
+        if let tree = members[name] { throw text.failure(tree, in: it, "a delete takes no \"\(name)\"") }
+      }
+      return write
+    }
+    if let data = members["data"] {
+      write.data = (try? text.fields(data, of: write.key, in: it).decoded()) ?? MapValue()
+      // Said with its place.
+      _ = try text.fields(data, of: write.key, in: it)
+    } else if members["transforms"] == nil {
+      throw text.failure(target, in: it, "a \(name) needs \"data\": {…}")
+    }
+    if let merge = members["merge"] {
+      guard kind == .set, case .boolean(let merges) = merge.kind else {
+        throw text.failure(merge, in: it, "\"merge\": true goes with set")
+      }
+      if merges { write.mask = Self.leaves(of: write.data, below: []) }
+    }
+    if let mask = members["mask"] {
+      write.mask = []
+      for element in try text.elements(mask, "\"mask\"", in: it) {
+        write.mask?.append(try fieldPath(try text.string(element, "a path of the mask", in: it), element, it))
+      }
+    } else if kind == .update {
+      try nameFields(&write, members["data"], it)
+    }
+    if let transforms = members["transforms"] { write.transforms = try self.transforms(transforms, it) }
+    return write
+  }
+
+  /// The keys of an update's data are field paths, as in the client libraries: `{"stats.count": 1}`.
+  private func nameFields(_ write: inout TestWrite, _ data: JSONTree?, _ it: String) throws(FixtureTreeError) {
+    var nested = MapValue()
+    var mask: [FieldPath] = []
+    for (name, value) in write.data.entries {
+      let path = name.contains(".") ? try fieldPath(name, data, it) : FieldPath(field: name)
+      nested.set(value, at: path)
+      mask.append(path)
+    }
+    write.data = nested
+    write.mask = mask
+  }
+
+  /// The paths of all values that are no maps, or empty ones.
+  private static func leaves(of map: MapValue, below path: [String]) -> [FieldPath] {
+    map.entries.flatMap { name, value in
+      if case .map(let inner) = value, !inner.entries.isEmpty, !inner.isOpaque {
+        return leaves(of: inner, below: path + [name])
+      }
+      return [FieldPath(segments: path + [name])]
+    }
+  }
+
+  private func transforms(_ tree: JSONTree, _ it: String) throws(FixtureTreeError) -> [FieldTransform] {
+    guard case .object(let members) = tree.kind else {
+      throw text.failure(
+        tree, in: it, "\"transforms\" must be an object of field paths, {\"count\": {\"increment\": 1}}")
+    }
+    var transforms: [FieldTransform] = []
+    for member in members {
+      let path = try fieldPath(member.name, member.value, it)
+      transforms.append(FieldTransform(path, try transform(member.value, it)))
+    }
+    return transforms
+  }
+
+  private func transform(_ tree: JSONTree, _ it: String) throws(FixtureTreeError) -> FieldTransform.Kind {
+    if case .string("serverTimestamp") = tree.kind { return .requestTime }
+    let form = "a transform is \"serverTimestamp\", or one of increment, maximum, minimum, arrayUnion, arrayRemove"
+    guard case .object(let members) = tree.kind, members.count == 1, let member = members.first else {
+      throw text.failure(tree, in: it, form)
+    }
+    let value = try text.value(member.value, in: it)
+    switch (member.name, value) {
+    case ("increment", .integer), ("increment", .double): return .increment(value)
+    case ("maximum", .integer), ("maximum", .double): return .maximum(value)
+    case ("minimum", .integer), ("minimum", .double): return .minimum(value)
+    case ("arrayUnion", .array(let elements)): return .appendMissingElements(elements)
+    case ("arrayRemove", .array(let elements)): return .removeAllFromArray(elements)
+    default: throw text.failure(tree, in: it, form)
+    }
+  }
+
+  // MARK: Names
+
+  private func path(_ tree: JSONTree, _ it: String) throws(FixtureTreeError) -> ResourcePath {
+    let written = try text.string(tree, "a path", in: it)
+    do throws(ModelError) {
+      return try ResourcePath(written)
+    } catch { throw text.failure(tree, in: it, "\"\(written)\" is no path: \(error)") }
+  }
+
+  private func key(_ tree: JSONTree, _ it: String) throws(FixtureTreeError) -> DocumentKey {
+    let path = try path(tree, it)
+    guard let key = DocumentKey(path) else {
+      throw text.failure(tree, in: it, "\"\(path.text)\" is no document; a path such as \"users/ann\" names one")
+    }
+    return key
+  }
+
+  private func fieldPath(_ name: String, _ tree: JSONTree?, _ it: String) throws(FixtureTreeError) -> FieldPath {
+    do throws(ModelError) {
+      return try FieldPath(name)
+    } catch { throw text.failure(tree ?? text.root, in: it, "\"\(name)\" is no field path: \(error)") }
+  }
+
+  private func auth(_ tree: JSONTree?, _ time: Timestamp, _ it: String) throws(FixtureTreeError) -> RulesAuth? {
+    guard let tree else { return nil }
+    switch tree.kind {
+    case .null: return nil
+    case .string(let uid): return TestAuth.auth(uid: uid, claims: MapValue(), time: time)
+    case .object:
+      let members = try text.members(tree, "\"as\"", known: ["uid", "token"], in: it)
+      var uid: String?
+      if let tree = members["uid"] { uid = try text.string(tree, "\"uid\"", in: it) }
+      var claims = MapValue()
+      if let token = members["token"] {
+        guard case .map(let map) = try text.value(token, in: it) else {
+          throw text.failure(token, in: it, "\"token\" must be an object of claims, {…}")
+        }
+        claims = map
+      }
+      return TestAuth.auth(uid: uid, claims: claims, time: time)
+    default:
+      throw text.failure(
+        tree, in: it, "\"as\" must be a user's id, {\"uid\": …, \"token\": {…}}, or null for nobody")
+    }
+  }
+}
+
+/// Who asks, in tests.
+package enum TestAuth {
+  /// A user with the claims that every token has, and more.
+  package static func auth(uid: String?, claims: MapValue, time: Timestamp) -> RulesAuth {
+    var all = MapValue([
+      ("iat", .integer(time.seconds)), ("auth_time", .integer(time.seconds)), ("exp", .integer(time.seconds + 3600)),
+      ("firebase", .map(MapValue([("sign_in_provider", .string("custom")), ("identities", .map(MapValue()))]))),
+    ])
+    if let uid {
+      all["sub"] = .string(uid)
+      all["user_id"] = .string(uid)
+    }
+    for (name, value) in claims.entries { all[name] = value }
+    return RulesAuth(uid: uid, claims: all)
+  }
+}
+
+extension JSONTree {
+  /// The first member of that name where this is an object that has it.
+  func member(_ name: String) -> JSONTree? {
+    guard case .object(let members) = kind else { return nil }
+    return members.first { $0.name == name }?.value
+  }
+}

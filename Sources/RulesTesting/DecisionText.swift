@@ -1,0 +1,75 @@
+package import RulesEngine
+
+/// Decisions as trees of text: each statement that was tried, with the value of every expression in it.
+package enum DecisionText {
+  /// The most lines for one decision.
+  static let linesMax = 200
+  /// The longest text of an expression, in characters.
+  private static let expressionCharactersMax = 100
+
+  /// A line for the decision and one for each expression that says something, indented.
+  ///
+  ///     denied: get habits/read
+  ///       habits.rules:12: allow get: false
+  ///         isOwner(resource.data) → false
+  package static func lines(_ part: Verdict.Part, _ ruleset: Ruleset, file: String) -> [String] {
+    var lines = ["\(part.decision.isAllowed ? "allowed" : "denied"): \(part.method.rawValue) \(part.path)"]
+    if part.decision.outcomes.isEmpty {
+      lines.append("  no allow statement of \(file) applies to this path and method")
+    }
+    var trees = ruleset.tree(of: part.decision.trace)[...]
+    for outcome in part.decision.outcomes {
+      let head = ruleset.source.text(outcome.range).prefix { $0 != ":" && $0 != ";" }
+      lines.append("  \(file):\(outcome.line): \(oneLine(String(head))): \(outcome.result)")
+      // An allow without a condition leaves no trace.
+      if let tree = trees.first, outcome.range.contains(tree.range.lowerBound) {
+        trees = trees.dropFirst()
+        append(tree, ruleset, depth: 2, &lines)
+      }
+    }
+    guard lines.count > linesMax else { return lines }
+    return lines.prefix(linesMax) + ["  … and \(lines.count - linesMax) lines more"]
+  }
+
+  private static func append(_ tree: TracedExpression, _ ruleset: Ruleset, depth: Int, _ lines: inout [String]) {
+    let indent = String(repeating: "  ", count: depth)
+    let isBody: Bool
+    switch tree.kind {
+    case .literal: return
+    case .plain: isBody = false
+    case .composed, .call: isBody = true
+    }
+    let text = oneLine(ruleset.source.text(tree.range))
+    lines.append("\(indent)\(text) → \(ValueDisplay.text(tree.value))")
+    guard isBody else { return }
+    for child in tree.children { append(child, ruleset, depth: depth + 1, &lines) }
+  }
+
+  /// A text without line breaks and comments of its own, cut where it is long.
+  static func oneLine(_ text: String) -> String {
+    let words = text.split(whereSeparator: \.isNewline).map { line in
+      (line.range(of: "//").map { line[..<$0.lowerBound] } ?? line).split(separator: " ").joined(separator: " ")
+    }
+    let joined = words.filter { !$0.isEmpty }.joined(separator: " ")
+    let max = expressionCharactersMax
+    return joined.count <= max ? joined : "\(joined.prefix(max - 1))…"
+  }
+}
+
+extension Substring {
+  /// Where another text first stands outside of quotes.
+  fileprivate func range(of text: String) -> Range<Index>? {
+    var quote: Character?
+    for index in indices {
+      let character = self[index]
+      if let open = quote {
+        if character == open { quote = nil }
+      } else if character == "'" || character == "\"" {
+        quote = character
+      } else if self[index...].hasPrefix(text) {
+        return index..<self.index(index, offsetBy: text.count)
+      }
+    }
+    return nil
+  }
+}

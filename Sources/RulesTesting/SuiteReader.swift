@@ -1,0 +1,83 @@
+package import DocumentModel
+package import FixtureTree
+import RulesEngine
+import WireFormat
+
+/// Reads files of cases: Hearth's own form, and the JSON of the hosted service's test API.
+package struct SuiteReader {
+  private let rulesFile: String?
+  private let now: Timestamp
+
+  /// `rulesFile` stands in where a file does not name its rules; `now` is the time of cases that do not name one.
+  package init(rulesFile: String? = nil, now: Timestamp) {
+    self.rulesFile = rulesFile
+    self.now = now
+  }
+
+  /// Reads a file.
+  /// - Throws: ``FixtureTreeError`` that says where and what to do.
+  package func read(file: String) throws(FixtureTreeError) -> RuleTestSuite {
+    let bytes = try ByteSource(file: file).readAll(bytesMax: TestFileText.bytesMax)
+    return try read(bytes, file: file)
+  }
+
+  /// Reads a text; paths in it are relative to the folder of `file`.
+  /// - Throws: ``FixtureTreeError`` that says where and what to do.
+  package func read(_ bytes: [UInt8], file: String) throws(FixtureTreeError) -> RuleTestSuite {
+    let text = try TestFileText(file: file, bytes)
+    if case .object(let members) = text.root.kind, members.contains(where: { $0.name == "testSuite" }) {
+      return try HostedTestReader(text: text, now: now).suite(or: rulesFile, self)
+    }
+    let root = try text.members(
+      text.root, "the file", known: ["rules", "time", "fixture", "documents", "cases"])
+    var suite = RuleTestSuite(
+      file: file, rulesFile: file, rules: "", files: [file], documents: TestDocuments(), tests: [])
+    try readRules(root["rules"], text, &suite)
+    if let fixture = root["fixture"] {
+      let path = Self.path(try text.string(fixture, "\"fixture\""), beside: file)
+      suite.files.append(path)
+      var reader = try DocumentReader(ByteSource(file: path), database: TestFileText.database)
+      while let document = try reader.next() { suite.documents[document.key.path] = document.fields }
+    }
+    if let documents = root["documents"] { try text.documents(documents, into: &suite.documents) }
+    let time = try root["time"].map { (tree) throws(FixtureTreeError) in try text.time(tree) } ?? now
+    guard let cases = root["cases"] else {
+      throw text.failure(text.root, "the file has no \"cases\"; add \"cases\": [{\"it\": …, \"get\": …, …}]")
+    }
+    let reader = CaseReader(text: text, time: time)
+    for (index, element) in try text.elements(cases, "\"cases\"").enumerated() {
+      suite.tests.append(try reader.test(element, number: index + 1))
+    }
+    return suite
+  }
+
+  func readRules(_ tree: JSONTree?, _ text: TestFileText, _ suite: inout RuleTestSuite) throws(FixtureTreeError) {
+    if let tree {
+      let rules = try text.string(tree, "\"rules\"")
+      if rules.contains("{") {
+        suite.rules = rules
+        return
+      }
+      suite.rulesFile = Self.path(rules, beside: text.file)
+    } else if let rulesFile {
+      suite.rulesFile = rulesFile
+    } else {
+      throw text.failure(
+        text.root, "the file does not name its rules; add \"rules\": \"firestore.rules\", or use --rules FILE")
+    }
+    suite.files.append(suite.rulesFile)
+    let bytes = try ByteSource(file: suite.rulesFile).readAll(bytesMax: SourceText.bytesMax)
+    suite.rules = String(decoding: bytes, as: UTF8.self)
+  }
+
+  /// A path from the folder of another file.
+  static func path(_ path: String, beside file: String) -> String {
+    guard !path.hasPrefix("/"), let slash = file.lastIndex(of: "/") else { return path }
+    return String(file[...slash]) + path
+  }
+}
+
+extension [String] {
+  /// `did you mean "x"?` where one of the names is near.
+  func nearest(to name: String) -> String? { NearestName.hint(for: name, among: self) }
+}

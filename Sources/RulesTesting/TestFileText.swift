@@ -1,0 +1,164 @@
+import DocumentModel
+import FixtureTree
+import WireFormat
+
+/// The text of a file of cases as a JSON tree, with the means to read parts of it as documents and values, and to say
+/// where something is wrong.
+struct TestFileText {
+  /// The most bytes such a file may have.
+  static let bytesMax = 64 << 20
+
+  /// References in test files mean documents of it; rules see only the database's name.
+  static let database = DatabaseID.forTests
+
+  let file: String
+  let root: JSONTree
+  private let bytes: [UInt8]
+  private let lineStarts: [Int]
+
+  init(file: String, _ bytes: [UInt8]) throws(FixtureTreeError) {
+    self.file = file
+    self.bytes = bytes
+    root = try JSONTree.read(ByteSource(bytes, name: file), bytesMax: Self.bytesMax)
+    lineStarts = [0] + bytes.indices.filter { bytes[$0] == UInt8(ascii: "\n") }.map { $0 + 1 }
+  }
+
+  /// An error at a place.
+  func failure(_ tree: JSONTree, in test: String? = nil, _ message: String) -> FixtureTreeError {
+    FixtureTreeError(
+      file: file, line: tree.line, column: tree.column, path: test.map { "case \"\($0)\"" } ?? "", message: message)
+  }
+
+  /// The members of an object, all of which must be known.
+  /// - Throws: ``FixtureTreeError`` for what is no object, and for members that nobody reads.
+  func members(
+    _ tree: JSONTree, _ what: String, known: [String], in test: String? = nil
+  ) throws(FixtureTreeError) -> [String: JSONTree] {
+    guard case .object(let members) = tree.kind else {
+      throw failure(tree, in: test, "\(what) must be an object, {…}")
+    }
+    var found: [String: JSONTree] = [:]
+    for member in members {
+      var place = member.value
+      (place.line, place.column) = (member.line, member.column)
+      guard known.contains(member.name) else {
+        let hint = known.nearest(to: member.name) ?? "\(what) may have \(known.joined(separator: ", "))"
+        throw failure(place, in: test, "unknown key \"\(member.name)\"; \(hint)")
+      }
+      guard found.updateValue(member.value, forKey: member.name) == nil else {
+        throw failure(place, in: test, "\"\(member.name)\" stands twice in this object; remove one")
+      }
+    }
+    return found
+  }
+
+  /// The elements of an array.
+  /// - Throws: ``FixtureTreeError`` for anything else.
+  func elements(_ tree: JSONTree, _ what: String, in test: String? = nil) throws(FixtureTreeError) -> [JSONTree] {
+    guard case .array(let elements) = tree.kind else {
+      throw failure(tree, in: test, "\(what) must be an array, […]")
+    }
+    return elements
+  }
+
+  /// A text.
+  /// - Throws: ``FixtureTreeError`` for anything else.
+  func string(_ tree: JSONTree, _ what: String, in test: String? = nil) throws(FixtureTreeError) -> String {
+    guard case .string(let text) = tree.kind else { throw failure(tree, in: test, "\(what) must be a text") }
+    return text
+  }
+
+  /// A whole number that is not negative.
+  /// - Throws: ``FixtureTreeError`` for anything else.
+  func count(_ tree: JSONTree, _ what: String, in test: String? = nil) throws(FixtureTreeError) -> Int {
+    guard case .number(let text) = tree.kind, let number = Int(text), number >= 0 else {
+      throw failure(tree, in: test, "\(what) must be a whole number")
+    }
+    return number
+  }
+
+  /// A moment as RFC 3339 writes it.
+  /// - Throws: ``FixtureTreeError`` for anything else.
+  func time(_ tree: JSONTree, in test: String? = nil) throws(FixtureTreeError) -> Timestamp {
+    guard let time = Timestamp(rfc3339: try string(tree, "\"time\"", in: test).utf8) else {
+      throw failure(tree, in: test, "\"time\" must be written as \"2025-03-27T14:30:00Z\"")
+    }
+    return time
+  }
+
+  // MARK: Documents and values
+
+  /// An object as a fixture tree.
+  /// - Throws: ``FixtureTreeError`` with the place in this file.
+  func documents(_ tree: JSONTree, into documents: inout TestDocuments) throws(FixtureTreeError) {
+    guard case .object = tree.kind else { throw failure(tree, "\"documents\" must be an object, {…}") }
+    let source = ByteSource(placed(tree, in: slice(tree)), name: file)
+    var reader = try DocumentReader(source, database: Self.database, format: .fixtureTree)
+    while let document = try reader.next() { documents[document.key.path] = document.fields }
+  }
+
+  /// An object as the fields of a document.
+  /// - Throws: ``FixtureTreeError`` with the place in this file.
+  func fields(_ tree: JSONTree, of key: DocumentKey, in test: String) throws(FixtureTreeError) -> EncodedFields {
+    guard case .object = tree.kind else { throw failure(tree, in: test, "the fields must be an object, {…}") }
+    return try parse(placed(tree, in: slice(tree)), key, in: test)
+  }
+
+  /// Any value, as a fixture tree writes it.
+  /// - Throws: ``FixtureTreeError`` with the place in this file.
+  func value(_ tree: JSONTree, in test: String) throws(FixtureTreeError) -> Value {
+    switch tree.kind {
+    case .null: return .null
+    case .boolean(let flag): return .boolean(flag)
+    case .string(let text): return .string(text)
+    case .number(let text):
+      return try wrapped(placed(tree, shift: Self.wrapping.count, in: Self.wrapping + Array(text.utf8)), in: test, tree)
+    case .array, .object:
+      return try wrapped(placed(tree, shift: Self.wrapping.count, in: Self.wrapping + slice(tree)), in: test, tree)
+    }
+  }
+
+  private static let wrapping = Array("{\"value\":".utf8)
+
+  private func wrapped(_ text: [UInt8], in test: String, _ tree: JSONTree) throws(FixtureTreeError) -> Value {
+    let fields = try parse(text + [UInt8(ascii: "}")], .ofValues, in: test)
+    guard let value = try? fields.decoded()["value"] else { throw failure(tree, in: test, "the value is damaged") }
+    return value
+  }
+
+  private func parse(_ text: [UInt8], _ key: DocumentKey, in test: String) throws(FixtureTreeError) -> EncodedFields {
+    do throws(FixtureTreeError) {
+      return try FixtureFields.parse(text, source: file, key: key, database: Self.database)
+    } catch {
+      var located = error
+      located.path = "case \"\(test)\""
+      throw located
+    }
+  }
+
+  /// The text of an object or array.
+  private func slice(_ tree: JSONTree) -> ArraySlice<UInt8> {
+    bytes[offset(tree.line, tree.column)...offset(tree.end.line, tree.end.column)]
+  }
+
+  private func offset(_ line: Int, _ column: Int) -> Int { lineStarts[line - 1] + column - 1 }
+
+  /// A text with as much white space before it that readers find it at its place in the file.
+  private func placed(_ tree: JSONTree, shift: Int = 0, in text: some Collection<UInt8>) -> [UInt8] {
+    [UInt8](repeating: UInt8(ascii: "\n"), count: tree.line - 1)
+      + [UInt8](repeating: UInt8(ascii: " "), count: max(0, tree.column - 1 - shift)) + text
+  }
+}
+
+extension DatabaseID {
+  /// A database that nothing but tests sees.
+  fileprivate static let forTests: DatabaseID = {
+    guard let id = DatabaseID(project: "demo") else { preconditionFailure("a legal name") }
+    return id
+  }()
+}
+
+extension DocumentKey {
+  /// Stands in where a value belongs to no document.
+  fileprivate static let ofValues = DocumentKey(uncheckedPath: ResourcePath(uncheckedBytes: Array("values/value".utf8)))
+}

@@ -1,0 +1,100 @@
+import DocumentModel
+import FixtureTree
+import RulesEngine
+import RulesTesting
+import WireFormat
+
+extension Command {
+  /// Shows why rules decide as they do.
+  static let rulesExplain = Command(
+    name: "rules explain", summary: "Shows why rules allow or deny a request, with the value of every expression.",
+    operands: "METHOD PATH", operandCount: 2...2,
+    options: [
+      .value("rules", "FILE", "the rules (needed)"),
+      .value("as", "UID|JSON", "who asks: a user's id, or {\"uid\": …, \"token\": {claims}} (default: nobody)"),
+      .value("data", "JSON", "the fields of a create, set or update"),
+      .value("query", "JSON", "the query of a list: {\"where\": [[\"owner\", \"==\", \"ann\"]], \"limit\": 10}"),
+      .value("time", "TIME", "request.time (default: now)"),
+      .value("documents", "FILE", "the documents, in any form that `hearth import` reads"),
+    ] + DatabaseChoice.serverOptions,
+    details: """
+      METHOD is get, list, listGroup, create, set, update, delete or commit; for commit, PATH is a JSON array of writes.
+      Documents come from the file, or, with --server, from a running server, which is only read. Without both there are
+      none. Exit code 0 where the request is allowed, 1 where it is denied.
+      """,
+    examples: [
+      ("hearth rules explain --rules chat.rules --documents chat.json --as ann get rooms/r1", ""),
+      ("hearth rules explain --rules chat.rules --server http://127.0.0.1:8080 --as ann delete rooms/r1", ""),
+    ],
+    run: { arguments in
+      guard let file = arguments.value("rules") else { throw CommandFailure.usage("--rules FILE is needed") }
+      try arguments.exclude("documents", "server")
+      let ruleset = try RulesFile.compile(RulesFile.read(file), file: file)
+      let client = arguments.has("server") ? try ServerClient(arguments) : nil
+      var suite = try request(arguments, rulesFile: file)
+      guard let test = suite.tests.first else { throw CommandFailure.usage("nothing is asked") }
+      let verdict = try judge(test, by: ruleset, over: &suite.documents, client)
+      for part in verdict.parts {
+        var lines = DecisionText.lines(part, ruleset, file: file)
+        let head = lines.removeFirst()
+        Terminal.output.write(Terminal.output.bold(head) + "\n")
+        for line in lines { Terminal.output.write(line + "\n") }
+      }
+      return verdict.isAllowed ? 0 : ExitCode.failure
+    })
+
+  /// The request as the only case of a suite, so that it is read and refused as cases are.
+  private static func request(_ arguments: Arguments, rulesFile: String) throws -> RuleTestSuite {
+    let method = arguments.operands[0]
+    let methods = ["get", "list", "listGroup", "create", "set", "update", "delete", "commit"]
+    guard methods.contains(method) else {
+      let hint = NearestMatch.find(method, in: methods).map { "did you mean '\($0)'?" }
+      throw CommandFailure.usage(
+        "unknown method '\(method)'; \(hint ?? "the methods are \(methods.joined(separator: ", "))")")
+    }
+    var json = JSONWriter(.compact)
+    json.string(arguments.operands[1])
+    let target = method == "commit" ? arguments.operands[1] : String(decoding: json.bytes, as: UTF8.self)
+    var text = "{\"cases\": [{\"it\": \"\(method)\",\n\"expect\": \"allow\",\n\"\(method)\": \(target)"
+    if let user = arguments.value("as") {
+      json = JSONWriter(.compact)
+      json.string(user)
+      let isJSON = user.hasPrefix("{") || user == "null"
+      text += ",\n\"as\": " + (isJSON ? user : String(decoding: json.bytes, as: UTF8.self))
+    }
+    for name in ["data", "query"] {
+      if let value = arguments.value(name) { text += ",\n\"\(name)\": \(value)" }
+    }
+    if let time = arguments.value("time") { text += ",\n\"time\": \"\(time)\"" }
+    text += "}]}"
+    let reader = SuiteReader(rulesFile: rulesFile, now: RulesTestRun.now())
+    var suite = try reader.read(Array(text.utf8), file: "the request")
+    guard let file = arguments.value("documents") else { return suite }
+    var documents = try DocumentReader(ByteSource(file: file), database: try DatabaseChoice.database(arguments))
+    while let document = try documents.next() { suite.documents[document.key.path] = document.fields }
+    return suite
+  }
+
+  /// Judges; with a server, fetches the documents that the decision turns out to need, until it needs no more.
+  private static func judge(
+    _ test: RuleTest, by ruleset: Ruleset, over documents: inout TestDocuments, _ client: ServerClient?
+  ) throws -> Verdict {
+    let judge = CaseJudge()
+    var wanted: [ResourcePath] = []
+    switch test.operation {
+    case .get(let key): wanted = [key.path]
+    case .commit(let writes): wanted = writes.map(\.key.path)
+    case .list, .hosted: break
+    }
+    var known: Set<ResourcePath> = []
+    while true {
+      for path in wanted where known.insert(path).inserted {
+        guard let client, let key = DocumentKey(path) else { continue }
+        documents[path] = try client.get(key)?.fields
+      }
+      let verdict = judge.judge(test, by: ruleset, over: documents, explaining: .trace)
+      wanted = verdict.lookups.filter { !known.contains($0) }
+      if wanted.isEmpty || client == nil { return verdict }
+    }
+  }
+}

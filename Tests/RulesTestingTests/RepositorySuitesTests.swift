@@ -1,0 +1,31 @@
+import DocumentModel
+import Foundation
+import RulesEngine
+import RulesTesting
+import Testing
+
+/// The suites of this repository, which the official emulator decides alike.
+@Suite struct RepositorySuitesTests {
+  static let folder = URL(fileURLWithPath: #filePath)
+    .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent().path + "/rules"
+
+  static let files =
+    (try? FileManager.default.contentsOfDirectory(atPath: folder))?.filter { $0.hasSuffix(".tests.json") }.sorted() ?? []
+
+  @Test func filesAreThere() {
+    #expect(Self.files.count >= 5)
+  }
+
+  @Test(arguments: files)
+  func everyCaseIsDecidedAsExpected(file: String) throws {
+    let suite = try SuiteReader(now: Timestamp(uncheckedMicroseconds: 0)).read(file: "\(Self.folder)/\(file)")
+    let ruleset = try Ruleset(compiling: suite.rules)
+    var coverage: Coverage? = Coverage(file: suite.rulesFile, ruleset)
+    let run = SuiteRun(suite, by: ruleset, coverage: &coverage)
+    #expect(run.results.count > 30)
+    for failure in run.failures {
+      Issue.record("\(failure.test.name)\n\(run.explanation(of: failure).joined(separator: "\n"))")
+    }
+    #expect(coverage?.lines.contains { $0.hits > 0 } == true)
+  }
+}
