@@ -41,6 +41,8 @@ let package = Package(
     debian("CHTTPParser", "libhttp-parser-dev"),
     debian("CNGHTTP2", pkgConfig: "libnghttp2", "libnghttp2-dev"),
     debian("COpenSSL", pkgConfig: "openssl", "libssl-dev"),
+    debian("CCrypto", pkgConfig: "libcrypto", "libssl-dev"),
+    debian("CSodium", pkgConfig: "libsodium", "libsodium-dev"),
     debian("CZlib", pkgConfig: "zlib", "zlib1g-dev"),
     debian("CXXHash", pkgConfig: "libxxhash", "libxxhash-dev"),
     .target(
@@ -64,9 +66,15 @@ let package = Package(
     library("DocumentStore", ["KeyValueStore", "FieldMatch", "WireFormat", "DocumentModel", "CXXHash"]),
     library("QueryEngine", ["DocumentStore", "KeyValueStore", "FieldMatch", "WireFormat", "DocumentModel"]),
     library(
+      "ChangeFeed",
+      ["QueryEngine", "DocumentStore", "KeyValueStore", "FieldMatch", "WireFormat", "DocumentModel"]),
+    library(
       "DatabaseService",
-      ["RulesEngine", "QueryEngine", "DocumentStore", "FieldMatch", "KeyValueStore", "FixtureTree", "WireFormat",
-       "DocumentModel"]),
+      [
+        "RulesEngine", "ChangeFeed", "QueryEngine", "DocumentStore", "FieldMatch", "KeyValueStore", "FixtureTree",
+        "WireFormat",
+        "DocumentModel",
+      ]),
 
     // The judge: security rules. It knows no store; it asks for documents through a protocol of its own.
     library("RulesEngine", ["WireFormat", "DocumentModel", "CRE2"]),
@@ -74,23 +82,41 @@ let package = Package(
     // Rule tests as data: cases judged in process, reports, mutation tests.
     library("RulesTesting", ["RulesEngine", "FixtureTree", "WireFormat", "DocumentModel"]),
 
+    // Beside the documents: who people are, and their files.
+    library("Accounts", ["KeyValueStore", "WireFormat", "DocumentModel", "CCrypto", "CSodium"]),
+    library("Files", ["KeyValueStore", "WireFormat", "DocumentModel", "CCrypto", "CZlib"]),
+
     // The front.
     library("Transport", ["CUV", "CHTTPParser", "CNGHTTP2", "COpenSSL", "CZlib"]),
     library(
       "Gateway",
-      ["Transport", "DatabaseService", "RulesEngine", "QueryEngine", "DocumentStore", "WireFormat", "DocumentModel"]),
+      [
+        "Transport", "Accounts", "Files", "DatabaseService", "RulesEngine", "ChangeFeed", "QueryEngine",
+        "DocumentStore",
+        "WireFormat", "DocumentModel",
+      ]),
     library(
       "HearthServer",
-      ["Gateway", "Transport", "DatabaseService", "RulesEngine", "DocumentStore", "LMDBStore", "KeyValueStore",
-       "FixtureTree", "WireFormat", "DocumentModel"]),
+      [
+        "Gateway", "Transport", "Accounts", "Files", "DatabaseService", "RulesEngine", "DocumentStore", "LMDBStore",
+        "KeyValueStore",
+        "FixtureTree", "WireFormat", "DocumentModel",
+      ]),
     program(
       "hearth",
-      ["HearthServer", "Transport", "DatabaseService", "DocumentStore", "LMDBStore", "KeyValueStore", "RulesTesting",
-       "RulesEngine", "FixtureTree", "WireFormat", "DocumentModel"]),
+      [
+        "HearthServer", "Accounts", "Files", "Transport", "DatabaseService", "DocumentStore", "LMDBStore",
+        "KeyValueStore",
+        "RulesTesting",
+        "RulesEngine", "FixtureTree", "WireFormat", "DocumentModel",
+      ]),
     program(
       "Benchmarks",
-      ["HearthServer", "DatabaseService", "DocumentStore", "LMDBStore", "KeyValueStore", "RulesEngine", "WireFormat",
-       "DocumentModel"],
+      [
+        "HearthServer", "Accounts", "Files", "DatabaseService", "ChangeFeed", "DocumentStore", "LMDBStore",
+        "KeyValueStore",
+        "RulesEngine", "WireFormat", "DocumentModel",
+      ],
       exclude: ["RESULTS.md"]),
     program("Fuzzers", ["DocumentStore", "FixtureTree", "RulesEngine", "Transport", "WireFormat", "DocumentModel"]),
 
@@ -108,20 +134,38 @@ let package = Package(
     tests("FieldMatchTests", ["FieldMatch", "WireFormat", "DocumentModel", "TestSupport"]),
     tests(
       "QueryEngineTests",
-      ["QueryEngine", "DocumentStore", "LMDBStore", "KeyValueStore", "FieldMatch", "WireFormat", "DocumentModel",
-       "TestSupport"]),
+      [
+        "QueryEngine", "DocumentStore", "LMDBStore", "KeyValueStore", "FieldMatch", "WireFormat", "DocumentModel",
+        "TestSupport",
+      ]),
+    tests(
+      "ChangeFeedTests",
+      [
+        "ChangeFeed", "QueryEngine", "DocumentStore", "LMDBStore", "KeyValueStore", "FieldMatch", "WireFormat",
+        "DocumentModel", "TestSupport",
+      ]),
+    tests(
+      "AccountsTests",
+      ["Accounts", "LMDBStore", "KeyValueStore", "WireFormat", "DocumentModel", "TestSupport"]),
+    tests("FilesTests", ["Files", "LMDBStore", "KeyValueStore", "WireFormat", "DocumentModel", "TestSupport"]),
     tests("RulesEngineTests", ["RulesEngine", "FieldMatch", "WireFormat", "DocumentModel", "TestSupport"]),
-    tests("RulesTestingTests", ["RulesTesting", "RulesEngine", "FixtureTree", "WireFormat", "DocumentModel", "TestSupport"]),
+    tests(
+      "RulesTestingTests", ["RulesTesting", "RulesEngine", "FixtureTree", "WireFormat", "DocumentModel", "TestSupport"]),
     tests("TransportTests", ["Transport", "CNGHTTP2", "TestSupport"]),
     tests(
       "GatewayTests",
-      ["HearthServer", "Gateway", "Transport", "CNGHTTP2", "DatabaseService", "FixtureTree", "DocumentStore", "WireFormat", "DocumentModel", "TestSupport"]),
+      [
+        "HearthServer", "Gateway", "Accounts", "Files", "Transport", "CNGHTTP2", "DatabaseService", "ChangeFeed",
+        "FixtureTree", "DocumentStore", "WireFormat", "DocumentModel", "TestSupport",
+      ]),
     tests(
       "HearthTests", ["hearth", "LMDBStore", "KeyValueStore", "DocumentModel", "TestSupport"]),
     tests(
       "SimulationTests",
-      ["DatabaseService", "QueryEngine", "DocumentStore", "LMDBStore", "KeyValueStore", "WireFormat", "DocumentModel",
-       "TestSupport"]),
+      [
+        "DatabaseService", "ChangeFeed", "QueryEngine", "DocumentStore", "LMDBStore", "KeyValueStore", "WireFormat",
+        "DocumentModel", "TestSupport",
+      ]),
     tests("ConformanceTests", ["TestSupport"]),
     tests("TidyTests", []),
   ],

@@ -1,0 +1,42 @@
+package import DocumentModel
+import Synchronization
+
+/// The state of a document after a change, shared by all listeners that are told of it.
+///
+/// Each dialect writes it once; the bytes are kept here for the others.
+package final class FeedDocument: Sendable {
+  /// Who writes it, and how.
+  package enum Dialect: Int, CaseIterable, Sendable {
+    /// The `Document` message as JSON, non-ASCII characters escaped.
+    case json
+    /// The `Document` message as protobuf.
+    case protobuf
+  }
+
+  /// Where it is.
+  package let key: DocumentKey
+  /// Its fields.
+  package let fields: EncodedFields
+  /// The version at which it came into being.
+  package let createVersion: Int64
+  /// The version of its last change.
+  package let updateVersion: Int64
+  private let encodings = Mutex<[[UInt8]?]>(Array(repeating: nil, count: Dialect.allCases.count))
+
+  /// Holds a state.
+  package init(_ key: DocumentKey, _ fields: EncodedFields, createVersion: Int64, updateVersion: Int64) {
+    self.key = key
+    self.fields = fields
+    self.createVersion = createVersion
+    self.updateVersion = updateVersion
+  }
+
+  /// The document in a dialect, made by `encode` where nobody asked before. Cost: a short lock.
+  /// - Throws: what `encode` throws.
+  package func encoded(_ dialect: Dialect, _ encode: (FeedDocument) throws -> [UInt8]) rethrows -> [UInt8] {
+    if let bytes = encodings.withLock({ $0[dialect.rawValue] }) { return bytes }
+    let bytes = try encode(self)
+    encodings.withLock { $0[dialect.rawValue] = bytes }
+    return bytes
+  }
+}
