@@ -16,6 +16,9 @@ package struct ChangeLogScan {
     package var collection: UInt64
     /// The document's id as ``OrderedCode/append(lastID:to:)`` writes it.
     package var idCode: [UInt8]
+
+    /// The document.
+    package var document: ChangedDocument { ChangedDocument(collection: collection, idCode: idCode) }
   }
 
   private let collection: UInt64?
@@ -115,8 +118,7 @@ extension DocumentReader {
       if rows >= rowsMax, row.version != changes.upTo { return changes }
       rows += 1
       changes.upTo = row.version
-      let document = ChangedDocument(collection: row.collection, idCode: row.idCode)
-      if seen.insert(document).inserted { changes.documents.append(document) }
+      if seen.insert(row.document).inserted { changes.documents.append(row.document) }
     }
     changes.upTo = max(changes.upTo, try lastVersion())
     return changes
