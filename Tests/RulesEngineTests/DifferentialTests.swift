@@ -87,7 +87,8 @@ import WireFormat
   }
 
   /// In emulator mode we allow the queries that the emulator allows; in neither mode one that it denies.
-  @Test(arguments: TestSeeds.of("RULES_SEED", otherwise: [1, 766_235, 780_242])) func queriesAgree(seed: UInt64) throws {
+  @Test(arguments: TestSeeds.of("RULES_SEED", otherwise: [1, 766_235, 780_242])) func queriesAgree(seed: UInt64) throws
+  {
     let emulator = try EmulatorProcess()
     defer { emulator.process.stop() }
     let oracle = RulesOracle(port: emulator.port, project: "p")

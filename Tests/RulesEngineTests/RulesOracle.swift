@@ -66,6 +66,9 @@ struct RulesOracle {
     case .integer(let number): "{\"integerValue\":\"\(number)\"}"
     case .double(let number): "{\"doubleValue\":\(number.isNaN ? "\"NaN\"" : String(number))}"
     case .string(let text): "{\"stringValue\":\(JSONNode.string(text).text)}"
+    case .map(let fields):
+      "{\"mapValue\":{\"fields\":{"
+        + fields.entries.map { "\(JSONNode.string($0.key).text):\(json($0.value))" }.joined(separator: ",") + "}}}"
     case .array(let items): "{\"arrayValue\":{\"values\":[\(items.map(json).joined(separator: ","))]}}"
     default: "{\"nullValue\":null}"
     }

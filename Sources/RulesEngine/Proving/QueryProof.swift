@@ -162,7 +162,7 @@ extension Evaluator {
 
   private func value(of known: Known) -> RuleValue {
     if known.constraints.isEmpty, let literal = known.literals.first {
-      let isOne = known.literals.dropFirst().allSatisfy { equality(literal, $0, isNegated: false).isTrue }
+      let isOne = known.literals.dropFirst().allSatisfy { equal(literal, $0, .strict) }
       if isOne, mode == .sound || known.children.isEmpty { return literal }
     }
     // A filter on what is inside says that there is a map.
