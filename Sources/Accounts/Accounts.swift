@@ -29,6 +29,8 @@ package final class Accounts: Sendable {
   package let serviceKeys: ServiceKeys
   /// What stands against the tokens of users.
   package let userStates: UserStates
+  /// The users.
+  package let users: UserStore
 
   /// Gets ready over a store. Cost: reads a few rows; no key is made before it is needed.
   /// - Throws: ``StorageError``; `unsupportedFormat` where a newer version wrote the store.
@@ -46,6 +48,7 @@ package final class Accounts: Sendable {
     serviceKeys = try ServiceKeys(store: store, project: project, now: now)
     refreshTokens = RefreshTokens(store: store)
     userStates = UserStates(store: store)
+    users = UserStore(store: store, states: userStates)
   }
 
   /// Seconds since 1970.
