@@ -8,7 +8,7 @@ package protocol TokenVerifier: Sendable {
   func caller(bearing token: UnsafeRawBufferPointer) throws(Status) -> Caller
 }
 
-/// Tells who makes a request, by its `authorization` header: REST and gRPC carry it alike.
+/// Tells who makes a request, by its `authorization` header: REST and gRPC carry it alike, channels in a form.
 struct Authenticator: Sendable {
   /// What verifies tokens; `nil` where nobody can be signed in.
   let verifier: (any TokenVerifier)?
@@ -17,7 +17,13 @@ struct Authenticator: Sendable {
   /// - Throws: `UNAUTHENTICATED` for credentials of another kind, or where nothing verifies tokens; and what the
   ///   verifier throws.
   func caller(of request: borrowing HTTPRequest) throws(Status) -> Caller {
-    guard let header = request.header("authorization"), !header.isEmpty else { return .user(nil) }
+    try caller(authorization: request.header("authorization") ?? UnsafeRawBufferPointer(start: nil, count: 0))
+  }
+
+  /// The caller by the value of that header, wherever it stands; one who is not signed in where it is empty.
+  /// - Throws: as above.
+  func caller(authorization header: UnsafeRawBufferPointer) throws(Status) -> Caller {
+    guard !header.isEmpty else { return .user(nil) }
     guard let token = Self.bearerToken(header) else {
       throw Status(.unauthenticated, "The authorization header must read: Bearer TOKEN.")
     }
