@@ -46,6 +46,13 @@ package final class Gateway: RequestHandler {
     }
   }
 
+  /// Takes the body of a gRPC call that streams both ways piece by piece.
+  package func openBody(of request: borrowing HTTPRequest, _ exchange: Exchange) -> (any BodySink)? {
+    let query = request.target.firstIndex(of: UInt8(ascii: "?"))
+    return grpc.openBody(
+      UnsafeRawBufferPointer(rebasing: request.target[..<(query ?? request.target.count)]), request, exchange)
+  }
+
   /// The body of an error that the transport itself finds, in the shape of the API's errors.
   package static func errorBody(httpStatus: Int, message: String) -> [UInt8] {
     let code: Status.Code =

@@ -141,6 +141,19 @@ package final class Exchange: @unchecked Sendable {
     sink?.resumeBody()
   }
 
+  /// Takes bytes of the loop's budget for requests that are half received; `false` where it has none left. For what a
+  /// `BodySink` keeps until more has come; `release` gives them back.
+  package func reserve(_ bytes: Int) -> Bool {
+    requireLoop()
+    return server.pool.reserve(bytes)
+  }
+
+  /// Gives back what `reserve` took.
+  package func release(_ bytes: Int) {
+    requireLoop()
+    server.pool.release(bytes)
+  }
+
   /// Returns the gzip form of `bytes`, or `nil` when that is not smaller. Uses the loop's one compressor.
   package func compress(_ bytes: UnsafeRawBufferPointer) -> [UInt8]? {
     requireLoop()

@@ -44,7 +44,7 @@ package final class ListenStream {
   private var isOver = false
 
   /// Targets of one stream.
-  static let targetsMax = 1000
+  package static let targetsMax = 1000
   /// Documents of all document targets of one stream.
   static let documentsMax = 10_000
   /// Events that wait while a client sends requests and takes nothing.
