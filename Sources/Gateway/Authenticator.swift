@@ -9,7 +9,7 @@ package protocol TokenVerifier: Sendable {
   func caller(bearing token: UnsafeRawBufferPointer) throws(Status) -> Caller
 }
 
-/// Tells who makes a request, by its `authorization` header: REST and gRPC carry it alike.
+/// Tells who makes a request, by its `authorization` header: REST and gRPC carry it alike, channels in a form.
 struct Authenticator: Sendable {
   /// What verifies tokens; `nil` where nobody can be signed in.
   let verifier: (any TokenVerifier)?
@@ -18,10 +18,15 @@ struct Authenticator: Sendable {
   /// - Throws: `UNAUTHENTICATED` for credentials of another kind, or where nothing verifies tokens; and what the
   ///   verifier throws.
   func caller(of request: borrowing HTTPRequest, token: String? = nil) throws(Status) -> Caller {
-    guard let header = request.header("authorization"), !header.isEmpty else {
-      guard let token, !token.isEmpty else { return .user(nil) }
-      return try Array(token.utf8).withRawBytes { (token) throws(Status) in try caller(bearing: token) }
-    }
+    if let header = request.header("authorization"), !header.isEmpty { return try caller(authorization: header) }
+    guard let token, !token.isEmpty else { return .user(nil) }
+    return try Array(token.utf8).withRawBytes { (token) throws(Status) in try caller(bearing: token) }
+  }
+
+  /// The caller by the value of that header, wherever it stands; one who is not signed in where it is empty.
+  /// - Throws: as above.
+  func caller(authorization header: UnsafeRawBufferPointer) throws(Status) -> Caller {
+    guard !header.isEmpty else { return .user(nil) }
     guard let token = Self.bearerToken(header) else {
       throw Status(.unauthenticated, "The authorization header must read: Bearer TOKEN.")
     }

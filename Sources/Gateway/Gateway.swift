@@ -6,6 +6,7 @@ package import Transport
 /// - `/v1/…`: the REST dialect of `google.firestore.v1`, in `REST/`; of `google.firestore.admin.v1`, in `Admin/`
 /// - `/emulator/v1/…`, `/hearth/v1/…`: what test suites and tools do to a server, in `Control/`
 /// - content type `application/grpc`: the gRPC dialect of the same, in `GRPC/`
+/// - `/google.firestore.v1.Firestore/…/channel`: the channel of browsers, in `WebChannel/`
 /// - `/`: answers `Ok`, the emulator's readiness probe
 package final class Gateway: RequestHandler {
   private let rest: RESTDialect

@@ -80,11 +80,14 @@ struct Reply: Sendable {
   /// Answers a browser that asks what it may send.
   func sendPreflight(_ request: borrowing HTTPRequest) {
     let wanted = request.header("access-control-request-headers").map { String(decoding: $0, as: UTF8.self) }
+    let isPrivate = request.header("access-control-request-private-network")?.elementsEqual("true".utf8) ?? false
     exchange.respond(
       status: 200,
       headers: { headers in
         writeOrigin(&headers)
         if let wanted { headers.add("Access-Control-Allow-Headers", wanted) }
+        // A public page that calls an address of its own network.
+        if isPrivate { headers.add("Access-Control-Allow-Private-Network", "true") }
         headers.add("Access-Control-Max-Age", "3600")
       },
       body: { _ in })
@@ -100,12 +103,13 @@ struct Reply: Sendable {
     writeOrigin(&headers)
   }
 
-  private func writeOrigin(_ headers: inout HeaderWriter) {
+  func writeOrigin(_ headers: inout HeaderWriter) {
     guard let origin else { return }
     headers.add("Access-Control-Allow-Origin", origin)
     headers.add("Access-Control-Allow-Credentials", "true")
     headers.add("Access-Control-Allow-Methods", "DELETE,GET,HEAD,PATCH,POST,PUT")
-    headers.add("Access-Control-Expose-Headers", "ETag")
+    headers.add(
+      "Access-Control-Expose-Headers", "ETag, X-HTTP-Session-Id, X-Client-Wire-Protocol, X-HTTP-Initial-Response")
     headers.add("Vary", "Origin")
   }
 }
