@@ -8,6 +8,8 @@ struct Reply: Sendable {
   let exchange: Exchange
   /// The page that calls, where a browser says so.
   private let origin: String?
+  /// The header fields that scripts of other origins may read.
+  var exposedHeaders: StaticString = "ETag"
 
   init(_ exchange: Exchange, _ request: borrowing HTTPRequest) {
     self.exchange = exchange
@@ -87,12 +89,13 @@ struct Reply: Sendable {
     writeOrigin(&headers)
   }
 
-  private func writeOrigin(_ headers: inout HeaderWriter) {
+  /// Says whether a page of another origin may read the answer.
+  func writeOrigin(_ headers: inout HeaderWriter) {
     guard let origin else { return }
     headers.add("Access-Control-Allow-Origin", origin)
     headers.add("Access-Control-Allow-Credentials", "true")
     headers.add("Access-Control-Allow-Methods", "DELETE,GET,HEAD,PATCH,POST,PUT")
-    headers.add("Access-Control-Expose-Headers", "ETag")
+    headers.add("Access-Control-Expose-Headers", exposedHeaders)
     headers.add("Vary", "Origin")
   }
 }

@@ -2,6 +2,7 @@ package import DatabaseService
 import DocumentModel
 import DocumentStore
 import Dispatch
+package import Files
 import Gateway
 import KeyValueStore
 import LMDBStore
@@ -21,6 +22,8 @@ public final class HearthServer: Sendable {
   private let directory: DataDirectory?
   private let registry: DatabaseRegistry
   private let rules: RulesFiles
+  /// What is stored beside the documents.
+  package let files: LazyFileStore
   private let http: HTTPServer
   private let isStopped = Atomic(false)
 
@@ -46,6 +49,7 @@ public final class HearthServer: Sendable {
     service = Service(
       databases: registry, admission: configuration.mode == .emulator ? .everybody : .nobody, rules: book,
       requiresIndexes: configuration.requiresIndexes)
+    files = FilesSetup.make(configuration, directory)
     var transport = TransportConfiguration()
     transport.host = configuration.host
     transport.port = configuration.port
@@ -57,9 +61,12 @@ public final class HearthServer: Sendable {
     // Production has nothing yet that verifies tokens.
     let verifier = configuration.mode == .emulator ? EmulatorTokens() : nil
     do {
-      http = try HTTPServer(configuration: transport, handler: Gateway(service, verifier: verifier))
+      http = try HTTPServer(configuration: transport, handler: Gateway(service, verifier: verifier, files: files, usesTLS: configuration.tls != nil))
     } catch { throw Self.error(error) }
     try openConfigured(indexes)
+    do throws(FilesError) { try FilesSetup.openStored(files, directory) } catch {
+      throw .storage("the files of the data directory cannot be opened: \(error)")
+    }
   }
 
   /// Opens the stored databases that an index file is for, so that their indexes are built before somebody asks.
@@ -100,6 +107,7 @@ public final class HearthServer: Sendable {
     isStopped.store(true, ordering: .sequentiallyConsistent)
     http.stop(graceSeconds: configuration.stopGraceSeconds)
     registry.closeAll()
+    files.close()
   }
 
   private static func error(_ error: TransportError) -> HearthError {
