@@ -65,7 +65,7 @@ package final class AccountTokens: TokenVerifier {
       switch try accounts.verifyBearer(token) {
       case .admin(let expiry): return (.admin, expiry)
       case .user(let token):
-        let auth = RulesAuth(uid: token.uid, claims: token.claims, expiry: token.expirySeconds.multipliedReportingOverflow(by: 1_000_000).partialValue)
+        let auth = RulesAuth(uid: token.uid, claims: token.claims, expiry: token.expirySeconds < .max / 1_000_000 ? token.expirySeconds * 1_000_000 : nil)
         return (.user(auth), token.expirySeconds)
       }
     } catch { throw Status(error) }

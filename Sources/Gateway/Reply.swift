@@ -8,6 +8,9 @@ struct Reply: Sendable {
   let exchange: Exchange
   /// The page that calls, where a browser says so.
   private let origin: String?
+  /// The header fields that scripts of other origins may read.
+  var exposedHeaders: StaticString =
+    "ETag, X-HTTP-Session-Id, X-Client-Wire-Protocol, X-HTTP-Initial-Response"
 
   init(_ exchange: Exchange, _ request: borrowing HTTPRequest) {
     self.exchange = exchange
@@ -108,13 +111,13 @@ struct Reply: Sendable {
     writeOrigin(&headers)
   }
 
+  /// Says whether a page of another origin may read the answer.
   func writeOrigin(_ headers: inout HeaderWriter) {
     guard let origin else { return }
     headers.add("Access-Control-Allow-Origin", origin)
     headers.add("Access-Control-Allow-Credentials", "true")
     headers.add("Access-Control-Allow-Methods", "DELETE,GET,HEAD,PATCH,POST,PUT")
-    headers.add(
-      "Access-Control-Expose-Headers", "ETag, X-HTTP-Session-Id, X-Client-Wire-Protocol, X-HTTP-Initial-Response")
+    headers.add("Access-Control-Expose-Headers", exposedHeaders)
     headers.add("Vary", "Origin")
   }
 }

@@ -3,6 +3,7 @@ package import DatabaseService
 import DocumentModel
 import DocumentStore
 import Dispatch
+package import Files
 import Gateway
 import KeyValueStore
 import LMDBStore
@@ -25,6 +26,8 @@ public final class HearthServer: Sendable {
   private let registry: DatabaseRegistry
   private let rules: RulesFiles
   private let issuers: IssuerFiles
+  /// What is stored beside the documents.
+  package let files: LazyFileStore
   private let http: HTTPServer
   private let isStopped = Atomic(false)
 
@@ -50,6 +53,7 @@ public final class HearthServer: Sendable {
     service = Service(
       databases: registry, admission: configuration.mode == .emulator ? .everybody : .nobody, rules: book,
       requiresIndexes: configuration.requiresIndexes)
+    files = FilesSetup.make(configuration, directory)
     var transport = TransportConfiguration()
     transport.host = configuration.host
     transport.port = configuration.port
@@ -61,9 +65,13 @@ public final class HearthServer: Sendable {
     accounts = try Self.openAccounts(configuration, directory)
     issuers = try IssuerFiles(configuration, accounts.trustedIssuers)
     do {
-      http = try HTTPServer(configuration: transport, handler: Gateway(service, accounts: accounts))
+      let gateway = Gateway(service, accounts: accounts, files: files, usesTLS: configuration.tls != nil)
+      http = try HTTPServer(configuration: transport, handler: gateway)
     } catch { throw Self.error(error) }
     try openConfigured(indexes)
+    do throws(FilesError) { try FilesSetup.openStored(files, directory) } catch {
+      throw .storage("the files of the data directory cannot be opened: \(error)")
+    }
   }
 
   private static func openAccounts(
@@ -124,6 +132,7 @@ public final class HearthServer: Sendable {
     isStopped.store(true, ordering: .sequentiallyConsistent)
     http.stop(graceSeconds: configuration.stopGraceSeconds)
     registry.closeAll()
+    files.close()
   }
 
   private static func error(_ error: TransportError) -> HearthError {
