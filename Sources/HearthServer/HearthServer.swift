@@ -5,6 +5,7 @@ import Dispatch
 import Gateway
 import KeyValueStore
 import LMDBStore
+import RulesEngine
 import Synchronization
 import Transport
 
@@ -33,6 +34,9 @@ public final class HearthServer: Sendable {
         "emulator mode admits everybody who can reach it, so it listens on loopback only; use --host 127.0.0.1, "
           + "or add --allow-remote-emulator if the network is trusted")
     }
+    if configuration.isEmulatorCompatible, configuration.mode != .emulator {
+      throw .configuration("--compat emulator lets queries past the rules; it needs --emulator")
+    }
     do throws(StorageError) {
       switch configuration.storage {
       case .inMemory: directory = nil
@@ -45,6 +49,7 @@ public final class HearthServer: Sendable {
     registry = Self.makeRegistry(configuration, directory, indexes)
     service = Service(
       databases: registry, admission: configuration.mode == .emulator ? .everybody : .nobody, rules: book,
+      proofs: configuration.isEmulatorCompatible ? .emulator : .sound,
       requiresIndexes: configuration.requiresIndexes)
     var transport = TransportConfiguration()
     transport.host = configuration.host
@@ -156,6 +161,7 @@ public final class HearthServer: Sendable {
   private static let idleSeconds = 600
 
   private static func isLoopback(_ host: String) -> Bool {
-    host == "localhost" || host == "::1" || (host.hasPrefix("127.") && host.allSatisfy { $0 == "." || ("0"..."9").contains($0) })
+    host == "localhost" || host == "::1"
+      || (host.hasPrefix("127.") && host.allSatisfy { $0 == "." || ("0"..."9").contains($0) })
   }
 }

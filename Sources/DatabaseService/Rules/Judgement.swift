@@ -11,6 +11,8 @@ struct Judgement: Sendable {
   let auth: RulesAuth?
   /// Whether denials say why.
   let explains: Bool
+  /// How queries are authorised.
+  let proofs: ProofMode
   /// Where judges are taken from.
   let judges: JudgePool
 
@@ -70,13 +72,17 @@ extension Judge {
     _ key: DocumentKey, _ document: StoredDocument?, by judgement: Judgement, in database: DocumentDatabase,
     isInTransaction: Bool
   ) throws {
+    let watcher = judgement.ruleset.watcher
     let isAllowed = BorrowedRulesRequest.with(
       .get, key.path, database: database.id.database, auth: judgement.auth, time: database.now
     ) { request in
       var request = request
       request.resource = document?.fields
       request.isInTransaction = isInTransaction
-      return evaluator.decide(judgement.ruleset.ruleset, request, lookups: lookups).isAllowed
+      let decision = evaluator.decide(
+        judgement.ruleset.ruleset, request, lookups: lookups, explaining: watcher == nil ? .none : .trace)
+      watcher?.note(decision)
+      return decision.isAllowed
     }
     guard !isAllowed else { return }
     var request = RulesRequest(
@@ -88,15 +94,20 @@ extension Judge {
 
   /// Judges one document's part in a request, or a query; returns why it is denied, or `nil` where it is allowed.
   func denial(of request: RulesRequest, by judgement: Judgement) -> String? {
-    if evaluator.decide(judgement.ruleset.ruleset, request, lookups: lookups).isAllowed { return nil }
-    return denialText(of: request, by: judgement)
+    let watcher = judgement.ruleset.watcher
+    let decision = evaluator.decide(
+      judgement.ruleset.ruleset, request, lookups: lookups, explaining: watcher == nil ? .none : .trace,
+      mode: judgement.proofs)
+    watcher?.note(decision)
+    return decision.isAllowed ? nil : denialText(of: request, by: judgement)
   }
 
   /// What the caller is told of a denial: the reasons are found by judging again.
   private func denialText(of request: RulesRequest, by judgement: Judgement) -> String {
     guard judgement.explains else { return Status.permissionDenied.message }
-    return evaluator.decide(judgement.ruleset.ruleset, request, lookups: lookups, explaining: .outcomes)
-      .denialText(request.method)
+    return evaluator.decide(
+      judgement.ruleset.ruleset, request, lookups: lookups, explaining: .outcomes, mode: judgement.proofs
+    ).denialText(request.method)
   }
 }
 
