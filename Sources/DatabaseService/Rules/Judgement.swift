@@ -72,17 +72,13 @@ extension Judge {
     _ key: DocumentKey, _ document: StoredDocument?, by judgement: Judgement, in database: DocumentDatabase,
     isInTransaction: Bool
   ) throws {
-    let watcher = judgement.ruleset.watcher
     let isAllowed = BorrowedRulesRequest.with(
       .get, key.path, database: database.id.database, auth: judgement.auth, time: database.now
     ) { request in
       var request = request
       request.resource = document?.fields
       request.isInTransaction = isInTransaction
-      let decision = evaluator.decide(
-        judgement.ruleset.ruleset, request, lookups: lookups, explaining: watcher == nil ? .none : .trace)
-      watcher?.note(decision)
-      return decision.isAllowed
+      return decision(on: request, by: judgement).isAllowed
     }
     guard !isAllowed else { return }
     var request = RulesRequest(
@@ -94,16 +90,30 @@ extension Judge {
 
   /// Judges one document's part in a request, or a query; returns why it is denied, or `nil` where it is allowed.
   func denial(of request: RulesRequest, by judgement: Judgement) -> String? {
+    decision(on: request, by: judgement).isAllowed ? nil : denialText(of: request, by: judgement)
+  }
+
+  /// Judges, and tells who watches the rules. Cost: no allocation where nobody does.
+  func decision(on request: BorrowedRulesRequest, by judgement: Judgement) -> Decision {
+    let watcher = judgement.ruleset.watcher
+    let decision = evaluator.decide(
+      judgement.ruleset.ruleset, request, lookups: lookups, explaining: watcher == nil ? .none : .trace)
+    watcher?.note(decision)
+    return decision
+  }
+
+  /// Judges, and tells who watches the rules.
+  func decision(on request: RulesRequest, by judgement: Judgement) -> Decision {
     let watcher = judgement.ruleset.watcher
     let decision = evaluator.decide(
       judgement.ruleset.ruleset, request, lookups: lookups, explaining: watcher == nil ? .none : .trace,
       mode: judgement.proofs)
     watcher?.note(decision)
-    return decision.isAllowed ? nil : denialText(of: request, by: judgement)
+    return decision
   }
 
   /// What the caller is told of a denial: the reasons are found by judging again.
-  private func denialText(of request: RulesRequest, by judgement: Judgement) -> String {
+  func denialText(of request: RulesRequest, by judgement: Judgement) -> String {
     guard judgement.explains else { return Status.permissionDenied.message }
     return evaluator.decide(
       judgement.ruleset.ruleset, request, lookups: lookups, explaining: .outcomes, mode: judgement.proofs
@@ -113,5 +123,5 @@ extension Judge {
 
 extension DocumentDatabase {
   /// The moment that rules see as `request.time` of a read.
-  fileprivate var now: Timestamp { Timestamp(uncheckedMicroseconds: clock.now()) }
+  var now: Timestamp { Timestamp(uncheckedMicroseconds: clock.now()) }
 }

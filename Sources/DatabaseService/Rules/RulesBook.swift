@@ -34,6 +34,7 @@ package final class RulesBook: Sendable {
   }
 
   private let state = Mutex(State())
+  private let observers = Mutex<[@Sendable () -> Void]>([])
   /// Databases whose rules are remembered; names cost clients nothing.
   private static let foundMax = 4096
 
@@ -82,11 +83,15 @@ package final class RulesBook: Sendable {
     return guarding
   }
 
+  /// Calls `notify` after every change, on the thread that makes it.
+  func observe(_ notify: @escaping @Sendable () -> Void) { observers.withLock { $0.append(notify) } }
+
   private func change(_ body: (inout State) -> Void) {
     state.withLock { state in
       body(&state)
       state.found.removeAll()
     }
+    for notify in observers.withLock({ $0 }) { notify() }
   }
 }
 
