@@ -92,7 +92,7 @@ let package = Package(
     library(
       "Gateway",
       [
-        "Transport", "Accounts", "Files", "DatabaseService", "RulesEngine", "ChangeFeed", "QueryEngine",
+        "Transport", "Accounts", "Files", "DatabaseService", "RulesTesting", "RulesEngine", "ChangeFeed", "QueryEngine",
         "DocumentStore",
         "WireFormat", "DocumentModel",
       ]),
