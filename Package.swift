@@ -164,8 +164,8 @@ let package = Package(
     tests(
       "SimulationTests",
       [
-        "DatabaseService", "ChangeFeed", "QueryEngine", "DocumentStore", "LMDBStore", "KeyValueStore", "WireFormat",
-        "DocumentModel", "TestSupport",
+        "DatabaseService", "RulesEngine", "ChangeFeed", "QueryEngine", "DocumentStore", "LMDBStore", "KeyValueStore",
+        "WireFormat", "DocumentModel", "TestSupport",
       ]),
     tests("ConformanceTests", ["TestSupport"]),
     tests("TidyTests", []),
