@@ -8,6 +8,9 @@ struct Reply: Sendable {
   let exchange: Exchange
   /// The page that calls, where a browser says so.
   private let origin: String?
+  /// The header fields that scripts of other origins may read.
+  var exposedHeaders: StaticString =
+    "ETag, X-HTTP-Session-Id, X-Client-Wire-Protocol, X-HTTP-Initial-Response"
 
   init(_ exchange: Exchange, _ request: borrowing HTTPRequest) {
     self.exchange = exchange
@@ -23,15 +26,33 @@ struct Reply: Sendable {
     }
   }
 
-  /// Answers with JSON.
-  func sendJSON(_ body: [UInt8], status: Int = 200, etag: String? = nil) {
+  /// Answers with JSON. `cacheControl` says who may keep the answer, where that is not left to the client.
+  func sendJSON(_ body: [UInt8], status: Int = 200, etag: String? = nil, cacheControl: String? = nil) {
     exchange.respond(
-      status: status, headers: { writeHeaders(&$0, etag: etag) }, body: { $0.append(contentsOf: body) })
+      status: status,
+      headers: { headers in
+        writeHeaders(&headers, etag: etag)
+        if let cacheControl { headers.add("Cache-Control", cacheControl) }
+      },
+      body: { $0.append(contentsOf: body) })
   }
 
   /// Streams JSON.
   func streamJSON(from source: any BodySource) {
     exchange.stream(status: 200, headers: { writeHeaders(&$0, etag: nil) }, from: source)
+  }
+
+  /// Streams a feed, which nobody on the way is to keep or to hold back.
+  func stream(_ format: FeedFormat, from source: any BodySource) {
+    exchange.stream(
+      status: 200,
+      headers: { headers in
+        headers.add("Content-Type", format.contentType)
+        headers.add("X-Content-Type-Options", "nosniff")
+        headers.add("Cache-Control", "no-store, no-transform")
+        headers.add("X-Accel-Buffering", "no")
+        writeOrigin(&headers)
+      }, from: source)
   }
 
   /// Answers that the client's copy is still good.
@@ -67,11 +88,14 @@ struct Reply: Sendable {
   /// Answers a browser that asks what it may send.
   func sendPreflight(_ request: borrowing HTTPRequest) {
     let wanted = request.header("access-control-request-headers").map { String(decoding: $0, as: UTF8.self) }
+    let isPrivate = request.header("access-control-request-private-network")?.elementsEqual("true".utf8) ?? false
     exchange.respond(
       status: 200,
       headers: { headers in
         writeOrigin(&headers)
         if let wanted { headers.add("Access-Control-Allow-Headers", wanted) }
+        // A public page that calls an address of its own network.
+        if isPrivate { headers.add("Access-Control-Allow-Private-Network", "true") }
         headers.add("Access-Control-Max-Age", "3600")
       },
       body: { _ in })
@@ -87,12 +111,13 @@ struct Reply: Sendable {
     writeOrigin(&headers)
   }
 
-  private func writeOrigin(_ headers: inout HeaderWriter) {
+  /// Says whether a page of another origin may read the answer.
+  func writeOrigin(_ headers: inout HeaderWriter) {
     guard let origin else { return }
     headers.add("Access-Control-Allow-Origin", origin)
     headers.add("Access-Control-Allow-Credentials", "true")
     headers.add("Access-Control-Allow-Methods", "DELETE,GET,HEAD,PATCH,POST,PUT")
-    headers.add("Access-Control-Expose-Headers", "ETag")
+    headers.add("Access-Control-Expose-Headers", exposedHeaders)
     headers.add("Vary", "Origin")
   }
 }

@@ -47,8 +47,8 @@ struct Command: Sendable {
   /// All verbs, in the order of the help.
   static var all: [Command] {
     [
-      .serve, .exec, .get, .query, .set, .update, .delete, .import, .export, .backup, .check, .checkFile, .indexes,
-      .stats, .rulesCheck, .rulesTest, .rulesExplain,
+      .serve, .exec, .get, .query, .watch, .set, .update, .delete, .import, .export, .backup, .check, .checkFile, .indexes,
+      .stats, .keysCreate, .keysList, .keysRevoke, .keysRotate, .token, .rulesCheck, .rulesTest, .rulesExplain,
     ]
   }
 

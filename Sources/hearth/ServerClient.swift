@@ -28,6 +28,18 @@ final class ServerClient {
     http = HTTPClient(host: host, port: port)
   }
 
+  /// Talks to the server at a URL, as the holder of a token; of no database.
+  /// - Throws: ``CommandFailure`` for an unusable URL.
+  init(url: String, token: String) throws {
+    guard let database = DatabaseID(project: DatabaseChoice.defaultProject) else {
+      throw CommandFailure.usage("'\(DatabaseChoice.defaultProject)' cannot name a project")
+    }
+    self.database = database
+    self.token = token
+    let (host, port) = try Self.address(url)
+    http = HTTPClient(host: host, port: port)
+  }
+
   /// Host and port of `http://host:port`, `host:port` or `host`.
   /// - Throws: ``CommandFailure`` for anything else.
   static func address(_ url: String) throws -> (host: String, port: Int) {
@@ -284,7 +296,7 @@ final class ServerClient {
   }
 
   /// Percent-encodes everything but unreserved characters.
-  private static func encode(_ bytes: some Sequence<UInt8>) -> String {
+  static func encode(_ bytes: some Sequence<UInt8>) -> String {
     let digits = Array("0123456789ABCDEF".utf8)
     var out: [UInt8] = []
     for byte in bytes {
@@ -336,13 +348,18 @@ final class ServerClient {
 
   private func failure(_ error: HTTPClientError) -> any Error {
     guard case .notConnected = error else { return error }
-    return CommandFailure.failed(
+    var failure = CommandFailure.failed(
       "no Hearth server answers at \(http.address); start one with `hearth serve`, or name another with --server")
+    failure.mayPass = true
+    return failure
   }
 
   private func refusal(_ code: Int, _ body: [UInt8]) -> CommandFailure {
     let (status, message) = Self.error(body)
-    return .failed("\(http.address) answered \(code)\(status.isEmpty ? "" : " \(status)"): \(message)")
+    var failure = CommandFailure.failed(
+      "\(http.address) answered \(code)\(status.isEmpty ? "" : " \(status)"): \(message)")
+    failure.mayPass = CommandFailure.mayPass(httpStatus: code)
+    return failure
   }
 
   private static func error(_ body: [UInt8]) -> (status: String, message: String) {

@@ -1,0 +1,40 @@
+import WireFormat
+
+/// Base64 as tokens have it (RFC 7515, section 2): the URL alphabet, no padding, and only one text for the same bytes.
+enum Base64URL {
+  /// Appends bytes as text.
+  static func append(_ bytes: UnsafeRawBufferPointer, to out: inout [UInt8]) {
+    let start = out.count
+    Base64.append(bytes, to: &out)
+    while out.count > start, out.last == UInt8(ascii: "=") { out.removeLast() }
+    for index in start..<out.count {
+      if out[index] == UInt8(ascii: "+") { out[index] = UInt8(ascii: "-") }
+      if out[index] == UInt8(ascii: "/") { out[index] = UInt8(ascii: "_") }
+    }
+  }
+
+  /// Bytes as text.
+  static func encode(_ bytes: [UInt8]) -> [UInt8] {
+    var out: [UInt8] = []
+    bytes.withUnsafeBytes { append($0, to: &out) }
+    return out
+  }
+
+  /// The bytes that a text stands for; `nil` for padding, another alphabet, and a text whose spare bits are not zero: a
+  /// token must not have a second spelling.
+  static func decode(_ text: UnsafeRawBufferPointer) -> [UInt8]? {
+    for byte in text where byte == UInt8(ascii: "+") || byte == UInt8(ascii: "/") || byte == UInt8(ascii: "=") {
+      return nil
+    }
+    var isValid = true
+    let bytes = [UInt8](unsafeUninitializedCapacity: Base64.decodedCountMax(text.count)) { buffer, count in
+      let written = Base64.decode(text, into: UnsafeMutableRawBufferPointer(buffer))
+      isValid = written != nil
+      count = written ?? 0
+    }
+    guard isValid, let last = text.last else { return isValid ? bytes : nil }
+    // Only the last character can differ between spellings.
+    let tail = encode(Array(bytes.suffix(bytes.count % 3 == 0 ? 3 : bytes.count % 3)))
+    return tail.last == last ? bytes : nil
+  }
+}

@@ -1,0 +1,47 @@
+import Accounts
+import DocumentModel
+import KeyValueStore
+import LMDBStore
+import TestSupport
+
+/// Accounts in memory with a clock that stands still until it is moved.
+final class TestAccounts: Sendable {
+  let clock: SteppedTime
+  let store: any KeyValueStore
+  let accounts: Accounts
+
+  init(
+    _ mode: Accounts.Mode = .production, project: String = "demo", store: (any KeyValueStore)? = nil,
+    clock: SteppedTime = SteppedTime()
+  ) throws {
+    self.clock = clock
+    let store = try store ?? LMDBStore.open(.inMemory(mapBytes: 64 << 20))
+    self.store = store
+    accounts = try Accounts(store: store, project: AccountsProject(project), mode: mode) { clock.now }
+  }
+
+  /// The same store opened again, as after a restart.
+  func reopened() throws -> TestAccounts { try TestAccounts(accounts.mode, store: store, clock: clock) }
+
+  var user: SignedInUser {
+    var user = SignedInUser(uid: "ann", provider: "password", authTimeSeconds: accounts.nowSeconds)
+    user.email = "ann@example.com"
+    return user
+  }
+
+  func verify(_ token: String) throws -> VerifiedToken {
+    try Array(token.utf8).withUnsafeBytes { try accounts.verifyIDToken($0) }
+  }
+
+  /// Why a token is refused; `nil` where it is not.
+  func refusal(_ token: [UInt8]) -> TokenError? {
+    token.withUnsafeBytes { bytes in
+      do throws(TokenError) {
+        _ = try accounts.verifyIDToken(bytes)
+        return nil
+      } catch { return error }
+    }
+  }
+
+  func refusal(_ token: String) -> TokenError? { refusal(Array(token.utf8)) }
+}
