@@ -9,8 +9,13 @@ package import Transport
 /// - `/google.firestore.v1.Firestore/…/channel`: the channel of browsers, in `WebChannel/`
 /// - `/`: answers `Ok`, the emulator's readiness probe
 package final class Gateway: RequestHandler {
+  /// Bytes that the body of a request may have at most, whatever it is for. The dialects have bounds of their own; this
+  /// one leaves room for a form of a channel, where percent-encoding makes two or three bytes of some.
+  package static let bodyBytesMax = 24 << 20
+
   private let rest: RESTDialect
   private let grpc: GRPCDialect
+  private let channels: WebChannelDialect
   private let control: ControlDialect
 
   /// Puts a front before a service, where `verifier` tells who holds a token; without one nobody can be signed in.
@@ -18,6 +23,7 @@ package final class Gateway: RequestHandler {
     let authenticator = Authenticator(verifier: verifier)
     rest = RESTDialect(service, authenticator)
     grpc = GRPCDialect(service, authenticator)
+    channels = WebChannelDialect(service, authenticator)
     control = ControlDialect(service, authenticator)
   }
 
@@ -39,7 +45,8 @@ package final class Gateway: RequestHandler {
       control.handleHearth(rest, parameters, request, reply)
     } else if path.elementsEqual("/".utf8), request.method == .get || request.method == .head {
       reply.sendText(200, "Ok\n")
-    } else if path.dropping("/google.firestore.v1.Firestore/") != nil {
+    } else if let rest = path.dropping("/google.firestore.v1.Firestore/") {
+      if let method = WebChannelDialect.method(rest) { return channels.handle(method, parameters, request, reply) }
       reply.sendText(415, "gRPC calls have the content type application/grpc and come by HTTP/2.\n")
     } else {
       reply.sendText(404, "Not Found\n")
