@@ -41,8 +41,12 @@ struct Authenticator: Sendable {
     return try verifier.caller(bearing: token)
   }
 
+  /// The token of a header that names it as one of a bearer, or as the clients of Storage do, as one of Firebase.
   private static func bearerToken(_ header: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
-    let scheme: StaticString = "bearer "
+    token(header, "bearer ") ?? token(header, "firebase ")
+  }
+
+  private static func token(_ header: UnsafeRawBufferPointer, _ scheme: StaticString) -> UnsafeRawBufferPointer? {
     let count = scheme.utf8CodeUnitCount
     guard header.count > count else { return nil }
     for index in 0..<count where header[index] | 0x20 != scheme.utf8Start[index] { return nil }

@@ -8,6 +8,9 @@ struct Reply: Sendable {
   let exchange: Exchange
   /// The page that calls, where a browser says so.
   private let origin: String?
+  /// The header fields that scripts of other origins may read.
+  var exposedHeaders: StaticString =
+    "ETag, X-HTTP-Session-Id, X-Client-Wire-Protocol, X-HTTP-Initial-Response"
 
   init(_ exchange: Exchange, _ request: borrowing HTTPRequest) {
     self.exchange = exchange
@@ -23,10 +26,15 @@ struct Reply: Sendable {
     }
   }
 
-  /// Answers with JSON.
-  func sendJSON(_ body: [UInt8], status: Int = 200, etag: String? = nil) {
+  /// Answers with JSON. `cacheControl` says who may keep the answer, where that is not left to the client.
+  func sendJSON(_ body: [UInt8], status: Int = 200, etag: String? = nil, cacheControl: String? = nil) {
     exchange.respond(
-      status: status, headers: { writeHeaders(&$0, etag: etag) }, body: { $0.append(contentsOf: body) })
+      status: status,
+      headers: { headers in
+        writeHeaders(&headers, etag: etag)
+        if let cacheControl { headers.add("Cache-Control", cacheControl) }
+      },
+      body: { $0.append(contentsOf: body) })
   }
 
   /// Streams JSON.
@@ -103,13 +111,13 @@ struct Reply: Sendable {
     writeOrigin(&headers)
   }
 
+  /// Says whether a page of another origin may read the answer.
   func writeOrigin(_ headers: inout HeaderWriter) {
     guard let origin else { return }
     headers.add("Access-Control-Allow-Origin", origin)
     headers.add("Access-Control-Allow-Credentials", "true")
     headers.add("Access-Control-Allow-Methods", "DELETE,GET,HEAD,PATCH,POST,PUT")
-    headers.add(
-      "Access-Control-Expose-Headers", "ETag, X-HTTP-Session-Id, X-Client-Wire-Protocol, X-HTTP-Initial-Response")
+    headers.add("Access-Control-Expose-Headers", exposedHeaders)
     headers.add("Vary", "Origin")
   }
 }

@@ -1,7 +1,9 @@
+package import Accounts
 package import DatabaseService
 import DocumentModel
 import DocumentStore
 import Dispatch
+package import Files
 import Gateway
 import KeyValueStore
 import LMDBStore
@@ -17,10 +19,15 @@ import Transport
 public final class HearthServer: Sendable {
   /// The calls, for use in this process without a port.
   package let service: Service
+  /// Who the people of the project are.
+  package let accounts: Accounts
   private let configuration: HearthConfiguration
   private let directory: DataDirectory?
   private let registry: DatabaseRegistry
   private let rules: RulesFiles
+  private let issuers: IssuerFiles
+  /// What is stored beside the documents.
+  package let files: LazyFileStore
   private let http: HTTPServer
   private let isStopped = Atomic(false)
 
@@ -46,6 +53,7 @@ public final class HearthServer: Sendable {
     service = Service(
       databases: registry, admission: configuration.mode == .emulator ? .everybody : .nobody, rules: book,
       requiresIndexes: configuration.requiresIndexes)
+    files = FilesSetup.make(configuration, directory)
     var transport = TransportConfiguration()
     transport.host = configuration.host
     transport.port = configuration.port
@@ -53,12 +61,35 @@ public final class HearthServer: Sendable {
     transport.targetBytesMax = 48 << 10
     transport.bodyBytesMax = Gateway.bodyBytesMax
     transport.errorBody = { status, message in Gateway.errorBody(httpStatus: status, message: message) }
-    // Production has nothing yet that verifies tokens.
-    let verifier = configuration.mode == .emulator ? EmulatorTokens() : nil
+    accounts = try Self.openAccounts(configuration, directory)
+    issuers = try IssuerFiles(configuration, accounts.trustedIssuers)
     do {
-      http = try HTTPServer(configuration: transport, handler: Gateway(service, verifier: verifier))
+      let gateway = Gateway(service, accounts: accounts, files: files, usesTLS: configuration.tls != nil)
+      http = try HTTPServer(configuration: transport, handler: gateway)
     } catch { throw Self.error(error) }
     try openConfigured(indexes)
+    do throws(FilesError) { try FilesSetup.openStored(files, directory) } catch {
+      throw .storage("the files of the data directory cannot be opened: \(error)")
+    }
+  }
+
+  private static func openAccounts(
+    _ configuration: HearthConfiguration, _ directory: DataDirectory?
+  ) throws(HearthError) -> Accounts {
+    let project = configuration.project ?? "demo"
+    let (clock, report) = (configuration.clock, configuration.report)
+    do throws(StorageError) {
+      let options =
+        if let directory {
+          LMDBOptions(path: try directory.makeAccountsFile(of: project), mapBytes: configuration.mapBytes)
+        } else {
+          LMDBOptions.inMemory(mapBytes: configuration.mapBytes)
+        }
+      return try Accounts(
+        store: try LMDBStore.open(options), project: AccountsProject(project),
+        mode: configuration.mode == .emulator ? .emulator : .production, now: { clock.now() },
+        audit: { report?("accounts: \($0)") })
+    } catch { throw .storage(error.description) }
   }
 
   /// Opens the stored databases that an index file is for, so that their indexes are built before somebody asks.
@@ -80,6 +111,7 @@ public final class HearthServer: Sendable {
     let url = "\(configuration.tls == nil ? "http" : "https")://\(host):\(address.port)"
     do { try directory?.announce(url: url) } catch { throw .storage(error.description) }
     scheduleMaintenance()
+    accounts.prepare()
     if !rules.isEmpty { watchRules() }
     return url
   }
@@ -99,6 +131,7 @@ public final class HearthServer: Sendable {
     isStopped.store(true, ordering: .sequentiallyConsistent)
     http.stop(graceSeconds: configuration.stopGraceSeconds)
     registry.closeAll()
+    files.close()
   }
 
   private static func error(_ error: TransportError) -> HearthError {
@@ -110,6 +143,10 @@ public final class HearthServer: Sendable {
     DispatchQueue.global(qos: .utility).asyncAfter(deadline: .now() + .seconds(30)) { [weak self] in
       guard let self, !isStopped.load(ordering: .sequentiallyConsistent) else { return }
       registry.maintain()
+      issuers.reload()
+      do throws(TokenError) { try accounts.maintain() } catch {
+        configuration.warn?("the signing keys could not be renewed: \(error.description)")
+      }
       scheduleMaintenance()
     }
   }
