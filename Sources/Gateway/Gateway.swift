@@ -13,8 +13,13 @@ package import Transport
 /// - `/token`, the paths of published keys, `/hearth/v1/keys`: see ``KeyDialect``, in `Keys/`
 /// - `/`: answers `Ok`, the emulator's readiness probe
 package final class Gateway: RequestHandler {
+  /// Bytes that the body of a request may have at most, whatever it is for. The dialects have bounds of their own; this
+  /// one leaves room for a form of a channel, where percent-encoding makes two or three bytes of some.
+  package static let bodyBytesMax = 24 << 20
+
   private let rest: RESTDialect
   private let grpc: GRPCDialect
+  private let channels: WebChannelDialect
   private let control: ControlDialect
   private let keys: KeyDialect
   private let files: FilesDialect?
@@ -32,6 +37,7 @@ package final class Gateway: RequestHandler {
     keys = KeyDialect(accounts, authenticator)
     rest = RESTDialect(service, authenticator)
     grpc = GRPCDialect(service, authenticator)
+    channels = WebChannelDialect(service, authenticator)
     control = ControlDialect(service, authenticator)
     self.files = files.map {
       FilesDialect($0, authenticator, isEmulator: service.admission == .everybody, usesTLS: usesTLS)
@@ -68,7 +74,8 @@ package final class Gateway: RequestHandler {
       files.handle(place, rest, parameters, request, exchange)
     } else if path.elementsEqual("/".utf8), request.method == .get || request.method == .head {
       reply.sendText(200, "Ok\n")
-    } else if path.dropping("/google.firestore.v1.Firestore/") != nil {
+    } else if let rest = path.dropping("/google.firestore.v1.Firestore/") {
+      if let method = WebChannelDialect.method(rest) { return channels.handle(method, parameters, request, reply) }
       reply.sendText(415, "gRPC calls have the content type application/grpc and come by HTTP/2.\n")
     } else {
       reply.sendText(404, "Not Found\n")

@@ -64,8 +64,7 @@ public final class HearthServer: Sendable {
     transport.port = configuration.port
     transport.tls = configuration.tls.map { TLSConfiguration(certificateFile: $0.certificate, keyFile: $0.key) }
     transport.targetBytesMax = 48 << 10
-    transport.bodyBytesMax =
-      Self.enterpriseNames(configuration).isEmpty ? Limits.requestBytesMax : Limits.enterpriseRequestBytesMax
+    transport.bodyBytesMax = Gateway.bodyBytesMax
     transport.errorBody = { status, message in Gateway.errorBody(httpStatus: status, message: message) }
     accounts = try Self.openAccounts(configuration, directory)
     issuers = try IssuerFiles(configuration, accounts.trustedIssuers)

@@ -16,7 +16,19 @@ final class WebChannelDialect: Sendable {
   private let channels: ChannelTable
   private let makeCall: MakeCall
 
-  init(_ authenticator: Authenticator, channels: ChannelTable = ChannelTable(), makeCall: @escaping MakeCall) {
+  /// The dialect of a service.
+  convenience init(_ service: Service, _ authenticator: Authenticator) {
+    let decoder = StreamRequestDecoder(service)
+    self.init(authenticator, channels: ChannelTable()) { method, caller, wake in
+      switch method {
+      case .listen: ListenCall(service, decoder, as: caller, wake: wake)
+      case .write: WriteCall(service, decoder, as: caller, wake: wake)
+      }
+    }
+  }
+
+  /// A dialect whose channels carry other calls.
+  init(_ authenticator: Authenticator, channels: ChannelTable, makeCall: @escaping MakeCall) {
     self.authenticator = authenticator
     self.channels = channels
     self.makeCall = makeCall

@@ -63,13 +63,17 @@ final class ChannelClient {
   }
 
   private static func escape(_ text: String) -> String {
-    text.utf8.map { byte in
+    let digits = Array("0123456789ABCDEF".utf8)
+    var escaped: [UInt8] = []
+    for byte in text.utf8 {
       switch byte {
       case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
         UInt8(ascii: "0")...UInt8(ascii: "9"):
-        String(UnicodeScalar(byte))
-      default: "%" + String(byte / 16, radix: 16, uppercase: true) + String(byte % 16, radix: 16, uppercase: true)
+        escaped.append(byte)
+      default:
+        escaped += [UInt8(ascii: "%"), digits[Int(byte / 16)], digits[Int(byte % 16)]]
       }
-    }.joined()
+    }
+    return String(decoding: escaped, as: UTF8.self)
   }
 }

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import Gateway
@@ -98,6 +99,35 @@ import Testing
     #expect(taken == expected)
     #expect(sequence.next == expected.count)
     if taken.count == Set(posts.joined()).count { #expect(sequence.heldBytes == 0) }
+  }
+
+  @Test(arguments: [1, 2, 3, 4] as [UInt64])
+  func damagedFormsAreReadOrRefused(_ seed: UInt64) {
+    var random = SplitMix(seed: seed)
+    let tokens = ["&", "=", "%", "req", "_", "___data__=", "ofs=", "count=", "headers=", "0", "9", "%00", "%ff", "type=_badmap"]
+    let whole = Array("headers=A%3Ab%0D%0A&count=2&ofs=12&req0___data__=%7B%22a%22%3A1%7D&req1_type=_badmap".utf8)
+    for _ in 0..<2000 {
+      var bytes = whole
+      for _ in 0..<Int.random(in: 1...4, using: &random) {
+        let place = Int.random(in: 0...bytes.count, using: &random)
+        switch Int.random(in: 0..<4, using: &random) {
+        case 0: bytes.insert(contentsOf: Array(random.pick(tokens).utf8), at: place)
+        case 1: bytes.removeSubrange(place..<min(bytes.count, place + 3))
+        case 2: bytes.removeLast(bytes.count - place)
+        default: bytes.insert(UInt8.random(in: 0...255, using: &random), at: place)
+        }
+      }
+      bytes.withUnsafeBytes { bytes in
+        _ = try? ChannelParameters(bytes)
+        guard let form = try? ChannelForm(bytes) else { return }
+        #expect(form.maps.allSatisfy { $0.number >= 0 }, "seed \(seed)")
+        #expect(form.maps.reduce(0) { $0 + ($1.text?.count ?? 0) } <= bytes.count, "seed \(seed)")
+        var sequence = MapSequence()
+        for map in form.maps { try? sequence.add(map) }
+        while let text = sequence.takeNext() { #expect(text.count <= bytes.count) }
+        #expect(sequence.heldBytes >= 0)
+      }
+    }
   }
 
   @Test func badMessagesCountAndGapsAreBounded() throws {

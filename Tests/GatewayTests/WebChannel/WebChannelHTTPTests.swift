@@ -324,6 +324,37 @@ import Testing
     #expect(try client.posts.send("GET", "\(ChannelClient.root)Listen/channel?VER=8&SID=\(client.id)&TYPE=terminate").status == 200)
   }
 
+  @Test func overHTTP2SeveralPostsMayBeUnderWay() throws {
+    let server = try Server(loops: 2)
+    defer { server.stop() }
+    let connection = try GRPCConnection(port: server.port)
+    let type = [("content-type", "application/x-www-form-urlencoded"), ("origin", "http://page.test")]
+    let path = ChannelClient.root + "Listen/channel?VER=8&"
+    let opened = try connection.call(path: path + "RID=1", body: Array("count=1&ofs=0&req0___data__=0".utf8), headers: type)
+    #expect(opened.fields["x-client-wire-protocol"] == "h2" && opened.fields["access-control-allow-origin"] == "http://page.test")
+    #expect(opened.fields["access-control-expose-headers"]?.contains("X-Client-Wire-Protocol") == true)
+    #expect(server.table.count == 1)
+  }
+
+  @Test func messagesWaitWhileTheCallHasNoRoom() throws {
+    let server = try Server()
+    defer { server.stop() }
+    let client = ChannelClient(server.port)
+    server.script.change { $0.hasRoom = false }
+    try client.open("count=2&ofs=0&req0___data__=0&req1___data__=1")
+    #expect(server.script.heard.isEmpty)
+    try client.listen("AID=0&CI=0")
+    _ = try client.next()
+    server.script.change { state in
+      state.hasRoom = true
+      state.say.append("{}")
+    }
+    #expect(try client.next() == "[[2,[{}]]]")
+    // The POST is answered behind it, on the same loop.
+    _ = try client.send(acknowledging: 2)
+    #expect(server.script.heard == ["0", "1"])
+  }
+
   @Test func aSessionExpiresWithoutABackChannel() throws {
     let server = try Server()
     defer { server.stop() }
