@@ -163,7 +163,7 @@ let package = Package(
     tests(
       "SimulationTests",
       [
-        "DatabaseService", "ChangeFeed", "QueryEngine", "DocumentStore", "LMDBStore", "KeyValueStore", "WireFormat",
+        "DatabaseService", "RulesEngine", "ChangeFeed", "QueryEngine", "DocumentStore", "LMDBStore", "KeyValueStore", "WireFormat",
         "DocumentModel", "TestSupport",
       ]),
     tests("ConformanceTests", ["TestSupport"]),

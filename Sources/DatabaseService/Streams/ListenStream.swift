@@ -44,7 +44,7 @@ package final class ListenStream {
   private var isOver = false
 
   /// Targets of one stream.
-  static let targetsMax = 1000
+  package static let targetsMax = 1000
   /// Documents of all document targets of one stream.
   static let documentsMax = 10_000
   /// Events that wait while a client sends requests and takes nothing.
@@ -276,7 +276,8 @@ package final class ListenStream {
       tell(.targetReset(target.id))
     }
     let run = TargetRun(
-      database, target.selection, from: origin, to: version, members: join.members, mayName: judgement == nil)
+      database, target.selection, from: origin, to: version, members: join.members, mayName: judgement == nil,
+      expectedCount: target.isCurrent ? nil : target.expectedCount)
     work = .run(run, target)
   }
 
