@@ -15,7 +15,7 @@ FIXTURE := fixtures/well-meing.json
 
 # The C libraries of Package.swift, those that the next versions link, and what finds them.
 PACKAGES := pkg-config liblmdb-dev libuv1-dev libhttp-parser-dev libsimdjson-dev zlib1g-dev libxxhash-dev \
-  libnghttp2-dev libssl-dev libsodium-dev libre2-dev
+  libnghttp2-dev libssl-dev libsodium-dev libcrypt-dev libre2-dev
 
 RELEASE := .build/release/hearth
 SWIFT_FILES := Sources Tests Package.swift

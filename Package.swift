@@ -43,6 +43,7 @@ let package = Package(
     debian("COpenSSL", pkgConfig: "openssl", "libssl-dev"),
     debian("CCrypto", pkgConfig: "libcrypto", "libssl-dev"),
     debian("CSodium", pkgConfig: "libsodium", "libsodium-dev"),
+    debian("CXCrypt", "libcrypt-dev"),
     debian("CZlib", pkgConfig: "zlib", "zlib1g-dev"),
     debian("CXXHash", pkgConfig: "libxxhash", "libxxhash-dev"),
     .target(
@@ -83,7 +84,7 @@ let package = Package(
     library("RulesTesting", ["RulesEngine", "FixtureTree", "WireFormat", "DocumentModel"]),
 
     // Beside the documents: who people are, and their files.
-    library("Accounts", ["KeyValueStore", "WireFormat", "DocumentModel", "CCrypto", "CSodium"]),
+    library("Accounts", ["KeyValueStore", "WireFormat", "DocumentModel", "CCrypto", "CSodium", "CXCrypt"]),
     library("Files", ["KeyValueStore", "WireFormat", "DocumentModel", "CCrypto", "CZlib"]),
 
     // The front.

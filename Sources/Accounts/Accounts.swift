@@ -33,6 +33,8 @@ package final class Accounts: Sendable {
   package let userStates: UserStates
   /// Identity providers elsewhere whose tokens count too; none until one is added.
   package let trustedIssuers = TrustedIssuers()
+  /// The users.
+  package let users: UserStore
 
   /// Gets ready over a store. Cost: reads a few rows; no key is made before it is needed.
   /// - Throws: ``StorageError``; `unsupportedFormat` where a newer version wrote the store.
@@ -52,6 +54,7 @@ package final class Accounts: Sendable {
     serviceKeys = try ServiceKeys(store: store, project: project, now: now)
     refreshTokens = RefreshTokens(store: store)
     userStates = UserStates(store: store)
+    users = UserStore(store: store, states: userStates)
   }
 
   /// Seconds since 1970.

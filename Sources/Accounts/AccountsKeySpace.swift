@@ -21,6 +21,19 @@ package enum AccountsTable: UInt8, CaseIterable, Sendable {
   case serviceKeys = 0x18
 
   // MARK: Users
+
+  /// uid → the ``User`` as the API's JSON.
+  case users = 0x20
+  /// E-mail address → uid.
+  case emails = 0x21
+  /// Telephone number → uid.
+  case phoneNumbers = 0x22
+  /// Provider, id at the provider → uid.
+  case identities = 0x23
+  /// Code of a mail → ``ActionCode``.
+  case actionCodes = 0x24
+  /// (nothing) → ``AccountsSettings``.
+  case settings = 0x25
 }
 
 /// A storage key of the accounts' store under construction.

@@ -1,4 +1,5 @@
 package import DocumentModel
+package import DocumentStore
 import Synchronization
 
 /// The state of a document after a change, shared by all listeners that are told of it.
@@ -29,6 +30,13 @@ package final class FeedDocument: Sendable {
     self.fields = fields
     self.createVersion = createVersion
     self.updateVersion = updateVersion
+  }
+
+  /// Copies a stored document.
+  package convenience init(_ key: DocumentKey, _ stored: StoredDocument) {
+    self.init(
+      key, EncodedFields(canonical: Array(stored.fields)), createVersion: stored.createVersion,
+      updateVersion: stored.updateVersion)
   }
 
   /// The document in a dialect, made by `encode` where nobody asked before. Cost: a short lock.

@@ -28,6 +28,8 @@ package final class Service: Sendable {
   let seenQueries = SeenQueries()
   /// Idle judges.
   let judges = JudgePool()
+  /// Who follows what.
+  package let feeds = FeedBook()
 
   /// Creates a service.
   package init(
@@ -37,6 +39,7 @@ package final class Service: Sendable {
     self.admission = admission
     self.rules = rules
     self.requiresIndexes = requiresIndexes
+    rules.observe { [feeds] in feeds.nudgeAll() }
   }
 
   /// The edition of the database a call is for, whether it is served or not. Requests are decoded by its rules.

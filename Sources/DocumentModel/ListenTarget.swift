@@ -44,7 +44,7 @@ package struct ListenTarget: Hashable, Sendable {
 }
 
 /// A request on a Write stream (`WriteRequest`; listen-and-webchannel.md, section 2).
-package struct WriteStreamRequest: Sendable {
+package struct WriteStreamRequest: Equatable, Sendable {
   /// The stream it resumes; empty for a new one.
   package var streamID = ""
   /// The token that came last.

@@ -49,6 +49,8 @@ package enum ModelError: Error, Equatable, Sendable {
   case unknownFieldOperator
   case unknownUnaryOperator
   case unknownDirection
+  case emptyListenRequest
+  case emptyTarget
   case emptyWrite
   case deleteWithMask
   case maskWithoutUpdate
@@ -157,6 +159,10 @@ extension ModelError: CustomStringConvertible {
       "Unknown UnaryFilter operator."
     case .unknownDirection:
       "Unrecognized ordering."
+    case .emptyListenRequest:
+      "The request neither adds nor removes a target."
+    case .emptyTarget:
+      "A target must have a structured query, or name documents."
     case .emptyWrite:
       "empty write operation"
     case .deleteWithMask:

@@ -28,6 +28,8 @@ final class CommitQueue: Sendable {
   /// Commits of one group, so that the first of a long line is not answered with the last.
   static let groupMembersMax = 2048
 
+  /// Tells of what became durable.
+  let changes = ChangeSignal()
   private let store: any KeyValueStore
   private let state = Mutex(State())
   private let writer: Mutex<CommitWriter>
@@ -119,6 +121,7 @@ final class CommitQueue: Sendable {
   private func writeGroup() {
     guard let group = nextGroup() else { return }
     let results = write(group)
+    changes.send()
     for (waiting, result) in zip(group, results) { waiting.completion(result) }
     queue.async { self.writeGroup() }
   }

@@ -55,6 +55,9 @@ package final class DocumentDatabase: Sendable {
     }
   }
 
+  /// Tells of commits that became durable.
+  package var changes: ChangeSignal { queue.changes }
+
   /// A number that names this life of the database: new after it was cleared, restored or forked.
   package var incarnation: UInt64 { identity.withLock { $0 } }
 
@@ -235,6 +238,7 @@ package final class DocumentDatabase: Sendable {
         queue.forgetCatalog()
         transactions.endAll()
         identity.withLock { $0 = incarnation }
+        changes.send()
         completion(.success(()))
       } catch { completion(.failure(error)) }
     }

@@ -65,7 +65,7 @@ package final class AccountTokens: TokenVerifier {
       switch try accounts.verifyBearer(token) {
       case .admin(let expiry): return (.admin, expiry)
       case .user(let token):
-        let auth = RulesAuth(uid: token.uid, claims: token.claims, expirySeconds: token.expirySeconds)
+        let auth = RulesAuth(uid: token.uid, claims: token.claims, expiry: token.expirySeconds * 1_000_000)
         return (.user(auth), token.expirySeconds)
       }
     } catch { throw Status(error) }

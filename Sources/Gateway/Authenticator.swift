@@ -1,5 +1,6 @@
 package import DatabaseService
 import Transport
+import WireFormat
 
 /// Tells who holds a token.
 package protocol TokenVerifier: Sendable {
@@ -13,14 +14,21 @@ struct Authenticator: Sendable {
   /// What verifies tokens; `nil` where nobody can be signed in.
   let verifier: (any TokenVerifier)?
 
-  /// The caller; one who is not signed in where the request names nobody.
+  /// The caller; one who is not signed in where the request names nobody. `token` counts where there is no header.
   /// - Throws: `UNAUTHENTICATED` for credentials of another kind, or where nothing verifies tokens; and what the
   ///   verifier throws.
-  func caller(of request: borrowing HTTPRequest) throws(Status) -> Caller {
-    guard let header = request.header("authorization"), !header.isEmpty else { return .user(nil) }
+  func caller(of request: borrowing HTTPRequest, token: String? = nil) throws(Status) -> Caller {
+    guard let header = request.header("authorization"), !header.isEmpty else {
+      guard let token, !token.isEmpty else { return .user(nil) }
+      return try Array(token.utf8).withRawBytes { (token) throws(Status) in try caller(bearing: token) }
+    }
     guard let token = Self.bearerToken(header) else {
       throw Status(.unauthenticated, "The authorization header must read: Bearer TOKEN.")
     }
+    return try caller(bearing: token)
+  }
+
+  private func caller(bearing token: UnsafeRawBufferPointer) throws(Status) -> Caller {
     guard let verifier else {
       throw Status(
         .unauthenticated, "Request had invalid authentication credentials: nothing here verifies tokens.")

@@ -14,6 +14,12 @@ enum ErrorJSON {
   static func append(_ status: Status, httpStatus: Int, to json: inout JSONWriter) {
     json.beginObject()
     json.key("error")
+    appendDetails(status, httpStatus: httpStatus, to: &json)
+    json.endObject()
+  }
+
+  /// Appends what stands under `error`.
+  static func appendDetails(_ status: Status, httpStatus: Int, to json: inout JSONWriter) {
     json.beginObject()
     json.key("code")
     json.number(httpStatus)
@@ -21,7 +27,6 @@ enum ErrorJSON {
     json.string(status.message)
     json.key("status")
     json.string(name(status.code))
-    json.endObject()
     json.endObject()
   }
 

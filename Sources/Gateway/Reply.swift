@@ -39,6 +39,19 @@ struct Reply: Sendable {
     exchange.stream(status: 200, headers: { writeHeaders(&$0, etag: nil) }, from: source)
   }
 
+  /// Streams a feed, which nobody on the way is to keep or to hold back.
+  func stream(_ format: FeedFormat, from source: any BodySource) {
+    exchange.stream(
+      status: 200,
+      headers: { headers in
+        headers.add("Content-Type", format.contentType)
+        headers.add("X-Content-Type-Options", "nosniff")
+        headers.add("Cache-Control", "no-store, no-transform")
+        headers.add("X-Accel-Buffering", "no")
+        writeOrigin(&headers)
+      }, from: source)
+  }
+
   /// Answers that the client's copy is still good.
   func sendNotModified(etag: String) {
     exchange.respond(status: 304, headers: { writeHeaders(&$0, etag: etag) }, body: { _ in })

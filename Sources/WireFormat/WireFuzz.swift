@@ -17,7 +17,7 @@ package enum WireFuzz {
     _ = try? stored.withMap { (map) throws(WireError) in try map.value(at: FieldPath(segments: ["a", "b"])) }
   }
 
-  /// Reads bytes as JSON: as the fields of a document and as a commit's writes.
+  /// Reads bytes as JSON: as the fields of a document, as a commit's writes and as a stream's request.
   package static func json(_ bytes: UnsafeRawBufferPointer) {
     let document = JSONDocument(bytesMax: 1 << 20)
     let decoder = JSONMessageDecoder()
@@ -39,6 +39,14 @@ package enum WireFuzz {
       decoder.enter("writes")
       return try decoder.writes(root)
     }
+    guard let database = DatabaseID(project: "p") else { return }
+    decoder.reset()
+    _ = try? document.withParsed(bytes) { (root) throws(WireError) in try decoder.streamDatabase(root) }
+    _ = try? document.withParsed(bytes) { (root) throws(WireError) in try decoder.listenRequest(root, in: database) }
+    decoder.reset()
+    _ = try? document.withParsed(bytes) { (root) throws(WireError) in
+      try decoder.writeStreamRequest(root, in: database)
+    }
   }
 
   /// Reads bytes as each of the messages that requests are made of, for a database of either edition.
@@ -53,6 +61,11 @@ package enum WireFuzz {
       _ = try? decoder.precondition(bytes)
       _ = try? decoder.documentMask(bytes)
       _ = try? ProtobufMessageDecoder.explainOptions(bytes)
+      _ = try? ProtobufMessageDecoder.streamDatabase(bytes)
+      if let database = DatabaseID(project: "p") {
+        _ = try? decoder.listenRequest(bytes, in: database)
+        _ = try? decoder.writeStreamRequest(bytes, in: database)
+      }
       guard let fields = try? decoder.document(bytes).fields else { continue }
       var encoder = CanonicalEncoder(.stored, edition)
       let again: Void? = fields.bytes.withUnsafeBytes { try? encoder.appendFields(fromClient: $0) }

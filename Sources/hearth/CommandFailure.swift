@@ -19,11 +19,16 @@ enum ExitCode {
 struct CommandFailure: Error {
   var exitCode: Int32
   var message: String
+  /// Whether the same may succeed later.
+  var mayPass = false
 
   init(_ exitCode: Int32, _ message: String) {
     self.exitCode = exitCode
     self.message = message
   }
+
+  /// Whether what a server answered with this status may succeed later.
+  static func mayPass(httpStatus: Int) -> Bool { httpStatus >= 500 && httpStatus != 501 || [408, 409, 429].contains(httpStatus) }
 
   /// Wrong usage.
   static func usage(_ message: String) -> CommandFailure { CommandFailure(ExitCode.usage, message) }

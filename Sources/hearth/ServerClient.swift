@@ -296,7 +296,7 @@ final class ServerClient {
   }
 
   /// Percent-encodes everything but unreserved characters.
-  private static func encode(_ bytes: some Sequence<UInt8>) -> String {
+  static func encode(_ bytes: some Sequence<UInt8>) -> String {
     let digits = Array("0123456789ABCDEF".utf8)
     var out: [UInt8] = []
     for byte in bytes {
@@ -348,13 +348,18 @@ final class ServerClient {
 
   private func failure(_ error: HTTPClientError) -> any Error {
     guard case .notConnected = error else { return error }
-    return CommandFailure.failed(
+    var failure = CommandFailure.failed(
       "no Hearth server answers at \(http.address); start one with `hearth serve`, or name another with --server")
+    failure.mayPass = true
+    return failure
   }
 
   private func refusal(_ code: Int, _ body: [UInt8]) -> CommandFailure {
     let (status, message) = Self.error(body)
-    return .failed("\(http.address) answered \(code)\(status.isEmpty ? "" : " \(status)"): \(message)")
+    var failure = CommandFailure.failed(
+      "\(http.address) answered \(code)\(status.isEmpty ? "" : " \(status)"): \(message)")
+    failure.mayPass = CommandFailure.mayPass(httpStatus: code)
+    return failure
   }
 
   private static func error(_ body: [UInt8]) -> (status: String, message: String) {

@@ -5,8 +5,9 @@ import Testing
 /// Hearth beside the official emulator: the same requests, the same answers.
 ///
 /// Environment, for longer runs by hand:
-/// - `CONFORMANCE_SEED`: the first seed; each sequence takes the next. Failures print the seed of their sequence.
-/// - `CONFORMANCE_SECONDS`: how long random sequences run (20).
+/// - `CONFORMANCE_SEED`: the first seed, or `random`; each sequence takes the next. Failures print the seed of their
+///   sequence.
+/// - `CONFORMANCE_SECONDS`: how long random sequences run, instead of the first 60.
 /// - `CONFORMANCE_SUBJECT_URL`, `CONFORMANCE_ORACLE_URL`: servers that already run, instead of Hearth and the emulator.
 /// - `CONFORMANCE_SUBJECT=emulator`: a second emulator instead of Hearth, to test the tests.
 @Suite(
@@ -18,16 +19,16 @@ import Testing
 struct DifferentialTests {
   @Test func randomSequencesGetTheSameAnswers() async throws {
     let environment = ProcessInfo.processInfo.environment
-    let firstSeed = environment["CONFORMANCE_SEED"].flatMap { UInt64($0) } ?? 1
-    let seconds = environment["CONFORMANCE_SECONDS"].flatMap { Double($0) } ?? 20
+    let firstSeed = TestSeeds.of("CONFORMANCE_SEED", otherwise: [1])[0]
+    let seconds = environment["CONFORMANCE_SECONDS"].flatMap { Double($0) }
     let servers = try await Servers.shared.value
     let (failures, summary) = try await onDedicatedThread { () -> ([String], String) in
       let database = TestDatabase(project: "conformance-random")
       let comparison = servers.comparison(database: database)
-      let deadline = Date(timeIntervalSinceNow: seconds)
+      let deadline = seconds.map { Date(timeIntervalSinceNow: $0) }
       var failures: [String] = []
       var seed = firstSeed
-      while Date() < deadline, failures.count < 3 {
+      while deadline.map({ Date() < $0 }) ?? (seed < firstSeed + 60), failures.count < 3 {
         let sequence = SequenceGenerator.sequence(database: database, seed: seed, length: 40)
         if let found = comparison.run(sequence) {
           let small = comparison.shrink(sequence, from: found, seconds: 15)

@@ -13,7 +13,7 @@ import Testing
 struct KillTests {
   @Test(.timeLimit(.minutes(5))) func whatWasAcknowledgedSurvivesKills() async throws {
     let environment = ProcessInfo.processInfo.environment
-    let seed = environment["CONFORMANCE_SEED"].flatMap { UInt64($0) } ?? 1
+    let seed = TestSeeds.of("CONFORMANCE_SEED", otherwise: [1])[0]
     let kills = environment["CONFORMANCE_KILLS"].flatMap { Int($0) } ?? 15
     let (problems, acknowledged) = try await onDedicatedThread { try Self.killAndReopen(seed: seed, kills: kills) }
     #expect(problems.isEmpty, "CONFORMANCE_SEED=\(seed)\n\(problems.prefix(20).joined(separator: "\n"))")

@@ -5,94 +5,9 @@ import TestSupport
 import Testing
 import WireFormat
 
-/// The official emulator as an oracle of rules.
-struct RulesOracle {
-  private let client: HTTPClient
-  private let project: String
-
-  init(port: UInt16, project: String) {
-    client = HTTPClient(port: port, timeoutSeconds: 60)
-    self.project = project
-  }
-
-  private var documents: String { "/v1/projects/\(project)/databases/(default)/documents" }
-  private var admin: [(String, String)] { [("Authorization", "Bearer owner"), ("Content-Type", "application/json")] }
-
-  func put(_ path: String, fields: String) throws {
-    _ = try client.send("PATCH", "\(documents)/\(path)", headers: admin, body: Array("{\"fields\":\(fields)}".utf8))
-  }
-
-  /// Loads rules; returns the error's message where they do not compile.
-  func load(_ rules: String) throws -> String? {
-    let content = JSONNode.string(rules).text
-    let answer = try client.send(
-      "PUT", "/emulator/v1/projects/\(project):securityRules", headers: [("Content-Type", "application/json")],
-      body: Array("{\"rules\":{\"files\":[{\"content\":\(content)}]}}".utf8))
-    if answer.status == 200 { return nil }
-    return (try? JSONNode(parsing: answer.body))?["error"]?["message"]?.stringValue ?? answer.text
-  }
-
-  func get(_ path: String) throws -> Int { try client.send("GET", "\(documents)/\(path)").status }
-
-  /// Runs a query and returns the status.
-  func runQuery(_ collection: String, _ filter: QueryFilter?) throws -> Int {
-    let filterText = filter.map { ",\"where\":\(Self.json($0))" } ?? ""
-    let body = "{\"structuredQuery\":{\"from\":[{\"collectionId\":\"\(collection)\"}]\(filterText)}}"
-    return try client.send(
-      "POST", "\(documents):runQuery", headers: [("Content-Type", "application/json")], body: Array(body.utf8)
-    ).status
-  }
-
-  private static func json(_ filter: QueryFilter) -> String {
-    switch filter {
-    case .field(let path, let operation, let value):
-      let names: [FieldOperator: String] = [
-        .equal: "EQUAL", .notEqual: "NOT_EQUAL", .lessThan: "LESS_THAN", .lessThanOrEqual: "LESS_THAN_OR_EQUAL",
-        .greaterThan: "GREATER_THAN", .greaterThanOrEqual: "GREATER_THAN_OR_EQUAL", .arrayContains: "ARRAY_CONTAINS",
-        .in: "IN", .arrayContainsAny: "ARRAY_CONTAINS_ANY", .notIn: "NOT_IN",
-      ]
-      return "{\"fieldFilter\":{\"field\":{\"fieldPath\":\"\(path.text)\"},\"op\":\"\(names[operation] ?? "")\","
-        + "\"value\":\(json(value))}}"
-    case .unary(let path, let operation):
-      let name = operation == .isNull ? "IS_NULL" : operation == .isNotNull ? "IS_NOT_NULL" : "IS_NAN"
-      return "{\"unaryFilter\":{\"field\":{\"fieldPath\":\"\(path.text)\"},\"op\":\"\(name)\"}}"
-    case .and(let filters):
-      return "{\"compositeFilter\":{\"op\":\"AND\",\"filters\":[\(filters.map(json).joined(separator: ","))]}}"
-    case .or(let filters):
-      return "{\"compositeFilter\":{\"op\":\"OR\",\"filters\":[\(filters.map(json).joined(separator: ","))]}}"
-    }
-  }
-
-  private static func json(_ value: Value) -> String {
-    switch value {
-    case .boolean(let flag): "{\"booleanValue\":\(flag)}"
-    case .integer(let number): "{\"integerValue\":\"\(number)\"}"
-    case .double(let number): "{\"doubleValue\":\(number.isNaN ? "\"NaN\"" : String(number))}"
-    case .string(let text): "{\"stringValue\":\(JSONNode.string(text).text)}"
-    case .array(let items): "{\"arrayValue\":{\"values\":[\(items.map(json).joined(separator: ","))]}}"
-    default: "{\"nullValue\":null}"
-    }
-  }
-
-  /// The last value of every expression that the coverage report knows, by the offset of its start and its end.
-  func coverage() throws -> [Int: [(end: Int, value: JSONNode)]] {
-    let answer = try client.send("GET", "/emulator/v1/projects/\(project):ruleCoverage")
-    var found: [Int: [(end: Int, value: JSONNode)]] = [:]
-    func walk(_ node: JSONNode) {
-      if let start = node["sourcePosition"]?["currentOffset"]?.integerValue,
-        let end = node["sourcePosition"]?["endOffset"]?.integerValue,
-        let value = node["values"]?.elements.last?["value"]
-      {
-        found[start, default: []].append((end, value))
-      }
-      for child in node["children"]?.elements ?? [] { walk(child) }
-    }
-    for node in try JSONNode(parsing: answer.body)["report"]?.elements ?? [] { walk(node) }
-    return found
-  }
-}
-
-/// Random expressions against the official emulator, where it is installed.
+/// Random expressions and queries against the official emulator, where it is installed.
+///
+/// Environment: `RULES_SEED` is a seed or `random`, `RULES_EXPRESSIONS` and `RULES_QUERIES` say how many.
 @Suite(.enabled(if: EmulatorProcess.isInstalled)) struct DifferentialTests {
   // Sorted by name: the emulator keeps the order of the request, we keep fields sorted.
   static let fields = """
@@ -106,13 +21,12 @@ struct RulesOracle {
 
   private static let batch = 40
 
-  @Test func expressionsAgree() throws {
+  @Test(arguments: TestSeeds.of("RULES_SEED", otherwise: [1, 2])) func expressionsAgree(seed: UInt64) throws {
     let emulator = try EmulatorProcess()
     defer { emulator.process.stop() }
     let oracle = RulesOracle(port: emulator.port, project: "p")
     for index in 0..<Self.batch { try oracle.put("t\(index)/x", fields: Self.fields) }
     let environment = ProcessInfo.processInfo.environment
-    let seed = environment["RULES_SEED"].flatMap(UInt64.init) ?? UInt64.random(in: 1..<1_000_000)
     var remaining = environment["RULES_EXPRESSIONS"].flatMap(Int.init) ?? 400
     var generator = ExpressionGenerator(seed: seed)
     while remaining > 0 {
@@ -172,13 +86,13 @@ struct RulesOracle {
     }
   }
 
-  /// In emulator mode we allow the queries that the emulator allows.
-  @Test func queriesAgree() throws {
+  /// In emulator mode we allow the queries that the emulator allows; in neither mode one that it denies.
+  @Test(arguments: TestSeeds.of("RULES_SEED", otherwise: [1, 766_235, 780_242])) func queriesAgree(seed: UInt64) throws
+  {
     let emulator = try EmulatorProcess()
     defer { emulator.process.stop() }
     let oracle = RulesOracle(port: emulator.port, project: "p")
     let environment = ProcessInfo.processInfo.environment
-    let seed = environment["RULES_SEED"].flatMap(UInt64.init) ?? UInt64.random(in: 1..<1_000_000)
     var remaining = environment["RULES_QUERIES"].flatMap(Int.init) ?? 400
     var generator = QueryGenerator(seed: seed)
     var disagreements = 0

@@ -28,7 +28,8 @@ struct QueryGenerator {
     var fields = MapValue()
     for name in Self.fields where !random.chance(oneIn: 4) { fields[name] = value(of: name) }
     if random.chance(oneIn: 3) { fields["secret"] = .boolean(true) }
-    if random.chance(oneIn: 2) { fields["m"] = .map(MapValue([("k", value(of: "n")), ("o", value(of: "s"))])) }
+    if random.chance(oneIn: 3) { fields["m"] = .map(MapValue([("k", value(of: "n"))])) }
+    if random.chance(oneIn: 3) { fields["m"] = .map(MapValue([("k", value(of: "n")), ("o", value(of: "s"))])) }
     return fields
   }
 
@@ -37,31 +38,38 @@ struct QueryGenerator {
     if random.chance(oneIn: 6) { return nil }
     var filters: [QueryFilter] = []
     var hasRange = false
-    for _ in 0..<Int.random(in: 1...2, using: &random) {
-      let field = random.pick(["n", "s", "l", "b", "m.k", "n", "s"])
-      let path = FieldPath(segments: field.split(separator: ".").map(String.init))
-      let kind = field == "m.k" ? "n" : field
-      let operand = nonNull(kind)
-      switch Int.random(in: 0..<8, using: &random) {
-      case 0, 1: filters.append(.field(path, .equal, operand))
-      case 2 where !hasRange && kind != "l":
-        hasRange = true
-        let operation = random.pick([FieldOperator.lessThan, .lessThanOrEqual, .greaterThan, .greaterThanOrEqual])
-        filters.append(.field(path, operation, operand))
-      case 3 where !hasRange:
-        hasRange = true
-        filters.append(.field(path, .notEqual, operand))
-      case 4 where field == "l":
-        filters.append(.field(path, .arrayContains, random.pick([.integer(1), .string("a"), .string("b")])))
-      case 5: filters.append(.field(path, .in, .array([operand, nonNull(kind)])))
-      case 6: filters.append(.unary(path, .isNull))
-      case 7 where !hasRange:
-        hasRange = true
-        filters.append(.unary(path, .isNotNull))
-      default: filters.append(.field(path, .equal, operand))
-      }
-    }
+    for _ in 0..<Int.random(in: 1...3, using: &random) { filters.append(comparison(&hasRange)) }
+    if filters.count > 1, !hasRange, random.chance(oneIn: 5) { return .or(filters) }
     return filters.count == 1 ? filters[0] : .and(filters)
+  }
+
+  private mutating func comparison(_ hasRange: inout Bool) -> QueryFilter {
+    let field = random.pick(["n", "s", "l", "b", "m.k", "n", "s", "m"])
+    let path = FieldPath(segments: field.split(separator: ".").map(String.init))
+    let operand = field == "m" ? Value.map(MapValue([("k", nonNull("n"))])) : nonNull(field == "m.k" ? "n" : field)
+    switch Int.random(in: 0..<11, using: &random) {
+    case 2 where !hasRange && field != "l":
+      hasRange = true
+      let operation = random.pick([FieldOperator.lessThan, .lessThanOrEqual, .greaterThan, .greaterThanOrEqual])
+      return .field(path, operation, operand)
+    case 3 where !hasRange:
+      hasRange = true
+      return .field(path, .notEqual, operand)
+    case 4 where field == "l":
+      return .field(path, .arrayContains, random.pick([.integer(1), .double(1), .string("a"), .string("b")]))
+    case 5 where field != "m":
+      return .field(path, .in, .array([operand, nonNull(field == "m.k" ? "n" : field)]))
+    case 6: return .unary(path, .isNull)
+    case 7 where !hasRange:
+      hasRange = true
+      return .unary(path, .isNotNull)
+    case 8 where !hasRange && field != "m":
+      hasRange = true
+      return .field(path, .notIn, .array([operand, nonNull(field == "m.k" ? "n" : field)]))
+    case 9 where field == "l": return .field(path, .arrayContainsAny, .array([.integer(1), .string("a")]))
+    case 10 where field == "n": return .unary(path, .isNaN)
+    default: return .field(path, .equal, operand)
+    }
   }
 
   private mutating func nonNull(_ field: String) -> Value {
@@ -85,7 +93,7 @@ struct QueryGenerator {
     }
     let number = pick("1", "1.0", "2.5", "3", "5", "0")
     let text = pick("'a'", "'b'", "''", "'\\uffff'", "'\\ud800\\udc00'")
-    let field = pick("n", "s", "l", "b", "m.k")
+    let field = pick("n", "s", "l", "b", "m.k", "m")
     let operation = pick("==", "!=", "<", "<=", ">", ">=")
     let type = pick("int", "number", "string", "list", "bool", "float", "map")
     return pick(
@@ -102,6 +110,10 @@ struct QueryGenerator {
       "resource.data.get(['m', 'k'], 0) == 1", "'k' in resource.data.m", "resource.data.n == resource.data.n",
       "resource.data.diff({'n': 1}).affectedKeys().hasOnly([])", "resource == null", "resource.id == 'a'", "id == 'a'",
       "request.query.limit <= 10", "resource.data.s.matches('[ab]')", "string(resource.data.b) == 'true'",
-      "resource.data.l == ['a', 'b']", "resource.data.l.toSet() == [1, 'a'].toSet()", "resource.data.n is int")
+      "resource.data.l == ['a', 'b']", "[resource.data.n] == [1]", "{'z': resource.data.m.k} != {'z': 1}",
+      "[resource.data.s].hasAny(['a'])", "resource.data.m is map", "resource.data.m != {'k': 1}",
+      "resource.data.l.hasAny([1])",
+      "[resource.data.n].toSet().size() == 1", "[resource.data.b].concat([1]).size() == 2",
+      "resource.data.l.toSet() == [1, 'a'].toSet()", "resource.data.n is int")
   }
 }

@@ -13,10 +13,7 @@ import WireFormat
 ///
 /// `HEARTH_SIMULATION_STEPS` makes each run longer, `HEARTH_SIMULATION_SEED` repeats one.
 @Suite struct QueryTransactionTests {
-  private static let seeds: [UInt64] = {
-    if let text = ProcessInfo.processInfo.environment["HEARTH_SIMULATION_SEED"], let seed = UInt64(text) { return [seed] }
-    return [1, 2, 3, 4, UInt64.random(in: 5...1_000_000)]
-  }()
+  private static let seeds = TestSeeds.of("HEARTH_SIMULATION_SEED", otherwise: [1, 2, 3, 4, 77])
   private static let steps = ProcessInfo.processInfo.environment["HEARTH_SIMULATION_STEPS"].flatMap { Int($0) } ?? 1500
 
   /// One thread goes from transaction to transaction, so the outcome of every commit can be foretold: aborted exactly

@@ -14,10 +14,7 @@ import WireFormat
 ///
 /// `HEARTH_SIMULATION_STEPS` makes each run longer, `HEARTH_SIMULATION_SEED` repeats one.
 @Suite struct RandomOperationsTests {
-  private static let seeds: [UInt64] = {
-    if let text = ProcessInfo.processInfo.environment["HEARTH_SIMULATION_SEED"], let seed = UInt64(text) { return [seed] }
-    return [1, 2, 3, UInt64.random(in: 4...1_000_000)]
-  }()
+  private static let seeds = TestSeeds.of("HEARTH_SIMULATION_SEED", otherwise: [1, 2, 3, 77])
   private static let steps = ProcessInfo.processInfo.environment["HEARTH_SIMULATION_STEPS"].flatMap { Int($0) } ?? 1500
 
   @Test(arguments: seeds) func inMemory(seed: UInt64) throws {

@@ -4,7 +4,7 @@ import Testing
 @Suite struct ImportTests {
   /// The modules from the ground up; one imports only from rows above its own.
   static let layers: [Set<String>] = [
-    ["CCrypto", "CHTTPParser", "CLMDB", "CNGHTTP2", "COpenSSL", "CRE2", "CSimdjson", "CSodium", "CUV", "CXXHash", "CZlib"],
+    ["CCrypto", "CHTTPParser", "CLMDB", "CNGHTTP2", "COpenSSL", "CRE2", "CSimdjson", "CSodium", "CUV", "CXCrypt", "CXXHash", "CZlib"],
     ["DocumentModel", "KeyValueStore", "Transport"],
     ["LMDBStore", "WireFormat"],
     ["Accounts", "FieldMatch", "Files", "FixtureTree", "RulesEngine"],
@@ -27,7 +27,7 @@ import Testing
     // Each C library stands behind one Swift module.
     "CHTTPParser": ["Transport"], "CLMDB": ["LMDBStore"], "CNGHTTP2": ["Transport"], "COpenSSL": ["Transport"],
     "CRE2": ["RulesEngine"], "CSimdjson": ["WireFormat"], "CUV": ["Transport"],
-    "CXXHash": ["DocumentStore"], "CSodium": ["Accounts"],
+    "CXXHash": ["DocumentStore"], "CSodium": ["Accounts"], "CXCrypt": ["Accounts"],
     // Checksums of files are libcrypto's and zlib's too.
     "CCrypto": ["Accounts", "Files"], "CZlib": ["Transport", "Files"],
     // The dialects are reached through the server.

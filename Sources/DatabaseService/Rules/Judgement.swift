@@ -93,7 +93,7 @@ extension Judge {
   }
 
   /// What the caller is told of a denial: the reasons are found by judging again.
-  private func denialText(of request: RulesRequest, by judgement: Judgement) -> String {
+  func denialText(of request: RulesRequest, by judgement: Judgement) -> String {
     guard judgement.explains else { return Status.permissionDenied.message }
     return evaluator.decide(judgement.ruleset.ruleset, request, lookups: lookups, explaining: .outcomes)
       .denialText(request.method)
@@ -102,5 +102,5 @@ extension Judge {
 
 extension DocumentDatabase {
   /// The moment that rules see as `request.time` of a read.
-  fileprivate var now: Timestamp { Timestamp(uncheckedMicroseconds: clock.now()) }
+  var now: Timestamp { Timestamp(uncheckedMicroseconds: clock.now()) }
 }

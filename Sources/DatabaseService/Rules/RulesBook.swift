@@ -34,6 +34,7 @@ package final class RulesBook: Sendable {
   }
 
   private let state = Mutex(State())
+  private let observers = Mutex<[@Sendable () -> Void]>([])
   /// Databases whose rules are remembered; names cost clients nothing.
   private static let foundMax = 4096
 
@@ -79,11 +80,15 @@ package final class RulesBook: Sendable {
     return String(decoding: guarding.ruleset.source.bytes, as: UTF8.self)
   }
 
+  /// Calls `notify` after every change, on the thread that makes it.
+  func observe(_ notify: @escaping @Sendable () -> Void) { observers.withLock { $0.append(notify) } }
+
   private func change(_ body: (inout State) -> Void) {
     state.withLock { state in
       body(&state)
       state.found.removeAll()
     }
+    for notify in observers.withLock({ $0 }) { notify() }
   }
 }
 

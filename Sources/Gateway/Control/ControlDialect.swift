@@ -38,7 +38,7 @@ final class ControlDialect: Sendable {
         throw Status(.permissionDenied, "Missing or insufficient permissions.")
       }
       if let place = RulesCalls.place(path) { return try rules.handle(place, request, reply) }
-      guard let target = try RESTTarget(path, takesVerb: false), target.segmentCount == 0, request.method == .delete
+      guard let target = try RESTTarget(path, of: request.method), target.segmentCount == 0, request.method == .delete
       else { return reply.sendText(404, "Not Found\n") }
       try service.clear(target.database, as: .admin) { result in
         Self.send(result, reply) { _, _ in }
@@ -56,7 +56,7 @@ final class ControlDialect: Sendable {
         return try service.statistics(as: caller) { result in Self.send(result, reply, Self.append) }
       }
       if let target = try DatabaseTarget(path) { return try handleIndexes(target, request, reply, as: caller) }
-      guard let target = try RESTTarget(path, takesVerb: false), target.segmentCount > 0, request.method == .delete
+      guard let target = try RESTTarget(path, of: request.method), target.segmentCount > 0, request.method == .delete
       else { return reply.sendText(404, "Not Found\n") }
       let parameters = try QueryParameters(query)
       try parameters.allowOnly("behind")

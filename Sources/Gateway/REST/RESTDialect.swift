@@ -33,12 +33,13 @@ final class RESTDialect: Sendable {
   ) {
     var call: RESTCall?
     do {
-      guard let target = try RESTTarget(path, takesVerb: request.method == .post) else {
+      guard let target = try RESTTarget(path, of: request.method) else {
         return try admin.handle(path, request, reply, as: try authenticator.caller(of: request))
       }
       let parameters = try QueryParameters(query)
       call = RESTCall(target: target, parameters: parameters, reply: reply)
-      call?.caller = try authenticator.caller(of: request)
+      let feedToken = call?.feedToken
+      call?.caller = try authenticator.caller(of: request, token: feedToken)
       if let call {
         // The transport lets requests to the largest databases through.
         let bytesMax = service.edition(of: target.database).requestBytesMax
@@ -77,8 +78,10 @@ final class RESTDialect: Sendable {
     case (.post, .partitionQuery?): try partitionQuery(call, request)
     case (.post, .executePipeline?):
       throw Status(.unimplemented, "This version of hearth does not answer this call yet.")
-    case (.post, .listen?), (.post, .write?):
-      throw Status(.unimplemented, "Listen and Write are streams; this version of hearth does not serve them yet.")
+    case (.get, .listen?), (.post, .listen?): try listen(call, request)
+    case (.get, .changes?): try changes(call, request)
+    case (.post, .write?):
+      throw Status(.unimplemented, "Write is a stream: it comes by gRPC or by the web SDK's channel.")
     default: call.reply.sendText(404, "Not Found\n")
     }
   }
@@ -113,6 +116,11 @@ struct RESTCall: Sendable {
   var caller = Caller.user(nil)
 
   var database: DatabaseID { target.database }
+  /// The token in the query of a feed's URL: a browser's `EventSource` sends no headers of its own.
+  var feedToken: String? {
+    guard target.verb == .listen || target.verb == .changes else { return nil }
+    return parameters.value("accessToken") ?? parameters.value("auth")
+  }
   var style: JSONWriter.Style { parameters.wantsPrettyPrint ? .pretty : .compact }
 
   /// Answers with what `write` puts into an object, or with the error it throws.

@@ -1,10 +1,22 @@
 import DatabaseService
 import DocumentModel
+import Transport
 
 /// The custom verbs of `google.firestore.v1.Firestore` over REST (firestore-api.md, section 1.1).
 enum RESTVerb: String {
   case batchGet, beginTransaction, commit, rollback, batchWrite, listCollectionIds
   case runQuery, runAggregationQuery, partitionQuery, executePipeline, listen, write
+  /// The feed of a whole database, which is Hearth's own.
+  case changes
+
+  /// Whether it comes with a method: browsers open feeds with GET.
+  fileprivate func goes(with method: HTTPMethod) -> Bool {
+    switch method {
+    case .get: self == .listen || self == .changes
+    case .post: self != .changes
+    default: false
+    }
+  }
 }
 
 /// What a URL under `/v1/` names: a database, a path from its documents root, perhaps a verb.
@@ -18,10 +30,11 @@ struct RESTTarget {
 
   /// Parses a path without its `/v1/`, or returns `nil` when it is none of the service's forms.
   ///
-  /// A verb is split off at the last `:` only where the method takes one and what follows is one; ids may hold `:`.
+  /// A verb is split off at the last `:` only where one that goes with the method follows; ids may hold `:`, and are
+  /// written with `%3A` where they end like a verb.
   /// Segments are decoded after the split at `/`.
   /// - Throws: ``Status`` for bad encoding, and ``ModelError`` for ids that hold an encoded `/`.
-  init?(_ path: UnsafeRawBufferPointer, takesVerb: Bool) throws {
+  init?(_ path: UnsafeRawBufferPointer, of method: HTTPMethod) throws {
     var segments = Segments(path)
     guard try segments.next()?.elementsEqual("projects".utf8) == true, let project = try segments.next(),
       try segments.next()?.elementsEqual("databases".utf8) == true, let database = try segments.next()
@@ -29,7 +42,7 @@ struct RESTTarget {
     let projectText = String(decoding: project, as: UTF8.self)
     let databaseText = String(decoding: database, as: UTF8.self)
     guard let last = segments.peekLast() else { return nil }
-    let verb = takesVerb ? Self.verb(last) : nil
+    let verb = Self.verb(last, of: method, isDocumentsRoot: segments.isLast)
     if let verb { segments.dropSuffix(verb.rawValue.utf8.count + 1) }
     guard try segments.next()?.elementsEqual("documents".utf8) == true else { return nil }
     guard let id = DatabaseID(project: projectText, database: databaseText) else {
@@ -52,9 +65,14 @@ struct RESTTarget {
     self.verb = verb
   }
 
-  private static func verb(_ segment: UnsafeRawBufferPointer) -> RESTVerb? {
-    guard let colon = segment.lastIndex(of: UInt8(ascii: ":")) else { return nil }
-    return RESTVerb(rawValue: String(decoding: segment[(colon + 1)...], as: UTF8.self))
+  private static func verb(
+    _ segment: UnsafeRawBufferPointer, of method: HTTPMethod, isDocumentsRoot: Bool
+  ) -> RESTVerb? {
+    guard let colon = segment.lastIndex(of: UInt8(ascii: ":")),
+      let verb = RESTVerb(rawValue: String(decoding: segment[(colon + 1)...], as: UTF8.self)), verb.goes(with: method),
+      isDocumentsRoot || verb != .changes
+    else { return nil }
+    return verb
   }
 
   /// The document the path names.
@@ -98,6 +116,9 @@ private struct Segments {
   private var rest: UnsafeRawBufferPointer?
 
   init(_ path: UnsafeRawBufferPointer) { rest = path }
+
+  /// Whether one segment is left.
+  var isLast: Bool { rest.map { !$0.contains(UInt8(ascii: "/")) } ?? false }
 
   func peekLast() -> UnsafeRawBufferPointer? {
     guard let rest else { return nil }

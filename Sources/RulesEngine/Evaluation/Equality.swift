@@ -36,7 +36,8 @@ extension Evaluator {
     guard charge(1) else { return false }
     switch (a, b) {
     case (.constraint, _), (_, .constraint), (.partialMap, _), (_, .partialMap):
-      metUnknown = true
+      // Inside lists and maps the emulator takes what it does not know for something different.
+      if mode == .sound || how == .lenient { metUnknown = true }
       return false
     case (.null, .null): return true
     case (.bool(let x), .bool(let y)): return x == y

@@ -79,6 +79,7 @@ extension Evaluator {
     var distinct = 0
     for values in [first, second].compactMap(\.self) {
       for value in values {
+        if case .constraint = value { metUnknown = true }
         let known = RuleValue.set(UnsafeBufferPointer(start: memory, count: distinct))
         if isIn(value, known, .lenient) { continue }
         if stopped != nil { return stopFailure }

@@ -23,15 +23,15 @@ struct FieldConstraint {
 
 /// What rules may conclude from constraints (rules-language.md, section 14.2). Whatever does not follow is an error,
 /// which denies and which `||` and `&&` may absorb.
+///
+/// Several filters on one field stand side by side: any of them may prove a condition, none refutes one.
 extension Evaluator {
   private var unknown: RuleValue { failure(.unknownByQuery) }
 
-  /// What a field is known to be the same as, where that says something about a value of the rule: beside other filters
-  /// a float of the query proves nothing about an int of the rule, as in Google's engine.
-  private func sameValue(_ about: UnsafeBufferPointer<FieldConstraint>, for value: RuleValue) -> RuleValue? {
-    guard let same = about.first(where: { $0.relation == .same })?.value else { return nil }
-    if about.count > 1, case (.float, .int) = (same, value) { return nil }
-    return same
+  /// What a field is known to be the same as. Google's engine concludes less from an equality beside other filters;
+  /// it has its say in a proof of its own.
+  private func soundValue(_ about: UnsafeBufferPointer<FieldConstraint>) -> RuleValue? {
+    mode == .sound ? about.first { $0.relation == .same }?.value : nil
   }
 
   /// `field == value` or `field != value`.
@@ -39,32 +39,64 @@ extension Evaluator {
     _ about: UnsafeBufferPointer<FieldConstraint>, equals value: RuleValue, isNegated: Bool
   ) -> RuleValue {
     if value.type == .constraint || value.type == .any { return unknown }
-    if let same = sameValue(about, for: value) { return equality(same, value, isNegated: isNegated) }
-    guard isNegated else { return unknown }
-    for constraint in about {
-      switch constraint.relation {
-      case .notEqual where equality(constraint.value, value, isNegated: false).isTrue: return .bool(true)
-      case .notIn where isIn(value, constraint.value, .strict): return .bool(true)
-      case .less, .lessOrEqual, .greater, .greaterOrEqual:
-        if excludes(constraint, value) { return .bool(true) }
-      default: break
-      }
+    if let same = soundValue(about) { return equality(same, value, isNegated: isNegated) }
+    let isProven = about.contains { constraint in
+      isNegated ? excludes(constraint, value) : constraint.relation == .same && isSame(constraint.value, value)
     }
-    if case .null = value { return .bool(true) }
-    return unknown
+    return isProven ? .bool(true) : unknown
   }
 
-  /// Whether a range leaves a value out.
+  /// Whether a value of a query stands for a value of the rule: a float of the query proves nothing about an int of
+  /// the rule, as in Google's engine.
+  private func isSame(_ held: RuleValue, _ value: RuleValue) -> Bool {
+    if case (.float, .int) = (held, value) { return false }
+    return equality(held, value, isNegated: false).isTrue
+  }
+
+  /// Whether a constraint leaves a value out.
   private func excludes(_ constraint: FieldConstraint, _ value: RuleValue) -> Bool {
-    if mode == .sound, !isOrderShared(constraint.value) { return false }
-    guard let order = order(constraint.value, value), order != 2 else { return false }
+    switch (constraint.relation, value) {
+    case (.notEqual, .null), (.notIn, .null), (.contains, .null), (.exists, .null): return true
+    case (.notEqual, _): return isSame(constraint.value, value)
+    case (.notIn, _):
+      var items = ItemCursor(constraint.value, self)
+      while let item = items.next() {
+        if isSame(item, value) { return true }
+      }
+      return false
+    case (.contains, _), (.exists, _): return false
+    case (.same, .null): return constraint.value.type != .null
+    case (.same, _):
+      return (areNumbers(constraint.value, value) || constraint.value.type == value.type)
+        && !isSame(constraint.value, value)
+    default: return isBeyond(constraint, value)
+    }
+  }
+
+  private func areNumbers(_ a: RuleValue, _ b: RuleValue) -> Bool {
+    func isNumber(_ value: RuleValue) -> Bool { value.type == .int || value.type == .float }
+    return isNumber(a) && isNumber(b)
+  }
+
+  /// Whether a value lies outside a range. Ranges of values that rules do not order say nothing, not even that there
+  /// is a value.
+  private func isBeyond(_ constraint: FieldConstraint, _ value: RuleValue) -> Bool {
+    if case .null = value { return order(constraint.value, constraint.value) != nil }
+    guard let order = rangeOrder(constraint, value) else { return false }
     return switch constraint.relation {
     case .greater: order >= 0
     case .greaterOrEqual: order > 0
     case .less: order <= 0
-    case .lessOrEqual: order < 0
-    default: false
+    default: order < 0
     }
+  }
+
+  /// How a bound of a query lies to a value of the rule, where that lets anything be concluded.
+  private func rangeOrder(_ constraint: FieldConstraint, _ value: RuleValue) -> Int? {
+    if case (.float, .int) = (constraint.value, value) { return nil }
+    if mode == .sound, !isOrderShared(constraint.value) { return nil }
+    guard let order = order(constraint.value, value), order != 2 else { return nil }
+    return order
   }
 
   /// `field < value` and the like.
@@ -72,14 +104,12 @@ extension Evaluator {
     _ about: UnsafeBufferPointer<FieldConstraint>, _ operation: Program.Operation, _ value: RuleValue
   ) -> RuleValue {
     if value.type == .constraint { return unknown }
-    if let same = sameValue(about, for: value) { return arithmetic(operation, same, value) }
+    if let same = soundValue(about) { return arithmetic(operation, same, value) }
     for constraint in about {
-      // A float of the query does not prove anything about an int of the rule, as in Google's engine.
-      if case .float = constraint.value, case .int = value { continue }
-      if mode == .sound, !isOrderShared(constraint.value) { continue }
-      guard let order = order(constraint.value, value), order != 2 else { continue }
+      guard let order = rangeOrder(constraint, value) else { continue }
       let isProven =
         switch (constraint.relation, operation) {
+        case (.same, _): Self.holds(operation, order)
         case (.greater, .greater), (.greater, .greaterOrEqual), (.greaterOrEqual, .greaterOrEqual): order >= 0
         case (.greaterOrEqual, .greater): order > 0
         case (.less, .less), (.less, .lessOrEqual), (.lessOrEqual, .lessOrEqual): order <= 0
@@ -140,7 +170,7 @@ extension Evaluator {
     while let item = items.next() {
       if constrained(about, contains: item).isTrue { return .bool(true) }
     }
-    return unknown
+    return mode == .emulator ? .bool(false) : unknown
   }
 
   /// `field is type`.

@@ -4,17 +4,31 @@ import WireFormat
 /// Authorising queries: rules are no filters, so a query is allowed only when its own constraints prove that every
 /// document it could return is (rules-language.md, section 14).
 extension Evaluator {
-  /// Judges a query. Each alternative of its filter must be granted by some `allow`, over a `resource` of which only
-  /// the fields are known that the alternative constrains.
+  /// Judges a query. A sound proof stands beside the emulator's: nothing is allowed that Google's engine denies, though
+  /// it may follow, as `n is number` does from a filter for numbers above 3.
   func prove(
     _ ruleset: Ruleset, _ request: BorrowedRulesRequest, _ query: Query, lookups: DocumentLookups?,
     explaining: Decision.Explanation, mode: ProofMode
   ) -> Decision {
     guard let program = ruleset.program else { return Decision() }
+    var request = request
+    if mode == .emulator { request.lookupsMax = max(request.lookupsMax, Self.emulatorLookupsMax) }
+    let theirs = prove(program, request, query, lookups: lookups, explaining, .emulator)
+    guard mode == .sound, theirs.isAllowed else { return theirs }
+    var ours = prove(program, request, query, lookups: lookups, explaining, .sound)
+    ours.usesTime = ours.usesTime || theirs.usesTime
+    return ours
+  }
+
+  /// Each alternative of the query's filter must be granted by some `allow`, over a `resource` of which only the fields
+  /// are known that the alternative constrains.
+  private func prove(
+    _ program: Program, _ request: BorrowedRulesRequest, _ query: Query, lookups: DocumentLookups?,
+    _ explaining: Decision.Explanation, _ mode: ProofMode
+  ) -> Decision {
     begin(program, request, lookups)
     self.mode = mode
     self.query = query
-    if mode == .emulator { self.request.lookupsMax = max(self.request.lookupsMax, Self.emulatorLookupsMax) }
     isTracing = explaining == .trace
     var decision = Decision()
     let isWhole = !query.includesDescendants && query.collectionID != nil
@@ -126,9 +140,17 @@ extension Evaluator {
     return map(of: root)
   }
 
-  private func map(of known: Known) -> RuleValue {
-    guard let entries = arena.take(MapEntry.self, known.children.count) else { return outOfMemory() }
+  /// A map of the known children; of what `literal` holds besides, too.
+  private func map(of known: Known, over literal: RuleValue? = nil) -> RuleValue {
+    let base = literal.flatMap { entries($0) }
+    let countMax = known.children.count + (base?.count ?? 0)
+    guard let entries = arena.take(MapEntry.self, countMax) else { return outOfMemory() }
     var count = 0
+    for entry in base ?? UnsafeBufferPointer(start: nil, count: 0)
+    where !known.children.contains(where: { entry.key.elementsEqual($0.name) }) {
+      (entries + count).initialize(to: entry)
+      count += 1
+    }
     for (name, child) in known.children {
       guard let key = copied(name) else { return stopFailure }
       (entries + count).initialize(to: MapEntry(key: key, value: value(of: child)))
@@ -139,9 +161,13 @@ extension Evaluator {
   }
 
   private func value(of known: Known) -> RuleValue {
-    if known.constraints.isEmpty {
-      if known.literals.isEmpty { return map(of: known) }
-      if known.literals.count == 1 { return known.literals[0] }
+    if known.constraints.isEmpty, let literal = known.literals.first {
+      let isOne = known.literals.dropFirst().allSatisfy { equal(literal, $0, .strict) }
+      if isOne, mode == .sound || known.children.isEmpty { return literal }
+    }
+    // A filter on what is inside says that there is a map.
+    if !known.children.isEmpty {
+      return map(of: known, over: mode == .emulator ? known.literals.first { $0.type == .map } : nil)
     }
     // The engine concludes less from an equality that does not stand alone.
     let all = known.literals.map { FieldConstraint(relation: .same, value: $0) } + known.constraints
@@ -179,6 +205,11 @@ extension Evaluator {
   /// A query for 1 also finds 1.0, which rules tell apart in places: where proofs are sound, numbers are only known as
   /// numbers, and values with numbers inside only to be there.
   private func noteEqual(_ value: RuleValue, _ known: Known) {
+    // The emulator knows null and NaN from filters of their own only.
+    if mode == .emulator, !equality(value, value, isNegated: false).isTrue || value.type == .null {
+      known.constraints.append(FieldConstraint(relation: .exists, value: .null))
+      return
+    }
     guard mode == .sound, holdsNumbers(value) else {
       known.literals.append(value)
       return

@@ -16,6 +16,8 @@ package struct JSONWriter {
 
   /// The text so far. A caller may take it, or give a buffer with capacity.
   package var bytes: [UInt8]
+  /// Whether the text is to be ASCII: all other characters of strings are escaped.
+  package var escapesNonASCII = false
   private let style: Style
   private var depth: Int
   /// The level at which the text began: pieces there stand alone.
@@ -126,6 +128,12 @@ package struct JSONWriter {
     bytes.append(UInt8(ascii: "\""))
   }
 
+  /// Writes a value that is compact JSON already.
+  package mutating func encoded(_ text: UnsafeRawBufferPointer) {
+    separate()
+    bytes.append(raw: text)
+  }
+
   /// Writes a moment as RFC 3339.
   package mutating func timestamp(_ value: Timestamp) {
     separate()
@@ -207,12 +215,17 @@ package struct JSONWriter {
   private mutating func escape(_ text: UnsafeRawBufferPointer) {
     var start = 0
     var offset = 0
+    let tops: UInt64 = escapesNonASCII ? Self.tops : 0
     while true {
-      offset = Self.plainRun(text, from: offset)
+      offset = Self.plainRun(text, from: offset, excluding: tops)
       if offset > start { bytes.append(raw: UnsafeRawBufferPointer(rebasing: text[start..<offset])) }
       guard offset < text.count else { return }
-      escape(text[offset])
-      offset += 1
+      if text[offset] < 0x80 {
+        escape(text[offset])
+        offset += 1
+      } else {
+        offset += escapeCharacter(UnsafeRawBufferPointer(rebasing: text[offset...].prefix(4)))
+      }
       start = offset
     }
   }
@@ -225,21 +238,42 @@ package struct JSONWriter {
     case 0x0A: bytes.append(UInt8(ascii: "n"))
     case 0x0C: bytes.append(UInt8(ascii: "f"))
     case 0x0D: bytes.append(UInt8(ascii: "r"))
-    case 0x00..<0x20:
-      let hex: StaticString = "0123456789abcdef"
-      bytes.append(UInt8(ascii: "u"))
-      bytes.append(UInt8(ascii: "0"))
-      bytes.append(UInt8(ascii: "0"))
-      bytes.append(hex.utf8Start[Int(byte >> 4)])
-      bytes.append(hex.utf8Start[Int(byte & 15)])
+    case 0x00..<0x20: codeUnit(UInt16(byte))
     default: bytes.append(byte)
     }
   }
 
-  /// The offset of the first byte at or after `offset` that must be escaped, or the end. Eight bytes a step.
-  private static func plainRun(_ text: UnsafeRawBufferPointer, from offset: Int) -> Int {
+  /// Appends the escape of the character that `text` starts with, which is not ASCII; returns its length in bytes.
+  /// Bytes that are no character become the replacement character, one by one.
+  private mutating func escapeCharacter(_ text: UnsafeRawBufferPointer) -> Int {
+    var iterator = text.makeIterator()
+    var decoder = UTF8()
+    guard case .scalarValue(let scalar) = decoder.decode(&iterator) else {
+      bytes.append(UInt8(ascii: "\\"))
+      codeUnit(0xFFFD)
+      return 1
+    }
+    for unit in UTF16.encode(scalar) ?? UTF16.encodedReplacementCharacter {
+      bytes.append(UInt8(ascii: "\\"))
+      codeUnit(unit)
+    }
+    return UTF8.width(scalar)
+  }
+
+  /// Appends what stands behind the backslash.
+  private mutating func codeUnit(_ unit: UInt16) {
+    let hex: StaticString = "0123456789abcdef"
+    bytes.append(UInt8(ascii: "u"))
+    for shift: UInt16 in [12, 8, 4, 0] { bytes.append(hex.utf8Start[Int(unit >> shift & 15)]) }
+  }
+
+  /// The top bit of every byte of a word.
+  private static let tops: UInt64 = 0x8080_8080_8080_8080
+
+  /// The offset of the first byte at or after `offset` that must be escaped, or the end; `excluding` is ``tops`` where
+  /// bytes that are not ASCII must, else 0. Eight bytes a step.
+  private static func plainRun(_ text: UnsafeRawBufferPointer, from offset: Int, excluding top: UInt64) -> Int {
     let ones: UInt64 = 0x0101_0101_0101_0101
-    let tops: UInt64 = 0x8080_8080_8080_8080
     var offset = offset
     while offset + 8 <= text.count {
       let word = text.loadUnaligned(fromByteOffset: offset, as: UInt64.self)
@@ -247,13 +281,15 @@ package struct JSONWriter {
       let slashes = word ^ (ones &* UInt64(UInt8(ascii: "\\")))
       // The top bit of a byte below the bound is set; a borrow can only mark too many, behind a true one.
       let below = (word &- ones &* 0x20) & ~word
-      let found = (below | ((quotes &- ones) & ~quotes) | ((slashes &- ones) & ~slashes)) & tops
+      let special = below | ((quotes &- ones) & ~quotes) | ((slashes &- ones) & ~slashes)
+      let found = (special & tops) | (word & top)
       if found != 0 { return offset + UInt64(littleEndian: found).trailingZeroBitCount / 8 }
       offset += 8
     }
     while offset < text.count {
       let byte = text[offset]
       if byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") { return offset }
+      if byte & UInt8(truncatingIfNeeded: top) != 0 { return offset }
       offset += 1
     }
     return offset

@@ -34,6 +34,19 @@ enum QueryJSON {
     return json.bytes
   }
 
+  /// The body of a call that listens to a query.
+  static func listenBody(_ query: Query, resumeToken: String?) throws(WireError) -> [UInt8] {
+    var json = JSONWriter(.compact)
+    json.beginObject()
+    try append(query, to: &json)
+    if let resumeToken {
+      json.key("resumeToken")
+      json.string(resumeToken)
+    }
+    json.endObject()
+    return json.bytes
+  }
+
   private static func append(_ aggregation: Aggregation, to json: inout JSONWriter) {
     json.beginObject()
     json.key("alias")

@@ -1,0 +1,96 @@
+package import DocumentModel
+import FieldMatch
+package import QueryEngine
+
+/// What a target follows, made ready for the feed.
+package enum FeedSelection: Sendable {
+  /// Documents, each once.
+  case documents([DocumentKey])
+  /// The results of a query.
+  case query(FeedQuery)
+
+  /// The target as people write it.
+  package var text: String {
+    switch self {
+    case .documents(let keys):
+      return keys.prefix(3).map(\.path.text).joined(separator: ", ") + (keys.count > 3 ? ", …" : "")
+    case .query(let query): return query.text
+    }
+  }
+}
+
+/// A query that is followed.
+package struct FeedQuery: Sendable {
+  /// How the feed keeps up with its results.
+  enum Shape: Equatable, Sendable {
+    /// It has none, ever.
+    case nothing
+    /// Whether a document is a result hangs on nothing but the document.
+    case each
+    /// Results are those at some places of the order: a window is kept of them.
+    case window(Range<Int>)
+    /// Too many places to keep: the query is run anew after a change.
+    case whole
+  }
+
+  /// Queries that are the same have the same view.
+  struct Key: Hashable, Sendable {
+    /// Tells collections apart by bytes, where the query's text compares by Unicode equivalence.
+    var scope: QueryScope
+    var query: Query
+  }
+
+  /// The query, checked and completed.
+  package let resolved: ResolvedQuery
+  let scope: QueryScope
+  let shape: Shape
+  let key: Key
+  /// What decides whether a document can be a result, and its place in the order.
+  let range: QueryRange?
+  /// Fetches a window and the slack behind it.
+  let filling: ResolvedQuery
+
+  /// The last place of a window that is kept in memory.
+  static let windowMax = 2000
+
+  /// Checks and completes a query.
+  /// - Throws: ``QueryError`` with the documented text for the first rule it breaks.
+  package init(_ query: Query, in database: DatabaseID, edition: Edition) throws(QueryError) {
+    resolved = try ResolvedQuery(query, in: database, edition: edition)
+    scope = QueryScope(query)
+    key = Key(scope: scope, query: query)
+    range = resolved.range()
+    shape = Self.shape(query)
+    var whole = query
+    if case .window(let places) = shape {
+      whole.offset = 0
+      whole.limit = ResultWindow.capacity(places)
+    }
+    filling = try ResolvedQuery(whole, in: database, edition: edition)
+  }
+
+  private static func shape(_ query: Query) -> Shape {
+    guard let limit = query.limit else { return query.offset == 0 ? .each : .whole }
+    if limit == 0 { return .nothing }
+    let (end, overflow) = query.offset.addingReportingOverflow(limit)
+    return overflow || end > windowMax ? .whole : .window(query.offset..<end)
+  }
+
+  /// The query as people write it, in short.
+  var text: String {
+    var text =
+      switch scope {
+      case .collection(let path): path.text
+      case .group(let id, let root): (root.isRoot ? "" : root.text + "/") + "**/" + String(decoding: id, as: UTF8.self)
+      case .children(let root): (root.isRoot ? "" : root.text + "/") + "*"
+      case .subtree(let root): (root.isRoot ? "" : root.text + "/") + "**"
+      }
+    if resolved.query.filter != nil { text += " where …" }
+    let orders = resolved.query.orders.filter { !$0.path.isDocumentName }
+    if !orders.isEmpty {
+      text += " order by " + orders.map { $0.path.text + ($0.isDescending ? " desc" : "") }.joined(separator: ", ")
+    }
+    if let limit = resolved.query.limit { text += " limit \(limit)" }
+    return text
+  }
+}

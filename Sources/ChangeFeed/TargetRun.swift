@@ -1,0 +1,130 @@
+package import DocumentModel
+package import DocumentStore
+import KeyValueStore
+
+/// Brings a client's state of one target to a version: from nothing, or from an earlier version that it has.
+///
+/// Runs on the client's thread in slices, each on a snapshot of its own, so that a slow client holds none.
+package final class TargetRun {
+  /// What the client is to do, in order.
+  package enum Event {
+    /// Forget all documents of the target: what comes is everything.
+    case reset
+    /// A document belongs to the target. Borrowed for the call that it is given to.
+    case matches(DocumentKey, StoredDocument)
+    /// A document belongs to the target no longer, as it is now. Borrowed.
+    case left(DocumentKey, StoredDocument)
+    /// A document is gone.
+    case deleted(DocumentKey)
+    /// A document belongs to the target no longer.
+    case removed(DocumentKey)
+  }
+
+  /// The version that is brought about.
+  package let version: Int64
+  /// Whether the client has everything.
+  package private(set) var isAtEnd = false
+  private let database: DocumentDatabase
+  private let selection: FeedSelection
+  private let members: [ResourcePath]?
+  private let origin: Int64?
+  private let mayName: Bool
+  private var work: (any TargetWork)?
+
+  /// Goes from `origin`, or from nothing, to `version`, where the target consists of `members` if they are known.
+  ///
+  /// `mayName` says that the client may be told of any document in the target's collections that it is no result, where
+  /// nobody knows any more whether it was one; else such a client starts over.
+  package init(
+    _ database: DocumentDatabase, _ selection: FeedSelection, from origin: Int64?, to version: Int64,
+    members: [ResourcePath]?, mayName: Bool
+  ) {
+    self.database = database
+    self.selection = selection
+    self.version = version
+    self.members = members
+    self.origin = origin
+    self.mayName = mayName
+  }
+
+  /// Calls `emit` per event until it returns `false`, there are no more, or some hundred microseconds were spent.
+  /// - Throws: what `emit` throws, and ``CommitError/readTimeTooOld`` where the client took so long that the version
+  ///   cannot be read any more.
+  package func slice(_ emit: (Event) throws -> Bool) throws {
+    guard !isAtEnd else { return }
+    try database.read { reader in
+      guard try reader.isReadable(at: version) else { throw CommitError.readTimeTooOld }
+      let work = if let begun = self.work { begun } else { try begin(&reader) }
+      self.work = work
+      switch try work.slice(&reader, emit) {
+      case .paused: return
+      case .done: isAtEnd = true
+      case .unknown:
+        self.work = try fromNothing(reader.snapshot)
+        _ = try emit(.reset)
+      }
+    }
+  }
+
+  private func begin(_ reader: inout DocumentReader) throws -> any TargetWork {
+    guard let origin, case .query(let query) = selection else { return try fromNothing(reader.snapshot) }
+    if let work = try resume(query, from: origin, &reader) { return work }
+    return NothingKnown()
+  }
+
+  private func fromNothing(_ snapshot: any KeyValueSnapshot) throws -> any TargetWork {
+    switch selection {
+    case .documents(let keys): return NamedDocuments(keys, since: origin, at: version)
+    case .query(let query):
+      if let members { return NamedDocuments(members: members, at: version) }
+      return try WholeResult(query, snapshot, at: version)
+    }
+  }
+
+  /// The way from a version that the client has, where it is known.
+  private func resume(
+    _ query: FeedQuery, from origin: Int64, _ reader: inout DocumentReader
+  ) throws -> (any TargetWork)? {
+    guard origin <= version, try reader.isLogged(since: origin) else { return nil }
+    guard let collections = try LoggedResult.collections(changedIn: query.scope, after: origin, &reader) else {
+      return NamedDocuments([], since: nil, at: version)
+    }
+    switch query.shape {
+    case .nothing: return NamedDocuments([], since: nil, at: version)
+    case .whole: return nil
+    case .each: return LoggedResult(query, collections, from: origin, to: version, mayName: mayName)
+    case .window:
+      guard let members, try reader.isReadable(at: origin) else { return nil }
+      return try WindowDifference(query, reader.snapshot, from: origin, to: version, members)
+    }
+  }
+}
+
+/// A way to a version, step by step.
+protocol TargetWork: AnyObject {
+  /// Goes on; see ``TargetRun/slice(_:)``.
+  func slice(_ reader: inout DocumentReader, _ emit: (TargetRun.Event) throws -> Bool) throws -> WorkProgress
+}
+
+/// How far a slice came.
+enum WorkProgress {
+  /// There is more.
+  case paused
+  /// All is told.
+  case done
+  /// It cannot be known what is to be told: the client has to start over.
+  case unknown
+}
+
+/// No way at all.
+final class NothingKnown: TargetWork {
+  func slice(_ reader: inout DocumentReader, _ emit: (TargetRun.Event) throws -> Bool) -> WorkProgress { .unknown }
+}
+
+extension DocumentReader {
+  /// The document as it was at a version. Cost: as ``document(_:in:at:)``, and a look for its collection.
+  mutating func document(_ key: DocumentKey, at version: Int64) throws -> StoredDocument? {
+    guard let row = try collection(key.collection) else { return nil }
+    return try document(key.id, in: row.number, at: version)
+  }
+}

@@ -1,0 +1,148 @@
+import ChangeFeed
+import DocumentModel
+import DocumentStore
+import KeyValueStore
+import QueryEngine
+import RulesEngine
+
+/// What a listener may see, again and again: design, section 6.
+extension ListenStream {
+  /// A decision that used the time of day is judged again after so many microseconds. Listeners are woken every 32
+  /// seconds at least, so it is never older than a minute.
+  private static let judgedMax: Int64 = 25_000_000
+
+  /// Checks what concerns the caller as a whole: that its token is not over, and that the rules are still those that
+  /// admitted its targets.
+  /// - Throws: `UNAUTHENTICATED` for a token that is over; as ``Service/access(to:as:)`` where the rules are others.
+  func checkCaller() throws {
+    guard case .user(let auth) = caller else { return }
+    let now = database.clock.now()
+    if let expiry = auth?.expiry, expiry <= now {
+      throw Status(.unauthenticated, "The token of this stream has expired. Open another one with a fresh token.")
+    }
+    switch service.rules.inForce(for: database.id) {
+    case .ruleset(let ruleset) where judgement?.ruleset === ruleset: break
+    case .none where judgement == nil: break
+    default:
+      judgement = try service.access(to: database.id, as: caller).judgement
+      judgeAgain(Set(numbered.keys))
+    }
+    guard judgement != nil else { return }
+    for target in targets.values where target.usesTime && target.judged + Self.judgedMax <= now {
+      judgeAgain([target.number])
+    }
+  }
+
+  /// Judges targets, and ends those that are not admitted any more.
+  func judgeAgain(_ numbers: Set<Int>) {
+    for number in numbers {
+      guard let target = numbered[number] else { continue }
+      do {
+        let wasGuarded = target.isGuarded
+        let grounds = try admit(target)
+        if wasGuarded || target.isGuarded { feed.setGuards(listener, target: number, grounds.documents) }
+      } catch { end(target, because: error) }
+    }
+  }
+
+  /// Judges whether a target is admitted, by the newest state.
+  /// - Throws: `PERMISSION_DENIED`; what makes a query impossible to serve.
+  func admit(_ target: FollowedTarget) throws -> AdmissionGrounds {
+    var grounds = AdmissionGrounds()
+    guard judgement != nil || service.requiresIndexes else { return grounds }
+    target.judged = database.clock.now()
+    try database.read { reader in
+      switch target.selection {
+      case .query(let query):
+        if let judgement {
+          grounds = try judgement.admitList(query.resolved.query, in: database, reader.snapshot)
+        }
+        try service.checkIndexes(of: query.resolved, database, &reader)
+      case .documents(let keys):
+        guard let judgement else { return }
+        for key in keys {
+          let document = try reader.document(key)
+          grounds.formUnion(try judgement.admitGet(key, document?.fields, in: database, reader.snapshot))
+          target.judgedVersions[key] = document?.updateVersion ?? 0
+        }
+      }
+    }
+    target.usesTime = grounds.usesTime
+    target.isGuarded = !grounds.documents.isEmpty
+    return grounds
+  }
+
+  // MARK: What is told
+
+  /// What a client is told of a step on the way to a version; `nil` for nothing.
+  func event(_ event: TargetRun.Event, of target: FollowedTarget) throws -> ListenEvent? {
+    let time = Timestamp(uncheckedMicroseconds: joiningVersion)
+    switch event {
+    case .reset:
+      target.isCurrent = false
+      return .targetReset(target.id)
+    case .matches(let key, let document):
+      guard mayShow(key, document.fields, version: document.updateVersion, target) else { return nil }
+      return .found(key, document, targets: [target.id])
+    case .left(let key, let document):
+      guard isReadable(key, document.fields) else { return .removed(key, readTime: time, removedTargets: [target.id]) }
+      return .changed(FeedDocument(key, document), targets: [], removedTargets: [target.id])
+    case .deleted(let key):
+      guard mayShow(key, nil, version: 0, target) else { return nil }
+      return .deleted(key, readTime: time, removedTargets: [target.id])
+    case .removed(let key): return .removed(key, readTime: time, removedTargets: [target.id])
+    }
+  }
+
+  /// What a client is told of a change; `nil` for nothing.
+  func event(_ change: FeedChange, of target: FollowedTarget, at version: Int64) -> ListenEvent? {
+    let time = Timestamp(uncheckedMicroseconds: version)
+    switch change.state {
+    case .matches(let document):
+      let isAllowed = document.fields.bytes.withUnsafeBytes {
+        mayShow(change.key, $0, version: document.updateVersion, target)
+      }
+      return isAllowed ? .changed(document, targets: [target.id], removedTargets: []) : nil
+    case .left(let document):
+      guard document.fields.bytes.withUnsafeBytes({ isReadable(change.key, $0) }) else {
+        return .removed(change.key, readTime: time, removedTargets: [target.id])
+      }
+      return .changed(document, targets: [], removedTargets: [target.id])
+    case .deleted:
+      guard mayShow(change.key, nil, version: 0, target) else { return nil }
+      return .deleted(change.key, readTime: time, removedTargets: [target.id])
+    case .removed: return .removed(change.key, readTime: time, removedTargets: [target.id])
+    }
+  }
+
+  /// Judges the new state of a document that a target names. Where it may not be seen the target ends.
+  private func mayShow(
+    _ key: DocumentKey, _ fields: UnsafeRawBufferPointer?, version: Int64, _ target: FollowedTarget
+  ) -> Bool {
+    guard let judgement, case .documents = target.selection, target.judgedVersions[key] != version else { return true }
+    do {
+      let grounds = try database.read { reader in
+        try judgement.admitGet(key, fields, in: database, reader.snapshot)
+      }
+      target.judgedVersions[key] = version
+      target.usesTime = target.usesTime || grounds.usesTime
+      if target.isGuarded || !grounds.documents.isEmpty {
+        // What the other documents of the target rest on belongs to it too.
+        judgeAgain([target.number])
+      }
+      return target.isActive
+    } catch {
+      end(target, because: error)
+      return false
+    }
+  }
+
+  /// Whether the caller may see what became of a document that left a query's results.
+  private func isReadable(_ key: DocumentKey, _ fields: UnsafeRawBufferPointer) -> Bool {
+    guard let judgement else { return true }
+    let grounds = try? database.read { reader in
+      try judgement.admitGet(key, fields, in: database, reader.snapshot)
+    }
+    return grounds != nil
+  }
+}

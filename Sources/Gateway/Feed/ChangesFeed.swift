@@ -1,0 +1,114 @@
+import DatabaseService
+import DocumentModel
+import DocumentStore
+import WireFormat
+
+/// The events of a whole database, one for each commit:
+/// `{"commitTime", "changes": [{"name", "before", "after"}], "resumeToken"}`, where `before` and `after` are documents
+/// and left out for a missing one. `{"readTime", "resumeToken"}` says that there is nothing newer.
+///
+/// A commit is written change by change, so that a large one takes no memory here; a client has all of it or, where the
+/// connection breaks, no whole event.
+final class ChangesFeed: FeedProducer {
+  private let stream: ChangesStream
+  private let database: DatabaseID
+  private let root: [UInt8]
+  /// Whether an event was begun and its commit is not complete.
+  private var isInCommit = false
+  /// Whoever may not have the feed is refused when it is opened.
+  let isAdmitted = true
+
+  /// Follows a database behind what `token` stands for.
+  /// - Throws: what opening the stream throws.
+  init(
+    _ service: Service, _ database: DatabaseID, as caller: Caller, since token: [UInt8]?,
+    wake: @escaping @Sendable () -> Void
+  ) throws {
+    stream = try ChangesStream(service, in: database, as: caller, since: token, wake: wake)
+    self.database = database
+    root = database.documentsRootBytes
+  }
+
+  func produce(into writer: inout FeedWriter, bytesMax: Int) throws -> FeedProgress {
+    do {
+      let progress = try stream.pull { event in
+        try append(event, to: &writer)
+        return writer.byteCount < bytesMax
+      }
+      switch progress {
+      case .more: return .more
+      case .waiting: return .waiting
+      }
+    } catch {
+      guard isInCommit else { throw error }
+      fail(Status(error, database: database), &writer)
+      return .ended
+    }
+  }
+
+  func end() { stream.end() }
+
+  private func append(_ event: ChangesEvent, to writer: inout FeedWriter) throws {
+    switch event {
+    case .change(let key, let version, let before, let after):
+      if !isInCommit { beginCommit(version, &writer) }
+      try writer.piece { json in
+        json.beginObject()
+        json.key("name")
+        json.name(key, in: database)
+        if let before {
+          json.key("before")
+          try json.append(key, before, root: root, mask: nil)
+        }
+        if let after {
+          json.key("after")
+          try json.append(key, after, root: root, mask: nil)
+        }
+        json.endObject()
+      }
+    case .commit(let token, let version):
+      if !isInCommit { beginCommit(version, &writer) }
+      isInCommit = false
+      writer.piece { json in
+        json.endArray()
+        json.key("resumeToken")
+        token.withUnsafeBytes { json.base64($0) }
+        json.endObject()
+      }
+      writer.endEvent(token: token)
+    case .caughtUp(let token, let version):
+      writer.event(token: token) { json in
+        json.beginObject()
+        json.key("readTime")
+        json.timestamp(version)
+        json.key("resumeToken")
+        token.withUnsafeBytes { json.base64($0) }
+        json.endObject()
+      }
+    }
+  }
+
+  private func beginCommit(_ version: Timestamp, _ writer: inout FeedWriter) {
+    isInCommit = true
+    writer.beginEvent()
+    writer.piece { json in
+      json.beginObject()
+      json.key("commitTime")
+      json.timestamp(version)
+      json.key("changes")
+      json.beginArray()
+    }
+  }
+
+  /// Ends a commit that cannot be completed: its event has an error in place of a token.
+  private func fail(_ status: Status, _ writer: inout FeedWriter) {
+    isInCommit = false
+    writer.piece { json in
+      json.endArray()
+      json.key("error")
+      ErrorJSON.appendDetails(status, httpStatus: ErrorJSON.httpStatus(status.code), to: &json)
+      json.endObject()
+    }
+    writer.endEvent(token: nil)
+  }
+}

@@ -1,0 +1,54 @@
+import DatabaseService
+import DocumentModel
+import WireFormat
+
+/// The events of a Listen stream with one target, each as the JSON of a `ListenResponse`.
+///
+/// The resume token of CURRENT and of snapshots is the event's token. The feed ends with its target.
+final class ListenFeed: FeedProducer {
+  private let stream: ListenStream
+  private let encoder: StreamJSONEncoder
+  private(set) var isAdmitted = false
+  private var isEnded = false
+
+  /// Follows a target.
+  /// - Throws: what opening the stream throws, and `INVALID_ARGUMENT` for a target that no stream takes.
+  init(
+    _ service: Service, _ target: ListenTarget, in database: DatabaseID, as caller: Caller,
+    wake: @escaping @Sendable () -> Void
+  ) throws {
+    stream = try ListenStream(service, in: database, as: caller, wake: wake)
+    encoder = StreamJSONEncoder(database)
+    do {
+      try stream.receive(.add(target))
+    } catch {
+      stream.end()
+      throw error
+    }
+  }
+
+  func produce(into writer: inout FeedWriter, bytesMax: Int) throws -> FeedProgress {
+    let progress = try stream.pull { event in
+      var token: [UInt8]?
+      switch event {
+      case .targetAdded: break
+      case .targetRemoved(_, let cause):
+        if let cause, !isAdmitted { throw cause }
+        isEnded = true
+      case .targetCurrent(_, let resumeToken, _), .snapshot(let resumeToken, _):
+        token = resumeToken
+        isAdmitted = true
+      default: isAdmitted = true
+      }
+      try writer.event(token: token) { try encoder.append(event, to: &$0.bytes) }
+      return !isEnded && writer.byteCount < bytesMax
+    }
+    if isEnded { return .ended }
+    switch progress {
+    case .more: return .more
+    case .waiting: return .waiting
+    }
+  }
+
+  func end() { stream.end() }
+}

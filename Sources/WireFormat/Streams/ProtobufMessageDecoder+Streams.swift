@@ -1,0 +1,130 @@
+package import DocumentModel
+
+// Requests of the streams Listen and Write.
+extension ProtobufMessageDecoder {
+  /// The database that a request on a stream names; `nil` where it names none. Look at it first: it says for which
+  /// edition the rest is to be decoded.
+  /// - Throws: ``WireError`` for a name that is none.
+  package static func streamDatabase(_ message: UnsafeRawBufferPointer) throws(WireError) -> DatabaseID? {
+    var database: DatabaseID?
+    var reader = ProtobufReader(message)
+    while let field = try reader.next() {
+      guard field.number == 1, field.wireType == .lengthDelimited, !field.bytes.isEmpty else { continue }
+      let name = try text(field)
+      do throws(ModelError) { database = try ResourceName.database(name) } catch { throw .model(error) }
+    }
+    return database
+  }
+
+  /// A `google.firestore.v1.ListenRequest` on a stream to a database.
+  /// - Throws: ``WireError`` for what ends the stream. What is wrong with the target alone is no error, but a refusal.
+  package func listenRequest(
+    _ message: UnsafeRawBufferPointer, in database: DatabaseID
+  ) throws(WireError) -> DecodedListenRequest {
+    var request: DecodedListenRequest?
+    var reader = ProtobufReader(message)
+    while let field = try reader.next() {
+      switch (field.number, field.wireType) {
+      case (2, .lengthDelimited): request = try target(field.bytes, in: database)
+      case (3, .varint): request = .accepted(.remove(field.int32))
+      default: break
+      }
+    }
+    guard let request else { throw .model(.emptyListenRequest) }
+    return request
+  }
+
+  /// A `google.firestore.v1.WriteRequest` on a stream to a database.
+  /// - Throws: ``WireError``.
+  package func writeStreamRequest(
+    _ message: UnsafeRawBufferPointer, in database: DatabaseID
+  ) throws(WireError) -> WriteStreamRequest {
+    var request = WriteStreamRequest()
+    var writes: [AddressedWrite] = []
+    var reader = ProtobufReader(message)
+    while let field = try reader.next() {
+      switch (field.number, field.wireType) {
+      case (2, .lengthDelimited): request.streamID = try Self.string(field)
+      case (3, .lengthDelimited): writes.append(try write(field.bytes))
+      case (4, .lengthDelimited): request.streamToken = [UInt8](field.bytes)
+      default: break
+      }
+    }
+    request.writes = try writes.inside(database)
+    return request
+  }
+
+  // MARK: Targets
+
+  /// A `google.firestore.v1.Target`.
+  private func target(
+    _ message: UnsafeRawBufferPointer, in database: DatabaseID
+  ) throws(WireError) -> DecodedListenRequest {
+    // Its number first, wherever it stands: an error in the rest is told by it.
+    var id: Int32 = 0
+    var isPipeline = false
+    var scan = ProtobufReader(message)
+    while let field = try scan.next() {
+      switch (field.number, field.wireType) {
+      case (5, .varint): id = field.int32
+      case (13, .lengthDelimited): isPipeline = true
+      case (2, .lengthDelimited), (3, .lengthDelimited): isPipeline = false
+      default: break
+      }
+    }
+    if isPipeline, id != 0 { return .refused(target: id, .pipeline) }
+    do throws(WireError) {
+      return try target(message, TargetMembers(id: id, database: database))
+    } catch {
+      return try TargetMembers.refusal(id, error)
+    }
+  }
+
+  private func target(
+    _ message: UnsafeRawBufferPointer, _ empty: TargetMembers
+  ) throws(WireError) -> DecodedListenRequest {
+    var target = empty
+    var reader = ProtobufReader(message)
+    while let field = try reader.next() {
+      switch (field.number, field.wireType) {
+      case (2, .lengthDelimited): target.follow(try queryTarget(field.bytes, target))
+      case (3, .lengthDelimited): target.follow(try documentsTarget(field.bytes, target))
+      case (4, .lengthDelimited):
+        target.target.resumePoint = field.bytes.isEmpty ? nil : .token([UInt8](field.bytes))
+      case (6, .varint): target.target.endsWhenCurrent = field.bool
+      case (11, .lengthDelimited): target.target.resumePoint = .readTime(try Self.alignedTimestamp(field.bytes))
+      case (12, .lengthDelimited): target.target.expectedCount = Int(try Self.int32Value(field.bytes))
+      default: break
+      }
+    }
+    return try target.request()
+  }
+
+  private func queryTarget(_ message: UnsafeRawBufferPointer, _ target: TargetMembers) throws(WireError) -> Query {
+    var parent = UnsafeRawBufferPointer(start: nil, count: 0)
+    var query: Query?
+    var reader = ProtobufReader(message)
+    while let field = try reader.next() {
+      switch (field.number, field.wireType) {
+      case (1, .lengthDelimited): parent = try Self.text(field)
+      case (2, .lengthDelimited): query = try self.query(field.bytes, below: .root)
+      default: break
+      }
+    }
+    guard var query else { throw .model(.emptyTarget) }
+    query.parent = try target.parent(parent)
+    return query
+  }
+
+  private func documentsTarget(
+    _ message: UnsafeRawBufferPointer, _ target: TargetMembers
+  ) throws(WireError) -> [ResourcePath] {
+    var documents: [ResourcePath] = []
+    var reader = ProtobufReader(message)
+    while let field = try reader.next() {
+      guard field.number == 2, field.wireType == .lengthDelimited else { continue }
+      documents.append(try target.path(try documentName(try Self.text(field))))
+    }
+    return documents
+  }
+}

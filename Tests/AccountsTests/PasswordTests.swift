@@ -1,0 +1,213 @@
+import Accounts
+import Synchronization
+import TestSupport
+import Testing
+import WireFormat
+
+@Suite struct PasswordTests {
+  @Test func argon2() throws {
+    let passwords = try Passwords(.least)
+    let hash = try passwords.hash("correct horse 😀")
+    #expect(hash.text.hasPrefix("$argon2id$v=19$"))
+    #expect(try passwords.hash("correct horse 😀") != hash)
+    #expect(passwords.accepts("correct horse 😀", for: hash))
+    for wrong in ["", "correct horse", "correct horse 😀 ", "correct horse 😀\0"] {
+      #expect(!passwords.accepts(wrong, for: hash), "\(wrong)")
+    }
+    #expect(!passwords.accepts("anything", for: nil))
+    #expect(!passwords.accepts(String(repeating: "x", count: 5000), for: hash))
+    #expect(try passwords.replacement(of: hash, "correct horse 😀") == nil)
+    #expect(try Passwords(PasswordWork(passes: 2, memoryBytes: 16 << 10)).replacement(of: hash, "x") != nil)
+    let zero = try passwords.hash("ab\0cdef")
+    #expect(passwords.accepts("ab\0cdef", for: zero))
+    #expect(!passwords.accepts("ab\0cdeg", for: zero))
+  }
+
+  /// Hashes made by others: OpenSSL, Python's hashlib and bcrypt, and Firebase's published sample.
+  static let imported: [(parameters: String, password: String, salt: String, hash: String)] = [
+    (
+      #"""
+      {"hashAlgorithm": "SCRYPT", "signerKey":
+      "jxspr8Ki0RYycVU8zykbdLGjFQ3McFUH0uiiTvC8pVMXAn210wjLNmdZJzxUECKbm0QsEmYUSDzZvpjeJ9WmXA==",
+      "saltSeparator": "Bw==", "rounds": 8, "memoryCost": 14}
+      """#, "user1password", "42xEC+ixf3L2lw==",
+      "lSrfV15cpx95/sZS2W9c9Kp6i/LVgQNDNC/qzrCnh1SAyZvqmZqAjTdn3aoItz+VHjoZilo78198JAdRuid5lQ=="
+    ),
+    (
+      #"""
+      {"hashAlgorithm": "STANDARD_SCRYPT", "cpuMemCost": 1024, "blockSize": 8, "parallelization": 2, "dkLen": 48}
+      """#, "pässword", "c2FsdHlzYWx0IQ==",
+      "PalPEx3B3ep6NSflXsLLepZ6S8OZTjuCC2W9QhZRrdVx6vyWTB3rR+pZzEHJZGZm"
+    ),
+    (
+      #"""
+      {"hashAlgorithm": "PBKDF2_SHA256", "rounds": 1000}
+      """#, "pässword", "c2FsdHlzYWx0IQ==",
+      "Fqmq6gUM4FVMxe2DCLM+M03lQgEdXSfJnndEChx/1Jk="
+    ),
+    (
+      #"""
+      {"hashAlgorithm": "PBKDF_SHA1", "rounds": "500"}
+      """#, "pässword", "c2FsdHlzYWx0IQ==",
+      "cerJp6bvV4vAKcwMIIa6WhvhCh4="
+    ),
+    (
+      #"""
+      {"hashAlgorithm": "HMAC_SHA256", "signerKey": "c2lnbmVyIGtleQ=="}
+      """#, "pässword", "c2FsdHlzYWx0IQ==",
+      "BYZL/zT0Z1OTn4X2qxlqC5O5D1vxKL3GFZKlgZY4VA0="
+    ),
+    (
+      #"""
+      {"hashAlgorithm": "HMAC_SHA512", "signerKey": "c2lnbmVyIGtleQ==", "passwordHashOrder": "SALT_AND_PASSWORD"}
+      """#, "pässword", "c2FsdHlzYWx0IQ==",
+      "wMvv+CiDAe3M5ZuU77dUCUtWYPsIuYuTSmnFfH4AiJtP3WLo1HsJwqgdyw2feHkK4czIrMqc5zroWeYDqLzFAQ=="
+    ),
+    (
+      #"""
+      {"hashAlgorithm": "HMAC_SHA1", "signerKey": "c2lnbmVyIGtleQ==", "passwordHashOrder": "PASSWORD_AND_SALT"}
+      """#, "pässword", "c2FsdHlzYWx0IQ==",
+      "nQYwZyrHaoH3APvYXiGT6bl3q8g="
+    ),
+    (
+      #"""
+      {"hashAlgorithm": "HMAC_MD5", "signerKey": "c2lnbmVyIGtleQ=="}
+      """#, "pässword", "c2FsdHlzYWx0IQ==",
+      "Z3m9D1Ksv8i8/OkMOyGjTw=="
+    ),
+    (
+      #"""
+      {"hashAlgorithm": "MD5", "rounds": 0}
+      """#, "pässword", "c2FsdHlzYWx0IQ==",
+      "zFV1ADPijoF+JS2tWaoiyw=="
+    ),
+    (
+      #"""
+      {"hashAlgorithm": "SHA256", "rounds": 5, "passwordHashOrder": "SALT_AND_PASSWORD"}
+      """#, "pässword", "c2FsdHlzYWx0IQ==",
+      "Dxr7b4k7OfWzSdS94NehfKwiAoJ6Xm8WOXX6JyoVqBY="
+    ),
+    (
+      #"""
+      {"hashAlgorithm": "SHA1", "rounds": 1}
+      """#, "pässword", "c2FsdHlzYWx0IQ==",
+      "HOXyyquFUJgcQqpgn66xr4bPa2I="
+    ),
+    (
+      #"""
+      {"hashAlgorithm": "SHA512"}
+      """#, "pässword", "c2FsdHlzYWx0IQ==",
+      "d0SQ7axLbxug7t3Y/J4osf/KrVrYO/OzRwS43FU9mJ189wO1mWI2/MuoyfQ7HFoHwcvdmzuLbOw2b5gpYulm1A=="
+    ),
+    (
+      #"""
+      {"hashAlgorithm": "BCRYPT"}
+      """#, "pässword", "",
+      "JDJiJDA0JGFiY2RlZmdoaWprbG1ub3BxcnN0dXVtMTc0ZUZlb1RqMERIbXR1dWVGYVMzV2RlNFA3d0hH"
+    ),
+  ]
+
+  @Test(arguments: imported.indices)
+  func importedHashes(index: Int) throws {
+    let sample = Self.imported[index]
+    let parameters = try HashParameters(JSONTree(parsing: Array(sample.parameters.utf8)))
+    let salt = try #require(Base64.decode(sample.salt))
+    let bytes = try #require(Base64.decode(sample.hash))
+    let hash = try parameters.hash(bytes, salt: salt)
+    let passwords = try Passwords(.least)
+    #expect(passwords.accepts(sample.password, for: hash))
+    #expect(!passwords.accepts(sample.password + "x", for: hash))
+    #expect(!passwords.accepts("", for: hash))
+    // What is stored says by itself how it was made, and is replaced once the password is known.
+    let stored = try #require(PasswordHash(text: hash.text))
+    #expect(passwords.accepts(sample.password, for: stored))
+    let new = try #require(try passwords.replacement(of: stored, sample.password))
+    #expect(new.text.hasPrefix("$argon2id$"))
+    #expect(passwords.accepts(sample.password, for: new))
+    // An export is imported without any parameters.
+    let again = try HashParameters(JSONTree(parsing: Array("{}".utf8))).hash(Array(hash.text.utf8), salt: [])
+    #expect(again == hash)
+  }
+
+  @Test(arguments: [
+    (#"{"hashAlgorithm": "ROT13"}"#, .invalidHashAlgorithm), (#"{}"#, .missingHashAlgorithm),
+    (#"{"hashAlgorithm": "SCRYPT", "rounds": 8, "memoryCost": 14}"#, .invalidHashParameter),
+    (#"{"hashAlgorithm": "SCRYPT", "signerKey": "AAAA", "rounds": 9, "memoryCost": 14}"#, .invalidHashParameter),
+    (#"{"hashAlgorithm": "STANDARD_SCRYPT", "cpuMemCost": 1048576, "blockSize": 64, "parallelization": 1}"#, .invalidHashParameter),
+    (#"{"hashAlgorithm": "STANDARD_SCRYPT", "cpuMemCost": 1000, "blockSize": 8, "parallelization": 1}"#, .invalidHashParameter),
+    (#"{"hashAlgorithm": "PBKDF2_SHA256", "rounds": 100000000}"#, .invalidHashParameter),
+    (#"{"hashAlgorithm": "PBKDF2_SHA256", "rounds": -1}"#, .invalidHashParameter),
+    (#"{"hashAlgorithm": "ARGON2", "argon2Parameters": {"iterations": 3, "memoryCostKib": 100000000}}"#, .invalidHashParameter),
+    (#"{"hashAlgorithm": "ARGON2", "argon2Parameters": {"iterations": 3, "memoryCostKib": 64, "parallelism": 4}}"#, .invalidHashParameter),
+    (#"{"hashAlgorithm": "BCRYPT"}"#, .invalidHashParameter),
+  ] as [(String, AccountError.Code)])
+  func refusesHashesThatCostTooMuchOrSayTooLittle(parameters: String, code: AccountError.Code) throws {
+    do {
+      let parameters = try HashParameters(JSONTree(parsing: Array(parameters.utf8)))
+      _ = try parameters.hash([UInt8](repeating: 1, count: 32), salt: [1, 2, 3, 4, 5, 6, 7, 8])
+      Issue.record("accepted")
+    } catch let error as AccountError {
+      #expect(error.code == code, "\(error.message)")
+    }
+  }
+
+  @Test(arguments: [
+    "", "x", "$", "$$$$", "$argon2id$\(String(repeating: "x", count: 200))", "$2b$31$\(String(repeating: "a", count: 53))",
+    "$2b$04$short", "$scrypt$n=16,r=8,p=1$AA==$AA==", "$scrypt$n,r=8,p=1$AA==$AAAAAAAAAAAAAAAA",
+    "$pbkdf2$d=ROT13,r=1$AA==$AAAAAAAAAAAAAAAA", "$digest$d=MD5,r=0,o=ps$AA==$AAAAAAAAAAAAAAAA",
+    "$firebase-scrypt$k=AAAA,s=,r=8,m=30$AA==$AAAAAAAAAAAAAAAA",
+  ])
+  func damagedTextsAreNoHashes(text: String) {
+    #expect(PasswordHash(text: text) == nil)
+  }
+
+  @Test func aFullQueueRefuses() {
+    let queue = BoundedQueue("test", waitingMax: 2)
+    let gate = Mutex(())
+    let done = Atomic<Int>(0)
+    gate.withLock { _ in
+      #expect(queue.run { gate.withLock { _ in _ = done.add(1, ordering: .relaxed) } })
+      #expect(queue.run { done.add(1, ordering: .relaxed) })
+      #expect(!queue.run { done.add(100, ordering: .relaxed) })
+    }
+    while done.load(ordering: .relaxed) < 2 {}
+    #expect(done.load(ordering: .relaxed) == 2)
+  }
+}
+
+@Suite struct SignInThrottleTests {
+  @Test func refusesAfterTooManyAndForgivesWithTime() {
+    let clock = SteppedMicroseconds()
+    let throttle = SignInThrottle(now: { clock.now })
+    for _ in 0..<10 {
+      #expect(throttle.allows(.accountFromAddress, "ann 1.2.3.4"))
+      throttle.count(.accountFromAddress, "ann 1.2.3.4")
+    }
+    #expect(!throttle.allows(.accountFromAddress, "ann 1.2.3.4"))
+    #expect(throttle.allows(.accountFromAddress, "bob 1.2.3.4"))
+    #expect(throttle.allows(.account, "ann 1.2.3.4"))
+    clock.advance(seconds: 89)
+    #expect(!throttle.allows(.accountFromAddress, "ann 1.2.3.4"))
+    clock.advance(seconds: 2)
+    #expect(throttle.allows(.accountFromAddress, "ann 1.2.3.4"))
+    throttle.count(.accountFromAddress, "ann 1.2.3.4")
+    #expect(!throttle.allows(.accountFromAddress, "ann 1.2.3.4"))
+    throttle.reset(.accountFromAddress, "ann 1.2.3.4")
+    #expect(throttle.allows(.accountFromAddress, "ann 1.2.3.4"))
+  }
+
+  @Test func manyAddressesDoNotMakeItForgetTheWorst() {
+    let clock = SteppedMicroseconds()
+    let throttle = SignInThrottle(now: { clock.now })
+    for _ in 0..<10 { throttle.count(.accountFromAddress, "worst") }
+    for number in 0..<(SignInThrottle.subjectsMax + 10) { throttle.count(.address, "\(number)") }
+    #expect(!throttle.allows(.accountFromAddress, "worst"))
+  }
+}
+
+/// A clock in microseconds that moves when it is told to.
+final class SteppedMicroseconds: Sendable {
+  private let time = Atomic<Int64>(1_700_000_000_000_000)
+  var now: Int64 { time.load(ordering: .relaxed) }
+  func advance(seconds: Int64) { time.add(seconds * 1_000_000, ordering: .relaxed) }
+}

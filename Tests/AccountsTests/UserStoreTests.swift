@@ -1,0 +1,216 @@
+import Accounts
+import KeyValueStore
+import LMDBStore
+import TestSupport
+import Testing
+
+@Suite struct UserStoreTests {
+  /// A store of users in memory, and the states beside it.
+  static func make() throws -> Accounts {
+    try Accounts(
+      store: LMDBStore.open(.inMemory(mapBytes: 64 << 20)), project: AccountsProject("p"), mode: .production,
+      now: { 1_700_000_000_000_000 })
+  }
+
+  private static func user(_ uid: String, _ change: (inout User) -> Void = { _ in }) -> User {
+    var user = User(uid: uid, createdAt: 1_700_000_000_000)
+    change(&user)
+    return user
+  }
+
+  private static func full(_ uid: String) -> User {
+    user(uid) { user in
+      user.email = "\(uid)@example.com"
+      user.isEmailVerified = true
+      user.phoneNumber = "+390555\(uid.utf8.reduce(0) { $0 + Int($1) })"
+      user.displayName = "Zoë \"Z\" 😀"
+      user.photoURL = "https://example.com/z.png"
+      user.isDisabled = true
+      user.passwordHash = PasswordHash(text: "$argon2id$v=19$m=8,t=1,p=1$c2FsdHNhbHQ$aGFzaGhhc2hoYXNoaGFzaA")
+      user.passwordUpdatedAt = 1_700_000_000_500
+      user.validSince = 1_700_000_100
+      user.lastLoginAt = 1_700_000_000_600
+      user.lastRefreshAt = 1_700_000_000_700
+      user.customAttributes = #"{"admin":true}"#
+      user.providers = [User.LinkedProvider(providerID: "google.com", rawID: "g-\(uid)", email: "z@gmail.com")]
+      user.hasEmailLinkSignIn = true
+      user.isCustomAuth = true
+      user.initialEmail = "first@example.com"
+    }
+  }
+
+  @Test func keepsEveryField() throws {
+    let users = try Self.make().users
+    let user = Self.full("u1")
+    try users.insert(user)
+    #expect(try users.user("u1") == user)
+    #expect(try users.user(email: "u1@example.com") == user)
+    #expect(try users.user(phoneNumber: user.phoneNumber ?? "") == user)
+    #expect(try users.user(providerID: "google.com", rawID: "g-u1") == user)
+    #expect(try users.user("u2") == nil)
+    #expect(try users.user(String(repeating: "x", count: 40_000)) == nil)
+    #expect(try users.user(email: String(repeating: "x", count: 40_000)) == nil)
+  }
+
+  @Test func refusesWhatAnotherHas() throws {
+    let users = try Self.make().users
+    let first = Self.full("u1")
+    try users.insert(first)
+    func code(_ body: () throws -> Void) -> AccountError.Code? {
+      do {
+        try body()
+        return nil
+      } catch { return (error as? AccountError)?.code }
+    }
+    #expect(code { try users.insert(Self.user("u1")) } == .duplicateLocalID)
+    #expect(code { try users.insert(Self.user("u2") { $0.email = first.email }) } == .emailExists)
+    #expect(code { try users.insert(Self.user("u2") { $0.phoneNumber = first.phoneNumber }) } == .phoneNumberExists)
+    #expect(code { try users.insert(Self.user("u2") { $0.providers = first.providers }) } == .federatedUserIDAlreadyLinked)
+    #expect(try users.user("u2") == nil)
+    try users.insert(Self.user("u2"))
+    #expect(code { _ = try users.update("u2") { $0.email = first.email } } == .emailExists)
+    #expect(code { _ = try users.update("u3") { _ in } } == .userNotFound)
+    #expect(try users.user("u2") == Self.user("u2"))
+  }
+
+  @Test func lookupsFollowChanges() throws {
+    let users = try Self.make().users
+    try users.insert(Self.full("u1"))
+    _ = try users.update("u1") { user in
+      user.email = "new@example.com"
+      user.phoneNumber = nil
+      user.link(User.LinkedProvider(providerID: "google.com", rawID: "other"))
+    }
+    #expect(try users.user(email: "u1@example.com") == nil)
+    #expect(try users.user(email: "new@example.com")?.uid == "u1")
+    #expect(try users.user(providerID: "google.com", rawID: "g-u1") == nil)
+    #expect(try users.user(providerID: "google.com", rawID: "other")?.uid == "u1")
+    // What was given up is free for others.
+    try users.insert(Self.full("u1x").renamed("u9") { $0.email = "u1@example.com" })
+    #expect(try users.remove("u1", now: 0)?.uid == "u1")
+    #expect(try users.remove("u1", now: 0) == nil)
+    for found in [try users.user("u1"), try users.user(email: "new@example.com")] { #expect(found == nil) }
+  }
+
+  @Test func emailsThatLookAlikeAreTwo() throws {
+    let users = try Self.make().users
+    try users.insert(Self.user("u1") { $0.email = "\u{E9}@x.org" })
+    try users.insert(Self.user("u2") { $0.email = "e\u{301}@x.org" })
+    _ = try users.update("u1") { $0.email = "other@x.org" }
+    #expect(try users.user(email: "\u{E9}@x.org") == nil)
+    #expect(try users.user(email: "e\u{301}@x.org")?.uid == "u2")
+  }
+
+  @Test func pagesInTheOrderOfIDs() throws {
+    let users = try Self.make().users
+    for uid in ["b", "aa", "é", "a", "c"] { try users.insert(Self.user(uid)) }
+    var found: [String] = []
+    var last: String?
+    repeat {
+      let page = try users.users(behind: last, limit: 2)
+      found += page.map(\.uid)
+      last = page.count == 2 ? page.last?.uid : nil
+    } while last != nil
+    #expect(found == ["a", "aa", "b", "c", "é"])
+    try users.removeAll()
+    #expect(try users.users(behind: nil, limit: 10).isEmpty)
+  }
+
+  @Test func tokensFollowTheUser() throws {
+    let accounts = try Self.make()
+    let users = accounts.users
+    func state() throws -> UserState { try accounts.userStates.state(of: "u1") }
+    try users.insert(Self.user("u1"))
+    #expect(try state() == UserState())
+    let before = accounts.userStates.changes
+    _ = try users.update("u1") { $0.displayName = "x" }
+    #expect(accounts.userStates.changes == before)
+    _ = try users.update("u1") { $0.isDisabled = true }
+    #expect(try state().isDisabled)
+    #expect(accounts.userStates.changes > before)
+    _ = try users.update("u1") { user in
+      user.isDisabled = false
+      user.validSince = 1_700_000_005
+    }
+    #expect(try state() == UserState(validSinceSeconds: 1_700_000_005))
+    _ = try users.remove("u1", now: 1_700_000_010_000)
+    #expect(try state().deletedSeconds == 1_700_000_010)
+    // Whoever gets the id of one who was deleted must not get the tokens too.
+    try users.insert(User(uid: "u1", createdAt: 1_700_000_020_000))
+    #expect(try state() == UserState(validSinceSeconds: 1_700_000_020))
+    _ = try users.update("u1") { $0.displayName = "y" }
+    #expect(try state() == UserState(validSinceSeconds: 1_700_000_020))
+  }
+
+  @Test func codesAreSpentOnceAndEnd() throws {
+    let users = try Self.make().users
+    func code(_ name: String, _ at: Int64) -> ActionCode {
+      ActionCode(code: name, kind: .resetPassword, email: "a@b.c", link: "http://x/?a=b", createdAt: at)
+    }
+    try users.write { try $0.put(code("one", 0)) }
+    #expect(try users.actionCode("one", now: 3_600_000) == code("one", 0))
+    #expect(throws: AccountError(.expiredOobCode)) { try users.actionCode("one", now: 3_600_001) }
+    #expect(throws: AccountError(.invalidOobCode)) { try users.actionCode("two", now: 0) }
+    #expect(try users.write { try $0.spend("one", now: 1) } == code("one", 0))
+    #expect(throws: AccountError(.invalidOobCode)) { try users.write { try $0.spend("one", now: 1) } }
+    // Old ones are forgotten as new ones come.
+    try users.write { try $0.put(code("old", 0)) }
+    try users.write { try $0.put(code("new", 9_000_000)) }
+    #expect(try users.actionCodes(limit: 10).map(\.code) == ["new"])
+  }
+
+  @Test func settingsAreKept() throws {
+    let users = try Self.make().users
+    var settings = try users.settings(over: AccountsSettings())
+    #expect(settings == AccountsSettings())
+    try settings.apply(
+      JSONTree(parsing: Array(
+        #"{"signIn": {"anonymous": {"enabled": false}}, "emailPrivacyConfig": {"enableImprovedEmailPrivacy": false}}"#.utf8)))
+    try users.put(settings)
+    let read = try users.settings(over: AccountsSettings())
+    #expect(read == settings)
+    #expect(!read.allowsAnonymous)
+    #expect(!read.hidesEmails)
+    #expect(read.allowsPassword)
+  }
+
+  @Test(arguments: [
+    ("Ann@Example.COM", "ann@example.com"), ("a@b", "a@b"), ("é@ö.de", "é@ö.de"), ("a", nil), ("@b", nil),
+    ("a@", nil), ("a@b@c", nil), ("", nil), ("a b@c", nil), ("a\r\nBcc:x@y", nil), ("<a@b>", nil), ("a,c@b", nil),
+  ] as [(String, String?)])
+  func emails(text: String, kept: String?) {
+    #expect((try? UserFields.email(text)) == kept)
+  }
+
+  @Test(arguments: [
+    ("+39055123456", "+39055123456"), ("+1 (650) 555-3434", "+16505553434"), ("39055123456", nil), ("+12", nil),
+    ("+1234567890123456", nil), ("+12345x", nil), ("", nil),
+  ] as [(String, String?)])
+  func phoneNumbers(text: String, kept: String?) {
+    #expect((try? UserFields.phoneNumber(text)) == kept)
+  }
+
+  @Test(arguments: [
+    (#"{"a":1}"#, nil), ("{}", nil), ("", nil), ("[]", .invalidClaims), ("{", .invalidClaims),
+    (#"{"sub":"x"}"#, .forbiddenClaim), (#"{"firebase":{}}"#, .forbiddenClaim), (#"{"email":"x"}"#, nil),
+    (#"{"a":"\#(String(repeating: "x", count: 1000))"}"#, .claimsTooLarge),
+  ] as [(String, AccountError.Code?)])
+  func customClaims(text: String, code: AccountError.Code?) {
+    do throws(AccountError) {
+      _ = try UserFields.customClaims(text)
+      #expect(code == nil)
+    } catch {
+      #expect(error.code == code)
+    }
+  }
+}
+
+extension User {
+  /// The same account under another id.
+  fileprivate func renamed(_ uid: String, _ change: (inout User) -> Void) -> User {
+    var user = User(uid: uid, createdAt: createdAt)
+    user.displayName = displayName
+    change(&user)
+    return user
+  }
+}

@@ -1,0 +1,180 @@
+import ChangeFeed
+import DatabaseService
+import DocumentModel
+import Testing
+import WireFormat
+
+@testable import Gateway
+
+/// What streams answer, in both dialects, against the messages of Google's Python client.
+@Suite struct StreamEncodingTests {
+  /// Bytes in hexadecimal, and JSON.
+  private static let golden: [(hex: String, json: String)] = [
+    (
+      "12050801120102",
+      #"{"targetChange":{"targetChangeType":"ADD","targetIds":[2]}}"#
+    ),
+    (
+      "121008021201041a09080712056e6f20c3a9",
+      #"{"targetChange":{"targetChangeType":"REMOVE","targetIds":[4],"cause":{"code":7,"message":"no \u00e9""#
+        + #"}}}"#
+    ),
+    (
+      "12050802120104",
+      #"{"targetChange":{"targetChangeType":"REMOVE","targetIds":[4]}}"#
+    ),
+    (
+      "120608041202ac02",
+      #"{"targetChange":{"targetChangeType":"RESET","targetIds":[300]}}"#
+    ),
+    (
+      "1217080312010222030102ff320b08e8c195bf06108094ef3a",
+      #"{"targetChange":{"targetChangeType":"CURRENT","targetIds":[2],"resumeToken":"AQL/","readTime":"2025-"#
+        + #"03-27T14:30:00.123456Z"}}"#
+    ),
+    (
+      "121222030102ff320b08e8c195bf06108094ef3a",
+      #"{"targetChange":{"resumeToken":"AQL/","readTime":"2025-03-27T14:30:00.123456Z"}}"#
+    ),
+    (
+      "1a680a5e0a3170726f6a656374732f702f6461746162617365732f2864656661756c74292f646f63756d656e74732f6974656d73"
+        + "2fc3a9120f0a0161120a8a0107c3a9f09f98800a1a0b08e8c195bf06108094ef3a220b08e8c195bf06108094ef3a2a0302ac0232"
+        + "0104",
+      #"{"documentChange":{"document":{"name":"projects/p/databases/(default)/documents/items/\u00e9","field"#
+        + #"s":{"a":{"stringValue":"\u00e9\ud83d\ude00\n"}},"createTime":"2025-03-27T14:30:00.123456Z","updateTi"#
+        + #"me":"2025-03-27T14:30:00.123456Z"},"targetIds":[2,300],"removedTargetIds":[4]}}"#
+    ),
+    (
+      "22420a3070726f6a656374732f702f6461746162617365732f2864656661756c74292f646f63756d656e74732f6974656d732f78"
+        + "220b08e8c195bf06108094ef3a320101",
+      #"{"documentDelete":{"document":"projects/p/databases/(default)/documents/items/x","readTime":"2025-03"#
+        + #"-27T14:30:00.123456Z","removedTargetIds":[1]}}"#
+    ),
+    (
+      "32430a3070726f6a656374732f702f6461746162617365732f2864656661756c74292f646f63756d656e74732f6974656d732f78"
+        + "12020103220b08e8c195bf06108094ef3a",
+      #"{"documentRemove":{"document":"projects/p/databases/(default)/documents/items/x","removedTargetIds":"#
+        + #"[1,3],"readTime":"2025-03-27T14:30:00.123456Z"}}"#
+    ),
+    (
+      "2a0408021005",
+      #"{"filter":{"targetId":2,"count":5}}"#
+    ),
+    (
+      "2a020802",
+      #"{"filter":{"targetId":2}}"#
+    ),
+    (
+      "0a03393538120130",
+      #"{"streamId":"958","streamToken":"MA=="}"#
+    ),
+    (
+      "1201311a110a0b08e8c195bf06108094ef3a120210031a00220b08e8c195bf06108094ef3a",
+      #"{"streamToken":"MQ==","writeResults":[{"updateTime":"2025-03-27T14:30:00.123456Z","transformResults""#
+        + #":[{"integerValue":"3"}]},{}],"commitTime":"2025-03-27T14:30:00.123456Z"}"#
+    ),
+  ]
+
+  private static func database() throws -> DatabaseID { try #require(DatabaseID(project: "p")) }
+  private static let time = Timestamp(uncheckedMicroseconds: 1_743_085_800_123_456)
+
+  private static func document() throws -> FeedDocument {
+    let key = try #require(DocumentKey(try ResourcePath("items/é")))
+    return FeedDocument(
+      key, EncodedFields(MapValue([("a", .string("é😀\n"))])), createVersion: time.microseconds,
+      updateVersion: time.microseconds)
+  }
+
+  private static func events() throws -> [ListenEvent] {
+    let key = try #require(DocumentKey(try ResourcePath("items/x")))
+    let token: [UInt8] = [1, 2, 255]
+    return [
+      .targetAdded(2), .targetRemoved(4, cause: Status(.permissionDenied, "no é")), .targetRemoved(4, cause: nil),
+      .targetReset(300), .targetCurrent(2, token: token, readTime: time), .snapshot(token: token, readTime: time),
+      .changed(try document(), targets: [2, 300], removedTargets: [4]),
+      .deleted(key, readTime: time, removedTargets: [1]), .removed(key, readTime: time, removedTargets: [1, 3]),
+      .filter(target: 2, count: 5), .filter(target: 2, count: 0),
+    ]
+  }
+
+  private static func responses() -> [WriteStreamResponse] {
+    var handshake = WriteStreamResponse(streamToken: Array("0".utf8))
+    handshake.streamID = "958"
+    var written = WriteStreamResponse(streamToken: Array("1".utf8))
+    written.results = [
+      WriteResult(updateTime: time, transformResults: [.integer(3)]), WriteResult(updateTime: nil),
+    ]
+    written.commitTime = time
+    return [handshake, written]
+  }
+
+  @Test func json() throws {
+    let encoder = StreamJSONEncoder(try Self.database())
+    var texts: [[UInt8]] = []
+    for event in try Self.events() {
+      var text: [UInt8] = []
+      try encoder.append(event, to: &text)
+      texts.append(text)
+    }
+    for response in Self.responses() {
+      var text: [UInt8] = []
+      try encoder.append(response, to: &text)
+      texts.append(text)
+    }
+    #expect(texts.count == Self.golden.count)
+    for (text, row) in zip(texts, Self.golden) {
+      #expect(text.allSatisfy { $0 < 0x80 })
+      #expect(Self.members(text) == Self.members(Array(row.json.utf8)), "\(row.json)")
+    }
+  }
+
+  /// The text with the members of its objects in one order.
+  private static func members(_ text: [UInt8]) -> [String] {
+    String(decoding: text, as: UTF8.self).split { "{},".contains($0) }.map(String.init).sorted()
+  }
+
+  @Test func protobuf() throws {
+    let encoder = StreamProtobufEncoder(try Self.database())
+    var messages: [[UInt8]] = []
+    for event in try Self.events() {
+      var message: [UInt8] = []
+      try encoder.append(event, to: &message)
+      messages.append(message)
+    }
+    for response in Self.responses() {
+      var message: [UInt8] = []
+      encoder.append(response, to: &message)
+      messages.append(message)
+    }
+    for (message, row) in zip(messages, Self.golden) {
+      #expect(message.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() == row.hex, "\(row.json)")
+    }
+  }
+
+  /// Other texts stand before, and a document is written once for all listeners.
+  @Test func documentsAreSharedAndAppended() throws {
+    let encoder = StreamJSONEncoder(try Self.database())
+    let document = try Self.document()
+    var out = Array("before".utf8)
+    for target: Int32 in [2, 4] { try encoder.append(.changed(document, targets: [target], removedTargets: []), to: &out) }
+    let text = String(decoding: out, as: UTF8.self)
+    #expect(text.hasPrefix(#"before{"documentChange":{"document":{"name":"#))
+    #expect(text.contains(#""targetIds":[2]}}{"documentChange":{"#) && text.hasSuffix(#""targetIds":[4]}}"#))
+    _ = document.encoded(.json) { _ in
+      Issue.record("it was written already")
+      return []
+    }
+  }
+
+  /// What cannot be written leaves what stood there.
+  @Test func damagedDocuments() throws {
+    let key = try #require(DocumentKey(try ResourcePath("a/b")))
+    let damaged = FeedDocument(
+      key, EncodedFields(canonical: [0x12, 0x7F, 1]), createVersion: 1, updateVersion: 1)
+    var out = Array("before".utf8)
+    #expect(throws: WireError.self) {
+      try StreamJSONEncoder(try Self.database()).append(.changed(damaged, targets: [1], removedTargets: []), to: &out)
+    }
+    #expect(out == Array("before".utf8))
+  }
+}

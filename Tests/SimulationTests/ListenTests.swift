@@ -1,0 +1,173 @@
+import ChangeFeed
+import DatabaseService
+import DocumentModel
+import DocumentStore
+import TestSupport
+import Testing
+
+/// What a Listen stream tells, event by event.
+@Suite struct ListenTests {
+  private let service: SimulatedService
+  private let client: ListeningClient
+
+  init() throws {
+    service = try SimulatedService()
+    client = try ListeningClient(service)
+  }
+
+  private static func query(_ collection: String = "c", limit: Int? = nil, by orders: Order...) -> ListenTarget.Selection {
+    var query = Query(collectionID: collection)
+    query.limit = limit
+    query.orders = orders
+    return .query(query)
+  }
+
+  private func expect(_ told: String..., sourceLocation: SourceLocation = #_sourceLocation) throws {
+    try client.settle()
+    #expect(client.takeTold() == told, sourceLocation: sourceLocation)
+  }
+
+  @Test func aQueryIsFollowed() throws {
+    try service.commit([.set("c/x", ("a", 1)), .set("c/y", ("a", 2)), .set("d/z")])
+    try client.add(2, Self.query())
+    try expect("ADD 2", "c/x +2", "c/y +2", "CURRENT 2", "SNAPSHOT")
+    try service.commit([.set("c/x", ("a", 2)), .delete("c/y"), .set("c/z"), .set("d/z", ("a", 1))])
+    try expect("c/x +2", "DELETE c/y 2", "c/z +2", "SNAPSHOT")
+    try service.commit([.set("d/z", ("a", 2))])
+    try expect()
+    try client.remove(2)
+    try service.commit([.set("c/x", ("a", 3))])
+    try expect("REMOVE 2")
+    try client.remove(2)
+    try expect()
+  }
+
+  @Test func documentsAreFollowedWhetherTheyExistOrNot() throws {
+    try service.commit([.set("c/x", ("a", 1))])
+    try client.add(1, .documents([document("c/x").path, document("c/y").path, document("c/x").path]))
+    try expect("ADD 1", "c/x +1", "DELETE c/y 1", "CURRENT 1", "SNAPSHOT")
+    try service.commit([.set("c/y"), .set("c/z")])
+    try expect("c/y +1", "SNAPSHOT")
+    try service.commit([.delete("c/x")])
+    try expect("DELETE c/x 1", "SNAPSHOT")
+  }
+
+  @Test func aCommitLiesBetweenTwoSnapshotsForAllTargets() throws {
+    try service.commit([.set("c/x", ("a", 1)), .set("d/x", ("a", 1))])
+    try client.add(2, Self.query("c"))
+    try client.add(4, Self.query("d"))
+    try client.settle()
+    _ = client.takeTold()
+    try service.commit([.set("c/x", ("a", 2)), .set("d/x", ("a", 2))])
+    try client.settle()
+    #expect(client.takeTold().sorted() == ["SNAPSHOT", "c/x +2", "d/x +4"])
+  }
+
+  @Test func aLimitMovesDocumentsInAndOut() throws {
+    for index in 0..<30 { try service.commit([.set("c/d\(index + 10)", ("n", .integer(Int64(index))))]) }
+    try client.add(2, Self.query(limit: 2, by: Order(field("n"))))
+    try expect("ADD 2", "c/d10 +2", "c/d11 +2", "CURRENT 2", "SNAPSHOT")
+    try service.commit([.delete("c/d10")])
+    try expect("DELETE c/d10 2", "c/d12 +2", "SNAPSHOT")
+    try service.commit([.set("c/new", ("n", -1))])
+    try expect("LEAVE c/d12 2", "c/new +2", "SNAPSHOT")
+    try service.commit([.set("c/new", ("m", -1))])
+    try expect("c/new -2", "c/d12 +2", "SNAPSHOT")
+    try service.commit([.set("c/d20", ("n", 100))])
+    try expect()
+    // More than there is slack, so that the query has to be run again.
+    for index in 1..<15 { try service.commit([.delete("c/d\(index + 10)")]) }
+    try client.settle()
+    _ = client.takeTold()
+    #expect(client.states[2]?.documents.keys.sorted().map(\.text) == ["c/d25", "c/d26"])
+  }
+
+  @Test func aTokenBringsOnlyWhatChanged() throws {
+    try service.commit([.set("c/x", ("a", 1)), .set("c/y", ("a", 1)), .set("c/z", ("a", 1))])
+    try client.add(2, Self.query())
+    try client.settle()
+    _ = client.takeTold()
+    let token = try #require(client.snapshot?.token)
+    try client.remove(2)
+    try client.settle()
+    _ = client.takeTold()
+    try client.add(2, Self.query(), from: token)
+    try expect("ADD 2", "CURRENT 2", "SNAPSHOT")
+    try client.remove(2)
+    try service.commit([.set("c/y", ("a", 2)), .delete("c/z"), .set("c/new")])
+    try service.commit([.delete("c/new")])
+    try client.settle()
+    _ = client.takeTold()
+    try client.add(2, Self.query(), from: token)
+    try expect("ADD 2", "c/y +2", "DELETE c/z 2", "CURRENT 2", "SNAPSHOT")
+  }
+
+  @Test(arguments: [[1, 2, 3], Array(repeating: 7, count: 21), ResumeToken(incarnation: 1, version: 5).bytes])
+  func anUnknownTokenStartsOver(_ token: [UInt8]) throws {
+    try service.commit([.set("c/x", ("a", 1))])
+    try client.add(2, Self.query(), from: token)
+    try expect("ADD 2", "RESET 2", "c/x +2", "CURRENT 2", "SNAPSHOT")
+  }
+
+  @Test func clearingStartsOver() throws {
+    try service.commit([.set("c/x", ("a", 1))])
+    try client.add(2, Self.query())
+    try client.add(3, .documents([document("c/x").path]))
+    try client.settle()
+    _ = client.takeTold()
+    let token = try #require(client.snapshot?.token)
+    try wait { done in try service.service.clear(service.id, as: .admin) { done($0) } }.get()
+    try expect("RESET 2", "CURRENT 2", "DELETE c/x 3", "SNAPSHOT")
+    try client.add(4, Self.query(), from: token)
+    try expect("ADD 4", "RESET 4", "CURRENT 4", "SNAPSHOT")
+  }
+
+  @Test func mistakesEndTheirTargetOnly() throws {
+    try service.commit([.set("c/x", ("a", 1))])
+    var nearest = Query(collectionID: "c")
+    nearest.limit = -1
+    try client.add(2, .query(nearest))
+    try client.add(4, Self.query())
+    try expect("ADD 2", "REMOVE 2 invalidArgument", "ADD 4", "c/x +4", "CURRENT 4", "SNAPSHOT")
+    #expect(throws: Status.self) { try client.add(4, Self.query()) }
+    #expect(throws: Status.self) { try client.add(-4, Self.query()) }
+  }
+
+  @Test func theServerChoosesNumbersWhereItIsAsked() throws {
+    try client.add(0, Self.query())
+    try client.add(0, Self.query("d"))
+    try client.add(5, Self.query())
+    try client.settle()
+    #expect(client.takeTold().filter { $0.hasPrefix("ADD") || $0.hasPrefix("REMOVE") } == ["ADD 1", "ADD 2", "REMOVE 5 invalidArgument"])
+  }
+
+  @Test func onceEndsWithTheFirstState() throws {
+    try service.commit([.set("c/x", ("a", 1))])
+    var target = ListenTarget(id: 2, Self.query())
+    target.endsWhenCurrent = true
+    try client.add(target)
+    try expect("ADD 2", "c/x +2", "CURRENT 2", "SNAPSHOT", "REMOVE 2")
+  }
+
+  @Test func whoDoesNotReadIsCaughtUp() throws {
+    try service.commit([.set("c/x", ("a", 1))])
+    try client.add(2, Self.query())
+    try client.settle()
+    _ = client.takeTold()
+    for index in 0..<600 {
+      let number = Value.integer(Int64(index))
+      try service.commit([.set("c/x", ("a", number)), .set("c/y\(index % 7)", ("n", number))])
+      service.settleFeeds()
+    }
+    try client.settle()
+    let told = client.takeTold()
+    #expect(told.count == 9 && told.last == "SNAPSHOT", "\(told)")
+    #expect(client.states[2]?.documents.count == 8)
+  }
+
+  @Test func tooManyTargetsAreRefused() throws {
+    for id in 1...Int32(ListenStream.targetsMax + 1) { try client.add(id, .documents([document("c/x").path])) }
+    try client.settle()
+    #expect(client.causes.values.map(\.code) == [.resourceExhausted])
+  }
+}
