@@ -42,8 +42,7 @@ package final class Feed: Sendable {
 
   // MARK: What listeners ask for
 
-  /// Begins to follow a target; the answer is ``FeedListener/News/joined(_:)``, or first
-  /// ``FeedListener/News/wanted(target:version:)``.
+  /// Begins to follow a target; the answer is ``FeedListener/News/joined(_:)``.
   ///
   /// Every commit that was acknowledged before is at or below the version that is joined at. `guards` are the documents
   /// that its admission rests on, with the versions that were seen; if one is another by now, or becomes so,
@@ -68,17 +67,6 @@ package final class Feed: Sendable {
   package func refresh(_ listener: FeedListener, target: Int) {
     run(for: listener) { state, _ in
       guard let member = state.members[ObjectIdentifier(listener)], member.targets[target] != nil else { return }
-      state.tellJoined(member, [target])
-    }
-  }
-
-  /// Hands over the window that was wanted; the answer is as that to ``join(_:target:_:guards:)``.
-  package func fill(_ listener: FeedListener, target: Int, _ contents: WindowFill.Contents) {
-    run(for: listener) { state, reader in
-      guard let member = state.members[ObjectIdentifier(listener)], let view = member.targets[target]?.view else {
-        return
-      }
-      if view.isUnfilled { try state.fill(view, contents, &reader) }
       state.tellJoined(member, [target])
     }
   }
@@ -156,11 +144,28 @@ package final class Feed: Sendable {
           try body(&state, &reader)
         }
       } catch { listener?.answer(.failed(error)) }
+      fillSoon()
+    }
+  }
+
+  /// Goes on with windows that are to be filled, a slice at a time, so that steps are not held up.
+  private func fillSoon() {
+    guard state.beginsFilling() else { return }
+    queue.async { [self] in
+      do {
+        try database.read { reader in
+          try state.step(&reader)
+          try state.fillSlice(&reader)
+        }
+      } catch { state.giveUpFilling(error) }
+      fillSoon()
     }
   }
 
   /// Waits until everything asked for so far is done.
-  package func settle() { queue.sync {} }
+  package func settle() {
+    while queue.sync(execute: { state.isFilling }) {}
+  }
 
   /// Calls `body` with what is known of each listener, on the feed's queue.
   package func describe(_ body: @escaping @Sendable ([FeedDescription]) -> Void) {

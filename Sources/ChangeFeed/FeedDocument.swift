@@ -1,6 +1,7 @@
 package import DocumentModel
 package import DocumentStore
 import Synchronization
+package import WireFormat
 
 /// The state of a document after a change, shared by all listeners that are told of it.
 ///
@@ -37,6 +38,26 @@ package final class FeedDocument: Sendable {
     self.init(
       key, EncodedFields(canonical: Array(stored.fields)), createVersion: stored.createVersion,
       updateVersion: stored.updateVersion)
+  }
+
+  /// Copies what a mask keeps of a stored document.
+  /// - Throws: ``WireError`` when the stored bytes are no fields.
+  package convenience init(_ key: DocumentKey, _ stored: StoredDocument, keptBy mask: FieldMask) throws(WireError) {
+    self.init(
+      key, try DocumentProtobuf.fields(stored.fields, keptBy: mask), createVersion: stored.createVersion,
+      updateVersion: stored.updateVersion)
+  }
+
+  /// What a mask keeps of the document.
+  /// - Throws: ``WireError`` when its bytes are no fields.
+  package func kept(by mask: FieldMask) throws(WireError) -> FeedDocument {
+    var kept: EncodedFields?
+    var failure: WireError?
+    fields.bytes.withUnsafeBytes { bytes in
+      do throws(WireError) { kept = try DocumentProtobuf.fields(bytes, keptBy: mask) } catch { failure = error }
+    }
+    if let failure { throw failure }
+    return FeedDocument(key, kept ?? .none, createVersion: createVersion, updateVersion: updateVersion)
   }
 
   /// The document in a dialect, made by `encode` where nobody asked before. Cost: a short lock.

@@ -9,8 +9,8 @@ package final class FeedListener: Sendable {
   package enum News: Sendable {
     /// Targets are followed from a version on.
     case joined(FeedJoin)
-    /// The feed wants the window of a target to be fetched at a version, and handed to it.
-    case wanted(target: Int, version: Int64)
+    /// A target's results could not be read.
+    case unreadable(target: Int, any Error)
     /// Something happened.
     case batch(FeedBatch)
     /// Nothing happened up to a version.

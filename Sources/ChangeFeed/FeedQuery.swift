@@ -87,6 +87,9 @@ package struct FeedQuery: Sendable {
     return overflow || end > windowMax ? .whole : .window(query.offset..<end)
   }
 
+  /// The fields that clients are told of; `nil` for all.
+  package var projection: FieldMask? { resolved.query.projection }
+
   /// The query as people write it, in short.
   var text: String {
     var text =

@@ -10,14 +10,18 @@ struct FeedState {
   private var index = ViewIndex()
   private var joined = 0
   private var turn = 0
+  /// The windows that are to be filled, in turn, and what fetches them.
+  private var fills: [(view: QueryView, fill: WindowFill?)] = []
+  /// Whether a slice of them is under way.
+  private(set) var isFilling = false
   private var followersOfAll = 0
 
   /// A listener is told that nothing happened every so many beats: 32 seconds.
   static let slots = 8
   /// Changes that one step takes, about.
   static let stepRowsMax = 4096
-  /// Slices of a query that a step runs for a window that became short, before it leaves that to the listeners.
-  private static let refillSlicesMax = 16
+  /// Slices of a query that a step runs for a window that became short, before it leaves that to be done in turn.
+  private static let refillSlicesMax = 4
 
   // MARK: Members
 
@@ -85,7 +89,7 @@ struct FeedState {
     }
   }
 
-  /// Tells a member from which version on targets are followed, or which windows it has to fetch for that.
+  /// Tells a member from which version on targets are followed; those whose windows are to be filled first, later.
   mutating func tellJoined(_ member: FeedMember, _ numbers: [Int]) {
     guard !member.isDetached else { return }
     var targets: [FeedJoin.Target] = []
@@ -97,7 +101,7 @@ struct FeedState {
       }
       member.targets[number]?.isJoined = !view.isUnfilled
       if view.isUnfilled {
-        member.listener.answer(.wanted(target: number, version: version))
+        if !fills.contains(where: { $0.view === view }) { fills.append((view, nil)) }
       } else {
         targets.append(FeedJoin.Target(target: number, members: view.members))
       }
@@ -116,8 +120,55 @@ struct FeedState {
 
   // MARK: Windows
 
+  /// Whether there are windows to be filled and nobody is at it; then somebody is.
+  mutating func beginsFilling() -> Bool {
+    guard !fills.isEmpty, !isFilling else { return false }
+    isFilling = true
+    return true
+  }
+
+  /// Fetches a slice of the window whose turn it is, and tells those who wait for it when it is filled.
+  mutating func fillSlice(_ reader: inout DocumentReader) throws {
+    isFilling = false
+    guard !fills.isEmpty else { return }
+    let (view, started) = fills.removeFirst()
+    var begun = started
+    guard view.isUnfilled, !view.followers.isEmpty else { return tellFilled(view) }
+    do {
+      if let known = begun, try !reader.isReadable(at: known.version) { begun = nil }
+      let fill = if let begun { begun } else { try WindowFill(view.query, reader.snapshot, at: version) }
+      try fill.slice(reader.snapshot)
+      if let contents = fill.contents {
+        try self.fill(view, contents, &reader)
+        if !view.isUnfilled { return tellFilled(view) }
+        fills.append((view, nil))
+      } else {
+        fills.append((view, fill))
+      }
+    } catch { tellUnreadable(view, error) }
+  }
+
+  private mutating func tellFilled(_ view: QueryView) {
+    for follower in view.followers.values where follower.member.targets[follower.target]?.isJoined == false {
+      tellJoined(follower.member, [follower.target])
+    }
+  }
+
+  private func tellUnreadable(_ view: QueryView, _ error: any Error) {
+    for follower in view.followers.values {
+      follower.member.listener.answer(.unreadable(target: follower.target, error))
+    }
+  }
+
+  /// Ends the wait for windows that cannot be filled.
+  mutating func giveUpFilling(_ error: any Error) {
+    isFilling = false
+    for (view, _) in fills { tellUnreadable(view, error) }
+    fills = []
+  }
+
   /// Takes a window that was fetched at an earlier version, where it can be brought up to this one.
-  func fill(_ view: QueryView, _ contents: WindowFill.Contents, _ reader: inout DocumentReader) throws {
+  private func fill(_ view: QueryView, _ contents: WindowFill.Contents, _ reader: inout DocumentReader) throws {
     guard contents.version <= version, try reader.isLogged(since: contents.version) else { return }
     view.fill(contents.entries)
     var from = contents.version
@@ -212,7 +263,9 @@ struct FeedState {
     deliver(to: touched, at: changes.upTo)
   }
 
-  private static func tell(_ document: DocumentInterest, _ transition: DocumentTransition, _ touched: inout [FeedMember]) {
+  private static func tell(
+    _ document: DocumentInterest, _ transition: DocumentTransition, _ touched: inout [FeedMember]
+  ) {
     for follower in document.guarded.values { follower.member.listener.doubt(follower.target) }
     guard !document.followers.isEmpty else { return }
     let state = transition.document.map(FeedChange.State.matches) ?? .deleted
@@ -256,7 +309,8 @@ struct FeedState {
       let load = member.listener.load
       return FeedDescription(
         name: member.listener.name,
-        targets: member.targets.sorted { $0.key < $1.key }.map(\.value.selection.text),
+        targets: (member.followsAll ? ["all changes"] : [])
+          + member.targets.sorted { $0.key < $1.key }.map(\.value.selection.text),
         lag: load.told == 0 ? 0 : max(0, version - load.told), queuedBytes: load.bytes)
     }
   }

@@ -187,7 +187,11 @@ final class LoggedResult: TargetWork {
     }
     // A document that was deleted more than once is told as often, but was lost once.
     if expectedCount != nil {
-      if lost.count >= Self.lostMax { gained = nil } else if lost.insert(row.document).inserted { gained = gained.map { $0 - 1 } }
+      if lost.count >= Self.lostMax {
+        gained = nil
+      } else if lost.insert(row.document).inserted {
+        gained = gained.map { $0 - 1 }
+      }
     }
     return .event(now.map { .left(key, $0) } ?? .deleted(key))
   }

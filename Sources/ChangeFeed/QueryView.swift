@@ -110,7 +110,7 @@ final class QueryView {
     case .nothing: return
     case .each:
       if isNow, let document = transition.document {
-        add(FeedChange(key: transition.key, state: .matches(document)))
+        add(FeedChange(key: transition.key, state: .matches(try projected(document))))
       } else if was {
         add(FeedChange(key: transition.key, state: transition.document.map(FeedChange.State.left) ?? .deleted))
       } else if !transition.isBeforeKnown {
@@ -126,9 +126,19 @@ final class QueryView {
         shownBefore = window?.shown ?? []
       }
       touched[transition.key.path] = transition
-      if was { window?.remove(place: wasPlace) } else if !transition.isBeforeKnown { window?.remove(transition.key.path) }
+      if was {
+        window?.remove(place: wasPlace)
+      } else if !transition.isBeforeKnown {
+        window?.remove(transition.key.path)
+      }
       if isNow { window?.insert(ResultWindow.Entry(place: isPlace, path: transition.key.path)) }
     }
+  }
+
+  /// What the query shows of a document.
+  private func projected(_ document: FeedDocument) throws(WireError) -> FeedDocument {
+    guard let mask = query.projection else { return document }
+    return try document.kept(by: mask)
   }
 
   private func add(_ change: FeedChange) {
@@ -185,7 +195,7 @@ final class QueryView {
         if before.contains(path) { continue }
         document = try read(key).map { FeedDocument(key, $0) }
       }
-      if let document { changes.append(FeedChange(key: key, state: .matches(document))) }
+      if let document { changes.append(FeedChange(key: key, state: .matches(try projected(document)))) }
     }
     return changes
   }

@@ -95,7 +95,8 @@ package final class TargetRun {
     switch query.shape {
     case .nothing: return NamedDocuments([], since: nil, at: version)
     case .whole: return nil
-    case .each: return LoggedResult(
+    case .each:
+      return LoggedResult(
         query, collections, from: origin, to: version, mayName: mayName, expectedCount: expectedCount)
     case .window:
       guard let members, try reader.isReadable(at: origin) else { return nil }

@@ -47,6 +47,16 @@ package enum DocumentProtobuf {
     ProtobufWriter.timestamp(4, document.updateTime, to: &out)
   }
 
+  /// What a mask keeps of a document's fields. Cost: one pass over them.
+  /// - Throws: ``WireError/malformedProtobuf(_:)`` when the bytes are no fields.
+  package static func fields(
+    _ fields: UnsafeRawBufferPointer, keptBy mask: FieldMask
+  ) throws(WireError) -> EncodedFields {
+    var kept: [UInt8] = []
+    try append(EncodedMap(documentFields: fields), MaskSelection(mask), to: &kept)
+    return EncodedFields(canonical: kept)
+  }
+
   /// Appends what a mask keeps of a map's entries.
   ///
   /// Recursion goes as deep as the paths of the mask, whose length bounds it.

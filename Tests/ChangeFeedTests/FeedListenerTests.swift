@@ -34,7 +34,7 @@ import Testing
       case .lagged: all.append("lagged")
       case .doubted(let targets): all.append("doubted \(targets.sorted())")
       case .joined(let join): all.append("joined \(join.version)")
-      case .wanted(let target, _): all.append("wanted \(target)")
+      case .unreadable(let target, _): all.append("unreadable \(target)")
       case .failed: all.append("failed")
       }
     }

@@ -32,12 +32,17 @@ import Testing
     Case(name: "takes what comes first", places: 0..<2, start: few, steps: [.insert(5)], shown: [5, 10]),
     Case(name: "takes what comes between", places: 0..<2, start: few, steps: [.insert(15)], shown: [10, 15]),
     Case(name: "takes nothing twice", places: 0..<3, start: few, steps: [.insert(10)], shown: [10, 20, 30]),
-    Case(name: "takes what comes last while it knows all", places: 0..<4, start: few, steps: [.insert(40)], shown: [10, 20, 30, 40]),
+    Case(
+      name: "takes what comes last while it knows all", places: 0..<4, start: few, steps: [.insert(40)],
+      shown: [10, 20, 30, 40]),
     Case(name: "moves up", places: 0..<2, start: few, steps: [.remove(10)], shown: [20, 30]),
     Case(name: "moves up by path", places: 0..<2, start: few, steps: [.lose(20)], shown: [10, 30]),
     Case(name: "an offset moves up", places: 1..<2, start: few, steps: [.remove(10)], shown: [30]),
-    Case(name: "removes nothing that is not there", places: 0..<2, start: few, steps: [.remove(15), .lose(15)], shown: [10, 20]),
-    Case(name: "may run empty while it knows all", places: 0..<2, start: few, steps: few.map { .remove($0) }, shown: []),
+    Case(
+      name: "removes nothing that is not there", places: 0..<2, start: few, steps: [.remove(15), .lose(15)],
+      shown: [10, 20]),
+    Case(
+      name: "may run empty while it knows all", places: 0..<2, start: few, steps: few.map { .remove($0) }, shown: []),
     Case(
       name: "does not take what may stand behind others", places: 0..<2, start: full,
       steps: [.insert(105)] + full.dropLast().map { .remove($0) }, shown: [100], isShort: true),

@@ -147,7 +147,9 @@ import Testing
     _ = try told(client)
     service.time.advance(seconds: 61)
     try service.commit([.set("notes/a", ("owner", "ann"), ("n", 1))])
-    #expect(throws: Status(.unauthenticated, "The token of this stream has expired. Open another one with a fresh token.")) {
+    #expect(
+      throws: Status(.unauthenticated, "The token of this stream has expired. Open another one with a fresh token.")
+    ) {
       try client.settle()
     }
     #expect(client.takeTold().isEmpty)

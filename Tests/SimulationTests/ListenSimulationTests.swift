@@ -49,7 +49,9 @@ private struct ListenSimulation {
     service = try SimulatedService()
     random = SplitMix(seed: seed)
     generator = QueryGenerator(seed: seed &* 31)
-    for (key, fields) in generator.documents().prefix(25) { try commit([Write(.update(EncodedFields(fields), mask: nil), key: DocumentKey(uncheckedPath: key))]) }
+    for (key, fields) in generator.documents().prefix(25) {
+      try commit([Write(.update(EncodedFields(fields), mask: nil), key: DocumentKey(uncheckedPath: key))])
+    }
   }
 
   mutating func run(steps: Int) throws {
@@ -102,11 +104,13 @@ private struct ListenSimulation {
       guard let (path, fields) = documents.randomElement(using: &random) else { return }
       guard !writes.contains(where: { $0.key.path == path }) else { continue }
       let key = DocumentKey(uncheckedPath: path)
-      writes.append(random.chance(oneIn: 3) ? Write(.delete, key: key) : Write(.update(EncodedFields(fields), mask: nil), key: key))
+      writes.append(
+        random.chance(oneIn: 3) ? Write(.delete, key: key) : Write(.update(EncodedFields(fields), mask: nil), key: key))
     }
     service.time.now += 7
     try commit(writes)
-    story.append("commit \(writes.map { ($0.operation == .delete ? "-" : "") + $0.key.path.text }) = \(try service.lastVersion())")
+    story.append(
+      "commit \(writes.map { ($0.operation == .delete ? "-" : "") + $0.key.path.text }) = \(try service.lastVersion())")
   }
 
   /// So many commits that mailboxes overflow.
@@ -148,7 +152,10 @@ private struct ListenSimulation {
 
   private mutating func selection() -> ListenTarget.Selection {
     if random.chance(oneIn: 5) {
-      return .documents((0...Int.random(in: 0..<3, using: &random)).map { _ in document(random.pick(["c/x", "c/y", "c/1", "c/x/s/x", "c/gone"])).path })
+      return .documents(
+        (0...Int.random(in: 0..<3, using: &random)).map { _ in
+          document(random.pick(["c/x", "c/y", "c/1", "c/x/s/x", "c/gone"])).path
+        })
     }
     var query = generator.query()
     if random.chance(oneIn: 2) { query.limit = Int.random(in: 0...6, using: &random) }
@@ -157,7 +164,9 @@ private struct ListenSimulation {
   }
 
   private mutating func removeTarget() throws {
-    guard let listener = listeners.randomElement(using: &random), let id = listener.selections.keys.sorted().randomElement(using: &random) else { return }
+    guard let listener = listeners.randomElement(using: &random),
+      let id = listener.selections.keys.sorted().randomElement(using: &random)
+    else { return }
     story.append("\(listener.name) removes \(id)")
     // What is known at a snapshot can be resumed; in between it cannot.
     try listener.client.settle()

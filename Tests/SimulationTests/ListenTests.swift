@@ -17,7 +17,9 @@ import Testing
     client = try ListeningClient(service)
   }
 
-  private static func query(_ collection: String = "c", limit: Int? = nil, by orders: Order...) -> ListenTarget.Selection {
+  private static func query(_ collection: String = "c", limit: Int? = nil, by orders: Order...)
+    -> ListenTarget.Selection
+  {
     var query = Query(collectionID: collection)
     query.limit = limit
     query.orders = orders
@@ -140,7 +142,10 @@ import Testing
     try client.add(0, Self.query("d"))
     try client.add(5, Self.query())
     try client.settle()
-    #expect(client.takeTold().filter { $0.hasPrefix("ADD") || $0.hasPrefix("REMOVE") } == ["ADD 1", "ADD 2", "REMOVE 5 invalidArgument"])
+    #expect(
+      client.takeTold().filter { $0.hasPrefix("ADD") || $0.hasPrefix("REMOVE") } == [
+        "ADD 1", "ADD 2", "REMOVE 5 invalidArgument",
+      ])
   }
 
   @Test func onceEndsWithTheFirstState() throws {
@@ -233,5 +238,16 @@ import Testing
     for feed in service.feeds.all { feed.settle() }
     stream.end()
     #expect(service.feeds.all.isEmpty)
+  }
+
+  @Test func onlyTheFieldsThatAreAskedForAreTold() throws {
+    try service.commit([.set("c/x", ("a", 1), ("b", 1)), .set("c/y", ("a", 1), ("b", 1))])
+    var query = Query(collectionID: "c")
+    query.projection = mask("a")
+    try client.add(2, .query(query))
+    try client.settle()
+    try service.commit([.set("c/x", ("a", 2), ("b", 2))])
+    try client.settle()
+    #expect(client.fields == ["c/x": fields(("a", 2)), "c/y": fields(("a", 1))])
   }
 }

@@ -17,6 +17,8 @@ final class ListeningClient {
   /// What it was told, one event a line.
   private(set) var told: [String] = []
   private(set) var states: [Int32: State] = [:]
+  /// The fields of what was told as a change.
+  private(set) var fields: [String: EncodedFields] = [:]
   /// The version of the last snapshot, and the token to resume with.
   private(set) var snapshot: (version: Int64, token: [UInt8])?
   /// What it knew at the last snapshot.
@@ -102,7 +104,9 @@ final class ListeningClient {
       atSnapshot = states
       try onSnapshot(self)
     case .found(let key, let document, let targets): change(key, document.updateVersion, targets, [])
-    case .changed(let document, let targets, let removed): change(document.key, document.updateVersion, targets, removed)
+    case .changed(let document, let targets, let removed):
+      fields["\(document.key)"] = document.fields
+      change(document.key, document.updateVersion, targets, removed)
     case .deleted(let key, _, let removed): leave("DELETE", key, removed)
     case .removed(let key, _, let removed): leave("LEAVE", key, removed)
     case .filter(let id, let count): told.append("FILTER \(id) \(count)")

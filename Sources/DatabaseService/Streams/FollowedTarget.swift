@@ -32,6 +32,11 @@ final class FollowedTarget {
   /// The version of the documents of a document target that were judged; 0 for what was missing.
   var judgedVersions: [DocumentKey: Int64] = [:]
 
+  /// The fields that the client is told of; `nil` for all.
+  var projection: FieldMask? {
+    if case .query(let query) = selection { query.projection } else { nil }
+  }
+
   init(_ target: ListenTarget, id: Int32, number: Int, _ selection: FeedSelection, told: Int64?, isResetDue: Bool) {
     self.id = id
     self.number = number

@@ -81,10 +81,12 @@ extension ListenStream {
       return .targetReset(target.id)
     case .matches(let key, let document):
       guard mayShow(key, document.fields, version: document.updateVersion, target) else { return nil }
-      return .found(key, document, targets: [target.id])
+      guard let mask = target.projection else { return .found(key, document, targets: [target.id]) }
+      return .changed(try FeedDocument(key, document, keptBy: mask), targets: [target.id], removedTargets: [])
     case .left(let key, let document):
       guard isReadable(key, document.fields) else { return .removed(key, readTime: time, removedTargets: [target.id]) }
-      return .changed(FeedDocument(key, document), targets: [], removedTargets: [target.id])
+      let left = try target.projection.map { try FeedDocument(key, document, keptBy: $0) }
+      return .changed(left ?? FeedDocument(key, document), targets: [], removedTargets: [target.id])
     case .deleted(let key):
       guard mayShow(key, nil, version: 0, target) else { return nil }
       return .deleted(key, readTime: time, removedTargets: [target.id])
@@ -105,7 +107,11 @@ extension ListenStream {
       guard document.fields.bytes.withUnsafeBytes({ isReadable(change.key, $0) }) else {
         return .removed(change.key, readTime: time, removedTargets: [target.id])
       }
-      return .changed(document, targets: [], removedTargets: [target.id])
+      guard let mask = target.projection else { return .changed(document, targets: [], removedTargets: [target.id]) }
+      guard let kept = try? document.kept(by: mask) else {
+        return .removed(change.key, readTime: time, removedTargets: [target.id])
+      }
+      return .changed(kept, targets: [], removedTargets: [target.id])
     case .deleted:
       guard mayShow(change.key, nil, version: 0, target) else { return nil }
       return .deleted(change.key, readTime: time, removedTargets: [target.id])

@@ -153,7 +153,8 @@ package final class ListenStream {
       }
       guard documentsFollowed + keys.count <= Self.documentsMax else {
         throw Status(
-          .resourceExhausted, "A stream follows at most \(Self.documentsMax) documents by name. Follow a query instead.")
+          .resourceExhausted, "A stream follows at most \(Self.documentsMax) documents by name. Follow a query instead."
+        )
       }
       return .documents(keys)
     }
@@ -214,9 +215,6 @@ package final class ListenStream {
         // A slice takes a while: others are to get their turn after it.
         left = 0
         guard try goOn(run, target, emit) else { return .more }
-      case .fill(let fill, let target):
-        left = 0
-        goOn(fill, target)
       case .batch(let batch, let place):
         guard try goOn(batch, place, emit) else { return .more }
       }
@@ -236,13 +234,12 @@ package final class ListenStream {
     case .joined(let join):
       joining = join.targets
       joiningVersion = join.version
-    case .wanted(let number, let version):
-      if let target = numbered[number] {
-        fallBehind(target)
-        beginFill(target, at: version)
-      }
+    case .unreadable(let number, let error): if let target = numbered[number] { end(target, because: error) }
     case .quiet(let version): if !targets.isEmpty { snapshot(version) }
-    case .lagged: feed.rejoin(listener)
+    case .lagged:
+      // Each is told in its own time; until the last one is, nothing is consistent.
+      for target in targets.values { fallBehind(target) }
+      feed.rejoin(listener)
     case .failed(let error): throw Status(error, database: database.id)
     }
     return true
@@ -349,37 +346,6 @@ package final class ListenStream {
     feed.refresh(listener, target: target.number)
   }
 
-  // MARK: Windows
-
-  private func beginFill(_ target: FollowedTarget, at version: Int64) {
-    guard case .query(let query) = target.selection else { return }
-    do {
-      let fill = try database.read { reader in try WindowFill(query, reader.snapshot, at: version) }
-      work = .fill(fill, target)
-    } catch { end(target, because: error) }
-  }
-
-  private func goOn(_ fill: WindowFill, _ target: FollowedTarget) {
-    guard target.isActive else { return work = .none }
-    do {
-      let isReadable = try database.read { reader in
-        guard try reader.isReadable(at: fill.version) else { return false }
-        try fill.slice(reader.snapshot)
-        return true
-      }
-      if !isReadable {
-        work = .none
-        feed.refresh(listener, target: target.number)
-      } else if let contents = fill.contents {
-        work = .none
-        feed.fill(listener, target: target.number, contents)
-      }
-    } catch {
-      work = .none
-      end(target, because: error)
-    }
-  }
-
   // MARK: Changes
 
   /// Goes on with what happened; `false` where `emit` wanted no more.
@@ -417,8 +383,6 @@ private enum StreamWork {
   case none
   /// Bringing a target to a version.
   case run(TargetRun, FollowedTarget)
-  /// Fetching a window for the feed.
-  case fill(WindowFill, FollowedTarget)
   /// Telling what happened.
   case batch(FeedBatch, BatchPlace)
 }

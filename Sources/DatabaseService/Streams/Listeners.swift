@@ -35,7 +35,8 @@ extension Service {
       feed.describe { found in
         let descriptions = found.map { one in
           ListenerDescription(
-            database: feed.database.id, name: one.name, targets: one.targets, lag: one.lag, queuedBytes: one.queuedBytes)
+            database: feed.database.id, name: one.name, targets: one.targets, lag: one.lag, queuedBytes: one.queuedBytes
+          )
         }
         gathered.withLock { $0 += descriptions }
         group.leave()
