@@ -85,6 +85,17 @@ struct Reply: Sendable {
       body: { $0.append(contentsOf: UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)) })
   }
 
+  /// Answers with a web page.
+  func sendPage(_ body: [UInt8]) {
+    exchange.respond(
+      status: 200,
+      headers: { headers in
+        headers.add("Content-Type", "text/html; charset=utf-8")
+        writeOrigin(&headers)
+      },
+      body: { $0.append(contentsOf: body) })
+  }
+
   /// Answers a browser that asks what it may send.
   func sendPreflight(_ request: borrowing HTTPRequest) {
     let wanted = request.header("access-control-request-headers").map { String(decoding: $0, as: UTF8.self) }

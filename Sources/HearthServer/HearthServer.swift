@@ -7,6 +7,7 @@ package import Files
 import Gateway
 import KeyValueStore
 import LMDBStore
+import RulesEngine
 import Synchronization
 import Transport
 
@@ -40,6 +41,9 @@ public final class HearthServer: Sendable {
         "emulator mode admits everybody who can reach it, so it listens on loopback only; use --host 127.0.0.1, "
           + "or add --allow-remote-emulator if the network is trusted")
     }
+    if configuration.isEmulatorCompatible, configuration.mode != .emulator {
+      throw .configuration("--compat emulator lets queries past the rules; it needs --emulator")
+    }
     do throws(StorageError) {
       switch configuration.storage {
       case .inMemory: directory = nil
@@ -52,6 +56,7 @@ public final class HearthServer: Sendable {
     registry = Self.makeRegistry(configuration, directory, indexes)
     service = Service(
       databases: registry, admission: configuration.mode == .emulator ? .everybody : .nobody, rules: book,
+      proofs: configuration.isEmulatorCompatible ? .emulator : .sound,
       requiresIndexes: configuration.requiresIndexes)
     files = FilesSetup.make(configuration, directory)
     var transport = TransportConfiguration()
@@ -192,6 +197,7 @@ public final class HearthServer: Sendable {
   private static let idleSeconds = 600
 
   private static func isLoopback(_ host: String) -> Bool {
-    host == "localhost" || host == "::1" || (host.hasPrefix("127.") && host.allSatisfy { $0 == "." || ("0"..."9").contains($0) })
+    host == "localhost" || host == "::1"
+      || (host.hasPrefix("127.") && host.allSatisfy { $0 == "." || ("0"..."9").contains($0) })
   }
 }

@@ -91,8 +91,12 @@ final class GRPCConnection {
 
   /// Opens a call of the Firestore service; returns the number of its stream. Several may be open.
   func open(_ method: String, headers: [(String, String)] = []) -> UInt32 {
+    open(path: "/google.firestore.v1.Firestore/" + method, headers: headers)
+  }
+
+  func open(path: String, headers: [(String, String)] = []) -> UInt32 {
     defer { stream += 2 }
-    send(head(path: "/google.firestore.v1.Firestore/" + method, headers: headers, end: false))
+    send(head(path: path, headers: headers, end: false))
     open[stream] = (Reply(), [], false)
     return stream
   }

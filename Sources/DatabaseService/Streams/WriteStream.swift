@@ -21,7 +21,8 @@ package struct WriteStreamResponse: Sendable {
 ///
 /// Belongs to the loop's thread of its client. A batch that fails ends the stream, and nothing behind it is applied.
 /// Each batch is judged by the rules in force when it is applied, as a Commit is. A batch begins when the answer to the
-/// one before was taken: a client that takes no answers has nothing more applied.
+/// one before was taken: a client that takes no answers has nothing more applied. None begins once the caller's token is
+/// over.
 package final class WriteStream {
   /// Batches that may wait behind the one being applied. Clients have ten on their way.
   package static let waitingBatchesMax = 32
@@ -46,6 +47,7 @@ package final class WriteStream {
   private let service: Service
   private let id: DatabaseID
   private let caller: Caller
+  private let clock: Clock
   private let wake: @Sendable () -> Void
   private let streamID = String(UInt64.random(in: 1...UInt64.max), radix: 36)
   private var waiting: [Step] = []
@@ -60,7 +62,7 @@ package final class WriteStream {
   /// Opens a stream to a database. `wake` is called, on any thread, when there is something to pull.
   /// - Throws: as ``Service/access(to:as:)``.
   package init(_ service: Service, in id: DatabaseID, as caller: Caller, wake: @escaping @Sendable () -> Void) throws {
-    _ = try service.access(to: id, as: caller)
+    clock = try service.access(to: id, as: caller).database.clock
     self.service = service
     self.id = id
     self.caller = caller
@@ -161,6 +163,7 @@ package final class WriteStream {
     let running = Running()
     self.running = running
     do {
+      try caller.checkToken(clock)
       try service.commit(writes, in: id, as: caller) { [wake] result in
         running.finish(result)
         wake()

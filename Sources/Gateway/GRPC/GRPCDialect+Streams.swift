@@ -3,28 +3,46 @@ import DocumentModel
 import Transport
 import WireFormat
 
-// Listen, Write.
+// Listen, Write, and Watch of the server's health.
 extension GRPCDialect {
   /// Begins a call that streams both ways; `nil` for every other, and for one that was answered with an error.
   func openBody(
     _ path: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest, _ exchange: Exchange
   ) -> (any BodySink)? {
-    guard let name = path.dropping("/google.firestore.v1.Firestore/") else { return nil }
-    let isListen = name.elementsEqual("Listen".utf8)
-    guard isListen || name.elementsEqual("Write".utf8), Self.takes(request) else { return nil }
+    guard let method = GRPCStreamMethods(path), Self.takes(request) else { return nil }
     let call = GRPCCall(exchange, GRPCRequestHead(request))
     do {
       try call.head.check()
       call.caller = try authenticator.caller(of: request)
       let database = StreamDatabase(request)
-      let method: any GRPCStreamMethod =
-        isListen ? GRPCListen(self, call, database) : GRPCWrite(self, call, database)
-      let stream = GRPCStream(call, method)
+      let stream =
+        switch method {
+        case .listen: GRPCStream(call, GRPCListen(self, call, database))
+        case .write: GRPCStream(call, GRPCWrite(self, call, database))
+        case .watchHealth: GRPCStream(call, GRPCHealthWatch(call))
+        }
       call.stream(stream)
       call.watchDeadline()
       return stream
     } catch {
       call.fail(error)
+      return nil
+    }
+  }
+}
+
+/// The methods whose requests are taken message by message.
+private enum GRPCStreamMethods {
+  case listen, write, watchHealth
+
+  init?(_ path: UnsafeRawBufferPointer) {
+    if path.elementsEqual("/google.firestore.v1.Firestore/Listen".utf8) {
+      self = .listen
+    } else if path.elementsEqual("/google.firestore.v1.Firestore/Write".utf8) {
+      self = .write
+    } else if path.elementsEqual("/grpc.health.v1.Health/Watch".utf8) {
+      self = .watchHealth
+    } else {
       return nil
     }
   }

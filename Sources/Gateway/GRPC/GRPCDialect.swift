@@ -69,16 +69,6 @@ final class GRPCDialect: Sendable {
     }
   }
 
-  /// `grpc.health.v1.Health/Check`, of the server as a whole or of one service.
-  private func checkHealth(_ message: UnsafeRawBufferPointer, _ call: GRPCCall) throws {
-    let service = try Self.text(1, of: message)
-    guard service.isEmpty || service.elementsEqual("google.firestore.v1.Firestore".utf8) else {
-      throw Status(.notFound, "unknown service")
-    }
-    // HealthCheckResponse.status = SERVING
-    call.send { ProtobufWriter.int64(1, 1, to: &$0) }
-  }
-
   private static func unknown(_ path: UnsafeRawBufferPointer) -> Status {
     Status(.unimplemented, "Unknown method \(String(decoding: path.prefix(200), as: UTF8.self)).")
   }
