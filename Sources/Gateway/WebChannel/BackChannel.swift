@@ -21,7 +21,7 @@ final class BackChannel: BodySource {
     self.channel = channel
     let number = number
     reply.exchange.onClose { channel.onLoop { $0.lost(number) } }
-    reply.exchange.onShutdown { channel.onLoop { $0.stop() } }
+    reply.exchange.onShutdown { channel.onLoop { $0.shutDown() } }
   }
 
   /// Begins the response.

@@ -116,8 +116,15 @@ final class Channel {
     forget()
   }
 
-  /// The server stops or has no room: the client is told, where it listens, and the channel is over.
-  func stop() {
+  /// The server stops: the client is told, once it has the answers to what was begun.
+  func shutDown() {
+    guard !isOver, !session.isEnded else { return }
+    call.stop(Status(.unavailable, "The server is stopping."))
+    pump()
+  }
+
+  /// There is no room: the client is told, where it listens, and the channel is over.
+  private func stop() {
     guard !isOver else { return }
     finish(.stopped)
     pump()

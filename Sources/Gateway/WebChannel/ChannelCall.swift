@@ -17,6 +17,9 @@ protocol ChannelCall: AnyObject {
   /// - Throws: what ends the call.
   func pull(_ emit: (UnsafeRawBufferPointer) -> Bool) throws -> ChannelCallProgress
 
+  /// Has a pull throw an error, as soon as that harms nothing: what was begun is answered first.
+  func stop(_ status: Status)
+
   /// Ends the call; nothing is asked of it any more.
   func end()
 }
@@ -46,5 +49,6 @@ final class FailedCall: ChannelCall {
   var hasRoom: Bool { true }
   func receive(_ request: [UInt8]) throws {}
   func pull(_ emit: (UnsafeRawBufferPointer) -> Bool) throws -> ChannelCallProgress { throw status }
+  func stop(_ status: Status) {}
   func end() {}
 }

@@ -188,8 +188,9 @@ struct ChannelSession {
     response.sentBytes += out.count - before
     self.response = response
     let isOver = isEnded && last == arrays.last
-    guard !isStreaming || isOver || response.sentBytes >= Self.responseBytesMax
-      || now - response.begunAt >= Self.responseMilliseconds
+    guard
+      !isStreaming || isOver || response.sentBytes >= Self.responseBytesMax
+        || now - response.begunAt >= Self.responseMilliseconds
     else { return .appended }
     detach(at: now)
     return .last

@@ -9,6 +9,7 @@ final class ListenCall: ChannelCall {
   private var target = StreamDatabase()
   private var encoder: StreamJSONEncoder?
   private var message: [UInt8] = []
+  private var stopReason: Status?
   private(set) var database: DatabaseID?
 
   /// Memory kept from one message to the next.
@@ -33,6 +34,7 @@ final class ListenCall: ChannelCall {
   }
 
   func pull(_ emit: (UnsafeRawBufferPointer) -> Bool) throws -> ChannelCallProgress {
+    if let stopReason { throw stopReason }
     guard let encoder else { return .waiting }
     defer { if message.capacity > Self.bytesKept { message = [] } }
     let progress = try session.pull { event in
@@ -45,6 +47,8 @@ final class ListenCall: ChannelCall {
     case .waiting: .waiting
     }
   }
+
+  func stop(_ status: Status) { stopReason = status }
 
   func end() { session.end() }
 }

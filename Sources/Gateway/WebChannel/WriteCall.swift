@@ -10,6 +10,7 @@ final class WriteCall: ChannelCall {
   private let wake: @Sendable () -> Void
   private var target = StreamDatabase()
   private var opened: (stream: WriteStream, encoder: StreamJSONEncoder)?
+  private var stopReason: Status?
   private(set) var database: DatabaseID?
 
   init(_ service: Service, _ decoder: StreamRequestDecoder, as caller: Caller, wake: @escaping @Sendable () -> Void) {
@@ -32,6 +33,7 @@ final class WriteCall: ChannelCall {
   }
 
   func pull(_ emit: (UnsafeRawBufferPointer) -> Bool) throws -> ChannelCallProgress {
+    if let stopReason, opened == nil { throw stopReason }
     guard let (stream, encoder) = opened else { return .waiting }
     var message: [UInt8] = []
     while let response = try stream.next() {
@@ -40,6 +42,12 @@ final class WriteCall: ChannelCall {
       guard message.withUnsafeBytes(emit) else { return .more }
     }
     return .waiting
+  }
+
+  func stop(_ status: Status) {
+    stopReason = status
+    // A batch that is applied and not answered would be sent again.
+    opened?.stream.stop(status)
   }
 
   func end() { opened?.stream.end() }

@@ -72,7 +72,10 @@ import Testing
     let ids = (0..<100).map { _ in SessionID() }
     #expect(Set(ids).count == 100)
     for id in ids { #expect(SessionID(id.text) == id && id.text.utf8.count == 32) }
-    for text in ["", "0", String(repeating: "g", count: 32), String(repeating: "0", count: 33), "０" + String(repeating: "0", count: 29)] {
+    for text in [
+      "", "0", String(repeating: "g", count: 32), String(repeating: "0", count: 33),
+      "０" + String(repeating: "0", count: 29),
+    ] {
       #expect(SessionID(text) == nil)
     }
   }
@@ -104,7 +107,9 @@ import Testing
   @Test(arguments: [1, 2, 3, 4] as [UInt64])
   func damagedFormsAreReadOrRefused(_ seed: UInt64) {
     var random = SplitMix(seed: seed)
-    let tokens = ["&", "=", "%", "req", "_", "___data__=", "ofs=", "count=", "headers=", "0", "9", "%00", "%ff", "type=_badmap"]
+    let tokens = [
+      "&", "=", "%", "req", "_", "___data__=", "ofs=", "count=", "headers=", "0", "9", "%00", "%ff", "type=_badmap",
+    ]
     let whole = Array("headers=A%3Ab%0D%0A&count=2&ofs=12&req0___data__=%7B%22a%22%3A1%7D&req1_type=_badmap".utf8)
     for _ in 0..<2000 {
       var bytes = whole

@@ -19,7 +19,9 @@ import Testing
       let outcome = session.takeChunk(at: now, to: &out)
       guard outcome != .none else { return nil }
       let parts = out.split(separator: 0x0A, maxSplits: 1)
-      guard parts.count == 2, Int(String(decoding: parts[0], as: UTF8.self)) == parts[1].count else { return "bad length" }
+      guard parts.count == 2, Int(String(decoding: parts[0], as: UTF8.self)) == parts[1].count else {
+        return "bad length"
+      }
       return String(decoding: parts[1], as: UTF8.self) + (outcome == .last ? " ." : "")
     }
 
@@ -148,7 +150,9 @@ import Testing
         let chunk = harness.chunk() ?? ""
         #expect(chunk.utf8.count <= ChannelSession.chunkBytes)
         bytes += chunk.utf8.count
-        #expect(chunk.hasSuffix(" .") == (bytes >= ChannelSession.responseBytesMax) || bytes + 100 > ChannelSession.responseBytesMax)
+        #expect(
+          chunk.hasSuffix(" .") == (bytes >= ChannelSession.responseBytesMax)
+            || bytes + 100 > ChannelSession.responseBytesMax)
       }
       #expect(!harness.session.isAttached)
       held.append(harness.session.heldBytes)

@@ -207,7 +207,8 @@ import Testing
     _ = try listener.snapshot()
     let session = try Session(server, "Write", [#"{"database":"\#(Self.database)"}"#])
     let token = try #require(try session.next()["streamToken"] as? String)
-    let increment = #"{"transform":{"document":"\#(Self.database)/documents/open/1/items/n","fieldTransforms":"#
+    let increment =
+      #"{"transform":{"document":"\#(Self.database)/documents/open/1/items/n","fieldTransforms":"#
       + #"[{"fieldPath":"n","increment":{"integerValue":"1"}}]}}"#
     let batch = #"{"streamToken":"\#(token)","writes":[\#(Self.update("open/2/items/m")),\#(increment)]}"#
     try session.send(batch)
