@@ -15,9 +15,11 @@ package final class Gateway: RequestHandler {
   private let control: ControlDialect
   private let keys: KeyDialect
 
+  private let verifier: any TokenVerifier
+
   /// Puts a front before a service and the accounts of its people.
   package init(_ service: Service, accounts: Accounts) {
-    let verifier: any TokenVerifier =
+    verifier =
       switch accounts.mode {
       case .emulator: EmulatorTokens(accounts)
       case .production: AccountTokens(accounts)
@@ -27,6 +29,12 @@ package final class Gateway: RequestHandler {
     rest = RESTDialect(service, authenticator)
     grpc = GRPCDialect(service, authenticator)
     control = ControlDialect(service, authenticator)
+  }
+
+  /// The caller that a bearer token stands for, as requests are told.
+  /// - Throws: `UNAUTHENTICATED`, with the reason.
+  package func caller(bearing token: UnsafeRawBufferPointer) throws(Status) -> Caller {
+    try verifier.caller(bearing: token)
   }
 
   /// Answers one request, at once or later, on the loop of its connection.

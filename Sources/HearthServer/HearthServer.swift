@@ -25,6 +25,7 @@ public final class HearthServer: Sendable {
   private let registry: DatabaseRegistry
   private let rules: RulesFiles
   private let issuers: IssuerFiles
+  private let gateway: Gateway
   private let http: HTTPServer
   private let isStopped = Atomic(false)
 
@@ -60,8 +61,9 @@ public final class HearthServer: Sendable {
     transport.errorBody = { status, message in Gateway.errorBody(httpStatus: status, message: message) }
     accounts = try Self.openAccounts(configuration, directory)
     issuers = try IssuerFiles(configuration, accounts.trustedIssuers)
+    gateway = Gateway(service, accounts: accounts)
     do {
-      http = try HTTPServer(configuration: transport, handler: Gateway(service, accounts: accounts))
+      http = try HTTPServer(configuration: transport, handler: gateway)
     } catch { throw Self.error(error) }
     try openConfigured(indexes)
   }
@@ -124,6 +126,12 @@ public final class HearthServer: Sendable {
     isStopped.store(true, ordering: .sequentiallyConsistent)
     http.stop(graceSeconds: configuration.stopGraceSeconds)
     registry.closeAll()
+  }
+
+  /// The caller that a bearer token stands for, as requests are told.
+  /// - Throws: `UNAUTHENTICATED`, with the reason.
+  package func caller(bearing token: UnsafeRawBufferPointer) throws(Status) -> Caller {
+    try gateway.caller(bearing: token)
   }
 
   private static func error(_ error: TransportError) -> HearthError {
