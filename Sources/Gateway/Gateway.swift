@@ -24,11 +24,13 @@ package final class Gateway: RequestHandler {
   private let keys: KeyDialect
   private let files: FilesDialect?
 
+  private let verifier: any TokenVerifier
+
   /// Puts a front before a service, the accounts of its people and, where there are any, their files.
   ///
   /// - Parameter usesTLS: whether clients reach the server by `https`.
   package init(_ service: Service, accounts: Accounts, files: LazyFileStore? = nil, usesTLS: Bool = false) {
-    let verifier: any TokenVerifier =
+    verifier =
       switch accounts.mode {
       case .emulator: EmulatorTokens(accounts)
       case .production: AccountTokens(accounts)
@@ -53,6 +55,12 @@ package final class Gateway: RequestHandler {
       UnsafeRawBufferPointer(rebasing: target[..<mark]),
       UnsafeRawBufferPointer(rebasing: target[min(mark + 1, target.count)...])
     )
+  }
+
+  /// The caller that a bearer token stands for, as requests are told.
+  /// - Throws: `UNAUTHENTICATED`, with the reason.
+  package func caller(bearing token: UnsafeRawBufferPointer) throws(Status) -> Caller {
+    try verifier.caller(bearing: token)
   }
 
   /// Answers one request, at once or later, on the loop of its connection.

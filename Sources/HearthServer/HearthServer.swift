@@ -29,6 +29,7 @@ public final class HearthServer: Sendable {
   private let issuers: IssuerFiles
   /// What is stored beside the documents.
   package let files: LazyFileStore
+  private let gateway: Gateway
   private let http: HTTPServer
   private let isStopped = Atomic(false)
 
@@ -68,8 +69,8 @@ public final class HearthServer: Sendable {
     transport.errorBody = { status, message in Gateway.errorBody(httpStatus: status, message: message) }
     accounts = try Self.openAccounts(configuration, directory)
     issuers = try IssuerFiles(configuration, accounts.trustedIssuers)
+    gateway = Gateway(service, accounts: accounts, files: files, usesTLS: configuration.tls != nil)
     do {
-      let gateway = Gateway(service, accounts: accounts, files: files, usesTLS: configuration.tls != nil)
       http = try HTTPServer(configuration: transport, handler: gateway)
     } catch { throw Self.error(error) }
     try openConfigured(indexes)
@@ -137,6 +138,12 @@ public final class HearthServer: Sendable {
     http.stop(graceSeconds: configuration.stopGraceSeconds)
     registry.closeAll()
     files.close()
+  }
+
+  /// The caller that a bearer token stands for, as requests are told.
+  /// - Throws: `UNAUTHENTICATED`, with the reason.
+  package func caller(bearing token: UnsafeRawBufferPointer) throws(Status) -> Caller {
+    try gateway.caller(bearing: token)
   }
 
   private static func error(_ error: TransportError) -> HearthError {
