@@ -45,6 +45,7 @@ let package = Package(
     debian("CSodium", pkgConfig: "libsodium", "libsodium-dev"),
     debian("CZlib", pkgConfig: "zlib", "zlib1g-dev"),
     debian("CXXHash", pkgConfig: "libxxhash", "libxxhash-dev"),
+    .systemLibrary(name: "CEpoll"),
     .target(
       name: "CSimdjson",
       cxxSettings: [.define("NDEBUG"), .unsafeFlags(["-O3"])],
@@ -113,7 +114,7 @@ let package = Package(
     program(
       "Benchmarks",
       [
-        "HearthServer", "Accounts", "Files", "DatabaseService", "ChangeFeed", "DocumentStore", "LMDBStore",
+        "CEpoll", "HearthServer", "Accounts", "Files", "DatabaseService", "ChangeFeed", "DocumentStore", "LMDBStore",
         "KeyValueStore",
         "RulesEngine", "WireFormat", "DocumentModel",
       ],

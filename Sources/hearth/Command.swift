@@ -48,7 +48,7 @@ struct Command: Sendable {
   static var all: [Command] {
     [
       .serve, .exec, .get, .query, .watch, .set, .update, .delete, .import, .export, .backup, .check, .checkFile, .indexes,
-      .stats, .rulesCheck, .rulesTest, .rulesExplain,
+      .stats, .listeners, .rulesCheck, .rulesTest, .rulesExplain,
     ]
   }
 
