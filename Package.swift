@@ -46,6 +46,7 @@ let package = Package(
     debian("CXCrypt", "libcrypt-dev"),
     debian("CZlib", pkgConfig: "zlib", "zlib1g-dev"),
     debian("CXXHash", pkgConfig: "libxxhash", "libxxhash-dev"),
+    .systemLibrary(name: "CEpoll"),
     .target(
       name: "CSimdjson",
       cxxSettings: [.define("NDEBUG"), .unsafeFlags(["-O3"])],
@@ -114,7 +115,7 @@ let package = Package(
     program(
       "Benchmarks",
       [
-        "HearthServer", "Accounts", "Files", "DatabaseService", "ChangeFeed", "DocumentStore", "LMDBStore",
+        "CEpoll", "HearthServer", "Accounts", "Files", "DatabaseService", "ChangeFeed", "DocumentStore", "LMDBStore",
         "KeyValueStore",
         "RulesEngine", "WireFormat", "DocumentModel",
       ],

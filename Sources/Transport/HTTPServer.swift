@@ -57,7 +57,8 @@ package final class HTTPServer: Sendable {
     return try state.withLock { state throws(TransportError) in
       guard case .made = state else { throw .alreadyStarted }
       let listening = try ListeningSocket.open(
-        host: configuration.host, port: configuration.port, backlog: configuration.backlog)
+        host: configuration.host, port: configuration.port, backlog: configuration.backlog,
+        vanishedSeconds: configuration.vanishedSeconds)
       let parts: [LoopServer]
       do throws(TransportError) {
         parts = try makeParts()

@@ -8,7 +8,9 @@ struct ListeningSocket {
   let address: SocketAddress
 
   /// Listens on the first IPv4 address of `host`, or on its first address if it has none.
-  static func open(host: String, port: Int, backlog: Int) throws(TransportError) -> ListeningSocket {
+  static func open(
+    host: String, port: Int, backlog: Int, vanishedSeconds: Int
+  ) throws(TransportError) -> ListeningSocket {
     guard let service = UInt16(exactly: port) else {
       throw .cannotListen(host: host, port: port, reason: "a port is a number from 0 to 65535")
     }
@@ -23,7 +25,12 @@ struct ListeningSocket {
     defer { freeaddrinfo(first) }
     let addresses = sequence(first: first) { $0.pointee.ai_next }
     let chosen = addresses.first { $0.pointee.ai_family == AF_INET } ?? first
-    return try listen(on: chosen.pointee, host: host, port: port, backlog: backlog)
+    let listening = try listen(on: chosen.pointee, host: host, port: port, backlog: backlog)
+    // The connections inherit it. Without it a client that lost its network counts as there for a quarter of an hour.
+    var milliseconds = UInt32(clamping: vanishedSeconds * 1000)
+    setsockopt(
+      listening.descriptor, Int32(IPPROTO_TCP), TCP_USER_TIMEOUT, &milliseconds, socklen_t(MemoryLayout<UInt32>.size))
+    return listening
   }
 
   private static func listen(

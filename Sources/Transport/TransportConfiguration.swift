@@ -11,7 +11,7 @@ package struct TransportConfiguration: Sendable {
   /// Event loops, each on a thread of its own; at least 1. Default: one per core.
   package var loops = max(1, Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))))
   /// Connections waiting to be accepted before the kernel refuses more.
-  package var backlog = 1024
+  package var backlog = 4096
 
   /// Request line and header fields together; more is answered 431. At most 80 KiB, the parser's own bound.
   package var headerBytesMax = 64 * 1024
@@ -47,6 +47,8 @@ package struct TransportConfiguration: Sendable {
   package var bodySeconds = 30
   /// A client that takes no byte of a reply for this long is disconnected.
   package var writeStallSeconds = 30
+  /// A client whose machine acknowledges nothing that it was sent for this long has vanished, and is disconnected.
+  package var vanishedSeconds = 60
   /// The same for one stream of an HTTP/2 connection whose client reads on: it may be slow to use what it got. As long
   /// as Firestore's clients let a query take.
   package var streamStallSeconds = 300
@@ -73,7 +75,7 @@ package struct TransportConfiguration: Sendable {
       ("http2IdleSeconds", http2IdleSeconds), ("pingSeconds", pingSeconds),
       ("pingTimeoutSeconds", pingTimeoutSeconds), ("handshakeSeconds", handshakeSeconds),
       ("headerSeconds", headerSeconds), ("bodySeconds", bodySeconds), ("writeStallSeconds", writeStallSeconds),
-      ("streamStallSeconds", streamStallSeconds), ("halfCloseSeconds", halfCloseSeconds),
+      ("vanishedSeconds", vanishedSeconds), ("streamStallSeconds", streamStallSeconds), ("halfCloseSeconds", halfCloseSeconds),
       ("lingerSeconds", lingerSeconds),
     ]
     for (name, value) in bounds where value <= 0 || value > Int(Int32.max) {

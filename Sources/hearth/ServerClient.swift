@@ -74,6 +74,12 @@ final class ServerClient {
     return try JSONText.read(body) { root in (root.member("databases")?.array ?? []).map(Self.statsRow) }
   }
 
+  /// Who listens to the server's open databases.
+  func listeners() throws -> [ListenerRow] {
+    guard let body = try call("GET", "/hearth/v1/listeners") else { return [] }
+    return try JSONText.read(body) { root in (root.member("listeners")?.array ?? []).map { ListenerRow($0) } }
+  }
+
   private static func statsRow(_ row: JSONValue) -> StatsRow {
     let indexes = (row.member("indexes")?.array ?? []).map { index in
       IndexReport(

@@ -78,6 +78,8 @@ struct ReadmeTests {
   private static func normalized(_ text: String) -> String {
     text.replacing(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z/, with: "TIME")
       .replacing(/"nextPageToken": "[^"]+"/, with: "\"nextPageToken\": TOKEN")
+      .replacing(/"resumeToken":"[^"]+"/, with: "\"resumeToken\":TOKEN")
+      .replacing(/id: [A-Za-z0-9+\/=]{12,}/, with: "id: TOKEN")
       .replacing(/\(\d+\.\d ms\)/, with: "(N ms)")
       .replacing(/\d+ index entries/, with: "N index entries")
       .trimmingCharacters(in: .whitespacesAndNewlines)

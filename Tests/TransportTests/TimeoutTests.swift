@@ -1,3 +1,4 @@
+import Glibc
 import Testing
 
 @testable import Transport
@@ -19,6 +20,31 @@ import Testing
     #expect(server.server.openConnections == 1)
     server.advance(seconds: 74)
     #expect(used.isEnded())
+  }
+
+  /// A client that lost its network is the kernel's to notice: every connection is told after how long.
+  @Test func connectionsAreToldWhenAClientHasVanished() throws {
+    let listening = try ListeningSocket.open(host: "127.0.0.1", port: 0, backlog: 4, vanishedSeconds: 7)
+    defer { close(listening.descriptor) }
+    let client = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    defer { close(client) }
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = UInt16(listening.address.port).bigEndian
+    address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+    let connected = withUnsafePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        connect(client, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+      }
+    }
+    try #require(connected == 0)
+    let accepted = accept(listening.descriptor, nil, nil)
+    try #require(accepted >= 0)
+    defer { close(accepted) }
+    var milliseconds: UInt32 = 0
+    var length = socklen_t(MemoryLayout<UInt32>.size)
+    #expect(getsockopt(accepted, Int32(IPPROTO_TCP), TCP_USER_TIMEOUT, &milliseconds, &length) == 0)
+    #expect(milliseconds == 7000)
   }
 
   @Test func theWholeHeadMustArriveInTime() throws {

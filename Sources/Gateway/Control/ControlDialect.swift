@@ -17,6 +17,7 @@ import WireFormat
 /// - `POST /hearth/v1/projects/{p}/databases/{d}/indexes:suggest` says what an index file must declare for the queries
 ///   that were served; its body, if any, is an index file to add to.
 /// - `GET /hearth/v1/stats` says what the open databases hold, and how far their indexes are.
+/// - `GET /hearth/v1/listeners` says who listens to what in the open databases, and how far behind they are.
 ///
 /// What is under `/emulator/` needs no credentials, and is there in emulator mode only.
 final class ControlDialect: Sendable {
@@ -55,6 +56,9 @@ final class ControlDialect: Sendable {
       let caller = try authenticator.caller(of: request)
       if path.elementsEqual("stats".utf8), request.method == .get {
         return try service.statistics(as: caller) { result in Self.send(result, reply, Self.append) }
+      }
+      if path.elementsEqual("listeners".utf8), request.method == .get {
+        return try service.listeners(as: caller) { Self.send(.success($0), reply, Self.append) }
       }
       if let target = try DatabaseTarget(path) { return try handleIndexes(target, request, reply, as: caller) }
       guard let target = try RESTTarget(path, of: request.method), target.segmentCount > 0, request.method == .delete
@@ -138,6 +142,30 @@ final class ControlDialect: Sendable {
     json.key("databases")
     json.beginArray()
     for database in databases { json.append(database) }
+    json.endArray()
+  }
+
+  @Sendable private static func append(_ listeners: [ListenerDescription], to json: inout JSONWriter) {
+    json.key("listeners")
+    json.beginArray()
+    for listener in listeners {
+      json.beginObject()
+      json.key("project")
+      json.string(listener.database.project)
+      json.key("database")
+      json.string(listener.database.database)
+      json.key("name")
+      json.string(listener.name)
+      json.key("lagMilliseconds")
+      json.number(Int(listener.lag / 1000))
+      json.key("queuedBytes")
+      json.number(listener.queuedBytes)
+      json.key("targets")
+      json.beginArray()
+      for target in listener.targets { json.string(target) }
+      json.endArray()
+      json.endObject()
+    }
     json.endArray()
   }
 }

@@ -35,6 +35,7 @@ final class FeedReply: BodySource {
   private let reply: Reply
   private let database: DatabaseID
   private let producer: any FeedProducer
+  private let waker: Waker
   private var writer: FeedWriter
   private var state = State.admitting
   /// Events made before the answer was begun.
@@ -46,8 +47,11 @@ final class FeedReply: BodySource {
 
   private var exchange: Exchange { reply.exchange }
 
-  private init(_ reply: Reply, _ format: FeedFormat, _ database: DatabaseID, _ producer: any FeedProducer) {
+  private init(
+    _ reply: Reply, _ format: FeedFormat, _ database: DatabaseID, _ producer: any FeedProducer, _ waker: Waker
+  ) {
     self.reply = reply
+    self.waker = waker
     self.database = database
     self.producer = producer
     writer = FeedWriter(format)
@@ -64,16 +68,16 @@ final class FeedReply: BodySource {
     let waker = Waker()
     let onLoop = LoopBound(waker, to: reply.exchange.loop)
     let producer = try open { onLoop.later { $0.feed?.advance() } }
-    let feed = FeedReply(reply, format, database, producer)
+    let feed = FeedReply(reply, format, database, producer, waker)
     waker.feed = feed
     reply.exchange.onClose { feed.end() }
     reply.exchange.onShutdown { feed.stop() }
     feed.advance()
   }
 
-  /// Stands between a producer and its feed: a producer that outlives the feed wakes nobody.
+  /// What a producer calls: it is there before the feed, and leads nowhere once the feed has ended.
   private final class Waker {
-    weak var feed: FeedReply?
+    var feed: FeedReply?
   }
 
   // MARK: - Admission
@@ -180,6 +184,7 @@ final class FeedReply: BodySource {
     state = .ended
     timer?.cancel()
     timer = nil
+    waker.feed = nil
     producer.end()
   }
 }

@@ -62,7 +62,8 @@ extension RESTDialect {
   /// The bytes of a token. A text that is no base64 is a token that nobody gave: the feed starts anew, as for any other.
   static func resumeToken(_ text: String?) -> [UInt8]? {
     guard let text, !text.isEmpty else { return nil }
-    return Base64.decode(text) ?? Array(text.utf8)
+    // A plus sign that was not encoded in a URL arrives as a blank.
+    return Base64.decode(text.contains(" ") ? text.replacing(" ", with: "+") : text) ?? Array(text.utf8)
   }
 
   // MARK: - Targets

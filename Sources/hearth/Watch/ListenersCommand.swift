@@ -1,0 +1,97 @@
+import WireFormat
+
+extension Command {
+  /// Shows who listens to what.
+  static let listeners = Command(
+    name: "listeners", summary: "Shows who listens to a server, to what, and how far behind they are.",
+    options: [
+      DatabaseChoice.serverOption,
+      .value("project", "ID", "only the databases of this project"),
+      .value("database", "ID", "only databases of this id"),
+      DatabaseChoice.tokenOption,
+      .flag("json", "print JSON"),
+    ],
+    details: """
+      A line for each stream, those first that are furthest behind. A client that takes nothing is behind and queues
+      nothing: what it missed is read from the change log when it comes back to it.
+      """,
+    examples: [("hearth listeners", ""), ("hearth listeners --json", "for programs")],
+    run: { arguments in
+      var rows = try ServerClient(arguments).listeners()
+      if let project = arguments.value("project") { rows.removeAll { $0.project != project } }
+      if let database = arguments.value("database") { rows.removeAll { $0.database != database } }
+      rows.sort { ($0.lagMilliseconds, $0.queuedBytes) > ($1.lagMilliseconds, $1.queuedBytes) }
+      Terminal.output.write(arguments.has("json") ? ListenerRow.json(rows) : ListenerRow.table(rows))
+      return 0
+    })
+}
+
+/// One listener, as a server describes it.
+struct ListenerRow {
+  var project: String
+  var database: String
+  var name: String
+  var lagMilliseconds: Int
+  var queuedBytes: Int
+  var targets: [String]
+
+  init(_ object: JSONValue) {
+    project = object.member("project")?.text ?? ""
+    database = object.member("database")?.text ?? ""
+    name = object.member("name")?.text ?? ""
+    lagMilliseconds = object.member("lagMilliseconds")?.integer ?? 0
+    queuedBytes = object.member("queuedBytes")?.integer ?? 0
+    targets = object.member("targets")?.array.compactMap(\.text) ?? []
+  }
+
+  static func table(_ rows: [ListenerRow]) -> [UInt8] {
+    guard !rows.isEmpty else { return Array("no listeners\n".utf8) }
+    var lines = [["database", "who", "lag ms", "queued", "listens to"]]
+    for row in rows {
+      let targets = TableCell(plain: row.targets.joined(separator: ", "), columnsMax: 200).text
+      lines.append([
+        "\(row.project)/\(row.database)", TableCell(plain: row.name).text, "\(row.lagMilliseconds)", "\(row.queuedBytes)",
+        targets,
+      ])
+    }
+    let widths = lines[0].indices.map { column in lines.map { TextWidth.of($0[column]) }.max() ?? 0 }
+    let numbers = 2...3
+    var text = ""
+    for line in lines {
+      let cells = line.enumerated().map { column, cell in
+        let padding = String(repeating: " ", count: widths[column] - TextWidth.of(cell))
+        return numbers.contains(column) ? padding + cell : column == line.count - 1 ? cell : cell + padding
+      }
+      text += cells.joined(separator: "  ") + "\n"
+    }
+    return Array(text.utf8)
+  }
+
+  static func json(_ rows: [ListenerRow]) -> [UInt8] {
+    var json = JSONWriter(.pretty)
+    json.beginObject()
+    json.key("listeners")
+    json.beginArray()
+    for row in rows {
+      json.beginObject()
+      json.key("project")
+      json.string(row.project)
+      json.key("database")
+      json.string(row.database)
+      json.key("name")
+      json.string(row.name)
+      json.key("lagMilliseconds")
+      json.number(row.lagMilliseconds)
+      json.key("queuedBytes")
+      json.number(row.queuedBytes)
+      json.key("targets")
+      json.beginArray()
+      for target in row.targets { json.string(target) }
+      json.endArray()
+      json.endObject()
+    }
+    json.endArray()
+    json.endObject()
+    return json.bytes + [UInt8(ascii: "\n")]
+  }
+}
