@@ -1,12 +1,11 @@
 package import DatabaseService
-package import Files
 package import Transport
 
 /// The front: tells the dialects apart by the first part of the path and hands the request on.
 ///
 /// - `/v1/…`: the REST dialect of `google.firestore.v1`, in `REST/`; of `google.firestore.admin.v1`, in `Admin/`
 /// - `/emulator/v1/…`, `/hearth/v1/…`: what test suites and tools do to a server, in `Control/`
-/// - `/v0/b/…`: files, in `Files/`
+/// - `/v0/b/…`, `/storage/v1/…` and more: files, in `Files/`
 /// - content type `application/grpc`: the gRPC dialect of the same, in `GRPC/`
 /// - `/`: answers `Ok`, the emulator's readiness probe
 package final class Gateway: RequestHandler {
@@ -20,14 +19,14 @@ package final class Gateway: RequestHandler {
   /// - Parameter files: what is served beside the documents, where anything is.
   /// - Parameter usesTLS: whether clients reach the server by `https`.
   package init(
-    _ service: Service, verifier: (any TokenVerifier)? = nil, files: LazyFileStore? = nil, usesTLS: Bool = false
+    _ service: Service, verifier: (any TokenVerifier)? = nil, files: FilesService? = nil, usesTLS: Bool = false
   ) {
     let authenticator = Authenticator(verifier: verifier)
     rest = RESTDialect(service, authenticator)
     grpc = GRPCDialect(service, authenticator)
     control = ControlDialect(service, authenticator)
     self.files = files.map {
-      FilesDialect($0, authenticator, isEmulator: service.admission == .everybody, usesTLS: usesTLS)
+      FilesDialect($0, service, authenticator, usesTLS: usesTLS)
     }
   }
 

@@ -86,6 +86,8 @@ public struct HearthConfiguration: Sendable {
   /// Files of security rules (`firestore.rules`): one for all databases, others for databases of their own. Without
   /// any, emulator mode admits everybody and production mode nobody.
   public var rules: [RulesFile] = []
+  /// The file of security rules for files (`storage.rules`). Without one only administrators reach files.
+  public var storageRules: String?
   /// Is told what goes wrong in the background, in text for people, on any thread.
   public var warn: (@Sendable (String) -> Void)?
   /// Is told what happens in the background, a line each, on any thread.

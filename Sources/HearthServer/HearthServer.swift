@@ -44,7 +44,8 @@ public final class HearthServer: Sendable {
     } catch { throw .storage(error.description) }
     let indexes = try IndexFiles(configuration.indexes)
     let book = RulesBook()
-    rules = try RulesFiles(configuration, book)
+    let fileRules = FileRules()
+    rules = try RulesFiles(configuration, book, fileRules)
     registry = Self.makeRegistry(configuration, directory, indexes)
     service = Service(
       databases: registry, admission: configuration.mode == .emulator ? .everybody : .nobody, rules: book,
@@ -60,8 +61,12 @@ public final class HearthServer: Sendable {
     transport.errorBody = { status, message in Gateway.errorBody(httpStatus: status, message: message) }
     // Production has nothing yet that verifies tokens.
     let verifier = configuration.mode == .emulator ? EmulatorTokens() : nil
+    let gateway = Gateway(
+      service, verifier: verifier,
+      files: FilesService(store: files, rules: fileRules, project: configuration.project),
+      usesTLS: configuration.tls != nil)
     do {
-      http = try HTTPServer(configuration: transport, handler: Gateway(service, verifier: verifier, files: files, usesTLS: configuration.tls != nil))
+      http = try HTTPServer(configuration: transport, handler: gateway)
     } catch { throw Self.error(error) }
     try openConfigured(indexes)
     do throws(FilesError) { try FilesSetup.openStored(files, directory) } catch {

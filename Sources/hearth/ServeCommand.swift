@@ -24,6 +24,7 @@ extension Command {
       .repeated("enterprise-database", "NAME", "a database of the enterprise edition; NAME* names all that begin so"),
       .value("map-size", "BYTES", "the size a database may grow to (default: 64G, in memory 8G)"),
       .repeated("rules", "FILE", "security rules; DATABASE=FILE for a database with its own (default: none)"),
+      .value("storage-rules", "FILE", "security rules for files; without them only administrators reach files"),
       .repeated("indexes", "FILE", "firestore.indexes.json; DATABASE=FILE for a named database (default: as they are)"),
       .flag("require-indexes", "refuse queries that production would refuse for want of an index"),
       .flag("quiet", "print the address and errors only"),
@@ -94,7 +95,8 @@ extension Command {
     var signal: Int32 = 0
     repeat {
       sigwait(&signals, &signal)
-      guard signal == SIGHUP, configuration.tls != nil || !configuration.rules.isEmpty else { return }
+      guard signal == SIGHUP, configuration.tls != nil || !configuration.rules.isEmpty || configuration.storageRules != nil
+      else { return }
       server.reloadRules()
       guard configuration.tls != nil else { continue }
       do {
@@ -147,6 +149,7 @@ extension Command {
       let file = databaseFile(text)
       return HearthConfiguration.RulesFile(file.path, database: file.path == text ? nil : file.database)
     }
+    configuration.storageRules = arguments.value("storage-rules")
     configuration.warn = { Terminal.error.write("hearth: \($0)\n") }
     if !isQuiet(arguments) { configuration.report = { Terminal.error.write("hearth: \($0)\n") } }
     if let project = configuration.project, DatabaseID(project: project) == nil {
