@@ -40,6 +40,9 @@ package final class FileStore: Sendable {
     self.configuration = configuration
   }
 
+  /// The time of day, in microseconds since 1970.
+  package var now: Int64 { configuration.now() }
+
   // MARK: - Reading
 
   /// The object of a name, also in a bucket that is not there; `nil` where there is none.

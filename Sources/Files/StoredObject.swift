@@ -53,6 +53,14 @@ package struct ContentSummary: Equatable, Sendable {
   /// SHA-256, 32 bytes: the name under which the content is kept.
   package var digest: ContentDigest
 
+  /// Puts the facts together.
+  package init(size: Int, crc32c: UInt32, md5: [UInt8], digest: ContentDigest) {
+    self.size = size
+    self.crc32c = crc32c
+    self.md5 = md5
+    self.digest = digest
+  }
+
   /// The CRC-32C as it stands in JSON: base64 of four bytes, the highest first.
   package var crc32cBytes: [UInt8] { (0..<4).map { UInt8(truncatingIfNeeded: crc32c >> (24 - 8 * UInt32($0))) } }
 }
@@ -129,6 +137,20 @@ package struct StoredObject: Equatable, Sendable {
   package var componentCount = 0
   /// What clients said of it.
   package var attributes: ObjectAttributes
+
+  /// Puts the facts together.
+  package init(
+    name: ObjectName, generation: Int64, created: Int64, updated: Int64, content: ContentSummary,
+    componentCount: Int = 0, attributes: ObjectAttributes
+  ) {
+    self.name = name
+    self.generation = generation
+    self.created = created
+    self.updated = updated
+    self.content = content
+    self.componentCount = componentCount
+    self.attributes = attributes
+  }
 
   /// The media type.
   package var contentType: String { attributes.contentType ?? "application/octet-stream" }

@@ -1,13 +1,12 @@
 package import Accounts
 package import DatabaseService
-package import Files
 package import Transport
 
 /// The front: tells the dialects apart by the first part of the path and hands the request on.
 ///
 /// - `/v1/…`: the REST dialect of `google.firestore.v1`, in `REST/`; of `google.firestore.admin.v1`, in `Admin/`
 /// - `/emulator/v1/…`, `/hearth/v1/…`: what test suites and tools do to a server, in `Control/`
-/// - `/v0/b/…`: files, in `Files/`
+/// - `/v0/b/…`, `/storage/v1/…` and more: files, in `Files/`
 /// - content type `application/grpc`: the gRPC dialect of the same, in `GRPC/`
 /// - `/google.firestore.v1.Firestore/…/channel`: the channel of browsers, in `WebChannel/`
 /// - `/token`, the paths of published keys, `/hearth/v1/keys`: see ``KeyDialect``, in `Keys/`
@@ -29,7 +28,7 @@ package final class Gateway: RequestHandler {
   /// Puts a front before a service, the accounts of its people and, where there are any, their files.
   ///
   /// - Parameter usesTLS: whether clients reach the server by `https`.
-  package init(_ service: Service, accounts: Accounts, files: LazyFileStore? = nil, usesTLS: Bool = false) {
+  package init(_ service: Service, accounts: Accounts, files: FilesService? = nil, usesTLS: Bool = false) {
     verifier =
       switch accounts.mode {
       case .emulator: EmulatorTokens(accounts)
@@ -42,7 +41,7 @@ package final class Gateway: RequestHandler {
     channels = WebChannelDialect(service, authenticator)
     control = ControlDialect(service, authenticator)
     self.files = files.map {
-      FilesDialect($0, authenticator, isEmulator: service.admission == .everybody, usesTLS: usesTLS)
+      FilesDialect($0, service, authenticator, usesTLS: usesTLS)
     }
   }
 

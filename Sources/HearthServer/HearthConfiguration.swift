@@ -109,6 +109,8 @@ public struct HearthConfiguration: Sendable {
   /// Authorises queries as the official emulator does, which also lets queries through that can return documents which
   /// the rules deny. For old test suites; refused in production mode.
   public var isEmulatorCompatible = false
+  /// The file of security rules for files (`storage.rules`). Without one only administrators reach files.
+  public var storageRules: String?
   /// Is told what goes wrong in the background, in text for people, on any thread.
   public var warn: (@Sendable (String) -> Void)?
   /// Is told what happens in the background, a line each, on any thread.

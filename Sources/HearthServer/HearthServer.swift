@@ -53,7 +53,8 @@ public final class HearthServer: Sendable {
     } catch { throw .storage(error.description) }
     let indexes = try IndexFiles(configuration.indexes)
     let book = RulesBook()
-    rules = try RulesFiles(configuration, book)
+    let fileRules = FileRules()
+    rules = try RulesFiles(configuration, book, fileRules)
     registry = Self.makeRegistry(configuration, directory, indexes)
     service = Service(
       databases: registry, admission: configuration.mode == .emulator ? .everybody : .nobody, rules: book,
@@ -69,7 +70,10 @@ public final class HearthServer: Sendable {
     transport.errorBody = { status, message in Gateway.errorBody(httpStatus: status, message: message) }
     accounts = try Self.openAccounts(configuration, directory)
     issuers = try IssuerFiles(configuration, accounts.trustedIssuers)
-    gateway = Gateway(service, accounts: accounts, files: files, usesTLS: configuration.tls != nil)
+    gateway = Gateway(
+      service, accounts: accounts,
+      files: FilesService(store: files, rules: fileRules, project: configuration.project),
+      usesTLS: configuration.tls != nil)
     do {
       http = try HTTPServer(configuration: transport, handler: gateway)
     } catch { throw Self.error(error) }

@@ -12,14 +12,21 @@ import Synchronization
 final class RulesFiles: Sendable {
   private let files: [HearthConfiguration.RulesFile]
   private let book: RulesBook
+  /// The file of rules for files, where there is one, and where its rules go.
+  private let storagePath: String?
+  private let fileRules: FileRules
+  private let storageStamp: Mutex<Stamp>
   private let report: (@Sendable (String) -> Void)?
   private let warn: (@Sendable (String) -> Void)?
   private let stamps: Mutex<[FileStamp]>
 
   /// Reads the files into a book.
   /// - Throws: ``HearthError/data(_:)`` for the first that does not compile, with every mistake and its place.
-  init(_ configuration: HearthConfiguration, _ book: RulesBook) throws(HearthError) {
+  init(_ configuration: HearthConfiguration, _ book: RulesBook, _ fileRules: FileRules) throws(HearthError) {
     files = configuration.rules
+    storagePath = configuration.storageRules
+    self.fileRules = fileRules
+    storageStamp = Mutex(Stamp(configuration.storageRules ?? ""))
     self.book = book
     report = configuration.report
     warn = configuration.warn
@@ -31,13 +38,15 @@ final class RulesFiles: Sendable {
       }
       book.set(try Self.compile(file.path), forDatabase: file.database)
     }
+    if let storagePath { fileRules.set(try Self.compile(storagePath, service: FileRules.service)) }
   }
 
   /// Whether there is anything to watch.
-  var isEmpty: Bool { files.isEmpty }
+  var isEmpty: Bool { files.isEmpty && storagePath == nil }
 
   /// Reads the files that changed since the last look; with `all` every one.
   func reload(all: Bool = false) {
+    reloadStorage(all: all)
     stamps.withLock { stamps in
       for (index, file) in files.enumerated() {
         let stamp = FileStamp(file.path)
@@ -47,16 +56,33 @@ final class RulesFiles: Sendable {
           book.set(try Self.compile(file.path), forDatabase: file.database)
           report?("\(file.path): the rules were read again")
         } catch {
-          warn?("\(error.description)\nWARNING: \(file.path) is NOT in force; the rules read from it before still are")
+          warn?(Self.text(of: error, file.path))
         }
       }
     }
   }
 
-  private static func compile(_ path: String) throws(HearthError) -> Ruleset {
+  private func reloadStorage(all: Bool) {
+    guard let path = storagePath else { return }
+    storageStamp.withLock { stamp in
+      let now = Stamp(path)
+      guard all || now != stamp else { return }
+      stamp = now
+      do throws(HearthError) {
+        fileRules.set(try Self.compile(path, service: FileRules.service))
+        report?("\(path): the rules were read again")
+      } catch { warn?(Self.text(of: error, path)) }
+    }
+  }
+
+  private static func text(of error: HearthError, _ path: String) -> String {
+    "\(error.description)\nWARNING: \(path) is NOT in force; the rules read from it before still are"
+  }
+
+  private static func compile(_ path: String, service: String = "cloud.firestore") throws(HearthError) -> Ruleset {
     let bytes = try read(path)
     guard let text = String(validating: bytes, as: UTF8.self) else { throw .data("\(path): not UTF-8") }
-    do throws(RulesetError) { return try Ruleset(compiling: text) } catch {
+    do throws(RulesetError) { return try Ruleset(compiling: text, service: service) } catch {
       let errors = error.diagnostics.filter { $0.severity == .error }
       throw .data(errors.map { $0.rendered(file: path) }.joined(separator: "\n"))
     }

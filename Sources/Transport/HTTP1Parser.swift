@@ -248,7 +248,8 @@ final class HTTP1Parser {
     } else if hasLength {
       guard let length = Int(exactly: parser.content_length) else { throw .bodyTooLarge }
       isBodyTooLarge = length > head.pointee.limits.bodyBytesMax
-      framing = .length(length)
+      // A body of no bytes is none: nothing would ever arrive to end it.
+      if length > 0 { framing = .length(length) }
     }
     if case .none = framing { expectsContinue = false }
   }

@@ -25,6 +25,7 @@ extension Command {
       .value("map-size", "BYTES", "the size a database may grow to (default: 64G, in memory 8G)"),
       .repeated("rules", "FILE", "security rules; DATABASE=FILE for a database with its own (default: none)"),
       .value("compat", "emulator", "authorise queries as the official emulator does, unsoundly; for old test suites"),
+      .value("storage-rules", "FILE", "security rules for files; without them only administrators reach files"),
       .repeated("indexes", "FILE", "firestore.indexes.json; DATABASE=FILE for a named database (default: as they are)"),
       .flag("require-indexes", "refuse queries that production would refuse for want of an index"),
       .repeated("trust-issuer", "ISSUER=FILE", "tokens of this issuer count; FILE holds its keys (JWKS)"),
@@ -96,7 +97,8 @@ extension Command {
     var signal: Int32 = 0
     repeat {
       sigwait(&signals, &signal)
-      guard signal == SIGHUP, configuration.tls != nil || !configuration.rules.isEmpty else { return }
+      guard signal == SIGHUP, configuration.tls != nil || !configuration.rules.isEmpty || configuration.storageRules != nil
+      else { return }
       server.reloadRules()
       guard configuration.tls != nil else { continue }
       do {
@@ -154,6 +156,7 @@ extension Command {
       configuration.isEmulatorCompatible = true
     }
     configuration.trustedIssuers = try arguments.values("trust-issuer").map(issuerFile)
+    configuration.storageRules = arguments.value("storage-rules")
     configuration.warn = { Terminal.error.write("hearth: \($0)\n") }
     if !isQuiet(arguments) { configuration.report = { Terminal.error.write("hearth: \($0)\n") } }
     if let project = configuration.project, DatabaseID(project: project) == nil {

@@ -10,6 +10,9 @@ final class TestServer: Sendable {
   /// The name of the documents root.
   static let name = "projects/p/databases/(default)/documents"
 
+  /// What goes below nothing.
+  private static let ownPaths = ["/v0/", "/storage/", "/upload/", "/download/", "/internal/"]
+
   let server: HearthServer
   let port: UInt16
 
@@ -53,7 +56,7 @@ final class TestServer: Sendable {
   func call(
     _ method: String, _ path: String, _ body: String? = nil, headers: [(String, String)] = []
   ) throws -> Reply {
-    let target = path.hasPrefix("/v1") || path.hasPrefix("/emulator") || path.hasPrefix("/hearth") || path.hasPrefix("/v0/") || path == "/" || path.hasPrefix("/?")
+    let target = path.hasPrefix("/v1") || path.hasPrefix("/emulator") || path.hasPrefix("/hearth") || Self.ownPaths.contains(where: path.hasPrefix) || path == "/" || path.hasPrefix("/?")
       ? path : Self.root + path
     return try request(method, target, body, headers: headers)
   }

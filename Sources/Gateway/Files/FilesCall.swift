@@ -67,7 +67,8 @@ struct FilesCall: Sendable {
     sendBody(Array(text.utf8), type: "text/plain; charset=UTF-8", status: status, headers)
   }
 
-  private func sendBody(
+  /// Answers with bytes.
+  func sendBody(
     _ body: [UInt8], type: StaticString, status: Int, _ headers: (inout HeaderWriter) -> Void
   ) {
     reply.exchange.respond(

@@ -1,32 +1,65 @@
-import DatabaseService
+package import DatabaseService
 import DocumentModel
-import Files
+package import Files
 import Transport
+
+/// What a gateway needs to serve files.
+package struct FilesService: Sendable {
+  /// Where they are.
+  package var store: LazyFileStore
+  /// What guards them.
+  package var rules: FileRules
+  /// The project whose documents rules may read.
+  package var project: String?
+
+  /// Joins the parts.
+  package init(store: LazyFileStore, rules: FileRules, project: String?) {
+    self.store = store
+    self.rules = rules
+    self.project = project
+  }
+}
 
 /// Files over HTTP: the dialect of Firebase's clients under `/v0/b`, and the one of Cloud Storage.
 ///
 /// Requests that bring content are taken as they arrive, all others whole.
 final class FilesDialect: Sendable {
-  private let files: LazyFileStore
+  private let files: FilesService
   private let authenticator: Authenticator
   private let judge: FilesJudge
   private let isEmulator: Bool
   private let scheme: String
 
-  init(_ files: LazyFileStore, _ authenticator: Authenticator, isEmulator: Bool, usesTLS: Bool) {
+  init(_ files: FilesService, _ service: Service, _ authenticator: Authenticator, usesTLS: Bool) {
     self.files = files
     self.authenticator = authenticator
-    self.isEmulator = isEmulator
+    isEmulator = service.admission == .everybody
     scheme = usesTLS ? "https" : "http"
-    judge = FilesJudge(explains: isEmulator)
+    judge = FilesJudge(service: service, rules: files.rules, project: files.project)
   }
 
   /// Where requests about files go, behind the path's first part.
-  enum Place { case firebase }
+  enum Place {
+    case firebase
+    /// Cloud Storage: buckets and objects, below `…/b`.
+    case cloud
+    /// Cloud Storage: uploads, below `…/b`.
+    case cloudUpload
+    /// What test suites do to an emulator.
+    case control
+  }
 
   /// The dialect that a path belongs to, and the rest of the path; `nil` where it is none of the files'.
   static func place(_ path: UnsafeRawBufferPointer) -> (Place, UnsafeRawBufferPointer)? {
+    func below(_ prefix: StaticString) -> UnsafeRawBufferPointer? {
+      guard let rest = path.dropping(prefix) else { return nil }
+      guard let next = rest.first else { return rest }
+      return next == UInt8(ascii: "/") || next == UInt8(ascii: "?") ? rest : nil
+    }
     if let rest = path.dropping("/v0/b/") { return (.firebase, rest) }
+    if let rest = below("/storage/v1/b") ?? below("/download/storage/v1/b") ?? below("/b") { return (.cloud, rest) }
+    if let rest = below("/upload/storage/v1/b") { return (.cloudUpload, rest) }
+    if let rest = path.dropping("/internal/") { return (.control, rest) }
     return nil
   }
 
@@ -43,6 +76,8 @@ final class FilesDialect: Sendable {
     guard exchange.isAwaitingReply, let call = call(place, query, request, exchange) else { return }
     switch place {
     case .firebase: FirebaseFiles(call).handle(path, request)
+    case .cloud, .cloudUpload: CloudFiles(call).handle(place, path, request)
+    case .control: FilesControl(call, rules: files.rules).handle(path, request)
     }
   }
 
@@ -57,6 +92,11 @@ final class FilesDialect: Sendable {
       guard FirebaseFiles.bringsContent(query, request) else { return nil }
       guard let call = call(place, query, request, exchange) else { return nil }
       return FirebaseFiles(call).openBody(path, request)
+    case .cloudUpload:
+      guard CloudFiles.bringsContent(query, request) else { return nil }
+      guard let call = call(place, query, request, exchange) else { return nil }
+      return CloudFiles(call).openBody(path, request)
+    case .cloud, .control: return nil
     }
   }
 
@@ -66,7 +106,7 @@ final class FilesDialect: Sendable {
   ) -> FilesCall? {
     var reply = Reply(exchange, request)
     reply.exposedHeaders = Self.exposedHeaders
-    let dialect = FilesCall.Dialect.firebase
+    let dialect = place == .firebase ? FilesCall.Dialect.firebase : .cloud
     func refuse(_ status: Int, _ message: String, _ reason: StaticString) {
       let answer = FilesErrorAnswer(status: status, message: message, reason: reason)
       reply.sendJSON(answer.json(dialect), status: status)
@@ -81,17 +121,30 @@ final class FilesDialect: Sendable {
       refuse(401, error.message, "authError")
       return nil
     }
+    if place != .firebase, !isAdmin(caller, request) {
+      // Rules do not grant this dialect's calls: only administrators make them.
+      let isNobody = request.header("authorization") == nil
+      refuse(isNobody ? 401 : 403, isNobody ? "Login Required." : "Missing admin credentials.", "authError")
+      return nil
+    }
     do throws(FilesError) {
       let host = request.text("x-forwarded-host") ?? request.text("host") ?? "localhost"
       let scheme = request.text("x-forwarded-proto").flatMap { $0 == "https" ? $0 : nil } ?? scheme
       return FilesCall(
         dialect: dialect, method: request.method, parameters: parameters, reply: reply, caller: caller,
-        origin: "\(scheme)://\(host)", store: try files.store(), judge: judge)
+        origin: "\(scheme)://\(host)", store: try files.store.store(), judge: judge)
     } catch {
       let answer = FilesErrorAnswer(error, dialect)
       refuse(answer.status, answer.message, answer.reason)
       return nil
     }
+  }
+
+  /// Whether a request of Cloud Storage's clients is an administrator's; in emulator mode they send no credentials, or
+  /// those of some service account.
+  private func isAdmin(_ caller: Caller, _ request: borrowing HTTPRequest) -> Bool {
+    if case .admin = caller { return true }
+    return isEmulator && request.header("authorization") == nil
   }
 
   private static let exposedHeaders: StaticString = """

@@ -1,6 +1,7 @@
 import DatabaseService
 import DocumentModel
 import Files
+import RulesEngine
 import Transport
 import WireFormat
 
@@ -193,7 +194,7 @@ struct FirebaseFiles: Sendable {
 
   /// Refuses what the caller may not do.
   func require(
-    _ method: FilesJudge.Method, _ name: ObjectName, before: StoredObject?, after: StoredObject?
+    _ method: RulesMethod, _ name: ObjectName, before: StoredObject?, after: StoredObject?
   ) throws(FilesError) {
     try call.judge.require(method, name, as: call.caller, before: before, after: after)
   }

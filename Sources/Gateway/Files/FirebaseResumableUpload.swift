@@ -1,4 +1,5 @@
 import Files
+import RulesEngine
 import Transport
 
 /// Uploads in several requests, as `X-Goog-Upload-Command` says (storage-api.md, section 4).
@@ -52,6 +53,8 @@ struct FirebaseResumableUpload: Sendable {
     record.declared = metadata.declared
     record.declaredSize = request.text("x-goog-upload-header-content-length").flatMap { Int($0) }
     record.isAdmin = call.isAdmin
+    try call.judge.requireRules(as: call.caller)
+    if let size = record.declaredSize { try FirebaseFiles(call).requireEarly(name, attributes, size: size) }
     call.work { [record] () throws(FilesError) in
       try call.store.beginUpload(record)
     } then: { [id = record.id] in

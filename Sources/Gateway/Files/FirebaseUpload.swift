@@ -1,4 +1,5 @@
 import Files
+import RulesEngine
 import Transport
 
 /// Uploads in one request: the body is the content, or metadata and content in two parts.
@@ -30,9 +31,19 @@ extension FirebaseFiles {
         || call.parameters.value("uploadType") == "multipart"
       return try upload(target, isMultipart: isMultipart, request)
     } catch {
-      call.fail(error)
-      return nil
+      let call = call
+      return DiscardedBody.answering(request) { [error] in call.fail(error) }
     }
+  }
+
+  /// Refuses content that rules refuse already by what is known of it.
+  func requireEarly(_ name: ObjectName, _ attributes: ObjectAttributes, size: Int) throws(FilesError) {
+    let content = ContentSummary(
+      size: size, crc32c: 0, md5: [], digest: ContentDigest(bytes: []))
+    let now = call.store.now
+    let object = StoredObject(
+      name: name, generation: now, created: now, updated: now, content: content, attributes: attributes)
+    try call.judge.requireEarly(object, as: call.caller, store: call.store)
   }
 
   private func upload(
@@ -44,6 +55,13 @@ extension FirebaseFiles {
     let bucket = target.bucket
     let contentType = isMultipart ? nil : request.text("content-type")
     let contentEncoding = isMultipart ? nil : request.text("content-encoding")
+    try call.judge.requireRules(as: call.caller)
+    if let named, let size = request.text("content-length").flatMap({ Int($0) }) {
+      var attributes = ObjectAttributes()
+      attributes.contentType = contentType
+      attributes.contentEncoding = contentEncoding
+      if !isMultipart { try requireEarly(named, attributes, size: size) }
+    }
     let multipart = try isMultipart ? MultipartReader(contentType: request.header("content-type")) : nil
     let plan = UploadBody.Plan(
       open: { () throws(FilesError) in .new(try call.store.makeIncoming()) },

@@ -320,7 +320,12 @@ struct Checker {
     switch expression.kind {
     case .variable(let name): checkVariable(name, context)
     case .call(let name, let arguments): checkCall(name, arguments.count, context)
-    case .method(_, let name, let arguments): checkMethod(name, arguments, context)
+    case .method(let receiver, let name, let arguments):
+      if isDocumentLookup(receiver, name, context) {
+        for argument in arguments { check(argument, context) }
+        return
+      }
+      checkMethod(name, arguments, context)
     case .member(let base, let name): checkMember(base, name, context)
     case .binary(.in, let left, let right): checkPrecedence([left, right], "in")
     case .isType(let operand, _): checkPrecedence([operand], "is")
@@ -329,6 +334,13 @@ struct Checker {
     default: break
     }
     for child in expression.children { check(child, context) }
+  }
+
+  /// Whether `firestore.get(…)` or the like stands in rules for a service that has it.
+  private func isDocumentLookup(_ receiver: Expression, _ name: Expression.Name, _ context: Context) -> Bool {
+    guard case .variable(let variable) = receiver.kind, variable.text == "firestore" else { return false }
+    return profile.functions.contains("firestore.\(name.text)") && !context.locals.contains(variable.text)
+      && context.scope.capture(variable.text) == nil
   }
 
   private mutating func checkVariable(_ name: Expression.Name, _ context: Context) {

@@ -22,6 +22,9 @@ struct ServiceProfile: Sendable {
 
   static let all = [firestore, storage]
 
+  /// The profile of a service; that of documents for an unknown one.
+  static func named(_ name: String) -> ServiceProfile { all.first { $0.name == name } ?? firestore }
+
   /// What is known of maps that rules read, for hints about misspelt names.
   static let members: [String: Set<String>] = [
     "request": [

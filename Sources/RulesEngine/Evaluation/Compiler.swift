@@ -4,15 +4,18 @@ struct Compiler {
   private let source: SourceText
   private var program = Program.Parts()
   private var textConstants: [[UInt8]: Int32] = [:]
+  /// What the service offers.
+  private let profile: ServiceProfile
 
   /// Compiles a service. The tree must have passed the checker without errors.
   static func compile(_ tree: RulesetTree, _ service: ServiceTree, _ source: SourceText) -> Program {
-    var compiler = Compiler(tree: tree, source: source)
+    var compiler = Compiler(tree: tree, source: source, ServiceProfile.named(service.name.text))
     compiler.compile(service)
     return Program(compiler.program)
   }
 
-  private init(tree: RulesetTree, source: SourceText) {
+  private init(tree: RulesetTree, source: SourceText, _ profile: ServiceProfile) {
+    self.profile = profile
     self.tree = tree
     self.source = source
     program.version = tree.version
@@ -189,6 +192,10 @@ struct Compiler {
       return add(Node(operation: .conditional, a: inner, b: first, c: compile(no, context)), expression)
     case .call(let name, let arguments): return call(name, arguments, expression, context)
     case .method(let receiver, let name, let arguments):
+      if let lookup = documentLookup(receiver, name, context) {
+        let (first, count) = list(arguments, context)
+        return add(Node(operation: .callBuiltin, a: first, b: count, c: lookup), expression)
+      }
       let (first, count) = list([receiver] + arguments, context)
       guard let group = Builtins.group(name.text, isMethod: true) else {
         return add(
@@ -197,6 +204,15 @@ struct Compiler {
       let pattern = Pattern.methodNames.contains(name.text) ? literalPattern(arguments) : -1
       return add(Node(operation: .callMethod, pattern: pattern, a: first, b: count, c: Int32(group)), expression)
     }
+  }
+
+  /// The group of `get` for `firestore.get`, where the service looks documents up under that name.
+  private func documentLookup(_ receiver: Expression, _ name: Expression.Name, _ context: Context) -> Int32? {
+    guard case .variable(let variable) = receiver.kind, variable.text == "firestore",
+      context.locals[variable.text] == nil, context.scope.capture(variable.text) == nil,
+      profile.functions.contains("firestore.\(name.text)")
+    else { return nil }
+    return Builtins.group(name.text, isMethod: false).map { Int32($0) }
   }
 
   private mutating func literalPattern(_ arguments: [Expression]) -> Int32 {

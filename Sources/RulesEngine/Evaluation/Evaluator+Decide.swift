@@ -16,8 +16,13 @@ extension Evaluator {
     isTracing = explaining == .trace
     guard preparePath() else { return Decision() }
     let name = UnsafeBufferPointer(rebasing: requestPath[..<requestPathKnown])
-    resource = documentValue(request.resource, name: name)
-    newResource = documentValue(request.newResource, name: name)
+    if request.bucket == nil {
+      resource = documentValue(request.resource, name: name)
+      newResource = documentValue(request.newResource, name: name)
+    } else {
+      resource = request.resource.map(RuleValue.encodedFields) ?? .null
+      newResource = request.newResource.map(RuleValue.encodedFields) ?? .null
+    }
     tryPatterns(program, explaining, &decision)
     finish(&decision)
     return decision
@@ -91,15 +96,16 @@ extension Evaluator {
     request = BorrowedRulesRequest()
   }
 
-  /// Cuts the request's path into segments, behind `databases/{database}/documents`.
+  /// Cuts the request's path into segments, behind `databases/{database}/documents` or `b/{bucket}/o`.
   func preparePath(extra: Int = 0) -> Bool {
     let path = request.path
     var count = path.isEmpty ? 3 : 4
     for byte in path where byte == UInt8(ascii: "/") { count += 1 }
     guard let segments = arena.take(PathSegment.self, count + extra) else { return false }
-    segments.initialize(to: PathSegment(Bytes.of("databases")))
-    (segments + 1).initialize(to: PathSegment(request.database))
-    (segments + 2).initialize(to: PathSegment(Bytes.of("documents")))
+    let isFile = request.bucket != nil
+    segments.initialize(to: PathSegment(isFile ? Bytes.of("b") : Bytes.of("databases")))
+    (segments + 1).initialize(to: PathSegment(request.bucket ?? request.database))
+    (segments + 2).initialize(to: PathSegment(isFile ? Bytes.of("o") : Bytes.of("documents")))
     var place = 3
     var start = 0
     if !path.isEmpty {

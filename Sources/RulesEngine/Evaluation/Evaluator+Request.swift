@@ -90,7 +90,7 @@ extension Evaluator {
       usesTime = true
       return .timestamp(Moment(seconds: request.time.seconds, nanos: request.time.nanos))
     case .resource:
-      return isWrite ? newResource : nil
+      return isWrite || request.bucket != nil ? newResource : nil
     case .query: return request.method == .list ? .object(.query) : nil
     case .headers: return .map(UnsafeBufferPointer(start: nil, count: 0))
     case .inTransaction: return .bool(request.isInTransaction)
@@ -172,7 +172,7 @@ extension Evaluator {
       return isExistence ? .bool(false) : failure(.serviceCall, text: name, path)
     }
     guard let lookups, let bytes = joined(below) else { return failure(.serviceCall, text: name, path) }
-    let isOwn = Bytes.equal(bytes, request.path)
+    let isOwn = request.bucket == nil && Bytes.equal(bytes, request.path)
     guard
       let (outcome, fields) = lookups.document(
         at: bytes, isAfter: isAfter, isFree: isOwn, counted: &lookupCount, countedMax: request.lookupsMax)

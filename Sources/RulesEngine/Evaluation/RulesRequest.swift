@@ -117,7 +117,9 @@ package struct BorrowedRulesRequest {
   package var method = RulesMethod.get
   /// The database's id, UTF-8.
   package var database = UnsafeRawBufferPointer(start: nil, count: 0)
-  /// The path below the documents root, UTF-8.
+  /// The bucket's name, UTF-8, where the request is for a file; then ``database`` is the one that lookups go to.
+  package var bucket: UnsafeRawBufferPointer?
+  /// The path below the documents root, or the object's name, UTF-8.
   package var path = UnsafeRawBufferPointer(start: nil, count: 0)
   /// The claims; `nil` without credentials.
   package var claims: UnsafeRawBufferPointer?

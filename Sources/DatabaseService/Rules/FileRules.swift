@@ -1,0 +1,111 @@
+package import DocumentModel
+import DocumentStore
+import KeyValueStore
+package import RulesEngine
+import Synchronization
+import WireFormat
+
+/// The ruleset that guards files, which may be replaced while requests are judged by it.
+///
+/// What was uploaded stands above what came from a file.
+package final class FileRules: Sendable {
+  /// The name of the service in rules.
+  package static let service = "firebase.storage"
+
+  private struct State {
+    var file: GuardingRuleset?
+    var upload: GuardingRuleset?
+  }
+
+  private let state = Mutex(State())
+
+  /// No rules yet.
+  package init() {}
+
+  /// Sets the rules from a file.
+  package func set(_ ruleset: Ruleset) { state.withLock { $0.file = GuardingRuleset(ruleset) } }
+
+  /// Sets the rules over those from a file.
+  package func upload(_ ruleset: Ruleset) { state.withLock { $0.upload = GuardingRuleset(ruleset) } }
+
+  /// The rules in force; `nil` where there are none.
+  package var inForce: GuardingRuleset? { state.withLock { $0.upload ?? $0.file } }
+}
+
+/// A request for a file, as rules see it.
+package struct FileRequest: Sendable {
+  /// What is done.
+  package var method: RulesMethod
+  /// The bucket.
+  package var bucket: String
+  /// The object's name, or for a list the prefix without its last slash.
+  package var name: String
+  /// Who asks.
+  package var auth: RulesAuth?
+  /// The object as it is; `nil` for none.
+  package var resource: MapValue?
+  /// The object as it will be; `nil` for none.
+  package var newResource: MapValue?
+
+  /// Describes a request that knows no object.
+  package init(_ method: RulesMethod, bucket: String, name: String, auth: RulesAuth?) {
+    self.method = method
+    self.bucket = bucket
+    self.name = name
+    self.auth = auth
+  }
+}
+
+extension Service {
+  /// Documents that one request for a file may look up.
+  private static let fileLookupsMax = 2
+
+  /// Judges a request for a file. `firestore.get()` reads one snapshot of the documents in `database`, whatever the
+  /// number of lookups; where that database is not there they fail.
+  package func allows(_ request: FileRequest, by guarding: GuardingRuleset, documentsIn database: DatabaseID?) -> Bool {
+    // Opening a database for rules that read none would be in vain.
+    let source = guarding.ruleset.source.bytes
+    guard source.firstRange(of: Array("firestore.".utf8)) != nil, let id = database,
+      let database = try? self.database(id)
+    else { return Self.decide(request, guarding, nil, judges) }
+    let isAllowed = try? database.read { reader in
+      Self.decide(request, guarding, reader.snapshot, judges)
+    }
+    return isAllowed ?? false
+  }
+
+  private static func decide(
+    _ request: FileRequest, _ guarding: GuardingRuleset, _ snapshot: (any KeyValueSnapshot)?, _ judges: JudgePool
+  ) -> Bool {
+    let judge = judges.take()
+    defer { judges.give(judge) }
+    if let snapshot { judge.documents.begin(snapshot) }
+    let time = Timestamp(uncheckedMicroseconds: Clock.system.now())
+    let before = request.resource.map { EncodedFields($0).bytes }
+    let after = request.newResource.map { EncodedFields($0).bytes }
+    return BorrowedRulesRequest.with(
+      request.method, ResourcePath.root, database: DatabaseID.defaultDatabase, auth: request.auth, time: time
+    ) { borrowed in
+      withBytes(Array(request.bucket.utf8)) { bucket in
+        withBytes(Array(request.name.utf8)) { name in
+          withBytes(before) { before in
+            withBytes(after) { after in
+              var borrowed = borrowed
+              borrowed.bucket = bucket
+              if let name { borrowed.path = name }
+              borrowed.resource = before
+              borrowed.newResource = after
+              borrowed.lookupsMax = fileLookupsMax
+              return judge.evaluator.decide(guarding.ruleset, borrowed, lookups: judge.lookups).isAllowed
+            }
+          }
+        }
+      }
+    }
+  }
+
+  private static func withBytes<R>(_ bytes: [UInt8]?, _ body: (UnsafeRawBufferPointer?) -> R) -> R {
+    guard let bytes else { return body(nil) }
+    return bytes.withUnsafeBytes { body($0) }
+  }
+}

@@ -1,0 +1,267 @@
+import DatabaseService
+import DocumentModel
+import Files
+import Transport
+import WireFormat
+
+/// One call of Cloud Storage's JSON API, which administrators make (storage-api.md, sections 9 to 11).
+struct CloudFiles: Sendable {
+  let call: FilesCall
+
+  init(_ call: FilesCall) { self.call = call }
+
+  /// The decoded parts of a path behind `…/b`.
+  static func parts(_ path: UnsafeRawBufferPointer) throws(FilesError) -> [String] {
+    var parts: [String] = []
+    for part in path.split(separator: UInt8(ascii: "/")) {
+      parts.append(try FirebaseFiles.Target.decode(UnsafeRawBufferPointer(rebasing: part)))
+    }
+    return parts
+  }
+
+  /// Answers a request that brings no content.
+  func handle(_ place: FilesDialect.Place, _ path: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest) {
+    do throws(FilesError) {
+      let parts = try Self.parts(path)
+      if place == .cloudUpload { return try CloudResumableUpload(call).handle(parts, request) }
+      switch parts.count {
+      case 0: try CloudBuckets(call).handle(nil, request)
+      case 1: try CloudBuckets(call).handle(parts[0], request)
+      case 2 where parts[1] == "o": try handleObjects(parts[0], request)
+      case 2...: try parts[1] == "o" ? handleObject(parts, request) : handleAccess(request)
+      default: call.failUnknown()
+      }
+    } catch { call.fail(error) }
+  }
+
+  /// Access lists are taken and have no effect: rules and administrators decide.
+  private func handleAccess(_ request: borrowing HTTPRequest) throws(FilesError) {
+    switch request.method {
+    case .get, .head:
+      call.send { json in
+        json.member("kind", "storage#accessControls")
+        json.key("items")
+        json.beginArray()
+        json.endArray()
+      }
+    case .delete: call.sendEmpty(204)
+    default: call.send { $0.member("kind", "storage#accessControl") }
+    }
+  }
+
+  private func handleObjects(_ bucket: String, _ request: borrowing HTTPRequest) throws(FilesError) {
+    guard request.method == .get else { return call.failUnknown() }
+    guard ObjectName.isBucket(bucket) else { throw .invalidBucket(bucket) }
+    var listing = ObjectListing(bucket: bucket)
+    listing.prefix = call.parameters.value("prefix") ?? ""
+    listing.delimiter = call.parameters.value("delimiter") ?? ""
+    listing.start = call.parameters.value("startOffset") ?? ""
+    listing.end = call.parameters.value("endOffset") ?? ""
+    listing.pageToken = call.parameters.value("pageToken")
+    listing.includesTrailingDelimiter = call.parameters.value("includeTrailingDelimiter")?.lowercased() == "true"
+    if let text = call.parameters.value("maxResults"), !text.isEmpty {
+      guard let count = Int(text), count > 0 else { throw .invalid("Invalid value for maxResults: \(text)") }
+      listing.countMax = min(count, 1000)
+    }
+    let page = try call.store.list(listing)
+    if page.objects.isEmpty, page.prefixes.isEmpty, try call.store.bucket(bucket) == nil { throw .noSuchBucket(bucket) }
+    call.send { json in
+      json.member("kind", "storage#objects")
+      json.member("nextPageToken", page.nextPageToken)
+      if !page.prefixes.isEmpty {
+        json.key("prefixes")
+        json.beginArray()
+        for prefix in page.prefixes { json.string(prefix) }
+        json.endArray()
+      }
+      if !page.objects.isEmpty {
+        json.key("items")
+        json.beginArray()
+        for object in page.objects { json.appendCloudObject(object, origin: call.origin) }
+        json.endArray()
+      }
+    }
+  }
+
+  // MARK: - One object
+
+  private func handleObject(_ parts: [String], _ request: borrowing HTTPRequest) throws(FilesError) {
+    let action = parts.count > 3 ? parts[3] : nil
+    if action == "acl" || action == "iam" { return try handleAccess(request) }
+    if request.method == .post {
+      let name = try ObjectName(checking: parts[0], parts[2])
+      if action == "compose", parts.count == 4 { return try compose(name, request) }
+      if action == "copyTo" || action == "rewriteTo", parts.count == 8, parts[4] == "b", parts[6] == "o" {
+        let target = try ObjectName(checking: parts[5], parts[7])
+        return try copy(name, to: target, request, isRewrite: action == "rewriteTo")
+      }
+      return call.failUnknown()
+    }
+    // Clients that do not encode slashes are understood.
+    let name = try ObjectName(checking: parts[0], parts[2...].joined(separator: "/"))
+    let generation = try number("generation")
+    switch request.method {
+    case .get, .head: try get(name, generation, request)
+    case .patch, .put: try change(name, generation, request)
+    case .delete:
+      let conditions = try ObjectConditions(call.parameters, request)
+      call.work { () throws(FilesError) in
+        try call.store.delete(name, generation: generation, conditions: conditions)
+      } then: {
+        call.sendEmpty(204)
+      }
+    case .post, .options, .other: call.failUnknown()
+    }
+  }
+
+  private func get(_ name: ObjectName, _ generation: Int64?, _ request: borrowing HTTPRequest) throws(FilesError) {
+    let conditions = try ObjectConditions(call.parameters, request)
+    if call.parameters.value("alt") == "media" {
+      guard let found = try call.store.open(name) else { throw .noSuchObject(name) }
+      guard generation == nil || found.object.generation == generation else {
+        ObjectDownload.close(found)
+        throw .noSuchObject(name)
+      }
+      return ObjectDownload(call, request).send(found, conditions)
+    }
+    guard let object = try call.store.object(name), generation == nil || object.generation == generation else {
+      throw .noSuchObject(name)
+    }
+    try conditions.check(object, isRead: true)
+    send(object)
+  }
+
+  private func change(_ name: ObjectName, _ generation: Int64?, _ request: borrowing HTTPRequest) throws(FilesError) {
+    let change = try AttributesReader(request.body)
+    let conditions = try ObjectConditions(call.parameters, request)
+    let replaces = request.method == .put
+    call.work { () throws(FilesError) in
+      try call.store.update(name, generation: generation, conditions: conditions) {
+        (attributes) throws(FilesError) in
+        if replaces {
+          var fresh = ObjectAttributes()
+          fresh.storageClass = attributes.storageClass
+          attributes = fresh
+        }
+        change.apply(to: &attributes, keepsTokens: false)
+      }
+    } then: {
+      send($0)
+    }
+  }
+
+  private func copy(
+    _ source: ObjectName, to target: ObjectName, _ request: borrowing HTTPRequest, isRewrite: Bool
+  ) throws(FilesError) {
+    let change = try AttributesReader(request.body)
+    let generation = try number("sourceGeneration")
+    let conditions = try ObjectConditions(call.parameters)
+    var sourceConditions = ObjectConditions()
+    sourceConditions.generationMatch = try number("ifSourceGenerationMatch")
+    sourceConditions.generationNotMatch = try number("ifSourceGenerationNotMatch")
+    sourceConditions.metagenerationMatch = try number("ifSourceMetagenerationMatch")
+    sourceConditions.metagenerationNotMatch = try number("ifSourceMetagenerationNotMatch")
+    call.work { [sourceConditions] () throws(FilesError) in
+      try call.store.copy(
+        source, generation: generation, sourceConditions: sourceConditions, to: target, conditions: conditions
+      ) { (attributes) throws(FilesError) in
+        // Custom metadata that are given replace those of the source, download tokens with them.
+        if change.hasMetadata { attributes.metadata = CustomMetadata() }
+        change.apply(to: &attributes, keepsTokens: false)
+      }
+    } then: { object in
+      guard isRewrite else { return send(object) }
+      call.send { json in
+        json.member("kind", "storage#rewriteResponse")
+        json.key("totalBytesRewritten")
+        json.int64(Int64(object.content.size))
+        json.key("objectSize")
+        json.int64(Int64(object.content.size))
+        json.key("done")
+        json.bool(true)
+        json.key("resource")
+        json.appendCloudObject(object, origin: call.origin)
+      }
+    }
+  }
+
+  private func compose(_ name: ObjectName, _ request: borrowing HTTPRequest) throws(FilesError) {
+    let composition = try Composition(request.body)
+    let conditions = try ObjectConditions(call.parameters)
+    var attributes = ObjectAttributes()
+    composition.destination?.apply(to: &attributes, keepsTokens: false)
+    call.work { [attributes] () throws(FilesError) in
+      try call.store.compose(composition.parts, to: name, attributes, conditions: conditions)
+    } then: {
+      send($0)
+    }
+  }
+
+  // MARK: - What the parts share
+
+  /// Answers with an object.
+  func send(_ object: StoredObject) {
+    var json = JSONWriter(.compact)
+    json.appendCloudObject(object, origin: call.origin)
+    call.sendBody(json.finish(), type: "application/json; charset=UTF-8", status: 200) {
+      $0.add("ETag", object.etag)
+    }
+  }
+
+  /// A parameter that is a number.
+  func number(_ name: StaticString) throws(FilesError) -> Int64? {
+    guard let text = call.parameters.value(name) else { return nil }
+    guard let number = Int64(text) else { throw .invalid("Invalid value for \(name): \(text)") }
+    return number
+  }
+
+  /// A name as one segment of a path.
+  static func encoded(_ name: String) -> String { FirebaseResumableUpload.encoded(name) }
+
+  /// The body of a composition.
+  struct Composition: Sendable {
+    var parts: [ComposedPart] = []
+    var destination: AttributesReader?
+
+    init(_ body: UnsafeRawBufferPointer) throws(FilesError) {
+      var composition = Self()
+      var failure: FilesError?
+      do throws(WireError) {
+        try JSONDocument().withParsed(body, isPadded: true) { (root) throws(WireError) in
+          do throws(FilesError) { try composition.read(root) } catch { failure = error }
+        }
+      } catch { throw .invalid(error.description) }
+      if let failure { throw failure }
+      self = composition
+    }
+
+    private init() {}
+
+    private mutating func read(_ root: JSONValue) throws(FilesError) {
+      guard case .object(var members) = root.kind else { throw .invalid("The body must be a JSON object.") }
+      while let (member, value) = members.next() {
+        switch member {
+        case "destination": destination = try AttributesReader(value)
+        case "sourceObjects":
+          guard case .array(var elements) = value.kind else { throw .invalid("sourceObjects must be an array.") }
+          while let element = elements.next() { parts.append(try Self.part(element)) }
+        default: break
+        }
+      }
+    }
+
+    private static func part(_ value: JSONValue) throws(FilesError) -> ComposedPart {
+      guard case .object(var members) = value.kind else { throw .invalid("A source must be an object.") }
+      var part = ComposedPart(name: "")
+      while let (member, value) = members.next() {
+        switch (member, value.kind) {
+        case ("name", .string(let text)): part.name = String(decoding: text, as: UTF8.self)
+        case ("generation", .string(let text)): part.generation = Int64(String(decoding: text, as: UTF8.self))
+        case ("generation", .integer(let number)): part.generation = number
+        default: break
+        }
+      }
+      return part
+    }
+  }
+}

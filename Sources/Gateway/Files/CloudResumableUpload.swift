@@ -1,0 +1,129 @@
+import Files
+import Transport
+
+/// Uploads in several requests, as Cloud Storage's clients send them: `PUT` with `Content-Range`
+/// (storage-api.md, section 10).
+struct CloudResumableUpload: Sendable {
+  let call: FilesCall
+
+  init(_ call: FilesCall) { self.call = call }
+
+  /// `bytes a-b/total`, each part of which may be missing.
+  struct ContentRange: Sendable {
+    var start: Int?
+    var total: Int?
+
+    init(_ header: String) throws(FilesError) {
+      let parts = header.drop { $0 != " " }.dropFirst().split(separator: "/")
+      guard header.hasPrefix("bytes "), parts.count == 2 else { throw .invalid("Malformed Content-Range: \(header)") }
+      if parts[1] != "*" {
+        guard let number = Int(parts[1]), number >= 0 else { throw .invalid("Malformed Content-Range: \(header)") }
+        total = number
+      }
+      if parts[0] != "*" {
+        let ends = parts[0].split(separator: "-").map { Int($0) }
+        guard ends.count == 2, let first = ends[0], let last = ends[1], first >= 0, last >= first else {
+          throw .invalid("Malformed Content-Range: \(header)")
+        }
+        start = first
+      }
+    }
+  }
+
+  /// Answers a request without content: the start, and the end that gives an upload up.
+  func handle(_ parts: [String], _ request: borrowing HTTPRequest) throws(FilesError) {
+    if request.method == .delete, let id = call.parameters.value("uploadId") {
+      return call.work { () throws(FilesError) in
+        try call.store.cancelUpload(try call.store.openUpload(id))
+      } then: {
+        call.sendEmpty(499)
+      }
+    }
+    guard request.method == .post, parts.count == 2, parts[1] == "o" else { return call.failUnknown() }
+    let metadata = try AttributesReader(request.body)
+    guard let name = metadata.name ?? call.parameters.value("name") else { throw .invalid("Required parameter: name") }
+    var attributes = ObjectAttributes()
+    attributes.contentType = request.text("x-upload-content-type")
+    metadata.apply(to: &attributes, keepsTokens: false)
+    var record = UploadRecord(name: try ObjectName(checking: parts[0], name), attributes: attributes)
+    record.conditions = try ObjectConditions(call.parameters)
+    record.declared = metadata.declared
+    record.declaredSize = request.text("x-upload-content-length").flatMap { Int($0) }
+    record.isAdmin = true
+    call.work { [record] () throws(FilesError) in
+      try call.store.beginUpload(record)
+    } then: { [record] in
+      call.sendEmpty(200) { headers in
+        headers.add(
+          "Location",
+          "\(call.origin)/upload/storage/v1/b/\(record.name.bucket)/o?uploadType=resumable&upload_id=\(record.id)")
+        headers.add("X-GUploader-UploadID", record.id)
+      }
+    }
+  }
+
+  /// What takes a part, or nothing where the client only asks how far the upload is.
+  func openBody(_ id: String, _ request: borrowing HTTPRequest) throws(FilesError) -> UploadBody {
+    let range = try request.text("content-range").map { (text) throws(FilesError) in try ContentRange(text) }
+    let hashes = DeclaredChecksums(header: request.text("x-goog-hash"))
+    let files = CloudFiles(call)
+    let plan = UploadBody.Plan(
+      open: { () throws(FilesError) in
+        let upload = try call.store.openUpload(id)
+        let size = upload.incoming.size
+        let start = range == nil ? 0 : range?.start
+        if let start, start != size {
+          call.store.endUpload(upload)
+          throw .wrongOffset(expected: size, given: start)
+        }
+        return .resumed(upload)
+      },
+      finish: { (file, _) throws(FilesError) in
+        guard case .resumed(let upload) = file else { throw .noSuchUpload }
+        let size = upload.incoming.size
+        if range == nil || range?.total == size {
+          let object = try call.store.finishUpload(upload, declared: hashes.or(upload.record.declared))
+          return { files.send(object) }
+        }
+        do throws(FilesError) {
+          if range?.start != nil { try call.store.saveUpload(upload) }
+          if let total = range?.total, size > total { throw .invalid("More bytes came than Content-Range says.") }
+        } catch {
+          call.store.endUpload(upload)
+          throw error
+        }
+        call.store.endUpload(upload)
+        return { sendStanding(size) }
+      },
+      interrupt: { file in
+        if case .resumed(let upload) = file { call.store.endUpload(upload) }
+      },
+      fail: { error in
+        switch error {
+        case .wrongOffset(let expected, _): sendStanding(expected)
+        case .uploadOver: answerAgain(id)
+        default: call.fail(error)
+        }
+      })
+    return UploadBody(call.reply.exchange, plan)
+  }
+
+  /// Says how many bytes have come; the status means "go on" here, and redirects nobody as there is no `Location`.
+  private func sendStanding(_ size: Int) {
+    call.sendEmpty(308) { headers in
+      if size > 0 { headers.add("Range", "bytes=0-\(size - 1)") }
+    }
+  }
+
+  private func answerAgain(_ id: String) {
+    call.work { () throws(FilesError) in
+      let record = try call.store.upload(id)
+      guard case .finished(let generation) = record.state, let object = try call.store.object(record.name),
+        object.generation == generation
+      else { throw .noSuchUpload }
+      return object
+    } then: {
+      CloudFiles(call).send($0)
+    }
+  }
+}

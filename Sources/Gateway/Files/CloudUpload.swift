@@ -1,0 +1,80 @@
+import Files
+import Transport
+
+/// Uploads in one request: `uploadType=media` and `uploadType=multipart`.
+extension CloudFiles {
+  /// Whether the body of a `POST` or `PUT` is content.
+  static func bringsContent(_ query: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest) -> Bool {
+    guard let parameters = try? QueryParameters(query) else { return false }
+    if parameters.value("uploadId") != nil { return request.method == .put }
+    return request.method == .post && parameters.value("uploadType") != "resumable"
+  }
+
+  /// What takes the content; answers and returns `nil` where the request is refused at once.
+  func openBody(_ path: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest) -> (any BodySink)? {
+    do throws(FilesError) {
+      if let id = call.parameters.value("uploadId") { return try CloudResumableUpload(call).openBody(id, request) }
+      let parts = try Self.parts(path)
+      guard parts.count == 2, parts[1] == "o" else {
+        call.failUnknown()
+        return nil
+      }
+      return try upload(to: parts[0], request)
+    } catch {
+      let call = call
+      return DiscardedBody.answering(request) { [error] in call.fail(error) }
+    }
+  }
+
+  private func upload(to bucket: String, _ request: borrowing HTTPRequest) throws(FilesError) -> any BodySink {
+    let conditions = try ObjectConditions(call.parameters)
+    let isMultipart = call.parameters.value("uploadType") == "multipart"
+    let multipart = try isMultipart ? MultipartReader(contentType: request.header("content-type")) : nil
+    let contentType = isMultipart ? nil : request.text("content-type")
+    let contentEncoding = call.parameters.value("contentEncoding")
+    let hashes = DeclaredChecksums(header: request.text("x-goog-hash"))
+    let named = call.parameters.value("name")
+    let plan = UploadBody.Plan(
+      open: { () throws(FilesError) in .new(try call.store.makeIncoming()) },
+      finish: { (file, head) throws(FilesError) in
+        var attributes = ObjectAttributes()
+        attributes.contentType = head?.contentType ?? contentType
+        attributes.contentEncoding = contentEncoding
+        var declared = hashes
+        var name = named
+        if let head {
+          let metadata = try head.metadata.withRawBytes { (bytes) throws(FilesError) in try AttributesReader(bytes) }
+          metadata.apply(to: &attributes, keepsTokens: false)
+          declared = declared.or(metadata.declared)
+          name = metadata.name ?? name
+        }
+        guard let name else { throw .invalid("Required parameter: name") }
+        let object = try call.store.put(
+          try ObjectName(checking: bucket, name), file.incoming, attributes, declared: declared,
+          conditions: conditions)
+        return { send(object) }
+      },
+      fail: { call.fail($0) })
+    return UploadBody(call.reply.exchange, multipart: multipart, plan)
+  }
+}
+
+extension DeclaredChecksums {
+  /// The checksums in a header such as `crc32c=…,md5=…`.
+  init(header: String?) {
+    self.init()
+    for part in (header ?? "").split(separator: ",") {
+      let text = part.drop { $0 == " " }
+      if text.hasPrefix("crc32c=") { crc32c = String(text.dropFirst("crc32c=".count)) }
+      if text.hasPrefix("md5=") { md5 = String(text.dropFirst("md5=".count)) }
+    }
+  }
+
+  /// These, and those of another where these say nothing.
+  func or(_ other: DeclaredChecksums) -> DeclaredChecksums {
+    var sums = self
+    sums.crc32c = crc32c ?? other.crc32c
+    sums.md5 = md5 ?? other.md5
+    return sums
+  }
+}

@@ -1,0 +1,83 @@
+import Foundation
+import Glibc
+import TestSupport
+import Testing
+
+/// `hearth serve --data` killed while files come in: what was acknowledged is there, whole, and no file is left over.
+///
+/// `CONFORMANCE_SEED` chooses the moments.
+@Suite(.enabled(if: HearthBinary.isBuilt, "no hearth binary beside the tests"))
+struct FileKillTests {
+  private static let kills = 6
+  private static let owner = [("Authorization", "Bearer owner")]
+
+  @Test(.timeLimit(.minutes(3))) func acknowledgedFilesSurviveKills() async throws {
+    let seed = ProcessInfo.processInfo.environment["CONFORMANCE_SEED"].flatMap { UInt64($0) } ?? 1
+    let (problems, acknowledged) = try await onDedicatedThread { try Self.killAndReopen(seed: seed) }
+    #expect(problems.isEmpty, "CONFORMANCE_SEED=\(seed)\n\(problems.prefix(20).joined(separator: "\n"))")
+    #expect(acknowledged > Self.kills, "hardly anything was acknowledged")
+  }
+
+  private static func killAndReopen(seed: UInt64) throws -> (problems: [String], acknowledged: Int) {
+    let directory = try TemporaryDirectory()
+    var random = SplitMix(seed: seed)
+    var problems: [String] = []
+    // What each name holds; the second is content that was sent and perhaps acknowledged when the server died.
+    var held: [String: (last: UInt8?, maybe: UInt8?)] = [:]
+    var acknowledged = 0
+    for round in 0...kills {
+      let server = try HearthProcess(arguments: ["--emulator", "--data", directory.path])
+      defer { server.process.stop() }
+      let client = HTTPClient(port: server.port)
+      for (name, state) in held {
+        let reply = try client.send("GET", "/v0/b/b/o/\(name)?alt=media", headers: owner)
+        let found = reply.status == 200 ? reply.body.first : nil
+        let isWhole = reply.status == 404 || reply.body.count == size && Set(reply.body).count == 1
+        if !isWhole { problems.append("round \(round): \(name) is not whole: \(reply.status) \(reply.body.count)") }
+        if found != state.last, state.maybe == nil || found != state.maybe {
+          problems.append("round \(round): \(name) holds \(found.map(String.init) ?? "nothing")")
+        }
+        held[name] = (found, nil)
+      }
+      // The sweep runs beside requests: what it removes is gone a moment later.
+      let distinct = Set(held.values.compactMap(\.last)).count
+      var files = 0
+      for _ in 0..<100 {
+        files = contentFiles(directory.path)
+        if files == distinct { break }
+        usleep(50_000)
+      }
+      if files != distinct { problems.append("round \(round): \(files) files for \(distinct) contents") }
+      if round == kills { break }
+      let killer = Thread { [delay = random.number(in: 30_000...400_000)] in
+        usleep(UInt32(delay))
+        server.process.send(signal: SIGKILL)
+      }
+      killer.start()
+      while true {
+        let name = "n\(random.number(in: 0...9))"
+        let byte = UInt8(random.number(in: 1...250))
+        held[name] = (held[name]?.last, byte)
+        let body = [UInt8](repeating: byte, count: size)
+        guard let reply = try? client.send("POST", "/v0/b/b/o?name=\(name)", headers: owner, body: body),
+          reply.status == 200
+        else { break }
+        held[name] = (byte, nil)
+        acknowledged += 1
+      }
+      _ = server.process.waitForExit(timeoutSeconds: 10)
+    }
+    return (problems, acknowledged)
+  }
+
+  /// Larger than one piece on the way to the disk.
+  private static let size = 700_000
+
+  private static func contentFiles(_ directory: String) -> Int {
+    let folder = "\(directory)/files/content"
+    let folders = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+    let incoming = (try? FileManager.default.contentsOfDirectory(atPath: "\(directory)/files/incoming")) ?? []
+    return incoming.count
+      + folders.reduce(0) { $0 + ((try? FileManager.default.contentsOfDirectory(atPath: "\(folder)/\($1)"))?.count ?? 0) }
+  }
+}
