@@ -21,6 +21,8 @@ package final class Accounts: Sendable {
   package let store: any KeyValueStore
   /// Microseconds since 1970.
   package let now: @Sendable () -> Int64
+  /// Is told what is done to accounts and keys, a line each without anything secret in it, on any thread.
+  package let audit: @Sendable (String) -> Void
   /// The keys that sign ID tokens and session cookies.
   package let signingKeys: SigningKeys
   /// The sessions that continue without signing in again.
@@ -31,11 +33,14 @@ package final class Accounts: Sendable {
   package let userStates: UserStates
   /// The users.
   package let users: UserStore
+  /// Identity providers elsewhere whose tokens count too; none until one is added.
+  package let trustedIssuers = TrustedIssuers()
 
   /// Gets ready over a store. Cost: reads a few rows; no key is made before it is needed.
   /// - Throws: ``StorageError``; `unsupportedFormat` where a newer version wrote the store.
   package init(
-    store: any KeyValueStore, project: AccountsProject, mode: Mode, now: @escaping @Sendable () -> Int64
+    store: any KeyValueStore, project: AccountsProject, mode: Mode, now: @escaping @Sendable () -> Int64,
+    audit: @escaping @Sendable (String) -> Void = { _ in }
   ) throws(StorageError) {
     // Random bytes come from the system either way; this picks the fastest code for the processor.
     _ = sodium_init()
@@ -43,6 +48,7 @@ package final class Accounts: Sendable {
     self.project = project
     self.mode = mode
     self.now = now
+    self.audit = audit
     try Self.checkFormat(of: store)
     signingKeys = try SigningKeys(store: store, now: now)
     serviceKeys = try ServiceKeys(store: store, project: project, now: now)

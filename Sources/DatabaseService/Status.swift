@@ -100,7 +100,7 @@ package struct Status: Error, Equatable, Sendable {
     case .storageFull, .diskFull, .tooManyReaders: self.init(.resourceExhausted, error.description)
     case .corruption: self.init(.dataLoss, error.description)
     case .oversized: self.init(.invalidArgument, error.description)
-    case .locked, .unsupportedFormat: self.init(.failedPrecondition, error.description)
+    case .locked, .unsupportedFormat, .exposed: self.init(.failedPrecondition, error.description)
     // Out of memory, address space or descriptors: too many databases are open, mostly.
     case .system(_, _, ENOMEM), .system(_, _, EMFILE), .system(_, _, ENFILE):
       self.init(.resourceExhausted, error.description)

@@ -1,3 +1,4 @@
+package import Accounts
 package import DatabaseService
 import DocumentModel
 import Glibc
@@ -6,7 +7,8 @@ import Synchronization
 import WireFormat
 
 /// The tokens of emulator mode, which anybody can make (rules-language.md, section 16): `owner` and Google's access
-/// tokens are administrators, every other one is a JWT whose signature nobody checks.
+/// tokens are administrators, as are those that the server itself gave a program for its key; every other one is a JWT
+/// whose signature nobody checks.
 package final class EmulatorTokens: TokenVerifier {
   private struct Known {
     var token: [UInt8]
@@ -19,13 +21,16 @@ package final class EmulatorTokens: TokenVerifier {
   /// Longer tokens are decoded every time.
   private static let knownBytesMax = 8 << 10
 
+  private let accounts: Accounts
+
   /// Creates a verifier that knows no tokens yet.
-  package init() {}
+  package init(_ accounts: Accounts) { self.accounts = accounts }
 
   /// The caller that a token stands for. Cost: a look at the token, once it is known; decoding it before.
   /// - Throws: `INVALID_ARGUMENT` for what is no JWT.
   package func caller(bearing token: UnsafeRawBufferPointer) throws(Status) -> Caller {
     if token.elementsEqual("owner".utf8) || token.dropping("ya29.") != nil { return .admin }
+    if ServiceKeys.isAccessToken(token) { return try AccountTokens.caller(bearing: token, in: accounts).caller }
     let slot = Self.slot(of: token)
     let found = known.withLock { known -> RulesAuth? in
       guard let entry = known[slot], Self.areEqual(entry.token, token) else { return nil }
@@ -86,33 +91,5 @@ extension RulesAuth {
     var uid: String?
     if case .string(let subject) = claims["sub"] { uid = subject }
     self.init(uid: uid, claims: claims)
-  }
-}
-
-extension MapValue {
-  /// The claims of a token; whole numbers are integers, however they are written.
-  init(claims members: JSONValue.Members) {
-    var members = members
-    var map = MapValue()
-    while let (name, value) = members.next() { map[name.text] = Value(claim: value) }
-    self = map
-  }
-}
-
-extension Value {
-  fileprivate init(claim: JSONValue) {
-    switch claim.kind {
-    case .null: self = .null
-    case .boolean(let value): self = .boolean(value)
-    case .integer(let value): self = .integer(value)
-    case .unsigned(let value): self = .double(Double(value))
-    case .double(let value): self = Int64(exactly: value).map(Value.integer) ?? .double(value)
-    case .string(let text): self = .string(String(decoding: text, as: UTF8.self))
-    case .object(let members): self = .map(MapValue(claims: members))
-    case .array(var elements):
-      var values: [Value] = []
-      while let element = elements.next() { values.append(Value(claim: element)) }
-      self = .array(values)
-    }
   }
 }

@@ -1,3 +1,4 @@
+package import Accounts
 package import DatabaseService
 package import Transport
 
@@ -6,15 +7,23 @@ package import Transport
 /// - `/v1/…`: the REST dialect of `google.firestore.v1`, in `REST/`; of `google.firestore.admin.v1`, in `Admin/`
 /// - `/emulator/v1/…`, `/hearth/v1/…`: what test suites and tools do to a server, in `Control/`
 /// - content type `application/grpc`: the gRPC dialect of the same, in `GRPC/`
+/// - `/token`, the paths of published keys, `/hearth/v1/keys`: see ``KeyDialect``, in `Keys/`
 /// - `/`: answers `Ok`, the emulator's readiness probe
 package final class Gateway: RequestHandler {
   private let rest: RESTDialect
   private let grpc: GRPCDialect
   private let control: ControlDialect
+  private let keys: KeyDialect
 
-  /// Puts a front before a service, where `verifier` tells who holds a token; without one nobody can be signed in.
-  package init(_ service: Service, verifier: (any TokenVerifier)? = nil) {
+  /// Puts a front before a service and the accounts of its people.
+  package init(_ service: Service, accounts: Accounts) {
+    let verifier: any TokenVerifier =
+      switch accounts.mode {
+      case .emulator: EmulatorTokens(accounts)
+      case .production: AccountTokens(accounts)
+      }
     let authenticator = Authenticator(verifier: verifier)
+    keys = KeyDialect(accounts, authenticator)
     rest = RESTDialect(service, authenticator)
     grpc = GRPCDialect(service, authenticator)
     control = ControlDialect(service, authenticator)
@@ -30,6 +39,8 @@ package final class Gateway: RequestHandler {
       rebasing: request.target[(query.map { $0 + 1 } ?? request.target.count)...])
     if request.version == .http2, GRPCDialect.takes(request) {
       grpc.handle(path, request, exchange)
+    } else if let call = keys.call(path) {
+      keys.handle(call, request, reply)
     } else if let rest = path.dropping("/v1/") ?? path.dropping("/v1beta1/") {
       self.rest.handle(rest, parameters, request, reply)
     } else if let rest = path.dropping("/emulator/v1/") {

@@ -23,10 +23,15 @@ struct Reply: Sendable {
     }
   }
 
-  /// Answers with JSON.
-  func sendJSON(_ body: [UInt8], status: Int = 200, etag: String? = nil) {
+  /// Answers with JSON. `cacheControl` says who may keep the answer, where that is not left to the client.
+  func sendJSON(_ body: [UInt8], status: Int = 200, etag: String? = nil, cacheControl: String? = nil) {
     exchange.respond(
-      status: status, headers: { writeHeaders(&$0, etag: etag) }, body: { $0.append(contentsOf: body) })
+      status: status,
+      headers: { headers in
+        writeHeaders(&headers, etag: etag)
+        if let cacheControl { headers.add("Cache-Control", cacheControl) }
+      },
+      body: { $0.append(contentsOf: body) })
   }
 
   /// Streams JSON.

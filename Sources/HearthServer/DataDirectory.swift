@@ -8,6 +8,7 @@ import LMDBStore
 ///     DIR/FORMAT                                    the layout's number, in text
 ///     DIR/hearth.lock                               who uses the directory
 ///     DIR/databases/{project}/{database}/data.mdb   one LMDB environment per database, data.mdb-lock beside it
+///     DIR/accounts/{project}/data.mdb               who the people of a project are, and the keys of their tokens
 package final class DataDirectory: Sendable {
   /// The layout this code writes.
   package static let format = 1
@@ -42,6 +43,30 @@ package final class DataDirectory: Sendable {
     try Self.makeDirectory("\(path)/databases/\(id.project)")
     try Self.makeDirectory(Self.folder(of: id, in: path))
     return Self.file(of: id, in: path)
+  }
+
+  /// The file of a project's accounts, whether it exists or not.
+  package static func accountsFile(of project: String, in path: String) -> String {
+    "\(path)/accounts/\(project)/data.mdb"
+  }
+
+  /// The projects whose accounts a data directory holds.
+  package static func accountsProjects(in path: String) -> [String] {
+    entries(of: "\(path)/accounts").filter { access(accountsFile(of: $0, in: path), F_OK) == 0 }.sorted()
+  }
+
+  /// The file of a project's accounts, its folder made where it is missing.
+  /// - Throws: ``StorageError/exposed(path:)`` where others than the owner could read it: it holds private keys.
+  package func makeAccountsFile(of project: String) throws(StorageError) -> String {
+    let file = Self.accountsFile(of: project, in: path)
+    let folder = "\(path)/accounts/\(project)"
+    try Self.makeDirectory("\(path)/accounts")
+    try Self.makeDirectory(folder)
+    for secret in [folder, file] {
+      var status = stat()
+      if stat(secret, &status) == 0, status.st_mode & 0o077 != 0 { throw .exposed(path: secret) }
+    }
+    return file
   }
 
   /// The databases of a data directory, by name.

@@ -60,6 +60,23 @@ public struct HearthConfiguration: Sendable {
     }
   }
 
+  /// An identity provider elsewhere whose tokens count here too: the `sub` of its tokens is the uid here.
+  public struct IssuerFile: Sendable, Equatable {
+    /// What its tokens say in `iss`, such as `https://securetoken.google.com/my-project`.
+    public var issuer: String
+    /// What its tokens say in `aud`.
+    public var audience: String
+    /// A file with its keys: a JSON Web Key Set, or certificates by key id. Read again when it changes.
+    public var path: String
+
+    /// Joins a provider and the file of its keys.
+    public init(issuer: String, audience: String, path: String) {
+      self.issuer = issuer
+      self.audience = audience
+      self.path = path
+    }
+  }
+
   /// The address to listen on.
   public var host = "127.0.0.1"
   /// The port to listen on; 0 picks a free one.
@@ -70,8 +87,11 @@ public struct HearthConfiguration: Sendable {
   public var storage: Storage
   /// How callers are treated. Production unless said otherwise.
   public var mode = Mode.production
-  /// The project whose `(default)` database is served in production, and the default of tools in emulator mode.
+  /// The project whose `(default)` database and accounts are served in production, and the default of tools and of
+  /// accounts in emulator mode.
   public var project: String?
+  /// Identity providers elsewhere whose tokens count in production.
+  public var trustedIssuers: [IssuerFile] = []
   /// Lets an emulator listen beyond loopback, where everybody who reaches it is admin.
   public var allowsRemoteEmulator = false
   /// Names of the databases of the enterprise edition: larger documents, BSON types, other orders of queries. A `*` at

@@ -1,3 +1,4 @@
+package import Accounts
 package import DatabaseService
 import DocumentModel
 import DocumentStore
@@ -17,10 +18,13 @@ import Transport
 public final class HearthServer: Sendable {
   /// The calls, for use in this process without a port.
   package let service: Service
+  /// Who the people of the project are.
+  package let accounts: Accounts
   private let configuration: HearthConfiguration
   private let directory: DataDirectory?
   private let registry: DatabaseRegistry
   private let rules: RulesFiles
+  private let issuers: IssuerFiles
   private let http: HTTPServer
   private let isStopped = Atomic(false)
 
@@ -54,12 +58,31 @@ public final class HearthServer: Sendable {
     transport.bodyBytesMax =
       Self.enterpriseNames(configuration).isEmpty ? Limits.requestBytesMax : Limits.enterpriseRequestBytesMax
     transport.errorBody = { status, message in Gateway.errorBody(httpStatus: status, message: message) }
-    // Production has nothing yet that verifies tokens.
-    let verifier = configuration.mode == .emulator ? EmulatorTokens() : nil
+    accounts = try Self.openAccounts(configuration, directory)
+    issuers = try IssuerFiles(configuration, accounts.trustedIssuers)
     do {
-      http = try HTTPServer(configuration: transport, handler: Gateway(service, verifier: verifier))
+      http = try HTTPServer(configuration: transport, handler: Gateway(service, accounts: accounts))
     } catch { throw Self.error(error) }
     try openConfigured(indexes)
+  }
+
+  private static func openAccounts(
+    _ configuration: HearthConfiguration, _ directory: DataDirectory?
+  ) throws(HearthError) -> Accounts {
+    let project = configuration.project ?? "demo"
+    let (clock, report) = (configuration.clock, configuration.report)
+    do throws(StorageError) {
+      let options =
+        if let directory {
+          LMDBOptions(path: try directory.makeAccountsFile(of: project), mapBytes: configuration.mapBytes)
+        } else {
+          LMDBOptions.inMemory(mapBytes: configuration.mapBytes)
+        }
+      return try Accounts(
+        store: try LMDBStore.open(options), project: AccountsProject(project),
+        mode: configuration.mode == .emulator ? .emulator : .production, now: { clock.now() },
+        audit: { report?("accounts: \($0)") })
+    } catch { throw .storage(error.description) }
   }
 
   /// Opens the stored databases that an index file is for, so that their indexes are built before somebody asks.
@@ -81,6 +104,7 @@ public final class HearthServer: Sendable {
     let url = "\(configuration.tls == nil ? "http" : "https")://\(host):\(address.port)"
     do { try directory?.announce(url: url) } catch { throw .storage(error.description) }
     scheduleMaintenance()
+    accounts.prepare()
     if !rules.isEmpty { watchRules() }
     return url
   }
@@ -111,6 +135,10 @@ public final class HearthServer: Sendable {
     DispatchQueue.global(qos: .utility).asyncAfter(deadline: .now() + .seconds(30)) { [weak self] in
       guard let self, !isStopped.load(ordering: .sequentiallyConsistent) else { return }
       registry.maintain()
+      issuers.reload()
+      do throws(TokenError) { try accounts.maintain() } catch {
+        configuration.warn?("the signing keys could not be renewed: \(error.description)")
+      }
       scheduleMaintenance()
     }
   }

@@ -10,32 +10,11 @@ import Synchronization
 /// A file that cannot be read or does not compile then leaves the rules in force that came from it last, and `warn` is
 /// told.
 final class RulesFiles: Sendable {
-  /// What tells that a file is another than before.
-  private struct Stamp: Equatable {
-    var inode: UInt
-    var bytes: Int
-    var seconds: Int
-    var nanoseconds: Int
-
-    init(_ path: String) {
-      var status = stat()
-      // A file that is gone has a stamp too: when it is back, it is another.
-      guard stat(path, &status) == 0 else {
-        (inode, bytes, seconds, nanoseconds) = (0, 0, 0, 0)
-        return
-      }
-      inode = UInt(status.st_ino)
-      bytes = Int(status.st_size)
-      seconds = status.st_mtim.tv_sec
-      nanoseconds = status.st_mtim.tv_nsec
-    }
-  }
-
   private let files: [HearthConfiguration.RulesFile]
   private let book: RulesBook
   private let report: (@Sendable (String) -> Void)?
   private let warn: (@Sendable (String) -> Void)?
-  private let stamps: Mutex<[Stamp]>
+  private let stamps: Mutex<[FileStamp]>
 
   /// Reads the files into a book.
   /// - Throws: ``HearthError/data(_:)`` for the first that does not compile, with every mistake and its place.
@@ -44,7 +23,7 @@ final class RulesFiles: Sendable {
     self.book = book
     report = configuration.report
     warn = configuration.warn
-    stamps = Mutex(files.map { Stamp($0.path) })
+    stamps = Mutex(files.map { FileStamp($0.path) })
     for (index, file) in files.enumerated() {
       guard !files[..<index].contains(where: { $0.database == file.database }) else {
         let whose = file.database.map { "database \($0) has" } ?? "there are"
@@ -61,7 +40,7 @@ final class RulesFiles: Sendable {
   func reload(all: Bool = false) {
     stamps.withLock { stamps in
       for (index, file) in files.enumerated() {
-        let stamp = Stamp(file.path)
+        let stamp = FileStamp(file.path)
         guard all || stamp != stamps[index] else { continue }
         stamps[index] = stamp
         do throws(HearthError) {

@@ -16,6 +16,8 @@ public enum StorageError: Error, Equatable, Sendable {
   case locked(path: String, holder: String)
   /// The data was written by a newer version, or is not Hearth's at all.
   case unsupportedFormat(path: String, found: String, supported: String)
+  /// A file or directory of secrets that others than its owner can reach.
+  case exposed(path: String)
   /// The operating system refused. `operation` names the call, `code` is its `errno`.
   case system(operation: String, path: String, code: Int32)
   /// The caller's own closure gave up; nothing was written. Thrown to end a write transaction without a trace.
@@ -40,6 +42,9 @@ extension StorageError: CustomStringConvertible {
       "\(path) is in use by \(holder); stop it, or use another --data directory"
     case .unsupportedFormat(let path, let found, let supported):
       "\(path) has format \(found), this version of hearth reads \(supported); use a newer hearth"
+    case .exposed(let path):
+      "\(path) holds secrets, and others than its owner may read it; run `chmod go= \(path)`, and think of the keys in it "
+        + "as known to them"
     case .system(let operation, let path, let code):
       "\(operation) failed for \(path) (errno \(code))"
     case .rolledBack:

@@ -47,6 +47,17 @@ package final class DataDirectoryLock: Sendable {
     try writeText("process \(getpid()) (\(serverURL))")
   }
 
+  /// The URL that the holder of a directory's lock announced; `nil` where it announced none. What a process that ended
+  /// left behind means nothing: ask only after ``init(directory:)`` threw `locked`.
+  package static func announcedURL(directory: String) -> String? {
+    let descriptor = open("\(directory)/\(fileName)", O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { return nil }
+    defer { close(descriptor) }
+    let text = holder(descriptor)
+    guard text.hasSuffix(")"), let start = text.lastIndex(of: "(") else { return nil }
+    return String(text[text.index(after: start)...].dropLast())
+  }
+
   /// Replaces the text; a reader may see it cut short, never mixed with an older one.
   private func writeText(_ text: String) throws(StorageError) {
     guard ftruncate(descriptor, 0) == 0 else { throw .systemCall("ftruncate", path: path) }

@@ -15,8 +15,8 @@ extension Command {
       .flag("quiet", "no progress and no summary"),
     ],
     details: """
-      Each database is copied as of one moment. DEST must not exist, or be an empty directory; it appears when the copy
-      is whole and on disk. Serve the copy with `hearth serve --data DEST`.
+      Each database, and the accounts with their keys, is copied as of one moment. DEST must not exist, or be an empty
+      directory; it appears when the copy is whole and on disk. Serve the copy with `hearth serve --data DEST`.
       """,
     examples: [("hearth backup /backups/monday --data ./hearth-data", "")],
     run: { arguments in
@@ -31,7 +31,7 @@ extension Command {
     })
 }
 
-/// Makes a consistent copy of every database of a data directory.
+/// Makes a consistent copy of every database of a data directory, and of its accounts.
 struct Backup {
   private let source: DirectoryReader
 
@@ -74,6 +74,13 @@ struct Backup {
       try sync("\(directory)/databases/\(id.project)")
     }
     if !source.databases.isEmpty { try sync("\(directory)/databases") }
+    for project in DataDirectory.accountsProjects(in: source.path) {
+      let file = try destination.makeAccountsFile(of: project)
+      let options = LMDBOptions(path: DataDirectory.accountsFile(of: project, in: source.path), readOnly: true)
+      try LMDBStore.open(options).copy(toFile: file)
+      try sync("\(directory)/accounts/\(project)")
+      try sync("\(directory)/accounts")
+    }
     unlink("\(directory)/\(DataDirectoryLock.fileName)")
     try sync(directory)
   }
@@ -106,6 +113,11 @@ struct Backup {
       rmdir("\(directory)/databases/\(id.project)")
     }
     rmdir("\(directory)/databases")
+    for project in DataDirectory.accountsProjects(in: source.path) {
+      unlink(DataDirectory.accountsFile(of: project, in: directory))
+      rmdir("\(directory)/accounts/\(project)")
+    }
+    rmdir("\(directory)/accounts")
     for name in ["FORMAT", DataDirectoryLock.fileName] { unlink("\(directory)/\(name)") }
     rmdir(directory)
   }

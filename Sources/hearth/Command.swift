@@ -48,7 +48,7 @@ struct Command: Sendable {
   static var all: [Command] {
     [
       .serve, .exec, .get, .query, .set, .update, .delete, .import, .export, .backup, .check, .checkFile, .indexes,
-      .stats, .rulesCheck, .rulesTest, .rulesExplain,
+      .stats, .keysCreate, .keysList, .keysRevoke, .keysRotate, .token, .rulesCheck, .rulesTest, .rulesExplain,
     ]
   }
 

@@ -26,6 +26,7 @@ extension Command {
       .repeated("rules", "FILE", "security rules; DATABASE=FILE for a database with its own (default: none)"),
       .repeated("indexes", "FILE", "firestore.indexes.json; DATABASE=FILE for a named database (default: as they are)"),
       .flag("require-indexes", "refuse queries that production would refuse for want of an index"),
+      .repeated("trust-issuer", "ISSUER=FILE", "tokens of this issuer count; FILE holds its keys (JWKS)"),
       .flag("quiet", "print the address and errors only"),
     ],
     details: """
@@ -147,6 +148,7 @@ extension Command {
       let file = databaseFile(text)
       return HearthConfiguration.RulesFile(file.path, database: file.path == text ? nil : file.database)
     }
+    configuration.trustedIssuers = try arguments.values("trust-issuer").map(issuerFile)
     configuration.warn = { Terminal.error.write("hearth: \($0)\n") }
     if !isQuiet(arguments) { configuration.report = { Terminal.error.write("hearth: \($0)\n") } }
     if let project = configuration.project, DatabaseID(project: project) == nil {
@@ -161,6 +163,22 @@ extension Command {
     case (nil, nil): return nil
     default: throw CommandFailure.usage("'--tls-cert' and '--tls-key' go together; give both, or neither")
     }
+  }
+
+  /// `ISSUER=FILE`, or `ISSUER,AUDIENCE=FILE`; the audience of a Firebase project's issuer is the project.
+  private static func issuerFile(_ text: String) throws -> HearthConfiguration.IssuerFile {
+    let parts = text.split(separator: "=", maxSplits: 1).map(String.init)
+    let names = (parts.first ?? "").split(separator: ",", maxSplits: 1).map(String.init)
+    guard parts.count == 2, let issuer = names.first else {
+      throw CommandFailure.usage("'--trust-issuer \(text)' must read ISSUER=FILE or ISSUER,AUDIENCE=FILE")
+    }
+    let firebase = "https://securetoken.google.com/"
+    guard let audience = names.count == 2 ? names[1] : issuer.hasPrefix(firebase) ? String(issuer.dropFirst(firebase.count)) : nil
+    else {
+      throw CommandFailure.usage(
+        "'--trust-issuer \(text)' must say for whom its tokens are: write \(issuer),AUDIENCE=FILE")
+    }
+    return HearthConfiguration.IssuerFile(issuer: issuer, audience: audience, path: parts[1])
   }
 
   /// A file, or `DATABASE=FILE`.

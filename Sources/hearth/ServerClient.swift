@@ -28,6 +28,18 @@ final class ServerClient {
     http = HTTPClient(host: host, port: port)
   }
 
+  /// Talks to the server at a URL, as the holder of a token; of no database.
+  /// - Throws: ``CommandFailure`` for an unusable URL.
+  init(url: String, token: String) throws {
+    guard let database = DatabaseID(project: DatabaseChoice.defaultProject) else {
+      throw CommandFailure.usage("'\(DatabaseChoice.defaultProject)' cannot name a project")
+    }
+    self.database = database
+    self.token = token
+    let (host, port) = try Self.address(url)
+    http = HTTPClient(host: host, port: port)
+  }
+
   /// Host and port of `http://host:port`, `host:port` or `host`.
   /// - Throws: ``CommandFailure`` for anything else.
   static func address(_ url: String) throws -> (host: String, port: Int) {

@@ -90,7 +90,9 @@ import Testing
     #expect(rebuilt.privatePEM == nil)
   }
 
-  @Test(arguments: [([], [1, 0, 1]), ([5], [1, 0, 1]), (Array(repeating: 0xFF, count: 256), []),
+  private static let odd = [UInt8](repeating: 0xFF, count: 256)
+
+  @Test(arguments: [([], [1, 0, 1]), ([5], [1, 0, 1]), (odd, []), (odd, [0]), (odd, [1]), (odd, [0, 1]), (odd, [4]),
     (Array(repeating: 0xFF, count: 2000), [1, 0, 1]), (Array(repeating: 0, count: 256), [3])] as [([UInt8], [UInt8])])
   func keysThatAreNoneAreRefused(modulus: [UInt8], exponent: [UInt8]) {
     #expect(RSAKey(modulus: modulus, exponent: exponent) == nil)

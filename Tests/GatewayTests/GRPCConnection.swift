@@ -190,8 +190,14 @@ final class GRPCConnection {
   /// A text of HPACK without compression.
   private static func text(_ text: String) -> [UInt8] {
     let bytes = Array(text.utf8)
-    precondition(bytes.count < 127 + 128, "long texts need more bytes for their length")
-    return (bytes.count < 127 ? [UInt8(bytes.count)] : [127, UInt8(bytes.count - 127)]) + bytes
+    guard bytes.count >= 127 else { return [UInt8(bytes.count)] + bytes }
+    var length: [UInt8] = [127]
+    var rest = bytes.count - 127
+    while rest >= 128 {
+      length.append(UInt8(rest & 127) | 128)
+      rest >>= 7
+    }
+    return length + [UInt8(rest)] + bytes
   }
 }
 

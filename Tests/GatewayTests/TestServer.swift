@@ -55,6 +55,13 @@ final class TestServer: Sendable {
   ) throws -> Reply {
     let target = path.hasPrefix("/v1") || path.hasPrefix("/emulator") || path.hasPrefix("/hearth") || path == "/" || path.hasPrefix("/?")
       ? path : Self.root + path
+    return try request(method, target, body, headers: headers)
+  }
+
+  /// Sends one request for a target as it stands.
+  func request(
+    _ method: String, _ target: String, _ body: String? = nil, headers: [(String, String)] = []
+  ) throws -> Reply {
     var request = "\(method) \(target) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
     for (name, value) in headers { request += "\(name): \(value)\r\n" }
     var bytes = Array(body?.utf8 ?? "".utf8)

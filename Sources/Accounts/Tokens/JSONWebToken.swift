@@ -38,6 +38,13 @@ package struct JSONWebToken: Sendable {
     self.text = Array(text)
   }
 
+  /// Takes a text apart.
+  /// - Throws: ``TokenError/malformed`` for what is no token.
+  package init(_ text: [UInt8]) throws(TokenError) {
+    let outcome = text.withUnsafeBytes { bytes in Result { () throws(TokenError) in try JSONWebToken(bytes) } }
+    self = try outcome.get()
+  }
+
   private static func object(_ part: UnsafeRawBufferPointer) -> MapValue? {
     Base64URL.decode(part).flatMap { MapValue(json: $0) }
   }

@@ -78,7 +78,10 @@ package final class RSAKey: Sendable {
       let digits = Array(bytes.drop { $0 == 0 })
       return der(0x02, (digits.first ?? 0x80) >= 0x80 ? [0] + digits : digits)
     }
-    guard modulus.count <= Self.bitsMax / 8 + 1, exponent.count <= 8 else { return nil }
+    // With an exponent of 1 every text would be its own signature.
+    guard modulus.count <= Self.bitsMax / 8 + 1, exponent.count <= 8, let last = exponent.last, !last.isMultiple(of: 2),
+      exponent.dropLast().contains(where: { $0 != 0 }) || last >= 3
+    else { return nil }
     let rsaEncryption: [UInt8] = [0x06, 0x09, 0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x01, 0x01, 0x05, 0x00]
     let pair = der(0x30, integer(modulus) + integer(exponent))
     let info = der(0x30, der(0x30, rsaEncryption) + der(0x03, [0] + pair))

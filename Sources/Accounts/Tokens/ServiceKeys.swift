@@ -14,8 +14,13 @@ package struct ServiceKey: Sendable {
   package let email: String
   /// When it was made, in seconds since 1970.
   package let createdSeconds: Int64
+  /// Where the server answers, as the program was told.
+  package let url: String
   /// The public key.
   package let key: RSAKey
+
+  /// Where the program exchanges assertions for access tokens.
+  package var tokenURL: String { "\(url)/token" }
 }
 
 /// The keys of programs that are admins.
@@ -38,8 +43,9 @@ package final class ServiceKeys: Sendable {
   private let now: @Sendable () -> Int64
   private let project: AccountsProject
   private let keys: Mutex<[String: ServiceKey]>
+  private let revocations = Atomic<UInt64>(0)
   /// Signs access tokens.
-  private let secret: [UInt8]
+  let secret: [UInt8]
 
   /// Reads the keys of a store.
   /// - Throws: ``StorageError``, `corruption` for one that cannot be read.
@@ -67,12 +73,18 @@ package final class ServiceKeys: Sendable {
     }
   }
 
-  private var nowSeconds: Int64 { now() / 1_000_000 }
+  var nowSeconds: Int64 { now() / 1_000_000 }
+
+  /// Grows whenever a key is revoked. Cost: one load.
+  package var changes: UInt64 { revocations.load(ordering: .acquiring) }
 
   /// All keys, oldest first.
   package var all: [ServiceKey] {
     keys.withLock { $0.values.sorted { ($0.createdSeconds, $0.id) < ($1.createdSeconds, $1.id) } }
   }
+
+  /// The key with an id; `nil` for one that is not, or no longer. Cost: a lock.
+  package func key(_ id: String) -> ServiceKey? { keys.withLock { $0[id] } }
 
   /// Makes a key and returns what its program is given: a service-account file, JSON, the only place where the private
   /// key ever is. `url` is where the server answers. Cost: a tenth of a second.
@@ -92,10 +104,10 @@ package final class ServiceKeys: Sendable {
     }
     let id = RandomBytes.hexadecimal(20)
     let email = "\(name)@\(project.id).iam.gserviceaccount.com"
-    let key = ServiceKey(id: id, name: name, email: email, createdSeconds: nowSeconds, key: rsa)
+    let key = ServiceKey(id: id, name: name, email: email, createdSeconds: nowSeconds, url: url, key: rsa)
     let row = MapValue([
       ("name", .string(name)), ("email", .string(email)), ("created", .integer(key.createdSeconds)),
-      ("publicKey", .string(publicPEM)),
+      ("url", .string(url)), ("publicKey", .string(publicPEM)),
     ])
     do throws(StorageError) {
       try store.write { (txn) throws(StorageError) in
@@ -106,11 +118,12 @@ package final class ServiceKeys: Sendable {
     return MapValue([
       ("type", .string("service_account")), ("project_id", .string(project.id)), ("private_key_id", .string(id)),
       ("private_key", .string(privatePEM)), ("client_email", .string(email)), ("client_id", .string(id)),
-      ("token_uri", .string("\(url)/token")), ("universe_domain", .string("googleapis.com")),
+      ("token_uri", .string(key.tokenURL)), ("universe_domain", .string("googleapis.com")),
     ]).json
   }
 
-  private static func isName(_ name: String) -> Bool {
+  /// Whether a key may be called so.
+  package static func isName(_ name: String) -> Bool {
     let bytes = Array(name.utf8)
     return (1...40).contains(bytes.count) && bytes[0] >= UInt8(ascii: "a") && bytes[0] <= UInt8(ascii: "z")
       && bytes.allSatisfy {
@@ -129,6 +142,7 @@ package final class ServiceKeys: Sendable {
       }
     } catch { throw .storage(error) }
     keys.withLock { $0[key.id] = nil }
+    revocations.add(1, ordering: .acquiringAndReleasing)
     return true
   }
 
@@ -138,7 +152,7 @@ package final class ServiceKeys: Sendable {
   /// - Throws: ``TokenError/unsigned``, ``TokenError/unknownKey``, ``TokenError/badSignature``.
   func verify(_ token: JSONWebToken) throws(TokenError) -> ServiceKey {
     guard !token.isUnsigned else { throw .unsigned }
-    guard let id = token.keyID, let key = keys.withLock({ $0[id] }) else { throw .unknownKey }
+    guard let id = token.keyID, let key = key(id) else { throw .unknownKey }
     try token.verify(with: key.key)
     return key
   }
@@ -161,8 +175,8 @@ extension ServiceKey {
   /// Reads a row; `nil` for what is none.
   fileprivate init?(id: String, row: [UInt8]) {
     guard let map = MapValue(json: row), let name = map.text("name"), let email = map.text("email"),
-      let created = map.integer("created"), let key = map.text("publicKey").flatMap({ RSAKey(publicPEM: $0) })
+      let created = map.integer("created"), let url = map.text("url"), let key = map.text("publicKey").flatMap({ RSAKey(publicPEM: $0) })
     else { return nil }
-    self.init(id: id, name: name, email: email, createdSeconds: created, key: key)
+    self.init(id: id, name: name, email: email, createdSeconds: created, url: url, key: key)
   }
 }

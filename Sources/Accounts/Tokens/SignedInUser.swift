@@ -38,7 +38,7 @@ package struct SignedInUser: Sendable {
 
   /// The claims of an ID token. On a clash of names the later group wins: profile, custom claims, claims of the session,
   /// reserved ones.
-  func claims(project: AccountsProject, issuedSeconds: Int64, lifetimeSeconds: Int64) -> MapValue {
+  package func claims(project: AccountsProject, issuedSeconds: Int64, lifetimeSeconds: Int64) -> MapValue {
     var claims = MapValue()
     func set(_ name: String, _ text: String?) {
       if let text, !text.isEmpty { claims[name] = .string(text) }

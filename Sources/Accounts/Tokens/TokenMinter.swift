@@ -1,3 +1,4 @@
+import Dispatch
 import DocumentModel
 
 // Makes tokens: signed in production, unsigned in emulator mode.
@@ -28,6 +29,18 @@ extension Accounts {
     claims["exp"] = .integer(issued + seconds)
     return try mint(claims, .sessionCookie)
   }
+
+  /// Makes the key for the first ID token in the background, where there is none yet and one will be needed.
+  package func prepare() {
+    guard mode == .production, signingKeys.published(.idToken).isEmpty else { return }
+    let keys = signingKeys
+    // A failure comes again, and is told then, with the first token.
+    DispatchQueue.global(qos: .utility).async { _ = try? keys.current(.idToken) }
+  }
+
+  /// Renews keys where it is time. Cost: nothing, mostly; a tenth of a second for a key.
+  /// - Throws: ``TokenError/keyUnusable(_:)`` and ``TokenError/storage(_:)``.
+  package func maintain() throws(TokenError) { try signingKeys.maintain() }
 
   private func mint(_ claims: MapValue, _ purpose: SigningKeys.Purpose) throws(TokenError) -> String {
     guard mode == .production else { return JSONWebToken.unsigned(claims) }

@@ -27,13 +27,17 @@ extension Accounts {
   /// What stands against its user is not looked at: see ``check(_:)``. Cost: a signature check, some twenty microseconds.
   /// - Throws: ``TokenError``.
   package func verifyIDToken(_ text: UnsafeRawBufferPointer) throws(TokenError) -> VerifiedToken {
-    try verify(text, .idToken, issuer: project.issuer)
+    try verifyIDToken(try JSONWebToken(text))
+  }
+
+  func verifyIDToken(_ token: JSONWebToken) throws(TokenError) -> VerifiedToken {
+    try verify(token, .idToken, issuer: project.issuer)
   }
 
   /// Checks a session cookie of this project; see ``verifyIDToken(_:)``.
   /// - Throws: ``TokenError``.
   package func verifySessionCookie(_ text: UnsafeRawBufferPointer) throws(TokenError) -> VerifiedToken {
-    try verify(text, .sessionCookie, issuer: project.sessionIssuer)
+    try verify(try JSONWebToken(text), .sessionCookie, issuer: project.sessionIssuer)
   }
 
   /// Checks what stands against the user of a token. Cost: a point read.
@@ -45,9 +49,8 @@ extension Accounts {
   }
 
   private func verify(
-    _ text: UnsafeRawBufferPointer, _ purpose: SigningKeys.Purpose, issuer: String
+    _ token: JSONWebToken, _ purpose: SigningKeys.Purpose, issuer: String
   ) throws(TokenError) -> VerifiedToken {
-    let token = try JSONWebToken(text)
     guard mode == .production else { return try VerifiedToken(unchecked: token.claims) }
     guard !token.isUnsigned else { throw .unsigned }
     guard let id = token.keyID, let key = signingKeys.key(id, for: purpose) else { throw .unknownKey }

@@ -74,5 +74,12 @@ package final class UserStates: Sendable {
     }
   }
 
+  /// Writes the state of a user in a transaction of its own, and tells of it.
+  /// - Throws: ``StorageError``.
+  package func set(_ state: UserState, of uid: String) throws(StorageError) {
+    try store.write { (txn) throws(StorageError) in try put(state, of: uid, in: txn) }
+    changed()
+  }
+
   private static func key(_ uid: String) -> [UInt8] { AccountsKey(.userStates).ending(uid).bytes }
 }

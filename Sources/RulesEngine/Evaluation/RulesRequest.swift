@@ -33,12 +33,16 @@ package struct RulesAuth: Sendable, Hashable {
   package let uid: String?
   /// `request.auth.token`: all claims, in canonical form.
   package let claims: EncodedFields
+  /// When the token ends, in seconds since 1970; `nil` where time does not end it. Rules do not see it: it is for those
+  /// who judge a caller for longer than one request.
+  package let expirySeconds: Int64?
   /// ``uid`` as UTF-8.
   let uidBytes: [UInt8]
 
   /// Encodes the claims. `uid` is usually the claim `sub`.
-  package init(uid: String?, claims: MapValue) {
+  package init(uid: String?, claims: MapValue, expirySeconds: Int64? = nil) {
     self.uid = uid
+    self.expirySeconds = expirySeconds
     self.claims = EncodedFields(claims)
     uidBytes = Array((uid ?? "").utf8)
   }

@@ -1,0 +1,98 @@
+import CSodium
+import DocumentModel
+
+// What a program gets for the signature of its key: to be an admin.
+extension ServiceKeys {
+  /// What every access token begins with.
+  package static let accessTokenPrefix = "hat_"
+  /// The hosts that client libraries believe to talk to, and name as the audience of a JWT of their own.
+  private static let audienceHosts = ["firestore", "identitytoolkit", "firebaseauth", "storage", "firebasedatabase"]
+
+  /// An access token in exchange for an assertion: a JWT that a key signed for the token endpoint (RFC 7523).
+  /// `urls` are where the request may have found the server.
+  ///
+  /// Access tokens are signed texts themselves, so none is stored, and none outlives the key.
+  /// - Throws: ``TokenError``.
+  package func accessToken(for assertion: [UInt8], at urls: [String]) throws(TokenError) -> String {
+    let token = try JSONWebToken(assertion)
+    let key = try verify(token)
+    try Self.checkIssuer(of: token.claims, key)
+    try Self.checkTime(of: token.claims, nowSeconds: nowSeconds)
+    guard let audience = token.claims.text("aud"),
+      ([Self.tokenAudience, key.tokenURL] + urls.map { "\($0)/token" }).contains(where: { $0.utf8.elementsEqual(audience.utf8) })
+    else { throw .wrongAudience }
+    return accessToken(of: key.id, seconds: Self.accessTokenSeconds)
+  }
+
+  /// An access token for who can read the store, which makes an admin anyway: the command line, which has no key.
+  package func localAccessToken() -> String { accessToken(of: Self.localID, seconds: Self.localSeconds) }
+
+  /// What stands in place of a key's id in ``localAccessToken()``, and how long such a token lives, in seconds.
+  private static let localID = "local"
+  private static let localSeconds: Int64 = 300
+
+  /// An access token of a key, issued now.
+  private func accessToken(of id: String, seconds: Int64) -> String {
+    let text = "\(id).\(nowSeconds + seconds)"
+    var code = [UInt8](repeating: 0, count: crypto_auth_hmacsha256_bytes())
+    crypto_auth_hmacsha256(&code, Array(text.utf8), UInt64(text.utf8.count), secret)
+    return "\(Self.accessTokenPrefix)\(text).\(String(decoding: Base64URL.encode(code), as: UTF8.self))"
+  }
+
+  /// Whether a bearer token looks like an access token.
+  package static func isAccessToken(_ token: UnsafeRawBufferPointer) -> Bool {
+    token.starts(with: accessTokenPrefix.utf8)
+  }
+
+  /// Checks an access token. Cost: two hashes of a short text.
+  /// - Throws: ``TokenError/malformed``, ``TokenError/badSignature``, ``TokenError/unknownKey`` where its key was revoked,
+  ///   ``TokenError/expired``.
+  package func verifyAccessToken(_ token: UnsafeRawBufferPointer) throws(TokenError) -> Bearer {
+    guard Self.isAccessToken(token), token.count < 256 else { throw .malformed }
+    let parts = token.dropFirst(Self.accessTokenPrefix.utf8.count).split(
+      separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+    guard parts.count == 3, let code = Base64URL.decode(UnsafeRawBufferPointer(rebasing: parts[2])),
+      code.count == crypto_auth_hmacsha256_bytes(), let expiry = Int64(String(decoding: parts[1], as: UTF8.self))
+    else { throw .malformed }
+    let text = Array(parts[0]) + [UInt8(ascii: ".")] + Array(parts[1])
+    guard crypto_auth_hmacsha256_verify(code, text, UInt64(text.count), secret) == 0 else { throw .badSignature }
+    let id = String(decoding: parts[0], as: UTF8.self)
+    guard id == Self.localID || key(id) != nil else { throw .unknownKey }
+    guard expiry > nowSeconds else { throw .expired }
+    return .admin(expirySeconds: expiry)
+  }
+
+  /// Checks a JWT that a program signed with its key and sends as a bearer token in place of an access token.
+  ///
+  /// Custom tokens have the same signature and are given to users, so this one must be for an API, or name scopes.
+  /// - Throws: ``TokenError``.
+  package func verifySelfSigned(_ token: JSONWebToken) throws(TokenError) -> Bearer {
+    let key = try verify(token)
+    let claims = token.claims
+    try Self.checkIssuer(of: claims, key)
+    try Self.checkTime(of: claims, nowSeconds: nowSeconds)
+    guard claims["uid"] == nil, claims["user_id"] == nil, claims["claims"] == nil else { throw .wrongAudience }
+    if let audience = claims["aud"] {
+      guard case .string(let text) = audience, Self.isAPI(text, key) else { throw .wrongAudience }
+    } else {
+      guard let scope = claims.text("scope"), !scope.isEmpty else { throw .wrongAudience }
+    }
+    return .admin(expirySeconds: (claims.integer("exp") ?? 0) + Self.skewSeconds)
+  }
+
+  /// Whether an audience is an API of ours, `https://firestore.googleapis.com/` or where this server answers.
+  private static func isAPI(_ audience: String, _ key: ServiceKey) -> Bool {
+    let names = audienceHosts.map { "https://\($0).googleapis.com" } + [key.url]
+    return names.contains { name in
+      audience.utf8.elementsEqual(name.utf8) || audience.utf8.elementsEqual("\(name)/".utf8)
+    }
+  }
+
+  private static func checkIssuer(of claims: MapValue, _ key: ServiceKey) throws(TokenError) {
+    guard let issuer = claims.text("iss"), issuer.utf8.elementsEqual(key.email.utf8) else { throw .wrongIssuer }
+    // A subject of its own would mean to act for somebody else, which no key may.
+    guard let subject = claims.text("sub") ?? claims.text("iss"), subject.utf8.elementsEqual(key.email.utf8) else {
+      throw .wrongSubject
+    }
+  }
+}
