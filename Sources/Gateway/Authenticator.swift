@@ -28,6 +28,9 @@ struct Authenticator: Sendable {
     return try verifier.caller(bearing: token)
   }
 
+  /// Whether a header names a bearer token; other schemes are none of ours.
+  static func isBearer(_ header: UnsafeRawBufferPointer) -> Bool { bearerToken(header) != nil }
+
   private static func bearerToken(_ header: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
     let scheme: StaticString = "bearer "
     let count = scheme.utf8CodeUnitCount

@@ -8,15 +8,18 @@ package import Transport
 /// - `/emulator/v1/…`, `/hearth/v1/…`: what test suites and tools do to a server, in `Control/`
 /// - content type `application/grpc`: the gRPC dialect of the same, in `GRPC/`
 /// - `/token`, the paths of published keys, `/hearth/v1/keys`: see ``KeyDialect``, in `Keys/`
+/// - `/v1/accounts:…`, `/v1/token` and others, also behind the host names of the services they belong to: see
+///   ``IdentityDialect``, in `Accounts/`
 /// - `/`: answers `Ok`, the emulator's readiness probe
 package final class Gateway: RequestHandler {
   private let rest: RESTDialect
   private let grpc: GRPCDialect
   private let control: ControlDialect
   private let keys: KeyDialect
+  private let identity: IdentityDialect
 
   /// Puts a front before a service and the accounts of its people.
-  package init(_ service: Service, accounts: Accounts) {
+  package init(_ service: Service, accounts: Accounts, identity: IdentityToolkit) {
     let verifier: any TokenVerifier =
       switch accounts.mode {
       case .emulator: EmulatorTokens(accounts)
@@ -24,6 +27,7 @@ package final class Gateway: RequestHandler {
       }
     let authenticator = Authenticator(verifier: verifier)
     keys = KeyDialect(accounts, authenticator)
+    self.identity = IdentityDialect(identity, authenticator)
     rest = RESTDialect(service, authenticator)
     grpc = GRPCDialect(service, authenticator)
     control = ControlDialect(service, authenticator)
@@ -41,6 +45,8 @@ package final class Gateway: RequestHandler {
       grpc.handle(path, request, exchange)
     } else if let call = keys.call(path) {
       keys.handle(call, request, reply)
+    } else if let route = IdentityRoute.find(path) {
+      identity.handle(route, parameters, request, reply)
     } else if let rest = path.dropping("/v1/") ?? path.dropping("/v1beta1/") {
       self.rest.handle(rest, parameters, request, reply)
     } else if let rest = path.dropping("/emulator/v1/") {

@@ -69,14 +69,29 @@ struct Reply: Sendable {
       body: { $0.append(contentsOf: UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)) })
   }
 
+  /// Sends the client on to another address, which holds no line breaks.
+  func sendRedirect(to location: String, status: Int) {
+    exchange.respond(
+      status: status,
+      headers: { headers in
+        headers.add("Location", location)
+        headers.add("Cache-Control", "no-store")
+        writeOrigin(&headers)
+      },
+      body: { _ in })
+  }
+
   /// Answers a browser that asks what it may send.
   func sendPreflight(_ request: borrowing HTTPRequest) {
     let wanted = request.header("access-control-request-headers").map { String(decoding: $0, as: UTF8.self) }
+    let asksForPrivateNetwork = request.header("access-control-request-private-network") != nil
     exchange.respond(
       status: 200,
       headers: { headers in
         writeOrigin(&headers)
         if let wanted { headers.add("Access-Control-Allow-Headers", wanted) }
+        // A page of the public web may ask for a server on this machine or in this house.
+        if asksForPrivateNetwork { headers.add("Access-Control-Allow-Private-Network", "true") }
         headers.add("Access-Control-Max-Age", "3600")
       },
       body: { _ in })

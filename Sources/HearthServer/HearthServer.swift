@@ -59,9 +59,10 @@ public final class HearthServer: Sendable {
       Self.enterpriseNames(configuration).isEmpty ? Limits.requestBytesMax : Limits.enterpriseRequestBytesMax
     transport.errorBody = { status, message in Gateway.errorBody(httpStatus: status, message: message) }
     accounts = try Self.openAccounts(configuration, directory)
+    let identity = try configuration.accounts.toolkit(accounts)
     issuers = try IssuerFiles(configuration, accounts.trustedIssuers)
     do {
-      http = try HTTPServer(configuration: transport, handler: Gateway(service, accounts: accounts))
+      http = try HTTPServer(configuration: transport, handler: Gateway(service, accounts: accounts, identity: identity))
     } catch { throw Self.error(error) }
     try openConfigured(indexes)
   }
