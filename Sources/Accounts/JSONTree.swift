@@ -17,6 +17,12 @@ package indirect enum JSONTree: Sendable {
     package var name: String
     /// The value.
     package var value: JSONTree
+
+    /// Creates a member.
+    package init(name: String, value: JSONTree) {
+      self.name = name
+      self.value = value
+    }
   }
 
   /// Parses a text. Cost: two passes over it; memory some times its size.

@@ -41,6 +41,9 @@ struct Authenticator: Sendable {
     return try verifier.caller(bearing: token)
   }
 
+  /// Whether a header names a bearer token; other schemes are none of ours.
+  static func isBearer(_ header: UnsafeRawBufferPointer) -> Bool { bearerToken(header) != nil }
+
   /// The token of a header that names it as one of a bearer, or as the clients of Storage do, as one of Firebase.
   private static func bearerToken(_ header: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
     token(header, "bearer ") ?? token(header, "firebase ")

@@ -10,6 +10,8 @@ package import Transport
 /// - content type `application/grpc`: the gRPC dialect of the same, in `GRPC/`
 /// - `/google.firestore.v1.Firestore/…/channel`: the channel of browsers, in `WebChannel/`
 /// - `/token`, the paths of published keys, `/hearth/v1/keys`: see ``KeyDialect``, in `Keys/`
+/// - `/v1/accounts:…`, `/v1/token` and others, also behind the host names of the services they belong to: see
+///   ``IdentityDialect``, in `Accounts/`
 /// - `/`: answers `Ok`, the emulator's readiness probe
 package final class Gateway: RequestHandler {
   /// Bytes that the body of a request may have at most, whatever it is for. The dialects have bounds of their own; this
@@ -21,6 +23,7 @@ package final class Gateway: RequestHandler {
   private let channels: WebChannelDialect
   private let control: ControlDialect
   private let keys: KeyDialect
+  private let identity: IdentityDialect
   private let files: FilesDialect?
 
   private let verifier: any TokenVerifier
@@ -28,7 +31,9 @@ package final class Gateway: RequestHandler {
   /// Puts a front before a service, the accounts of its people and, where there are any, their files.
   ///
   /// - Parameter usesTLS: whether clients reach the server by `https`.
-  package init(_ service: Service, accounts: Accounts, files: FilesService? = nil, usesTLS: Bool = false) {
+  package init(
+    _ service: Service, accounts: Accounts, identity: IdentityToolkit, files: FilesService? = nil, usesTLS: Bool = false
+  ) {
     verifier =
       switch accounts.mode {
       case .emulator: EmulatorTokens(accounts)
@@ -36,6 +41,7 @@ package final class Gateway: RequestHandler {
       }
     let authenticator = Authenticator(verifier: verifier)
     keys = KeyDialect(accounts, authenticator)
+    self.identity = IdentityDialect(identity, authenticator)
     rest = RESTDialect(service, authenticator)
     grpc = GRPCDialect(service, authenticator)
     channels = WebChannelDialect(service, authenticator)
@@ -71,6 +77,8 @@ package final class Gateway: RequestHandler {
       grpc.handle(path, request, exchange)
     } else if let call = keys.call(path) {
       keys.handle(call, request, reply)
+    } else if let route = IdentityRoute.find(path) {
+      identity.handle(route, parameters, request, reply)
     } else if let rest = path.dropping("/v1/") ?? path.dropping("/v1beta1/") {
       self.rest.handle(rest, parameters, request, reply)
     } else if let rest = path.dropping("/emulator/v1/") {

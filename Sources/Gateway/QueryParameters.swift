@@ -20,6 +20,9 @@ struct QueryParameters {
     }
   }
 
+  /// All parameters in their order.
+  var all: [(name: String, value: String)] { parameters }
+
   /// Refuses every parameter that is neither named here nor one of the system's.
   /// - Throws: `INVALID_ARGUMENT` naming the first.
   func allowOnly(_ names: StaticString...) throws {

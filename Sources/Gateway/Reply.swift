@@ -96,6 +96,18 @@ struct Reply: Sendable {
       body: { $0.append(contentsOf: body) })
   }
 
+  /// Sends the client on to another address, which holds no line breaks.
+  func sendRedirect(to location: String, status: Int) {
+    exchange.respond(
+      status: status,
+      headers: { headers in
+        headers.add("Location", location)
+        headers.add("Cache-Control", "no-store")
+        writeOrigin(&headers)
+      },
+      body: { _ in })
+  }
+
   /// Answers a browser that asks what it may send.
   func sendPreflight(_ request: borrowing HTTPRequest) {
     let wanted = request.header("access-control-request-headers").map { String(decoding: $0, as: UTF8.self) }

@@ -90,6 +90,8 @@ public struct HearthConfiguration: Sendable {
   /// The project whose `(default)` database and accounts are served in production, and the default of tools and of
   /// accounts in emulator mode.
   public var project: String?
+  /// What people may do with their accounts by themselves.
+  public var accounts = AccountsConfiguration()
   /// Identity providers elsewhere whose tokens count in production.
   public var trustedIssuers: [IssuerFile] = []
   /// Lets an emulator listen beyond loopback, where everybody who reaches it is admin.

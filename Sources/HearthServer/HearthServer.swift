@@ -69,9 +69,10 @@ public final class HearthServer: Sendable {
     transport.bodyBytesMax = Gateway.bodyBytesMax
     transport.errorBody = { status, message in Gateway.errorBody(httpStatus: status, message: message) }
     accounts = try Self.openAccounts(configuration, directory)
+    let identity = try configuration.accounts.toolkit(accounts)
     issuers = try IssuerFiles(configuration, accounts.trustedIssuers)
     gateway = Gateway(
-      service, accounts: accounts,
+      service, accounts: accounts, identity: identity,
       files: FilesService(store: files, rules: fileRules, project: configuration.project),
       usesTLS: configuration.tls != nil)
     do {

@@ -48,7 +48,9 @@ struct Command: Sendable {
   static var all: [Command] {
     [
       .serve, .exec, .get, .query, .watch, .set, .update, .delete, .import, .export, .backup, .check, .checkFile, .indexes,
-      .stats, .listeners, .keysCreate, .keysList, .keysRevoke, .keysRotate, .token, .rulesCheck, .rulesTest, .rulesExplain,
+      .stats, .listeners, .accountsList, .accountsCreate, .accountsDelete, .accountsSetClaims, .accountsDisable,
+      .accountsEnable, .accountsExport, .accountsImport, .keysCreate, .keysList, .keysRevoke, .keysRotate, .token,
+      .rulesCheck, .rulesTest, .rulesExplain,
     ]
   }
 

@@ -28,6 +28,13 @@ extension Command {
       .value("storage-rules", "FILE", "security rules for files; without them only administrators reach files"),
       .repeated("indexes", "FILE", "firestore.indexes.json; DATABASE=FILE for a named database (default: as they are)"),
       .flag("require-indexes", "refuse queries that production would refuse for want of an index"),
+      .flag("no-anonymous", "let nobody in as a guest"),
+      .flag("no-password-sign-in", "let nobody sign in with a password"),
+      .flag("no-sign-up", "accounts are made by administrators only"),
+      .value("mail-command", "COMMAND", "sends a mail, which it reads from standard input, such as 'sendmail -t'"),
+      .value("mail-from", "ADDRESS", "who mails are from (default: noreply@localhost)"),
+      .value("action-url", "URL", "the page of the app that links in mails lead to"),
+      .repeated("identity-provider", "SPEC", "lets google.com=CLIENT,KEYS_FILE sign in; or apple.com, oidc.NAME=…,ISSUER"),
       .repeated("trust-issuer", "ISSUER=FILE", "tokens of this issuer count; FILE holds its keys (JWKS)"),
       .flag("quiet", "print the address and errors only"),
     ],
@@ -155,6 +162,7 @@ extension Command {
       guard other == "emulator" else { throw CommandFailure.usage("'--compat' takes 'emulator', not '\(other)'") }
       configuration.isEmulatorCompatible = true
     }
+    configuration.accounts = try accounts(arguments)
     configuration.trustedIssuers = try arguments.values("trust-issuer").map(issuerFile)
     configuration.storageRules = arguments.value("storage-rules")
     configuration.warn = { Terminal.error.write("hearth: \($0)\n") }
@@ -163,6 +171,27 @@ extension Command {
       throw CommandFailure.usage("'\(project)' cannot name a project")
     }
     return configuration
+  }
+
+  private static func accounts(_ arguments: Arguments) throws -> AccountsConfiguration {
+    var accounts = AccountsConfiguration()
+    accounts.allowsAnonymous = !arguments.has("no-anonymous")
+    accounts.allowsPassword = !arguments.has("no-password-sign-in")
+    accounts.allowsSignUp = !arguments.has("no-sign-up")
+    accounts.mailCommand = arguments.value("mail-command")
+    accounts.mailSender = arguments.value("mail-from") ?? accounts.mailSender
+    accounts.actionURL = arguments.value("action-url")
+    accounts.identityProviders = try arguments.values("identity-provider").map { text in
+      let parts = text.split(separator: "=", maxSplits: 1).map(String.init)
+      let rest = parts.count == 2 ? parts[1].split(separator: ",", maxSplits: 2).map(String.init) : []
+      guard rest.count >= 2, rest.count == 3 || ["google.com", "apple.com"].contains(parts[0]) else {
+        throw CommandFailure.usage(
+          "'\(text)' is no identity provider; write google.com=CLIENT,KEYS_FILE or oidc.NAME=CLIENT,KEYS_FILE,ISSUER")
+      }
+      return AccountsConfiguration.IdentityProvider(
+        id: parts[0], clientID: rest[0], keysPath: rest[1], issuer: rest.count == 3 ? rest[2] : nil)
+    }
+    return accounts
   }
 
   private static func tlsFiles(_ arguments: Arguments) throws -> HearthConfiguration.TLSFiles? {

@@ -297,7 +297,8 @@ final class ServerClient {
     return target
   }
 
-  private static func encode(_ name: String) -> String {
+  /// Percent-encodes a path, its slashes left as they are.
+  static func encode(_ name: String) -> String {
     name.split(separator: "/").map { encode($0.utf8) }.joined(separator: "/")
   }
 

@@ -56,7 +56,9 @@ final class TestServer: Sendable {
   func call(
     _ method: String, _ path: String, _ body: String? = nil, headers: [(String, String)] = []
   ) throws -> Reply {
-    let target = path.hasPrefix("/v1") || path.hasPrefix("/emulator") || path.hasPrefix("/hearth") || Self.ownPaths.contains(where: path.hasPrefix) || path == "/" || path.hasPrefix("/?")
+    let target = path.hasPrefix("/v1") || path.hasPrefix("/emulator") || path.hasPrefix("/hearth")
+      || Self.ownPaths.contains(where: path.hasPrefix) || path == "/" || path.hasPrefix("/?")
+      || path.contains(".googleapis.com/")
       ? path : Self.root + path
     return try request(method, target, body, headers: headers)
   }

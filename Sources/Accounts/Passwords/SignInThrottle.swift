@@ -17,12 +17,14 @@ package final class SignInThrottle: Sendable {
     case signUp
     /// Mails to one e-mail address.
     case mail
+    /// Mails that one address asks for.
+    case mailsFromAddress
 
     /// How many attempts come at once.
     var burst: Double {
       switch self {
       case .accountFromAddress: 10
-      case .account, .address, .signUp: 100
+      case .account, .address, .signUp, .mailsFromAddress: 100
       case .mail: 10
       }
     }
@@ -31,7 +33,7 @@ package final class SignInThrottle: Sendable {
     var restoreSeconds: Double {
       switch self {
       case .accountFromAddress, .account, .address: 900
-      case .signUp, .mail: 3600
+      case .signUp, .mail, .mailsFromAddress: 3600
       }
     }
   }

@@ -19,6 +19,17 @@ package struct AccountsSettings: Equatable, Sendable {
   /// The settings of a new project.
   package init() {}
 
+  /// These settings without what others do not allow either.
+  package func closed(by others: AccountsSettings) -> AccountsSettings {
+    var settings = self
+    settings.allowsAnonymous = allowsAnonymous && others.allowsAnonymous
+    settings.allowsPassword = allowsPassword && others.allowsPassword
+    settings.allowsEmailLink = allowsEmailLink && others.allowsEmailLink
+    settings.allowsSignUp = allowsSignUp && others.allowsSignUp
+    settings.allowsDeletion = allowsDeletion && others.allowsDeletion
+    return settings
+  }
+
   /// Appends the settings in the shape of the API's `Config`.
   package func append(to json: inout JSONWriter, project: String) {
     json.beginObject()

@@ -60,6 +60,15 @@ extension Accounts {
     return SignInOutcome(user: user, idToken: try mintIDToken(for: signedIn), refreshToken: token)
   }
 
+  /// Removes users; returns who were there. Their refresh tokens stay, to say that the user is gone: clients sign out on
+  /// that answer, and on no other.
+  package func remove(_ uids: [String]) throws -> [String] {
+    let now = nowMilliseconds
+    return try users.write { transaction in
+      try uids.filter { try transaction.remove($0, now: now) != nil }
+    }
+  }
+
   /// The user whose ID token this is.
   /// - Throws: `INVALID_ID_TOKEN`, `USER_NOT_FOUND`, `USER_DISABLED`, `TOKEN_EXPIRED` where the token was revoked.
   package func owner(ofIDToken text: String) throws -> (user: User, token: VerifiedToken) {

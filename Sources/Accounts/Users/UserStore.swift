@@ -103,10 +103,12 @@ package final class UserStore: Sendable {
     try write { try $0.remove(uid, now: now) }
   }
 
-  /// Removes all users; codes that were sent stay. Cost: every entry is touched.
+  /// Removes all users and their sessions; codes that were sent stay. Cost: every entry is touched.
   package func removeAll() throws(StorageError) {
     try store.write { (transaction) throws(StorageError) in
-      for table in [AccountsTable.users, .emails, .phoneNumbers, .identities, .userStates] {
+      for table in [
+        AccountsTable.refreshTokens, .refreshTokensOfUser, .userStates, .users, .emails, .phoneNumbers, .identities,
+      ] {
         try transaction.removeAll(AccountsKey(table))
       }
     }

@@ -1,0 +1,104 @@
+import Glibc
+
+/// Sends mails by a command that reads them from its standard input, such as `sendmail -t`.
+package final class MailCommand: Sendable {
+  private let command: String
+  private let sender: String
+  private let queue = BoundedQueue("mail", waitingMax: 256)
+  private let failed: @Sendable (String) -> Void
+
+  /// Takes a command for the shell.
+  /// - Parameters:
+  ///   - sender: the address in the mails' `From`.
+  ///   - failed: is told of a mail that could not be sent; not to whom, nor what it said.
+  package init(_ command: String, sender: String, failed: @escaping @Sendable (String) -> Void = { _ in }) {
+    self.command = command
+    self.sender = sender
+    self.failed = failed
+  }
+
+  /// Sends the mail of a code, some time soon.
+  /// - Throws: `QUOTA_EXCEEDED` where too many wait.
+  package func send(_ code: ActionCode) throws(AccountError) {
+    let message = Array(Self.message(code, from: sender).utf8)
+    let (command, failed) = (command, failed)
+    guard queue.run({
+      if let reason = Self.run(command, message) { failed("a mail could not be sent: the mail command \(reason)") }
+    }) else { throw AccountError(.quotaExceeded, "Too many mails wait to be sent.") }
+  }
+
+  /// The mail, headers first. Addresses were checked: they hold no line breaks.
+  static func message(_ code: ActionCode, from sender: String) -> String {
+    let (subject, text) =
+      switch code.kind {
+      case .resetPassword:
+        ("Reset your password", "Follow this link to choose a new password:")
+      case .verifyEmail: ("Verify your e-mail address", "Follow this link to verify your e-mail address:")
+      case .emailSignIn: ("Sign in", "Follow this link to sign in:")
+      case .verifyAndChangeEmail:
+        ("Verify your new e-mail address", "Follow this link to make this the e-mail address of your account:")
+      case .recoverEmail:
+        ("Your e-mail address was changed", "If it was not you who changed it, follow this link to undo that:")
+      }
+    let recipient = code.kind == .verifyAndChangeEmail ? code.newEmail ?? code.email : code.email
+    return """
+      From: \(sender)
+      To: \(recipient)
+      Subject: \(subject)
+      MIME-Version: 1.0
+      Content-Type: text/plain; charset=utf-8
+      Content-Transfer-Encoding: 8bit
+      Auto-Submitted: auto-generated
+
+      \(text)
+
+      \(code.link)
+
+      If you did not ask for this, you can ignore this message.
+
+      """
+  }
+
+  /// Runs the command with a text for its standard input; returns what went wrong.
+  private static func run(_ command: String, _ text: [UInt8]) -> String? {
+    // A pair of sockets is closed for other children as it is made; a pipe is only afterwards.
+    var ends: [Int32] = [-1, -1]
+    guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0 else {
+      return "could not be given its input (errno \(errno))"
+    }
+    var actions = posix_spawn_file_actions_t()
+    posix_spawn_file_actions_init(&actions)
+    posix_spawn_file_actions_adddup2(&actions, ends[0], STDIN_FILENO)
+    defer { posix_spawn_file_actions_destroy(&actions) }
+    var process: pid_t = 0
+    let words: [UnsafeMutablePointer<CChar>?] = [strdup("sh"), strdup("-c"), strdup(command), nil]
+    defer { words.forEach { free($0) } }
+    let status = posix_spawn(&process, "/bin/sh", &actions, nil, words, environ)
+    close(ends[0])
+    guard status == 0 else {
+      close(ends[1])
+      return "could not be started (errno \(status))"
+    }
+    var offset = 0
+    while offset < text.count {
+      let count = text[offset...].withUnsafeBytes { Glibc.send(ends[1], $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+      if count > 0 { offset += count } else if errno != EINTR { break }
+    }
+    close(ends[1])
+    return outcome(of: process)
+  }
+
+  private static func outcome(of process: pid_t) -> String? {
+    var status: Int32 = 0
+    // A command that hangs is ended, so that the next mail goes out.
+    for _ in 0..<600 {
+      let ended = waitpid(process, &status, WNOHANG)
+      if ended == process { return status == 0 ? nil : "ended with status \(status >> 8)" }
+      if ended < 0, errno != EINTR { return "was lost (errno \(errno))" }
+      usleep(50_000)
+    }
+    kill(process, SIGKILL)
+    waitpid(process, &status, 0)
+    return "did not end within 30 seconds"
+  }
+}

@@ -1,0 +1,95 @@
+import Foundation
+import Synchronization
+
+extension Benchmark {
+  static let signInBurst = Benchmark(
+    name: "sign-in-burst",
+    summary: "1,000 reads of a document a second, alone and while 16 clients sign in with passwords",
+    meaning: """
+      Production mode: rules are evaluated, passwords are hashed with Argon2id (19 MiB, two passes) on one thread. Each
+      read is a connection of its own, sent when its time has come; what is late waits. The mark is the difference of the
+      two p99.
+      """
+  ) {
+    if let obstacle = HearthPeer.obstacle { throw BenchmarkError(obstacle) }
+    let rules = "\(try Run.makeDirectory("sign-in"))/open.rules"
+    try """
+      rules_version = '2';
+      service cloud.firestore { match /{path=**} { allow read, write: if path != null; } }
+      """.write(toFile: rules, atomically: true, encoding: .utf8)
+    let port = try HTTPClient.freePort()
+    let launch = try Launch(
+      port: port, readyPath: "/",
+      [
+        "\(Run.productsDirectory)/hearth", "serve", "--in-memory", "--project", "bench", "--rules", rules, "--quiet",
+        "--port", "\(port)",
+      ])
+    defer { launch.process.stop() }
+    let target = "/v1/projects/bench/databases/(default)/documents/tasks/sample"
+    guard try HTTPClient.send("PATCH", port: port, target, body: Sample.firestoreJSON).status == 200,
+      try HTTPClient.send("POST", port: port, SignIns.target("signUp"), body: SignIns.body).status == 200
+    else { throw BenchmarkError("the server refused what the benchmark prepares") }
+    _ = try PacedReads.run(port: port, target, seconds: 2)
+    let alone = try PacedReads.run(port: port, target, seconds: 8)
+    let signIns = SignIns(port: port, clients: 16)
+    let beside = try PacedReads.run(port: port, target, seconds: 8)
+    let count = signIns.stop()
+    var table = Table("reads", "p50 ms", "p99 ms", "sign-ins/s", "mark")
+    table.add("alone", Format.tenths(alone.p50), Format.tenths(alone.p99), "", "")
+    table.add(
+      "beside sign-ins", Format.tenths(beside.p50), Format.tenths(beside.p99), Format.tenths(Double(count) / 8),
+      "p99 +10 ms at most")
+    return table
+  }
+}
+
+/// Reads at a steady rate, and how long each took from the time it was due, in milliseconds.
+private struct PacedReads {
+  let p50: Double
+  let p99: Double
+
+  static func run(port: Int, _ target: String, perSecond: Int = 1000, seconds: Int) throws -> PacedReads {
+    var times: [Double] = []
+    let watch = Stopwatch()
+    for number in 0..<(perSecond * seconds) {
+      let due = Double(number) / Double(perSecond)
+      let early = due - watch.seconds
+      if early > 0 { usleep(UInt32(early * 1e6)) }
+      guard try HTTPClient.send(port: port, target).status == 200 else { throw BenchmarkError("a read failed") }
+      times.append((watch.seconds - due) * 1000)
+    }
+    times.sort()
+    return PacedReads(p50: times[times.count / 2], p99: times[times.count * 99 / 100])
+  }
+}
+
+/// Clients that sign in over and over, until they are stopped.
+private final class SignIns: Sendable {
+  static let body = #"{"email": "ann@example.com", "password": "correct horse", "returnSecureToken": true}"#
+  static func target(_ call: String) -> String { "/v1/accounts:\(call)?key=any" }
+
+  private let isStopped = Atomic(false)
+  private let count = Atomic<Int>(0)
+  private let group = DispatchGroup()
+
+  init(port: Int, clients: Int) {
+    for _ in 0..<clients {
+      let thread = Thread {
+        while !self.isStopped.load(ordering: .relaxed) {
+          let reply = try? HTTPClient.send("POST", port: port, Self.target("signInWithPassword"), body: Self.body)
+          if reply?.status == 200 { self.count.add(1, ordering: .relaxed) }
+        }
+        self.group.leave()
+      }
+      group.enter()
+      thread.start()
+    }
+  }
+
+  /// Ends it; returns how many sign-ins succeeded.
+  func stop() -> Int {
+    isStopped.store(true, ordering: .relaxed)
+    group.wait()
+    return count.load(ordering: .relaxed)
+  }
+}

@@ -1,0 +1,161 @@
+import Accounts
+import WireFormat
+
+/// Changes to an account: by its user, by an administrator, or by a code that was mailed.
+extension IdentityCall {
+  func update() throws -> Answer {
+    if let code = text("oobCode") { return try spend(code) }
+    if isAdmin, let uid = text("localId") { return try change(uid, token: nil) }
+    guard text("idToken") != nil else { throw AccountError(isAdmin ? .missingLocalID : .missingIDToken) }
+    let (user, token) = try owner()
+    if !isAdmin {
+      for field in Self.adminFields where fields[field] != nil { throw AccountError(.insufficientPermission) }
+      if let id = text("localId"), !id.utf8.elementsEqual(user.uid.utf8) {
+        throw AccountError(.unexpectedParameter, "User ID")
+      }
+    }
+    return try change(user.uid, token: token)
+  }
+
+  /// What only administrators change.
+  private static let adminFields: [StaticString] = [
+    "customAttributes", "disableUser", "emailVerified", "validSince", "phoneNumber", "createdAt", "lastLoginAt",
+    "linkProviderUserInfo", "mfa",
+  ]
+
+  /// Changes a user as the fields say. With the token of the user, a new password or address begins a new session.
+  private func change(_ uid: String, token: VerifiedToken?) throws -> Answer {
+    let email = try email()
+    let password = text("password")
+    var endsSessions = false
+    var change = try changeOfProfile()
+    if email != nil || password != nil {
+      guard isAdmin || settings.allowsPassword else { throw AccountError(.operationNotAllowed) }
+      let newHash = try password.map { try hash($0) }
+      let now = accounts.nowMilliseconds
+      let before = try accounts.users.user(uid)
+      let isMoved = email.map { before?.email?.utf8.elementsEqual($0.utf8) != true } ?? false
+      endsSessions = newHash != nil || isMoved
+      if endsSessions, let token, before?.email != nil || before?.passwordHash != nil { try requireRecent(token) }
+      let others = change
+      change = { user in
+        if isMoved, let email {
+          if user.initialEmail == nil { user.initialEmail = user.email }
+          user.email = email
+          user.isEmailVerified = false
+          user.validSince = now / 1000
+        }
+        if let newHash { user.setPassword(newHash, now: now) }
+        try others(&user)
+      }
+      if isMoved, let old = before?.email, let email, !isAdmin { try offerRecovery(of: old, movedTo: email) }
+    }
+    guard endsSessions, let token else {
+      let user = try accounts.users.update(uid, change)
+      audit("changed", uid, names(of: fields))
+      return answer("SetAccountInfoResponse") { append(user, to: &$0) }
+    }
+    let outcome = try accounts.signIn(
+      provider: token.provider == "custom" ? "custom" : "password", find: { _ in uid }, change: change)
+    audit("changed", uid, names(of: fields))
+    return answer("SetAccountInfoResponse") { json in
+      append(outcome.user, to: &json)
+      json.members(outcome)
+    }
+  }
+
+  /// What the fields beside address and password ask for.
+  private func changeOfProfile() throws -> (inout User) throws -> Void {
+    let displayName = try fields["displayName"]?.text.map { try UserFields.text($0, "displayName") }
+    let photoURL = try fields["photoUrl"]?.text.map { try UserFields.text($0, "photoUrl") }
+    let phoneNumber = try text("phoneNumber").map(UserFields.phoneNumber)
+    let claims = try fields["customAttributes"]?.text.map { try UserFields.customClaims($0) }
+    let link = fields["linkProviderUserInfo"]
+    let deleted = texts("deleteProvider")
+    let attributes = (fields["deleteAttribute"]?.elements ?? []).compactMap { $0.text ?? $0.int64.map { "\($0)" } }
+    guard fields["mfa"]?["enrollments"]?.elements.isEmpty ?? true else {
+      throw AccountError(.notImplemented, "Second factors are not offered.")
+    }
+    let fields = fields
+    return { user in
+      // Taken away first, so that one call can put something else in its place.
+      for provider in deleted { user.unlink(provider) }
+      for attribute in attributes {
+        switch attribute {
+        case "EMAIL", "1": user.email = nil
+        case "DISPLAY_NAME", "2": user.displayName = nil
+        case "PROVIDER", "3": user.providers = []
+        case "PHOTO_URL", "4": user.photoURL = nil
+        case "PASSWORD", "5": user.passwordHash = nil
+        default: break
+        }
+      }
+      if let displayName { user.displayName = displayName.isEmpty ? nil : displayName }
+      if let photoURL { user.photoURL = photoURL.isEmpty ? nil : photoURL }
+      if let phoneNumber { user.phoneNumber = phoneNumber }
+      if let claims { user.customAttributes = claims }
+      if let flag = fields["emailVerified"]?.flag { user.isEmailVerified = flag }
+      if let flag = fields["disableUser"]?.flag { user.isDisabled = flag }
+      if let seconds = fields["validSince"]?.int64 { user.validSince = seconds }
+      if let time = fields["createdAt"]?.int64 { user.createdAt = time }
+      if let time = fields["lastLoginAt"]?.int64 { user.lastLoginAt = time }
+      if let link {
+        if link["providerId"]?.text == "phone", let number = link["phoneNumber"]?.text ?? link["rawId"]?.text {
+          user.phoneNumber = try UserFields.phoneNumber(number)
+        } else if let provider = User.LinkedProvider(link) {
+          user.link(provider)
+        } else {
+          throw AccountError(.invalidProviderID)
+        }
+      }
+    }
+  }
+
+  /// Which fields were sent, for the audit line; never what stood in them.
+  private func names(of fields: JSONTree) -> String {
+    let known: [StaticString] = [
+      "email", "password", "displayName", "photoUrl", "phoneNumber", "customAttributes", "emailVerified",
+      "disableUser", "validSince", "deleteAttribute", "deleteProvider", "linkProviderUserInfo",
+    ]
+    let sent = known.filter { fields[$0] != nil }.map(\.description)
+    return sent.isEmpty ? "" : " (\(sent.joined(separator: ", ")))"
+  }
+
+  /// Does what a code of a mail allows with an address.
+  private func spend(_ code: String) throws -> Answer {
+    let now = accounts.nowMilliseconds
+    let user = try accounts.users.write { users in
+      let code = try users.spend(code, now: now)
+      guard let user = try users.user(email: code.kind == .recoverEmail ? code.newEmail ?? code.email : code.email)
+      else { throw AccountError(.invalidOobCode) }
+      return try users.update(user.uid) { user in
+        switch code.kind {
+        case .verifyEmail: user.isEmailVerified = true
+        case .verifyAndChangeEmail:
+          guard let email = code.newEmail else { throw AccountError(.invalidOobCode) }
+          if user.initialEmail == nil { user.initialEmail = user.email }
+          user.email = email
+          user.isEmailVerified = true
+          user.validSince = now / 1000
+        case .recoverEmail:
+          user.email = code.email
+          user.isEmailVerified = true
+          user.validSince = now / 1000
+        case .resetPassword, .emailSignIn: throw AccountError(.invalidOobCode)
+        }
+      }
+    }
+    audit("changed", user.uid, " by a mailed code")
+    return answer("SetAccountInfoResponse") { append(user, to: &$0) }
+  }
+
+  private func append(_ user: User, to json: inout JSONWriter) {
+    json.text("localId", user.uid)
+    json.member("email", user.email)
+    json.truth("emailVerified", user.isEmailVerified)
+    json.member("displayName", user.displayName)
+    json.member("photoUrl", user.photoURL)
+    if user.passwordHash != nil { json.text("passwordHash", User.redactedHash) }
+    user.appendProviders(to: &json)
+  }
+}

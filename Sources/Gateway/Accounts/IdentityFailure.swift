@@ -1,0 +1,93 @@
+import Accounts
+import DatabaseService
+import WireFormat
+
+/// An error as the identity toolkit answers it (auth-api.md, section 5).
+struct IdentityFailure {
+  let httpStatus: Int
+  private let message: String
+  private let reason: StaticString
+  private let status: StaticString?
+  private let needsLogin: Bool
+
+  init(_ error: any Error) {
+    var needsLogin = false
+    switch error {
+    case let error as AccountError:
+      switch error.code {
+      case .permissionDenied:
+        (httpStatus, reason, status) = (403, "forbidden", "PERMISSION_DENIED")
+        message = error.detail ?? "The caller does not have permission."
+      case .unauthenticated:
+        (httpStatus, reason, status) = (401, error.detail == nil ? "required" : "authError", "UNAUTHENTICATED")
+        message =
+          error.detail
+          ?? "Request is missing required authentication credential. Expected OAuth 2 access token, login cookie or "
+          + "other valid authentication credential."
+        needsLogin = error.detail == nil
+      case .notFound:
+        (httpStatus, reason, status) = (404, "notFound", "NOT_FOUND")
+        message = error.detail ?? "Not Found"
+      case .notImplemented:
+        (httpStatus, reason, status) = (501, "unimplemented", "NOT_IMPLEMENTED")
+        message = error.detail ?? "Not implemented."
+      case .internalError:
+        (httpStatus, reason, status) = (500, "internalError", "INTERNAL")
+        message = error.message
+      case .invalidArgument:
+        (httpStatus, reason, status) = (400, "invalid", "INVALID_ARGUMENT")
+        message = error.detail ?? error.message
+      default:
+        (httpStatus, reason, status) = (400, "invalid", nil)
+        message = error.message
+      }
+    case let error as WireError:
+      (httpStatus, reason, status) = (400, "parseError", "INVALID_ARGUMENT")
+      message = error.description
+    case let error as Status where error.code == .invalidArgument:
+      (httpStatus, reason, status) = (400, "invalid", "INVALID_ARGUMENT")
+      message = error.message
+    default:
+      // What storage says names files of the server; it is told to no client.
+      (httpStatus, reason, status) = (500, "internalError", "INTERNAL")
+      message = "INTERNAL_ERROR"
+    }
+    self.needsLogin = needsLogin
+  }
+
+  /// The body.
+  var json: [UInt8] {
+    var json = JSONWriter(.pretty)
+    json.beginObject()
+    json.key("error")
+    json.beginObject()
+    json.key("code")
+    json.number(httpStatus)
+    json.key("message")
+    json.string(message)
+    json.key("errors")
+    json.beginArray()
+    json.beginObject()
+    json.key("message")
+    json.string(needsLogin ? "Login Required." : message)
+    json.key("domain")
+    json.string("global")
+    json.key("reason")
+    json.string(reason.description)
+    if needsLogin {
+      json.key("location")
+      json.string("Authorization")
+      json.key("locationType")
+      json.string("header")
+    }
+    json.endObject()
+    json.endArray()
+    if let status {
+      json.key("status")
+      json.string(status.description)
+    }
+    json.endObject()
+    json.endObject()
+    return json.bytes
+  }
+}

@@ -1,0 +1,113 @@
+import Accounts
+import DocumentModel
+import HearthServer
+import WireFormat
+
+/// The accounts of a running server, as its administrator.
+struct AccountsClient {
+  /// What verbs take that work on accounts.
+  static let options: [Command.Option] = [
+    .value("data", "DIR", "a data directory, also while a server uses it; who can read it is admin"),
+    DatabaseChoice.serverOption, DatabaseChoice.projectOption, DatabaseChoice.tokenOption,
+  ]
+
+  private let server: ServerClient
+  private let root: String
+  /// The server that runs for this command alone, where none uses the directory.
+  private let own: HearthServer?
+
+  /// Takes the server, or the directory, and the project from options and environment.
+  init(_ arguments: Arguments) throws {
+    let project = DatabaseChoice.project(arguments) ?? DatabaseChoice.defaultProject
+    root = "/identitytoolkit.googleapis.com/v1/projects/\(ServerClient.encode(project))/accounts"
+    guard let path = arguments.value("data") else {
+      (server, own) = (try ServerClient(arguments), nil)
+      return
+    }
+    if case .server(let client) = try AccountsChoice.find(arguments) {
+      (server, own) = (client, nil)
+      return
+    }
+    var configuration = HearthConfiguration(storage: .directory(path))
+    configuration.port = 0
+    configuration.project = project
+    let started = try HearthServer(configuration)
+    let url = try started.start()
+    server = try ServerClient(url: url, token: started.accounts.serviceKeys.localAccessToken())
+    own = started
+  }
+
+  /// Ends the server that was started for this command, if one was.
+  func finish() { own?.stop() }
+
+  /// Hands on all accounts, a page at a time, in the order of their ids.
+  func forEachPage(_ take: ([JSONTree]) throws -> Bool) throws {
+    var token: String?
+    repeat {
+      let target = "\(root):batchGet?maxResults=1000" + (token.map { "&nextPageToken=\(ServerClient.encode($0))" } ?? "")
+      let page = try tree(server.call("GET", target))
+      guard try take(page["users"]?.elements ?? []) else { return }
+      token = page["nextPageToken"]?.text
+    } while token != nil
+  }
+
+  /// Sends the fields of a call of an administrator; returns the answer.
+  @discardableResult
+  func call(_ verb: String, _ append: (inout JSONWriter) -> Void) throws -> JSONTree {
+    var json = JSONWriter(.compact)
+    json.beginObject()
+    append(&json)
+    json.endObject()
+    return try tree(server.call("POST", verb.isEmpty ? root : "\(root):\(verb)", json.bytes))
+  }
+
+  /// The id of an account that a person names by it, or by its e-mail address.
+  /// - Throws: ``CommandFailure`` where there is none.
+  func uid(_ name: String) throws -> String {
+    let isEmail = name.contains("@")
+    let found = try call("lookup") { json in
+      json.key(isEmail ? "email" : "localId")
+      json.beginArray()
+      json.string(name)
+      json.endArray()
+    }
+    guard let uid = found["users"]?.elements.first?["localId"]?.text else {
+      throw CommandFailure.failed("there is no account \(name) at \(server.address)")
+    }
+    return uid
+  }
+
+  private func tree(_ body: [UInt8]?) throws -> JSONTree { try JSONTree(parsing: body ?? Array("{}".utf8)) }
+}
+
+extension JSONWriter {
+  /// Appends a value as it was read.
+  mutating func append(_ tree: JSONTree) {
+    switch tree {
+    case .null: null()
+    case .boolean(let value): bool(value)
+    case .integer(let value): number(Int(value))
+    case .double(let value): double(value)
+    case .string(let text): string(text)
+    case .array(let elements):
+      beginArray()
+      for element in elements { append(element) }
+      endArray()
+    case .object(let members):
+      beginObject()
+      for member in members {
+        var name = member.name
+        name.withUTF8 { key(UnsafeRawBufferPointer($0)) }
+        append(member.value)
+      }
+      endObject()
+    }
+  }
+
+  /// Appends a member with a text, where there is one.
+  mutating func option(_ name: StaticString, _ text: String?) {
+    guard let text else { return }
+    key(name)
+    string(text)
+  }
+}

@@ -1,0 +1,35 @@
+import Accounts
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite struct MailCommandTests {
+  private static func code(_ kind: ActionCode.Kind) -> ActionCode {
+    ActionCode(
+      code: "c0de", kind: kind, email: "ann@example.com", newEmail: "new@example.com",
+      link: "https://app.example/?oobCode=c0de", createdAt: 0)
+  }
+
+  @Test(arguments: ActionCode.Kind.allCases)
+  func theCommandReadsTheMail(kind: ActionCode.Kind) async throws {
+    let directory = try TemporaryDirectory()
+    let file = directory.path + "/mail"
+    let mail = MailCommand("cat > '\(file).part' && mv '\(file).part' '\(file)'", sender: "app@example.com")
+    try mail.send(Self.code(kind))
+    while !FileManager.default.fileExists(atPath: file) { await Task.yield() }
+    let text = try String(contentsOfFile: file, encoding: .utf8)
+    let parts = text.components(separatedBy: "\n\n")
+    let to = kind == .verifyAndChangeEmail ? "new@example.com" : "ann@example.com"
+    #expect(parts[0].contains("From: app@example.com\nTo: \(to)\nSubject: "))
+    #expect(parts.contains("https://app.example/?oobCode=c0de"))
+  }
+
+  @Test func aCommandThatFailsIsTold() async throws {
+    let told = Mutex<[String]>([])
+    let mail = MailCommand("exit 3", sender: "app@example.com") { line in told.withLock { $0.append(line) } }
+    try mail.send(Self.code(.resetPassword))
+    while told.withLock({ $0.isEmpty }) { await Task.yield() }
+    #expect(told.withLock { $0 } == ["a mail could not be sent: the mail command ended with status 3"])
+  }
+}
