@@ -13,6 +13,9 @@ PORT := 8080
 PROJECT := demo
 FIXTURE := fixtures/well-meing.json
 
+# Browser builds of the Firebase web SDK, for `make conformance`.
+WEBSDK :=
+
 # The C libraries of Package.swift, those that the next versions link, and what finds them.
 PACKAGES := pkg-config liblmdb-dev libuv1-dev libhttp-parser-dev libsimdjson-dev zlib1g-dev libxxhash-dev \
   libnghttp2-dev libssl-dev libsodium-dev libcrypt-dev libre2-dev
@@ -44,8 +47,8 @@ fuzz: packages ## Run each fuzz target for a few seconds
 bench: build bench-packages ## Measure against peers on this machine; takes minutes
 	PATH="$(CURDIR)/.build/peers/usr/sbin:$$PATH:/usr/sbin" swift run -c release Benchmarks run
 
-conformance: packages ## Compare with the official emulator, and run the tests that client libraries bring along
-	@.ci/conformance
+conformance: packages ## Compare with the official emulator, run client libraries' tests, and the web SDK of WEBSDK=DIR
+	@WEBSDK="$(WEBSDK)" .ci/conformance
 
 format: ## Format all Swift files in place
 	swift format --in-place --recursive --parallel $(SWIFT_FILES)

@@ -92,7 +92,7 @@ let package = Package(
     library(
       "Gateway",
       [
-        "Transport", "Accounts", "Files", "DatabaseService", "RulesEngine", "ChangeFeed", "QueryEngine",
+        "Transport", "Accounts", "Files", "DatabaseService", "RulesTesting", "RulesEngine", "ChangeFeed", "QueryEngine",
         "DocumentStore",
         "WireFormat", "DocumentModel",
       ]),
@@ -164,8 +164,8 @@ let package = Package(
     tests(
       "SimulationTests",
       [
-        "DatabaseService", "ChangeFeed", "QueryEngine", "DocumentStore", "LMDBStore", "KeyValueStore", "WireFormat",
-        "DocumentModel", "TestSupport",
+        "DatabaseService", "RulesEngine", "ChangeFeed", "QueryEngine", "DocumentStore", "LMDBStore", "KeyValueStore",
+        "WireFormat", "DocumentModel", "TestSupport",
       ]),
     tests("ConformanceTests", ["TestSupport"]),
     tests("TidyTests", []),

@@ -31,10 +31,10 @@ package final class Accounts: Sendable {
   package let serviceKeys: ServiceKeys
   /// What stands against the tokens of users.
   package let userStates: UserStates
-  /// Identity providers elsewhere whose tokens count too; none until one is added.
-  package let trustedIssuers = TrustedIssuers()
   /// The users.
   package let users: UserStore
+  /// Identity providers elsewhere whose tokens count too; none until one is added.
+  package let trustedIssuers = TrustedIssuers()
 
   /// Gets ready over a store. Cost: reads a few rows; no key is made before it is needed.
   /// - Throws: ``StorageError``; `unsupportedFormat` where a newer version wrote the store.

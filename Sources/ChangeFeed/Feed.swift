@@ -59,6 +59,11 @@ package final class Feed: Sendable {
     }
   }
 
+  /// Wakes a listener after every commit from now on, whatever it changed.
+  package func followAll(_ listener: FeedListener) {
+    run(for: listener) { state, _ in state.followAll(listener) }
+  }
+
   /// Follows a target anew, from the version of the moment on, after it was told that its changes are not known.
   package func refresh(_ listener: FeedListener, target: Int) {
     run(for: listener) { state, _ in

@@ -64,7 +64,13 @@ package final class FeedListener: Sendable {
         return nil
       }
       let news = box.news[box.taken]
+      // What was taken is held no longer, also where the box is never quite empty.
+      box.news[box.taken] = .lagged
       box.taken += 1
+      if box.taken >= 64, box.taken * 2 >= box.news.count {
+        box.news.removeFirst(box.taken)
+        box.taken = 0
+      }
       if case .batch(let batch) = news { box.bytes -= batch.bytes }
       return news
     }

@@ -17,6 +17,8 @@ final class FeedMember {
   /// When it is told that nothing happened.
   let slot: Int
   var targets: [Int: Target] = [:]
+  /// Whether it is woken by every commit.
+  var followsAll = false
   /// Whether it is told nothing until it asks to be caught up.
   var isDetached = false
   /// What the step under way has for it.

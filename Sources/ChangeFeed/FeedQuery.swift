@@ -47,6 +47,8 @@ package struct FeedQuery: Sendable {
   let key: Key
   /// What decides whether a document can be a result, and its place in the order.
   let range: QueryRange?
+  /// A field that every result has with one value, and the code of that value.
+  let pin: (field: FieldPath, code: [UInt8])?
   /// Fetches a window and the slack behind it.
   let filling: ResolvedQuery
 
@@ -60,6 +62,7 @@ package struct FeedQuery: Sendable {
     scope = QueryScope(query)
     key = Key(scope: scope, query: query)
     range = resolved.range()
+    pin = query.filter.flatMap(Self.pin)
     shape = Self.shape(query)
     var whole = query
     if case .window(let places) = shape {
@@ -67,6 +70,14 @@ package struct FeedQuery: Sendable {
       whole.limit = ResultWindow.capacity(places)
     }
     filling = try ResolvedQuery(whole, in: database, edition: edition)
+  }
+
+  private static func pin(_ filter: QueryFilter) -> (field: FieldPath, code: [UInt8])? {
+    switch filter {
+    case .field(let path, .equal, let value) where !path.isDocumentName: (path, OrderedCode.encode(value))
+    case .and(let filters): filters.lazy.compactMap(pin).first
+    default: nil
+    }
   }
 
   private static func shape(_ query: Query) -> Shape {

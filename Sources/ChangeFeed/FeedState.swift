@@ -10,6 +10,7 @@ struct FeedState {
   private var index = ViewIndex()
   private var joined = 0
   private var turn = 0
+  private var followersOfAll = 0
 
   /// A listener is told that nothing happened every so many beats: 32 seconds.
   static let slots = 8
@@ -28,8 +29,19 @@ struct FeedState {
     return member
   }
 
+  /// Has a listener woken by every commit.
+  mutating func followAll(_ listener: FeedListener) {
+    let member = member(listener)
+    guard !member.followsAll else { return }
+    member.followsAll = true
+    followersOfAll += 1
+    // What was committed since it looked last went untold.
+    listener.nudge()
+  }
+
   mutating func remove(_ listener: FeedListener) {
     guard let member = members.removeValue(forKey: ObjectIdentifier(listener)) else { return }
+    if member.followsAll { followersOfAll -= 1 }
     for target in member.targets.keys { remove(target, from: member) }
   }
 
@@ -139,11 +151,17 @@ struct FeedState {
   mutating func step(_ reader: inout DocumentReader) throws(StorageError) {
     let newest = try reader.lastVersion()
     guard newest > version else { return }
+    defer {
+      if followersOfAll > 0 {
+        for member in members.values where member.followsAll { member.listener.nudge() }
+      }
+    }
     do {
       // Nobody may be there, and a database that was cleared has no log of before.
       guard !members.isEmpty, try reader.isLogged(since: version) else { return startOver(at: newest) }
       while version < newest {
         let changes = try reader.loggedChanges(after: version, rowsMax: Self.stepRowsMax)
+        guard try reader.isReadable(at: changes.upTo) else { return startOver(at: newest) }
         try take(changes, &reader)
         version = changes.upTo
       }
@@ -165,18 +183,20 @@ struct FeedState {
     let isBeforeKnown = try reader.isReadable(at: version)
     for changed in changes.documents {
       let interest = try index.interest(in: changed.collection) { try reader.collectionPath(changed.collection) }
-      guard !interest.views.isEmpty || !interest.documents.isEmpty, let id = changed.id else { continue }
-      let document = interest.documents[id]
-      guard !interest.views.isEmpty || document != nil else { continue }
+      let hasViews = !interest.sets.isEmpty
+      guard hasViews || interest.documents != nil, let id = changed.id else { continue }
+      let document = interest.documents?.documents[id]
+      guard hasViews || document != nil else { continue }
       let now = try reader.document(id, in: changed.collection, at: changes.upTo)
-      let hasViews = !interest.views.isEmpty
       let before = hasViews && isBeforeKnown ? try reader.document(id, in: changed.collection, at: version) : nil
       let transition = DocumentTransition(
         DocumentKey(uncheckedPath: interest.path.appending(id)), before: before, isBeforeKnown: isBeforeKnown, now: now)
-      for view in interest.views {
-        let wasTouched = view.isTouched
-        try view.take(transition)
-        if view.isTouched, !wasTouched { views.append(view) }
+      for set in interest.sets {
+        try set.forEach(transition) { view in
+          let wasTouched = view.isTouched
+          try view.take(transition)
+          if view.isTouched, !wasTouched { views.append(view) }
+        }
       }
       if let document { Self.tell(document, transition, &touched) }
     }

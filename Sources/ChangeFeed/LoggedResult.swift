@@ -1,6 +1,7 @@
 import DocumentModel
 import DocumentStore
 import FieldMatch
+import QueryEngine
 import WireFormat
 
 /// What became of a query's results between two versions, from the change log: for queries where that hangs on each
@@ -29,6 +30,16 @@ final class LoggedResult: TargetWork {
   private let origin: Int64
   private let version: Int64
   private let mayName: Bool
+  /// How many results the client says that there were at the origin.
+  private let expectedCount: Int?
+  /// Results that came since, less those that left; `nil` where that is not known.
+  private var gained: Int? = 0
+  /// The results that left.
+  private var lost: Set<ChangedDocument> = []
+  private var counting: QueryExecution?
+
+  private static let lostMax = 10_000
+
   private let collections: Collections
   private var nextCollection = 0
   private var last: ChangeLogScan.Row?
@@ -36,13 +47,17 @@ final class LoggedResult: TargetWork {
   private var paths: [UInt64: ResourcePath?] = [:]
   private var place: [UInt8] = []
 
-  init(_ query: FeedQuery, _ collections: Collections, from origin: Int64, to version: Int64, mayName: Bool) {
+  init(
+    _ query: FeedQuery, _ collections: Collections, from origin: Int64, to version: Int64, mayName: Bool,
+    expectedCount: Int?
+  ) {
     self.query = query
     range = query.range
     self.collections = collections
     self.origin = origin
     self.version = version
     self.mayName = mayName
+    self.expectedCount = expectedCount
   }
 
   /// The collections of a scope in which something happened after a version; `nil` where nothing did. Cost: a lookup a
@@ -91,7 +106,20 @@ final class LoggedResult: TargetWork {
       last = nil
       nextCollection += 1
     }
-    return .done
+    return try check(&reader)
+  }
+
+  /// Compares the number of results with what the client says that it had.
+  private func check(_ reader: inout DocumentReader) throws -> WorkProgress {
+    guard let expectedCount, let gained else { return .done }
+    let counting = try self.counting ?? QueryExecution(query.resolved, reader.snapshot, at: version)
+    self.counting = counting
+    let now = expectedCount + gained
+    guard now >= 0 else { return .unknown }
+    try counting.count(reader.snapshot, upTo: now + 1, units: QueryExecution.sliceUnits)
+    if counting.returned > now { return .unknown }
+    guard counting.isAtEnd else { return .paused }
+    return counting.returned == now ? .done : .unknown
   }
 
   // MARK: Places in the log
@@ -142,18 +170,34 @@ final class LoggedResult: TargetWork {
     if let now {
       // The last change up to the version tells.
       guard now.updateVersion == row.version else { return .nothing }
-      if try isResult(key, now) { return .event(.matches(key, now)) }
+      if try isResult(key, now) {
+        if expectedCount != nil { try noteGain(of: key, id, row.collection, isBeforeKnown, &reader) }
+        return .event(.matches(key, now))
+      }
     } else if row.kind != .removed {
       return .nothing
     }
     if !isBeforeKnown {
       guard mayName else { return .unknown }
+      gained = nil
       return .event(now == nil ? .deleted(key) : .removed(key))
     }
     guard let before = try reader.document(id, in: row.collection, at: origin), try isResult(key, before) else {
       return .nothing
     }
+    // A document that was deleted more than once is told as often, but was lost once.
+    if expectedCount != nil {
+      if lost.count >= Self.lostMax { gained = nil } else if lost.insert(row.document).inserted { gained = gained.map { $0 - 1 } }
+    }
     return .event(now.map { .left(key, $0) } ?? .deleted(key))
+  }
+
+  private func noteGain(
+    of key: DocumentKey, _ id: [UInt8], _ collection: UInt64, _ isBeforeKnown: Bool, _ reader: inout DocumentReader
+  ) throws {
+    guard isBeforeKnown else { return gained = nil }
+    if let before = try reader.document(id, in: collection, at: origin), try isResult(key, before) { return }
+    gained = gained.map { $0 + 1 }
   }
 
   private func isResult(_ key: DocumentKey, _ document: StoredDocument) throws -> Bool {

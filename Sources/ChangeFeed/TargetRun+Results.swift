@@ -71,6 +71,7 @@ final class WindowDifference: TargetWork {
   private let origin: Int64
   private let version: Int64
   private let members: [ResourcePath]
+  private let expectedCount: Int?
   private let execution: QueryExecution
   private var before: Set<ResourcePath> = []
   private var left: [ResourcePath]?
@@ -79,12 +80,13 @@ final class WindowDifference: TargetWork {
 
   init(
     _ query: FeedQuery, _ snapshot: any KeyValueSnapshot, from origin: Int64, to version: Int64,
-    _ members: [ResourcePath]
+    _ members: [ResourcePath], expectedCount: Int?
   ) throws {
     self.query = query
     self.origin = origin
     self.version = version
     self.members = members
+    self.expectedCount = expectedCount
     execution = try QueryExecution(query.resolved, snapshot, at: origin)
   }
 
@@ -96,7 +98,9 @@ final class WindowDifference: TargetWork {
         before.insert(ResourcePath(uncheckedBytes: key.path.bytes.map { $0 }))
         return true
       }
-      if execution.isAtEnd { left = Array(before.subtracting(members)) }
+      guard execution.isAtEnd else { return .paused }
+      if let expectedCount, expectedCount != before.count { return .unknown }
+      left = Array(before.subtracting(members))
       return .paused
     }
     while nextLeft < left.count {

@@ -29,15 +29,17 @@ package final class TargetRun {
   private let members: [ResourcePath]?
   private let origin: Int64?
   private let mayName: Bool
+  private let expectedCount: Int?
   private var work: (any TargetWork)?
 
   /// Goes from `origin`, or from nothing, to `version`, where the target consists of `members` if they are known.
   ///
   /// `mayName` says that the client may be told of any document in the target's collections that it is no result, where
-  /// nobody knows any more whether it was one; else such a client starts over.
+  /// nobody knows any more whether it was one; else such a client starts over. So does one that says that it has
+  /// another number of documents at `origin` than there were, where something changed since.
   package init(
     _ database: DocumentDatabase, _ selection: FeedSelection, from origin: Int64?, to version: Int64,
-    members: [ResourcePath]?, mayName: Bool
+    members: [ResourcePath]?, mayName: Bool, expectedCount: Int? = nil
   ) {
     self.database = database
     self.selection = selection
@@ -45,6 +47,7 @@ package final class TargetRun {
     self.members = members
     self.origin = origin
     self.mayName = mayName
+    self.expectedCount = expectedCount
   }
 
   /// Calls `emit` per event until it returns `false`, there are no more, or some hundred microseconds were spent.
@@ -92,10 +95,12 @@ package final class TargetRun {
     switch query.shape {
     case .nothing: return NamedDocuments([], since: nil, at: version)
     case .whole: return nil
-    case .each: return LoggedResult(query, collections, from: origin, to: version, mayName: mayName)
+    case .each: return LoggedResult(
+        query, collections, from: origin, to: version, mayName: mayName, expectedCount: expectedCount)
     case .window:
       guard let members, try reader.isReadable(at: origin) else { return nil }
-      return try WindowDifference(query, reader.snapshot, from: origin, to: version, members)
+      return try WindowDifference(
+        query, reader.snapshot, from: origin, to: version, members, expectedCount: expectedCount)
     }
   }
 }

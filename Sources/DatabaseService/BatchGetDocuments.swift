@@ -84,22 +84,24 @@ extension Service {
   ) throws -> BatchGetDocumentsCursor {
     let access = try access(to: id, as: caller)
     let database = access.database
-    var consistency = request.consistency
-    let opened = try request.newTransaction.map { try beginTransaction($0, in: id, as: caller) }
-    if let opened { consistency = .transaction(opened) }
     var keys = request.keys.sorted()
     var last: DocumentKey?
     keys.removeAll { key in
       defer { last = key }
       return key == last
     }
-    let moment = try database.read(consistency) { reader, moment in
-      try access.judgement?.allowGets(keys, in: database, at: moment, &reader)
-      var moment = moment
-      // Later slices must show the same state.
-      moment.version = moment.readTime.microseconds
-      return moment
+    return try database.opening(request.newTransaction) {
+      try beginTransaction($0, in: id, as: caller)
+    } _: { opened in
+      let consistency = opened.map(Consistency.transaction) ?? request.consistency
+      let moment = try database.read(consistency) { reader, moment in
+        try access.judgement?.allowGets(keys, in: database, at: moment, &reader)
+        var moment = moment
+        // Later slices must show the same state.
+        moment.version = moment.readTime.microseconds
+        return moment
+      }
+      return BatchGetDocumentsCursor(database, keys: keys, transaction: opened, moment: moment)
     }
-    return BatchGetDocumentsCursor(database, keys: keys, transaction: opened, moment: moment)
   }
 }

@@ -1,3 +1,4 @@
+import DocumentStore
 package import RulesEngine
 
 /// Who calls.
@@ -6,4 +7,13 @@ package enum Caller: Sendable {
   case admin
   /// Somebody whom the rules judge: signed in, or not (`nil`).
   case user(RulesAuth?)
+}
+
+extension Caller {
+  /// Checks that the token that a stream was opened with is not over.
+  /// - Throws: `UNAUTHENTICATED`.
+  func checkToken(_ clock: Clock) throws(Status) {
+    guard case .user(let auth?) = self, let expiry = auth.expiry, expiry <= clock.now() else { return }
+    throw Status(.unauthenticated, "The token of this stream has expired. Open another one with a fresh token.")
+  }
 }

@@ -102,19 +102,22 @@ extension Service {
     }
     let fields = aggregations.compactMap(\.field)
     let resolved = try ResolvedQuery(request.query, in: id, edition: database.edition, aggregated: fields)
-    let opened = try request.newTransaction.map { try beginTransaction($0, in: id, as: caller) }
-    return try database.read(opened.map(Consistency.transaction) ?? request.consistency) { reader, moment in
-      try access.judgement?.allowList(request.query, in: database, at: moment, reader.snapshot)
-      try checkIndexes(of: resolved, aggregated: fields, database, &reader)
-      if let transaction = moment.transaction {
-        database.transactions.note(resolved, aggregated: fields, in: transaction)
+    return try database.opening(request.newTransaction) {
+      try beginTransaction($0, in: id, as: caller)
+    } _: { opened in
+      try database.read(opened.map(Consistency.transaction) ?? request.consistency) { reader, moment in
+        try access.judgement?.allowList(request.query, in: database, at: moment, reader.snapshot)
+        try checkIndexes(of: resolved, aggregated: fields, database, &reader)
+        if let transaction = moment.transaction {
+          database.transactions.note(resolved, aggregated: fields, in: transaction)
+        }
+        let execution = try AggregationExecution(
+          aggregations, over: resolved, reader.snapshot, at: moment.readTime.microseconds,
+          PlanOptions(indexes: try database.indexes(&reader)))
+        return RunAggregationQueryCursor(
+          database, aggregations.map(\.alias), execution, request.explain,
+          AggregationOutcome(values: [], transaction: opened, readTime: moment.readTime))
       }
-      let execution = try AggregationExecution(
-        aggregations, over: resolved, reader.snapshot, at: moment.readTime.microseconds,
-        PlanOptions(indexes: try database.indexes(&reader)))
-      return RunAggregationQueryCursor(
-        database, aggregations.map(\.alias), execution, request.explain,
-        AggregationOutcome(values: [], transaction: opened, readTime: moment.readTime))
     }
   }
 

@@ -92,15 +92,18 @@ extension Service {
     let access = try access(to: id, as: caller)
     let database = access.database
     let resolved = try ResolvedQuery(request.query, in: id, edition: database.edition)
-    let opened = try request.newTransaction.map { try beginTransaction($0, in: id, as: caller) }
-    return try database.read(opened.map(Consistency.transaction) ?? request.consistency) { reader, moment in
-      try access.judgement?.allowList(request.query, in: database, at: moment, reader.snapshot)
-      try checkIndexes(of: resolved, database, &reader)
-      let options = PlanOptions(indexes: try database.indexes(&reader))
-      let results = try resolved.results(reader.snapshot, at: moment.readTime.microseconds, options)
-      let noted = moment.transaction.flatMap { database.transactions.note(resolved, in: $0) }
-      return RunQueryCursor(
-        database, results, request.explain, transaction: opened, readTime: moment.readTime, noted: noted)
+    return try database.opening(request.newTransaction) {
+      try beginTransaction($0, in: id, as: caller)
+    } _: { opened in
+      try database.read(opened.map(Consistency.transaction) ?? request.consistency) { reader, moment in
+        try access.judgement?.allowList(request.query, in: database, at: moment, reader.snapshot)
+        try checkIndexes(of: resolved, database, &reader)
+        let options = PlanOptions(indexes: try database.indexes(&reader))
+        let results = try resolved.results(reader.snapshot, at: moment.readTime.microseconds, options)
+        let noted = moment.transaction.flatMap { database.transactions.note(resolved, in: $0) }
+        return RunQueryCursor(
+          database, results, request.explain, transaction: opened, readTime: moment.readTime, noted: noted)
+      }
     }
   }
 }

@@ -1,6 +1,6 @@
 package import DocumentModel
 package import DocumentStore
-import RulesEngine
+package import RulesEngine
 
 /// The calls of `google.firestore.v1.Firestore`, one file each, for every dialect.
 ///
@@ -22,6 +22,8 @@ package final class Service: Sendable {
   package let rules: RulesBook
   /// Who is admitted without rules. Where that is everybody, denials say why.
   package let admission: Admission
+  /// How rules authorise queries.
+  let proofs: ProofMode
   /// Whether queries are refused that production would refuse for want of an index.
   let requiresIndexes: Bool
   /// What queries came, for suggestions of indexes.
@@ -33,11 +35,13 @@ package final class Service: Sendable {
 
   /// Creates a service.
   package init(
-    databases: DatabaseRegistry, admission: Admission, rules: RulesBook = RulesBook(), requiresIndexes: Bool = false
+    databases: DatabaseRegistry, admission: Admission, rules: RulesBook = RulesBook(), proofs: ProofMode = .sound,
+    requiresIndexes: Bool = false
   ) {
     self.databases = databases
     self.admission = admission
     self.rules = rules
+    self.proofs = proofs
     self.requiresIndexes = requiresIndexes
     rules.observe { [feeds] in feeds.nudgeAll() }
   }
@@ -58,7 +62,7 @@ package final class Service: Sendable {
       case .broken(let text): throw Status(.invalidArgument, text)
       case .ruleset(let ruleset):
         judgement = Judgement(
-          ruleset: ruleset, auth: auth, explains: admission == .everybody, judges: judges)
+          ruleset: ruleset, auth: auth, explains: admission == .everybody, proofs: proofs, judges: judges)
       }
     }
     return DatabaseAccess(database: try database(id), judgement: judgement)

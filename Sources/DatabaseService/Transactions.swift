@@ -33,6 +33,23 @@ extension Service {
   }
 }
 
+extension DocumentDatabase {
+  /// Runs a read that opens a transaction, where one was asked for. Where the read fails nobody learns of the
+  /// transaction, so that it is over.
+  func opening<R>(
+    _ mode: TransactionMode?, _ begin: (TransactionMode) throws -> TransactionID, _ read: (TransactionID?) throws -> R
+  ) throws -> R {
+    guard let mode else { return try read(nil) }
+    let opened = try begin(mode)
+    do {
+      return try read(opened)
+    } catch {
+      try? transactions.rollback(opened)
+      throw error
+    }
+  }
+}
+
 extension TransactionTable {
   /// Notes a query that a read-write transaction runs, with the fields it aggregates where it returns no documents.
   ///

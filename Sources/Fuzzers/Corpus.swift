@@ -73,7 +73,26 @@ enum Corpus {
       ProtobufWriter.message(2, to: &sum) { field("a", to: &$0) }
       ProtobufWriter.string(7, "alias", to: &sum)
     }
-    return [update, delete, query, aggregation]
+    var listen: [UInt8] = []
+    ProtobufWriter.message(2, to: &listen) { target in
+      ProtobufWriter.message(2, to: &target) { followed in
+        ProtobufWriter.string(1, "projects/p/databases/(default)/documents", to: &followed)
+        ProtobufWriter.bytes(2, query, to: &followed)
+      }
+      ProtobufWriter.string(4, "token", to: &target)
+      ProtobufWriter.int64(5, 2, to: &target)
+      ProtobufWriter.message(12, to: &target) { ProtobufWriter.int64(1, 3, to: &$0) }
+    }
+    var follow: [UInt8] = []
+    ProtobufWriter.message(2, to: &follow) { target in
+      ProtobufWriter.message(3, to: &target) { ProtobufWriter.string(2, name, to: &$0) }
+      ProtobufWriter.int64(5, 1, to: &target)
+    }
+    var batch: [UInt8] = []
+    ProtobufWriter.string(1, "projects/p/databases/(default)", to: &batch)
+    ProtobufWriter.bytes(3, update, to: &batch)
+    ProtobufWriter.string(4, "token", to: &batch)
+    return [update, delete, query, aggregation, listen, follow, batch]
   }()
 
   static let json = texts([
@@ -85,6 +104,9 @@ enum Corpus {
     #"[{"update": {"name": "projects/p/databases/(default)/documents/c/d", "fields": {"a": {"integerValue": "1"}}}, "updateMask": {"fieldPaths": ["a", "b.`c d`"]}, "currentDocument": {"exists": true}}]"#,
     #"[{"delete": "projects/p/databases/(default)/documents/c/d", "currentDocument": {"updateTime": "2025-03-27T14:30:00Z"}}]"#,
     #"[{"transform": {"document": "projects/p/databases/(default)/documents/c/d", "fieldTransforms": [{"fieldPath": "n", "increment": {"integerValue": "2"}}, {"fieldPath": "s", "setToServerValue": "REQUEST_TIME"}, {"fieldPath": "l", "appendMissingElements": {"values": [{"nullValue": null}]}}]}}]"#,
+    #"{"database": "projects/p/databases/(default)", "addTarget": {"query": {"structuredQuery": {"from": [{"collectionId": "c"}], "orderBy": [{"field": {"fieldPath": "__name__"}, "direction": "ASCENDING"}]}, "parent": "projects/p/databases/(default)/documents"}, "targetId": 2, "resumeToken": "AP8=", "expectedCount": 3}}"#,
+    #"{"addTarget": {"documents": {"documents": ["projects/p/databases/(default)/documents/c/d"]}, "targetId": 1, "once": true}, "labels": {"a": "b"}}"#,
+    #"{"streamToken": "MA==", "writes": [{"update": {"name": "projects/p/databases/(default)/documents/c/d"}}]}"#,
   ])
 
   static let jsonTokens = [

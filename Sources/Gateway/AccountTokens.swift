@@ -65,7 +65,9 @@ package final class AccountTokens: TokenVerifier {
       switch try accounts.verifyBearer(token) {
       case .admin(let expiry): return (.admin, expiry)
       case .user(let token):
-        let auth = RulesAuth(uid: token.uid, claims: token.claims, expiry: token.expirySeconds * 1_000_000)
+        let seconds = token.expirySeconds
+        let expiry = seconds < .max / 1_000_000 ? seconds * 1_000_000 : nil
+        let auth = RulesAuth(uid: token.uid, claims: token.claims, expiry: expiry)
         return (.user(auth), token.expirySeconds)
       }
     } catch { throw Status(error) }

@@ -1,24 +1,34 @@
 package import Accounts
 package import DatabaseService
+package import Files
 package import Transport
 
 /// The front: tells the dialects apart by the first part of the path and hands the request on.
 ///
 /// - `/v1/…`: the REST dialect of `google.firestore.v1`, in `REST/`; of `google.firestore.admin.v1`, in `Admin/`
 /// - `/emulator/v1/…`, `/hearth/v1/…`: what test suites and tools do to a server, in `Control/`
+/// - `/v0/b/…`: files, in `Files/`
 /// - content type `application/grpc`: the gRPC dialect of the same, in `GRPC/`
+/// - `/google.firestore.v1.Firestore/…/channel`: the channel of browsers, in `WebChannel/`
 /// - `/token`, the paths of published keys, `/hearth/v1/keys`: see ``KeyDialect``, in `Keys/`
 /// - `/`: answers `Ok`, the emulator's readiness probe
 package final class Gateway: RequestHandler {
+  /// Bytes that the body of a request may have at most, whatever it is for. The dialects have bounds of their own; this
+  /// one leaves room for a form of a channel, where percent-encoding makes two or three bytes of some.
+  package static let bodyBytesMax = 24 << 20
+
   private let rest: RESTDialect
   private let grpc: GRPCDialect
+  private let channels: WebChannelDialect
   private let control: ControlDialect
   private let keys: KeyDialect
-
+  private let files: FilesDialect?
   private let verifier: any TokenVerifier
 
-  /// Puts a front before a service and the accounts of its people.
-  package init(_ service: Service, accounts: Accounts) {
+  /// Puts a front before a service, the accounts of its people and, where there are any, their files.
+  ///
+  /// - Parameter usesTLS: whether clients reach the server by `https`.
+  package init(_ service: Service, accounts: Accounts, files: LazyFileStore? = nil, usesTLS: Bool = false) {
     verifier =
       switch accounts.mode {
       case .emulator: EmulatorTokens(accounts)
@@ -28,7 +38,22 @@ package final class Gateway: RequestHandler {
     keys = KeyDialect(accounts, authenticator)
     rest = RESTDialect(service, authenticator)
     grpc = GRPCDialect(service, authenticator)
+    channels = WebChannelDialect(service, authenticator)
     control = ControlDialect(service, authenticator)
+    self.files = files.map {
+      FilesDialect($0, authenticator, isEmulator: service.admission == .everybody, usesTLS: usesTLS)
+    }
+  }
+
+  /// What stands before and behind the `?` of a target.
+  private static func split(
+    _ target: UnsafeRawBufferPointer
+  ) -> (path: UnsafeRawBufferPointer, query: UnsafeRawBufferPointer) {
+    let mark = target.firstIndex(of: UInt8(ascii: "?")) ?? target.count
+    return (
+      UnsafeRawBufferPointer(rebasing: target[..<mark]),
+      UnsafeRawBufferPointer(rebasing: target[min(mark + 1, target.count)...])
+    )
   }
 
   /// The caller that a bearer token stands for, as requests are told.
@@ -41,10 +66,7 @@ package final class Gateway: RequestHandler {
   package func handle(_ request: borrowing HTTPRequest, _ exchange: Exchange) {
     let reply = Reply(exchange, request)
     guard request.method != .options else { return reply.sendPreflight(request) }
-    let query = request.target.firstIndex(of: UInt8(ascii: "?"))
-    let path = UnsafeRawBufferPointer(rebasing: request.target[..<(query ?? request.target.count)])
-    let parameters = UnsafeRawBufferPointer(
-      rebasing: request.target[(query.map { $0 + 1 } ?? request.target.count)...])
+    let (path, parameters) = Self.split(request.target)
     if request.version == .http2, GRPCDialect.takes(request) {
       grpc.handle(path, request, exchange)
     } else if let call = keys.call(path) {
@@ -55,13 +77,26 @@ package final class Gateway: RequestHandler {
       control.handleEmulator(rest, request, reply)
     } else if let rest = path.dropping("/hearth/v1/") {
       control.handleHearth(rest, parameters, request, reply)
+    } else if let files, let (place, rest) = FilesDialect.place(path) {
+      files.handle(place, rest, parameters, request, exchange)
     } else if path.elementsEqual("/".utf8), request.method == .get || request.method == .head {
       reply.sendText(200, "Ok\n")
-    } else if path.dropping("/google.firestore.v1.Firestore/") != nil {
+    } else if let rest = path.dropping("/google.firestore.v1.Firestore/") {
+      if let method = WebChannelDialect.method(rest) { return channels.handle(method, parameters, request, reply) }
       reply.sendText(415, "gRPC calls have the content type application/grpc and come by HTTP/2.\n")
     } else {
       reply.sendText(404, "Not Found\n")
     }
+  }
+
+  /// Takes uploads of files, and the bodies of gRPC calls that stream both ways, piece by piece.
+  package func openBody(of request: borrowing HTTPRequest, _ exchange: Exchange) -> (any BodySink)? {
+    let (path, parameters) = Self.split(request.target)
+    if let files, let (place, rest) = FilesDialect.place(path) {
+      return files.openBody(place, rest, parameters, request, exchange)
+    }
+    guard request.version == .http2 else { return nil }
+    return grpc.openBody(path, request, exchange)
   }
 
   /// The body of an error that the transport itself finds, in the shape of the API's errors.

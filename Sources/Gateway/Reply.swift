@@ -8,6 +8,9 @@ struct Reply: Sendable {
   let exchange: Exchange
   /// The page that calls, where a browser says so.
   private let origin: String?
+  /// The header fields that scripts of other origins may read.
+  var exposedHeaders: StaticString =
+    "ETag, X-HTTP-Session-Id, X-Client-Wire-Protocol, X-HTTP-Initial-Response"
 
   init(_ exchange: Exchange, _ request: borrowing HTTPRequest) {
     self.exchange = exchange
@@ -82,14 +85,28 @@ struct Reply: Sendable {
       body: { $0.append(contentsOf: UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)) })
   }
 
+  /// Answers with a web page.
+  func sendPage(_ body: [UInt8]) {
+    exchange.respond(
+      status: 200,
+      headers: { headers in
+        headers.add("Content-Type", "text/html; charset=utf-8")
+        writeOrigin(&headers)
+      },
+      body: { $0.append(contentsOf: body) })
+  }
+
   /// Answers a browser that asks what it may send.
   func sendPreflight(_ request: borrowing HTTPRequest) {
     let wanted = request.header("access-control-request-headers").map { String(decoding: $0, as: UTF8.self) }
+    let isPrivate = request.header("access-control-request-private-network")?.elementsEqual("true".utf8) ?? false
     exchange.respond(
       status: 200,
       headers: { headers in
         writeOrigin(&headers)
         if let wanted { headers.add("Access-Control-Allow-Headers", wanted) }
+        // A public page that calls an address of its own network.
+        if isPrivate { headers.add("Access-Control-Allow-Private-Network", "true") }
         headers.add("Access-Control-Max-Age", "3600")
       },
       body: { _ in })
@@ -105,12 +122,13 @@ struct Reply: Sendable {
     writeOrigin(&headers)
   }
 
-  private func writeOrigin(_ headers: inout HeaderWriter) {
+  /// Says whether a page of another origin may read the answer.
+  func writeOrigin(_ headers: inout HeaderWriter) {
     guard let origin else { return }
     headers.add("Access-Control-Allow-Origin", origin)
     headers.add("Access-Control-Allow-Credentials", "true")
     headers.add("Access-Control-Allow-Methods", "DELETE,GET,HEAD,PATCH,POST,PUT")
-    headers.add("Access-Control-Expose-Headers", "ETag")
+    headers.add("Access-Control-Expose-Headers", exposedHeaders)
     headers.add("Vary", "Origin")
   }
 }

@@ -106,6 +106,9 @@ public struct HearthConfiguration: Sendable {
   /// Files of security rules (`firestore.rules`): one for all databases, others for databases of their own. Without
   /// any, emulator mode admits everybody and production mode nobody.
   public var rules: [RulesFile] = []
+  /// Authorises queries as the official emulator does, which also lets queries through that can return documents which
+  /// the rules deny. For old test suites; refused in production mode.
+  public var isEmulatorCompatible = false
   /// Is told what goes wrong in the background, in text for people, on any thread.
   public var warn: (@Sendable (String) -> Void)?
   /// Is told what happens in the background, a line each, on any thread.

@@ -3,9 +3,11 @@ package import DatabaseService
 import DocumentModel
 import DocumentStore
 import Dispatch
+package import Files
 import Gateway
 import KeyValueStore
 import LMDBStore
+import RulesEngine
 import Synchronization
 import Transport
 
@@ -25,6 +27,8 @@ public final class HearthServer: Sendable {
   private let registry: DatabaseRegistry
   private let rules: RulesFiles
   private let issuers: IssuerFiles
+  /// What is stored beside the documents.
+  package let files: LazyFileStore
   private let gateway: Gateway
   private let http: HTTPServer
   private let isStopped = Atomic(false)
@@ -38,6 +42,9 @@ public final class HearthServer: Sendable {
         "emulator mode admits everybody who can reach it, so it listens on loopback only; use --host 127.0.0.1, "
           + "or add --allow-remote-emulator if the network is trusted")
     }
+    if configuration.isEmulatorCompatible, configuration.mode != .emulator {
+      throw .configuration("--compat emulator lets queries past the rules; it needs --emulator")
+    }
     do throws(StorageError) {
       switch configuration.storage {
       case .inMemory: directory = nil
@@ -50,22 +57,26 @@ public final class HearthServer: Sendable {
     registry = Self.makeRegistry(configuration, directory, indexes)
     service = Service(
       databases: registry, admission: configuration.mode == .emulator ? .everybody : .nobody, rules: book,
+      proofs: configuration.isEmulatorCompatible ? .emulator : .sound,
       requiresIndexes: configuration.requiresIndexes)
+    files = FilesSetup.make(configuration, directory)
     var transport = TransportConfiguration()
     transport.host = configuration.host
     transport.port = configuration.port
     transport.tls = configuration.tls.map { TLSConfiguration(certificateFile: $0.certificate, keyFile: $0.key) }
     transport.targetBytesMax = 48 << 10
-    transport.bodyBytesMax =
-      Self.enterpriseNames(configuration).isEmpty ? Limits.requestBytesMax : Limits.enterpriseRequestBytesMax
+    transport.bodyBytesMax = Gateway.bodyBytesMax
     transport.errorBody = { status, message in Gateway.errorBody(httpStatus: status, message: message) }
     accounts = try Self.openAccounts(configuration, directory)
     issuers = try IssuerFiles(configuration, accounts.trustedIssuers)
-    gateway = Gateway(service, accounts: accounts)
+    gateway = Gateway(service, accounts: accounts, files: files, usesTLS: configuration.tls != nil)
     do {
       http = try HTTPServer(configuration: transport, handler: gateway)
     } catch { throw Self.error(error) }
     try openConfigured(indexes)
+    do throws(FilesError) { try FilesSetup.openStored(files, directory) } catch {
+      throw .storage("the files of the data directory cannot be opened: \(error)")
+    }
   }
 
   private static func openAccounts(
@@ -83,7 +94,11 @@ public final class HearthServer: Sendable {
       return try Accounts(
         store: try LMDBStore.open(options), project: AccountsProject(project),
         mode: configuration.mode == .emulator ? .emulator : .production, now: { clock.now() },
-        audit: { report?("accounts: \($0)") })
+        audit: { line in
+          // Names that clients chose may hold anything; a line stays one.
+          let text = String(String.UnicodeScalarView(line.unicodeScalars.map { $0.value < 0x20 ? " " : $0 }))
+          report?("accounts: \(text)")
+        })
     } catch { throw .storage(error.description) }
   }
 
@@ -126,6 +141,7 @@ public final class HearthServer: Sendable {
     isStopped.store(true, ordering: .sequentiallyConsistent)
     http.stop(graceSeconds: configuration.stopGraceSeconds)
     registry.closeAll()
+    files.close()
   }
 
   /// The caller that a bearer token stands for, as requests are told.
@@ -192,6 +208,7 @@ public final class HearthServer: Sendable {
   private static let idleSeconds = 600
 
   private static func isLoopback(_ host: String) -> Bool {
-    host == "localhost" || host == "::1" || (host.hasPrefix("127.") && host.allSatisfy { $0 == "." || ("0"..."9").contains($0) })
+    host == "localhost" || host == "::1"
+      || (host.hasPrefix("127.") && host.allSatisfy { $0 == "." || ("0"..."9").contains($0) })
   }
 }

@@ -5,9 +5,12 @@ package struct Coverage: Sendable {
   /// The most different values kept of one expression; what comes after them is counted together.
   package static let valuesMax = 20
 
+  /// The longest value that is kept, in bytes of its JSON; longer ones are counted together.
+  package static let valueBytesMax = 4 << 10
+
   /// A value and how often it came.
   package struct Count: Sendable {
-    /// Typed JSON; empty for all that is beyond ``Coverage/valuesMax``.
+    /// Typed JSON; empty for all that is beyond ``Coverage/valuesMax`` or ``Coverage/valueBytesMax``.
     package var value: String
     /// How often.
     package var count: Int
@@ -39,7 +42,8 @@ package struct Coverage: Sendable {
     }
   }
 
-  private static func add(_ value: String, to counts: inout [Count]) {
+  private static func add(_ text: String, to counts: inout [Count]) {
+    let value = text.utf8.count <= valueBytesMax ? text : ""
     if let known = counts.firstIndex(where: { $0.value.utf8.elementsEqual(value.utf8) }) {
       counts[known].count += 1
     } else if counts.count < valuesMax {

@@ -247,6 +247,20 @@ final class Connection {
     }
   }
 
+  /// Whether bytes go to the socket as they are.
+  var isPlain: Bool { tls == nil }
+
+  /// Sends part of a file from the kernel's memory to the socket, once the output is sent; only on a plain connection.
+  /// - Returns: the bytes sent: fewer than asked for where the socket takes no more, 0 where it takes none now; `nil`
+  ///   on failure, also at the file's end.
+  func send(file: Int32, from offset: Int, count: Int) -> Int? {
+    guard state == .open, output.isEmpty, !isWritePending else { return 0 }
+    var position = off_t(offset)
+    let sent = sendfile(socket, file, &position, count)
+    if sent > 0 { return sent }
+    return sent < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : nil
+  }
+
   /// Closes in an orderly way once the output is sent: the client can read all of it.
   func finish() {
     guard state == .open else { return }

@@ -4,8 +4,9 @@ package protocol RequestHandler: AnyObject, Sendable {
   /// The request's bytes are gone when the call returns.
   func handle(_ request: borrowing HTTPRequest, _ exchange: Exchange)
 
-  /// Called on the loop's thread with the head of a request that came by HTTP/2, before its body: the place to choose
-  /// to take the body piece by piece, and to reply before it is whole. HTTP/1 requests do not pass here.
+  /// Called on the loop's thread with the head of a request before its body: the place to choose to take the body piece
+  /// by piece, of whatever length, and to reply before it is whole. Requests by HTTP/1 that have no body do not pass
+  /// here, and a reply before the end of a body closes an HTTP/1 connection.
   ///
   /// - Returns: what takes the body; or `nil`, and `handle` is called with the whole request, unless `exchange` was
   ///   used to reply already: then the body is thrown away.
@@ -24,7 +25,8 @@ protocol ReplySink: AnyObject {
   func respond(
     status: Int, headers: (inout HeaderWriter) -> Void, body: (inout [UInt8]) -> Void,
     trailers: (inout HeaderWriter) -> Void)
-  func stream(status: Int, headers: (inout HeaderWriter) -> Void, from source: any BodySource)
+  func stream(
+    status: Int, headers: (inout HeaderWriter) -> Void, contentLength: Int?, from source: any BodySource)
   func resume()
   func pauseBody()
   func resumeBody()
@@ -56,8 +58,8 @@ package final class Exchange: @unchecked Sendable {
   /// Whether the client went away; replies are then ignored.
   package var isClosed: Bool { state == .closed }
 
-  /// Whether nothing was replied yet.
-  var isAwaitingReply: Bool { state == .awaitingReply }
+  /// Whether nothing was replied yet, and there is somebody to reply to.
+  package var isAwaitingReply: Bool { state == .awaitingReply }
 
   /// Whether there is nothing left to reply, or nobody to reply to.
   var isComplete: Bool { state == .answered || state == .closed }
@@ -111,15 +113,20 @@ package final class Exchange: @unchecked Sendable {
     sink.respond(status: status, headers: headers, body: body, trailers: trailers)
   }
 
-  /// Sends a reply of unknown length. `source` is asked for slices only while the client takes them.
-  package func stream(status: Int, headers: (inout HeaderWriter) -> Void, from source: any BodySource) {
+  /// Sends a reply in slices. `source` is asked for them only while the client takes them; a ``FileBody`` over plain
+  /// HTTP/1 is sent by the kernel.
+  ///
+  /// - Parameter contentLength: how many bytes the source will give in all, where that is known.
+  package func stream(
+    status: Int, headers: (inout HeaderWriter) -> Void, contentLength: Int? = nil, from source: any BodySource
+  ) {
     requireLoop()
     guard state == .awaitingReply, let sink else {
       assert(state == .closed, "one request, one reply")
       return
     }
     state = .streaming
-    sink.stream(status: status, headers: headers, from: source)
+    sink.stream(status: status, headers: headers, contentLength: contentLength, from: source)
   }
 
   /// Asks a source that said `.waiting` again. Harmless at any other time.
@@ -128,7 +135,7 @@ package final class Exchange: @unchecked Sendable {
     if state == .streaming { sink?.resume() }
   }
 
-  /// Lets the client send no more of a body that a `BodySink` takes than it may have sent already: up to
+  /// Lets the client send no more of a body that a `BodySink` takes than it may have sent already: by HTTP/2 up to
   /// `HTTP2Limits.streamWindowBytes` may still come. Harmless at any other time.
   package func pauseBody() {
     requireLoop()
@@ -139,6 +146,19 @@ package final class Exchange: @unchecked Sendable {
   package func resumeBody() {
     requireLoop()
     sink?.resumeBody()
+  }
+
+  /// Takes bytes of the loop's budget for requests that are half received; `false` where it has none left. For what a
+  /// `BodySink` keeps until more has come; `release` gives them back.
+  package func reserve(_ bytes: Int) -> Bool {
+    requireLoop()
+    return server.pool.reserve(bytes)
+  }
+
+  /// Gives back what `reserve` took.
+  package func release(_ bytes: Int) {
+    requireLoop()
+    server.pool.release(bytes)
   }
 
   /// Returns the gzip form of `bytes`, or `nil` when that is not smaller. Uses the loop's one compressor.

@@ -14,6 +14,9 @@ final class HTTP1Parser {
   enum Outcome {
     /// The message goes on beyond the bytes given.
     case incomplete
+    /// The head of a request with a body is whole: once for each, before its body is read. Go on with `parse`, or with
+    /// `beginPassing`.
+    case head
     /// A whole request; its bytes are `messageBytes` long, its parts are in the properties.
     case request
     case refused(Refusal)
@@ -42,6 +45,13 @@ final class HTTP1Parser {
     case chunked(ChunkedDecoder)
   }
 
+  /// What `pass` found: body bytes at the start of the input, and how much of the input is done with.
+  struct Passed {
+    var bodyCount: Int
+    var consumedCount: Int
+    var isComplete: Bool
+  }
+
   private let head: UnsafeMutablePointer<Head>
   private let settings = HTTP1Parser.sharedSettings
   private var framing = BodyFraming.none
@@ -55,6 +65,8 @@ final class HTTP1Parser {
   private(set) var keepsAlive = false
   /// Whether the client waits for `100 Continue` before it sends the body.
   private(set) var expectsContinue = false
+  /// Whether the body is known to be too long to be gathered.
+  private(set) var isBodyTooLarge = false
 
   init(limits: Limits) {
     let capacity = 16
@@ -88,6 +100,7 @@ final class HTTP1Parser {
     contentCoding = .identity
     keepsAlive = false
     expectsContinue = false
+    isBodyTooLarge = false
   }
 
   /// Reads on. `count` bytes lie at `message`, those of earlier calls first; while a chunked body is incomplete its
@@ -99,10 +112,38 @@ final class HTTP1Parser {
         phase = .head
         guard try parseHead(message, count: count) else { return .incomplete }
         phase = .body
+        if case .none = framing { return .request }
+        return .head
       }
       return try parseBody(message, count: &count) ? .request : .incomplete
     } catch {
       return .refused(error)
+    }
+  }
+
+  /// Lets a body of any length be taken piece by piece with `pass`. The head's bytes may go.
+  func beginPassing() {
+    scanned = 0
+    // Far above any body; the sum of two such lengths does not overflow.
+    if case .chunked = framing { framing = .chunked(ChunkedDecoder(bodyBytesMax: Int.max >> 8)) }
+  }
+
+  /// Reads on in a body that is passed on. `count` bytes that were not given before lie at `bytes`; chunks are moved
+  /// together there.
+  func pass(_ bytes: UnsafeMutableRawPointer, count: Int) throws(Refusal) -> Passed {
+    switch framing {
+    case .none:
+      return Passed(bodyCount: 0, consumedCount: 0, isComplete: true)
+    case .length(let remaining):
+      let taken = min(count, remaining)
+      framing = .length(remaining - taken)
+      return Passed(bodyCount: taken, consumedCount: taken, isComplete: taken == remaining)
+    case .chunked(var decoder):
+      var cursor = 0
+      var end = 0
+      let isComplete = try decoder.decode(bytes, from: &cursor, to: count, bodyEnd: &end)
+      framing = .chunked(decoder)
+      return Passed(bodyCount: end, consumedCount: cursor, isComplete: isComplete)
     }
   }
 
@@ -205,8 +246,9 @@ final class HTTP1Parser {
       if hasLength || isHTTP10 { throw .malformed }
       framing = .chunked(ChunkedDecoder(bodyBytesMax: head.pointee.limits.bodyBytesMax))
     } else if hasLength {
-      guard parser.content_length <= UInt64(head.pointee.limits.bodyBytesMax) else { throw .bodyTooLarge }
-      framing = .length(Int(parser.content_length))
+      guard let length = Int(exactly: parser.content_length) else { throw .bodyTooLarge }
+      isBodyTooLarge = length > head.pointee.limits.bodyBytesMax
+      framing = .length(length)
     }
     if case .none = framing { expectsContinue = false }
   }

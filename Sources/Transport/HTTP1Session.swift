@@ -27,9 +27,18 @@ final class HTTP1Session: ConnectionSession, ReplySink {
   private var acceptsGzip = false
   private var keepsAlive = false
 
+  // The request's body, where it is passed on piece by piece.
+  private var bodySink: (any BodySink)?
+  private var isBodyPaused = false
+  private var passedBytes = 0
+
   // The reply being streamed.
   private var source: (any BodySource)?
+  /// The source, where the kernel can send it.
+  private var file: FileBody?
   private var isWaiting = false
+  /// Bytes of the body still to come, where the head said how many.
+  private var remainingBytes: Int?
 
   init(_ connection: Connection) {
     self.connection = connection
@@ -56,7 +65,7 @@ final class HTTP1Session: ConnectionSession, ReplySink {
 
   func peerEnded() {
     // A client may end its sending side and still wait for the reply. One that reads a live feed has gone.
-    if isInFlight && source == nil {
+    if isInFlight && source == nil && bodySink == nil {
       connection.deadline = server.loop.nowMilliseconds + server.configuration.halfCloseSeconds * 1000
     } else {
       process()
@@ -93,6 +102,8 @@ final class HTTP1Session: ConnectionSession, ReplySink {
 
   func closed() {
     source = nil
+    file = nil
+    bodySink = nil
     isInFlight = false
     exchange.close()
   }
@@ -107,6 +118,8 @@ final class HTTP1Session: ConnectionSession, ReplySink {
     while connection.isOpen, !connection.isWritePending {
       if source != nil {
         guard pull() else { break }
+      } else if bodySink != nil {
+        guard passBody() else { break }
       } else {
         guard !isInFlight, !isEnding, parseNext() else { break }
       }
@@ -125,20 +138,79 @@ final class HTTP1Session: ConnectionSession, ReplySink {
     if count < available { connection.input.truncate(to: count) }
     switch outcome {
     case .incomplete: return false
+    case .head: openBody(message)
     case .request: dispatch(message)
     case .refused(let refusal): refuse(refusal)
     }
     return true
   }
 
-  private func dispatch(_ message: UnsafeMutableRawPointer) {
+  /// Asks the handler whether it takes a body piece by piece.
+  private func openBody(_ message: UnsafeMutableRawPointer) {
+    noteHead()
+    // A reply before the end of the body is the connection's last.
+    keepsAlive = false
+    saidContinue = false
+    let nothing = UnsafeRawBufferPointer(start: server.padding, count: 0)
+    let sink = withRequest(message, messageBytes: parser.bodyStart, body: nothing) {
+      server.handler.openBody(of: $0, exchange)
+    }
+    guard connection.isOpen, isInFlight else { return }
+    if let sink {
+      bodySink = sink
+      isBodyPaused = false
+      passedBytes = 0
+      connection.input.consume(parser.bodyStart)
+      parser.beginPassing()
+      if server.isDraining { exchange.announceShutdown() }
+    } else {
+      isInFlight = false
+      if parser.isBodyTooLarge { refuse(.bodyTooLarge) }
+    }
+  }
+
+  /// Hands on what has arrived of a body; `false` when nothing has.
+  private func passBody() -> Bool {
+    guard let sink = bodySink, !isBodyPaused, !connection.input.isEmpty, let bytes = connection.input.bytes else {
+      return false
+    }
+    do throws(Refusal) {
+      let passed = try parser.pass(bytes, count: connection.input.count)
+      passedBytes += passed.consumedCount
+      if passed.bodyCount > 0 { sink.received(UnsafeRawBufferPointer(start: bytes, count: passed.bodyCount)) }
+      guard connection.isOpen else { return false }
+      connection.input.consume(passed.consumedCount)
+      // It may have been answered already.
+      guard passed.isComplete, bodySink != nil else { return true }
+      bodySink = nil
+      keepsAlive = parser.keepsAlive
+      parser.reset()
+      timed = .nothing
+      connection.deadline = .max
+      sink.ended()
+      return true
+    } catch {
+      bodySink = nil
+      isInFlight = false
+      exchange.close()
+      refuse(error)
+      return true
+    }
+  }
+
+  /// Keeps what the reply needs to know of its request.
+  private func noteHead() {
     method = parser.method
     isHTTP10 = parser.isHTTP10
     acceptsGzip = parser.acceptsGzip
     keepsAlive = parser.keepsAlive
-    saidContinue = false
     timed = .nothing
     connection.deadline = .max
+  }
+
+  private func dispatch(_ message: UnsafeMutableRawPointer) {
+    noteHead()
+    saidContinue = false
     let body = UnsafeRawBufferPointer(start: message + parser.bodyStart, count: parser.bodyCount)
     switch parser.contentCoding {
     case .identity:
@@ -160,7 +232,17 @@ final class HTTP1Session: ConnectionSession, ReplySink {
   }
 
   private func handle(_ message: UnsafeMutableRawPointer, body: UnsafeRawBufferPointer) {
-    let target = UnsafeRawBufferPointer(start: message, count: parser.messageBytes)[parser.target]
+    withRequest(message, messageBytes: parser.messageBytes, body: body) { server.handler.handle($0, exchange) }
+    if isInFlight && server.isDraining { exchange.announceShutdown() }
+  }
+
+  /// Begins an exchange for the request that was read.
+  @inline(__always)
+  private func withRequest<Result>(
+    _ message: UnsafeMutableRawPointer, messageBytes: Int, body: UnsafeRawBufferPointer,
+    _ use: (borrowing HTTPRequest) -> Result
+  ) -> Result {
+    let target = UnsafeRawBufferPointer(start: message, count: messageBytes)[parser.target]
     let request = HTTPRequest(
       version: isHTTP10 ? .http10 : .http11, method: method, target: UnsafeRawBufferPointer(rebasing: target), body: body,
       message: UnsafeRawPointer(message), fields: parser.fields, socket: connection.socket)
@@ -168,8 +250,7 @@ final class HTTP1Session: ConnectionSession, ReplySink {
     if !isKnownUniquelyReferenced(&exchange) { exchange = Exchange(server) }
     exchange.begin(self)
     isInFlight = true
-    server.handler.handle(request, exchange)
-    if isInFlight && server.isDraining { exchange.announceShutdown() }
+    return use(request)
   }
 
   /// Brings reading, deadlines and the socket in line with where things stand.
@@ -185,18 +266,20 @@ final class HTTP1Session: ConnectionSession, ReplySink {
     }
     connection.flush()
     guard connection.isOpen else { return }
-    if connection.isPeerEnded && !connection.isWritePending && (!isInFlight || isWaiting) {
+    let isPassing = bodySink != nil
+    if connection.isPeerEnded && !connection.isWritePending && (!isInFlight || isWaiting || isPassing && !isBodyPaused) {
       connection.close()
       return
     }
     let isBlocked = isInFlight || connection.isWritePending
-    if isBlocked && connection.input.count >= server.configuration.pipelinedBytesMax {
+    let isFull = connection.input.count >= server.configuration.pipelinedBytesMax
+    if isPassing ? isBodyPaused : isBlocked && isFull {
       connection.stopReading()
     } else {
       connection.startReading()
     }
     connection.input.releaseIfEmpty(to: server.pool)
-    if !isInFlight { setDeadline() }
+    if !isInFlight || isPassing { setDeadline() }
   }
 
   private func sendContinue() {
@@ -218,11 +301,13 @@ final class HTTP1Session: ConnectionSession, ReplySink {
       current = .head
       seconds = configuration.headerSeconds
     case .body:
-      current = .body(bytes: parser.bodyCount)
+      current = isBodyPaused ? .nothing : .body(bytes: bodySink == nil ? parser.bodyCount : passedBytes)
       seconds = configuration.bodySeconds
     }
     guard current != timed else { return }
     timed = current
+    // While a body is paused it is the handler who makes no progress.
+    if current == .nothing { return connection.deadline = .max }
     connection.deadline = server.loop.nowMilliseconds + seconds * 1000
   }
 
@@ -300,6 +385,7 @@ final class HTTP1Session: ConnectionSession, ReplySink {
 
   private func endReply() {
     isInFlight = false
+    bodySink = nil
     server.countRequest()
     // A stream may have begun, and promised to go on, before the server was told to stop.
     if !keepsAlive || server.isDraining { isEnding = true }
@@ -319,15 +405,25 @@ final class HTTP1Session: ConnectionSession, ReplySink {
 
   // MARK: - Streams
 
-  func stream(status: Int, headers: (inout HeaderWriter) -> Void, from source: any BodySource) {
+  func stream(
+    status: Int, headers: (inout HeaderWriter) -> Void, contentLength: Int?, from source: any BodySource
+  ) {
     let hasBody = status >= 200 && status != 204 && status != 304 && method != .head
-    if isHTTP10 && hasBody { keepsAlive = false }
+    if isHTTP10 && hasBody && contentLength == nil { keepsAlive = false }
     var out = connection.takeOutput()
     appendHead(status: status, headers: headers, to: &out)
-    out.append(isHTTP10 || !hasBody ? "\r\n" : "Transfer-Encoding: chunked\r\n\r\n")
+    if let contentLength {
+      out.append("Content-Length:                     \r\n\r\n")
+      out.writeDecimal(contentLength, at: out.count - 23, width: 19)
+    } else {
+      out.append(isHTTP10 || !hasBody ? "\r\n" : "Transfer-Encoding: chunked\r\n\r\n")
+    }
     connection.returnOutput(out)
     if hasBody {
+      bodySink = nil
       self.source = source
+      file = connection.isPlain ? source as? FileBody : nil
+      remainingBytes = contentLength
       isWaiting = false
       process()
     } else {
@@ -342,9 +438,15 @@ final class HTTP1Session: ConnectionSession, ReplySink {
     process()
   }
 
-  // A request is handed over with its whole body.
-  func pauseBody() {}
-  func resumeBody() {}
+  func pauseBody() {
+    isBodyPaused = true
+  }
+
+  func resumeBody() {
+    guard isBodyPaused else { return }
+    isBodyPaused = false
+    process()
+  }
 
   /// Sends slices while the socket takes them; `true` when the reply is complete.
   private func pull() -> Bool {
@@ -353,7 +455,7 @@ final class HTTP1Session: ConnectionSession, ReplySink {
       // Set before the call, so that a source that resumes itself inside it is asked again.
       isWaiting = true
       let unsentBytes = connection.outputBytes
-      let progress = appendSlice(of: source)
+      let progress = file.map(send) ?? appendSlice(of: source)
       let isEmpty = connection.outputBytes == unsentBytes
       switch progress {
       case .waiting:
@@ -363,10 +465,11 @@ final class HTTP1Session: ConnectionSession, ReplySink {
         isWaiting = false
         connection.flush()
         // The source worked and has nothing yet: others come in between before it goes on.
-        if isEmpty { break slices }
+        if isEmpty && file == nil { break slices }
       case .finished:
         isWaiting = false
         self.source = nil
+        file = nil
         exchange.complete()
         endReply()
         return true
@@ -383,7 +486,7 @@ final class HTTP1Session: ConnectionSession, ReplySink {
 
   private func appendSlice(of source: any BodySource) -> BodyProgress {
     var out = connection.takeOutput()
-    let isChunked = !isHTTP10
+    let isChunked = !isHTTP10 && remainingBytes == nil
     let frameStart = out.count
     if isChunked { out.append("00000000\r\n") }
     let start = out.count
@@ -397,8 +500,29 @@ final class HTTP1Session: ConnectionSession, ReplySink {
         out.removeLast(out.count - frameStart)
       }
       if case .finished = progress { out.append("0\r\n\r\n") }
+    } else if let remaining = remainingBytes {
+      let rest = remaining - (out.count - start)
+      remainingBytes = rest
+      connection.returnOutput(out)
+      // Another length than was said would be taken for the next reply.
+      if case .finished = progress, rest != 0 { return .failed }
+      return rest < 0 ? .failed : progress
     }
     connection.returnOutput(out)
     return progress
+  }
+
+  /// Has the kernel send the next part of a file. What the socket does not take at once waits in the output, so that
+  /// its being sent tells when there is room again; so does a small file, which then goes out with the head.
+  private func send(_ file: FileBody) -> BodyProgress {
+    guard file.remainingBytes > FileBody.copiedBytesMax, let source else { return source.map(appendSlice) ?? .failed }
+    connection.flush()
+    guard connection.isOpen, !connection.isWritePending else { return .more }
+    let count = min(file.remainingBytes, FileBody.windowBytes)
+    guard file.isAtHand(count, exchange) else { return .waiting }
+    guard let sent = connection.send(file: file.descriptor, from: file.offset, count: count) else { return .failed }
+    file.advance(sent)
+    remainingBytes = remainingBytes.map { $0 - sent }
+    return sent == 0 ? appendSlice(of: source) : .more
   }
 }

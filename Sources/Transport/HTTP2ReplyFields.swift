@@ -37,8 +37,8 @@ final class HTTP2ReplyFields {
 
   /// Adds the length of the body.
   func addContentLength(_ count: Int) {
-    lines.append("content-length:           \r\n")
-    lines.writeDecimal(count, at: lines.count - 12, width: 10)
+    lines.append("content-length:                    \r\n")
+    lines.writeDecimal(count, at: lines.count - 21, width: 19)
   }
 
   /// Lends the fields to `body`; names are in lower case. nghttp2 copies what it keeps.

@@ -48,9 +48,12 @@ extension HTTP2Stream {
     respond(status: status, headers: headers, compressible: false, body: body, trailers: writer.bytes)
   }
 
-  func stream(status: Int, headers: (inout HeaderWriter) -> Void, from source: any BodySource) {
+  func stream(
+    status: Int, headers: (inout HeaderWriter) -> Void, contentLength: Int?, from source: any BodySource
+  ) {
     server.replyFields.beginHead(status: status)
     server.replyFields.add(headers)
+    if let contentLength { server.replyFields.addContentLength(contentLength) }
     if Self.hasBody(status) && head.method != .head {
       reply.source = source
       submit(hasBody: true)

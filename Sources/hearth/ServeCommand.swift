@@ -24,6 +24,7 @@ extension Command {
       .repeated("enterprise-database", "NAME", "a database of the enterprise edition; NAME* names all that begin so"),
       .value("map-size", "BYTES", "the size a database may grow to (default: 64G, in memory 8G)"),
       .repeated("rules", "FILE", "security rules; DATABASE=FILE for a database with its own (default: none)"),
+      .value("compat", "emulator", "authorise queries as the official emulator does, unsoundly; for old test suites"),
       .repeated("indexes", "FILE", "firestore.indexes.json; DATABASE=FILE for a named database (default: as they are)"),
       .flag("require-indexes", "refuse queries that production would refuse for want of an index"),
       .repeated("trust-issuer", "ISSUER=FILE", "tokens of this issuer count; FILE holds its keys (JWKS)"),
@@ -147,6 +148,10 @@ extension Command {
     configuration.rules = arguments.values("rules").map { text in
       let file = databaseFile(text)
       return HearthConfiguration.RulesFile(file.path, database: file.path == text ? nil : file.database)
+    }
+    if let other = arguments.value("compat") {
+      guard other == "emulator" else { throw CommandFailure.usage("'--compat' takes 'emulator', not '\(other)'") }
+      configuration.isEmulatorCompatible = true
     }
     configuration.trustedIssuers = try arguments.values("trust-issuer").map(issuerFile)
     configuration.warn = { Terminal.error.write("hearth: \($0)\n") }

@@ -36,8 +36,7 @@ import WireFormat
     private let forgotten = Mutex<[LoopBound<GRPCCall>]>([])
 
     func handle(_ request: borrowing HTTPRequest, _ exchange: Exchange) {
-      let timeout = request.header("grpc-timeout").flatMap { GRPCTimeout.milliseconds($0) }
-      let call = GRPCCall(exchange, compresses: false, timeoutMilliseconds: timeout)
+      let call = GRPCCall(exchange, GRPCRequestHead(request))
       let over = over
       switch String(decoding: request.target, as: UTF8.self) {
       case "/messages", "/silence":

@@ -21,8 +21,11 @@ final class GRPCConnection {
   private let inflater: OpaquePointer
   private var stream: UInt32 = 1
   private var pending: [UInt8] = []
+  /// What came on streams that stay open.
+  private var open: [UInt32: (reply: Reply, body: [UInt8], isEnded: Bool)] = [:]
 
-  init(port: UInt16) throws {
+  /// `windowBytes` is what each stream of the server may send ahead.
+  init(port: UInt16, windowBytes: Int = 0x7FFF_FFFF) throws {
     let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     self.socket = socket
     try #require(socket >= 0)
@@ -41,9 +44,10 @@ final class GRPCConnection {
     var inflater: OpaquePointer?
     try #require(nghttp2_hd_inflate_new(&inflater) == 0)
     self.inflater = try #require(inflater)
-    // Windows so large that none is ever used up: SETTINGS_INITIAL_WINDOW_SIZE, and the connection's own.
+    // Windows so large, unless told, that none is ever used up: SETTINGS_INITIAL_WINDOW_SIZE, and the connection's own.
     send(
-      Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) + Self.frame(4, 0, 0, [0, 4, 0x7F, 0xFF, 0xFF, 0xFF])
+      Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)
+        + Self.frame(4, 0, 0, [0, 4] + Self.number(windowBytes, bytes: 4))
         + Self.frame(8, 0, 0, [0x7F, 0, 0, 0]))
   }
 
@@ -66,10 +70,7 @@ final class GRPCConnection {
 
   /// Begins a call; `body` is all that is sent of it. Goes on with `firstData` or `cancel`.
   func begin(path: String, body: [UInt8], headers: [(String, String)] = []) {
-    var fields = [(":method", "POST"), (":scheme", "http"), (":path", path), (":authority", "localhost"), ("te", "trailers")]
-    if !headers.contains(where: { $0.0 == "content-type" }) { fields.append(("content-type", "application/grpc")) }
-    let block = (fields + headers).flatMap { [UInt8(0)] + Self.text($0.0) + Self.text($0.1) }
-    var frames = Self.frame(1, body.isEmpty ? 5 : 4, stream, block)
+    var frames = head(path: path, headers: headers, end: body.isEmpty)
     var rest = body[...]
     while !rest.isEmpty {
       let piece = rest.prefix(16_384)
@@ -77,6 +78,89 @@ final class GRPCConnection {
       frames += Self.frame(0, rest.isEmpty ? 1 : 0, stream, Array(piece))
     }
     send(frames)
+  }
+
+  private func head(path: String, headers: [(String, String)], end: Bool) -> [UInt8] {
+    var fields = [(":method", "POST"), (":scheme", "http"), (":path", path), (":authority", "localhost"), ("te", "trailers")]
+    if !headers.contains(where: { $0.0 == "content-type" }) { fields.append(("content-type", "application/grpc")) }
+    let block = (fields + headers).flatMap { [UInt8(0)] + Self.text($0.0) + Self.text($0.1) }
+    return Self.frame(1, end ? 5 : 4, stream, block)
+  }
+
+  // MARK: Calls that stream both ways
+
+  /// Opens a call of the Firestore service; returns the number of its stream. Several may be open.
+  func open(_ method: String, headers: [(String, String)] = []) -> UInt32 {
+    open(path: "/google.firestore.v1.Firestore/" + method, headers: headers)
+  }
+
+  func open(path: String, headers: [(String, String)] = []) -> UInt32 {
+    defer { stream += 2 }
+    send(head(path: path, headers: headers, end: false))
+    open[stream] = (Reply(), [], false)
+    return stream
+  }
+
+  /// Sends bytes of the request, in pieces of at most so many.
+  func send(_ bytes: [UInt8], on stream: UInt32, end: Bool = false, piece: Int = 16_384) {
+    var rest = bytes[...]
+    repeat {
+      let next = rest.prefix(piece)
+      rest = rest.dropFirst(next.count)
+      send(Self.frame(0, end && rest.isEmpty ? 1 : 0, stream, Array(next)))
+    } while !rest.isEmpty
+  }
+
+  /// The next message of the answer; `nil` when it ended.
+  func next(on stream: UInt32) throws -> [UInt8]? {
+    while true {
+      let body = open[stream]?.body ?? []
+      if body.count >= 5 {
+        let count = body[1..<5].reduce(0) { $0 << 8 | Int($1) }
+        if body.count >= 5 + count {
+          let message = Array(body[5..<(5 + count)])
+          open[stream]?.body.removeFirst(5 + count)
+          open[stream]?.reply.frames.append((body[0] == 1, message))
+          return message
+        }
+      }
+      if open[stream]?.isEnded ?? true { return nil }
+      try readFrame()
+    }
+  }
+
+  /// Waits for the end of the answer.
+  func end(of stream: UInt32) throws -> Reply {
+    while try next(on: stream) != nil {}
+    let ended = open.removeValue(forKey: stream)
+    return try #require(ended).reply
+  }
+
+  /// Cancels a call, as clients do.
+  func cancel(_ stream: UInt32) {
+    send(Self.frame(3, 0, stream, [0, 0, 0, 8]))
+    open[stream] = nil
+  }
+
+  /// Lets the server send so many bytes more on a stream.
+  func widen(_ stream: UInt32, by bytes: Int) { send(Self.frame(8, 0, stream, Self.number(bytes, bytes: 4))) }
+
+  private func readFrame() throws {
+    let head = try read(9)
+    let payload = try read(Int(head[0]) << 16 | Int(head[1]) << 8 | Int(head[2]))
+    let id = head[5...8].reduce(0) { $0 << 8 | UInt32($1) }
+    switch head[3] {
+    case 0: open[id]?.body += payload
+    case 1:
+      var reply = open[id]?.reply ?? Reply()
+      try inflate(payload, into: &reply)
+      open[id]?.reply = reply
+    case 3: open[id]?.reply.resetCode = payload.reduce(0) { $0 << 8 | Int($1) }
+    case 4 where head[4] == 0: send(Self.frame(4, 1, 0, []))
+    case 6 where head[4] == 0: send(Self.frame(6, 1, 0, payload))
+    default: break
+    }
+    if head[3] == 3 || (head[3] < 2 && head[4] & 1 != 0) { open[id]?.isEnded = true }
   }
 
   /// Waits until part of the answer's messages is there.
@@ -183,7 +267,7 @@ final class GRPCConnection {
     number(payload.count, bytes: 3) + [kind, flags] + number(Int(stream), bytes: 4) + payload
   }
 
-  private static func number(_ value: Int, bytes: Int) -> [UInt8] {
+  static func number(_ value: Int, bytes: Int) -> [UInt8] {
     (0..<bytes).reversed().map { UInt8(truncatingIfNeeded: value >> (8 * $0)) }
   }
 

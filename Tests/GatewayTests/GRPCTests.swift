@@ -189,7 +189,7 @@ import WireFormat
   }
 
   /// One stored block: gzip without a compressor.
-  private static func gzip(_ bytes: [UInt8]) -> [UInt8] {
+  static func gzip(_ bytes: [UInt8]) -> [UInt8] {
     var crc: UInt32 = 0xFFFF_FFFF
     for byte in bytes {
       crc ^= UInt32(byte)

@@ -1,4 +1,6 @@
 import DatabaseService
+import DocumentModel
+import DocumentStore
 import Foundation
 import HearthServer
 import TestSupport
@@ -248,6 +250,25 @@ import WireFormat
     #expect(written.status == 200, "\(written.text)")
   }
 
+  /// What a denied read has opened is over: nobody was told of it.
+  @Test func deniedReadsLeaveNoTransactionOpen() throws {
+    let (server, directory) = try Self.server()
+    defer { withExtendedLifetime(directory) {} }
+    let opening = #""newTransaction": {"readWrite": {}}"#
+    let query = Self.query("notes")
+    let aggregation = #"{"structuredAggregationQuery": \#(query.dropLast()), "aggregations": [{"count": {}}]}"#
+    for (call, body) in [
+      (":batchGet", #"{"documents": ["\#(TestServer.name)/notes/a"]}"#), (":runQuery", query),
+      (":runAggregationQuery", aggregation + "}"),
+    ] {
+      #expect(try server.call("POST", call, body.dropLast() + ", " + opening + "}").status == 403)
+    }
+    let id = try #require(DatabaseID(project: "p"))
+    #expect(try server.server.service.database(id).transactions.count == 0)
+    _ = try server.call("POST", ":beginTransaction", "{}")
+    #expect(try server.server.service.database(id).transactions.count == 1)
+  }
+
   // MARK: gRPC
 
   private static func message(_ texts: [Int: String], _ messages: [(Int, [UInt8])] = []) -> [UInt8] {
@@ -255,6 +276,17 @@ import WireFormat
       for (number, text) in texts.sorted(by: { $0.key < $1.key }) { ProtobufWriter.string(number, text, to: &out) }
       for (number, message) in messages { ProtobufWriter.bytes(number, message, to: &out) }
     }.bytes
+  }
+
+  @Test func denialsSayWhyOverGRPCToo() throws {
+    let (server, directory) = try Self.server()
+    defer { withExtendedLifetime(directory) {} }
+    let grpc = try GRPCConnection(port: server.port)
+    let get = try grpc.call("GetDocument", Self.message([1: TestServer.name + "/notes/none"]), headers: [])
+    #expect(get.status == 7)
+    #expect(get.statusMessage == "%0Afalse for 'get' @ L5")
+    let list = try grpc.call("ListDocuments", Self.message([1: TestServer.name, 2: "short"]), headers: [])
+    #expect(list.statusMessage.hasSuffix(" for 'list' @ L11"), "\(list.statusMessage)")
   }
 
   private static func document(_ name: String?, owner: String) -> [UInt8] {
@@ -281,6 +313,8 @@ import WireFormat
         ("BatchGetDocuments", Self.message([1: database, 2: root + "/notes/a"]), [0, 7, 7, 0]),
         ("ListDocuments", Self.message([1: root, 2: "notes"]), [7, 7, 7, 0]),
         ("ListDocuments", Self.message([1: root, 2: "public"]), [0, 0, 0, 0]),
+        // Of all collections: no rule speaks of those.
+        ("ListDocuments", Self.message([1: root]), [7, 7, 7, 0]),
         ("RunQuery", Self.message([1: root], [(2, query("notes"))]), [7, 7, 7, 0]),
         ("RunQuery", Self.message([1: root], [(2, query("public"))]), [0, 0, 0, 0]),
         ("RunAggregationQuery", Self.message([1: root], [(2, aggregation("notes"))]), [7, 7, 7, 0]),

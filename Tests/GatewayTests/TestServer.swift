@@ -53,7 +53,7 @@ final class TestServer: Sendable {
   func call(
     _ method: String, _ path: String, _ body: String? = nil, headers: [(String, String)] = []
   ) throws -> Reply {
-    let target = path.hasPrefix("/v1") || path.hasPrefix("/emulator") || path.hasPrefix("/hearth") || path == "/" || path.hasPrefix("/?")
+    let target = path.hasPrefix("/v1") || path.hasPrefix("/emulator") || path.hasPrefix("/hearth") || path.hasPrefix("/v0/") || path == "/" || path.hasPrefix("/?")
       ? path : Self.root + path
     return try request(method, target, body, headers: headers)
   }

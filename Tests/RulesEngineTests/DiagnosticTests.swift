@@ -74,6 +74,8 @@ import Testing
       "lint 2:7 This block never matches: its path names a collection, not a document.; add /{id}"
     ),
     ("match /b/{x} { allow write; }", "lint 2:16 Anybody may write here: the condition is always true."),
+    ("match /b/{x} { allow write: if 1 == 1; }", "lint 2:16 Anybody may write here: the condition is always true."),
+    ("match /b/{x} { allow write: if !false; }", "lint 2:16 Anybody may write here: the condition is always true."),
     ("match /b/{x} { allow raed; }", "warning 2:22 Invalid method name: raed.; did you mean 'read'?"),
     (
       "match /{x=**} { match /c/{y=**} { allow get; } }",
@@ -129,8 +131,8 @@ import Testing
     let rendered = rules.diagnostics.filter { $0.severity == .warning && $0.line == 4 }.map { $0.rendered(file: "f") }
     #expect(
       rendered == [
-        "f:4:2: warning: Invalid variable name: idd.; did you mean 'id'?\n  | \tidd == 'ä' || isOwnr(id)\n  | \t^~~",
-        "f:4:16: warning: Invalid function name: isOwnr.; did you mean 'isOwner'?\n"
+        "f:4:2: warning: Invalid variable name: idd; did you mean 'id'?\n  | \tidd == 'ä' || isOwnr(id)\n  | \t^~~",
+        "f:4:16: warning: Invalid function name: isOwnr; did you mean 'isOwner'?\n"
           + "  | \tidd == 'ä' || isOwnr(id)\n  | \t              ^~~~~~",
       ])
   }

@@ -44,7 +44,7 @@ import WireFormat
       "match /{p=**}/b/{d} { allow get: if p[0] == 'a' && p[1] == '1' && d == '2'; allow list: if p == /x; }")
     #expect(rules.decide(Self.request(.get, "a/1/b/2")).isAllowed)
     #expect(!rules.decide(Self.request(.get, "b/9")).isAllowed)
-    let empty = try Self.documents("match /{p=**}/b/{d} { allow get: if string(p) == ''; }")
+    let empty = try Self.documents("match /{p=**}/b/{d} { allow get: if string(p) == '/'; }")
     #expect(empty.decide(Self.request(.get, "b/9")).isAllowed)
   }
 

@@ -2,6 +2,8 @@ import ChangeFeed
 import DatabaseService
 import DocumentModel
 import DocumentStore
+import KeyValueStore
+import LMDBStore
 import TestSupport
 import Testing
 
@@ -169,5 +171,67 @@ import Testing
     for id in 1...Int32(ListenStream.targetsMax + 1) { try client.add(id, .documents([document("c/x").path])) }
     try client.settle()
     #expect(client.causes.values.map(\.code) == [.resourceExhausted])
+  }
+
+  @Test func listenersAreDescribed() throws {
+    try service.commit([.set("c/x", ("a", 1))])
+    try client.add(2, Self.query(limit: 3, by: Order(field("a"), isDescending: true)))
+    try client.add(4, .documents([document("c/x").path]))
+    try client.settle()
+    let found = try wait { done in try service.service.listeners(as: .admin, completion: done) }
+    #expect(found.map(\.targets) == [["c order by a desc limit 3", "c/x"]])
+    #expect(found.map(\.name) == ["admin"])
+    #expect(found.map(\.lag) == [0])
+    try service.commit([.set("c/x", ("a", 2))])
+    service.settleFeeds()
+    let behind = try wait { done in try service.service.listeners(as: .admin, completion: done) }
+    #expect(behind.allSatisfy { $0.lag > 0 && $0.queuedBytes > 0 })
+  }
+
+  @Test func silenceIsBrokenBySnapshots() throws {
+    try service.commit([.set("c/x", ("a", 1))])
+    try client.add(2, Self.query())
+    try client.settle()
+    _ = client.takeTold()
+    for feed in service.service.feeds.all { for _ in 0..<8 { feed.beat() } }
+    service.settleFeeds()
+    #expect(client.wakes.take())
+    try expect("SNAPSHOT")
+  }
+
+  @Test func aCountThatDoesNotFitStartsOver() throws {
+    try service.commit([.set("c/x", ("a", 1)), .set("c/y", ("a", 1)), .set("c/z", ("a", 1))])
+    try client.add(2, Self.query())
+    try client.settle()
+    let token = try #require(client.snapshot?.token)
+    try service.commit([.delete("c/x"), .set("c/new", ("a", 1)), .set("c/newer", ("a", 1))])
+    try client.settle()
+    try client.remove(2)
+    for (count, isReset) in [(3, false), (2, true), (4, true)] {
+      var target = ListenTarget(id: 2, Self.query(), resumePoint: .token(token))
+      target.expectedCount = count
+      try client.settle()
+      _ = client.takeTold()
+      try client.add(target)
+      try client.settle()
+      #expect(client.takeTold().contains("RESET 2") == isReset)
+      try client.remove(2)
+    }
+  }
+
+  @Test func aDatabaseWithListenersStaysOpen() throws {
+    let time = SteppedTime()
+    let registry = DatabaseRegistry(clock: Clock { time.now }, idleSeconds: 10) { (_) throws(StorageError) in
+      try LMDBStore.open(.inMemory(mapBytes: 1 << 24))
+    }
+    let service = Service(databases: registry, admission: .everybody)
+    let stream = try ListenStream(service, in: self.service.id, as: .admin) {}
+    time.advance(seconds: 100)
+    registry.maintain()
+    #expect(registry.openDatabases.count == 1)
+    try stream.receive(.add(ListenTarget(id: 2, Self.query())))
+    for feed in service.feeds.all { feed.settle() }
+    stream.end()
+    #expect(service.feeds.all.isEmpty)
   }
 }

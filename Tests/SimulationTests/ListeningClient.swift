@@ -19,14 +19,16 @@ final class ListeningClient {
   private(set) var states: [Int32: State] = [:]
   /// The version of the last snapshot, and the token to resume with.
   private(set) var snapshot: (version: Int64, token: [UInt8])?
+  /// What it knew at the last snapshot.
+  private(set) var atSnapshot: [Int32: State]?
   private(set) var causes: [Int32: Status] = [:]
   /// Called with every snapshot.
   var onSnapshot: (ListeningClient) throws -> Void = { _ in }
   let stream: ListenStream
   let wakes = Wakes()
   private let service: SimulatedService
-  /// ADD answers that are awaited, for each target: until then everything about it is ignored.
-  private var awaited: [Int32: Int] = [:]
+  /// What it has of targets from before, until they are added.
+  private var known: [Int32: [ResourcePath: Int64]] = [:]
 
   final class Wakes: Sendable {
     private let counted = Atomic(0)
@@ -45,6 +47,9 @@ final class ListeningClient {
   func add(_ id: Int32, _ selection: ListenTarget.Selection, from token: [UInt8]? = nil) throws {
     try add(ListenTarget(id: id, selection, resumePoint: token.map { .token($0) }))
   }
+
+  /// Begins a target with what it knows from before, when it is added.
+  func expect(_ documents: [ResourcePath: Int64], of id: Int32) { known[id] = documents }
 
   func remove(_ id: Int32) throws { try stream.receive(.remove(id)) }
 
@@ -79,7 +84,7 @@ final class ListeningClient {
     switch event {
     case .targetAdded(let id):
       told.append("ADD \(id)")
-      states[id] = State()
+      states[id] = State(documents: known.removeValue(forKey: id) ?? [:])
     case .targetRemoved(let id, let cause):
       told.append("REMOVE \(id)" + (cause.map { " \($0.code)" } ?? ""))
       if let cause { causes[id] = cause }
@@ -94,6 +99,7 @@ final class ListeningClient {
       told.append("SNAPSHOT")
       if let last = snapshot?.version, last > readTime.microseconds { throw Difference("a snapshot in the past") }
       snapshot = (readTime.microseconds, token)
+      atSnapshot = states
       try onSnapshot(self)
     case .found(let key, let document, let targets): change(key, document.updateVersion, targets, [])
     case .changed(let document, let targets, let removed): change(document.key, document.updateVersion, targets, removed)
@@ -119,4 +125,13 @@ final class ListeningClient {
 extension SimulatedService {
   /// Waits until the feeds did everything they were asked for.
   func settleFeeds() { for feed in service.feeds.all { feed.settle() } }
+
+  /// Removes what is past its time.
+  func trim() throws {
+    for _ in 0..<3 {
+      service.databases.maintain()
+      // What waits behind the trimming comes after it.
+      try commit([])
+    }
+  }
 }

@@ -49,17 +49,19 @@ extension JudgedDocument {
     return before == nil ? .create : .update
   }
 
-  /// The paths of masks and transforms; `nil` where a write replaces the document.
+  /// The paths of transforms, then those of masks unless a write replaces the document; `nil` where there are neither.
   fileprivate var writeFields: [String]? {
-    var paths: [String] = []
+    var masked: [String]?
     for write in writes {
-      if case .update(_, let mask) = write.operation {
-        guard let mask else { return nil }
-        paths += mask.paths.map(\.text)
+      guard case .update(_, let mask) = write.operation else { continue }
+      guard let mask else {
+        masked = nil
+        break
       }
+      masked = (masked ?? []) + mask.paths.map(\.text)
     }
-    paths += transforms ?? []
-    return paths.isEmpty ? nil : paths
+    guard let transforms else { return masked }
+    return transforms + (masked ?? [])
   }
 
   /// The paths of transforms; `nil` where there are none.

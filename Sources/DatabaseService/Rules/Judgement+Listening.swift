@@ -34,7 +34,7 @@ extension Judgement {
     ) { request in
       var request = request
       request.resource = fields
-      return judge.evaluator.decide(ruleset.ruleset, request, lookups: judge.lookups)
+      return judge.decision(on: request, by: self)
     }
     guard !decision.isAllowed else {
       return AdmissionGrounds(documents: judge.documents.seen, usesTime: decision.usesTime)
@@ -56,7 +56,7 @@ extension Judgement {
     let judge = judges.take()
     defer { judges.give(judge) }
     judge.documents.begin(snapshot)
-    let decision = judge.evaluator.decide(ruleset.ruleset, request, lookups: judge.lookups)
+    let decision = judge.decision(on: request, by: self)
     guard !decision.isAllowed else {
       return AdmissionGrounds(documents: judge.documents.seen, usesTime: decision.usesTime)
     }

@@ -11,6 +11,8 @@ struct Judgement: Sendable {
   let auth: RulesAuth?
   /// Whether denials say why.
   let explains: Bool
+  /// How queries are authorised.
+  let proofs: ProofMode
   /// Where judges are taken from.
   let judges: JudgePool
 
@@ -76,7 +78,7 @@ extension Judge {
       var request = request
       request.resource = document?.fields
       request.isInTransaction = isInTransaction
-      return evaluator.decide(judgement.ruleset.ruleset, request, lookups: lookups).isAllowed
+      return decision(on: request, by: judgement).isAllowed
     }
     guard !isAllowed else { return }
     var request = RulesRequest(
@@ -88,15 +90,34 @@ extension Judge {
 
   /// Judges one document's part in a request, or a query; returns why it is denied, or `nil` where it is allowed.
   func denial(of request: RulesRequest, by judgement: Judgement) -> String? {
-    if evaluator.decide(judgement.ruleset.ruleset, request, lookups: lookups).isAllowed { return nil }
-    return denialText(of: request, by: judgement)
+    decision(on: request, by: judgement).isAllowed ? nil : denialText(of: request, by: judgement)
+  }
+
+  /// Judges, and tells who watches the rules. Cost: no allocation where nobody does.
+  func decision(on request: BorrowedRulesRequest, by judgement: Judgement) -> Decision {
+    let watcher = judgement.ruleset.watcher
+    let decision = evaluator.decide(
+      judgement.ruleset.ruleset, request, lookups: lookups, explaining: watcher == nil ? .none : .trace)
+    watcher?.note(decision)
+    return decision
+  }
+
+  /// Judges, and tells who watches the rules.
+  func decision(on request: RulesRequest, by judgement: Judgement) -> Decision {
+    let watcher = judgement.ruleset.watcher
+    let decision = evaluator.decide(
+      judgement.ruleset.ruleset, request, lookups: lookups, explaining: watcher == nil ? .none : .trace,
+      mode: judgement.proofs)
+    watcher?.note(decision)
+    return decision
   }
 
   /// What the caller is told of a denial: the reasons are found by judging again.
   func denialText(of request: RulesRequest, by judgement: Judgement) -> String {
     guard judgement.explains else { return Status.permissionDenied.message }
-    return evaluator.decide(judgement.ruleset.ruleset, request, lookups: lookups, explaining: .outcomes)
-      .denialText(request.method)
+    return evaluator.decide(
+      judgement.ruleset.ruleset, request, lookups: lookups, explaining: .outcomes, mode: judgement.proofs
+    ).denialText(request.method)
   }
 }
 

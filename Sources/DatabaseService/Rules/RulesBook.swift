@@ -60,8 +60,11 @@ package final class RulesBook: Sendable {
   }
 
   /// Sets the rules of a project or a database over those from files.
-  package func upload(_ ruleset: Ruleset, to place: Place) {
-    change { $0.uploads[place] = .ruleset(GuardingRuleset(ruleset)) }
+  package func upload(_ ruleset: Ruleset, to place: Place) { upload(GuardingRuleset(ruleset), to: place) }
+
+  /// Sets the rules of a project or a database over those from files.
+  package func upload(_ guarding: GuardingRuleset, to place: Place) {
+    change { $0.uploads[place] = .ruleset(guarding) }
   }
 
   /// Has every request to a project or a database fail with a text, because its rules do not compile.
@@ -69,15 +72,15 @@ package final class RulesBook: Sendable {
     change { $0.uploads[place] = .broken(text) }
   }
 
-  /// The text of the rules that guard a project or a database; `nil` where there are none.
-  package func source(at place: Place) -> String? {
+  /// The rules that guard a project or a database; `nil` where there are none that compile.
+  package func guarding(_ place: Place) -> GuardingRuleset? {
     let id: DatabaseID?
     switch place {
     case .project(let project): id = DatabaseID(project: project)
     case .database(let database): id = database
     }
     guard let id, case .ruleset(let guarding) = inForce(for: id) else { return nil }
-    return String(decoding: guarding.ruleset.source.bytes, as: UTF8.self)
+    return guarding
   }
 
   /// Calls `notify` after every change, on the thread that makes it.
@@ -92,10 +95,35 @@ package final class RulesBook: Sendable {
   }
 }
 
+/// Is told what a ruleset in force decides. Called on any thread, by several at once.
+package protocol DecisionWatcher: AnyObject, Sendable {
+  /// Takes a decision with its trace.
+  func note(_ decision: Decision)
+}
+
 /// A ruleset as an object, so that each request takes one reference to it.
 package final class GuardingRuleset: Sendable {
   /// The rules.
   package let ruleset: Ruleset
+  private let isWatched = Atomic(false)
+  private let known = Mutex<(any DecisionWatcher)?>(nil)
 
-  init(_ ruleset: Ruleset) { self.ruleset = ruleset }
+  /// Rules that nobody watches.
+  package init(_ ruleset: Ruleset) { self.ruleset = ruleset }
+
+  /// Who is told of decisions. Cost: the look at a flag while that is nobody; decisions are traced from then on.
+  var watcher: (any DecisionWatcher)? {
+    isWatched.load(ordering: .relaxed) ? known.withLock { $0 } : nil
+  }
+
+  /// Who watches, from now on until the rules are replaced: `make` says who, unless somebody does already.
+  package func watcher(_ make: () -> any DecisionWatcher) -> any DecisionWatcher {
+    known.withLock { known in
+      if let known { return known }
+      let watcher = make()
+      known = watcher
+      isWatched.store(true, ordering: .relaxed)
+      return watcher
+    }
+  }
 }

@@ -15,11 +15,8 @@ extension ListenStream {
   /// admitted its targets.
   /// - Throws: `UNAUTHENTICATED` for a token that is over; as ``Service/access(to:as:)`` where the rules are others.
   func checkCaller() throws {
-    guard case .user(let auth) = caller else { return }
-    let now = database.clock.now()
-    if let expiry = auth?.expiry, expiry <= now {
-      throw Status(.unauthenticated, "The token of this stream has expired. Open another one with a fresh token.")
-    }
+    guard case .user = caller else { return }
+    try caller.checkToken(database.clock)
     switch service.rules.inForce(for: database.id) {
     case .ruleset(let ruleset) where judgement?.ruleset === ruleset: break
     case .none where judgement == nil: break
@@ -28,6 +25,7 @@ extension ListenStream {
       judgeAgain(Set(numbered.keys))
     }
     guard judgement != nil else { return }
+    let now = database.clock.now()
     for target in targets.values where target.usesTime && target.judged + Self.judgedMax <= now {
       judgeAgain([target.number])
     }

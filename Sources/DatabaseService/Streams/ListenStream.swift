@@ -276,7 +276,8 @@ package final class ListenStream {
       tell(.targetReset(target.id))
     }
     let run = TargetRun(
-      database, target.selection, from: origin, to: version, members: join.members, mayName: judgement == nil)
+      database, target.selection, from: origin, to: version, members: join.members, mayName: judgement == nil,
+      expectedCount: target.isCurrent ? nil : target.expectedCount)
     work = .run(run, target)
   }
 

@@ -8,7 +8,8 @@ import WireFormat
 /// What tools and test suites do to a server beside reading and writing documents.
 ///
 /// - `DELETE /emulator/v1/projects/{p}/databases/{d}/documents` clears a database (firestore-api.md, section 11.3).
-/// - `…:securityRules` behind a project or a database loads rules; see ``RulesCalls``.
+/// - `…:securityRules` behind a project or a database loads rules, `…:ruleCoverage` says what they gave; see
+///   ``RulesCalls``.
 /// - `DELETE /hearth/v1/projects/{p}/databases/{d}/documents/{path}` deletes a document or collection with everything
 ///   below it, a few thousand documents a call: `{"deleted": n, "done": false, "last": "…"}`; the next call goes on with
 ///   `?behind=` and that path.
@@ -37,7 +38,7 @@ final class ControlDialect: Sendable {
       guard service.admission == .everybody else {
         throw Status(.permissionDenied, "Missing or insufficient permissions.")
       }
-      if let place = RulesCalls.place(path) { return try rules.handle(place, request, reply) }
+      if let (verb, place) = RulesCalls.target(path) { return try rules.handle(verb, place, request, reply) }
       guard let target = try RESTTarget(path, of: request.method), target.segmentCount == 0, request.method == .delete
       else { return reply.sendText(404, "Not Found\n") }
       try service.clear(target.database, as: .admin) { result in

@@ -2,6 +2,7 @@ import DatabaseService
 import Dispatch
 import DocumentModel
 import RulesEngine
+import RulesTesting
 import Transport
 import WireFormat
 
@@ -11,16 +12,29 @@ import WireFormat
 ///   own, `PUT /emulator/v1/projects/{p}/databases/{d}:securityRules` those of one database, both at once and over
 ///   those from files.
 /// - `GET` of the same shows the text in force.
+/// - `GET …:ruleCoverage` and `…:ruleCoverage.html` say what each expression of the rules in force gave: those that
+///   were loaded over this port since then, those from files since the first such request.
 struct RulesCalls: Sendable {
   let service: Service
 
-  /// Whose rules a path speaks of, behind `/emulator/v1/`; `nil` for a path that speaks of none.
-  static func place(_ path: UnsafeRawBufferPointer) -> RulesBook.Place? {
+  /// What is asked about the rules.
+  enum Verb: String, CaseIterable {
+    case securityRules = ":securityRules"
+    case ruleCoverage = ":ruleCoverage"
+    case ruleCoveragePage = ":ruleCoverage.html"
+  }
+
+  /// Whose rules a path speaks of, behind `/emulator/v1/`, and how; `nil` for a path that speaks of none.
+  static func target(_ path: UnsafeRawBufferPointer) -> (verb: Verb, place: RulesBook.Place)? {
     var decoded: [UInt8] = []
-    guard PercentEncoding.decode(path, into: &decoded), PercentEncoding.isUTF8(decoded) else { return nil }
-    let verb = Array(":securityRules".utf8)
-    guard decoded.count > verb.count, decoded.suffix(verb.count).elementsEqual(verb) else { return nil }
-    let parts = decoded.dropLast(verb.count).split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+    guard PercentEncoding.decode(path, into: &decoded), PercentEncoding.isUTF8(decoded),
+      let verb = Verb.allCases.first(where: { decoded.suffix($0.rawValue.utf8.count).elementsEqual($0.rawValue.utf8) })
+    else { return nil }
+    return place(decoded.dropLast(verb.rawValue.utf8.count)).map { (verb, $0) }
+  }
+
+  private static func place(_ path: ArraySlice<UInt8>) -> RulesBook.Place? {
+    let parts = path.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
       .map { String(decoding: $0, as: UTF8.self) }
     guard parts.first == "projects", parts.count >= 2 else { return nil }
     if parts.count == 2 { return DatabaseID(project: parts[1]).map { .project($0.project) } }
@@ -29,7 +43,42 @@ struct RulesCalls: Sendable {
   }
 
   /// Answers a request about the rules of a project or a database.
-  func handle(_ place: RulesBook.Place, _ request: borrowing HTTPRequest, _ reply: Reply) throws {
+  func handle(
+    _ verb: Verb, _ place: RulesBook.Place, _ request: borrowing HTTPRequest, _ reply: Reply
+  ) throws {
+    switch (verb, request.method) {
+    case (.securityRules, _): try handleRules(place, request, reply)
+    case (_, .get): try handleCoverage(asPage: verb == .ruleCoveragePage, place, reply)
+    default: reply.sendText(404, "Not Found\n")
+    }
+  }
+
+  private func handleCoverage(asPage: Bool, _ place: RulesBook.Place, _ reply: Reply) throws {
+    guard let guarding = service.rules.guarding(place), let watched = CoverageWatcher.of(guarding) else {
+      throw Self.noRules
+    }
+    // A long ruleset has many values to write.
+    DispatchQueue.global(qos: .utility).async {
+      let coverage = watched.coverage
+      if asPage {
+        let page = Array(Coverage.html([coverage]).utf8)
+        return reply.onLoop { reply.sendPage(page) }
+      }
+      var json = JSONWriter(.pretty)
+      json.beginObject()
+      json.key("rules")
+      RulesUpload(of: guarding.ruleset).append(to: &json)
+      json.key("report")
+      coverage.appendReport(to: &json)
+      json.endObject()
+      let bytes = json.finish()
+      reply.onLoop { reply.sendJSON(bytes) }
+    }
+  }
+
+  private static let noRules = Status(.notFound, "There are no rules for this project or database.")
+
+  private func handleRules(_ place: RulesBook.Place, _ request: borrowing HTTPRequest, _ reply: Reply) throws {
     switch request.method {
     case .put:
       let upload = try JSONDocument().withParsed(request.body, isPadded: true) { (root) throws(WireError) in
@@ -39,13 +88,11 @@ struct RulesCalls: Sendable {
       // A ruleset of some hundred kilobytes takes longer than the loop's other requests should wait.
       DispatchQueue.global(qos: .userInitiated).async { load(upload, at: place, reply) }
     case .get:
-      guard let source = service.rules.source(at: place) else {
-        throw Status(.notFound, "There are no rules for this project or database.")
-      }
+      guard let guarding = service.rules.guarding(place) else { throw Self.noRules }
       var json = JSONWriter(.pretty)
       json.beginObject()
       json.key("rules")
-      RulesUpload(files: [(name: "", content: source)]).append(to: &json)
+      RulesUpload(of: guarding.ruleset).append(to: &json)
       json.endObject()
       reply.sendJSON(json.finish())
     default: reply.sendText(404, "Not Found\n")
@@ -56,7 +103,9 @@ struct RulesCalls: Sendable {
     let diagnostics: [Diagnostic]
     do throws(RulesetError) {
       let ruleset = try Ruleset(compiling: upload.text)
-      service.rules.upload(ruleset, to: place)
+      let guarding = GuardingRuleset(ruleset)
+      _ = CoverageWatcher.of(guarding)
+      service.rules.upload(guarding, to: place)
       diagnostics = ruleset.diagnostics
     } catch {
       let text = "Error compiling rules:\n" + error.summary
@@ -88,7 +137,10 @@ struct RulesUpload: Sendable {
   /// Whether rules that do not compile are taken too, to refuse every request.
   var ignoresErrors = false
 
-  init(files: [(name: String, content: String)]) { self.files = files }
+  /// The source of rules in force, as one file.
+  init(of ruleset: Ruleset) {
+    files = [(name: "", content: String(decoding: ruleset.source.bytes, as: UTF8.self))]
+  }
 
   /// Reads the body of an upload; `nil` where it is none.
   init?(_ root: JSONValue) {

@@ -13,20 +13,42 @@ final class GRPCCall {
   /// The database the call is for, once that is known: errors name documents in it.
   var database: DatabaseID?
 
-  private let timeoutMilliseconds: Int?
+  /// What the head of the call says.
+  let head: GRPCRequestHead
   /// Whether the answer was sent, or begun, or came too late.
   private(set) var isAnswered = false
   private var timer: LoopTimer?
   private var stopStream: ((Status) -> Void)?
 
-  init(_ exchange: Exchange, compresses: Bool, timeoutMilliseconds: Int?) {
+  init(_ exchange: Exchange, _ head: GRPCRequestHead) {
     self.exchange = exchange
-    compression = GRPCCompression(exchange: compresses ? exchange : nil)
-    self.timeoutMilliseconds = timeoutMilliseconds
+    self.head = head
+    compression = GRPCCompression(exchange: head.isGzip ? exchange : nil)
   }
 
   /// The call in a form that other threads may carry.
   var bound: LoopBound<GRPCCall> { LoopBound(self, to: exchange.loop) }
+
+  /// Has the answer's source asked again; may be called on any thread.
+  var wake: @Sendable () -> Void {
+    { [exchange] in
+      if exchange.loop.isOnLoop { exchange.resume() } else { exchange.loop.execute { exchange.resume() } }
+    }
+  }
+
+  /// What a compressed message of the request holds.
+  /// - Throws: `INTERNAL` for what is no gzip, or was not announced, `RESOURCE_EXHAUSTED` for what is too large.
+  func decompress(_ message: UnsafeRawBufferPointer) throws -> [UInt8] {
+    guard head.isGzip else { throw Status(.internal, "A compressed message came without grpc-encoding.") }
+    do throws(GzipError) {
+      return try exchange.decompress(message, bytesMax: Limits.enterpriseRequestBytesMax)
+    } catch {
+      switch error {
+      case .malformed: throw Status(.internal, "The request's message is no gzip.")
+      case .tooLarge: throw GRPCDialect.tooLarge(Limits.enterpriseRequestBytesMax)
+      }
+    }
+  }
 
   // MARK: Answering
 
@@ -67,6 +89,19 @@ final class GRPCCall {
     exchange.stream(status: 200, headers: { addHead(&$0) }, from: stream)
   }
 
+  /// Answers with the messages of a call that streams both ways.
+  func stream(_ stream: GRPCStream) {
+    guard begin() else { return }
+    stopStream = { [weak stream] in stream?.stop($0) }
+    stream.onEnd = { [weak self] in self?.forget() }
+    // Held until the reply is complete: nobody else holds it when the client is gone.
+    exchange.onClose { stream.close() }
+    exchange.onShutdown { [weak stream] in
+      stream?.stop(Status(.unavailable, "The server is shutting down."), isOrderly: true)
+    }
+    exchange.stream(status: 200, headers: { addHead(&$0) }, from: stream)
+  }
+
   /// Answers with an error: fields alone, no message.
   func fail(_ error: any Error) {
     guard begin() else { return }
@@ -98,7 +133,7 @@ final class GRPCCall {
 
   /// Ends the call at the client's deadline. Call it when the call is under way; most are over by then.
   func watchDeadline() {
-    guard let timeoutMilliseconds, !isAnswered || stopStream != nil, !exchange.isClosed else { return }
+    guard let timeoutMilliseconds = head.timeoutMilliseconds, !isAnswered || stopStream != nil, !exchange.isClosed else { return }
     timer = exchange.loop.schedule(afterMilliseconds: timeoutMilliseconds) { [self] in
       let status = Status(.deadlineExceeded, "The deadline of \(timeoutMilliseconds) ms passed.")
       if let stopStream {

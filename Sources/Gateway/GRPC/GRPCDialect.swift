@@ -6,12 +6,13 @@ import WireFormat
 /// `google.firestore.v1.Firestore` over gRPC: each kind of call in a file, an extension of this type.
 ///
 /// A call decodes, asks the service, encodes; the service functions are those of the REST dialect. Reads answer at once
-/// on the loop's thread; what commits answers when the writer is done, on the loop it came from.
+/// on the loop's thread; what commits answers when the writer is done, on the loop it came from. Listen and Write stream
+/// both ways, and take the body of their request piece by piece.
 final class GRPCDialect: Sendable {
   let service: Service
   private let decoders = Pool<ProtobufMessageDecoder>()
 
-  private let authenticator: Authenticator
+  let authenticator: Authenticator
 
   init(_ service: Service, _ authenticator: Authenticator) {
     self.service = service
@@ -26,38 +27,18 @@ final class GRPCDialect: Sendable {
 
   /// Answers one call.
   func handle(_ path: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest, _ exchange: Exchange) {
-    let encoding = request.header("grpc-encoding")
-    let isGzip = encoding?.elementsEqual("gzip".utf8) ?? false
-    let timeout = request.header("grpc-timeout").map { GRPCTimeout.milliseconds($0) }
-    let call = GRPCCall(exchange, compresses: isGzip, timeoutMilliseconds: timeout ?? nil)
+    let call = GRPCCall(exchange, GRPCRequestHead(request))
     do {
-      guard timeout != .some(nil) else { throw Status(.invalidArgument, "The grpc-timeout is malformed.") }
-      guard timeout != 0 else { throw Status(.deadlineExceeded, "The deadline passed before the call began.") }
-      if let encoding, !isGzip, !encoding.elementsEqual("identity".utf8) {
-        throw Status(
-          .unimplemented, "Messages compressed with \(String(decoding: encoding, as: UTF8.self)) are not understood.")
-      }
+      try call.head.check()
       call.caller = try authenticator.caller(of: request)
       let (message, isCompressed) = try GRPCFrame.single(request.body)
       if isCompressed {
-        guard isGzip else { throw Status(.internal, "A compressed message came without grpc-encoding.") }
-        try Self.decompress(message, exchange).withUnsafeBytes { try route(path, $0, call) }
+        try call.decompress(message).withUnsafeBytes { try route(path, $0, call) }
       } else {
         try route(path, message, call)
       }
     } catch { call.fail(error) }
     call.watchDeadline()
-  }
-
-  private static func decompress(_ message: UnsafeRawBufferPointer, _ exchange: Exchange) throws -> [UInt8] {
-    do throws(GzipError) {
-      return try exchange.decompress(message, bytesMax: Limits.enterpriseRequestBytesMax)
-    } catch {
-      switch error {
-      case .malformed: throw Status(.internal, "The request's message is no gzip.")
-      case .tooLarge: throw tooLarge(Limits.enterpriseRequestBytesMax)
-      }
-    }
   }
 
   private func route(
@@ -84,20 +65,8 @@ final class GRPCDialect: Sendable {
     case "BatchWrite": try batchWrite(message, call)
     case "ExecutePipeline":
       throw Status(.unimplemented, "This version of hearth does not run pipelines yet; use RunQuery.")
-    case "Listen", "Write":
-      throw Status(.unimplemented, "This version of hearth does not serve the streams Listen and Write yet.")
     default: throw Self.unknown(path)
     }
-  }
-
-  /// `grpc.health.v1.Health/Check`, of the server as a whole or of one service.
-  private func checkHealth(_ message: UnsafeRawBufferPointer, _ call: GRPCCall) throws {
-    let service = try Self.text(1, of: message)
-    guard service.isEmpty || service.elementsEqual("google.firestore.v1.Firestore".utf8) else {
-      throw Status(.notFound, "unknown service")
-    }
-    // HealthCheckResponse.status = SERVING
-    call.send { ProtobufWriter.int64(1, 1, to: &$0) }
   }
 
   private static func unknown(_ path: UnsafeRawBufferPointer) -> Status {
@@ -155,7 +124,7 @@ final class GRPCDialect: Sendable {
     }
   }
 
-  private static func tooLarge(_ bytesMax: Int) -> Status {
+  static func tooLarge(_ bytesMax: Int) -> Status {
     Status(.resourceExhausted, "The request's message is larger than \(bytesMax) bytes.")
   }
 }

@@ -95,4 +95,16 @@ struct GRPCCompression {
     guard let exchange, out.count - start >= Self.messageBytesMin else { return GRPCFrame.end(start, in: &out) }
     GRPCFrame.end(start, in: &out) { exchange.compress($0) }
   }
+
+  /// Appends a framed message that `write` appends; nothing where it throws.
+  func frame<E: Error>(in out: inout [UInt8], _ write: (inout [UInt8]) throws(E) -> Void) throws(E) {
+    let start = GRPCFrame.begin(in: &out)
+    do throws(E) {
+      try write(&out)
+    } catch {
+      out.removeLast(out.count - start + GRPCFrame.headBytes)
+      throw error
+    }
+    end(start, in: &out)
+  }
 }

@@ -206,6 +206,15 @@ struct Checker {
   private static func isAlwaysTrue(_ expression: Expression) -> Bool {
     switch expression.kind {
     case .boolean(let value): value
+    case .unary(.not, let operand):
+      if case .boolean(false) = operand.kind { true } else { false }
+    case .binary(.equal, let left, let right):
+      switch (left.kind, right.kind) {
+      case (.integer(let a), .integer(let b)): a == b
+      case (.string(let a), .string(let b)): a == b
+      case (.boolean(let a), .boolean(let b)): a == b
+      default: false
+      }
     case .binary(.or, let left, let right): isAlwaysTrue(left) || isAlwaysTrue(right)
     case .binary(.and, let left, let right): isAlwaysTrue(left) && isAlwaysTrue(right)
     default: false

@@ -43,7 +43,10 @@ package struct Diagnostic: Sendable, Hashable {
   ///       |                      ^~~~~~
   package func rendered(file: String) -> String {
     var text = "\(file):\(line):\(column): \(severity.rawValue): \(message)"
-    if let suggestion { text += "; \(suggestion)" }
+    if let suggestion {
+      if text.hasSuffix(".") { text.removeLast() }
+      text += "; \(suggestion)"
+    }
     let shown = lineText.unicodeScalars.prefix(Self.shownColumnsMax)
     text += "\n  | \(String(String.UnicodeScalarView(shown)))\n  | "
     guard column <= shown.count + 1 else { return text }

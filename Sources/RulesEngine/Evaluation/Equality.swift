@@ -49,7 +49,8 @@ extension Evaluator {
     case (.string(let x), .string(let y)), (.bytes(let x), .bytes(let y)), (.vector(let x), .vector(let y)):
       return charge(min(x.count, y.count) >> 4) && Bytes.equal(x, y)
     case (.timestamp(let x), .timestamp(let y)), (.duration(let x), .duration(let y)): return x == y
-    case (.latlng(let x1, let x2), .latlng(let y1, let y2)): return x1 == y1 && x2 == y2
+    case (.latlng(let x1, let x2), .latlng(let y1, let y2)):
+      return x1.bitPattern == y1.bitPattern && x2.bitPattern == y2.bitPattern
     case (.path(let x), .path(let y)):
       return x.count == y.count
         && zip(x, y).allSatisfy { $0.isBound && $1.isBound && Bytes.equal($0.text, $1.text) }

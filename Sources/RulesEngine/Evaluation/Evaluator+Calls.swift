@@ -119,9 +119,8 @@ extension Evaluator {
       return .float(Self.float(values[0]).magnitude)
     case .mathCeil: return .float(Self.float(values[0]).rounded(.up))
     case .mathFloor: return .float(Self.float(values[0]).rounded(.down))
-    case .mathRound:
-      if case .int = values[0] { return values[0] }
-      return .int(Self.rounded(Self.float(values[0])))
+    // Of an int, too, as a float: large ones lose their last digits.
+    case .mathRound: return .int(Self.rounded(Self.float(values[0])))
     case .mathSqrt: return .float(Self.float(values[0]).squareRoot())
     case .mathPow: return .float(Self.power(Self.float(values[0]), Self.float(values[1])))
     case .mathIsNaN: return .bool(Self.float(values[0]).isNaN)

@@ -107,8 +107,12 @@ extension Evaluator {
     for step in path {
       guard case .string(let name) = step else { return failure(.type, text: "string", step) }
       guard let next = entry(current, name) else {
-        if case .partialMap = current { return failure(.unknownByQuery) }
-        return fallback
+        switch current {
+        case .partialMap: return failure(.unknownByQuery)
+        // The emulator takes what a filter says of a map for no map.
+        case .constraint where mode == .sound: return failure(.unknownByQuery)
+        default: return fallback
+        }
       }
       current = next
     }

@@ -12,6 +12,7 @@ extension Evaluator {
       FloatText.append(number, to: &out)
       return text(out)
     case .path(let segments):
+      if segments.isEmpty { return .string(Bytes.of("/")) }
       return concatenated(
         segments.flatMap { segment in [Bytes.of("/"), segment.text] })
     default:

@@ -90,7 +90,9 @@ extension Parser {
     if isAt(.plus) { throw unexpected("there is no '+' before a single value") }
     if take(.minus) {
       if isAt(.minus) || isAt(.not) { throw unexpected("write -(…) around what is negated") }
-      if current.kind == .integer, text(current) == "9223372036854775808" {
+      if current.kind == .integer, text(current) == "9223372036854775808",
+        following(1).kind != .symbol(.openBracket)
+      {
         // The one magnitude that only fits together with its sign.
         return try postfix(Expression(.integer(.min), start..<advance().range.upperBound))
       }

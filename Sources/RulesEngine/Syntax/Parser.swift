@@ -127,10 +127,7 @@ struct Parser {
 
   private mutating func service() throws(Failure) -> ServiceTree {
     _ = advance()
-    let start = current.range.lowerBound
-    var parts: [String] = []
-    repeat { parts.append(try self.name("the name of a service, such as cloud.firestore").text) } while take(.dot)
-    let name = Expression.Name(text: parts.joined(separator: "."), range: start..<previousEnd)
+    let name = try serviceName()
     try expect(.openBrace, "before the body of a service")
     var functions: [FunctionTree] = []
     var matches: [MatchTree] = []
@@ -145,6 +142,27 @@ struct Parser {
     }
     guard !(functions.isEmpty && matches.isEmpty) else { throw failure("The service is empty.", at: name.range) }
     return ServiceTree(name: name, functions: functions, matches: matches)
+  }
+
+  /// The name of a service: letters, digits, dots and hyphens in one piece, as Google's engine reads it.
+  private mutating func serviceName() throws(Failure) -> Expression.Name {
+    let start = current.range.lowerBound
+    guard current.kind != .keyword || following(1).range.lowerBound == current.range.upperBound else {
+      throw unexpected("expected the name of a service, such as cloud.firestore")
+    }
+    var end = start
+    while current.range.lowerBound == end, source.bytes[current.range].allSatisfy(Self.isServiceCharacter),
+      current.kind != .end
+    {
+      end = advance().range.upperBound
+    }
+    guard end > start else { throw unexpected("expected the name of a service, such as cloud.firestore") }
+    return Expression.Name(text: source.text(start..<end), range: start..<end)
+  }
+
+  private static func isServiceCharacter(_ byte: UInt8) -> Bool {
+    Lexer.isDigit(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
+      || byte == UInt8(ascii: ".") || byte == UInt8(ascii: "-")
   }
 
   private mutating func match(depth: Int) throws(Failure) -> MatchTree {

@@ -110,6 +110,12 @@ package struct JSONWriter {
     text.withRawUTF8 { string($0) }
   }
 
+  /// Writes a value that is JSON already.
+  package mutating func value(_ json: String) {
+    separate()
+    bytes.append(contentsOf: json.utf8)
+  }
+
   /// Writes two texts as one string with `/` between them, such as a documents root and a path.
   package mutating func string(_ first: UnsafeRawBufferPointer, slash second: UnsafeRawBufferPointer) {
     separate()

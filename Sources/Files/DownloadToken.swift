@@ -1,0 +1,31 @@
+/// What lets its bearer read one object without rules.
+package enum DownloadToken {
+  /// A new one: a UUID of version 4.
+  package static func make() -> String {
+    var bytes = (0..<16).map { _ in UInt8.random(in: 0...255) }
+    bytes[6] = bytes[6] & 0x0F | 0x40
+    bytes[8] = bytes[8] & 0x3F | 0x80
+    let text = Hexadecimal.text(bytes)
+    var parts: [Substring] = []
+    var rest = text[...]
+    for count in [8, 4, 4, 4, 12] {
+      parts.append(rest.prefix(count))
+      rest = rest.dropFirst(count)
+    }
+    return parts.joined(separator: "-")
+  }
+}
+
+extension FileStore {
+  /// Gives an object a download token if it has none; nothing else of it changes.
+  /// - Throws: ``FilesError/noSuchObject(_:)``.
+  package func addDownloadToken(_ name: ObjectName) throws(FilesError) -> StoredObject {
+    try change { (transaction, _, _) throws(FilesError) in
+      guard var object = try transaction.object(name) else { throw .noSuchObject(name) }
+      guard object.attributes.metadata.downloadTokens.isEmpty else { return object }
+      object.attributes.metadata.downloadTokens = [DownloadToken.make()]
+      try transaction.write(FilesKeySpace.object(name), ObjectRecord.encode(object))
+      return object
+    }
+  }
+}

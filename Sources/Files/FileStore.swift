@@ -1,0 +1,266 @@
+import Glibc
+package import KeyValueStore
+import Synchronization
+import WireFormat
+
+/// Objects in buckets: their metadata in a key-value store, their content in files.
+///
+/// Reads answer on the caller's thread and are short. What writes waits for the disk: call it on a worker. A write is
+/// one transaction of the metadata store: content is on disk before it, and is removed after it, so that what a crash
+/// leaves is content that no object holds, which ``sweep()`` removes.
+package final class FileStore: Sendable {
+  /// How a store is set up.
+  package struct Configuration: Sendable {
+    /// Whether a bucket is there as soon as somebody names it: emulator mode.
+    package var makesBuckets = false
+    /// Buckets that are always there.
+    package var buckets: [String] = []
+    /// The time of day, in microseconds since 1970.
+    package var now: @Sendable () -> Int64
+
+    /// Serves no buckets.
+    package init(now: @escaping @Sendable () -> Int64) { self.now = now }
+  }
+
+  /// Judges a write in its transaction: the object before, `nil` for none, and after.
+  package typealias Judge = (_ before: StoredObject?, _ after: StoredObject?) throws(FilesError) -> Void
+
+  let metadata: any KeyValueStore
+  /// Where the content is.
+  package let contents: ContentDirectory
+  let configuration: Configuration
+  /// Held while content gets a name or loses one, and the metadata that say so are written.
+  private let writer = Mutex<Int64>(0)
+  let uploads = OpenUploads()
+
+  /// Puts a store together; see ``sweep()``.
+  package init(metadata: any KeyValueStore, contents: ContentDirectory, configuration: Configuration) {
+    self.metadata = metadata
+    self.contents = contents
+    self.configuration = configuration
+  }
+
+  // MARK: - Reading
+
+  /// The object of a name, also in a bucket that is not there; `nil` where there is none.
+  package func object(_ name: ObjectName) throws(FilesError) -> StoredObject? {
+    let snapshot = try self.snapshot()
+    defer { snapshot.end() }
+    return try snapshot.object(name)
+  }
+
+  /// The object of a name and its content, open for reading; the descriptor is the caller's.
+  package func open(_ name: ObjectName) throws(FilesError) -> (object: StoredObject, descriptor: Int32)? {
+    // Content that is replaced between the two looks is gone; the object that replaced it is found then.
+    for _ in 0..<8 {
+      guard let object = try object(name) else { return nil }
+      if let descriptor = try contents.open(object.content.digest) { return (object, descriptor) }
+    }
+    throw .damaged(name)
+  }
+
+  func snapshot() throws(FilesError) -> any KeyValueSnapshot {
+    do throws(StorageError) { return try metadata.snapshot() } catch { throw .storage(error) }
+  }
+
+  // MARK: - Writing
+
+  /// Makes a file for content that is to become an object.
+  package func makeIncoming() throws(FilesError) -> IncomingContent {
+    try contents.makeIncoming(Self.randomID())
+  }
+
+  /// Makes an object of content that has arrived, or replaces the one of the name.
+  ///
+  /// - Throws: ``FilesError/conditionNotMet(_:)``, ``FilesError/checksumMismatch(kind:declared:found:)`` and what the
+  ///   judge throws, and nothing has changed then.
+  package func put(
+    _ name: ObjectName, _ incoming: IncomingContent, _ attributes: ObjectAttributes,
+    declared: DeclaredChecksums = DeclaredChecksums(), conditions: ObjectConditions = ObjectConditions(),
+    componentCount: Int = 0, ending upload: UploadRecord? = nil, judge: Judge = { _, _ throws(FilesError) in }
+  ) throws(FilesError) -> StoredObject {
+    try attributes.check()
+    let content = try incoming.finish()
+    try Self.check(declared, content)
+    return try change { (transaction, last, unheld) throws(FilesError) in
+      try requireBucket(name.bucket, transaction)
+      let before = try transaction.object(name)
+      try conditions.check(before)
+      let now = configuration.now()
+      let object = StoredObject(
+        name: name, generation: max(now, last + 1, (before?.generation ?? 0) + 1), created: now, updated: now,
+        content: content, componentCount: componentCount, attributes: attributes)
+      last = object.generation
+      try judge(before, object)
+      // Should the transaction fail, nobody holds what has its name by then.
+      unheld.append(content.digest)
+      try contents.publish(incoming, as: content.digest)
+      try hold(object, insteadOf: before, transaction, &unheld)
+      if var upload {
+        upload.state = .finished(generation: object.generation)
+        try transaction.write(FilesKeySpace.upload(upload.id), upload.encoded)
+      }
+      return object
+    }
+  }
+
+  /// Changes what is said of an object.
+  /// - Throws: ``FilesError/noSuchObject(_:)``, ``FilesError/conditionNotMet(_:)``, and what the closures throw.
+  package func update(
+    _ name: ObjectName, generation: Int64? = nil, conditions: ObjectConditions = ObjectConditions(),
+    judge: Judge = { _, _ throws(FilesError) in },
+    _ body: (inout ObjectAttributes) throws(FilesError) -> Void
+  ) throws(FilesError) -> StoredObject {
+    try change { (transaction, _, _) throws(FilesError) in
+      let before = try transaction.object(name)
+      try conditions.check(before)
+      guard let before, generation == nil || before.generation == generation else {
+        try judge(nil, nil)
+        throw .noSuchObject(name)
+      }
+      var object = before
+      try body(&object.attributes)
+      try object.attributes.check()
+      object.metageneration += 1
+      object.updated = max(configuration.now(), before.updated + 1)
+      try judge(before, object)
+      try transaction.write(FilesKeySpace.object(name), ObjectRecord.encode(object))
+      return object
+    }
+  }
+
+  /// Removes an object.
+  /// - Throws: ``FilesError/noSuchObject(_:)``, ``FilesError/conditionNotMet(_:)``, and what the judge throws.
+  package func delete(
+    _ name: ObjectName, generation: Int64? = nil, conditions: ObjectConditions = ObjectConditions(),
+    judge: Judge = { _, _ throws(FilesError) in }
+  ) throws(FilesError) {
+    try change { (transaction, _, unheld) throws(FilesError) in
+      let object = try transaction.object(name)
+      try judge(object, nil)
+      try conditions.check(object)
+      guard let object, generation == nil || object.generation == generation else { throw .noSuchObject(name) }
+      try transaction.erase(FilesKeySpace.object(name))
+      let digest = object.content.digest
+      if try transaction.count(digest, by: -1) == 0 { unheld.append(digest) }
+    }
+  }
+
+  /// Gives an object's content to another name too, with the attributes that `body` makes of its own. No byte moves.
+  /// - Throws: ``FilesError/noSuchObject(_:)`` for a missing source, ``FilesError/conditionNotMet(_:)``.
+  package func copy(
+    _ source: ObjectName, generation: Int64? = nil, sourceConditions: ObjectConditions = ObjectConditions(),
+    to name: ObjectName, conditions: ObjectConditions = ObjectConditions(),
+    _ body: (inout ObjectAttributes) throws(FilesError) -> Void
+  ) throws(FilesError) -> StoredObject {
+    try change { (transaction, last, unheld) throws(FilesError) in
+      try requireBucket(name.bucket, transaction)
+      let found = try transaction.object(source)
+      guard let found, generation == nil || found.generation == generation else { throw .noSuchObject(source) }
+      try sourceConditions.check(found)
+      let before = try transaction.object(name)
+      try conditions.check(before)
+      let now = configuration.now()
+      var object = StoredObject(
+        name: name, generation: max(now, last + 1, (before?.generation ?? 0) + 1), created: now, updated: now,
+        content: found.content, componentCount: found.componentCount, attributes: found.attributes)
+      last = object.generation
+      try body(&object.attributes)
+      try object.attributes.check()
+      try hold(object, insteadOf: before, transaction, &unheld)
+      return object
+    }
+  }
+
+  /// Writes an object, which holds its content from now on, and lets go of what the one before held.
+  private func hold(
+    _ object: StoredObject, insteadOf before: StoredObject?, _ transaction: any KeyValueTransaction,
+    _ unheld: inout [ContentDigest]
+  ) throws(FilesError) {
+    try transaction.write(FilesKeySpace.object(object.name), ObjectRecord.encode(object))
+    _ = try transaction.count(object.content.digest, by: 1)
+    if let digest = before?.content.digest, try transaction.count(digest, by: -1) == 0 { unheld.append(digest) }
+  }
+
+  /// Runs one write transaction; `body` is given the last generation, and names content that nobody holds after it.
+  func change<R>(
+    _ body: (any KeyValueTransaction, inout Int64, inout [ContentDigest]) throws(FilesError) -> R
+  ) throws(FilesError) -> R {
+    var outcome: Result<R, FilesError>?
+    writer.withLock { last in
+      var unheld: [ContentDigest] = []
+      do throws(StorageError) {
+        try metadata.write { (transaction) throws(StorageError) in
+          do throws(FilesError) {
+            outcome = .success(try body(transaction, &last, &unheld))
+          } catch {
+            outcome = .failure(error)
+            throw .rolledBack
+          }
+        }
+      } catch {
+        if error != .rolledBack { outcome = .failure(.storage(error)) }
+      }
+      removeUnheld(unheld)
+    }
+    guard let outcome else { throw .storage(.rolledBack) }
+    return try outcome.get()
+  }
+
+  /// Removes content if it is still true that nobody holds it. Under the writer's lock.
+  private func removeUnheld(_ digests: [ContentDigest]) {
+    guard !digests.isEmpty, let snapshot = try? snapshot() else { return }
+    defer { snapshot.end() }
+    for digest in digests {
+      // What cannot be told is kept; the next sweep looks again.
+      if let holders = try? snapshot.holders(of: digest), holders == 0 { contents.remove(digest) }
+    }
+  }
+
+  // MARK: - After a crash
+
+  /// Removes arriving content of no upload, and uploads that are too old to go on. Call before anybody writes.
+  package func recover() throws(FilesError) {
+    let active = try uploadsToKeep()
+    _ = contents.removeIncoming(except: active)
+  }
+
+  /// Removes what a crash left behind: content that no object holds.
+  ///
+  /// Runs beside reads and writes. Cost: a look at every file.
+  /// - Returns: how many files were removed.
+  package func sweep() throws(FilesError) -> Int {
+    var removed = 0
+    for part in UInt8.min...UInt8.max {
+      // The lock keeps content from getting a name between the two looks.
+      try writer.withLock { (_) throws(FilesError) in
+        let digests = contents.digests(part: part)
+        guard !digests.isEmpty else { return }
+        let snapshot = try self.snapshot()
+        defer { snapshot.end() }
+        for digest in digests where try snapshot.holders(of: digest) == 0 {
+          contents.remove(digest)
+          removed += 1
+        }
+      }
+    }
+    return removed
+  }
+
+  private static func check(_ declared: DeclaredChecksums, _ content: ContentSummary) throws(FilesError) {
+    let crc32c = Base64.encode(content.crc32cBytes)
+    if let wanted = declared.crc32c, wanted != crc32c {
+      throw .checksumMismatch(kind: "CRC32C", declared: wanted, found: crc32c)
+    }
+    let md5 = Base64.encode(content.md5)
+    if let wanted = declared.md5, wanted != md5 { throw .checksumMismatch(kind: "MD5", declared: wanted, found: md5) }
+  }
+
+  /// 32 digits that nobody can guess.
+  static func randomID() -> String {
+    var bytes = [UInt8](repeating: 0, count: 16)
+    var generator = SystemRandomNumberGenerator()
+    for index in bytes.indices { bytes[index] = UInt8.random(in: 0...255, using: &generator) }
+    return Hexadecimal.text(bytes)
+  }
+}

@@ -1,0 +1,55 @@
+/// What a request asks of an object before it acts: generations and tags.
+package struct ObjectConditions: Equatable, Sendable {
+  /// The content must be of this generation; 0 stands for no object.
+  package var generationMatch: Int64?
+  /// The content must not be of this generation; 0 stands for no object.
+  package var generationNotMatch: Int64?
+  /// The metadata must be of this generation.
+  package var metagenerationMatch: Int64?
+  /// The metadata must not be of this generation.
+  package var metagenerationNotMatch: Int64?
+  /// One of these tags must be the object's; `*` is that of any object.
+  package var etagMatch: [String] = []
+  /// None of these tags may be the object's; `*` is that of any object.
+  package var etagNotMatch: [String] = []
+
+  /// Asks for nothing.
+  package init() {}
+
+  /// Checks an object, or that there is none.
+  /// - Throws: ``FilesError/conditionNotMet(_:)``; ``FilesError/notModified`` where a read wants another object.
+  package func check(_ object: StoredObject?, isRead: Bool = false) throws(FilesError) {
+    let generation = object?.generation ?? 0
+    if let wanted = generationMatch, wanted != generation { throw .conditionNotMet("ifGenerationMatch") }
+    if let wanted = metagenerationMatch, wanted != object?.metageneration {
+      throw .conditionNotMet("ifMetagenerationMatch")
+    }
+    if !etagMatch.isEmpty, !Self.names(etagMatch, object) { throw .conditionNotMet("If-Match") }
+    if let unwanted = generationNotMatch, unwanted == generation {
+      throw isRead && object != nil ? .notModified : .conditionNotMet("ifGenerationNotMatch")
+    }
+    if let unwanted = metagenerationNotMatch, unwanted == object?.metageneration {
+      throw isRead ? .notModified : .conditionNotMet("ifMetagenerationNotMatch")
+    }
+    if !etagNotMatch.isEmpty, Self.names(etagNotMatch, object) {
+      throw isRead ? .notModified : .conditionNotMet("If-None-Match")
+    }
+  }
+
+  private static func names(_ tags: [String], _ object: StoredObject?) -> Bool {
+    guard let object else { return false }
+    let etag = object.etag
+    return tags.contains { $0 == "*" || $0 == etag }
+  }
+}
+
+/// The checksums that a client says content has.
+package struct DeclaredChecksums: Equatable, Sendable {
+  /// CRC-32C, in base64.
+  package var crc32c: String?
+  /// MD5, in base64.
+  package var md5: String?
+
+  /// Declares nothing.
+  package init() {}
+}

@@ -1,0 +1,114 @@
+import Files
+import WireFormat
+
+/// Metadata that a client sends as JSON, for a new object or to change one.
+struct AttributesReader: Sendable {
+  /// What the JSON says of each attribute: nothing, that it goes (`nil` inside), or what it is to be.
+  private var texts: [(attribute: Attribute, value: String?)] = []
+  private var metadata: [(name: String, value: String?)]?
+  private var clearsMetadata = false
+  /// The object's name, where the metadata hold it.
+  private(set) var name: String?
+  /// Checksums that the content must have.
+  private(set) var declared = DeclaredChecksums()
+
+  private enum Attribute {
+    case contentType, contentEncoding, contentDisposition, contentLanguage, cacheControl, customTime, storageClass
+  }
+
+  /// Reads an object; an empty text says nothing.
+  /// - Throws: ``FilesError/invalid(_:)`` where it is no object or a member is of the wrong type.
+  init(_ json: UnsafeRawBufferPointer) throws(FilesError) {
+    guard json.contains(where: { $0 > 0x20 }) else { return }
+    var reader = Self()
+    var failure: FilesError?
+    do throws(WireError) {
+      try JSONDocument(bytesMax: 1 << 20, keptBytesMax: 0).withParsed(json) { (root) throws(WireError) in
+        do throws(FilesError) { try reader.read(root) } catch { failure = error }
+      }
+    } catch { throw .invalid(error.description) }
+    if let failure { throw failure }
+    self = reader
+  }
+
+  /// Reads an object that was parsed.
+  init(_ root: JSONValue) throws(FilesError) { try read(root) }
+
+  private init() {}
+
+  private mutating func read(_ root: JSONValue) throws(FilesError) {
+    guard case .object(var members) = root.kind else { throw .invalid("The metadata must be a JSON object.") }
+    while let (member, value) = members.next() {
+      switch member {
+      case "name": name = try Self.text(value, "name")
+      case "contentType": texts.append((.contentType, try Self.text(value, "contentType")))
+      case "contentEncoding": texts.append((.contentEncoding, try Self.text(value, "contentEncoding")))
+      case "contentDisposition": texts.append((.contentDisposition, try Self.text(value, "contentDisposition")))
+      case "contentLanguage": texts.append((.contentLanguage, try Self.text(value, "contentLanguage")))
+      case "cacheControl": texts.append((.cacheControl, try Self.text(value, "cacheControl")))
+      case "customTime": texts.append((.customTime, try Self.text(value, "customTime")))
+      case "storageClass": texts.append((.storageClass, try Self.text(value, "storageClass")))
+      case "md5Hash": declared.md5 = try Self.text(value, "md5Hash")
+      case "crc32c": declared.crc32c = try Self.text(value, "crc32c")
+      case "metadata": try readMetadata(value)
+      default: break
+      }
+    }
+  }
+
+  private mutating func readMetadata(_ value: JSONValue) throws(FilesError) {
+    switch value.kind {
+    case .null: clearsMetadata = true
+    case .object(var members):
+      var entries: [(name: String, value: String?)] = []
+      while let (name, value) = members.next() { entries.append((name.text, Self.anyText(value))) }
+      metadata = entries
+    default: throw .invalid("The member metadata must be an object.")
+    }
+  }
+
+  private static func text(_ value: JSONValue, _ name: String) throws(FilesError) -> String? {
+    switch value.kind {
+    case .null: return nil
+    case .string(let text): return String(decoding: text, as: UTF8.self)
+    default: throw .invalid("The member \(name) must be a string.")
+    }
+  }
+
+  /// Values become texts, as clients expect; `nil` for null.
+  private static func anyText(_ value: JSONValue) -> String? {
+    switch value.kind {
+    case .null: nil
+    case .string(let text): String(decoding: text, as: UTF8.self)
+    case .boolean(let value): String(value)
+    case .integer(let value): String(value)
+    case .unsigned(let value): String(value)
+    case .double(let value): String(value)
+    case .object, .array: ""
+    }
+  }
+
+  /// Puts what was said into attributes; what was not said stays.
+  ///
+  /// - Parameter keepsTokens: keeps download tokens, which clients of Firebase neither see nor set.
+  func apply(to attributes: inout ObjectAttributes, keepsTokens: Bool) {
+    for (attribute, value) in texts {
+      switch attribute {
+      case .contentType: attributes.contentType = value
+      case .contentEncoding: attributes.contentEncoding = value
+      case .contentDisposition: attributes.contentDisposition = value
+      case .contentLanguage: attributes.contentLanguage = value
+      case .cacheControl: attributes.cacheControl = value
+      case .customTime: attributes.customTime = value
+      case .storageClass: attributes.storageClass = value
+      }
+    }
+    let tokens = attributes.metadata.downloadTokens
+    if clearsMetadata { attributes.metadata = CustomMetadata() }
+    for (name, value) in metadata ?? [] { attributes.metadata[name] = value }
+    if keepsTokens { attributes.metadata.downloadTokens = tokens }
+  }
+
+  /// Whether new custom metadata were given.
+  var hasMetadata: Bool { metadata != nil || clearsMetadata }
+}

@@ -1,0 +1,190 @@
+import DatabaseService
+import Dispatch
+import DocumentModel
+import Files
+import Transport
+import WireFormat
+
+/// One call to either dialect of the files: what it says, and how it is answered.
+struct FilesCall: Sendable {
+  /// How errors and metadata are written.
+  enum Dialect: Sendable { case firebase, cloud }
+
+  let dialect: Dialect
+  let method: HTTPMethod
+  let parameters: QueryParameters
+  let reply: Reply
+  let caller: Caller
+  /// `http://host:port`, as the client reaches the server.
+  let origin: String
+  let store: FileStore
+  let judge: FilesJudge
+
+  var isAdmin: Bool { if case .admin = caller { true } else { false } }
+
+  // MARK: - Work that waits for a disk
+
+  private static let workers = DispatchQueue(label: "hearth.files", qos: .userInitiated, attributes: .concurrent)
+
+  /// Does what waits for a disk on a worker, and answers on the loop with what comes of it.
+  func work<Result: Sendable>(
+    _ body: @escaping @Sendable () throws(FilesError) -> Result,
+    then send: @escaping @Sendable (Result) -> Void
+  ) {
+    Self.workers.async {
+      do throws(FilesError) {
+        let result = try body()
+        reply.onLoop { send(result) }
+      } catch {
+        reply.onLoop { [error] in fail(error) }
+      }
+    }
+  }
+
+  // MARK: - Answers
+
+  /// Answers with an object of JSON.
+  func send(status: Int = 200, headers: @escaping (inout HeaderWriter) -> Void = { _ in }, _ write: (inout JSONWriter) -> Void) {
+    var json = JSONWriter(parameters.wantsPrettyPrint && dialect == .cloud ? .pretty : .compact)
+    json.beginObject()
+    write(&json)
+    json.endObject()
+    sendBody(json.finish(), type: "application/json; charset=UTF-8", status: status, headers)
+  }
+
+  /// Answers without a body.
+  func sendEmpty(_ status: Int, headers: (inout HeaderWriter) -> Void = { _ in }) {
+    reply.exchange.respond(
+      status: status,
+      headers: { writer in
+        reply.writeOrigin(&writer)
+        headers(&writer)
+      }, body: { _ in })
+  }
+
+  /// Answers with text.
+  func sendText(_ status: Int, _ text: String, headers: (inout HeaderWriter) -> Void = { _ in }) {
+    sendBody(Array(text.utf8), type: "text/plain; charset=UTF-8", status: status, headers)
+  }
+
+  private func sendBody(
+    _ body: [UInt8], type: StaticString, status: Int, _ headers: (inout HeaderWriter) -> Void
+  ) {
+    reply.exchange.respond(
+      status: status,
+      headers: { writer in
+        writer.add("Content-Type", type)
+        writer.add("X-Content-Type-Options", "nosniff")
+        writer.add("Cache-Control", "private, no-store")
+        reply.writeOrigin(&writer)
+        headers(&writer)
+      }, body: { $0.append(contentsOf: body) })
+  }
+
+  /// Answers with an error.
+  func fail(_ error: FilesError, headers: (inout HeaderWriter) -> Void = { _ in }) {
+    let answer = FilesErrorAnswer(error, dialect)
+    if answer.status == 304 { return sendEmpty(304, headers: headers) }
+    if dialect == .cloud, parameters.value("alt") == "media" {
+      return sendText(answer.status, answer.message, headers: headers)
+    }
+    sendBody(answer.json(dialect), type: "application/json; charset=UTF-8", status: answer.status, headers)
+  }
+
+  /// Answers that there is nothing of the kind.
+  func failUnknown() {
+    sendBody(
+      FilesErrorAnswer(status: 404, message: "Not Found", reason: "notFound").json(dialect),
+      type: "application/json; charset=UTF-8", status: 404, { _ in })
+  }
+}
+
+/// How an error reads in a dialect.
+struct FilesErrorAnswer {
+  var status: Int
+  var message: String
+  var reason: StaticString
+
+  init(status: Int, message: String, reason: StaticString) {
+    self.status = status
+    self.message = message
+    self.reason = reason
+  }
+
+  init(_ error: FilesError, _ dialect: FilesCall.Dialect) {
+    let isFirebase = dialect == .firebase
+    switch error {
+    case .invalidBucket(let name):
+      self.init(status: 400, message: "Invalid bucket name: '\(name)'", reason: "invalid")
+    case .invalidName(let why): self.init(status: 400, message: "Invalid object name: \(why).", reason: "invalid")
+    case .invalid(let why): self.init(status: 400, message: why, reason: "invalid")
+    case .noSuchObject(let name):
+      self.init(
+        status: 404, message: isFirebase ? "Not Found." : "No such object: \(name.bucket)/\(name.name)",
+        reason: "notFound")
+    case .noSuchBucket(let name):
+      self.init(
+        status: 404, message: isFirebase ? "Not Found." : "The specified bucket does not exist: \(name)",
+        reason: "notFound")
+    case .bucketExists:
+      self.init(
+        status: 409, message: "Your previous request to create the named bucket succeeded and you already own it.",
+        reason: "conflict")
+    case .bucketNotEmpty:
+      self.init(status: 409, message: "The bucket you tried to delete is not empty.", reason: "conflict")
+    case .conditionNotMet(let name):
+      self.init(
+        status: 412, message: "At least one of the pre-conditions you specified did not hold: \(name).",
+        reason: "conditionNotMet")
+    case .notModified: self.init(status: 304, message: "Not Modified", reason: "notModified")
+    case .checksumMismatch(let kind, let declared, let found):
+      self.init(
+        status: 400,
+        message: "Provided \(kind) \"\(declared)\" doesn't match calculated \(kind) \"\(found)\".", reason: "invalid")
+    case .noSuchUpload: self.init(status: 404, message: "No such upload.", reason: "notFound")
+    case .wrongOffset(let expected, let given):
+      self.init(
+        status: 400, message: "The upload stands at byte \(expected), and bytes came for \(given).", reason: "invalid")
+    case .uploadOver: self.init(status: 400, message: "The upload is over.", reason: "invalid")
+    case .full:
+      // A status that makes clients give up: those that retry would do so for minutes.
+      self.init(
+        status: isFirebase ? 402 : 507, message: "There is no room left for files on this server.",
+        reason: "quotaExceeded")
+    case .denied(let text): self.init(status: 403, message: text, reason: "forbidden")
+    case .damaged(let name):
+      self.init(
+        status: 500,
+        message: "The stored object \(name.bucket)/\(name.name) is damaged; run `hearth check` on the data directory.",
+        reason: "internalError")
+    case .storage, .system: self.init(status: 500, message: "Internal error.", reason: "internalError")
+    }
+  }
+
+  func json(_ dialect: FilesCall.Dialect) -> [UInt8] {
+    var json = JSONWriter(.compact)
+    json.beginObject()
+    json.key("error")
+    json.beginObject()
+    json.key("code")
+    json.number(status)
+    json.key("message")
+    json.string(message)
+    if dialect == .cloud {
+      json.key("errors")
+      json.beginArray()
+      json.beginObject()
+      json.key("message")
+      json.string(message)
+      json.key("domain")
+      json.string("global")
+      json.key("reason")
+      json.string(reason.description)
+      json.endObject()
+      json.endArray()
+    }
+    json.endObject()
+    json.endObject()
+    return json.finish()
+  }
+}

@@ -1,0 +1,245 @@
+import DatabaseService
+import DocumentModel
+import Files
+import Transport
+import WireFormat
+
+/// One call of the dialect that Firebase's clients speak (storage-api.md, sections 3 to 8).
+struct FirebaseFiles: Sendable {
+  let call: FilesCall
+
+  init(_ call: FilesCall) { self.call = call }
+
+  /// What a path behind `/v0/b/` names.
+  struct Target {
+    let bucket: String
+    /// The object, where the path or the parameter `name` names one.
+    let name: String?
+
+    /// - Throws: ``FilesError/invalid(_:)`` for bad encoding; `nil` for a path that names nothing.
+    init?(_ path: UnsafeRawBufferPointer, _ parameters: QueryParameters) throws(FilesError) {
+      guard let slash = path.firstIndex(of: UInt8(ascii: "/")) else { return nil }
+      let rest = UnsafeRawBufferPointer(rebasing: path[slash...])
+      guard rest.elementsEqual("/o".utf8) || rest.dropping("/o/") != nil else { return nil }
+      bucket = try Self.decode(UnsafeRawBufferPointer(rebasing: path[..<slash]))
+      // Clients that do not encode slashes are understood: nothing follows a name.
+      let named = try rest.dropping("/o/").map { (bytes) throws(FilesError) in try Self.decode(bytes) }
+      name = named.flatMap { $0.isEmpty ? nil : $0 } ?? parameters.value("name")
+    }
+
+    static func decode(_ bytes: UnsafeRawBufferPointer) throws(FilesError) -> String {
+      var decoded: [UInt8] = []
+      guard PercentEncoding.decode(bytes, into: &decoded), let text = String(validating: decoded, as: UTF8.self) else {
+        throw .invalid("Malformed percent-encoding in the path of the URL.")
+      }
+      return text
+    }
+
+    func object() throws(FilesError) -> ObjectName {
+      guard let name else { throw .invalid("The request names no object.") }
+      return try ObjectName(checking: bucket, name)
+    }
+  }
+
+  /// Answers a request that brings no content.
+  func handle(_ path: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest) {
+    do throws(FilesError) {
+      guard let target = try Target(path, call.parameters) else { return call.failUnknown() }
+      switch request.method {
+      case .get, .head:
+        if target.name == nil { try list(target) } else { try get(target.object(), request) }
+      case .delete: try delete(target.object())
+      case .patch: try patch(target.object(), request.body)
+      case .post, .put:
+        if Self.isPatch(request) { return try patch(target.object(), request.body) }
+        if let command = request.header("x-goog-upload-command") {
+          return try FirebaseResumableUpload(call).handle(Self.commands(command), target, request)
+        }
+        if let token = call.parameters.value("deleteToken") { return try deleteToken(token, target.object()) }
+        if call.parameters.value("createToken") != nil { return try createToken(target.object()) }
+        call.failUnknown()
+      case .options, .other: call.failUnknown()
+      }
+    } catch { call.fail(error) }
+  }
+
+  // MARK: - Reading
+
+  private func get(_ name: ObjectName, _ request: borrowing HTTPRequest) throws(FilesError) {
+    let conditions = try ObjectConditions(call.parameters, request)
+    let isContent = call.parameters.value("alt") == "media"
+    var found: (object: StoredObject, descriptor: Int32)?
+    if isContent { found = try call.store.open(name) }
+    let object: StoredObject?
+    if isContent { object = found?.object } else { object = try call.store.object(name) }
+    do throws(FilesError) {
+      let token = call.parameters.value("token")
+      let tokens = object?.attributes.metadata.downloadTokens ?? []
+      let isLetIn = isContent && tokens.contains { $0 == token }
+      // Rules are asked before existence: who may not read learns nothing.
+      if !isLetIn { try require(.get, name, before: object, after: nil) }
+      guard object != nil else { throw .noSuchObject(name) }
+    } catch {
+      if let found { ObjectDownload.close(found) }
+      throw error
+    }
+    if let found { return ObjectDownload(call, request).send(found, conditions) }
+    guard let object else { return }
+    try conditions.check(object, isRead: true)
+    if object.attributes.metadata.downloadTokens.isEmpty { return makeToken(name) }
+    send(object)
+  }
+
+  private func list(_ target: Target) throws(FilesError) {
+    guard ObjectName.isBucket(target.bucket) else { throw .invalidBucket(target.bucket) }
+    var listing = ObjectListing(bucket: target.bucket)
+    listing.prefix = call.parameters.value("prefix") ?? ""
+    guard listing.prefix.isEmpty || listing.prefix.hasSuffix("/") else {
+      throw .invalid("The prefix parameter is required to be empty or ends with a single / character.")
+    }
+    listing.delimiter = call.parameters.value("delimiter") ?? ""
+    listing.pageToken = call.parameters.value("pageToken")
+    listing.skipsEmptyParts = true
+    if let text = call.parameters.value("maxResults"), !text.isEmpty {
+      guard let count = Int(text), count >= 0 else { throw .invalid("Invalid maxResults.") }
+      listing.countMax = count == 0 ? 1000 : min(count, 1000)
+    }
+    let place = ObjectName(bucket: target.bucket, name: String(listing.prefix.dropLast()))
+    try require(.list, place, before: nil, after: nil)
+    let page = try call.store.list(listing)
+    call.send { json in
+      json.key("prefixes")
+      json.beginArray()
+      for prefix in page.prefixes { json.string(prefix) }
+      json.endArray()
+      json.key("items")
+      json.beginArray()
+      for object in page.objects {
+        json.beginObject()
+        json.member("name", object.name.name)
+        json.member("bucket", object.name.bucket)
+        json.endObject()
+      }
+      json.endArray()
+      json.member("nextPageToken", page.nextPageToken)
+    }
+  }
+
+  // MARK: - Changing
+
+  private func patch(_ name: ObjectName, _ body: UnsafeRawBufferPointer) throws(FilesError) {
+    let change = try AttributesReader(body)
+    let conditions = try ObjectConditions(call.parameters)
+    call.work { () throws(FilesError) in
+      try call.store.update(
+        name, conditions: conditions,
+        judge: { (before, after) throws(FilesError) in try require(.update, name, before: before, after: after) }
+      ) { (attributes) throws(FilesError) in change.apply(to: &attributes, keepsTokens: true) }
+    } then: {
+      send($0)
+    }
+  }
+
+  private func delete(_ name: ObjectName) throws(FilesError) {
+    let conditions = try ObjectConditions(call.parameters)
+    call.work { () throws(FilesError) in
+      try call.store.delete(name, conditions: conditions) { (before, after) throws(FilesError) in
+        try require(.delete, name, before: before, after: after)
+      }
+    } then: {
+      call.sendEmpty(204)
+    }
+  }
+
+  /// Gives an object that has no download token one, for who reads its metadata.
+  private func makeToken(_ name: ObjectName) {
+    call.work { () throws(FilesError) in
+      try call.store.addDownloadToken(name)
+    } then: {
+      send($0)
+    }
+  }
+
+  private func createToken(_ name: ObjectName) throws(FilesError) {
+    guard call.isAdmin else { throw .denied("Missing admin credentials.") }
+    call.work { () throws(FilesError) in
+      try call.store.update(name) { (attributes) throws(FilesError) in
+        attributes.metadata.downloadTokens.append(DownloadToken.make())
+      }
+    } then: {
+      send($0)
+    }
+  }
+
+  private func deleteToken(_ token: String, _ name: ObjectName) throws(FilesError) {
+    guard call.isAdmin else { throw .denied("Missing admin credentials.") }
+    call.work { () throws(FilesError) in
+      try call.store.update(name) { (attributes) throws(FilesError) in
+        var tokens = attributes.metadata.downloadTokens
+        tokens.removeAll { $0 == token }
+        attributes.metadata.downloadTokens = tokens.isEmpty ? [DownloadToken.make()] : tokens
+      }
+    } then: {
+      send($0)
+    }
+  }
+
+  // MARK: - What the parts share
+
+  /// Answers with an object's metadata.
+  func send(_ object: StoredObject, headers: @escaping (inout HeaderWriter) -> Void = { _ in }) {
+    call.send(headers: headers) { $0.appendFirebaseMetadata(object) }
+  }
+
+  /// Refuses what the caller may not do.
+  func require(
+    _ method: FilesJudge.Method, _ name: ObjectName, before: StoredObject?, after: StoredObject?
+  ) throws(FilesError) {
+    try call.judge.require(method, name, as: call.caller, before: before, after: after)
+  }
+
+  private static func isPatch(_ request: borrowing HTTPRequest) -> Bool {
+    request.header("x-http-method-override").map { $0.elementsEqual("PATCH".utf8) } ?? false
+  }
+
+  /// The commands of a resumable upload's request, such as `upload, finalize`.
+  static func commands(_ header: UnsafeRawBufferPointer) -> [String] {
+    String(decoding: header, as: UTF8.self).lowercased().split(separator: ",").map { word in
+      String(word.drop { $0 == " " }.prefix { $0 != " " })
+    }
+  }
+}
+
+extension ObjectConditions {
+  /// The conditions in a query's parameters.
+  /// - Throws: ``FilesError/invalid(_:)`` for what is no number.
+  init(_ parameters: QueryParameters) throws(FilesError) {
+    self.init()
+    func number(_ name: StaticString) throws(FilesError) -> Int64? {
+      guard let text = parameters.value(name) else { return nil }
+      guard let number = Int64(text) else { throw .invalid("Invalid value for \(name): \(text)") }
+      return number
+    }
+    generationMatch = try number("ifGenerationMatch")
+    generationNotMatch = try number("ifGenerationNotMatch")
+    metagenerationMatch = try number("ifMetagenerationMatch")
+    metagenerationNotMatch = try number("ifMetagenerationNotMatch")
+  }
+
+  /// The conditions in a query's parameters and a request's header fields.
+  /// - Throws: ``FilesError/invalid(_:)`` for what is no number.
+  init(_ parameters: QueryParameters, _ request: borrowing HTTPRequest) throws(FilesError) {
+    try self.init(parameters)
+    etagMatch = Self.tags(request.text("if-match"))
+    etagNotMatch = Self.tags(request.text("if-none-match"))
+  }
+
+  private static func tags(_ header: String?) -> [String] {
+    (header ?? "").split(separator: ",").map { part in
+      var tag = part.drop { $0 == " " }
+      while tag.last == " " { tag.removeLast() }
+      if tag.hasPrefix("W/") { tag = tag.dropFirst(2) }
+      return String(tag.hasPrefix("\"") && tag.hasSuffix("\"") && tag.count >= 2 ? tag.dropFirst().dropLast() : tag)
+    }
+  }
+}

@@ -1,0 +1,163 @@
+import Files
+import Transport
+
+/// Uploads in several requests, as `X-Goog-Upload-Command` says (storage-api.md, section 4).
+struct FirebaseResumableUpload: Sendable {
+  let call: FilesCall
+
+  init(_ call: FilesCall) { self.call = call }
+
+  /// What parts should be multiples of.
+  private static let granularityBytes = 262_144
+
+  /// Answers a request without content: `start`, `query`, `cancel`, `finalize`.
+  func handle(
+    _ commands: [String], _ target: FirebaseFiles.Target, _ request: borrowing HTTPRequest
+  ) throws(FilesError) {
+    if commands.contains("start") { return try start(target, request) }
+    let id = try id()
+    if commands.contains("query") {
+      call.work { () throws(FilesError) in try standing(id) } then: { standing in
+        call.sendEmpty(200) { headers in
+          headers.add("X-Goog-Upload-Status", standing.isFinal ? "final" : "active")
+          headers.add("X-Goog-Upload-Size-Received", String(standing.received))
+        }
+      }
+    } else if commands.contains("cancel") {
+      call.work { () throws(FilesError) in
+        try call.store.cancelUpload(try call.store.openUpload(id))
+      } then: {
+        call.sendEmpty(200) { $0.add("X-Goog-Upload-Status", "cancelled") }
+      }
+    } else if commands.contains("finalize") {
+      let sink = try openBody(commands, request)
+      sink.ended()
+    } else {
+      throw .invalid("The command of the upload is none that is known: \(commands.joined(separator: ", "))")
+    }
+  }
+
+  private func start(_ target: FirebaseFiles.Target, _ request: borrowing HTTPRequest) throws(FilesError) {
+    let metadata = try AttributesReader(request.body)
+    let name = try (target.name ?? metadata.name).map { (name) throws(FilesError) in
+      try ObjectName(checking: target.bucket, name)
+    }
+    guard let name else { throw .invalid("The request names no object.") }
+    var attributes = ObjectAttributes()
+    attributes.contentType = request.text("x-goog-upload-header-content-type")
+    metadata.apply(to: &attributes, keepsTokens: false)
+    if attributes.metadata.downloadTokens.isEmpty { attributes.metadata.downloadTokens = [DownloadToken.make()] }
+    var record = UploadRecord(name: name, attributes: attributes)
+    record.conditions = try ObjectConditions(call.parameters)
+    record.declared = metadata.declared
+    record.declaredSize = request.text("x-goog-upload-header-content-length").flatMap { Int($0) }
+    record.isAdmin = call.isAdmin
+    call.work { [record] () throws(FilesError) in
+      try call.store.beginUpload(record)
+    } then: { [id = record.id] in
+      let url = "\(call.origin)/v0/b/\(target.bucket)/o?name=\(Self.encoded(name.name))&upload_id=\(id)&upload_protocol=resumable"
+      call.sendEmpty(200) { headers in
+        headers.add("X-Goog-Upload-Status", "active")
+        headers.add("X-Goog-Upload-URL", url)
+        headers.add("X-Goog-Upload-Control-URL", url)
+        headers.add("X-Goog-Upload-Chunk-Granularity", String(Self.granularityBytes))
+        headers.add("X-GUploader-UploadID", id)
+      }
+    }
+  }
+
+  /// What takes the content of `upload` and of `upload, finalize`.
+  func openBody(_ commands: [String], _ request: borrowing HTTPRequest) throws(FilesError) -> UploadBody {
+    let id = try id()
+    let isLast = commands.contains("finalize")
+    let offset = request.text("x-goog-upload-offset")
+    let position = offset.flatMap { Int($0) }
+    if offset != nil, position == nil { throw .invalid("X-Goog-Upload-Offset must be a number.") }
+    let files = FirebaseFiles(call)
+    let plan = UploadBody.Plan(
+      open: { () throws(FilesError) in
+        let upload = try call.store.openUpload(id)
+        if let position, position != upload.incoming.size {
+          let expected = upload.incoming.size
+          call.store.endUpload(upload)
+          throw .wrongOffset(expected: expected, given: position)
+        }
+        return .resumed(upload)
+      },
+      finish: { (file, _) throws(FilesError) in
+        guard case .resumed(let upload) = file else { throw .noSuchUpload }
+        guard isLast else {
+          do throws(FilesError) { try call.store.saveUpload(upload) } catch {
+            call.store.endUpload(upload)
+            throw error
+          }
+          let received = upload.incoming.size
+          call.store.endUpload(upload)
+          return {
+            call.sendEmpty(200) { headers in
+              headers.add("X-Goog-Upload-Status", "active")
+              headers.add("X-Goog-Upload-Size-Received", String(received))
+            }
+          }
+        }
+        let name = upload.record.name
+        let object = try call.store.finishUpload(upload, declared: upload.record.declared) {
+          (before, after) throws(FilesError) in
+          if !upload.record.isAdmin { try files.require(.create, name, before: before, after: after) }
+        }
+        return { files.send(object) { $0.add("X-Goog-Upload-Status", "final") } }
+      },
+      interrupt: { file in
+        // What arrived stays: the client asks how much it was, and goes on from there.
+        if case .resumed(let upload) = file { call.store.endUpload(upload) }
+      },
+      fail: { error in
+        if case .uploadOver = error { return answerAgain(id) }
+        call.fail(error) { headers in
+          // Clients would send it again and again without this.
+          if case .denied = error { headers.add("X-Goog-Upload-Status", "final") }
+        }
+      })
+    return UploadBody(call.reply.exchange, plan)
+  }
+
+  /// Answers a part of an upload that is over: as its end was answered, or that it was given up.
+  private func answerAgain(_ id: String) {
+    call.work { () throws(FilesError) in
+      let record = try call.store.upload(id)
+      guard case .finished(let generation) = record.state, let object = try call.store.object(record.name),
+        object.generation == generation
+      else { throw .uploadOver }
+      return object
+    } then: { object in
+      FirebaseFiles(call).send(object) { $0.add("X-Goog-Upload-Status", "final") }
+    }
+  }
+
+  private func standing(_ id: String) throws(FilesError) -> (isFinal: Bool, received: Int) {
+    let record = try call.store.upload(id)
+    guard record.state == .active else { return (true, record.declaredSize ?? record.received) }
+    let upload = try call.store.openUpload(id)
+    defer { call.store.endUpload(upload) }
+    return (false, upload.incoming.size)
+  }
+
+  private func id() throws(FilesError) -> String {
+    guard let id = call.parameters.value("uploadId") else { throw .noSuchUpload }
+    return id
+  }
+
+  /// A name as it stands in a query.
+  static func encoded(_ name: String) -> String {
+    let digits: StaticString = "0123456789ABCDEF"
+    var bytes: [UInt8] = []
+    for byte in name.utf8 {
+      if byte &- 0x30 < 10 || (byte | 0x20) &- 0x61 < 26 || "-._~".utf8.contains(byte) {
+        bytes.append(byte)
+      } else {
+        bytes += [UInt8(ascii: "%"), digits.utf8Start[Int(byte >> 4)], digits.utf8Start[Int(byte & 15)]]
+      }
+    }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+}

@@ -1,0 +1,173 @@
+import Files
+import Glibc
+
+/// Reads `multipart/related` as it arrives: metadata in JSON, then content of any length, which is handed on in pieces.
+struct MultipartReader {
+  private enum State { case start, metadata, content, ending, ended }
+
+  /// What may come before the content: two heads and the metadata.
+  private static let headBytesMax = 1 << 20
+
+  private let delimiter: [UInt8]
+  private var state = State.start
+  private var held: [UInt8]
+  /// The text of the first part.
+  private(set) var metadata: [UInt8] = []
+  /// The content type that the second part's head names.
+  private(set) var contentType: String?
+
+  /// - Parameter contentType: the value of the request's header, which names the boundary.
+  /// - Throws: ``FilesError/invalid(_:)`` where it does not.
+  init(contentType: UnsafeRawBufferPointer?) throws(FilesError) {
+    guard let contentType, let boundary = Self.boundary(String(decoding: contentType, as: UTF8.self)) else {
+      throw .invalid("Bad content type. Content-Type must be multipart/related and name a boundary.")
+    }
+    delimiter = Array("\r\n--\(boundary)".utf8)
+    // The first delimiter may stand at the very beginning.
+    held = [0x0D, 0x0A]
+  }
+
+  private static func boundary(_ contentType: String) -> String? {
+    for parameter in contentType.split(separator: ";").dropFirst() {
+      let trimmed = parameter.drop { $0 == " " || $0 == "\t" }
+      guard trimmed.lowercased().hasPrefix("boundary=") else { continue }
+      var value = trimmed.dropFirst("boundary=".count)
+      while value.last == " " { value.removeLast() }
+      if let quote = value.first, quote == "\"" || quote == "'", value.count >= 2, value.last == quote {
+        value = value.dropFirst().dropLast()
+      }
+      return value.isEmpty || value.utf8.count > 256 ? nil : String(value)
+    }
+    return nil
+  }
+
+  /// Whether both parts have arrived whole.
+  var isWhole: Bool { state == .ended }
+
+  /// Takes the next bytes; calls `content` with what of them is content.
+  mutating func read(
+    _ bytes: UnsafeRawBufferPointer, _ content: (UnsafeRawBufferPointer) -> Void
+  ) throws(FilesError) {
+    if state == .content {
+      try readContent(bytes, content)
+    } else if state != .ended {
+      held.append(contentsOf: bytes)
+      try readHead(content)
+    }
+  }
+
+  /// Reads what stands before the content.
+  private mutating func readHead(_ content: (UnsafeRawBufferPointer) -> Void) throws(FilesError) {
+    if state == .start {
+      guard let end = headEnd() else { return try checkHeld() }
+      guard Self.contentType(inHead: held[..<end]) != nil else { throw Self.missingType }
+      held.removeFirst(end + 4)
+      // An empty part's delimiter follows its head at once.
+      held.insert(contentsOf: [0x0D, 0x0A], at: 0)
+      state = .metadata
+    }
+    if state == .metadata {
+      guard let end = find(delimiter, in: held, from: 0) else { return try checkHeld() }
+      guard let headEnd = find(Array("\r\n\r\n".utf8), in: held, from: end + delimiter.count) else {
+        if held[(end + delimiter.count)...].starts(with: "--".utf8) { throw Self.badCount }
+        return try checkHeld()
+      }
+      guard let type = Self.contentType(inHead: held[(end + delimiter.count)..<headEnd]) else { throw Self.missingType }
+      metadata = Array(held[2..<max(2, end)])
+      contentType = type
+      let rest = Array(held[(headEnd + 4)...])
+      // As above.
+      held = [0x0D, 0x0A]
+      state = .content
+      isFirstPiece = true
+      try rest.withRawBytes { (rest) throws(FilesError) in try readContent(rest, content) }
+      return
+    }
+    if state == .ending { try readEnding() }
+  }
+
+  /// Whether the two bytes in front of the content are this reader's own.
+  private var isFirstPiece = false
+
+  private mutating func readContent(
+    _ bytes: UnsafeRawBufferPointer, _ content: (UnsafeRawBufferPointer) -> Void
+  ) throws(FilesError) {
+    // What is held is shorter than a delimiter, so that joining costs little where pieces are large.
+    var joined = held
+    joined.append(contentsOf: bytes)
+    let own = isFirstPiece ? 2 : 0
+    if let end = find(delimiter, in: joined, from: 0) {
+      joined.withUnsafeBytes { content(UnsafeRawBufferPointer(rebasing: $0[min(own, end)..<end])) }
+      held = Array(joined[(end + delimiter.count)...])
+      state = .ending
+      return try readEnding()
+    }
+    let safe = max(0, joined.count - delimiter.count)
+    guard safe > own || !isFirstPiece else {
+      held = joined
+      return
+    }
+    joined.withUnsafeBytes { content(UnsafeRawBufferPointer(rebasing: $0[own..<max(own, safe)])) }
+    isFirstPiece = false
+    held = Array(joined[max(own, safe)...])
+  }
+
+  private mutating func readEnding() throws(FilesError) {
+    guard held.count >= 2 else { return }
+    guard held.starts(with: "--".utf8) else { throw Self.badCount }
+    state = .ended
+    held = []
+  }
+
+  private func headEnd() -> Int? {
+    guard let start = find(delimiter, in: held, from: 0) else { return nil }
+    return find(Array("\r\n\r\n".utf8), in: held, from: start + delimiter.count)
+  }
+
+  private func checkHeld() throws(FilesError) {
+    guard held.count <= Self.headBytesMax else {
+      throw .invalid("The metadata are longer than \(Self.headBytesMax) bytes, or the boundary is missing.")
+    }
+  }
+
+  private static let badCount = FilesError.invalid("Bad content type. Unexpected number of parts in request body")
+  private static let missingType = FilesError.invalid("Failed to parse multipart request body part. Missing content type.")
+
+  /// The content type of a part's head; `nil` where it has none.
+  private static func contentType(inHead head: ArraySlice<UInt8>) -> String? {
+    for line in head.split(separator: 0x0A) {
+      let text = String(decoding: line, as: UTF8.self)
+      guard let colon = text.firstIndex(of: ":"), text[..<colon].lowercased() == "content-type" else { continue }
+      return String(text[text.index(after: colon)...].drop { $0 == " " }.filter { $0 != "\r" && $0 != "\r\n" })
+    }
+    return nil
+  }
+
+  /// Where `needle`, which begins with a carriage return or is short, first stands.
+  private func find(_ needle: [UInt8], in bytes: [UInt8], from start: Int) -> Int? {
+    bytes.withUnsafeBytes { bytes in
+      needle.withUnsafeBytes { needle in
+        guard let base = bytes.baseAddress, let wanted = needle.baseAddress else { return nil }
+        var position = start
+        while position + needle.count <= bytes.count {
+          let room = bytes.count - needle.count - position + 1
+          guard let found = memchr(base + position, Int32(needle[0]), room) else { return nil }
+          if memcmp(found, wanted, needle.count) == 0 { return UnsafeRawPointer(found) - base }
+          position = UnsafeRawPointer(found) - base + 1
+        }
+        return nil
+      }
+    }
+  }
+}
+
+extension [UInt8] {
+  /// Lends the bytes to a closure, whose error keeps its type.
+  func withRawBytes<R>(_ body: (UnsafeRawBufferPointer) throws(FilesError) -> R) throws(FilesError) -> R {
+    var outcome: Result<R, FilesError> = .failure(.invalid(""))
+    withUnsafeBytes { bytes in
+      do throws(FilesError) { outcome = .success(try body(bytes)) } catch { outcome = .failure(error) }
+    }
+    return try outcome.get()
+  }
+}

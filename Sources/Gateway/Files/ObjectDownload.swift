@@ -1,0 +1,190 @@
+import DocumentModel
+import Files
+import Glibc
+import Transport
+import WireFormat
+
+/// Answers with the content of an object, or the part that was asked for (storage-api.md, section 5).
+struct ObjectDownload: Sendable {
+  let call: FilesCall
+  /// What `Range` says; `nil` for all of it.
+  private let range: String?
+  private let ifModifiedSince: String?
+  private let ifRange: String?
+  private let isHead: Bool
+
+  init(_ call: FilesCall, _ request: borrowing HTTPRequest) {
+    self.call = call
+    range = request.text("range")
+    ifModifiedSince = request.text("if-modified-since")
+    ifRange = request.text("if-range")
+    isHead = request.method == .head
+  }
+
+  /// Sends it. On the loop: metadata are read from memory, and content that is not there is fetched by a worker.
+  func send(_ found: (object: StoredObject, descriptor: Int32), _ conditions: ObjectConditions) {
+    let object = found.object
+    do throws(FilesError) {
+      try conditions.check(object, isRead: true)
+      if conditions.etagNotMatch.isEmpty, let since = ifModifiedSince.flatMap(HTTPDate.seconds),
+        object.updated / 1_000_000 <= since
+      {
+        throw .notModified
+      }
+    } catch {
+      Self.close(found)
+      return call.fail(error) { addValidators(object, &$0) }
+    }
+    let size = object.content.size
+    switch requestedRange(object) {
+    case .all: stream(found, 0..<size, status: 200)
+    case .part(let part): stream(found, part, status: 206)
+    case .absent:
+      Self.close(found)
+      call.sendText(416, "The requested range cannot be satisfied.") { headers in
+        headers.add("Content-Range", "bytes */\(size)")
+        addValidators(object, &headers)
+      }
+    }
+  }
+
+  private func stream(_ found: (object: StoredObject, descriptor: Int32), _ part: Range<Int>, status: Int) {
+    let object = found.object
+    let body = FileBody(
+      descriptor: found.descriptor, offset: part.lowerBound, count: part.count,
+      isInMemory: call.store.contents.isInMemory, exchange: call.reply.exchange)
+    call.reply.exchange.stream(
+      status: status,
+      headers: { headers in
+        addHeaders(object, &headers)
+        if status == 206 {
+          headers.add("Content-Range", "bytes \(part.lowerBound)-\(part.upperBound - 1)/\(object.content.size)")
+        }
+      }, contentLength: part.count, from: body)
+  }
+
+  /// Lets go of content that is not sent.
+  static func close(_ found: (object: StoredObject, descriptor: Int32)) { Glibc.close(found.descriptor) }
+
+  // MARK: - Headers
+
+  private func addHeaders(_ object: StoredObject, _ headers: inout HeaderWriter) {
+    headers.add("Content-Type", object.contentType)
+    headers.add("Content-Disposition", ContentDisposition.text(of: object))
+    if let encoding = object.attributes.contentEncoding, encoding != "identity" {
+      headers.add("Content-Encoding", encoding)
+    }
+    if let language = object.attributes.contentLanguage { headers.add("Content-Language", language) }
+    headers.add("Cache-Control", object.attributes.cacheControl ?? "private, max-age=0")
+    headers.add("Accept-Ranges", "bytes")
+    headers.add("X-Goog-Generation", String(object.generation))
+    headers.add("X-Goog-Metageneration", String(object.metageneration))
+    headers.add("X-Goog-Storage-Class", object.attributes.storageClass ?? "STANDARD")
+    headers.add(
+      "X-Goog-Hash",
+      "crc32c=\(Base64.encode(object.content.crc32cBytes)),md5=\(Base64.encode(object.content.md5))")
+    headers.add("X-Goog-Stored-Content-Length", String(object.content.size))
+    headers.add("X-Goog-Stored-Content-Encoding", object.attributes.contentEncoding ?? "identity")
+    addValidators(object, &headers)
+    ContentSafety.addHeaders(contentType: object.contentType, &headers)
+    call.reply.writeOrigin(&headers)
+  }
+
+  private func addValidators(_ object: StoredObject, _ headers: inout HeaderWriter) {
+    headers.add("ETag", "\"\(object.etag)\"")
+    headers.add("Last-Modified", HTTPDate.text(object.updated / 1_000_000))
+  }
+
+  // MARK: - Range
+
+  private enum RequestedRange { case all, part(Range<Int>), absent }
+
+  /// One range of bytes; anything else that `Range` may say is answered with all of it, as is allowed.
+  private func requestedRange(_ object: StoredObject) -> RequestedRange {
+    guard let range, range.hasPrefix("bytes=") else { return .all }
+    if let ifRange, ifRange != "\"\(object.etag)\"", ifRange != HTTPDate.text(object.updated / 1_000_000) { return .all }
+    let size = object.content.size
+    let ends = range.dropFirst("bytes=".count).split(separator: "-", omittingEmptySubsequences: false)
+    guard ends.count == 2 else { return .all }
+    let texts = ends.map { $0.filter { $0 != " " } }
+    // Digits beyond any number stand for the largest.
+    func number(_ text: String) -> Int? {
+      guard !text.isEmpty, text.utf8.allSatisfy({ $0 &- 0x30 < 10 }) else { return nil }
+      return Int(text) ?? .max
+    }
+    switch (number(texts[0]), number(texts[1])) {
+    case (nil, let count?) where texts[0].isEmpty:
+      if count == 0 || size == 0 { return .absent }
+      return .part(max(0, size - count)..<size)
+    case (let first?, nil) where texts[1].isEmpty:
+      return first < size ? .part(first..<size) : .absent
+    case (let first?, let last?):
+      if last < first { return .all }
+      return first < size ? .part(first..<(min(last, size - 1) + 1)) : .absent
+    default: return .all
+    }
+  }
+}
+
+/// What keeps content that strangers uploaded from acting in the name of the server's origin.
+enum ContentSafety {
+  /// Kinds that a browser shows or plays and never runs.
+  private static let passive = [
+    "image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/bmp", "audio/", "video/",
+    "application/pdf", "text/plain", "application/octet-stream", "application/json", "font/",
+  ]
+
+  /// Adds the fields. What a browser would run is put into a sandbox with an origin of its own.
+  static func addHeaders(contentType: String, _ headers: inout HeaderWriter) {
+    headers.add("X-Content-Type-Options", "nosniff")
+    headers.add("Cross-Origin-Resource-Policy", "cross-origin")
+    let type = contentType.lowercased()
+    guard !passive.contains(where: { type.hasPrefix($0) }) else { return }
+    headers.add(
+      "Content-Security-Policy",
+      "sandbox; default-src 'none'; img-src data:; style-src 'unsafe-inline'; frame-ancestors 'none'")
+  }
+}
+
+/// Dates of HTTP, whose form depends on no locale.
+enum HTTPDate {
+  private static let days = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"]
+  private static let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+
+  /// `Sun, 06 Nov 1994 08:49:37 GMT`
+  static func text(_ seconds: Int64) -> String {
+    var time = time_t(seconds)
+    var parts = tm()
+    gmtime_r(&time, &parts)
+    func two(_ number: Int32) -> String { number < 10 ? "0\(number)" : String(number) }
+    let day = days[Int(((seconds / 86400) % 7 + 7) % 7)]
+    let month = months[min(11, max(0, Int(parts.tm_mon)))]
+    return "\(day), \(two(parts.tm_mday)) \(month) \(parts.tm_year + 1900) "
+      + "\(two(parts.tm_hour)):\(two(parts.tm_min)):\(two(parts.tm_sec)) GMT"
+  }
+
+  /// The seconds since 1970 of such a text; `nil` for other forms.
+  static func seconds(_ text: String) -> Int64? {
+    let words = text.split(separator: " ")
+    guard words.count == 6, words[5] == "GMT", let day = Int32(words[1]), let year = Int32(words[3]),
+      let month = months.firstIndex(of: String(words[2]))
+    else { return nil }
+    let time = words[4].split(separator: ":").compactMap { Int32($0) }
+    guard time.count == 3, (1...31).contains(day), (1970...9999).contains(year) else { return nil }
+    var parts = tm()
+    parts.tm_year = year - 1900
+    parts.tm_mon = Int32(month)
+    parts.tm_mday = day
+    parts.tm_hour = time[0]
+    parts.tm_min = time[1]
+    parts.tm_sec = time[2]
+    return Int64(timegm(&parts))
+  }
+}
+
+extension HTTPRequest {
+  /// The value of a header field as text.
+  borrowing func text(_ lowercasedName: StaticString) -> String? {
+    header(lowercasedName).map { String(decoding: $0, as: UTF8.self) }
+  }
+}

@@ -1,0 +1,43 @@
+/// The id of a channel's session: 128 random bits, so that nobody guesses another's. In text 32 hexadecimal digits,
+/// which no client escapes.
+struct SessionID: Hashable, Sendable {
+  private let high: UInt64
+  private let low: UInt64
+
+  /// A new one, from the system's generator.
+  init() {
+    var generator = SystemRandomNumberGenerator()
+    high = generator.next()
+    low = generator.next()
+  }
+
+  /// Reads what ``text`` gave; `nil` for anything else.
+  init?(_ text: String) {
+    var parts: [UInt64] = [0, 0]
+    let digits = text.utf8
+    guard digits.count == 32 else { return nil }
+    for (index, digit) in digits.enumerated() {
+      let value: UInt8
+      switch digit {
+      case UInt8(ascii: "0")...UInt8(ascii: "9"): value = digit - UInt8(ascii: "0")
+      case UInt8(ascii: "a")...UInt8(ascii: "f"): value = digit - UInt8(ascii: "a") + 10
+      default: return nil
+      }
+      parts[index / 16] = parts[index / 16] << 4 | UInt64(value)
+    }
+    (high, low) = (parts[0], parts[1])
+  }
+
+  /// As clients send it back.
+  var text: String {
+    let digits = Array("0123456789abcdef".utf8)
+    var text: [UInt8] = []
+    text.reserveCapacity(32)
+    for part in [high, low] {
+      for shift in stride(from: 60, through: 0, by: -4) {
+        text.append(digits[Int(truncatingIfNeeded: part >> UInt64(shift) & 15)])
+      }
+    }
+    return String(decoding: text, as: UTF8.self)
+  }
+}

@@ -1,0 +1,89 @@
+import Dispatch
+import DocumentStore
+import Files
+import Glibc
+import KeyValueStore
+import LMDBStore
+
+/// Where a server keeps files:
+///
+///     DIR/files/data.mdb       what is known of them, an LMDB environment
+///     DIR/files/content/…      what they hold, see ``ContentDirectory``
+///
+/// In memory the content lies in a directory on `/dev/shm` that is removed when the server stops; one that a killed
+/// server left is removed by the next.
+enum FilesSetup {
+  /// What content may take in memory, in bytes.
+  private static let inMemoryBytesMax = 4 << 30
+  private static let memoryRoot = "/dev/shm"
+  private static let memoryPrefix = "hearth-files-"
+
+  /// A store that is opened when somebody needs it.
+  static func make(_ configuration: HearthConfiguration, _ directory: DataDirectory?) -> LazyFileStore {
+    let clock = configuration.clock
+    var settings = FileStore.Configuration { clock.now() }
+    settings.makesBuckets = configuration.mode == .emulator
+    if let project = configuration.project {
+      settings.buckets = ["\(project).appspot.com", "\(project).firebasestorage.app"]
+    }
+    let mapBytes = configuration.mapBytes
+    let warn = configuration.warn
+    return LazyFileStore { [settings] () throws(FilesError) in
+      let contents: ContentDirectory
+      let metadata: LMDBStore
+      do throws(StorageError) {
+        if let directory {
+          let path = "\(directory.path)/files"
+          contents = try wrapped { () throws(FilesError) in try ContentDirectory(path) }
+          metadata = try LMDBStore.open(LMDBOptions(path: "\(path)/data.mdb", mapBytes: mapBytes))
+        } else {
+          contents = try wrapped { () throws(FilesError) in try inMemory() }
+          metadata = try LMDBStore.open(.inMemory(mapBytes: mapBytes))
+        }
+      } catch { throw .storage(error) }
+      let store = FileStore(metadata: metadata, contents: contents, configuration: settings)
+      try store.recover()
+      DispatchQueue.global(qos: .utility).async { [weak store] in
+        do throws(FilesError) { _ = try store?.sweep() } catch {
+          warn?("looking for files that nothing names failed: \(error)")
+        }
+      }
+      return store
+    }
+  }
+
+  /// Opens the files of a data directory that has some, so that what a crash left is removed and damage is told.
+  static func openStored(_ files: LazyFileStore, _ directory: DataDirectory?) throws(FilesError) {
+    guard let directory, access("\(directory.path)/files/data.mdb", F_OK) == 0 else { return }
+    _ = try files.store()
+  }
+
+  private static func wrapped<R>(_ body: () throws(FilesError) -> R) throws(StorageError) -> R {
+    do throws(FilesError) { return try body() } catch {
+      if case .storage(let error) = error { throw error }
+      if case .system(let operation, let path, let code) = error {
+        throw .system(operation: operation, path: path, code: code)
+      }
+      throw .diskFull(path: memoryRoot)
+    }
+  }
+
+  /// A directory in memory, with a lock that ends with this process.
+  private static func inMemory() throws(FilesError) -> ContentDirectory {
+    removeLeftovers()
+    var generator = SystemRandomNumberGenerator()
+    let path = "\(memoryRoot)/\(memoryPrefix)\(getpid())-\(UInt64.random(in: 0 ... .max, using: &generator))"
+    let contents = try ContentDirectory(path, isInMemory: true, bytesMax: inMemoryBytesMax)
+    contents.removesItself()
+    return contents
+  }
+
+  /// Removes directories of processes that are gone.
+  private static func removeLeftovers() {
+    for name in ContentDirectory.names(in: memoryRoot) where name.hasPrefix(memoryPrefix) {
+      let rest = name.dropFirst(memoryPrefix.count)
+      guard let process = Int32(rest.prefix { $0 != "-" }), kill(process, 0) != 0, errno == ESRCH else { continue }
+      ContentDirectory.remove("\(memoryRoot)/\(name)")
+    }
+  }
+}

@@ -1,0 +1,44 @@
+import Files
+import Testing
+
+@Suite struct ChecksumTests {
+  /// From RFC 3720, appendix B.4, and the reference.
+  static let sums: [([UInt8], UInt32)] = [
+    ([], 0),
+    (Array("123456789".utf8), 0xE306_9283),
+    (Array(repeating: 0, count: 32), 0x8A91_36AA),
+    (Array(repeating: 0xFF, count: 32), 0x62A8_AB43),
+    (Array(0..<32), 0x46DD_794E),
+  ]
+
+  @Test(arguments: sums)
+  func crc32cIsTheStandardsOne(bytes: [UInt8], sum: UInt32) {
+    bytes.withUnsafeBytes { bytes in
+      #expect(Crc32c.extend(0, bytes) == sum)
+      #expect(Crc32c.extendByTables(0, bytes) == sum)
+    }
+  }
+
+  @Test func crc32cGoesOnAnywhere() {
+    let bytes = (0..<1000).map { UInt8(truncatingIfNeeded: $0 &* 7 &+ $0 >> 3) }
+    bytes.withUnsafeBytes { bytes in
+      let whole = Crc32c.extend(0, bytes)
+      for cut in [0, 1, 7, 8, 9, 500, 999, 1000] {
+        let first = Crc32c.extend(0, UnsafeRawBufferPointer(rebasing: bytes[..<cut]))
+        #expect(Crc32c.extend(first, UnsafeRawBufferPointer(rebasing: bytes[cut...])) == whole)
+        #expect(Crc32c.extendByTables(first, UnsafeRawBufferPointer(rebasing: bytes[cut...])) == whole)
+      }
+    }
+  }
+
+  @Test func contentIsSummedAsClientsDo() throws {
+    let hasher = ContentHasher()
+    Array("hel".utf8).withUnsafeBytes { hasher.update($0) }
+    Array("lo".utf8).withUnsafeBytes { hasher.update($0) }
+    let content = try hasher.finish()
+    #expect(content.size == 5)
+    #expect(content.crc32cBytes == [0x9A, 0x71, 0xBB, 0x4C])
+    #expect(Hexadecimal.text(content.md5) == "5d41402abc4b2a76b9719d911017c592")
+    #expect(content.digest.text == "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824")
+  }
+}

@@ -1,0 +1,136 @@
+import ChangeFeed
+import DatabaseService
+import DocumentModel
+import DocumentStore
+import TestSupport
+import Testing
+import WireFormat
+
+/// The ordered feed of a whole database.
+@Suite struct ChangesTests {
+  private let service: SimulatedService
+
+  init() throws { service = try SimulatedService() }
+
+  /// A client that notes what it is told.
+  private final class Client {
+    var told: [String] = []
+    var tokens: [[UInt8]] = []
+    let stream: ChangesStream
+    let wakes = ListeningClient.Wakes()
+
+    init(_ service: SimulatedService, since token: [UInt8]? = nil, as caller: Caller = .admin) throws {
+      stream = try ChangesStream(service.service, in: service.id, as: caller, since: token) { [wakes] in wakes.count() }
+    }
+
+    func pull(eventsMax: Int = .max) throws {
+      var left = eventsMax
+      while left > 0 {
+        let progress = try stream.pull { event in
+          left -= 1
+          switch event {
+          case .change(let key, _, let before, let after):
+            told.append("\(key) \(try Self.text(before)) > \(try Self.text(after))")
+          case .commit(let token, _):
+            tokens.append(token)
+            told.append("COMMIT")
+          case .caughtUp(let token, _):
+            tokens.append(token)
+            told.append("CAUGHT UP")
+          }
+          return left > 0
+        }
+        if case .waiting = progress { return }
+      }
+    }
+
+    func takeTold() -> [String] {
+      defer { told = [] }
+      return told
+    }
+
+    private static func text(_ document: StoredDocument?) throws -> String {
+      guard let document else { return "-" }
+      return "\(try EncodedFields(canonical: Array(document.fields)).decoded()["a"] ?? "?")"
+    }
+  }
+
+  @Test func everyCommitIsToldInOrderWithItsImages() throws {
+    try service.commit([.set("c/x", ("a", 1))])
+    let client = try Client(service)
+    try client.pull()
+    #expect(client.takeTold() == ["CAUGHT UP"])
+    service.settleFeeds()
+    _ = client.wakes.take()
+    try client.pull()
+    let one = try EncodedFields(MapValue([("a", 1)])).decoded()["a"].map { "\($0)" } ?? ""
+    try service.commit([.set("c/x", ("a", 2)), .set("d/y", ("a", 1))])
+    try service.commit([.delete("c/x")])
+    try service.commit([.set("c/x", ("a", 1))])
+    service.settleFeeds()
+    #expect(client.wakes.take())
+    try client.pull()
+    let two = one.replacing("1", with: "2")
+    #expect(
+      client.takeTold() == [
+        "c/x \(one) > \(two)", "d/y - > \(one)", "COMMIT", "c/x \(two) > -", "COMMIT", "c/x - > \(one)", "COMMIT",
+      ])
+    service.settleFeeds()
+    #expect(!client.wakes.take())
+  }
+
+  @Test(arguments: 1...7)
+  func tokensLeadOnExactlyOnce(_ eventsMax: Int) throws {
+    let first = try Client(service)
+    try first.pull()
+    var token = try #require(first.tokens.last)
+    for index in 0..<10 {
+      let number = Value.integer(Int64(index))
+      try service.commit((0...index % 4).map { .set("c/d\($0)", ("a", number), ("n", .integer(Int64($0)))) })
+    }
+    try first.pull()
+    let all = Array(first.told.dropFirst())
+    // A client that breaks off after some events begins again behind the last commit it has a token of.
+    var told: [String] = []
+    while told.count < all.count {
+      let client = try Client(service, since: token)
+      try client.pull(eventsMax: eventsMax)
+      let whole = client.told.lastIndex(of: "COMMIT")
+      if let whole, let last = client.tokens.prefix(client.told.count { $0 == "COMMIT" }).last {
+        told += client.told[...whole]
+        token = last
+      } else {
+        try client.pull()
+        told += client.told.filter { $0 != "CAUGHT UP" }
+      }
+    }
+    #expect(told == all)
+  }
+
+  @Test func tokensOfElsewhereAreRefused() throws {
+    let client = try Client(service)
+    try client.pull()
+    let token = try #require(client.tokens.last)
+    #expect(throws: Status.self) { try Client(service, since: [1, 2, 3]) }
+    #expect(code { _ = try Client(service, since: ResumeToken(incarnation: 7, version: 7).bytes) } == .outOfRange)
+    try wait { done in try service.service.clear(service.id, as: .admin) { done($0) } }.get()
+    #expect(code { _ = try Client(service, since: token) } == .outOfRange)
+    #expect(code { try client.pull() } == .outOfRange)
+  }
+
+  @Test func whatWasTrimmedIsNotToldInPart() throws {
+    let client = try Client(service)
+    try client.pull()
+    let token = try #require(client.tokens.last)
+    try service.commit([.set("c/x", ("a", 1))])
+    service.time.advance(seconds: 4000)
+    try service.commit([.set("c/x", ("a", 2))])
+    try service.trim()
+    #expect(code { _ = try Client(service, since: token) } == .outOfRange)
+  }
+
+  private func code(_ body: () throws -> Void) -> Status.Code? {
+    do { try body() } catch { return Status(error, database: nil).code }
+    return nil
+  }
+}

@@ -1,0 +1,165 @@
+import ChangeFeed
+import DatabaseService
+import DocumentModel
+import DocumentStore
+import RulesEngine
+import TestSupport
+import Testing
+
+/// What listeners may see, from the first state to the last: design, section 6.
+@Suite struct ListenRulesTests {
+  private static let rules = """
+    rules_version = '2';
+    service cloud.firestore {
+      match /databases/{database}/documents {
+        match /notes/{id} {
+          allow get: if resource == null || resource.data.owner == request.auth.uid || resource.data.public == true;
+          allow list: if resource.data.owner == request.auth.uid;
+        }
+        match /rooms/{room}/messages/{id} {
+          allow read: if exists(/databases/$(database)/documents/rooms/$(room)/members/$(request.auth.uid));
+        }
+        match /trial/{id} { allow read: if request.time < timestamp.date(2027, 1, 15) + duration.value(9, 'h'); }
+        match /open/{id} { allow read; }
+      }
+    }
+    """
+
+  private let service: SimulatedService
+
+  init() throws {
+    service = try SimulatedService()
+    service.service.rules.set(try Ruleset(compiling: Self.rules), forDatabase: nil)
+    try service.commit([
+      .set("notes/a", ("owner", "ann")), .set("notes/b", ("owner", "ben")), .set("rooms/r/members/ann"),
+      .set("rooms/r/messages/m", ("text", "hello")), .set("trial/t"), .set("open/o"),
+    ])
+  }
+
+  private func client(_ uid: String? = "ann", expiry: Int64? = nil) throws -> ListeningClient {
+    let auth = uid.map { RulesAuth(uid: $0, claims: MapValue([("sub", .string($0))]), expiry: expiry) }
+    return try ListeningClient(service, as: .user(auth))
+  }
+
+  private static func owned(by uid: String) -> ListenTarget.Selection {
+    var query = Query(collectionID: "notes")
+    query.filter = .field(field("owner"), .equal, .string(uid))
+    return .query(query)
+  }
+
+  private func told(_ client: ListeningClient) throws -> [String] {
+    try client.settle()
+    return client.takeTold()
+  }
+
+  @Test func whatIsNotGrantedIsRefused() throws {
+    let client = try client()
+    try client.add(2, Self.owned(by: "ann"))
+    #expect(try told(client) == ["ADD 2", "notes/a +2", "CURRENT 2", "SNAPSHOT"])
+    try client.add(4, Self.owned(by: "ben"))
+    #expect(try told(client) == ["ADD 4", "REMOVE 4 permissionDenied"])
+    try client.add(5, .documents([document("notes/b").path]))
+    #expect(try told(client) == ["ADD 5", "REMOVE 5 permissionDenied"])
+    try client.add(7, .documents([document("notes/a").path]))
+    #expect(try told(client) == ["ADD 7", "notes/a +7", "CURRENT 7", "SNAPSHOT"])
+  }
+
+  @Test func aDocumentThatChangesHandsIsNotShown() throws {
+    let client = try client()
+    try client.add(1, .documents([document("notes/a").path]))
+    try client.add(2, Self.owned(by: "ann"))
+    _ = try told(client)
+    try service.commit([.set("notes/a", ("owner", "ben"), ("secret", 1))])
+    #expect(try told(client).sorted() == ["LEAVE notes/a 2", "REMOVE 1 permissionDenied", "SNAPSHOT"])
+    try service.commit([.set("notes/a", ("owner", "ann"))])
+    #expect(try told(client) == ["notes/a +2", "SNAPSHOT"])
+    try service.commit([.set("notes/a", ("owner", "ben"), ("public", true))])
+    #expect(try told(client) == ["notes/a -2", "SNAPSHOT"])
+  }
+
+  @Test func aRevokedShareEndsTheListenerBeforeAnythingElse() throws {
+    let client = try client()
+    try client.add(2, .query(Query(parent: document("rooms/r").path, collectionID: "messages")))
+    try client.add(3, .documents([document("rooms/r/messages/m").path]))
+    _ = try told(client)
+    try service.commit([.set("rooms/r/messages/m", ("text", "secret")), .delete("rooms/r/members/ann")])
+    try service.commit([.set("rooms/r/messages/n", ("text", "secret"))])
+    let told = try told(client).filter { $0 != "SNAPSHOT" }
+    #expect(told.sorted() == ["REMOVE 2 permissionDenied", "REMOVE 3 permissionDenied"])
+  }
+
+  @Test func aShareThatChangesButHoldsIsNoEnd() throws {
+    let client = try client()
+    try client.add(2, .query(Query(parent: document("rooms/r").path, collectionID: "messages")))
+    _ = try told(client)
+    for index in 0..<3 {
+      try service.commit([.set("rooms/r/members/ann", ("n", .integer(Int64(index))))])
+      #expect(try told(client).isEmpty)
+    }
+    try service.commit([.delete("rooms/r/members/ann")])
+    #expect(try told(client) == ["REMOVE 2 permissionDenied"])
+  }
+
+  @Test func aRevokedShareStopsAFirstStateThatIsUnderWay() throws {
+    for index in 0..<2000 { try service.commit([.set("rooms/r/messages/m\(index)")]) }
+    let client = try client()
+    try client.add(2, .query(Query(parent: document("rooms/r").path, collectionID: "messages")))
+    service.settleFeeds()
+    try client.pull(eventsMax: 100)
+    service.settleFeeds()
+    try client.pull(eventsMax: 100)
+    try service.commit([.delete("rooms/r/members/ann")])
+    service.settleFeeds()
+    _ = client.takeTold()
+    #expect(try told(client).filter { $0 != "SNAPSHOT" } == ["REMOVE 2 permissionDenied"])
+  }
+
+  @Test func rulesThatUseTheTimeAreJudgedAgain() throws {
+    let client = try client()
+    try client.add(2, .query(Query(collectionID: "trial")))
+    #expect(try told(client).last == "SNAPSHOT")
+    service.time.advance(seconds: 3590)
+    beat()
+    #expect(try told(client) == ["SNAPSHOT"])
+    service.time.advance(seconds: 60)
+    beat()
+    #expect(try told(client) == ["REMOVE 2 permissionDenied"])
+  }
+
+  @Test func newRulesHoldAtOnce() throws {
+    let client = try client()
+    try client.add(2, .query(Query(collectionID: "open")))
+    try client.add(4, Self.owned(by: "ann"))
+    _ = try told(client)
+    _ = client.wakes.take()
+    let closed = Self.rules.replacing("match /open/{id} { allow read; }", with: "")
+    service.service.rules.set(try Ruleset(compiling: closed), forDatabase: nil)
+    service.settleFeeds()
+    #expect(client.wakes.take())
+    #expect(try told(client) == ["REMOVE 2 permissionDenied"])
+    try service.commit([.set("notes/a", ("owner", "ann"), ("n", 1))])
+    #expect(try told(client) == ["notes/a +4", "SNAPSHOT"])
+  }
+
+  @Test func aTokenThatIsOverEndsTheStream() throws {
+    let client = try client(expiry: service.time.now + 60_000_000)
+    try client.add(2, Self.owned(by: "ann"))
+    _ = try told(client)
+    service.time.advance(seconds: 61)
+    try service.commit([.set("notes/a", ("owner", "ann"), ("n", 1))])
+    #expect(throws: Status(.unauthenticated, "The token of this stream has expired. Open another one with a fresh token.")) {
+      try client.settle()
+    }
+    #expect(client.takeTold().isEmpty)
+  }
+
+  @Test func whoIsNotSignedInSeesWhatIsOpen() throws {
+    let client = try client(nil)
+    try client.add(2, .query(Query(collectionID: "open")))
+    #expect(try told(client) == ["ADD 2", "open/o +2", "CURRENT 2", "SNAPSHOT"])
+  }
+
+  private func beat() {
+    for feed in service.service.feeds.all { for _ in 0..<8 { feed.beat() } }
+  }
+}
