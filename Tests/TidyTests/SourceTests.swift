@@ -6,7 +6,7 @@ import Testing
   static let programs: Set<String> = ["Benchmarks", "Fuzzers", "TestSupport", "hearth"]
 
   /// The most places that promise the compiler a safety it cannot see. Raise it only with a reason in the commit.
-  static let uncheckedMax = 21
+  static let uncheckedMax = 22
 
   /// The longest a source file may be, in lines.
   static let linesMax = 600
