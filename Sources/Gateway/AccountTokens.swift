@@ -12,6 +12,7 @@ import Synchronization
 /// disabled, a session revoked, a key withdrawn), every token is checked once more.
 package final class AccountTokens: TokenVerifier {
   private struct Known {
+    var hash: UInt64
     var token: [UInt8]
     var caller: Caller
     var expirySeconds: Int64
@@ -22,6 +23,8 @@ package final class AccountTokens: TokenVerifier {
   /// Some of the remembered tokens, behind one lock.
   private final class Shard: Sendable {
     let known = Mutex<[Known?]>(Array(repeating: nil, count: AccountTokens.knownPerShard))
+    /// Which place of a full set is given to the next token.
+    let turn = Atomic<Int>(0)
   }
 
   private let accounts: Accounts
@@ -29,8 +32,11 @@ package final class AccountTokens: TokenVerifier {
 
   /// Loops seldom meet at one lock of these. Powers of two.
   private static let shardCount = 16
-  /// How many tokens are remembered behind each; they push each other out.
+  /// How many tokens are remembered behind each.
   private static let knownPerShard = 256
+  /// How many of these places a token may take, one beside the other. With one only, a quarter of a thousand tokens would
+  /// push each other out all the time.
+  private static let places = 8
   /// Longer tokens are checked every time. With their claims, the remembered take 32 MiB at most.
   private static let knownBytesMax = 4 << 10
 
@@ -42,17 +48,28 @@ package final class AccountTokens: TokenVerifier {
   /// - Throws: `UNAUTHENTICATED`, with the reason.
   package func caller(bearing token: UnsafeRawBufferPointer) throws(Status) -> Caller {
     let changes = accounts.changes
-    let (shard, slot) = place(of: token)
+    let hash = Self.hash(of: token)
+    let shard = shards[Int(truncatingIfNeeded: hash) & (Self.shardCount - 1)]
+    let set = Self.set(of: hash)
     let found = shard.known.withLock { known -> Known? in
-      guard let entry = known[slot], entry.changes == changes, Self.areEqual(entry.token, token) else { return nil }
-      return entry
+      for place in set {
+        guard let entry = known[place], entry.hash == hash, Self.areEqual(entry.token, token) else { continue }
+        return entry.changes == changes ? entry : nil
+      }
+      return nil
     }
     if let found, found.expirySeconds > accounts.nowSeconds { return found.caller }
     let (caller, expiry) = try Self.caller(bearing: token, in: accounts)
     if token.count <= Self.knownBytesMax {
       // The number of before: what changed while the token was checked must not be missed.
-      let entry = Known(token: Array(token), caller: caller, expirySeconds: expiry, changes: changes)
-      shard.known.withLock { $0[slot] = entry }
+      let entry = Known(hash: hash, token: Array(token), caller: caller, expirySeconds: expiry, changes: changes)
+      let turn = shard.turn.wrappingAdd(1, ordering: .relaxed).newValue & (Self.places - 1)
+      shard.known.withLock { known in
+        // Its own old place, else one that is free or holds what counts no more, else one after the other.
+        let own = set.first { known[$0].map { $0.hash == hash && Self.areEqual($0.token, token) } ?? false }
+        let free = set.first { known[$0].map { $0.changes != changes } ?? true }
+        known[own ?? free ?? set.lowerBound + turn] = entry
+      }
     }
     return caller
   }
@@ -73,16 +90,20 @@ package final class AccountTokens: TokenVerifier {
     } catch { throw Status(error) }
   }
 
-  /// Where a token is remembered. Its end is that of a signature: as good as random.
-  private func place(of token: UnsafeRawBufferPointer) -> (shard: Shard, slot: Int) {
+  /// A number for a token. Its end is that of a signature: as good as random.
+  private static func hash(of token: UnsafeRawBufferPointer) -> UInt64 {
     var end: (UInt64, UInt64) = (0, UInt64(token.count))
     withUnsafeMutableBytes(of: &end) { end in
       end.copyMemory(from: UnsafeRawBufferPointer(rebasing: token.suffix(16)))
     }
-    var hash = (end.0 ^ end.1 &* 0x9E37_79B9_7F4A_7C15) &* 0xD6E8_FEB8_6659_FD93
-    hash ^= hash >> 32
-    let number = Int(truncatingIfNeeded: hash)
-    return (shards[number & (Self.shardCount - 1)], number >> 8 & (Self.knownPerShard - 1))
+    let hash = (end.0 ^ end.1 &* 0x9E37_79B9_7F4A_7C15) &* 0xD6E8_FEB8_6659_FD93
+    return hash ^ hash >> 32
+  }
+
+  /// The places that a token may take in its shard.
+  private static func set(of hash: UInt64) -> Range<Int> {
+    let first = (Int(truncatingIfNeeded: hash >> 8) & (knownPerShard / places - 1)) * places
+    return first..<first + places
   }
 
   private static func areEqual(_ known: [UInt8], _ token: UnsafeRawBufferPointer) -> Bool {

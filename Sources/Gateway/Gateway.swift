@@ -25,7 +25,6 @@ package final class Gateway: RequestHandler {
   private let keys: KeyDialect
   private let identity: IdentityDialect
   private let files: FilesDialect?
-
   private let verifier: any TokenVerifier
 
   /// Puts a front before a service, the accounts of its people and, where there are any, their files.

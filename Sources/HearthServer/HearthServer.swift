@@ -99,7 +99,11 @@ public final class HearthServer: Sendable {
       return try Accounts(
         store: try LMDBStore.open(options), project: AccountsProject(project),
         mode: configuration.mode == .emulator ? .emulator : .production, now: { clock.now() },
-        audit: { report?("accounts: \($0)") })
+        audit: { line in
+          // Names that clients chose may hold anything; a line stays one.
+          let text = String(String.UnicodeScalarView(line.unicodeScalars.map { $0.value < 0x20 ? " " : $0 }))
+          report?("accounts: \(text)")
+        })
     } catch { throw .storage(error.description) }
   }
 

@@ -15,7 +15,7 @@ final class RulesFiles: Sendable {
   /// The file of rules for files, where there is one, and where its rules go.
   private let storagePath: String?
   private let fileRules: FileRules
-  private let storageStamp: Mutex<Stamp>
+  private let storageStamp: Mutex<FileStamp>
   private let report: (@Sendable (String) -> Void)?
   private let warn: (@Sendable (String) -> Void)?
   private let stamps: Mutex<[FileStamp]>
@@ -26,7 +26,7 @@ final class RulesFiles: Sendable {
     files = configuration.rules
     storagePath = configuration.storageRules
     self.fileRules = fileRules
-    storageStamp = Mutex(Stamp(configuration.storageRules ?? ""))
+    storageStamp = Mutex(FileStamp(configuration.storageRules ?? ""))
     self.book = book
     report = configuration.report
     warn = configuration.warn
@@ -65,7 +65,7 @@ final class RulesFiles: Sendable {
   private func reloadStorage(all: Bool) {
     guard let path = storagePath else { return }
     storageStamp.withLock { stamp in
-      let now = Stamp(path)
+      let now = FileStamp(path)
       guard all || now != stamp else { return }
       stamp = now
       do throws(HearthError) {
