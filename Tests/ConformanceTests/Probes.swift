@@ -393,7 +393,7 @@ struct Probes {
 
   private var routes: [Step] {
     [
-      Step(method: "GET", target: "/v1/projects"), Step(method: "GET", target: "/x"),
+      Step(method: "GET", target: "/x"),
       Step(method: "GET", target: "/v1"),
       Step(method: "PUT", target: database.url("p/a"), body: .text("{}")),
       Step(method: "GET", target: database.url("", verb: "commit")),
