@@ -9,7 +9,8 @@ extension Command {
     options: serve.options.filter { !["host", "emulator", "allow-remote-emulator", "tls-cert", "tls-key"].contains($0.name) },
     details: """
       Serves in emulator mode and in memory, on a free port of 127.0.0.1 unless told otherwise, for as long as the command
-      runs. The command finds the server by FIRESTORE_EMULATOR_HOST and FIREBASE_AUTH_EMULATOR_HOST, the project by
+      runs. The command finds the server by FIRESTORE_EMULATOR_HOST, FIREBASE_AUTH_EMULATOR_HOST,
+      FIREBASE_STORAGE_EMULATOR_HOST and STORAGE_EMULATOR_HOST, the project by
       GCLOUD_PROJECT and GOOGLE_CLOUD_PROJECT; verbs of hearth that it runs talk to that server too. The exit status is
       the command's: 128 and the signal's number where a signal ended it, 127 where it is not found. Nothing is left
       behind, unless --data keeps the documents.
@@ -37,7 +38,9 @@ extension Command {
     let command = try ChildCommand(
       arguments.operands,
       environment: [
-        ("FIRESTORE_EMULATOR_HOST", address), ("FIREBASE_AUTH_EMULATOR_HOST", address), ("GCLOUD_PROJECT", project),
+        ("FIRESTORE_EMULATOR_HOST", address), ("FIREBASE_AUTH_EMULATOR_HOST", address),
+        ("FIREBASE_STORAGE_EMULATOR_HOST", address), ("STORAGE_EMULATOR_HOST", "http://" + address),
+        ("GCLOUD_PROJECT", project),
         ("GOOGLE_CLOUD_PROJECT", project), ("HEARTH_SERVER", url), ("HEARTH_PROJECT", project),
       ])
     return command.wait(forwarding: &signals)

@@ -16,6 +16,7 @@ import Testing
     let script = """
       echo "$GCLOUD_PROJECT $GOOGLE_CLOUD_PROJECT"
       test "$FIRESTORE_EMULATOR_HOST" = "$FIREBASE_AUTH_EMULATOR_HOST" || exit 3
+      test "http://$FIREBASE_STORAGE_EMULATOR_HOST" = "$STORAGE_EMULATOR_HOST" || exit 3
       "$0" get users --server "http://$FIRESTORE_EMULATOR_HOST" --project "$GCLOUD_PROJECT"
       """
     let tree = try directory.write("users.json", #"{"$collections": ["users"], "users": {"ann": {"age": 37}}}"#)
