@@ -87,6 +87,31 @@ package struct FeedQuery: Sendable {
     return overflow || end > windowMax ? .whole : .window(query.offset..<end)
   }
 
+  /// About how many bytes its operands take; the feed keeps several copies of them.
+  package var operandBytes: Int {
+    let bounds = [resolved.query.start, resolved.query.end].compactMap { $0?.values }.joined()
+    return bounds.reduce(resolved.query.filter.map(Self.bytes) ?? 0) { $0 + Self.bytes($1) }
+  }
+
+  private static func bytes(_ filter: QueryFilter) -> Int {
+    switch filter {
+    case .field(_, _, let value): bytes(value)
+    case .unary: 0
+    case .and(let filters), .or(let filters): filters.reduce(0) { $0 + bytes($1) }
+    }
+  }
+
+  /// Values are nested as deep as documents at most.
+  private static func bytes(_ value: Value) -> Int {
+    switch value {
+    case .string(let text), .reference(let text): 16 + text.utf8.count
+    case .bytes(let bytes): 16 + bytes.count
+    case .array(let values): values.reduce(16) { $0 + bytes($1) }
+    case .map(let map): map.entries.reduce(16) { $0 + $1.key.utf8.count + bytes($1.value) }
+    default: 16
+    }
+  }
+
   /// The fields that clients are told of; `nil` for all.
   package var projection: FieldMask? { resolved.query.projection }
 

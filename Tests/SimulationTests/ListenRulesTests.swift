@@ -126,6 +126,18 @@ import Testing
     #expect(try told(client) == ["REMOVE 2 permissionDenied"])
   }
 
+  @Test func whatTimeEndedIsToldNothingMore() throws {
+    let client = try client()
+    try client.add(2, .query(Query(collectionID: "trial")))
+    _ = try told(client)
+    service.time.advance(seconds: 3590)
+    beat()
+    #expect(try told(client) == ["SNAPSHOT"])
+    service.time.advance(seconds: 15)
+    try service.commit([.set("trial/t", ("n", 1))])
+    #expect(try told(client).first == "REMOVE 2 permissionDenied")
+  }
+
   @Test func newRulesHoldAtOnce() throws {
     let client = try client()
     try client.add(2, .query(Query(collectionID: "open")))

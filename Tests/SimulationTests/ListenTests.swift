@@ -178,6 +178,24 @@ import Testing
     #expect(client.causes.values.map(\.code) == [.resourceExhausted])
   }
 
+  @Test func largeQueriesAreBounded() throws {
+    let large = String(repeating: "x", count: 1 << 20)
+    func query(_ number: Int64) -> ListenTarget.Selection {
+      var query = Query(collectionID: "c")
+      query.filter = .and([
+        .field(field("a"), .equal, .string(large)), .field(field("n"), .equal, .integer(number)),
+      ])
+      return .query(query)
+    }
+    for id in 1...5 { try client.add(Int32(id), query(Int64(id))) }
+    try client.settle()
+    #expect(client.causes.mapValues(\.code) == [4: .resourceExhausted, 5: .resourceExhausted])
+    try client.remove(1)
+    try client.add(6, query(6))
+    try client.settle()
+    #expect(client.causes[6] == nil)
+  }
+
   @Test func listenersAreDescribed() throws {
     try service.commit([.set("c/x", ("a", 1))])
     try client.add(2, Self.query(limit: 3, by: Order(field("a"), isDescending: true)))

@@ -10,6 +10,23 @@ package final class FeedBook: Sendable {
   }
 
   private let entries = Mutex<[ObjectIdentifier: Entry]>([:])
+  /// Bytes of the operands of all queries that are followed.
+  private let operandBytes = Atomic(0)
+
+  /// Bytes that the operands of all queries followed at a time may take. The feeds keep some three copies of each.
+  static let operandBytesMax = 64 << 20
+
+  /// Counts the operands of a query; `false` where there is no room for them. Give back what was counted.
+  func reserve(_ bytes: Int) -> Bool {
+    guard operandBytes.wrappingAdd(bytes, ordering: .relaxed).newValue <= Self.operandBytesMax else {
+      release(bytes)
+      return false
+    }
+    return true
+  }
+
+  /// Gives back what ``reserve(_:)`` counted.
+  func release(_ bytes: Int) { operandBytes.wrappingSubtract(bytes, ordering: .relaxed) }
 
   /// The feed of a database; ``give(_:)`` it back.
   func take(_ database: DocumentDatabase) -> Feed {

@@ -32,6 +32,9 @@ final class FollowedTarget {
   /// The version of the documents of a document target that were judged; 0 for what was missing.
   var judgedVersions: [DocumentKey: Int64] = [:]
 
+  /// Bytes of its operands, counted where it is followed.
+  let operandBytes: Int
+
   /// The fields that the client is told of; `nil` for all.
   var projection: FieldMask? {
     if case .query(let query) = selection { query.projection } else { nil }
@@ -43,6 +46,7 @@ final class FollowedTarget {
     self.selection = selection
     self.told = told
     self.isResetDue = isResetDue
+    operandBytes = if case .query(let query) = selection { query.operandBytes } else { 0 }
     isOnce = target.endsWhenCurrent
     expectedCount = target.resumePoint == nil ? nil : target.expectedCount
   }

@@ -35,6 +35,7 @@ package final class ListenStream {
   private var isNumbering = false
   private var lastGivenID: Int32 = 0
   private var documentsFollowed = 0
+  private var operandBytes = 0
   private var work = StreamWork.none
   /// Targets that have to be brought up to the version that was joined at.
   private var joining: [FeedJoin.Target] = []
@@ -47,6 +48,8 @@ package final class ListenStream {
   package static let targetsMax = 1000
   /// Documents of all document targets of one stream.
   static let documentsMax = 10_000
+  /// Bytes of the operands of all queries of one stream.
+  package static let operandBytesMax = 4 << 20
   /// Events that wait while a client sends requests and takes nothing.
   private static let eventsMax = 10_000
   /// Events of one pull.
@@ -73,6 +76,8 @@ package final class ListenStream {
     isOver = true
     feed.close(listener)
     service.feeds.give(feed)
+    service.feeds.release(operandBytes)
+    operandBytes = 0
     work = .none
     events = []
     targets = [:]
@@ -130,10 +135,24 @@ package final class ListenStream {
     let target = FollowedTarget(
       asked, id: id, number: numbersGiven, selection, told: told, isResetDue: isResetDue)
     let grounds = try admit(target)
+    try reserve(target.operandBytes)
     if case .documents(let keys) = selection { documentsFollowed += keys.count }
     targets[id] = target
     numbered[target.number] = target
     feed.join(listener, target: target.number, selection, guards: grounds.documents)
+  }
+
+  /// Counts the operands of a query: they are kept for as long as it is followed.
+  private func reserve(_ bytes: Int) throws {
+    guard operandBytes + bytes <= Self.operandBytesMax else {
+      throw Status(
+        .resourceExhausted,
+        "The values in the queries of a stream take \(Self.operandBytesMax) bytes at most. Open another stream.")
+    }
+    guard service.feeds.reserve(bytes) else {
+      throw Status(.resourceExhausted, "The queries of all listeners take too much memory. Try again later.")
+    }
+    operandBytes += bytes
   }
 
   private func selection(_ target: ListenTarget) throws -> FeedSelection {
@@ -178,6 +197,8 @@ package final class ListenStream {
     targets[target.id] = nil
     numbered[target.number] = nil
     if case .documents(let keys) = target.selection { documentsFollowed -= keys.count }
+    operandBytes -= target.operandBytes
+    service.feeds.release(target.operandBytes)
     feed.leave(listener, target: target.number)
   }
 
@@ -363,6 +384,11 @@ package final class ListenStream {
       guard place.change < delta.changes.count else {
         place = place.nextPart
         continue
+      }
+      if place.change == 0, isStale(target) {
+        judgeAgain([target.number])
+        work = .batch(batch, place)
+        if nextEvent < events.count { return true }
       }
       let change = delta.changes[place.change]
       place.change += 1

@@ -14,6 +14,9 @@ final class Channel {
   private var back: (channel: LoopBound<BackChannel>, number: Int)?
   /// Whether the back channel waits for a chunk.
   private var isAsked = false
+  /// How often the call was asked for the answer to a poll, so that a long search does not hold up what is found.
+  private var pullsOfPoll = 0
+  private static let pullsOfPollMax = 128
   /// Whether the call was told to end.
   private var isCallOver = false
   private var isOver = false
@@ -145,6 +148,13 @@ final class Channel {
     guard !isOver, isAsked, let back else { return settle() }
     var isUnfinished = false
     if session.wantsMessage { isUnfinished = pull() == .more }
+    // A poll ends with its first chunk, so all there is goes into it.
+    if isUnfinished, session.isPolling, session.wantsMessage, pullsOfPoll < Self.pullsOfPollMax {
+      pullsOfPoll += 1
+      LoopBound(self, to: loop).later { $0.pump() }
+      return settle()
+    }
+    pullsOfPoll = 0
     var chunk: [UInt8] = []
     switch session.takeChunk(at: loop.nowMilliseconds, to: &chunk) {
     case .none:

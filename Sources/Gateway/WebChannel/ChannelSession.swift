@@ -153,6 +153,9 @@ struct ChannelSession {
 
   // MARK: The back channel
 
+  /// Whether the response is a poll: it ends with its first chunk.
+  var isPolling: Bool { response.map { $0.kind != .streaming } ?? false }
+
   /// Whether there is a response to write to.
   var isAttached: Bool { response != nil }
 
