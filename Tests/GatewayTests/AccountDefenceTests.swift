@@ -227,7 +227,8 @@ import Testing
   @Test func theRightToAnAddressGoesWithIt() throws {
     let world = try World()
     let ann = try world.signUp("ann", isVerified: true)
-    try world.session.user("update", #"{"idToken": "\#(ann.idToken)", "deleteAttribute": ["EMAIL"]}"#)
+    let without = try world.session.user("update", #"{"idToken": "\#(ann.idToken)", "deleteAttribute": ["EMAIL"]}"#)
+    #expect(without["emailVerified"] as? Bool == false)
     #expect(try world.accounts.users.user(ann.uid)?.isEmailVerified == false)
     try world.session.user("update", #"{"idToken": "\#(ann.idToken)", "email": "new@example.com"}"#)
     #expect(try world.accounts.users.user(ann.uid)?.isEmailVerified == false)
