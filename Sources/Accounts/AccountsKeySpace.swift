@@ -34,6 +34,8 @@ package enum AccountsTable: UInt8, CaseIterable, Sendable {
   case actionCodes = 0x24
   /// (nothing) → ``AccountsSettings``.
   case settings = 0x25
+  /// uid, code of a mail → nothing. Finds the codes of a user.
+  case actionCodesOfUser = 0x26
 }
 
 /// A storage key of the accounts' store under construction.

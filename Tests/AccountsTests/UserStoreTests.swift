@@ -142,11 +142,41 @@ import Testing
     #expect(try state() == UserState(validSinceSeconds: 1_700_000_020))
   }
 
+  @Test(arguments: [0, 1_700_000_009_000, 1_700_000_010_000, 4_000_000_000_000] as [Int64])
+  func aDeletedIDIsRevivedWithoutItsTokens(createdAt: Int64) throws {
+    let accounts = try Self.make()
+    let users = accounts.users
+    for isReplaced in [false, true] {
+      try users.insert(Self.user("u\(isReplaced)"))
+      _ = try users.remove("u\(isReplaced)", now: 1_700_000_010_000)
+      let again = User(uid: "u\(isReplaced)", createdAt: createdAt)
+      try users.write { if isReplaced { try $0.upsert(again) } else { try $0.insert(again) } }
+      let state = try accounts.userStates.state(of: again.uid)
+      #expect(state.deletedSeconds == nil)
+      #expect(state.validSinceSeconds > 1_700_000_010)
+      #expect(try users.user(again.uid)?.validSince ?? 0 > 1_700_000_010)
+    }
+  }
+
+  @Test(arguments: [1_600_000_000_000, 1_700_000_005_000, 4_000_000_000_000] as [Int64])
+  func revocationHoldsWheneverTheAccountWasMade(createdAt: Int64) throws {
+    let accounts = try Self.make()
+    try accounts.users.insert(Self.user("u1") { $0.createdAt = createdAt })
+    _ = try accounts.users.update("u1") { $0.validSince = 1_700_000_006 }
+    #expect(try accounts.userStates.state(of: "u1").validSinceSeconds == 1_700_000_006)
+    // Nor does importing the account again bring back what was revoked.
+    try accounts.users.write { try $0.upsert(Self.user("u1") { $0.createdAt = createdAt }) }
+    #expect(try accounts.userStates.state(of: "u1").validSinceSeconds == 1_700_000_006)
+  }
+
   @Test func codesAreSpentOnceAndEnd() throws {
     let users = try Self.make().users
     func code(_ name: String, _ at: Int64) -> ActionCode {
-      ActionCode(code: name, kind: .resetPassword, email: "a@b.c", link: "http://x/?a=b", createdAt: at)
+      ActionCode(code: name, kind: .resetPassword, uid: "u1", email: "a@b.c", link: "http://x/?a=b", createdAt: at)
     }
+    var user = User(uid: "u1", createdAt: 0)
+    user.email = "a@b.c"
+    try users.insert(user)
     try users.write { try $0.put(code("one", 0)) }
     #expect(try users.actionCode("one", now: 3_600_000) == code("one", 0))
     #expect(throws: AccountError(.expiredOobCode)) { try users.actionCode("one", now: 3_600_001) }

@@ -11,6 +11,8 @@ package struct RefreshSession: Equatable, Sendable {
   package var authTimeSeconds: Int64
   /// When the refresh token was issued, in seconds since 1970.
   package var issuedSeconds: Int64
+  /// The user's `sessionGeneration` when the session began; it ends where that has grown.
+  package var generation: Int64 = 0
   /// The claims that a custom token brought.
   package var sessionClaims = MapValue()
   /// The second factor of the sign-in: its kind and its enrollment id.
@@ -37,6 +39,7 @@ package struct RefreshSession: Equatable, Sendable {
       ("uid", .string(uid)), ("provider", .string(provider)), ("authTime", .integer(authTimeSeconds)),
       ("issued", .integer(issuedSeconds)),
     ])
+    if generation != 0 { row["generation"] = .integer(generation) }
     if !sessionClaims.entries.isEmpty { row["claims"] = .map(sessionClaims) }
     if let secondFactorKind { row["secondFactor"] = .string(secondFactorKind) }
     if let secondFactorID { row["secondFactorId"] = .string(secondFactorID) }
@@ -52,6 +55,7 @@ package struct RefreshSession: Equatable, Sendable {
     user.sessionClaims = row.map("claims") ?? MapValue()
     user.tenant = row.text("tenant")
     self.init(of: user, issuedSeconds: issued)
+    generation = row.integer("generation") ?? 0
     secondFactorKind = row.text("secondFactor")
     secondFactorID = row.text("secondFactorId")
   }
@@ -59,8 +63,8 @@ package struct RefreshSession: Equatable, Sendable {
 
 /// Refresh tokens: random texts, of which the store keeps only the SHA-256.
 ///
-/// A token lasts until it is revoked, its user is deleted or disabled, or the user's `validSince` moves past its issue
-/// (see ``UserState``). A user has ``perUserMax`` at most; the oldest end first.
+/// A token lasts until it is revoked, its user is deleted or disabled, all sessions of the user are ended, or the user's
+/// `validSince` moves past its issue (see ``UserState``). A user has ``perUserMax`` at most; the oldest end first.
 package final class RefreshTokens: Sendable {
   /// The most sessions of a user.
   package static let perUserMax = 200

@@ -48,6 +48,9 @@ package struct ActionCode: Equatable, Sendable {
   package var code: String
   /// What it is for.
   package var kind: Kind
+  /// Whose account it changes; `nil` where there is none yet, as for a sign-in. Never told apart by the address: it may
+  /// be another's by the time the code is used.
+  package var uid: String?
   /// The address it was sent to.
   package var email: String
   /// The address that is to take the place of ``email``.
@@ -58,9 +61,12 @@ package struct ActionCode: Equatable, Sendable {
   package var createdAt: Int64
 
   /// Creates a code.
-  package init(code: String, kind: Kind, email: String, newEmail: String? = nil, link: String, createdAt: Int64) {
+  package init(
+    code: String, kind: Kind, uid: String? = nil, email: String, newEmail: String? = nil, link: String, createdAt: Int64
+  ) {
     self.code = code
     self.kind = kind
+    self.uid = uid
     self.email = email
     self.newEmail = newEmail
     self.link = link
@@ -76,6 +82,7 @@ package struct ActionCode: Equatable, Sendable {
     json.key("email")
     json.string(email)
     json.member("newEmail", newEmail)
+    json.member("localId", uid)
     json.key("requestType")
     json.string(kind.rawValue)
     json.key("oobCode")
@@ -93,8 +100,8 @@ package struct ActionCode: Equatable, Sendable {
       let createdAt = tree["createdAt"]?.int64
     else { return nil }
     self.init(
-      code: code, kind: kind, email: email, newEmail: tree["newEmail"]?.text, link: tree["oobLink"]?.text ?? "",
-      createdAt: createdAt)
+      code: code, kind: kind, uid: tree["localId"]?.text, email: email, newEmail: tree["newEmail"]?.text,
+      link: tree["oobLink"]?.text ?? "", createdAt: createdAt)
   }
 }
 
@@ -103,12 +110,15 @@ extension UserTransaction {
   package func put(_ code: ActionCode) throws {
     let rows = try transaction.rows(AccountsKey(.actionCodes), limit: 100)
     for row in rows {
-      if let old = ActionCode(stored: row.value), !old.isExpired(now: code.createdAt) { continue }
+      let old = ActionCode(stored: row.value)
+      if let old, !old.isExpired(now: code.createdAt) { continue }
       try transaction.remove(AccountsKey(.actionCodes).ending(row.key).bytes)
+      if let old { try removeEntry(of: old) }
     }
     var json = JSONWriter(.compact)
     code.append(to: &json)
     try transaction.put(AccountsKey(.actionCodes).ending(code.code).bytes, json.bytes)
+    if let uid = code.uid { try transaction.put(ActionCode.prefix(of: uid).ending(code.code).bytes, []) }
   }
 
   /// Takes a code away, so that it is used once.
@@ -116,12 +126,28 @@ extension UserTransaction {
   package func spend(_ code: String, now: Int64) throws -> ActionCode {
     let found = try ActionCode.find(code, in: transaction, now: now)
     try transaction.remove(AccountsKey(.actionCodes).ending(code).bytes)
+    try removeEntry(of: found)
     return found
+  }
+
+  /// Forgets the codes of a user: all, or those of one kind. Cost: their number.
+  package func removeCodes(of uid: String, _ kind: ActionCode.Kind? = nil) throws {
+    for row in try transaction.rows(ActionCode.prefix(of: uid), limit: .max) {
+      let key = AccountsKey(.actionCodes).ending(row.key).bytes
+      if let kind, let code = try transaction.read(key).flatMap(ActionCode.init(stored:)), code.kind != kind { continue }
+      try transaction.remove(key)
+      try transaction.remove(ActionCode.prefix(of: uid).ending(row.key).bytes)
+    }
+  }
+
+  private func removeEntry(of code: ActionCode) throws {
+    if let uid = code.uid { try transaction.remove(ActionCode.prefix(of: uid).ending(code.code).bytes) }
   }
 }
 
 extension UserStore {
-  /// The code, which stays good.
+  /// The code, which stays good. It is good as long as its user is there and has the address that it was made for; one
+  /// to reset a password, until the password is changed or sessions are ended in another way.
   /// - Parameter now: in milliseconds since 1970.
   /// - Throws: `INVALID_OOB_CODE`, `EXPIRED_OOB_CODE`.
   package func actionCode(_ code: String, now: Int64) throws -> ActionCode {
@@ -145,6 +171,20 @@ extension ActionCode {
       let found = try snapshot.read(AccountsKey(.actionCodes).ending(code).bytes).flatMap(ActionCode.init(stored:))
     else { throw AccountError(.invalidOobCode) }
     guard !found.isExpired(now: now) else { throw AccountError(.expiredOobCode) }
+    guard try found.kind == .emailSignIn || found.holds(in: UserView(snapshot: snapshot)) else {
+      throw AccountError(.invalidOobCode)
+    }
     return found
   }
+
+  /// Whether the user is still the one, with the address, that the code was made for.
+  private func holds(in view: UserView) throws(StorageError) -> Bool {
+    guard let uid, let user = try view.user(uid) else { return false }
+    let expected = kind == .recoverEmail ? newEmail : email
+    guard let expected, user.hasEmail(expected) else { return false }
+    guard kind == .resetPassword else { return true }
+    return createdAt >= user.passwordUpdatedAt ?? 0 && createdAt / 1000 >= user.validSince
+  }
+
+  fileprivate static func prefix(of uid: String) -> AccountsKey { AccountsKey(.actionCodesOfUser).part(uid) }
 }

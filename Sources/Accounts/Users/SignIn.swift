@@ -34,8 +34,9 @@ extension Accounts {
       }
       var signedIn = SignedInUser(user, provider: provider, authTimeSeconds: now / 1000)
       signedIn.sessionClaims = sessionClaims
-      refreshToken = try refreshTokens.create(
-        RefreshSession(of: signedIn, issuedSeconds: now / 1000), in: transaction.transaction)
+      var session = RefreshSession(of: signedIn, issuedSeconds: now / 1000)
+      session.generation = user.sessionGeneration
+      refreshToken = try refreshTokens.create(session, in: transaction.transaction)
       return (user, signedIn)
     }
     return SignInOutcome(user: user, idToken: try mintIDToken(for: signedIn), refreshToken: refreshToken)
@@ -47,7 +48,9 @@ extension Accounts {
     guard let session = try refreshTokens.session(of: token.utf8) else { throw AccountError(.invalidRefreshToken) }
     guard var user = try users.user(session.uid) else { throw AccountError(.userNotFound) }
     guard !user.isDisabled else { throw AccountError(.userDisabled) }
-    guard session.issuedSeconds >= user.validSince else { throw AccountError(.tokenExpired) }
+    guard session.issuedSeconds >= user.validSince, session.generation == user.sessionGeneration else {
+      throw AccountError(.tokenExpired)
+    }
     let now = nowMilliseconds
     // Once a minute is often enough to know who is about; each time is a write to disk.
     if now - (user.lastRefreshAt ?? 0) > 60_000 {

@@ -7,8 +7,10 @@ extension User {
   package enum Reader: Sendable {
     /// The user: sees that there is a password and nothing of its hash.
     case owner
-    /// An administrator, and the store: everything.
+    /// An administrator: everything that can be imported again.
     case admin
+    /// The store: everything.
+    case store
   }
 
   /// What users see in the place of a hash: `REDACTED`. Clients take it to mean that there is a password.
@@ -56,6 +58,10 @@ extension User {
     json.flag("customAuth", isCustomAuth)
     json.flag("emailLinkSignin", hasEmailLinkSignIn)
     json.member("initialEmail", initialEmail)
+    if reader == .store, sessionGeneration != 0 {
+      json.key("sessionGeneration")
+      json.int64(sessionGeneration)
+    }
     appendProviders(to: &json)
     json.endObject()
   }
@@ -80,7 +86,7 @@ extension User {
   /// The bytes to store. Reads back with ``init(stored:)``.
   func stored() -> [UInt8] {
     var json = JSONWriter(.compact)
-    append(to: &json, for: .admin)
+    append(to: &json, for: .store)
     return json.bytes
   }
 
@@ -108,6 +114,7 @@ extension User {
     isCustomAuth = tree["customAuth"]?.flag ?? false
     hasEmailLinkSignIn = tree["emailLinkSignin"]?.flag ?? false
     initialEmail = tree["initialEmail"]?.text
+    sessionGeneration = tree["sessionGeneration"]?.int64 ?? 0
     providers = (tree["providerUserInfo"]?.elements ?? []).compactMap(LinkedProvider.init)
   }
 }

@@ -65,6 +65,9 @@ package struct User: Equatable, Sendable {
   package var isCustomAuth = false
   /// The first e-mail address, where it was changed.
   package var initialEmail: String?
+  /// Grows whenever all sessions are ended: a refresh token continues one of this generation only. Seconds, as in
+  /// ``validSince``, do not tell what came before from what came after in the same one.
+  package var sessionGeneration: Int64 = 0
 
   /// Creates a user who has nothing but an id.
   /// - Parameter now: in milliseconds since 1970.
@@ -95,7 +98,26 @@ package struct User: Equatable, Sendable {
   package mutating func setPassword(_ hash: PasswordHash, now: Int64) {
     passwordHash = hash
     passwordUpdatedAt = now
+    endSessions(now: now)
+  }
+
+  /// Ends all sessions that began before.
+  /// - Parameter now: in milliseconds since 1970.
+  package mutating func endSessions(now: Int64) {
     validSince = now / 1000
+    sessionGeneration += 1
+  }
+
+  /// Whether this is the user's address, byte by byte.
+  package func hasEmail(_ address: String) -> Bool { email?.utf8.elementsEqual(address.utf8) ?? false }
+
+  /// Gives the user another address, which ends all sessions that began before.
+  /// - Parameter now: in milliseconds since 1970.
+  package mutating func move(to address: String, isVerified: Bool, now: Int64) {
+    if initialEmail == nil { initialEmail = email }
+    email = address
+    isEmailVerified = isVerified
+    endSessions(now: now)
   }
 
   /// Takes a provider away, and what it brought with it.

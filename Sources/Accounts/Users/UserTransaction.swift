@@ -46,17 +46,24 @@ package final class UserTransaction {
     return user
   }
 
-  /// Adds a user, or puts the record in the place of the one of the same id.
+  /// Adds a user, or puts the record in the place of the one of the same id; what was revoked stays so.
   package func upsert(_ user: User) throws {
-    try put(user, replacing: try view.user(user.uid))
+    let old = try view.user(user.uid)
+    var user = user
+    if let old {
+      user.sessionGeneration = old.sessionGeneration + (user.validSince > old.validSince ? 1 : 0)
+      user.validSince = max(user.validSince, old.validSince)
+    }
+    try put(user, replacing: old)
   }
 
-  /// Removes a user, whose tokens end; see ``UserStore/remove(_:now:)``.
+  /// Removes a user, whose tokens and codes end; see ``UserStore/remove(_:now:)``.
   @discardableResult
   package func remove(_ uid: String, now: Int64) throws -> User? {
     guard let user = try view.user(uid) else { return nil }
     for (key, _) in lookups(of: user) { try transaction.remove(key) }
     try transaction.remove(AccountsKey(.users).ending(uid).bytes)
+    try removeCodes(of: uid)
     var state = UserState(user)
     state.deletedSeconds = now / 1000
     try states.put(state, of: uid, in: transaction)
@@ -77,6 +84,11 @@ package final class UserTransaction {
       for (key, _) in self.lookups(of: old) where !kept.contains(key) { try transaction.remove(key) }
     }
     for (key, _) in lookups { try transaction.put(key, Array(user.uid.utf8)) }
+    var user = user
+    if old == nil, let deleted = try states.state(of: user.uid).deletedSeconds {
+      // Whoever gets the id of one who was deleted must not get the tokens too, whenever the account is said to be made.
+      user.validSince = max(user.validSince, deleted + 1)
+    }
     try transaction.put(AccountsKey(.users).ending(user.uid).bytes, user.stored())
     try putState(of: user)
   }
@@ -110,6 +122,6 @@ extension UserState {
   /// What stands against a user's tokens. Nothing does against those of most: none is older than the account.
   init(_ user: User) {
     self.init(
-      validSinceSeconds: user.validSince > user.createdAt / 1000 ? user.validSince : 0, isDisabled: user.isDisabled)
+      validSinceSeconds: user.validSince == user.createdAt / 1000 ? 0 : user.validSince, isDisabled: user.isDisabled)
   }
 }

@@ -8,7 +8,7 @@ extension IdentityCall {
     let wantsLink = fields["returnOobLink"]?.flag ?? false
     if wantsLink, !isAdmin { throw AccountError(.insufficientPermission) }
     let continueURL = try text("continueUrl").map { try checkContinueURL($0) }
-    let (email, isKnown) = try recipient(kind)
+    let (email, uid) = try recipient(kind)
     var newEmail: String?
     if kind == .verifyAndChangeEmail {
       guard let address = try self.email("newEmail") else { throw AccountError(.missingNewEmail) }
@@ -17,8 +17,9 @@ extension IdentityCall {
     }
     try countMail(email)
     // Where it is a secret who has an account, a code that nobody gets is made too: it takes as long.
-    let code = try makeCode(kind, email: email, newEmail: newEmail, continueURL: continueURL)
-    if isKnown, !wantsLink { try toolkit.mail?.send(code) }
+    let code = newCode(kind, uid: uid, email: email, newEmail: newEmail, continueURL: continueURL)
+    try accounts.users.write { try $0.put(code) }
+    if uid != nil || kind == .emailSignIn, !wantsLink { try toolkit.mail?.send(code) }
     audit("was sent a code", email, " (\(kind.rawValue))")
     return answer("GetOobConfirmationCodeResponse") { json in
       json.text("email", email)
@@ -37,51 +38,67 @@ extension IdentityCall {
     return kind
   }
 
-  /// Whom a code is sent to, and whether one is made at all.
-  private func recipient(_ kind: ActionCode.Kind) throws -> (email: String, isKnown: Bool) {
+  /// Where a code is sent, and whose account it is about.
+  private func recipient(_ kind: ActionCode.Kind) throws -> (email: String, uid: String?) {
     switch kind {
     case .resetPassword:
       guard let email = try email() else { throw AccountError(.missingEmail) }
       let user = try accounts.users.user(email: email)
       if user == nil, isAdmin || !settings.hidesEmails { throw AccountError(.emailNotFound) }
-      return (email, user != nil)
+      return (email, user?.uid)
     case .emailSignIn:
       guard settings.allowsEmailLink, settings.allowsPassword || isAdmin else {
         throw AccountError(.operationNotAllowed)
       }
       guard let email = try email() else { throw AccountError(.missingEmail) }
-      return (email, true)
+      return (email, nil)
     case .verifyEmail, .verifyAndChangeEmail, .recoverEmail:
       if isAdmin, text("idToken") == nil {
         guard let email = try email() else { throw AccountError(.missingEmail) }
-        guard try accounts.users.user(email: email) != nil else { throw AccountError(.emailNotFound) }
-        return (email, true)
+        guard let user = try accounts.users.user(email: email) else { throw AccountError(.emailNotFound) }
+        return (email, user.uid)
       }
       let (user, token) = try owner()
       if kind == .verifyAndChangeEmail { try requireRecent(token) }
       guard let email = user.email else { throw AccountError(.missingEmail) }
-      return (email, true)
+      return (email, user.uid)
     }
   }
 
-  private func makeCode(
-    _ kind: ActionCode.Kind, email: String, newEmail: String? = nil, continueURL: String? = nil
-  ) throws -> ActionCode {
+  /// A code with its link, not kept yet.
+  private func newCode(
+    _ kind: ActionCode.Kind, uid: String?, email: String, newEmail: String?, continueURL: String? = nil
+  ) -> ActionCode {
     let code = ActionCode.make()
     let base = toolkit.options.actionURL ?? "\(origin)/emulator/action"
     var link = "\(base)\(base.contains("?") ? "&" : "?")mode=\(kind.mode)&lang=en&oobCode=\(code)"
     link += "&apiKey=\(PercentEncoding.encode(parameters.value("key") ?? "fake-api-key"))"
     if let continueURL { link += "&continueUrl=\(PercentEncoding.encode(continueURL))" }
-    let made = ActionCode(
-      code: code, kind: kind, email: email, newEmail: newEmail, link: link, createdAt: accounts.nowMilliseconds)
-    try accounts.users.write { try $0.put(made) }
-    return made
+    return ActionCode(
+      code: code, kind: kind, uid: uid, email: email, newEmail: newEmail, link: link,
+      createdAt: accounts.nowMilliseconds)
   }
 
-  /// Lets whoever had an account take it back, where somebody else changed its address.
-  func offerRecovery(of email: String, movedTo newEmail: String) throws {
-    let code = try makeCode(.recoverEmail, email: email, newEmail: newEmail)
-    try toolkit.mail?.send(code)
+  /// The code that lets whoever had an account take it back where somebody else changes its address: made and kept in
+  /// the transaction of that change, and to be sent by ``send(recovery:)`` once it is committed.
+  ///
+  /// `nil` where the address stays, where an administrator moves it, and where nobody has shown the old one to be the
+  /// user's: a mail to it would reach a stranger.
+  /// - Throws: `RESET_PASSWORD_EXCEED_LIMIT` where too many mails went to the old address.
+  func recovery(of user: User, movedTo newEmail: String, in users: UserTransaction) throws -> ActionCode? {
+    guard !isAdmin, let email = user.email, user.isEmailVerified, !user.hasEmail(newEmail) else { return nil }
+    try countMail(email)
+    let code = newCode(.recoverEmail, uid: user.uid, email: email, newEmail: newEmail)
+    try users.put(code)
+    return code
+  }
+
+  /// Sends what ``recovery(of:movedTo:in:)`` made. The change is done by then: that no mail can go is only noted.
+  func send(recovery code: ActionCode?) {
+    guard let code, let mail = toolkit.mail else { return }
+    do throws(AccountError) { try mail.send(code) } catch {
+      audit("could not be sent a code", code.email, " (\(code.kind.rawValue)): \(error.message)")
+    }
   }
 
   private func countMail(_ email: String) throws {
@@ -131,12 +148,13 @@ extension IdentityCall {
     let hash = try hash(password)
     let (found, uid) = try accounts.users.write { users in
       let found = try users.spend(code, now: now)
-      guard let user = try users.user(email: found.email) else { throw AccountError(.invalidOobCode) }
-      try users.update(user.uid) { user in
+      guard found.kind == .resetPassword, let uid = found.uid else { throw AccountError(.invalidOobCode) }
+      try users.removeCodes(of: uid, .resetPassword)
+      try users.update(uid) { user in
         user.takeOver(now: now)
         user.setPassword(hash, now: now)
       }
-      return (found, user.uid)
+      return (found, uid)
     }
     toolkit.throttle.reset(.account, found.email)
     audit("changed", uid, " (password) by a mailed code")
@@ -147,17 +165,23 @@ extension IdentityCall {
     guard settings.allowsEmailLink else { throw AccountError(.operationNotAllowed) }
     guard let email = try email() else { throw AccountError(.missingEmail) }
     guard let code = text("oobCode") else { throw AccountError(.missingOobCode) }
-    let linked = try text("idToken").map { _ in try owner().user.uid }
+    let linked = try text("idToken").map { _ in try owner() }
     let allowsSignUp = settings.allowsSignUp
     let now = accounts.nowMilliseconds
     var isNew = false
+    var recovery: ActionCode?
     let outcome = try accounts.signIn(provider: "password") { users in
       let found = try users.spend(code, now: now)
       guard found.kind == .emailSignIn else { throw AccountError(.invalidOobCode) }
       guard found.email.utf8.elementsEqual(email.utf8) else {
         throw AccountError(.invalidEmail, "The email provided does not match the sign-in email address.")
       }
-      if let linked { return linked }
+      if let linked {
+        guard let user = try users.user(linked.user.uid) else { throw AccountError(.userNotFound) }
+        if !user.isAnonymous, !user.hasEmail(email) { try requireRecent(linked.token) }
+        recovery = try self.recovery(of: user, movedTo: email, in: users)
+        return user.uid
+      }
       if let user = try users.user(email: email) { return user.uid }
       guard allowsSignUp else { throw AccountError(.adminOnlyOperation) }
       let user = User(uid: UserStore.makeUID(), createdAt: now)
@@ -165,11 +189,16 @@ extension IdentityCall {
       isNew = true
       return user.uid
     } change: { user in
-      if user.email?.utf8.elementsEqual(email.utf8) == true { user.takeOver(now: now) }
+      if user.hasEmail(email) {
+        user.takeOver(now: now)
+      } else if user.email != nil {
+        user.move(to: email, isVerified: true, now: now)
+      }
       user.email = email
       user.isEmailVerified = true
       user.hasEmailLinkSignIn = true
     }
+    send(recovery: recovery)
     audit(isNew ? "created" : "signed in", outcome.user.uid, " by a mailed link")
     return answer("EmailLinkSigninResponse") { json in
       json.text("localId", outcome.user.uid)
@@ -233,7 +262,7 @@ extension User {
   /// made the account in wait for its owner: whatever could sign in, no longer does.
   mutating func takeOver(now: Int64) {
     if !isEmailVerified {
-      validSince = now / 1000
+      endSessions(now: now)
       providers = []
       phoneNumber = nil
       passwordHash = nil

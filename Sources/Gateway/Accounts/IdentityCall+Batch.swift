@@ -127,7 +127,7 @@ extension IdentityCall {
   private func imported(_ record: JSONTree, _ parameters: HashParameters) throws -> User {
     guard let uid = record["localId"]?.text else { throw AccountError(.missingLocalID) }
     let now = accounts.nowMilliseconds
-    var user = User(uid: try UserFields.uid(uid), createdAt: record["createdAt"]?.int64 ?? now)
+    var user = User(uid: try UserFields.uid(uid), createdAt: min(record["createdAt"]?.int64 ?? now, now))
     func text(_ field: StaticString) throws -> String? {
       try record[field]?.text.flatMap { $0.isEmpty ? nil : try UserFields.text($0, field) }
     }
@@ -143,7 +143,7 @@ extension IdentityCall {
     user.hasEmailLinkSignIn = record["emailLinkSignin"]?.flag ?? false
     user.isCustomAuth = record["customAuth"]?.flag ?? false
     user.initialEmail = try text("initialEmail")
-    user.passwordUpdatedAt = record["passwordUpdatedAt"]?.int64
+    user.passwordUpdatedAt = record["passwordUpdatedAt"]?.int64.map { min($0, now) }
     for info in record["providerUserInfo"]?.elements ?? [] {
       if info["providerId"]?.text == "phone", user.phoneNumber == nil {
         user.phoneNumber = try (info["phoneNumber"] ?? info["rawId"])?.text.map(UserFields.phoneNumber)

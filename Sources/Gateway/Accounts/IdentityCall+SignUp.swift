@@ -46,19 +46,22 @@ extension IdentityCall {
     guard settings.allowsPassword else { throw AccountError(.operationNotAllowed) }
     guard let email = try email() else { throw AccountError(.missingEmail) }
     guard let password = text("password") else { throw AccountError(.missingPassword) }
-    // Whoever has a password or an address already changes it here.
-    if user.passwordHash != nil || user.email != nil { try requireRecent(token) }
+    // Only a guest has nothing that somebody with an old token could take over.
+    if !user.isAnonymous { try requireRecent(token) }
     let hash = try hash(password)
     let now = accounts.nowMilliseconds
     let name = try text("displayName").map { try UserFields.text($0, "displayName") }
-    let outcome = try accounts.signIn(provider: "password", find: { _ in user.uid }) { user in
-      if user.email?.utf8.elementsEqual(email.utf8) != true {
-        user.email = email
-        user.isEmailVerified = false
-      }
+    var recovery: ActionCode?
+    let outcome = try accounts.signIn(provider: "password") { users in
+      guard let user = try users.user(user.uid) else { throw AccountError(.userNotFound) }
+      recovery = try self.recovery(of: user, movedTo: email, in: users)
+      return user.uid
+    } change: { user in
+      if !user.hasEmail(email) { user.move(to: email, isVerified: false, now: now) }
       user.setPassword(hash, now: now)
       if let name { user.displayName = name }
     }
+    send(recovery: recovery)
     audit("linked", user.uid, " to a password")
     return answer("SignupNewUserResponse") { json in
       json.text("localId", outcome.user.uid)

@@ -27,41 +27,57 @@ extension IdentityCall {
   private func change(_ uid: String, token: VerifiedToken?) throws -> Answer {
     let email = try email()
     let password = text("password")
-    var endsSessions = false
-    var change = try changeOfProfile()
     if email != nil || password != nil {
       guard isAdmin || settings.allowsPassword else { throw AccountError(.operationNotAllowed) }
-      let newHash = try password.map { try hash($0) }
-      let now = accounts.nowMilliseconds
-      let before = try accounts.users.user(uid)
-      let isMoved = email.map { before?.email?.utf8.elementsEqual($0.utf8) != true } ?? false
-      endsSessions = newHash != nil || isMoved
-      if endsSessions, let token, before?.email != nil || before?.passwordHash != nil { try requireRecent(token) }
-      let others = change
-      change = { user in
-        if isMoved, let email {
-          if user.initialEmail == nil { user.initialEmail = user.email }
-          user.email = email
-          user.isEmailVerified = false
-          user.validSince = now / 1000
-        }
-        if let newHash { user.setPassword(newHash, now: now) }
-        try others(&user)
-      }
-      if isMoved, let old = before?.email, let email, !isAdmin { try offerRecovery(of: old, movedTo: email) }
     }
+    let newHash = try password.map { try hash($0) }
+    let changeProfile = try changeOfProfile()
+    let now = accounts.nowMilliseconds
+    func isMoved(_ user: User) -> Bool { email.map { !user.hasEmail($0) } ?? false }
+    var recovery: ActionCode?
+    /// In the transaction of the change, before it.
+    func prepare(_ users: UserTransaction) throws -> String {
+      guard let user = try users.user(uid) else { throw AccountError(.userNotFound) }
+      if let token, !user.isAnonymous {
+        // Without any way to sign in the account would be like a guest's, to which everybody with a token adds one.
+        var after = user
+        try changeProfile(&after)
+        if newHash != nil || isMoved(user) || takesAwayPassword || after.isAnonymous { try requireRecent(token) }
+      }
+      if let email { recovery = try self.recovery(of: user, movedTo: email, in: users) }
+      return uid
+    }
+    func change(_ user: inout User) throws {
+      if let email, isMoved(user) { user.move(to: email, isVerified: false, now: now) }
+      if let newHash { user.setPassword(newHash, now: now) }
+      try changeProfile(&user)
+    }
+    let endsSessions = try newHash != nil || accounts.users.user(uid).map(isMoved) ?? false
     guard endsSessions, let token else {
-      let user = try accounts.users.update(uid, change)
+      let user = try accounts.users.write { users in try users.update(try prepare(users), change) }
+      send(recovery: recovery)
       audit("changed", uid, names(of: fields))
       return answer("SetAccountInfoResponse") { append(user, to: &$0) }
     }
     let outcome = try accounts.signIn(
-      provider: token.provider == "custom" ? "custom" : "password", find: { _ in uid }, change: change)
+      provider: token.provider == "custom" ? "custom" : "password", find: prepare, change: change)
+    send(recovery: recovery)
     audit("changed", uid, names(of: fields))
     return answer("SetAccountInfoResponse") { json in
       append(outcome.user, to: &json)
       json.members(outcome)
     }
+  }
+
+  /// What is asked to be taken away, by name or by number.
+  private var deletedAttributes: [String] {
+    (fields["deleteAttribute"]?.elements ?? []).compactMap { $0.text ?? $0.int64.map { "\($0)" } }
+  }
+
+  /// Whether a password, or the address that goes with it, is asked to be taken away, or all providers are.
+  private var takesAwayPassword: Bool {
+    texts("deleteProvider").contains("password")
+      || deletedAttributes.contains { ["EMAIL", "1", "PROVIDER", "3", "PASSWORD", "5"].contains($0) }
   }
 
   /// What the fields beside address and password ask for.
@@ -72,17 +88,20 @@ extension IdentityCall {
     let claims = try fields["customAttributes"]?.text.map { try UserFields.customClaims($0) }
     let link = fields["linkProviderUserInfo"]
     let deleted = texts("deleteProvider")
-    let attributes = (fields["deleteAttribute"]?.elements ?? []).compactMap { $0.text ?? $0.int64.map { "\($0)" } }
+    let attributes = deletedAttributes
     guard fields["mfa"]?["enrollments"]?.elements.isEmpty ?? true else {
       throw AccountError(.notImplemented, "Second factors are not offered.")
     }
     let fields = fields
+    let now = accounts.nowMilliseconds
     return { user in
       // Taken away first, so that one call can put something else in its place.
       for provider in deleted { user.unlink(provider) }
       for attribute in attributes {
         switch attribute {
-        case "EMAIL", "1": user.email = nil
+        case "EMAIL", "1":
+          user.email = nil
+          user.isEmailVerified = false
         case "DISPLAY_NAME", "2": user.displayName = nil
         case "PROVIDER", "3": user.providers = []
         case "PHOTO_URL", "4": user.photoURL = nil
@@ -96,8 +115,12 @@ extension IdentityCall {
       if let claims { user.customAttributes = claims }
       if let flag = fields["emailVerified"]?.flag { user.isEmailVerified = flag }
       if let flag = fields["disableUser"]?.flag { user.isDisabled = flag }
-      if let seconds = fields["validSince"]?.int64 { user.validSince = seconds }
-      if let time = fields["createdAt"]?.int64 { user.createdAt = time }
+      if let seconds = fields["validSince"]?.int64 {
+        // Moved on, it ends the sessions of the same second too.
+        if seconds >= user.validSince { user.endSessions(now: now) }
+        user.validSince = seconds
+      }
+      if let time = fields["createdAt"]?.int64 { user.createdAt = min(time, now) }
       if let time = fields["lastLoginAt"]?.int64 { user.lastLoginAt = time }
       if let link {
         if link["providerId"]?.text == "phone", let number = link["phoneNumber"]?.text ?? link["rawId"]?.text {
@@ -124,27 +147,25 @@ extension IdentityCall {
   /// Does what a code of a mail allows with an address.
   private func spend(_ code: String) throws -> Answer {
     let now = accounts.nowMilliseconds
+    var recovery: ActionCode?
     let user = try accounts.users.write { users in
       let code = try users.spend(code, now: now)
-      guard let user = try users.user(email: code.kind == .recoverEmail ? code.newEmail ?? code.email : code.email)
-      else { throw AccountError(.invalidOobCode) }
-      return try users.update(user.uid) { user in
+      guard let uid = code.uid, let user = try users.user(uid) else { throw AccountError(.invalidOobCode) }
+      if code.kind == .verifyAndChangeEmail, let email = code.newEmail {
+        recovery = try self.recovery(of: user, movedTo: email, in: users)
+      }
+      return try users.update(uid) { user in
         switch code.kind {
         case .verifyEmail: user.isEmailVerified = true
         case .verifyAndChangeEmail:
           guard let email = code.newEmail else { throw AccountError(.invalidOobCode) }
-          if user.initialEmail == nil { user.initialEmail = user.email }
-          user.email = email
-          user.isEmailVerified = true
-          user.validSince = now / 1000
-        case .recoverEmail:
-          user.email = code.email
-          user.isEmailVerified = true
-          user.validSince = now / 1000
+          user.move(to: email, isVerified: true, now: now)
+        case .recoverEmail: user.move(to: code.email, isVerified: true, now: now)
         case .resetPassword, .emailSignIn: throw AccountError(.invalidOobCode)
         }
       }
     }
+    send(recovery: recovery)
     audit("changed", user.uid, " by a mailed code")
     return answer("SetAccountInfoResponse") { append(user, to: &$0) }
   }
