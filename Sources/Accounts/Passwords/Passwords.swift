@@ -16,8 +16,8 @@ package struct Passwords: Sendable {
   /// - Throws: ``AccountError`` where there is not enough memory.
   package func hash(_ password: String) throws(AccountError) -> PasswordHash { try Argon2.hash(password, work) }
 
-  /// Whether a password is right for a hash. Without a hash it is wrong, and takes as long to tell; a wrong one for a hash
-  /// of other work takes at least as long.
+  /// Whether a password is right for a hash. Without a hash it is wrong, and takes as long to tell; so does a wrong one
+  /// for a hash of other work, or longer.
   package func accepts(_ password: String, for hash: PasswordHash?) -> Bool {
     guard password.utf8.count <= UserLimits.passwordBytesMax else { return false }
     guard let hash else {

@@ -113,8 +113,8 @@ package final class SigningKeys: Sendable {
 
   /// Makes the next key. It signs once verifiers elsewhere have had the time to learn of it.
   ///
-  /// `immediately`, for a key that has leaked, it signs from now on, and every other key of the purpose is withdrawn: what
-  /// those signed is refused from now on.
+  /// `immediately`, for a key that has leaked, it signs from now on, and every other key of the purpose is withdrawn:
+  /// what those signed is refused.
   /// - Throws: ``TokenError/keyUnusable(_:)`` and ``TokenError/storage(_:)``.
   @discardableResult
   package func rotate(_ purpose: Purpose, immediately: Bool = false) throws(TokenError) -> Key {
