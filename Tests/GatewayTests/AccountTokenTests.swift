@@ -113,6 +113,31 @@ import Testing
     #expect(try server.get("/users/ann", fresh).message == "Missing or invalid authentication: the token is expired.")
   }
 
+  @Test(arguments: [true, false]) func openStreamsEndWithTheirTokens(disables: Bool) throws {
+    let server = try Server()
+    let admin = [("Authorization", "Bearer \(server.accounts.serviceKeys.localAccessToken())")]
+    func write() throws { #expect(try server.server.call("PATCH", "/users/ann", "{}", headers: admin).status == 200) }
+    try write()
+    let grpc = try GRPCConnection(port: server.server.port)
+    let stream = grpc.open("Listen", headers: [("authorization", "Bearer \(try server.token("ann"))")])
+    grpc.send(GRPCListenTests.documents(2, "users/ann"), on: stream)
+    // Added, and the document.
+    for _ in 0..<2 { _ = try #require(try grpc.next(on: stream)) }
+    // What concerns others ends nothing.
+    try server.accounts.userStates.set(UserState(isDisabled: true), of: "bob")
+    try write()
+    for _ in 0..<2 { _ = try #require(try grpc.next(on: stream)) }
+    if disables {
+      try server.accounts.userStates.set(UserState(isDisabled: true), of: "ann")
+    } else {
+      try server.accounts.signingKeys.rotate(.idToken, immediately: true)
+    }
+    try write()
+    let end = try grpc.end(of: stream)
+    #expect(end.status == 16, "\(end.statusMessage)")
+    #expect(end.statusMessage.contains("counts no more"), "\(end.statusMessage)")
+  }
+
   @Test func rememberedTokensEndWithTheirKeys() throws {
     let (server, cloud, other) = (try Server(), try Server(), try Server())
     let issuer = TrustedIssuer(issuer: "https://securetoken.google.com/elsewhere", audience: "elsewhere")
