@@ -10,10 +10,16 @@ package enum Caller: Sendable {
 }
 
 extension Caller {
-  /// Checks that the token that a stream was opened with is not over.
+  /// Checks that the token that a stream was opened with still counts: that it is not over, and that nothing has ended it
+  /// early.
   /// - Throws: `UNAUTHENTICATED`.
   func checkToken(_ clock: Clock) throws(Status) {
-    guard case .user(let auth?) = self, let expiry = auth.expiry, expiry <= clock.now() else { return }
-    throw Status(.unauthenticated, "The token of this stream has expired. Open another one with a fresh token.")
+    guard case .user(let auth?) = self else { return }
+    if let expiry = auth.expiry, expiry <= clock.now() {
+      throw Status(.unauthenticated, "The token of this stream has expired. Open another one with a fresh token.")
+    }
+    if let objection = auth.standing?.objection {
+      throw Status(.unauthenticated, "The token of this stream counts no more: \(objection).")
+    }
   }
 }

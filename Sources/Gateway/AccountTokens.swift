@@ -59,10 +59,13 @@ package final class AccountTokens: TokenVerifier {
       return nil
     }
     if let found, found.expirySeconds > accounts.nowSeconds { return found.caller }
-    let (caller, expiry) = try Self.caller(bearing: token, in: accounts)
+    let bytes = Array(token)
+    let (caller, expiry) = try Self.caller(bearing: token, in: accounts) {
+      AccountTokenStanding(bytes, in: accounts, changes: changes)
+    }
     if token.count <= Self.knownBytesMax {
       // The number of before: what changed while the token was checked must not be missed.
-      let entry = Known(hash: hash, token: Array(token), caller: caller, expirySeconds: expiry, changes: changes)
+      let entry = Known(hash: hash, token: bytes, caller: caller, expirySeconds: expiry, changes: changes)
       let turn = shard.turn.wrappingAdd(1, ordering: .relaxed).newValue & (Self.places - 1)
       shard.known.withLock { known in
         // Its own old place, else one that is free or holds what counts no more, else one after the other.
@@ -74,9 +77,10 @@ package final class AccountTokens: TokenVerifier {
     return caller
   }
 
-  /// Checks a token of which nothing is remembered; also says when it ends, in seconds since 1970.
+  /// Checks a token of which nothing is remembered; also says when it ends, in seconds since 1970. A user's keeps the
+  /// `standing` made for it.
   static func caller(
-    bearing token: UnsafeRawBufferPointer, in accounts: Accounts
+    bearing token: UnsafeRawBufferPointer, in accounts: Accounts, standing: () -> AccountTokenStanding? = { nil }
   ) throws(Status) -> (caller: Caller, expirySeconds: Int64) {
     do throws(TokenError) {
       switch try accounts.verifyBearer(token) {
@@ -84,7 +88,7 @@ package final class AccountTokens: TokenVerifier {
       case .user(let token):
         let seconds = token.expirySeconds
         let expiry = seconds < .max / 1_000_000 ? seconds * 1_000_000 : nil
-        let auth = RulesAuth(uid: token.uid, claims: token.claims, expiry: expiry)
+        let auth = RulesAuth(uid: token.uid, claims: token.claims, expiry: expiry, standing: standing())
         return (.user(auth), token.expirySeconds)
       }
     } catch { throw Status(error) }

@@ -1,4 +1,5 @@
 import Accounts
+import Glibc
 import Synchronization
 import TestSupport
 import Testing
@@ -140,6 +141,8 @@ import WireFormat
     (#"{"hashAlgorithm": "ARGON2", "argon2Parameters": {"iterations": 3, "memoryCostKib": 100000000}}"#, .invalidHashParameter),
     (#"{"hashAlgorithm": "ARGON2", "argon2Parameters": {"iterations": 3, "memoryCostKib": 64, "parallelism": 4}}"#, .invalidHashParameter),
     (#"{"hashAlgorithm": "BCRYPT"}"#, .invalidHashParameter),
+    (#"{"hashAlgorithm": "STANDARD_SCRYPT", "cpuMemCost": 131072, "blockSize": 8, "parallelization": 16}"#, .invalidHashParameter),
+    (#"{"hashAlgorithm": "ARGON2", "argon2Parameters": {"iterations": 16, "memoryCostKib": 262144}}"#, .invalidHashParameter),
   ] as [(String, AccountError.Code)])
   func refusesHashesThatCostTooMuchOrSayTooLittle(parameters: String, code: AccountError.Code) throws {
     do {
@@ -148,6 +151,54 @@ import WireFormat
       Issue.record("accepted")
     } catch let error as AccountError {
       #expect(error.code == code, "\(error.message)")
+    }
+  }
+
+  @Test(arguments: ["{}", #"{"hashAlgorithm": "HMAC_MD5", "signerKey": "AAAA"}"#, #"{"hashAlgorithm": "BCRYPT"}"#])
+  func refusesTextsThatCostTooMuch(parameters: String) throws {
+    let parameters = try HashParameters(JSONTree(parsing: Array(parameters.utf8)))
+    let end = "p=1$c2FsdHNhbHQ$aGFzaGhhc2hoYXNoaGFzaA"
+    for work in ["m=65536,t=200", "m=4194304,t=1", "m=262144,t=16", "m=65536,t=0", "m=65536,t=99999999999999999999"] {
+      let text = "$argon2id$v=19$\(work),\(end)"
+      #expect(PasswordHash(text: text) == nil, "\(text)")
+      do {
+        _ = try parameters.hash(Array(text.utf8), salt: [])
+        Issue.record("accepted \(text)")
+      } catch {
+        #expect(error.code == .invalidHashParameter, "\(error.message)")
+      }
+    }
+    #expect(try parameters.hash(Array("$argon2id$v=19$m=65536,t=3,\(end)".utf8), salt: []).text.hasSuffix(end))
+  }
+
+  @Test func pbkdf2OfLongHashesIsBounded() throws {
+    let parameters = try HashParameters(
+      JSONTree(parsing: Array(#"{"hashAlgorithm": "PBKDF2_SHA256", "rounds": 120000}"#.utf8)))
+    #expect(throws: AccountError.self) { try parameters.hash([UInt8](repeating: 1, count: 1024), salt: [1]) }
+    _ = try parameters.hash([UInt8](repeating: 1, count: 64), salt: [1])
+  }
+
+  /// The processor's time is compared, which other threads do not change much.
+  @Test func wrongPasswordsOfImportedAccountsTakeAsLongAsThoseOfNobody() throws {
+    let passwords = try Passwords(PasswordWork(passes: 4, memoryBytes: 8 << 20))
+    let md5 = try HashParameters(JSONTree(parsing: Array(#"{"hashAlgorithm": "MD5"}"#.utf8)))
+    let weak = try Passwords(.least).hash("right")
+    func cost(_ hash: PasswordHash?) -> Int {
+      (0..<3).map { _ in
+        let from = clock()
+        #expect(!passwords.accepts("wrong", for: hash))
+        return clock() - from
+      }.min() ?? 0
+    }
+    func clock() -> Int {
+      var time = timespec()
+      clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+      return time.tv_sec * 1_000_000_000 + time.tv_nsec
+    }
+    let nobody = cost(nil)
+    for hash in [try md5.hash([UInt8](repeating: 1, count: 16), salt: []), weak] {
+      let taken = cost(hash)
+      #expect(taken * 2 > nobody, "\(taken) ns, \(nobody) ns for nobody")
     }
   }
 

@@ -46,9 +46,23 @@ import Testing
   @Test func aKeyThatLeakedCanBeReplacedAtOnce() throws {
     let test = try TestAccounts()
     let first = try test.accounts.signingKeys.current(.idToken).id
+    let next = try test.accounts.signingKeys.rotate(.idToken).id
+    let old = try test.accounts.mintIDToken(for: test.user)
+    let cookies = try test.accounts.signingKeys.current(.sessionCookie).id
+    #expect(test.refusal(old) == nil)
     test.clock.advance(seconds: 1)
-    try test.accounts.signingKeys.rotate(.idToken, immediately: true)
-    #expect(try test.accounts.signingKeys.current(.idToken).id != first)
+    let before = test.accounts.changes
+    let second = try test.accounts.signingKeys.rotate(.idToken, immediately: true).id
+    #expect(test.accounts.changes > before)
+    #expect(try test.accounts.signingKeys.current(.idToken).id == second)
+    for opened in [test, try test.reopened()] {
+      let keys = opened.accounts.signingKeys
+      #expect(keys.published(.idToken).map(\.id) == [second])
+      #expect(keys.key(first, for: .idToken) == nil && keys.key(next, for: .idToken) == nil)
+      #expect(keys.published(.sessionCookie).map(\.id) == [cookies], "keys of other purposes stay")
+      #expect(opened.refusal(old) == .unknownKey)
+      #expect(opened.refusal(try opened.accounts.mintIDToken(for: opened.user)) == nil)
+    }
   }
 
   @Test func maintenanceRotatesAndForgets() throws {

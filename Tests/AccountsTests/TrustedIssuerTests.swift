@@ -26,8 +26,10 @@ import Testing
     // A key that its owner no longer publishes counts no more.
     let other = try TestAccounts()
     _ = try other.accounts.signingKeys.current(.idToken)
+    let before = here.accounts.changes
     try here.accounts.trustedIssuers.trust(Self.issuer, keys: other.accounts.signingKeys.jsonWebKeySet(.idToken))
     #expect(throws: TokenError.unknownKey) { try Self.uid(token, here.accounts) }
+    #expect(here.accounts.changes > before)
   }
 
   @Test func issuersSpeakForThemselvesOnly() throws {
@@ -56,6 +58,7 @@ import Testing
   func textsWithoutKeysAreRefused(text: String) throws {
     let test = try TestAccounts()
     #expect(throws: TokenError.self) { try test.accounts.trustedIssuers.trust(Self.issuer, keys: Array(text.utf8)) }
+    #expect(test.accounts.changes == 0)
   }
 
   @Test func aUsersStateEndsTokensFromElsewhereToo() throws {

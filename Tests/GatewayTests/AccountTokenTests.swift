@@ -3,6 +3,7 @@ import DocumentModel
 import Foundation
 import HearthServer
 import DocumentStore
+import Synchronization
 import TestSupport
 import Testing
 
@@ -11,6 +12,8 @@ import Testing
   private final class Server {
     let server: TestServer
     let time = SteppedTime()
+    /// What the server reported.
+    fileprivate let lines: ReportedLines
     private let directory: TemporaryDirectory
     var accounts: Accounts { server.server.accounts }
 
@@ -28,9 +31,12 @@ import Testing
         }
         """.write(toFile: file, atomically: true, encoding: .utf8)
       let time = time
+      let lines = ReportedLines()
+      self.lines = lines
       server = try TestServer(mode) {
         $0.rules = [HearthConfiguration.RulesFile(file)]
         $0.clock = Clock { time.now }
+        $0.report = { lines.add($0) }
       }
     }
 
@@ -107,6 +113,55 @@ import Testing
     #expect(try server.get("/users/ann", fresh).message == "Missing or invalid authentication: the token is expired.")
   }
 
+  @Test(arguments: [true, false]) func openStreamsEndWithTheirTokens(disables: Bool) throws {
+    let server = try Server()
+    let admin = [("Authorization", "Bearer \(server.accounts.serviceKeys.localAccessToken())")]
+    func write() throws { #expect(try server.server.call("PATCH", "/users/ann", "{}", headers: admin).status == 200) }
+    try write()
+    let grpc = try GRPCConnection(port: server.server.port)
+    let stream = grpc.open("Listen", headers: [("authorization", "Bearer \(try server.token("ann"))")])
+    grpc.send(GRPCListenTests.documents(2, "users/ann"), on: stream)
+    // Added, and the document.
+    for _ in 0..<2 { _ = try #require(try grpc.next(on: stream)) }
+    // What concerns others ends nothing.
+    try server.accounts.userStates.set(UserState(isDisabled: true), of: "bob")
+    try write()
+    for _ in 0..<2 { _ = try #require(try grpc.next(on: stream)) }
+    if disables {
+      try server.accounts.userStates.set(UserState(isDisabled: true), of: "ann")
+    } else {
+      try server.accounts.signingKeys.rotate(.idToken, immediately: true)
+    }
+    try write()
+    let end = try grpc.end(of: stream)
+    #expect(end.status == 16, "\(end.statusMessage)")
+    #expect(end.statusMessage.contains("counts no more"), "\(end.statusMessage)")
+  }
+
+  @Test func rememberedTokensEndWithTheirKeys() throws {
+    let (server, cloud, other) = (try Server(), try Server(), try Server())
+    let issuer = TrustedIssuer(issuer: "https://securetoken.google.com/elsewhere", audience: "elsewhere")
+    func trust(_ keys: SigningKeys) throws {
+      _ = try keys.current(.idToken)
+      try server.accounts.trustedIssuers.trust(issuer, keys: keys.jsonWebKeySet(.idToken))
+    }
+    let claims = MapValue([
+      ("iss", .string(issuer.issuer)), ("aud", .string(issuer.audience)), ("sub", .string("ann")),
+      ("iat", .integer(server.accounts.nowSeconds)), ("exp", .integer(server.accounts.nowSeconds + 3600)),
+    ])
+    let key = try cloud.accounts.signingKeys.current(.idToken)
+    let foreign = try JSONWebToken.signed(claims, by: key.key, id: key.id)
+    try trust(cloud.accounts.signingKeys)
+    let own = try server.token("ann")
+    for token in [own, foreign] { #expect(try server.get("/users/ann", token).status == 404) }
+    try trust(other.accounts.signingKeys)
+    #expect(try server.get("/users/ann", foreign).status == 401)
+    #expect(try server.get("/users/ann", own).status == 404)
+    try server.accounts.signingKeys.rotate(.idToken, immediately: true)
+    #expect(try server.get("/users/ann", own).status == 401)
+    #expect(try server.get("/users/ann", try server.token("ann")).status == 404)
+  }
+
   @Test func serviceKeysMakeAdmins() throws {
     let server = try Server()
     let file = try #require(MapValue(json: try server.accounts.serviceKeys.create(name: "backend", url: "http://x")))
@@ -165,6 +220,11 @@ import Testing
     #expect(try call("GET", "keys", nil, admin).json("keys", 0, "name") == "backend")
     #expect(try call("DELETE", "keys/backend", nil, admin).status == 200)
     #expect(try call("DELETE", "keys/backend", nil, admin).status == 404)
+    #expect(
+      server.lines.all.filter { $0.contains("service key") } == [
+        "accounts: service key backend was created by admin from this machine",
+        "accounts: service key backend was revoked by admin from this machine",
+      ])
     #expect(try call("POST", "keys:rotate", nil, admin).json("keys", as: [Any].self)?.count == 2)
     let token = try #require(try call("POST", "tokens", #"{"uid":"ann","claims":{"role":"editor"}}"#, admin).json("idToken") as String?)
     #expect(try server.get("/roles/editor", token).status == 404)
@@ -198,6 +258,13 @@ import Testing
     #expect(try server.get("/users/ann", "hat_local.1.x").status == 401)
     #expect(try server.get("/users/ann", try server.token("ann")).status == 404)
   }
+}
+
+/// The lines that a server reports.
+fileprivate final class ReportedLines: Sendable {
+  private let lines = Mutex<[String]>([])
+  var all: [String] { lines.withLock { $0 } }
+  func add(_ line: String) { lines.withLock { $0.append(line) } }
 }
 
 /// A program with a service-account file.

@@ -73,7 +73,8 @@ import Testing
     #expect(try run("keys", "list").output.hasPrefix("backend  "))
     #expect(try run("keys", "revoke", "backend").exit == .code(0))
     #expect(try run("keys", "rotate", "--immediately").exit == .code(0))
-    #expect(try status(server.port, "users/ann", String(signed.output.dropLast())) == 404)
+    #expect(try status(server.port, "users/ann", String(signed.output.dropLast())) == 401)
+    #expect(try status(server.port, "users/ann", String(try run("token", "ann").output.dropLast())) == 404)
     // Who cannot read it is not.
     for arguments in [["keys", "list"], ["keys", "create", "eve", "--output", "-"], ["token", "eve"]] {
       let refused = try HearthBinary.run(arguments + ["--server", "http://127.0.0.1:\(server.port)"])

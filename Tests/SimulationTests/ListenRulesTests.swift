@@ -3,6 +3,7 @@ import DatabaseService
 import DocumentModel
 import DocumentStore
 import RulesEngine
+import Synchronization
 import TestSupport
 import Testing
 
@@ -167,6 +168,22 @@ import Testing
     #expect(client.takeTold().isEmpty)
   }
 
+  @Test func aTokenThatIsEndedEarlyEndsTheStream() throws {
+    let standing = SteppedStanding()
+    let auth = RulesAuth(uid: "ann", claims: MapValue([("sub", .string("ann"))]), standing: standing)
+    let client = try ListeningClient(service, as: .user(auth))
+    try client.add(2, Self.owned(by: "ann"))
+    _ = try told(client)
+    try service.commit([.set("notes/a", ("owner", "ann"), ("n", 1))])
+    #expect(try !told(client).isEmpty)
+    standing.object("the token is revoked")
+    try service.commit([.set("notes/a", ("owner", "ann"), ("n", 2))])
+    #expect(throws: Status(.unauthenticated, "The token of this stream counts no more: the token is revoked.")) {
+      try client.settle()
+    }
+    #expect(client.takeTold().isEmpty)
+  }
+
   @Test func whoIsNotSignedInSeesWhatIsOpen() throws {
     let client = try client(nil)
     try client.add(2, .query(Query(collectionID: "open")))
@@ -176,4 +193,11 @@ import Testing
   private func beat() {
     for feed in service.service.feeds.all { for _ in 0..<8 { feed.beat() } }
   }
+}
+
+/// Stands until it is told otherwise.
+final class SteppedStanding: TokenStanding {
+  private let text = Mutex<String?>(nil)
+  var objection: String? { text.withLock { $0 } }
+  func object(_ reason: String?) { text.withLock { $0 = reason } }
 }

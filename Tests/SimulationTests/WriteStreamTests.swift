@@ -154,6 +154,19 @@ import Testing
     #expect(try simulated.results(of: Query(collectionID: "c"), .latest).map(\.path.text) == ["c/x"])
   }
 
+  @Test func nothingIsAppliedWithATokenThatIsEndedEarly() throws {
+    let standing = SteppedStanding()
+    let client = try Client(simulated, as: .user(RulesAuth(uid: "ann", claims: MapValue([]), standing: standing)))
+    try client.send()
+    try client.send(.set("c/x", ("a", 1)))
+    _ = try client.next()
+    _ = try client.next()
+    standing.object("the token is revoked")
+    try client.send(.set("c/y", ("a", 1)))
+    #expect(try client.end().1?.code == .unauthenticated)
+    #expect(try simulated.results(of: Query(collectionID: "c"), .latest).map(\.path.text) == ["c/x"])
+  }
+
   /// Clients that send again what was not answered, as the SDKs do, over streams that fail and streams that are lost:
   /// what was answered is applied once, in order, and what came behind a failure not at all.
   @Test(arguments: TestSeeds.of("SIMULATION_SEED", otherwise: [1, 7, 42])) func everyBatchOnce(seed: UInt64) throws {

@@ -27,6 +27,31 @@ enum Argon2 {
   static let memoryKibibytesMax = 256 << 10
   /// The most passes that an imported hash may ask for.
   static let passesMax = 16
+  /// The most memory of an imported hash times its passes, in KiB: about a second.
+  static let workKibibytesMax = 1 << 20
+
+  /// Whether an imported hash may ask for so much work.
+  static func allows(passes: Int, memoryKibibytes: Int) -> Bool {
+    (1...passesMax).contains(passes) && (8...memoryKibibytesMax).contains(memoryKibibytes)
+      && passes * memoryKibibytes <= workKibibytesMax
+  }
+
+  /// Whether a text is a hash whose check does not cost too much: `$argon2id$v=19$m=KIB,t=PASSES,p=LANES$SALT$HASH`.
+  static func isHash(_ text: String) -> Bool {
+    let parts = text.split(separator: "$", omittingEmptySubsequences: false)
+    guard text.utf8.count < textBytesMax, parts.count == 6, parts[0].isEmpty,
+      parts[1] == "argon2id" || parts[1] == "argon2i", parts[2] == "v=19"
+    else { return false }
+    let values = parts[3].split(separator: ",", omittingEmptySubsequences: false)
+    guard values.count == 3, let memory = number(values[0], "m="), let passes = number(values[1], "t="),
+      let lanes = number(values[2], "p="), (1...64).contains(lanes)
+    else { return false }
+    return allows(passes: passes, memoryKibibytes: memory)
+  }
+
+  private static func number(_ text: Substring, _ name: String) -> Int? {
+    text.hasPrefix(name) ? Int(text.dropFirst(name.count)) : nil
+  }
 
   /// The hash of a password, with a salt of its own.
   /// - Throws: ``AccountError`` where there is not enough memory.

@@ -63,10 +63,11 @@ package struct HashParameters: Sendable {
       }
       let passes = try required(number(parameters?["iterations"]), "iterations")
       let memory = try required(number(parameters?["memoryCostKib"]), "memoryCostKib")
-      guard (1...Argon2.passesMax).contains(passes), (8...Argon2.memoryKibibytesMax).contains(memory) else {
+      guard Argon2.allows(passes: passes, memoryKibibytes: memory) else {
         throw AccountError(
           .invalidHashParameter,
-          "iterations are at most \(Argon2.passesMax), memoryCostKib \(Argon2.memoryKibibytesMax)")
+          "iterations are at most \(Argon2.passesMax), memoryCostKib \(Argon2.memoryKibibytesMax), and both multiplied "
+            + "\(Argon2.workKibibytesMax)")
       }
       kind = .argon2(type: type == "ARGON2_ID" ? "argon2id" : "argon2i", passes: passes, memoryKibibytes: memory)
     default: throw AccountError(.invalidHashAlgorithm, algorithm)
@@ -77,10 +78,11 @@ package struct HashParameters: Sendable {
   /// - Parameter hash: its bytes, of which `salt` may be empty.
   /// - Throws: `MISSING_HASH_ALGORITHM`, or `INVALID_HASH_PARAMETERS` where they cannot belong to such a hash.
   package func hash(_ hash: [UInt8], salt: [UInt8]) throws(AccountError) -> PasswordHash {
-    if hash.first == UInt8(ascii: "$"), let text = String(validating: hash, as: UTF8.self),
-      let known = PasswordHash(text: text)
-    {
-      return known
+    if hash.first == UInt8(ascii: "$"), let text = String(validating: hash, as: UTF8.self) {
+      if let known = PasswordHash(text: text) { return known }
+      guard kind != nil, !text.hasPrefix("$argon2") else {
+        throw AccountError(.invalidHashParameter, "the hash is damaged, or its check would cost too much")
+      }
     }
     if case .argon2(let type, let passes, let memory) = kind {
       return try argon2(type, passes, memory, salt: salt, hash: hash)

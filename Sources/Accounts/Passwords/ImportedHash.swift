@@ -24,7 +24,8 @@ struct ImportedHash: Equatable {
   var salt: [UInt8]
   var hash: [UInt8]
 
-  /// The most memory that one check takes, in bytes.
+  /// The most memory that one check takes, in bytes; for scrypt also the most that its lanes take together, which is
+  /// about half a second.
   static let memoryBytesMax = 128 << 20
   /// The most rounds of any scheme.
   static let roundsMax = 120_000
@@ -40,8 +41,10 @@ struct ImportedHash: Equatable {
           && separator.count <= Self.partBytesMax && hash.count == key.count
       case .scrypt(let n, let r, let p):
         (2...1 << 20).contains(n) && n & (n - 1) == 0 && (1...64).contains(r) && (1...16).contains(p)
-          && 128 * n * r <= Self.memoryBytesMax
-      case .pbkdf2(_, let rounds): (1...Self.roundsMax).contains(rounds)
+          && 128 * n * r * p <= Self.memoryBytesMax
+      case .pbkdf2(_, let rounds):
+        // A long hash is made in pieces, each of which costs all rounds.
+        (1...Self.roundsMax).contains(rounds) && rounds * hash.count <= Self.roundsMax * 64
       case .digest(_, let rounds, _): (1...8192).contains(rounds)
       case .hmac(_, let key, _): key.count <= Self.partBytesMax
       }

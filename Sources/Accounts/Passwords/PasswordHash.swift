@@ -51,7 +51,7 @@ enum PasswordScheme {
 
   init?(of text: String) {
     if text.hasPrefix("$argon2id$") || text.hasPrefix("$argon2i$") {
-      guard text.utf8.count < Argon2.textBytesMax else { return nil }
+      guard Argon2.isHash(text) else { return nil }
       self = .argon2
     } else if text.hasPrefix("$2") {
       guard Bcrypt.isHash(text) else { return nil }

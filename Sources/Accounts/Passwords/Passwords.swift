@@ -16,14 +16,18 @@ package struct Passwords: Sendable {
   /// - Throws: ``AccountError`` where there is not enough memory.
   package func hash(_ password: String) throws(AccountError) -> PasswordHash { try Argon2.hash(password, work) }
 
-  /// Whether a password is right for a hash. Without a hash it is wrong, and takes as long to tell.
+  /// Whether a password is right for a hash. Without a hash it is wrong, and takes as long to tell; so does a wrong one
+  /// for a hash of other work, or longer.
   package func accepts(_ password: String, for hash: PasswordHash?) -> Bool {
     guard password.utf8.count <= UserLimits.passwordBytesMax else { return false }
     guard let hash else {
       _ = decoy.accepts(password)
       return false
     }
-    return hash.accepts(password)
+    if hash.accepts(password) { return true }
+    // Many imported hashes are cheap. That the answer comes early must not tell that there is such an account.
+    if hash.isOutdated(for: work) { _ = decoy.accepts(password) }
+    return false
   }
 
   /// The hash to store where a password was right for `hash`; `nil` where that one is good.

@@ -30,5 +30,7 @@ extension Accounts {
   }
 
   /// Grows with everything that may end a token before its time: what was found at the same number still holds.
-  package var changes: UInt64 { userStates.changes &+ serviceKeys.changes }
+  package var changes: UInt64 {
+    userStates.changes &+ serviceKeys.changes &+ signingKeys.changes &+ trustedIssuers.changes
+  }
 }

@@ -48,6 +48,7 @@ package final class SigningKeys: Sendable {
   private let keys: Mutex<[Key]>
   /// Held while a key is made, so that two first uses make one key.
   private let making = Mutex(())
+  private let withdrawals = Atomic<UInt64>(0)
 
   /// Reads the keys of a store.
   /// - Throws: ``StorageError``, `corruption` for one that cannot be read.
@@ -106,12 +107,22 @@ package final class SigningKeys: Sendable {
     }
   }
 
-  /// Makes the next key. It signs once verifiers elsewhere have had the time to learn of it, or `immediately`.
+  /// Grows with every key that is withdrawn before its last token is expired: what was found at the same number still
+  /// holds. Cost: one load.
+  package var changes: UInt64 { withdrawals.load(ordering: .acquiring) }
+
+  /// Makes the next key. It signs once verifiers elsewhere have had the time to learn of it.
+  ///
+  /// `immediately`, for a key that has leaked, it signs from now on, and every other key of the purpose is withdrawn:
+  /// what those signed is refused.
   /// - Throws: ``TokenError/keyUnusable(_:)`` and ``TokenError/storage(_:)``.
   @discardableResult
   package func rotate(_ purpose: Purpose, immediately: Bool = false) throws(TokenError) -> Key {
     try making.withLock { _ throws(TokenError) in
-      try make(purpose, fromSeconds: nowSeconds + (immediately ? 0 : Self.publishedSeconds))
+      guard immediately else { return try make(purpose, fromSeconds: nowSeconds + Self.publishedSeconds) }
+      // Also the one that is to sign next: whoever has read one key has read all.
+      let others = keys.withLock { keys in keys.filter { $0.purpose == purpose } }
+      return try make(purpose, fromSeconds: nowSeconds, inPlaceOf: others)
     }
   }
 
@@ -134,7 +145,9 @@ package final class SigningKeys: Sendable {
     }
   }
 
-  private func make(_ purpose: Purpose, fromSeconds: Int64) throws(TokenError) -> Key {
+  private func make(
+    _ purpose: Purpose, fromSeconds: Int64, inPlaceOf withdrawn: [Key] = []
+  ) throws(TokenError) -> Key {
     let id = RandomBytes.hexadecimal(20)
     // Verifiers look at the signature only, but some refuse certificates whose time is over.
     guard let rsa = RSAKey.make(), let pem = rsa.privatePEM,
@@ -149,12 +162,15 @@ package final class SigningKeys: Sendable {
     do throws(StorageError) {
       try store.write { (txn) throws(StorageError) in
         try txn.put(AccountsKey(.signingKeys).ending(id).bytes, row.json)
+        for key in withdrawn { try txn.remove(AccountsKey(.signingKeys).ending(key.id).bytes) }
       }
     } catch { throw .storage(error) }
     keys.withLock { keys in
+      keys.removeAll { key in withdrawn.contains { $0.id == key.id } }
       keys.append(key)
       keys.sort(by: Self.isOlder)
     }
+    if !withdrawn.isEmpty { withdrawals.add(1, ordering: .acquiringAndReleasing) }
     return key
   }
 

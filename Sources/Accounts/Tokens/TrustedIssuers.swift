@@ -29,8 +29,12 @@ package final class TrustedIssuers: Sendable {
   }
 
   private let entries = Mutex<[Entry]>([])
+  private let replacements = Atomic<UInt64>(0)
 
   init() {}
+
+  /// Grows with every change of keys: what was found at the same number still holds. Cost: one load.
+  package var changes: UInt64 { replacements.load(ordering: .acquiring) }
 
   /// Trusts a provider from now on, with the keys of a text: a JSON Web Key Set, or an object of certificates or public
   /// keys in PEM form by key id. Called again for the same provider, it replaces the keys. Returns how many it found.
@@ -52,6 +56,7 @@ package final class TrustedIssuers: Sendable {
         entries.append(entry)
       }
     }
+    replacements.add(1, ordering: .acquiringAndReleasing)
     return keys.count
   }
 

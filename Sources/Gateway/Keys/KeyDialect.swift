@@ -159,6 +159,7 @@ final class KeyDialect: Sendable {
 
   private func control(_ call: Call, _ request: borrowing HTTPRequest, _ reply: Reply) throws {
     let accounts = accounts
+    let who = "by admin from \(request.clientAddress ?? "this machine")"
     switch (call, request.method) {
     case (.serviceKeys, .get):
       Self.sendNoStore(ServiceKeys.list(accounts.serviceKeys.all), reply)
@@ -170,13 +171,13 @@ final class KeyDialect: Sendable {
       }
       Self.work(reply) { () throws(TokenError) in
         let file = try accounts.serviceKeys.create(name: name, url: url)
-        accounts.audit("service key \(name) was created")
+        accounts.audit("service key \(name) was created \(who)")
         return file
       }
     case (.serviceKey(let name), .delete):
       Self.work(reply) { () throws(TokenError) in
         guard try accounts.serviceKeys.revoke(name) else { return nil }
-        accounts.audit("service key \(name) was revoked")
+        accounts.audit("service key \(name) was revoked \(who)")
         return MapValue().json
       }
     case (.rotate, .post):
@@ -186,7 +187,7 @@ final class KeyDialect: Sendable {
         for purpose in SigningKeys.Purpose.allCases {
           ids.append(.string(try accounts.signingKeys.rotate(purpose, immediately: immediately).id))
         }
-        accounts.audit("the signing keys were rotated\(immediately ? " at once" : "")")
+        accounts.audit("the signing keys were rotated\(immediately ? " at once" : "") \(who)")
         return MapValue([("keys", .array(ids))]).json
       }
     case (.idToken, .post):
@@ -196,7 +197,7 @@ final class KeyDialect: Sendable {
       }
       Self.work(reply) { () throws(TokenError) in
         let token = try accounts.mintIDToken(for: user)
-        accounts.audit("an ID token was made for \(user.uid)")
+        accounts.audit("an ID token was made for \(user.uid) \(who)")
         return MapValue([("idToken", .string(token)), ("expiresIn", .string("\(Accounts.idTokenSeconds)"))]).json
       }
     default: reply.sendText(404, "Not Found\n")

@@ -27,6 +27,13 @@ package enum RulesMethod: String, Sendable, CaseIterable {
   }
 }
 
+/// What may end a token before its time. Asked by whatever stays open on the strength of one.
+package protocol TokenStanding: AnyObject, Sendable {
+  /// Why the token counts no more, in a few words; `nil` where it does. Cost: a few loads while nothing has changed that
+  /// ends tokens; called on any thread.
+  var objection: String? { get }
+}
+
 /// Who asks: the claims of a verified token, as rules see them. Made once per token.
 package struct RulesAuth: Sendable, Hashable {
   /// `request.auth.uid`; `nil` when the token names nobody.
@@ -35,15 +42,30 @@ package struct RulesAuth: Sendable, Hashable {
   package let claims: EncodedFields
   /// When the token is over, in microseconds since 1970; `nil` where nobody said. Rules do not see it.
   package let expiry: Int64?
+  /// What may end the token early; `nil` where nothing does. Rules do not see it.
+  package let standing: (any TokenStanding)?
   /// ``uid`` as UTF-8.
   let uidBytes: [UInt8]
 
   /// Encodes the claims. `uid` is usually the claim `sub`.
-  package init(uid: String?, claims: MapValue, expiry: Int64? = nil) {
+  package init(uid: String?, claims: MapValue, expiry: Int64? = nil, standing: (any TokenStanding)? = nil) {
     self.uid = uid
     self.expiry = expiry
+    self.standing = standing
     self.claims = EncodedFields(claims)
     uidBytes = Array((uid ?? "").utf8)
+  }
+
+  /// Whether they say the same; what may end them does not count.
+  package static func == (a: RulesAuth, b: RulesAuth) -> Bool {
+    a.uidBytes == b.uidBytes && (a.uid == nil) == (b.uid == nil) && a.claims == b.claims && a.expiry == b.expiry
+  }
+
+  /// Feeds what ``==(_:_:)`` compares.
+  package func hash(into hasher: inout Hasher) {
+    hasher.combine(uidBytes)
+    hasher.combine(claims)
+    hasher.combine(expiry)
   }
 }
 
