@@ -33,6 +33,8 @@ let package = Package(
   products: [
     .executable(name: "hearth", targets: ["hearth"]),
     .library(name: "HearthServer", targets: ["HearthServer"]),
+    .library(name: "HearthClient", targets: ["HearthClient"]),
+    .library(name: "HearthTesting", targets: ["HearthTesting"]),
   ],
   targets: [
     // C libraries from Debian, each imported by exactly one Swift target.
@@ -104,6 +106,10 @@ let package = Package(
         "KeyValueStore",
         "FixtureTree", "WireFormat", "DocumentModel",
       ]),
+
+    // For apps: the client, which stands alone, and a server in the process of an app's own tests.
+    library("HearthClient"),
+    library("HearthTesting", ["HearthServer", "HearthClient"]),
     program(
       "hearth",
       [
@@ -168,7 +174,9 @@ let package = Package(
         "DatabaseService", "RulesEngine", "ChangeFeed", "QueryEngine", "DocumentStore", "LMDBStore", "KeyValueStore",
         "WireFormat", "DocumentModel", "TestSupport",
       ]),
-    tests("ConformanceTests", ["TestSupport"]),
+    tests("HearthServerTests", ["HearthServer", "DocumentModel", "TestSupport"]),
+    tests("HearthClientTests", ["HearthClient", "HearthTesting", "HearthServer", "TestSupport"]),
+    tests("ConformanceTests", ["HearthClient", "TestSupport"]),
     tests("TidyTests", []),
   ],
   cxxLanguageStandard: .cxx17
