@@ -49,6 +49,7 @@ let package = Package(
     debian("CZlib", pkgConfig: "zlib", "zlib1g-dev"),
     debian("CXXHash", pkgConfig: "libxxhash", "libxxhash-dev"),
     .systemLibrary(name: "CEpoll"),
+    .systemLibrary(name: "CTimex"),
     .target(
       name: "CSimdjson",
       cxxSettings: [.define("NDEBUG"), .unsafeFlags(["-O3"])],
@@ -113,7 +114,7 @@ let package = Package(
     program(
       "hearth",
       [
-        "HearthServer", "Accounts", "Files", "Transport", "DatabaseService", "DocumentStore", "LMDBStore",
+        "CTimex", "HearthServer", "Accounts", "Files", "Transport", "DatabaseService", "DocumentStore", "LMDBStore",
         "KeyValueStore",
         "RulesTesting",
         "RulesEngine", "FixtureTree", "WireFormat", "DocumentModel",

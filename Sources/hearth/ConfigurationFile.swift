@@ -15,7 +15,7 @@ enum ConfigurationFile {
   static func defaults(for command: Command) throws -> [String: [String]] {
     guard let bytes = try readFile() else { return [:] }
     let all = try parse(bytes)
-    if command.name == Command.serve.name { return all }
+    if [Command.serve.name, Command.doctor.name].contains(command.name) { return all }
     let names = command.options.map(\.name)
     return all.filter { ["project", "database"].contains($0.key) && names.contains($0.key) }
   }
