@@ -283,6 +283,7 @@ package final class ListenStream {
   // MARK: Bringing a target to a version
 
   private func begin(_ join: FeedJoin.Target) {
+    if let target = numbered[join.target], isStale(target) { judgeAgain([join.target]) }
     guard let target = numbered[join.target] else { return endRun(nil) }
     let version = joiningVersion
     var origin = reached(target)
