@@ -30,6 +30,8 @@ func debian(_ name: String, pkgConfig: String? = nil, _ package: String) -> Targ
 
 let package = Package(
   name: "hearth",
+  // For HearthClient; the server runs on Linux.
+  platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
   products: [
     .executable(name: "hearth", targets: ["hearth"]),
     .library(name: "HearthServer", targets: ["HearthServer"]),
