@@ -20,8 +20,8 @@ func program(_ name: String, _ dependencies: [Target.Dependency], exclude: [Stri
   .executableTarget(name: name, dependencies: dependencies, exclude: exclude, swiftSettings: common)
 }
 
-func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
-  .testTarget(name: name, dependencies: dependencies, swiftSettings: common)
+func tests(_ name: String, _ dependencies: [Target.Dependency], exclude: [String] = []) -> Target {
+  .testTarget(name: name, dependencies: dependencies, exclude: exclude, swiftSettings: common)
 }
 
 func debian(_ name: String, pkgConfig: String? = nil, _ package: String) -> Target {
@@ -176,7 +176,7 @@ let package = Package(
       ]),
     tests("HearthServerTests", ["HearthServer", "DocumentModel", "TestSupport"]),
     tests("HearthClientTests", ["HearthClient", "HearthTesting", "HearthServer", "TestSupport"]),
-    tests("ConformanceTests", ["HearthClient", "TestSupport"]),
+    tests("ConformanceTests", ["HearthClient", "TestSupport"], exclude: ["Systems/Python"]),
     tests("TidyTests", []),
   ],
   cxxLanguageStandard: .cxx17
