@@ -10,6 +10,8 @@ struct Command: Sendable {
     var isRepeated = false
     /// One line of help.
     var help: String
+    /// Whether it may stand in the configuration file too.
+    var standsInFile = true
 
     /// An option without a value.
     static func flag(_ name: String, _ help: String) -> Option { Option(name: name, help: help) }
@@ -17,6 +19,13 @@ struct Command: Sendable {
     /// An option with a value.
     static func value(_ name: String, _ value: String, _ help: String) -> Option {
       Option(name: name, value: value, help: help)
+    }
+
+    /// The same option, which may not stand in the configuration file.
+    var onCommandLineOnly: Option {
+      var option = self
+      option.standsInFile = false
+      return option
     }
 
     /// An option with a value that may come several times.
@@ -47,7 +56,7 @@ struct Command: Sendable {
   /// All verbs, in the order of the help.
   static var all: [Command] {
     [
-      .serve, .exec, .get, .query, .watch, .set, .update, .delete, .import, .export, .backup, .check, .checkFile, .indexes,
+      .serve, .exec, .get, .query, .watch, .set, .update, .delete, .import, .export, .backup, .check, .checkFile, .doctor, .indexes,
       .stats, .listeners, .accountsList, .accountsCreate, .accountsDelete, .accountsSetClaims, .accountsDisable,
       .accountsEnable, .accountsExport, .accountsImport, .keysCreate, .keysList, .keysRevoke, .keysRotate, .token,
       .rulesCheck, .rulesTest, .rulesExplain,

@@ -35,7 +35,8 @@ import Glibc
         Terminal.output.write(HelpText.text(of: command))
         return 0
       }
-      let arguments = try Arguments(rest, for: command, defaults: ConfigurationFile.defaults(for: command))
+      var arguments = try Arguments(rest, for: command)
+      arguments.adopt(try ConfigurationFile.settings(for: command, arguments))
       return try command.run(arguments)
     } catch {
       return report(error, verb: verb)

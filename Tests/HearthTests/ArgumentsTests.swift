@@ -52,11 +52,20 @@ import Testing
     #expect(failure?.message == message)
   }
 
-  @Test func defaultsStandInForWhatIsNotGiven() throws {
-    let defaults = ["port": ["9"], "import": ["x"]]
-    let arguments = try Arguments(["a", "--port", "1"], for: Self.command, defaults: defaults)
+  @Test func settingsStandInForWhatIsNotGiven() throws {
+    var arguments = try Arguments(["a", "--port", "1"], for: Self.command)
+    arguments.adopt([
+      "port": Arguments.Setting(values: ["9"], origin: "a.json"),
+      "map-size": Arguments.Setting(values: ["big"], origin: "a.json"),
+      "import": Arguments.Setting(values: ["x"], origin: "b.json"),
+    ])
     #expect(arguments.value("port") == "1")
     #expect(arguments.values("import") == ["x"])
+    #expect(arguments.origins == ["map-size": "a.json", "import": "b.json"])
+    // A mistake is told where it is.
+    let failure = #expect(throws: CommandFailure.self) { try arguments.bytes("map-size", in: 0...9) }
+    #expect(failure?.exitCode == 65)
+    #expect(failure?.message == #"a.json: "map-size": 'big' must be a size from 0 to 9 bytes, such as 64G"#)
   }
 
   @Test(

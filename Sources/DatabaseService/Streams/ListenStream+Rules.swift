@@ -25,7 +25,7 @@ extension ListenStream {
     try caller.checkToken(database.clock)
     switch service.rules.inForce(for: database.id) {
     case .ruleset(let ruleset) where judgement?.ruleset === ruleset: break
-    case .none where judgement == nil: break
+    case .none where judgement == nil || judgement?.ruleset === GuardingRuleset.grantingNothing: break
     default:
       judgement = try service.access(to: database.id, as: caller).judgement
       judgeAgain(Set(numbered.keys))

@@ -87,7 +87,7 @@ package final class ListenStream {
   // MARK: Requests
 
   /// Takes a request. What is wrong with one target ends that target only, by an event.
-  /// - Throws: `INVALID_ARGUMENT` for what ends the stream.
+  /// - Throws: `INVALID_ARGUMENT` for what ends the stream, `UNAUTHENTICATED` where the caller's token is over.
   package func receive(_ request: ListenRequest) throws {
     guard !isOver else { return }
     guard events.count - nextEvent < Self.eventsMax else {
@@ -98,7 +98,9 @@ package final class ListenStream {
       guard let target = targets[id] else { return }
       drop(target)
       tell(.targetRemoved(id, cause: nil))
-    case .add(let target): try add(target)
+    case .add(let target):
+      try checkCaller()
+      try add(target)
     }
     listener.nudge()
   }
