@@ -10,9 +10,13 @@ struct Command: Sendable {
     var isRepeated = false
     /// One line of help.
     var help: String
+    /// A letter that stands for the name, written `-r`.
+    var letter: Character?
 
     /// An option without a value.
-    static func flag(_ name: String, _ help: String) -> Option { Option(name: name, help: help) }
+    static func flag(_ name: String, _ help: String, letter: Character? = nil) -> Option {
+      Option(name: name, help: help, letter: letter)
+    }
 
     /// An option with a value.
     static func value(_ name: String, _ value: String, _ help: String) -> Option {
@@ -47,10 +51,11 @@ struct Command: Sendable {
   /// All verbs, in the order of the help.
   static var all: [Command] {
     [
-      .serve, .exec, .get, .query, .watch, .set, .update, .delete, .import, .export, .backup, .check, .checkFile, .indexes,
+      .serve, .exec, .get, .query, .watch, .set, .update, .delete, .import, .export, .backup, .check, .checkFile, .checkFiles,
+      .indexes,
       .stats, .listeners, .accountsList, .accountsCreate, .accountsDelete, .accountsSetClaims, .accountsDisable,
       .accountsEnable, .accountsExport, .accountsImport, .keysCreate, .keysList, .keysRevoke, .keysRotate, .token,
-      .rulesCheck, .rulesTest, .rulesExplain,
+      .rulesCheck, .rulesTest, .rulesExplain, .filesList, .filesCopy, .filesRemove,
     ]
   }
 
