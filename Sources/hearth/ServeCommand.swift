@@ -37,6 +37,10 @@ extension Command {
       .repeated("identity-provider", "SPEC", "lets google.com=CLIENT,KEYS_FILE sign in; or apple.com, oidc.NAME=…,ISSUER"),
       .repeated("trust-issuer", "ISSUER=FILE", "tokens of this issuer count; FILE holds its keys (JWKS)"),
       .flag("quiet", "print the address and errors only"),
+      .value("config", "FILE", "read options from this file (default: hearth.json and firebase.json, where they are)")
+        .onCommandLineOnly,
+      .flag("print-config", "print the options that would be in force, as a configuration file, and end")
+        .onCommandLineOnly,
     ],
     details: """
       When it is ready it prints one line to standard output: hearth: listening on http://127.0.0.1:8080
@@ -44,7 +48,8 @@ extension Command {
       and the key again; rules are also read again when their file changes. Rules that do not compile end the start with
       exit code 65; later they leave those in force that were read before. With TLS the line says https. HTTP/1.1 and
       HTTP/2 are spoken on the one port, with TLS or without.
-      Options may also stand in hearth.json in the working directory, under the same names; the command line wins.
+      Options may also stand in hearth.json in the working directory, under the same names; the command line wins. What
+      neither says is taken from firebase.json: rules, indexes, and with --emulator the port and host.
       """,
     examples: [
       ("hearth serve --emulator", "in memory, for development"),
@@ -63,6 +68,11 @@ extension Command {
     // Every thread that starts from here on leaves these signals to the wait below.
     pthread_sigmask(SIG_BLOCK, &signals, nil)
     let configuration = try configuration(arguments, isEmulator: arguments.has("emulator"))
+    if arguments.has("print-config") {
+      Terminal.output.write(ConfigurationFile.effective(arguments, computed: computed(configuration)) + Array("\n".utf8))
+      return 0
+    }
+    if let text = FirebaseFile.announcement(of: arguments) { configuration.report?(text) }
     let server = try makeServer(arguments, configuration)
     let url = try server.start()
     Terminal.output.write("hearth: listening on \(url)\n")
@@ -159,18 +169,32 @@ extension Command {
       return HearthConfiguration.RulesFile(file.path, database: file.path == text ? nil : file.database)
     }
     if let other = arguments.value("compat") {
-      guard other == "emulator" else { throw CommandFailure.usage("'--compat' takes 'emulator', not '\(other)'") }
+      guard other == "emulator" else { throw arguments.refusal(of: "compat", other, "must be emulator") }
       configuration.isEmulatorCompatible = true
     }
     configuration.accounts = try accounts(arguments)
-    configuration.trustedIssuers = try arguments.values("trust-issuer").map(issuerFile)
+    configuration.trustedIssuers = try arguments.values("trust-issuer").map { try issuerFile($0, arguments) }
     configuration.storageRules = arguments.value("storage-rules")
     configuration.warn = { Terminal.error.write("hearth: \($0)\n") }
     if !isQuiet(arguments) { configuration.report = { Terminal.error.write("hearth: \($0)\n") } }
     if let project = configuration.project, DatabaseID(project: project) == nil {
-      throw CommandFailure.usage("'\(project)' cannot name a project")
+      throw arguments.refusal(of: "project", project, "cannot name a project")
     }
     return configuration
+  }
+
+  /// The options that a configuration settles where nobody said them.
+  private static func computed(_ configuration: HearthConfiguration) -> [String: [String]] {
+    var values = [
+      "host": [configuration.host], "port": [String(configuration.port)],
+      "map-size": [String(configuration.mapBytes)], "mail-from": [configuration.accounts.mailSender],
+    ]
+    switch configuration.storage {
+    case .inMemory: values["in-memory"] = [""]
+    case .directory(let path): values["data"] = [path]
+    }
+    if let project = configuration.project { values["project"] = [project] }
+    return values
   }
 
   private static func accounts(_ arguments: Arguments) throws -> AccountsConfiguration {
@@ -185,8 +209,9 @@ extension Command {
       let parts = text.split(separator: "=", maxSplits: 1).map(String.init)
       let rest = parts.count == 2 ? parts[1].split(separator: ",", maxSplits: 2).map(String.init) : []
       guard rest.count >= 2, rest.count == 3 || ["google.com", "apple.com"].contains(parts[0]) else {
-        throw CommandFailure.usage(
-          "'\(text)' is no identity provider; write google.com=CLIENT,KEYS_FILE or oidc.NAME=CLIENT,KEYS_FILE,ISSUER")
+        throw arguments.refusal(
+          of: "identity-provider", text,
+          "is no identity provider; write google.com=CLIENT,KEYS_FILE or oidc.NAME=CLIENT,KEYS_FILE,ISSUER")
       }
       return AccountsConfiguration.IdentityProvider(
         id: parts[0], clientID: rest[0], keysPath: rest[1], issuer: rest.count == 3 ? rest[2] : nil)
@@ -203,17 +228,17 @@ extension Command {
   }
 
   /// `ISSUER=FILE`, or `ISSUER,AUDIENCE=FILE`; the audience of a Firebase project's issuer is the project.
-  private static func issuerFile(_ text: String) throws -> HearthConfiguration.IssuerFile {
+  private static func issuerFile(_ text: String, _ arguments: Arguments) throws -> HearthConfiguration.IssuerFile {
     let parts = text.split(separator: "=", maxSplits: 1).map(String.init)
     let names = (parts.first ?? "").split(separator: ",", maxSplits: 1).map(String.init)
     guard parts.count == 2, let issuer = names.first else {
-      throw CommandFailure.usage("'--trust-issuer \(text)' must read ISSUER=FILE or ISSUER,AUDIENCE=FILE")
+      throw arguments.refusal(of: "trust-issuer", text, "must read ISSUER=FILE or ISSUER,AUDIENCE=FILE")
     }
     let firebase = "https://securetoken.google.com/"
     guard let audience = names.count == 2 ? names[1] : issuer.hasPrefix(firebase) ? String(issuer.dropFirst(firebase.count)) : nil
     else {
-      throw CommandFailure.usage(
-        "'--trust-issuer \(text)' must say for whom its tokens are: write \(issuer),AUDIENCE=FILE")
+      throw arguments.refusal(
+        of: "trust-issuer", text, "must say for whom its tokens are: write \(issuer),AUDIENCE=FILE")
     }
     return HearthConfiguration.IssuerFile(issuer: issuer, audience: audience, path: parts[1])
   }
