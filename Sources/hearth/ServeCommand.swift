@@ -85,6 +85,12 @@ extension Command {
     configuration.listeningSocket = try supervisor.listeningSocket()
     let server = try makeServer(arguments, configuration)
     let url = try server.start()
+    if arguments.value("log") ?? "plain" != "plain" {
+      let fields: [LogEvent.Field] = [("url", .text(url)), ("version", .text(Version.current))]
+      configuration.log?.write(LogEvent(.info, "server.listening", "", fields))
+    }
+    // Whoever waits for the line below may look for what was said before.
+    configuration.log?.flush()
     Terminal.output.write("hearth: listening on \(url)\n")
     supervisor.tell("READY=1\nSTATUS=Listening on \(url)")
     waitForEnd(of: server, signals: signals, configuration, supervisor)
@@ -105,7 +111,7 @@ extension Command {
           indexes: try configuration.indexes.first { $0.database == imports.database.database }
             .map { try IndexFile.read(file: $0.path) }
         ).run(imports, isQuiet: isQuiet(arguments)),
-        arguments)
+        configuration)
     }
     allowManyFiles()
     let server = try HearthServer(configuration)
@@ -115,7 +121,7 @@ extension Command {
       }
       var progress = Progress(isQuiet: isQuiet(arguments))
       defer { progress.clear() }
-      try report(database.load(imports) { progress.show($0, "documents imported") }, arguments)
+      try report(database.load(imports) { progress.show($0, "documents imported") }, configuration)
     }
     return server
   }
@@ -149,9 +155,8 @@ extension Command {
 
   private static func isQuiet(_ arguments: Arguments) -> Bool { arguments.has("quiet") }
 
-  private static func report(_ outcome: ImportOutcome, _ arguments: Arguments) {
-    guard !isQuiet(arguments) else { return }
-    Terminal.error.write("hearth: \(ImportText.summary(outcome))\n")
+  private static func report(_ outcome: ImportOutcome, _ configuration: HearthConfiguration) {
+    configuration.log?.write(LogEvent(.info, "import.done", ImportText.summary(outcome)))
   }
 
   /// What the options of `hearth serve` ask for.
