@@ -30,6 +30,8 @@ package final class Service: Sendable {
   let seenQueries = SeenQueries()
   /// Idle judges.
   let judges = JudgePool()
+  /// What it did since the start.
+  package var counters: ServiceCounters { judges.counters }
   /// Who follows what.
   package let feeds = FeedBook()
 

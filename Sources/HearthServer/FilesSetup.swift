@@ -27,7 +27,6 @@ enum FilesSetup {
       settings.buckets = ["\(project).appspot.com", "\(project).firebasestorage.app"]
     }
     let mapBytes = configuration.mapBytes
-    let warn = configuration.warn
     return LazyFileStore { [settings] () throws(FilesError) in
       let contents: ContentDirectory
       let metadata: LMDBStore
@@ -45,7 +44,7 @@ enum FilesSetup {
       try store.recover()
       DispatchQueue.global(qos: .utility).async { [weak store] in
         do throws(FilesError) { _ = try store?.sweep() } catch {
-          warn?("looking for files that nothing names failed: \(error)")
+          configuration.tell(.warn, "files.sweep", "looking for files that nothing names failed: \(error)")
         }
       }
       return store

@@ -24,6 +24,7 @@ extension Command {
   /// Options of a server that stays.
   private static let servingOnly: Set = [
     "host", "emulator", "allow-remote-emulator", "tls-cert", "tls-key", "config", "print-config",
+    "metrics-address", "stop-grace",
   ]
 
   private static func exec(_ arguments: Arguments) throws -> Int32 {
@@ -36,6 +37,7 @@ extension Command {
     if !arguments.has("port") { configuration.port = 0 }
     let project = configuration.project ?? DatabaseChoice.defaultProject
     configuration.project = project
+    defer { configuration.log?.flush() }
     let server = try makeServer(arguments, configuration)
     let url = try server.start()
     defer { server.stop() }

@@ -1,4 +1,5 @@
 import Glibc
+import HearthServer
 
 /// The program: finds the verb, reads its arguments, runs it, and turns its errors into texts and exit codes.
 @main struct Hearth {
@@ -59,5 +60,5 @@ import Glibc
 
 /// The version of the program.
 enum Version {
-  static let current = "0.1.0"
+  static let current = HearthServer.version
 }

@@ -96,8 +96,8 @@ import Testing
   @Test func printsWhatIsInForce() throws {
     #expect(try printed("") == [
       "host": ["127.0.0.1"], "port": ["8080"], "data": ["./hearth-data"], "map-size": [String(64 << 30)],
-      "mail-from": ["noreply@localhost"],
-    ].merging(Self.logDefaults) { $1 })
+      "mail-from": ["noreply@localhost"], "stop-grace": ["10"],
+    ])
     _ = try directory.write("hearth.json", #"{"port": 1, "emulator": true, "data": "d", "rules": ["x"]}"#)
     _ = try directory.write("firebase.json", #"{"firestore": {"rules": "f.rules", "indexes": "i.json"}}"#)
     _ = try directory.write("i.json", "{}")
@@ -117,9 +117,6 @@ import Testing
     #expect(found["port"] == ["3"])
     #expect(found["indexes"] == nil && found["rules"] == nil && found["emulator"] == nil)
   }
-
-  /// Options with a value when nobody gives one; none yet.
-  private static let logDefaults: [String: [String]] = [:]
 
   @Test(arguments: [
     ("hearth.json", #"{"port": 99999}"#, "", #"hearth.json: "port": '99999' must be a whole number"#),

@@ -80,7 +80,7 @@ extension Service {
     let time = Timestamp(uncheckedMicroseconds: Clock.system.now())
     let before = request.resource.map { EncodedFields($0).bytes }
     let after = request.newResource.map { EncodedFields($0).bytes }
-    return BorrowedRulesRequest.with(
+    let isAllowed = BorrowedRulesRequest.with(
       request.method, ResourcePath.root, database: DatabaseID.defaultDatabase, auth: request.auth, time: time
     ) { borrowed in
       withBytes(Array(request.bucket.utf8)) { bucket in
@@ -99,6 +99,8 @@ extension Service {
         }
       }
     }
+    judges.counters.add(to: isAllowed ? .rulesAllowed : .rulesDenied)
+    return isAllowed
   }
 
   private static func withBytes<R>(_ bytes: [UInt8]?, _ body: (UnsafeRawBufferPointer?) -> R) -> R {

@@ -84,6 +84,7 @@ extension ListenStream {
     switch event {
     case .reset:
       target.isCurrent = false
+      service.counters.add(to: .listenerResets)
       return .targetReset(target.id)
     case .matches(let key, let document):
       guard mayShow(key, document.fields, version: document.updateVersion, target) else { return nil }

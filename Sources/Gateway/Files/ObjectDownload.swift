@@ -56,6 +56,7 @@ struct ObjectDownload: Sendable {
     let body = FileBody(
       descriptor: found.descriptor, offset: part.lowerBound, count: part.count,
       isInMemory: call.store.contents.isInMemory, exchange: call.reply.exchange)
+    call.reply.exchange.claim(.download)
     call.reply.exchange.stream(
       status: status,
       headers: { headers in
