@@ -19,10 +19,14 @@ final class Scenario {
   private init(_ name: String) throws {
     self.name = name
     directory = try TemporaryDirectory()
-    server = try HearthProcess(arguments: [
+    var arguments = [
       "--data", directory.path + "/data", "--project", "demo", "--rules", "\(GuidePage.root)/rules/\(name).rules",
       "--import", "\(GuidePage.root)/fixtures/\(name).json",
-    ])
+    ]
+    // Not every application has files.
+    let storageRules = "\(GuidePage.root)/rules/\(name).storage.rules"
+    if FileManager.default.fileExists(atPath: storageRules) { arguments += ["--storage-rules", storageRules] }
+    server = try HearthProcess(arguments: arguments)
   }
 
   /// Starts the server of `system`, runs `body`, and records each failure with the step it belongs to.
