@@ -111,6 +111,10 @@ struct DillyDailyScenario {
       try plan.wait()
       app.allow(try tablet.update("users/giulia", ["persons": 3]))
       try plan.wait { $0.documents["users/giulia"]?["persons"]?.integerValue == 3 }
+      let week = JSONNode.array((0..<7).map { ["lunch": "hummus", "dinner": $0 == 6 ? .null : "pancakes"] })
+      app.allow(try tablet.update("users/giulia", ["weekMeals": week, "diet": ["excludes": ["nuts"]], "patience": 5]))
+      try plan.wait { $0.documents["users/giulia"]?["weekMeals"]?.isSame(as: week) == true }
+      app.check(plan.documents["users/giulia"]?["persons"], json: 3, "what the change leaves")
     }
     app.step("Work offline and catch up after: edits that wait, and go in unless somebody was faster.") {
       func path(_ id: String) -> String { "users/giulia/groceries/\(id)" }
