@@ -115,7 +115,7 @@ extension HearthClientError {
     case 502, 503: .unavailable
     case 504: .deadlineExceeded
     case 400..<500: .invalidArgument
-    default: .unknown
+    default: .internalError
     }
   }
 }
