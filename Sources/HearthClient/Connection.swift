@@ -12,8 +12,8 @@ final class Connection: Sendable {
 
   /// Sends a request of whoever asks and returns the answer; one more time with a new token where the server refuses it.
   /// - Throws: ``HearthClientError`` for every status from 400.
-  func send(_ request: HearthRequest, scheme: String = "Bearer") async throws -> HearthResponse {
-    let response = try await authorized(request, scheme) { try await self.transport.send($0) } status: { $0.status }
+  func send(_ request: HearthRequest) async throws -> HearthResponse {
+    let response = try await authorized(request) { try await self.transport.send($0) } status: { $0.status }
     guard response.status < 400 else { throw HearthClientError(status: response.status, body: response.body) }
     return response
   }
@@ -36,7 +36,7 @@ final class Connection: Sendable {
   /// Opens a stream.
   /// - Throws: ``HearthClientError`` for every status from 400.
   func open(_ request: HearthRequest) async throws -> AsyncThrowingStream<Data, any Error> {
-    let stream = try await authorized(request, "Bearer") { try await self.transport.open($0) } status: { $0.status }
+    let stream = try await authorized(request) { try await self.transport.open($0) } status: { $0.status }
     guard stream.status >= 400 else { return stream.body }
     var body = Data()
     for try await piece in stream.body where body.count < 1 << 20 { body.append(piece) }
@@ -44,17 +44,16 @@ final class Connection: Sendable {
   }
 
   private func authorized<Answer>(
-    _ request: HearthRequest, _ scheme: String, _ send: (HearthRequest) async throws -> Answer,
-    status: (Answer) -> Int
+    _ request: HearthRequest, _ send: (HearthRequest) async throws -> Answer, status: (Answer) -> Int
   ) async throws -> Answer {
     try Task.checkCancellation()
     var request = request
     let token = try await token(isRefused: false)
-    request.headers["Authorization"] = token.map { "\(scheme) \($0)" }
+    request.headers["Authorization"] = token.map { "Bearer \($0)" }
     let answer = try await send(request)
     guard status(answer) == 401, token != nil, let renewed = try await self.token(isRefused: true), renewed != token
     else { return answer }
-    request.headers["Authorization"] = "\(scheme) \(renewed)"
+    request.headers["Authorization"] = "Bearer \(renewed)"
     return try await send(request)
   }
 

@@ -110,6 +110,7 @@ extension HearthClientError {
     case 403: .permissionDenied
     case 404: .notFound
     case 409: .aborted
+    case 412: .failedPrecondition
     case 429: .resourceExhausted
     case 501: .unimplemented
     case 502, 503: .unavailable

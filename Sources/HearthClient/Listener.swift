@@ -25,11 +25,14 @@ struct Listener: Sendable {
     var results = ListenedResults(resumingFrom: token)
     var backoff = Backoff(firstSeconds: 0.1, maxSeconds: 30)
     while true {
+      var isAdmitted = false
       do {
-        try await follow(&results, &backoff, states)
-      } catch let error as HearthClientError where error.isRetryable {
-        // The server is away, or has too much to do; it is asked again until the reader goes.
+        try await follow(&results, isAdmitted: &isAdmitted, states)
+      } catch let error as HearthClientError where error.isRetryable || isAdmitted && error.code == .unauthenticated {
+        // The server is away, or has too much to do; it is asked again until the reader goes. A token that came to its
+        // end is followed by another.
       }
+      if isAdmitted { backoff.reset() }
       try Task.checkCancellation()
       try await backoff.wait()
     }
@@ -37,7 +40,7 @@ struct Listener: Sendable {
 
   /// Follows the target over one connection, to its end.
   private func follow(
-    _ results: inout ListenedResults, _ backoff: inout Backoff,
+    _ results: inout ListenedResults, isAdmitted: inout Bool,
     _ states: AsyncThrowingStream<ListenedResults, any Error>.Continuation
   ) async throws {
     results.reconnect()
@@ -49,7 +52,7 @@ struct Listener: Sendable {
         switch try results.take(event, from: client) {
         case .wait: break
         case .consistent(let isNew):
-          backoff.reset()
+          isAdmitted = true
           if isNew { states.yield(results) }
         case .startAnew: return
         }

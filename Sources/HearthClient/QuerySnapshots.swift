@@ -5,7 +5,7 @@ import Foundation
 /// A reader that is slower than the changes gets the newest results, and ``QuerySnapshot/changes`` since those it got
 /// last. Where the connection breaks it is made again, and the server tells only what changed meanwhile. Iterating ends
 /// with an error where the server refuses, with ``HearthClientError/Code/permissionDenied`` for one. Cancelling the
-/// task, or leaving the loop, closes the connection.
+/// task, or leaving the loop, closes the connection. A connection belongs to whoever is signed in when it is made.
 public struct QuerySnapshots<T: Decodable & Sendable>: AsyncSequence, Sendable {
   public typealias Element = QuerySnapshot<T>
 
