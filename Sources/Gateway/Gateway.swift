@@ -44,7 +44,7 @@ package final class Gateway: RequestHandler {
     rest = RESTDialect(service, authenticator)
     grpc = GRPCDialect(service, authenticator)
     channels = WebChannelDialect(service, authenticator)
-    control = ControlDialect(service, authenticator)
+    control = ControlDialect(service, authenticator, files: files?.store)
     self.files = files.map {
       FilesDialect($0, service, authenticator, usesTLS: usesTLS)
     }

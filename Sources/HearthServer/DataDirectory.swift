@@ -10,6 +10,7 @@ import LMDBStore
 ///     DIR/hearth.lock                               who uses the directory
 ///     DIR/databases/{project}/{database}/data.mdb   one LMDB environment per database, data.mdb-lock beside it
 ///     DIR/accounts/{project}/data.mdb               who the people of a project are, and the keys of their tokens
+///     DIR/files/…                                   what is stored beside the documents, see ``FilesSetup``
 package final class DataDirectory: Sendable {
   /// The layout this code writes.
   package static let format = 1
@@ -50,6 +51,12 @@ package final class DataDirectory: Sendable {
   package static func accountsFile(of project: String, in path: String) -> String {
     "\(path)/accounts/\(project)/data.mdb"
   }
+
+  /// Where the files of a data directory are, whether there are any or not.
+  package static func filesFolder(in path: String) -> String { "\(path)/files" }
+
+  /// The metadata of the files of a data directory, whether there are any or not.
+  package static func filesFile(in path: String) -> String { "\(path)/files/data.mdb" }
 
   /// The projects whose accounts a data directory holds.
   package static func accountsProjects(in path: String) -> [String] {

@@ -165,6 +165,9 @@ public final class HearthServer: Sendable {
       guard let self, !isStopped.load(ordering: .sequentiallyConsistent) else { return }
       registry.maintain()
       issuers.reload()
+      do throws(FilesError) { try files.openStore?.maintain() } catch {
+        configuration.warn?("looking for files that nothing names failed: \(error)")
+      }
       do throws(TokenError) { try accounts.maintain() } catch {
         configuration.warn?("the signing keys could not be renewed: \(error.description)")
       }

@@ -112,10 +112,4 @@ import Testing
     #expect(MountTable.fileSystem(ofDevice: "0:25", in: text) == "tmpfs")
     #expect(MountTable.fileSystem(ofDevice: "0:99", in: text) == nil)
   }
-
-  @Test(arguments: [
-    (0, "0 bytes"), (1023, "1023 bytes"), (1024, "1.0 KiB"), (1536, "1.5 KiB"), (1 << 20, "1.0 MiB"), (64 << 30, "64.0 GiB"),
-    (Int.max, "7.9 EiB"),
-  ])
-  func sizes(_ bytes: Int, _ text: String) { #expect(ByteText.text(bytes) == text) }
 }

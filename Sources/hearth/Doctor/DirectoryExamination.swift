@@ -89,7 +89,7 @@ struct DirectoryExamination {
     }
     let free = Int(clamping: system.f_bavail) * Int(system.f_frsize)
     let total = Int(clamping: system.f_blocks) * Int(system.f_frsize)
-    let room = "\(ByteText.text(free)) free of \(ByteText.text(total))"
+    let room = "\(ByteCount.text(free)) free of \(ByteCount.text(total))"
     if free < Self.roomMin {
       findings.append(.problem("disk", room, "Make room: writes fail with RESOURCE_EXHAUSTED when it is full."))
     } else if free < 10 * Self.roomMin || free < total / 20 {
@@ -169,7 +169,7 @@ struct DirectoryExamination {
           topic, "the last commit to \(id) is \((last - now) / 1_000_000) s in the future",
           "The clock went back: set it right. Until then times of commits stand still.")
       }
-      let text = "\(id) uses \(ByteText.text(size.usedBytes)) of \(ByteText.text(mapBytes))"
+      let text = "\(id) uses \(ByteCount.text(size.usedBytes)) of \(ByteCount.text(mapBytes))"
       guard size.usedBytes > mapBytes / 10 * 8 else { return .ok(topic, text) }
       return .warning(topic, text, "Start with a larger --map-size; when it is full, writes fail.")
     } catch {
@@ -178,15 +178,4 @@ struct DirectoryExamination {
   }
 
   static func reason() -> String { String(cString: strerror(errno)) }
-}
-
-/// Sizes for people.
-enum ByteText {
-  /// Such as `1.5 GiB`.
-  static func text(_ bytes: Int) -> String {
-    let units = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"]
-    var (unit, whole, rest) = (0, bytes, 0)
-    while whole >= 1024 { (unit, whole, rest) = (unit + 1, whole / 1024, whole % 1024) }
-    return unit == 0 ? "\(bytes) bytes" : "\(whole).\(rest * 10 / 1024) \(units[unit])"
-  }
 }

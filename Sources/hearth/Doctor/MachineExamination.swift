@@ -32,7 +32,7 @@ enum MachineExamination {
       return .problem("memory", "there is no /dev/shm, where data in memory lie", "Mount a tmpfs there, or use --data.")
     }
     let free = Int(clamping: system.f_bavail) * Int(system.f_frsize)
-    let text = "\(ByteText.text(free)) free in /dev/shm, and all is gone when the server stops"
+    let text = "\(ByteCount.text(free)) free in /dev/shm, and all is gone when the server stops"
     guard free < 64 << 20 else { return .ok("memory", text) }
     return .warning("memory", text, "Containers often have 64 MiB there: give it more (--shm-size), or use --data.")
   }
