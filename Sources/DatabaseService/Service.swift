@@ -54,21 +54,29 @@ package final class Service: Sendable {
   /// The database a call is for, with what its caller may do there.
   ///
   /// Cost: two short locks.
-  /// - Throws: `INVALID_ARGUMENT` where the rules in force do not compile, `NOT_FOUND` where the database is not served.
+  /// - Throws: `PERMISSION_DENIED` where nobody is admitted, `INVALID_ARGUMENT` where the rules in force do not
+  ///   compile, `NOT_FOUND` where the database is not served.
   package func access(to id: DatabaseID, as caller: Caller) throws -> DatabaseAccess {
     var judgement: Judgement?
     if case .user(let auth) = caller {
       switch rules.inForce(for: id) {
-      case .none where admission == .everybody: break
-      case .none:
-        // A stream stays open where all that it asks for is denied: clients take the end of one for a fault, and retry.
-        guard let nothing = GuardingRuleset.grantingNothing else { throw Status.permissionDenied }
-        judgement = makeJudgement(nothing, auth)
+      case .none: try admit(caller)
       case .broken(let text): throw Status(.invalidArgument, text)
       case .ruleset(let ruleset): judgement = makeJudgement(ruleset, auth)
       }
     }
     return DatabaseAccess(database: try database(id), judgement: judgement)
+  }
+
+  /// The same for a stream of listeners. Where nobody is admitted the stream stays open and each target is denied:
+  /// clients take the end of a stream for a fault, and retry for ever (listen-and-webchannel.md, section 1.9).
+  /// - Throws: as ``access(to:as:)``; `PERMISSION_DENIED` where nobody is admitted and the database is not served.
+  func accessOfListener(to id: DatabaseID, as caller: Caller) throws -> DatabaseAccess {
+    guard case .user(let auth) = caller, admission == .nobody, case .none = rules.inForce(for: id),
+      let nothing = GuardingRuleset.grantingNothing
+    else { return try access(to: id, as: caller) }
+    guard let database = try databases.database(id) else { throw Status.permissionDenied }
+    return DatabaseAccess(database: database, judgement: makeJudgement(nothing, auth))
   }
 
   private func makeJudgement(_ ruleset: GuardingRuleset, _ auth: RulesAuth?) -> Judgement {

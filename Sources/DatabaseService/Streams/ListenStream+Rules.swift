@@ -19,7 +19,8 @@ extension ListenStream {
 
   /// Checks what concerns the caller as a whole: that its token is not over, and that the rules are still those that
   /// admitted its targets.
-  /// - Throws: `UNAUTHENTICATED` for a token that is over; as ``Service/access(to:as:)`` where the rules are others.
+  /// - Throws: `UNAUTHENTICATED` for a token that is over; as ``Service/accessOfListener(to:as:)`` where the rules are
+  ///   others.
   func checkCaller() throws {
     guard case .user = caller else { return }
     try caller.checkToken(database.clock)
@@ -27,7 +28,7 @@ extension ListenStream {
     case .ruleset(let ruleset) where judgement?.ruleset === ruleset: break
     case .none where judgement == nil || judgement?.ruleset === GuardingRuleset.grantingNothing: break
     default:
-      judgement = try service.access(to: database.id, as: caller).judgement
+      judgement = try service.accessOfListener(to: database.id, as: caller).judgement
       judgeAgain(Set(numbered.keys))
     }
     guard judgement != nil else { return }

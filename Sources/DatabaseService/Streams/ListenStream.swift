@@ -57,9 +57,9 @@ package final class ListenStream {
 
   /// Opens a stream to a database. `wake` is called, on any thread, once there is something to pull after
   /// ``Progress/waiting``; the stream may have ended meanwhile.
-  /// - Throws: as ``Service/access(to:as:)``.
+  /// - Throws: as ``Service/accessOfListener(to:as:)``.
   package init(_ service: Service, in id: DatabaseID, as caller: Caller, wake: @escaping @Sendable () -> Void) throws {
-    let access = try service.access(to: id, as: caller)
+    let access = try service.accessOfListener(to: id, as: caller)
     self.service = service
     self.caller = caller
     database = access.database

@@ -57,7 +57,8 @@ final class TestLife: Sendable {
     } catch { throw .storage(error.description) }
     let gateway = Gateway(
       service, accounts: accounts, identity: try configuration.accounts.toolkit(accounts),
-      files: FilesService(store: fileStore, rules: fileRules, project: settings.project))
+      files: FilesService(store: fileStore, rules: fileRules, project: settings.project),
+      operations: OperationsService(counters: TransportCounters(loops: 1), version: HearthServer.version) { [] })
     var limits = TransportConfiguration()
     limits.targetBytesMax = 48 << 10
     limits.bodyBytesMax = Gateway.bodyBytesMax
