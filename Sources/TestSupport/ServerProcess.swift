@@ -87,19 +87,28 @@ package final class ServerProcess: Sendable {
   ///
   /// Throws `ServerProcessError` with the output when the process ends or the time is over first.
   package func waitForLine(prefix: String, timeoutSeconds: Double) throws -> String {
+    let line = try waitForLine("'\(prefix)'", timeoutSeconds: timeoutSeconds) { $0.hasPrefix(prefix) }
+    return String(line.dropFirst(prefix.count))
+  }
+
+  /// Waits until a whole line has been written that `isWanted`, and returns it; `what` stands in the error.
+  ///
+  /// Throws `ServerProcessError` with the output when the process ends or the time is over first.
+  package func waitForLine(
+    _ what: String, timeoutSeconds: Double, where isWanted: (Substring) -> Bool
+  ) throws -> String {
     let deadline = Date(timeIntervalSinceNow: timeoutSeconds)
     state.condition.lock()
     defer { state.condition.unlock() }
     while true {
       let text = state.text
       // The part after the last line feed is not a whole line yet.
-      for line in text.split(separator: "\n", omittingEmptySubsequences: false).dropLast() where line.hasPrefix(prefix)
-      {
-        return String(line.dropFirst(prefix.count))
+      for line in text.split(separator: "\n", omittingEmptySubsequences: false).dropLast() where isWanted(line) {
+        return String(line)
       }
       if let exit = state.exit { throw ServerProcessError(description: "\(commandLine) ended with \(exit):\n\(text)") }
       guard state.condition.wait(until: deadline) else {
-        throw ServerProcessError(description: "\(commandLine) did not write '\(prefix)' in time:\n\(text)")
+        throw ServerProcessError(description: "\(commandLine) did not write \(what) in time:\n\(text)")
       }
     }
   }

@@ -219,16 +219,11 @@ struct HabitualScenario {
     app.step("The service logs errors and account activity.") {
       let newcomer = try app.newcomer(email: "diego@example.com")
       app.allow(try newcomer.account("delete", ["idToken": .string(newcomer.idToken)]))
-      let lines = app.log.split(separator: "\n").map(String.init)
-      func logged(_ words: String...) {
-        app.check(
-          lines.contains { line in words.allSatisfy { line.contains($0) } }, "no line has \(words):\n\(app.log)")
-      }
-      logged("\"chiara\"", "created")
-      logged("\"chiara\"", "signed in with a password")
-      logged("failed")
-      logged("\"\(newcomer.uid)\"", "created")
-      logged("\"\(newcomer.uid)\"", "deleted")
+      try app.waitForLog("\"chiara\"", "created")
+      try app.waitForLog("\"chiara\"", "signed in with a password")
+      try app.waitForLog("\"chiara\"", "failed to sign in")
+      try app.waitForLog("\"\(newcomer.uid)\"", "created")
+      try app.waitForLog("\"\(newcomer.uid)\"", "deleted")
       for secret in ["password of chiara", "a good password", chiara.idToken, chiara.refreshToken] {
         app.check(!app.log.contains(secret), "a secret is in the log")
       }

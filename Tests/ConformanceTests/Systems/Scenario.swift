@@ -140,6 +140,12 @@ final class Scenario {
     return node
   }
 
+  /// Waits until the server has logged a line with all these words; throws when it has not within ten seconds.
+  func waitForLog(_ words: String...) throws {
+    _ = try server.process.waitForLine("\(words)", timeoutSeconds: 10) { line in words.allSatisfy { line.contains($0) }
+    }
+  }
+
   /// What the server has logged.
   var log: String { server.process.output }
 
