@@ -5,12 +5,12 @@ import datetime
 import hashlib
 import logging
 import os
-import threading
 import time
 
 
 from scenario import client, denied, done, step
 from phone import Phone
+from screen import Screen
 import keeper
 import requests
 from google.api_core.exceptions import PermissionDenied
@@ -46,28 +46,6 @@ def denial(function):
 
 def plain(moment):
     return datetime.datetime.fromtimestamp(moment.timestamp(), UTC)
-
-
-class Screen:
-    """The ids that a listener shows, and whether it goes on."""
-
-    def __init__(self, query):
-        self.ids, self.changed = set(), threading.Condition()
-        self.watch = query.on_snapshot(self.show)
-
-    def show(self, documents, changes, time):
-        with self.changed:
-            self.ids = {document.id for document in documents}
-            self.changed.notify_all()
-
-    def shows(self, holds):
-        with self.changed:
-            assert self.changed.wait_for(lambda: holds(self.ids), timeout=5), self.ids
-
-    def ends(self):
-        # A refusal ends the thread that reads.
-        self.watch._consumer._thread.join(5)  # pylint: disable=protected-access
-        assert not self.watch.is_active
 
 
 with step("the record is the patient's, emergency contacts at once"):

@@ -2,10 +2,10 @@
 firebase-admin sets claims and keeps the media."""
 
 import os
-import threading
 
-from scenario import PROJECT, client, denied, done, step
+from scenario import client, denied, done, step
 from phone import Phone
+from screen import Screen
 import keeper
 import requests
 from firebase_admin import auth, storage
@@ -32,23 +32,6 @@ def inputs(database, owner):
     return database.collection_group("inputs").where(filter=FieldFilter("uid", "==", owner))
 
 
-class Screen:
-    """The ids that a listener shows."""
-
-    def __init__(self, query):
-        self.ids, self.changed = None, threading.Condition()
-        self.watch = query.on_snapshot(self.show)
-
-    def show(self, documents, changes, time):
-        with self.changed:
-            self.ids = [document.id for document in documents]
-            self.changed.notify_all()
-
-    def shows(self, expected):
-        with self.changed:
-            assert self.changed.wait_for(lambda: self.ids == expected, timeout=5), (self.ids, expected)
-
-
 with step("who is no subscriber lists with paid == false"):
     assert ids(free(db)) == ["being-heard", "first-steps", "sleep-well"]
     denied(db.collection("journeys").stream)
@@ -70,13 +53,13 @@ with step("references followed from recommended"):
 
 screen = Screen(mine.collection("practices"))
 with step("progress is the practices present in the profile, live; the parents need not exist"):
-    screen.shows([])
+    screen.shows(lambda ids: ids == [])
     batch = db.batch()
     practice = mine.collection("practices").document("arriving")
     batch.set(practice, {"rating": 4, "mood": "calm", "completedAt": firestore.SERVER_TIMESTAMP})
     batch.set(practice.collection("inputs").document("arriving-03"), {"uid": uid, "text": "tired"})
     batch.commit()
-    screen.shows(["arriving"])
+    screen.shows(lambda ids: ids == ["arriving"])
     mine.collection("practices").document("letters").collection("inputs").document("letters-03").set(
         {"uid": uid, "text": "Dear …"})
     assert ids(mine.collection("practices")) == ["arriving"] and not mine.get().exists
@@ -96,17 +79,17 @@ with step("a guest is linked to e-mail and password, and keeps the uid and the d
     linked = phone.link(guest["idToken"], "mia@example.com", "correct horse")
     assert linked["localId"] == uid
     # The password is new, and ends what came before it: the app goes on with the token it was answered.
-    screen.watch.unsubscribe()
+    screen.close()
     db = client(linked["idToken"])
     screen = Screen(db.collection(f"profiles/{uid}/practices"))
-    screen.shows(["arriving"])
+    screen.shows(lambda ids: ids == ["arriving"])
     member = phone.auth.sign_in_with_email_and_password("mia@example.com", "correct horse")
     assert member["localId"] == uid
     elsewhere = client(member["idToken"])
     assert ids(elsewhere.collection(f"profiles/{uid}/practices")) == ["arriving"]
     elsewhere.document(f"profiles/{uid}/practices/noticing-breath").set({"rating": 5})
-    screen.shows(["arriving", "noticing-breath"])
-    screen.watch.unsubscribe()
+    screen.shows(lambda ids: ids == ["arriving", "noticing-breath"])
+    screen.close()
 
 with step("paid journeys only with a subscriber claim"):
     denied(elsewhere.document("journeys/grief").get)
@@ -126,7 +109,7 @@ with step("only an admin claim writes content, and lists everything, across coll
     denied(tool.document(f"profiles/{uid}/practices/arriving").get)
     denied(inputs(tool, uid).stream)
     screen = Screen(free(db))
-    screen.shows(["being-heard", "first-steps", "sleep-well"])
+    screen.shows(lambda ids: ids == ["being-heard", "first-steps", "sleep-well"])
     batch = tool.batch()
     journey = tool.document("journeys/new-year")
     batch.set(journey, {"title": "New year", "paid": False, "authors": ["Mira Osei"]})
@@ -134,9 +117,9 @@ with step("only an admin claim writes content, and lists everything, across coll
     batch.set(journey.collection("practices/looking-back/exercises").document("one"), {
         "order": 1, "text": "Breathe.", "imageURL": "journeys/new-year/one.webp"})
     batch.commit()
-    screen.shows(["being-heard", "first-steps", "new-year", "sleep-well"])
+    screen.shows(lambda ids: ids == ["being-heard", "first-steps", "new-year", "sleep-well"])
     journey.update({"paid": True})
-    screen.shows(["being-heard", "first-steps", "sleep-well"])
+    screen.shows(lambda ids: ids == ["being-heard", "first-steps", "sleep-well"])
     denied(db.document("journeys/new-year").get)
 
 image, audio, film = os.urandom(40_000), os.urandom(300_000), os.urandom(1_500_000)

@@ -1,0 +1,92 @@
+import Foundation
+import HearthClient
+import TestSupport
+import Testing
+
+/// The apps of a patient and of a doctor in Swift.
+extension FitCareScenario {
+  private struct Profile: Codable, Sendable {
+    var bloodGroup: String
+    var emergencyContacts: [Contact]
+
+    struct Contact: Codable, Sendable {
+      var name: String
+      var phone: String
+    }
+  }
+
+  private struct Measurement: Codable, Sendable {
+    var kind: String
+    var value: Double
+    var unit: String
+    var at: Date
+  }
+
+  private struct Share: Codable, Sendable {
+    var reader: String
+    var patient: String
+    var scopes: [String]
+    var expires: Date
+  }
+
+  @Test(.timeLimit(.minutes(2))) func swiftClient() async throws {
+    try await Scenario.run("fit-care") { app in
+      let patient = try app.appInSwift(of: "pat-adele")
+      let doctor = try app.appInSwift(of: "doc-muller")
+      app.step("Emergency contacts are readable at once, and cheaply again.") {
+        let (profile, again) = try awaitResult {
+          let adele = patient.document("patients/pat-adele")
+          let (snapshot, tag) = try await adele.get(as: Profile.self, unless: nil)
+          return (snapshot?.data, try await adele.get(as: Profile.self, unless: tag).snapshot?.data)
+        }
+        app.check(profile?.emergencyContacts.map(\.phone), ["+39 02 555 1317"])
+        app.check(again?.bloodGroup, nil, "what has not changed")
+      }
+      app.step("Charts with averages per kind of measurement.") {
+        let (values, mean, count) = try awaitResult {
+          let since = Date(timeIntervalSince1970: 1_735_689_600)
+          let weights = patient.collection("patients/pat-adele/measurements").where("kind", .equal, "weight")
+            .where("at", .greaterThanOrEqual, .timestamp(.init(since)))
+          let values = try await weights.order(by: "at").get(as: Measurement.self).data.map(\.value)
+          return (values, try await weights.average(of: "value"), try await weights.count())
+        }
+        app.check(count, values.count)
+        app.check(abs((mean ?? 0) - values.reduce(0, +) / Double(values.count)) < 1e-9, "the mean is \(mean ?? .nan)")
+      }
+      try Self.sharesInSwift(app, patient, doctor)
+    }
+  }
+
+  private static func sharesInSwift(_ app: Scenario, _ patient: HearthClient, _ doctor: HearthClient) throws {
+    app.step("A doctor reads while a share holds; an open screen ends with the share, before anything else.") {
+      let seen = try awaitResult {
+        let place = "patients/pat-adele/measurements"
+        let weights = doctor.collection(place).where("kind", .equal, "weight")
+        let before = try await codeOfRefusal { _ = try await weights.get() }
+        var share = Share(
+          reader: "doc-muller", patient: "pat-adele", scopes: ["measurements"], expires: Date(timeIntervalSinceNow: 3600))
+        let given = patient.document("shares/doc-muller_pat-adele")
+        try await given.set(share)
+        var screen = weights.snapshots(as: Measurement.self).makeAsyncIterator()
+        let count = try await screen.next()?.documents.count ?? 0
+        let new = Measurement(kind: "weight", value: 60.5, unit: "kg", at: Date(timeIntervalSince1970: 1_750_000_000))
+        try await patient.document("\(place)/new").set(new)
+        let told = try await screen.next()?.changes.map(\.document.id)
+        share.expires = Date(timeIntervalSince1970: 0)
+        try await given.set(share)
+        try await patient.document("\(place)/secret").set(new)
+        var later: [String] = []
+        let end = try await codeOfRefusal {
+          while let snapshot = try await screen.next() { later += snapshot.documents.map(\.id) }
+        }
+        return (before, count > 0, told, end, later.contains("secret"), try await codeOfRefusal { _ = try await weights.get() })
+      }
+      app.check(seen.0, .permissionDenied, "the share that is over")
+      app.check(seen.1, "the first snapshot is empty")
+      app.check(seen.2, ["new"], "the open screen")
+      app.check(seen.3, .permissionDenied, "the end of the open screen")
+      app.check(!seen.4, "a measurement was told after the end")
+      app.check(seen.5, .permissionDenied, "after the end")
+    }
+  }
+}

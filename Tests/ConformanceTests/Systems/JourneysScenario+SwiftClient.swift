@@ -1,0 +1,120 @@
+import Foundation
+import HearthClient
+import TestSupport
+import Testing
+
+/// The app in Swift.
+extension JourneysScenario {
+  private struct Journey: Codable, Sendable {
+    var title: String
+    var authors: [String]
+    var paid: Bool
+  }
+
+  private struct Exercise: Codable, Sendable {
+    var order: Int
+    var text: String?
+    var input: String?
+  }
+
+  private struct Recommendation: Codable, Sendable {
+    var practice: DocumentReference
+  }
+
+  private struct Progress: Codable, Sendable {
+    var rating: Int
+    var mood: String?
+    var completedAt: Date
+  }
+
+  private struct Input: Codable, Sendable {
+    var uid: String
+    var text: String
+  }
+
+  @Test(.timeLimit(.minutes(2))) func swiftClient() async throws {
+    try await Scenario.run("journeys") { app in
+      let phone = app.appInSwift()
+      try Self.contentInSwift(app, phone)
+      try Self.progressInSwift(app, phone)
+    }
+  }
+
+  private static func contentInSwift(_ app: Scenario, _ phone: HearthClient) throws {
+    app.step("Content is readable by any signed-in user, paid journeys only with a subscriber claim.") {
+      let seen = try awaitResult {
+        let free = phone.collection("journeys").where("paid", .equal, false)
+        let refused = try await codeOfRefusal { _ = try await free.get() }
+        try await phone.auth.signInAnonymously()
+        return (
+          refused, try await free.get(as: Journey.self).documents.map(\.id),
+          try await codeOfRefusal { _ = try await phone.collection("journeys").get() },
+          try await codeOfRefusal { _ = try await phone.document("journeys/grief").get(as: Journey.self) }
+        )
+      }
+      app.check(seen.0, .permissionDenied, "who is not signed in")
+      app.check(seen.1, ["being-heard", "first-steps", "sleep-well"])
+      app.check(seen.2, .permissionDenied, "all journeys")
+      app.check(seen.3, .permissionDenied, "a paid journey")
+    }
+    app.step("Exercises in order; references followed from recommended.") {
+      let (orders, followed) = try awaitResult {
+        let exercises = phone.collection("journeys/first-steps/practices/arriving/exercises")
+        var followed: [String] = []
+        for pick in try await phone.collection("recommended").order(by: "order").get(as: Recommendation.self).data {
+          do {
+            followed.append(try await pick.practice.get().exists ? pick.practice.id : "withdrawn")
+          } catch let error as HearthClientError { followed.append(error.code.rawValue) }
+        }
+        return (try await exercises.order(by: "order").get(as: Exercise.self).data.map(\.order), followed)
+      }
+      app.check(orders, [1, 2, 3, 4, 5, 6])
+      let paid = "PERMISSION_DENIED"
+      app.check(followed, ["arriving", "closing-the-day", paid, paid, "asking", "naming-feelings", "withdrawn"])
+    }
+  }
+
+  private static func progressInSwift(_ app: Scenario, _ phone: HearthClient) throws {
+    app.step("A guest's progress is live, and goes on when the guest is linked to e-mail and password.") {
+      let tablet = app.appInSwift()
+      let seen = try awaitResult {
+        let uid = phone.auth.currentUser?.uid ?? ""
+        let practices = phone.collection("profiles/\(uid)/practices")
+        var screen = practices.snapshots(as: Progress.self).makeAsyncIterator()
+        var shown = [try await screen.next()?.documents.map(\.id)]
+        let done = Progress(rating: 4, mood: "calm", completedAt: Date(timeIntervalSince1970: 1_750_000_000))
+        var batch = phone.batch()
+        try batch.set(done, at: practices.document("arriving"))
+        let input = practices.document("arriving").collection("inputs").document("arriving-03")
+        try batch.set(Input(uid: uid, text: "tired"), at: input)
+        _ = try await batch.commit()
+        shown.append(try await screen.next()?.documents.map(\.id))
+
+        let member = try await phone.auth.link(email: "mia@example.com", password: "correct horse")
+        let elsewhere = try await tablet.auth.signIn(email: "mia@example.com", password: "correct horse")
+        try await tablet.document("profiles/\(uid)/practices/letters").set(done)
+        while shown.last??.count != 2 { shown.append(try await screen.next()?.documents.map(\.id)) }
+        let inputs = tablet.collectionGroup("inputs").where("uid", .equal, .string(uid))
+        return (
+          shown.compactMap { $0 }, [member.uid, elsewhere.uid, uid], try await inputs.get(as: Input.self).data.map(\.text),
+          try await codeOfRefusal { _ = try await tablet.collectionGroup("inputs").get() }
+        )
+      }
+      app.check(seen.0.first, [])
+      app.check(seen.0.last, ["arriving", "letters"], "the screen that was open all the time")
+      app.check(Set(seen.1).count, 1, "uids")
+      app.check(seen.2, ["tired"], "all inputs")
+      app.check(seen.3, .permissionDenied, "everybody's inputs")
+    }
+    app.step("Paid journeys with a subscriber claim, once the app has a new token.") {
+      let uid = phone.auth.currentUser?.uid ?? ""
+      try app.hearth("accounts", "set-claims", uid, #"{"subscriber": true}"#)
+      let journeys = try awaitResult {
+        _ = try await phone.auth.token(forcingRefresh: true)
+        return try await phone.collection("journeys").get(as: Journey.self).data
+      }
+      app.check(journeys.count, 6)
+      app.check(journeys.contains { $0.paid }, "no paid journey")
+    }
+  }
+}
