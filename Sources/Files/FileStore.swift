@@ -30,7 +30,7 @@ package final class FileStore: Sendable {
   package let contents: ContentDirectory
   let configuration: Configuration
   /// Held while content gets a name or loses one, and the metadata that say so are written.
-  private let writer = Mutex<Int64>(0)
+  let writer = Mutex<Int64>(0)
   let uploads = OpenUploads()
 
   /// Puts a store together; see ``sweep()``.

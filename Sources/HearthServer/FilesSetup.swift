@@ -20,14 +20,9 @@ enum FilesSetup {
 
   /// A store that is opened when somebody needs it.
   static func make(_ configuration: HearthConfiguration, _ directory: DataDirectory?) -> LazyFileStore {
-    let clock = configuration.clock
-    var settings = FileStore.Configuration { clock.now() }
-    settings.makesBuckets = configuration.mode == .emulator
-    if let project = configuration.project {
-      settings.buckets = ["\(project).appspot.com", "\(project).firebasestorage.app"]
-    }
+    let settings = settings(configuration)
     let mapBytes = configuration.mapBytes
-    return LazyFileStore { [settings] () throws(FilesError) in
+    return LazyFileStore { () throws(FilesError) in
       let contents: ContentDirectory
       let metadata: LMDBStore
       do throws(StorageError) {
@@ -51,6 +46,17 @@ enum FilesSetup {
     }
   }
 
+  /// How files are served.
+  static func settings(_ configuration: HearthConfiguration) -> FileStore.Configuration {
+    let clock = configuration.clock
+    var settings = FileStore.Configuration { clock.now() }
+    settings.makesBuckets = configuration.mode == .emulator
+    if let project = configuration.project {
+      settings.buckets = ["\(project).appspot.com", "\(project).firebasestorage.app"]
+    }
+    return settings
+  }
+
   /// Opens the files of a data directory that has some, so that what a crash left is removed and damage is told.
   static func openStored(_ files: LazyFileStore, _ directory: DataDirectory?) throws(FilesError) {
     guard let directory, access(DataDirectory.filesFile(in: directory.path), F_OK) == 0 else { return }
@@ -68,7 +74,7 @@ enum FilesSetup {
   }
 
   /// A directory in memory, with a lock that ends with this process.
-  private static func inMemory() throws(FilesError) -> ContentDirectory {
+  static func inMemory() throws(FilesError) -> ContentDirectory {
     removeLeftovers()
     var generator = SystemRandomNumberGenerator()
     let path = "\(memoryRoot)/\(memoryPrefix)\(getpid())-\(UInt64.random(in: 0 ... .max, using: &generator))"

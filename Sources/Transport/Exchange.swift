@@ -44,7 +44,7 @@ package final class Exchange: @unchecked Sendable {
 
   /// The loop the connection lives on.
   package let loop: EventLoop
-  private let server: LoopServer
+  private let resources: any LoopResources
   private var state = State.awaitingReply
   private var sink: (any ReplySink)?
   /// What the request is counted as, from 1 below `TransportCounts.kinds`; 0 is what no handler claimed.
@@ -58,9 +58,9 @@ package final class Exchange: @unchecked Sendable {
   private var closeActions: [() -> Void] = []
   private var shutdownActions: [() -> Void] = []
 
-  init(_ server: LoopServer) {
-    self.server = server
-    loop = server.loop
+  init(_ resources: any LoopResources) {
+    self.resources = resources
+    loop = resources.loop
   }
 
   /// Whether the client went away; replies are then ignored.
@@ -163,19 +163,19 @@ package final class Exchange: @unchecked Sendable {
   /// `BodySink` keeps until more has come; `release` gives them back.
   package func reserve(_ bytes: Int) -> Bool {
     requireLoop()
-    return server.pool.reserve(bytes)
+    return resources.pool.reserve(bytes)
   }
 
   /// Gives back what `reserve` took.
   package func release(_ bytes: Int) {
     requireLoop()
-    server.pool.release(bytes)
+    resources.pool.release(bytes)
   }
 
   /// Returns the gzip form of `bytes`, or `nil` when that is not smaller. Uses the loop's one compressor.
   package func compress(_ bytes: UnsafeRawBufferPointer) -> [UInt8]? {
     requireLoop()
-    return server.compressor.compress(bytes)
+    return resources.compressor.compress(bytes)
   }
 
   /// Returns what gzip members hold. Uses the loop's one decompressor.
@@ -183,7 +183,7 @@ package final class Exchange: @unchecked Sendable {
   /// - Throws: `.malformed` for anything but whole gzip members, `.tooLarge` beyond `bytesMax` decoded bytes.
   package func decompress(_ bytes: UnsafeRawBufferPointer, bytesMax: Int) throws(GzipError) -> [UInt8] {
     requireLoop()
-    var decoded = try server.decompressor.decompress(bytes, bodyBytesMax: bytesMax)
+    var decoded = try resources.decompressor.decompress(bytes, bodyBytesMax: bytesMax)
     decoded.removeLast(InputBuffer.paddingBytes)
     return decoded
   }

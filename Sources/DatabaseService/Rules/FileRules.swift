@@ -22,6 +22,12 @@ package final class FileRules: Sendable {
   /// No rules yet.
   package init() {}
 
+  /// The rules that another one holds now.
+  package init(copying other: FileRules) {
+    let copy = other.state.withLock { $0 }
+    state.withLock { $0 = copy }
+  }
+
   /// Sets the rules from a file.
   package func set(_ ruleset: Ruleset) { state.withLock { $0.file = GuardingRuleset(ruleset) } }
 

@@ -41,6 +41,16 @@ package final class RulesBook: Sendable {
   /// A book without rules.
   package init() {}
 
+  /// A book with the rules that another one holds now. Who watches decisions there is not told of those here.
+  package init(copying other: RulesBook) {
+    var copy = other.state.withLock { State(uploads: $0.uploads, files: $0.files) }
+    copy.files = copy.files.mapValues { GuardingRuleset($0.ruleset) }
+    copy.uploads = copy.uploads.mapValues { rules in
+      if case .ruleset(let guarding) = rules { .ruleset(GuardingRuleset(guarding.ruleset)) } else { rules }
+    }
+    state.withLock { $0 = copy }
+  }
+
   /// The rules of a database. Cost: a short lock.
   package func inForce(for id: DatabaseID) -> Rules {
     state.withLock { state in
