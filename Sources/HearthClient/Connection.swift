@@ -39,7 +39,11 @@ final class Connection: Sendable {
     let stream = try await authorized(request) { try await self.transport.open($0) } status: { $0.status }
     guard stream.status >= 400 else { return stream.body }
     var body = Data()
-    for try await piece in stream.body where body.count < 1 << 20 { body.append(piece) }
+    for try await piece in stream.body {
+      body.append(piece)
+      // What an error says is short.
+      if body.count > 1 << 20 { break }
+    }
     throw HearthClientError(status: stream.status, body: body)
   }
 

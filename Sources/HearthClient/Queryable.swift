@@ -31,8 +31,7 @@ extension Queryable {
   /// At most so many, from the end; their order stays.
   public func limit(toLast count: Int) -> Query { changed { ($0.limit, $0.isFromEnd) = (count, true) } }
 
-  /// Without the first `count`. They cost as much as those that are answered; ``start(after:)-(DocumentSnapshot<T>)``
-  /// does not.
+  /// Without the first `count`. They cost as much as those that are answered; to start behind a document does not.
   public func offset(_ count: Int) -> Query { changed { $0.offset = count } }
 
   /// Only these fields of the documents; none for names only.

@@ -91,7 +91,21 @@ public final class URLSessionTransport: HearthTransport {
   fileprivate static func failure(_ error: any Error) -> any Error {
     if error is HearthClientError || error is CancellationError { return error }
     if (error as? URLError)?.code == .cancelled { return CancellationError() }
-    return HearthClientError(.network, error.localizedDescription)
+    return HearthClientError(.network, description(of: error))
+  }
+}
+
+/// What to tell people; on Linux the system's own text is a number.
+private func description(of error: any Error) -> String {
+  switch (error as? URLError)?.code {
+  case .timedOut: "The server took too long to answer."
+  case .cannotConnectToHost: "Nobody answers at the server's address."
+  case .cannotFindHost, .dnsLookupFailed: "The server's name is not known."
+  case .networkConnectionLost: "The connection broke."
+  case .notConnectedToInternet: "There is no connection to the network."
+  case .secureConnectionFailed, .serverCertificateUntrusted, .serverCertificateHasBadDate:
+    "The server's certificate is not trusted."
+  default: error.localizedDescription
   }
 }
 
