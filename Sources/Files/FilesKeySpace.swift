@@ -41,6 +41,16 @@ package enum FilesKeySpace {
       bucket: String(decoding: key[1..<end], as: UTF8.self), name: String(decoding: key[(end + 1)...], as: UTF8.self))
   }
 
+  /// The object whose version a key of ``Table/versions`` names; `nil` where it is none.
+  static func versionName(_ key: UnsafeRawBufferPointer) -> ObjectName? {
+    guard key.first == Table.versions.rawValue, key.count > 9, let end = key.firstIndex(of: 0), end < key.count - 9,
+      key[key.count - 9] == 0
+    else { return nil }
+    return ObjectName(
+      bucket: String(decoding: key[1..<end], as: UTF8.self),
+      name: String(decoding: key[(end + 1)..<(key.count - 9)], as: UTF8.self))
+  }
+
   /// The least key above all that begin with `prefix`.
   static func end(of prefix: [UInt8]) -> [UInt8] {
     var end = prefix

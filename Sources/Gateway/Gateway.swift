@@ -46,7 +46,7 @@ package final class Gateway: RequestHandler {
     channels = WebChannelDialect(service, authenticator)
     control = ControlDialect(service, authenticator, files: files?.store)
     self.files = files.map {
-      FilesDialect($0, service, authenticator, usesTLS: usesTLS)
+      FilesDialect($0, service, authenticator, keys: accounts.serviceKeys, usesTLS: usesTLS)
     }
   }
 
@@ -84,7 +84,7 @@ package final class Gateway: RequestHandler {
       control.handleEmulator(rest, request, reply)
     } else if let rest = path.dropping("/hearth/v1/") {
       control.handleHearth(rest, parameters, request, reply)
-    } else if let files, let (place, rest) = FilesDialect.place(path) {
+    } else if let files, let (place, rest) = FilesDialect.place(path, parameters) {
       files.handle(place, rest, parameters, request, exchange)
     } else if path.elementsEqual("/".utf8), request.method == .get || request.method == .head {
       reply.sendText(200, "Ok\n")
@@ -99,7 +99,7 @@ package final class Gateway: RequestHandler {
   /// Takes uploads of files, and the bodies of gRPC calls that stream both ways, piece by piece.
   package func openBody(of request: borrowing HTTPRequest, _ exchange: Exchange) -> (any BodySink)? {
     let (path, parameters) = Self.split(request.target)
-    if let files, let (place, rest) = FilesDialect.place(path) {
+    if let files, let (place, rest) = FilesDialect.place(path, parameters) {
       return files.openBody(place, rest, parameters, request, exchange)
     }
     guard request.version == .http2 else { return nil }
