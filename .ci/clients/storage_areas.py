@@ -10,6 +10,7 @@ import xml.etree.ElementTree as ElementTree
 
 # The first pattern that a test's name has names its area.
 AREAS = [
+    ("signed URLs", r"signed"),
     ("preconditions on generations, metagenerations and tags", r"generation|etag|upload_from_file_resumable_with"),
     ("checksums", r"checksum|corrupted"),
     ("copy, move, rewrite, compose", r"copy|move|rewrite|compose|storage_class_(small|large)"),
@@ -47,7 +48,7 @@ def main(path, version):
     print(f"Of version {version}, against this server in production mode with a key of its own. `.ci/clients/storage`")
     print("runs them and writes this page to `.build/clients/storage-system-tests.md`. Whole modules that are not run:")
     print("`test_hmac_key_metadata`, `test_kms_integration`, `test_notification`, `test_rapid` (other services of Google's,")
-    print("or gRPC), `test_aco_observability` (the client's traces), `test__signing` (see the README).\n")
+    print("or gRPC), `test_aco_observability` (the client's traces).\n")
     print("| area | passed | failed | not applicable |\n| --- | --- | --- | --- |")
     for area, _ in AREAS:
         if area in counts:

@@ -5,7 +5,7 @@ as soon as the endpoint is not Google's; and it changes nothing else.
 
   API_ENDPOINT_OVERRIDE=http://127.0.0.1:PORT GOOGLE_APPLICATION_CREDENTIALS=KEY_FILE GOOGLE_CLOUD_PROJECT=demo \\
     GOOGLE_CLOUD_TESTS_USER_PROJECT=demo PYTHONPATH=<this folder> \\
-    pytest -p storage_conftest <sdist>/tests/system/test_{blob,bucket,client,fileio,transfer_manager}.py
+    pytest -p storage_conftest <sdist>/tests/system/test_{_signing,blob,bucket,client,fileio,transfer_manager}.py
 """
 
 import sys
@@ -23,7 +23,8 @@ NOT_APPLICABLE = {
         test_blob_rewrite_rotate_key test_blob_rewrite_add_key_w_user_project
         test_blob_rewrite_rotate_key_w_user_project test_upload_chunks_concurrently_with_encryption_key
         test_upload_chunks_concurrently_with_kms test_create_bucket_with_encryption_enforcement
-        test_bucket_encryption_enforcement_config test_delete_bucket_encryption_enforcement_config""",
+        test_bucket_encryption_enforcement_config test_delete_bucket_encryption_enforcement_config
+        test_create_signed_read_url_v2_w_csek test_create_signed_read_url_v4_w_csek""",
     "object contexts: refused": """
         test_blob_compose_w_destination_contexts test_blob_rewrite_w_destination_contexts test_blob_contexts
         test_blob_contexts_custom_setter test_bucket_copy_blob_w_destination_contexts
@@ -36,14 +37,20 @@ NOT_APPLICABLE = {
     "hierarchical namespaces and managed folders": """
         test_bucket_move_blob_hns test_new_bucket_with_hierarchical_namespace
         test_bucket_list_blobs_include_managed_folders""",
-    "uploads in parts by the XML API": """
+    "the XML API: uploads in parts, lists, and forms by signed policies": """
         test_upload_chunks_concurrently test_upload_chunks_concurrently_with_metadata
         test_upload_chunks_concurrently_with_content_encoding
-        test_upload_chunks_concurrently_with_quoted_blob_names""",
+        test_upload_chunks_concurrently_with_quoted_blob_names
+        test_create_signed_list_blobs_url_v2 test_create_signed_list_blobs_url_v2_w_expiration
+        test_create_signed_list_blobs_url_v4 test_create_signed_list_blobs_url_v4_w_expiration
+        test_generate_signed_post_policy_v4 test_generate_signed_post_policy_v4_access_token_sa_email
+        test_generate_signed_post_policy_v4_invalid_field""",
     "regions, replication, storage classes that change by themselves, filters by address": """
         test_create_bucket_dual_region test_new_bucket_with_rpo test_new_bucket_with_autoclass
         test_config_autoclass_w_existing_bucket test_bucket_ip_filter_patch""",
-    "Google's own: a public bucket, the service's account, other clouds": """
+    "Google's own: a public bucket, the service's account, signatures by IAM, other clouds": """
+        test_create_signed_read_url_v2_w_access_token test_create_signed_read_url_v4_w_access_token
+        test_create_signed_read_url_v4_w_access_token_universe_domain
         test_anonymous_client_access_to_public_bucket test_get_service_account_email test_client_universe_domain""",
 }
 

@@ -3,7 +3,7 @@ package import KeyValueStore
 
 /// What is wrong with files, and how many there are.
 package struct FilesCheck: Sendable {
-  /// Objects.
+  /// Objects, and versions of them that buckets keep.
   package private(set) var objects = 0
   /// Different contents that they hold.
   package private(set) var contents = 0
@@ -41,7 +41,7 @@ package struct FilesCheck: Sendable {
     try checkContents(snapshot)
     var bytesRead = 0
     for table in [FilesKeySpace.Table.objects, .versions] {
-      try checkObjects(FilesKeySpace.all(table), snapshot, contents, &bytesRead, progress)
+      try checkObjects(table, snapshot, contents, &bytesRead, progress)
     }
     if holders != objects || !expected.isEmpty {
       note("the counts of who holds content are wrong: \(objects) objects, \(holders) counted")
@@ -69,16 +69,16 @@ package struct FilesCheck: Sendable {
     }
   }
 
-  /// Checks the objects of one table: those that are, or those that were replaced or deleted and are kept as versions.
   private mutating func checkObjects(
-    _ wanted: [UInt8], _ snapshot: any KeyValueSnapshot, _ contents: ContentDirectory, _ bytesRead: inout Int,
-    _ progress: (Int) -> Void
+    _ table: FilesKeySpace.Table, _ snapshot: any KeyValueSnapshot, _ contents: ContentDirectory,
+    _ bytesRead: inout Int, _ progress: (Int) -> Void
   ) throws(FilesError) {
     let scan = try KeyScan(snapshot)
+    let wanted = FilesKeySpace.all(table)
     var isFound = try scan.seek(wanted)
     while isFound, scan.key.starts(with: wanted) {
       objects += 1
-      if let name = FilesKeySpace.objectName(scan.key) {
+      if let name = table == .objects ? FilesKeySpace.objectName(scan.key) : FilesKeySpace.versionName(scan.key) {
         if let object = ObjectRecord.decode(scan.value, name), object.content.digest.bytes.count == 32 {
           try check(object, snapshot, contents, &bytesRead)
           progress(bytesRead)

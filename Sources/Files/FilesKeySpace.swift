@@ -34,14 +34,21 @@ package enum FilesKeySpace {
   /// What the keys of a table begin with.
   static func all(_ table: Table) -> [UInt8] { [table.rawValue] }
 
-  /// The object that a key of ``Table/objects`` or ``Table/versions`` names; `nil` where it is neither.
+  /// The object that a key of ``Table/objects`` names; `nil` where it is none.
   static func objectName(_ key: UnsafeRawBufferPointer) -> ObjectName? {
-    let isVersion = key.first == Table.versions.rawValue
-    let last = isVersion ? key.count - 9 : key.count
-    guard isVersion || key.first == Table.objects.rawValue, let end = key.firstIndex(of: 0), end < last else { return nil }
+    guard key.first == Table.objects.rawValue, let end = key.firstIndex(of: 0) else { return nil }
+    return ObjectName(
+      bucket: String(decoding: key[1..<end], as: UTF8.self), name: String(decoding: key[(end + 1)...], as: UTF8.self))
+  }
+
+  /// The object whose version a key of ``Table/versions`` names; `nil` where it is none.
+  static func versionName(_ key: UnsafeRawBufferPointer) -> ObjectName? {
+    guard key.first == Table.versions.rawValue, key.count > 9, let end = key.firstIndex(of: 0), end < key.count - 9,
+      key[key.count - 9] == 0
+    else { return nil }
     return ObjectName(
       bucket: String(decoding: key[1..<end], as: UTF8.self),
-      name: String(decoding: key[(end + 1)..<last], as: UTF8.self))
+      name: String(decoding: key[(end + 1)..<(key.count - 9)], as: UTF8.self))
   }
 
   /// The least key above all that begin with `prefix`.

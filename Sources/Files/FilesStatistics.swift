@@ -4,7 +4,7 @@ package import KeyValueStore
 package struct FilesStatistics: Equatable, Sendable {
   /// Buckets that were made.
   package private(set) var buckets = 0
-  /// Objects, with the versions that are kept of them.
+  /// Objects, and versions of them that buckets keep.
   package private(set) var objects = 0
   /// What the objects hold, in bytes.
   package private(set) var objectBytes = 0
@@ -40,7 +40,7 @@ package struct FilesStatistics: Equatable, Sendable {
     while isFound {
       switch scan.key.first.flatMap({ FilesKeySpace.Table(rawValue: $0) }) {
       case .buckets: buckets += 1
-      case .objects, .versions:
+      case .objects:
         objects += 1
         if let name = FilesKeySpace.objectName(scan.key), let object = ObjectRecord.decode(scan.value, name) {
           objectBytes += object.content.size
@@ -48,6 +48,11 @@ package struct FilesStatistics: Equatable, Sendable {
       case .contents:
         contents += 1
         contentBytes += directory.size(of: ContentDigest(bytes: Array(scan.key.dropFirst()))) ?? 0
+      case .versions:
+        objects += 1
+        if let name = FilesKeySpace.versionName(scan.key), let object = ObjectRecord.decode(scan.value, name) {
+          objectBytes += object.content.size
+        }
       case .uploads: uploads += 1
       case nil: break
       }

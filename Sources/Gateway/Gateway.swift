@@ -55,7 +55,7 @@ package final class Gateway: RequestHandler {
     self.operations = OperationsDialect(
       operations, metrics: MetricsReport(operations, service) { [channels] in channels.openChannels })
     self.files = files.map {
-      FilesDialect($0, service, authenticator, usesTLS: usesTLS)
+      FilesDialect($0, service, authenticator, keys: accounts.serviceKeys, usesTLS: usesTLS)
     }
   }
 
@@ -99,7 +99,7 @@ package final class Gateway: RequestHandler {
     } else if let rest = path.dropping("/hearth/v1/") {
       exchange.claim(.control)
       control.handleHearth(rest, parameters, request, reply)
-    } else if let files, let (place, rest) = FilesDialect.place(path) {
+    } else if let files, let (place, rest) = FilesDialect.place(path, parameters) {
       exchange.claim(.files)
       files.handle(place, rest, parameters, request, exchange)
     } else if let call = OperationsDialect.call(path) {
@@ -126,7 +126,7 @@ package final class Gateway: RequestHandler {
   /// Takes uploads of files, and the bodies of gRPC calls that stream both ways, piece by piece.
   package func openBody(of request: borrowing HTTPRequest, _ exchange: Exchange) -> (any BodySink)? {
     let (path, parameters) = Self.split(request.target)
-    if let files, let (place, rest) = FilesDialect.place(path) {
+    if let files, let (place, rest) = FilesDialect.place(path, parameters) {
       exchange.claim(.files)
       let sink = files.openBody(place, rest, parameters, request, exchange)
       if sink != nil { exchange.claim(.upload) }

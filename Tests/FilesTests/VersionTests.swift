@@ -1,5 +1,6 @@
-import Files
 import Testing
+
+@testable import Files
 
 /// Buckets that keep what is replaced and deleted.
 @Suite struct VersionTests {
@@ -65,6 +66,9 @@ import Testing
     try files.store.delete(TestFiles.name("c"))
     let all = try list(files).objects
     #expect(all.map(\.name.name) == ["a", "a", "a", "a/1", "a/1", "b", "c"])
+    let check = try FilesCheck(files.store.metadata, files.store.contents)
+    #expect(check.problems == [] && check.objects == 7 && check.orphans == 0)
+    #expect(try files.store.statistics().objectBytes == 7)
     #expect(all.map { $0.deleted == nil } == [false, false, true, false, true, true, false])
     for count in 1...3 {
       var token: String?

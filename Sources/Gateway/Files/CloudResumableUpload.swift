@@ -42,13 +42,15 @@ struct CloudResumableUpload: Sendable {
       }
     }
     guard request.method == .post, parts.count == 2, parts[1] == "o" else { return call.failUnknown() }
-    try start(parts[0], request)
+    try start(parts[0], named: call.parameters.value("name"), request)
   }
 
-  /// Begins an upload to a bucket.
-  func start(_ bucket: String, _ request: borrowing HTTPRequest) throws(FilesError) {
+  /// Begins an upload to a bucket; `status` is what the dialect answers then.
+  func start(
+    _ bucket: String, named: String?, status: Int = 200, _ request: borrowing HTTPRequest
+  ) throws(FilesError) {
     let metadata = try AttributesReader(request.body)
-    guard let name = metadata.name ?? call.parameters.value("name") else { throw .invalid("Required parameter: name") }
+    guard let name = metadata.name ?? named else { throw .invalid("Required parameter: name") }
     let isFirebase = call.dialect == .firebase
     var attributes = ObjectAttributes()
     attributes.contentType = request.text("x-upload-content-type")
@@ -70,7 +72,7 @@ struct CloudResumableUpload: Sendable {
     call.work { [record] () throws(FilesError) in
       try call.store.beginUpload(record)
     } then: { [record] in
-      call.sendEmpty(200) { headers in
+      call.sendEmpty(status) { headers in
         headers.add(
           "Location",
           "\(call.origin)\(path)/\(record.name.bucket)/o?uploadType=resumable&upload_id=\(record.id)")

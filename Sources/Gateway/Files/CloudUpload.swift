@@ -19,24 +19,27 @@ extension CloudFiles {
         call.failUnknown()
         return nil
       }
-      return try upload(to: parts[0], request)
+      return try upload(
+        to: parts[0], named: call.parameters.value("name"), try ObjectConditions(call.parameters), request)
     } catch {
       let call = call
       return DiscardedBody.answering(request) { [error] in call.fail(error) }
     }
   }
 
-  private func upload(to bucket: String, _ request: borrowing HTTPRequest) throws(FilesError) -> any BodySink {
-    let conditions = try ObjectConditions(call.parameters)
+  /// What takes the content of an object whose name may also stand in its metadata.
+  func upload(
+    to bucket: String, named: String?, _ conditions: ObjectConditions, _ request: borrowing HTTPRequest
+  ) throws(FilesError) -> any BodySink {
     let isMultipart = call.parameters.value("uploadType") == "multipart"
     let multipart = try isMultipart ? MultipartReader(contentType: request.header("content-type")) : nil
     let contentType = isMultipart ? nil : request.text("content-type")
     let contentEncoding = call.parameters.value("contentEncoding")
-    let hashes = DeclaredChecksums(header: request.text("x-goog-hash"))
-    let named = call.parameters.value("name")
+    var hashes = DeclaredChecksums(header: request.text("x-goog-hash"))
+    if let md5 = request.text("content-md5") { hashes.md5 = md5 }
     let plan = UploadBody.Plan(
       open: { () throws(FilesError) in .new(try call.store.makeIncoming()) },
-      finish: { (file, head) throws(FilesError) in
+      finish: { [hashes] (file, head) throws(FilesError) in
         var attributes = ObjectAttributes()
         attributes.contentType = head?.contentType ?? contentType
         attributes.contentEncoding = contentEncoding

@@ -1,3 +1,4 @@
+import Accounts
 package import DatabaseService
 import DocumentModel
 package import Files
@@ -26,13 +27,17 @@ package struct FilesService: Sendable {
 final class FilesDialect: Sendable {
   private let files: FilesService
   private let authenticator: Authenticator
+  private let keys: ServiceKeys
   private let judge: FilesJudge
   private let starters = UploadStarters()
   private let isEmulator: Bool
   private let scheme: String
 
-  init(_ files: FilesService, _ service: Service, _ authenticator: Authenticator, usesTLS: Bool) {
+  init(
+    _ files: FilesService, _ service: Service, _ authenticator: Authenticator, keys: ServiceKeys, usesTLS: Bool
+  ) {
     self.files = files
+    self.keys = keys
     self.authenticator = authenticator
     isEmulator = service.admission == .everybody
     scheme = usesTLS ? "https" : "http"
@@ -48,11 +53,20 @@ final class FilesDialect: Sendable {
     case cloudUpload
     /// Cloud Storage: several requests in one.
     case cloudBatch
+    /// One object, by a URL that a key signed.
+    case signed
     /// What test suites do to an emulator.
     case control
   }
 
-  /// The dialect that a path belongs to, and the rest of the path; `nil` where it is none of the files'.
+  /// The dialect that a path and a query belong to, and the rest of the path; `nil` where it is none of the files'.
+  static func place(
+    _ path: UnsafeRawBufferPointer, _ query: UnsafeRawBufferPointer
+  ) -> (Place, UnsafeRawBufferPointer)? {
+    place(path) ?? (!query.isEmpty && SignedURL.isSigned(query) ? (.signed, path) : nil)
+  }
+
+  /// The dialect that a path alone belongs to, and the rest of the path; `nil` where it is none of the files'.
   static func place(_ path: UnsafeRawBufferPointer) -> (Place, UnsafeRawBufferPointer)? {
     func below(_ prefix: StaticString) -> UnsafeRawBufferPointer? {
       guard let rest = path.dropping(prefix) else { return nil }
@@ -77,11 +91,12 @@ final class FilesDialect: Sendable {
       sink.received(request.body)
       return sink.ended()
     }
-    guard exchange.isAwaitingReply, let call = call(place, query, request, exchange) else { return }
+    guard exchange.isAwaitingReply, let call = call(place, path, query, request, exchange) else { return }
     switch place {
     case .firebase: FirebaseFiles(call).handle(path, request)
     case .cloud, .cloudUpload: CloudFiles(call).handle(place, path, request)
     case .cloudBatch: CloudBatch.handle(call, request)
+    case .signed: SignedFiles(call).handle(path, request)
     case .control: FilesControl(call, rules: files.rules).handle(path, request)
     }
   }
@@ -95,19 +110,23 @@ final class FilesDialect: Sendable {
     switch place {
     case .firebase:
       guard FirebaseFiles.bringsContent(query, request) else { return nil }
-      guard let call = call(place, query, request, exchange) else { return nil }
+      guard let call = call(place, path, query, request, exchange) else { return nil }
       return FirebaseFiles(call).openBody(path, request)
     case .cloudUpload:
       guard CloudFiles.bringsContent(query, request) else { return nil }
-      guard let call = call(place, query, request, exchange) else { return nil }
+      guard let call = call(place, path, query, request, exchange) else { return nil }
       return CloudFiles(call).openBody(path, request)
+    case .signed:
+      guard request.method == .put, let call = call(place, path, query, request, exchange) else { return nil }
+      return SignedFiles(call).openBody(path, request)
     case .cloud, .cloudBatch, .control: return nil
     }
   }
 
   /// Reads what all calls have in common; answers and returns `nil` where it cannot.
   private func call(
-    _ place: Place, _ query: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest, _ exchange: Exchange
+    _ place: Place, _ path: UnsafeRawBufferPointer, _ query: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest,
+    _ exchange: Exchange
   ) -> FilesCall? {
     var reply = Reply(exchange, request)
     reply.exposedHeaders = Self.exposedHeaders
@@ -121,12 +140,13 @@ final class FilesDialect: Sendable {
       refuse(400, Status(error, database: nil).message, "invalid")
       return nil
     }
+    if place == .signed { return signedCall(path, query, parameters, reply, request) }
     let caller: Caller
     do throws(Status) { caller = try authenticator.caller(of: request) } catch {
       refuse(401, error.message, "authError")
       return nil
     }
-    if place != .firebase, !isAdmin(caller, request) {
+    if place != .firebase, !isAdmin(caller, request), !goesOn(place, parameters, request) {
       // Rules do not grant this dialect's calls: only administrators make them.
       let isNobody = request.header("authorization") == nil
       refuse(isNobody ? 401 : 403, isNobody ? "Login Required." : "Missing admin credentials.", "authError")
@@ -138,16 +158,51 @@ final class FilesDialect: Sendable {
       return nil
     }
     do throws(FilesError) {
-      let host = request.text("x-forwarded-host") ?? request.text("host") ?? "localhost"
-      let scheme = request.text("x-forwarded-proto").flatMap { $0 == "https" ? $0 : nil } ?? scheme
-      return FilesCall(
-        dialect: dialect, method: request.method, parameters: parameters, reply: reply, caller: caller,
-        origin: "\(scheme)://\(host)", store: try files.store.store(), judge: judge, starters: starters)
+      return try makeCall(dialect, parameters, reply, caller, request)
     } catch {
       let answer = FilesErrorAnswer(error, dialect)
       refuse(answer.status, answer.message, answer.reason)
       return nil
     }
+  }
+
+  private func makeCall(
+    _ dialect: FilesCall.Dialect, _ parameters: QueryParameters, _ reply: Reply, _ caller: Caller,
+    _ request: borrowing HTTPRequest
+  ) throws(FilesError) -> FilesCall {
+    let scheme = request.text("x-forwarded-proto").flatMap { $0 == "https" ? $0 : nil } ?? scheme
+    return FilesCall(
+      dialect: dialect, method: request.method, parameters: parameters, reply: reply, caller: caller,
+      origin: "\(scheme)://\(Self.host(of: request))", store: try files.store.store(), judge: judge,
+      starters: starters)
+  }
+
+  /// What the client calls the server.
+  private static func host(of request: borrowing HTTPRequest) -> String {
+    request.text("x-forwarded-host") ?? request.text("host") ?? "localhost"
+  }
+
+  /// The call of a signed URL, which is its signer's; answers and returns `nil` where nobody signed it.
+  private func signedCall(
+    _ path: UnsafeRawBufferPointer, _ query: UnsafeRawBufferPointer, _ parameters: QueryParameters, _ reply: Reply,
+    _ request: borrowing HTTPRequest
+  ) -> FilesCall? {
+    do throws(FilesError) {
+      let call = try makeCall(.cloud, parameters, reply, .admin, request)
+      try SignedURL(path, query, parameters, request, host: Self.host(of: request))
+        .check(keys, nowSeconds: call.store.now / 1_000_000)
+      return call
+    } catch {
+      let answer = FilesErrorAnswer(error, .cloud)
+      reply.sendJSON(answer.json(.cloud), status: answer.status)
+      return nil
+    }
+  }
+
+  /// Whether a request goes on with an upload: who knows its id may, as with a signed URL that began it.
+  private func goesOn(_ place: Place, _ parameters: QueryParameters, _ request: borrowing HTTPRequest) -> Bool {
+    place == .cloudUpload && request.method == .put && parameters.value("uploadId") != nil
+      && request.header("authorization") == nil
   }
 
   /// Whether a request of Cloud Storage's clients is an administrator's; in emulator mode they send no credentials, or

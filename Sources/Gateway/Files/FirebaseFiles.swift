@@ -61,7 +61,7 @@ struct FirebaseFiles: Sendable {
         if let token = call.parameters.value("deleteToken") { return try deleteToken(token, target.object()) }
         if call.parameters.value("createToken") != nil { return try createToken(target.object()) }
         if request.method == .post, call.parameters.value("uploadType") == "resumable" {
-          return try CloudResumableUpload(call).start(target.bucket, request)
+          return try CloudResumableUpload(call).start(target.bucket, named: target.name, request)
         }
         call.failUnknown()
       case .options, .other: call.failUnknown()

@@ -1,0 +1,68 @@
+import DocumentModel
+import Files
+import Transport
+
+/// Calls by signed URLs, `/BUCKET/NAME?…`: content comes, goes and is removed (see ``SignedURL``).
+struct SignedFiles: Sendable {
+  let call: FilesCall
+
+  init(_ call: FilesCall) { self.call = call }
+
+  /// The object that a path names.
+  private static func object(_ path: UnsafeRawBufferPointer) throws(FilesError) -> ObjectName {
+    let path = UnsafeRawBufferPointer(rebasing: path.dropFirst())
+    guard let slash = path.firstIndex(of: UInt8(ascii: "/")) else {
+      throw .invalid("Signed URLs are for objects here: /BUCKET/NAME.")
+    }
+    return try ObjectName(
+      checking: FirebaseFiles.Target.decode(UnsafeRawBufferPointer(rebasing: path[..<slash])),
+      FirebaseFiles.Target.decode(UnsafeRawBufferPointer(rebasing: path[(slash + 1)...])))
+  }
+
+  /// Answers a request that brings no content.
+  func handle(_ path: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest) {
+    do throws(FilesError) {
+      let name = try Self.object(path)
+      // Version 2 does not sign parameters: who has such a URL does not reach other versions.
+      let isWhole = call.parameters.value("X-Goog-Signature") != nil
+      let generation = try isWhole ? CloudFiles(call).number("generation") : nil
+      switch request.method {
+      case .get, .head:
+        guard var found = try call.store.open(name, generation: generation) else { throw .noSuchObject(name) }
+        if let type = call.parameters.value("response-content-type") { found.object.attributes.contentType = type }
+        if let disposition = call.parameters.value("response-content-disposition") {
+          found.object.attributes.contentDisposition = disposition
+        }
+        ObjectDownload(call, request).send(found, try ObjectConditions(call.parameters, request))
+      case .delete:
+        call.work { () throws(FilesError) in
+          try call.store.delete(name, generation: generation)
+        } then: {
+          call.sendEmpty(204)
+        }
+      case .post where request.header("x-goog-resumable") != nil:
+        try CloudResumableUpload(call).start(name.bucket, named: name.name, status: 201, request)
+      case .post, .put, .patch, .options, .other: call.failUnknown()
+      }
+    } catch { call.fail(error) }
+  }
+
+  /// What takes the content of a `PUT`; answers and returns `nil` where it is refused at once.
+  func openBody(_ path: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest) -> (any BodySink)? {
+    do throws(FilesError) {
+      let name = try Self.object(path)
+      if let digest = request.text("x-goog-content-sha256"), digest != "UNSIGNED-PAYLOAD" {
+        throw .invalid("X-Goog-Content-SHA256 is not compared here. Sign UNSIGNED-PAYLOAD, and send X-Goog-Hash.")
+      }
+      var conditions = ObjectConditions()
+      if let text = request.text("x-goog-if-generation-match") {
+        guard let number = Int64(text) else { throw .invalid("X-Goog-If-Generation-Match must be a number.") }
+        conditions.generationMatch = number
+      }
+      return try CloudFiles(call).upload(to: name.bucket, named: name.name, conditions, request)
+    } catch {
+      let call = call
+      return DiscardedBody.answering(request) { [error] in call.fail(error) }
+    }
+  }
+}
