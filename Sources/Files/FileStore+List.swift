@@ -54,7 +54,7 @@ extension FileStore {
       if position.lexicographicallyPrecedes(begin) { position = begin }
     }
     let end = base + listing.end.utf8
-    let snapshot = try self.snapshot()
+    let snapshot = try settledSnapshot(of: listing.bucket)
     defer { snapshot.end() }
     let scan = try KeyScan(snapshot)
     var page = ObjectPage()
@@ -82,6 +82,19 @@ extension FileStore {
       }
     }
     return page
+  }
+
+  /// A snapshot in which no object of a bucket waits to be seen: where the documents of one are committed, it is put in
+  /// its place first, which takes a sync.
+  private func settledSnapshot(of bucket: String) throws(FilesError) -> any KeyValueSnapshot {
+    while true {
+      let snapshot = try self.snapshot()
+      if case .asStored = try answer(snapshot, isAbout: { $0.bucket.utf8.elementsEqual(bucket.utf8) }) {
+        return snapshot
+      }
+      snapshot.end()
+      try exclusively { (_) throws(FilesError) in }
+    }
   }
 
   private func append(_ scan: KeyScan, to page: inout ObjectPage) throws(FilesError) {

@@ -40,7 +40,14 @@ package struct FilesCheck: Sendable {
     defer { snapshot.end() }
     try checkContents(snapshot)
     try checkObjects(snapshot, contents, progress)
-    if holders != objects || !expected.isEmpty {
+    var holdings = objects
+    if let pending = try snapshot.pendingCommit() {
+      // It holds its content as an object does.
+      var bytesRead = 0
+      try check(pending.object, snapshot, contents, &bytesRead)
+      holdings += 1
+    }
+    if holders != holdings || !expected.isEmpty {
       note("the counts of who holds content are wrong: \(objects) objects, \(holders) counted")
     }
     known = [:]

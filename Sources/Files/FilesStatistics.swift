@@ -49,7 +49,7 @@ package struct FilesStatistics: Equatable, Sendable {
         contents += 1
         contentBytes += directory.size(of: ContentDigest(bytes: Array(scan.key.dropFirst()))) ?? 0
       case .uploads: uploads += 1
-      case nil: break
+      case .pendingCommit, nil: break
       }
       isFound = try scan.next()
     }
