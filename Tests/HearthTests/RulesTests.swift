@@ -93,7 +93,7 @@ import Testing
       (["--as", "ann", "create", "b/other/o/avatars/ann", "--data", #"{"size": 9}"#], 0, "allowed: create b/other/o/"),
       (["get", "avatars/ann", "--file", "{}", "--documents", documents], 0, "allowed: get"),
       (["get", "avatars/ann", "--file", #"{"metadata": {"shared": "no"}}"#], 1, "denied: get"),
-      (["set", "avatars/ann"], 64, "the methods are read, get, list, create, update, delete"),
+      (["set", "avatars/ann"], 64, "unknown method 'set'"),
       (["get", "avatars/ann", "--file", #"{"siez": 1}"#], 65, "siez"),
     ] as [([String], Int32, String)] {
       let result = try HearthBinary.run(["rules", "explain", "--rules", rules] + arguments)
