@@ -1,5 +1,7 @@
+import Dispatch
 package import DocumentModel
 package import DocumentStore
+import Synchronization
 
 extension Service {
   /// Applies writes atomically, at the end of a transaction where one is named (Commit).
@@ -22,6 +24,26 @@ extension Service {
     database.commit(CommitRequest(writes, after: reads, judge: judge)) { result in
       completion(result.mapError { Status($0, database: id) })
     }
+  }
+
+  /// Applies writes atomically, for administrators, with a mark that says later whether that happened; see
+  /// ``CommitRequest/mark``. Waits until the commit is durable or has failed: not for event loops.
+  /// - Throws: ``Status``; where it tells of a failure of the store, the mark has the last word.
+  package func commit(_ writes: [Write], mark: UInt64, in id: DatabaseID, as caller: Caller) throws -> CommitOutcome {
+    let access = try access(to: id, as: caller)
+    try access.requireAdmin()
+    try Self.check(writes)
+    var request = CommitRequest(writes)
+    request.mark = mark
+    let outcome = Mutex<Result<CommitOutcome, CommitError>?>(nil)
+    let isDone = DispatchSemaphore(value: 0)
+    access.database.commit(request) { result in
+      outcome.withLock { $0 = result }
+      isDone.signal()
+    }
+    isDone.wait()
+    guard let result = outcome.withLock({ $0 }) else { throw Status(.internal, "Internal error.") }
+    return try result.mapError { Status($0, database: id) }.get()
   }
 
   /// Applies each write on its own (BatchWrite), for administrators; `completion` gets one result per write, in order.

@@ -8,6 +8,9 @@ package struct CommitRequest: Sendable {
   package var reads: ReadSet?
   /// Who decides whether it may happen; `nil` where that is settled.
   package var judge: (any CommitJudge)?
+  /// A number, at most 2^56, that the database keeps in the same transaction, until another commit has one: so that who
+  /// lost the answer can tell whether it happened.
+  package var mark: UInt64?
   /// The edition of the database it is for, which sets how large a document may be.
   var edition = Edition.standard
 

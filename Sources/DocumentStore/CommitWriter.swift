@@ -73,6 +73,9 @@ struct CommitWriter {
       } catch { throw .storage(error) }
       storedVersion = version
     }
+    if let mark = member.request.mark {
+      do throws(StorageError) { try transaction.put(.lastMark, mark) } catch { throw .storage(error) }
+    }
     lastVersion = version
     return outcome(of: plan, version: version)
   }

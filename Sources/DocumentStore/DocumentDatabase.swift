@@ -208,6 +208,14 @@ package final class DocumentDatabase: Sendable {
     }
   }
 
+  /// The mark of the last commit that had one, in the store of a database; 0 where none had. See ``CommitRequest/mark``.
+  package static func lastMark(in store: any KeyValueStore) throws(StorageError) -> UInt64 {
+    let snapshot = try store.snapshot()
+    defer { snapshot.end() }
+    var reader = DocumentReader(snapshot)
+    return try reader.meta(.lastMark)
+  }
+
   // MARK: Loading and clearing
 
   /// Fills a database that is empty and that nobody uses yet; see ``BulkLoader``.

@@ -70,6 +70,8 @@ package enum MetaKey: String, CaseIterable, Sendable {
   case indexNumber
   /// Changes with everything in ``Table/indexes`` and ``Table/fieldSettings`` that decides which entries there are.
   case indexGeneration
+  /// The mark of the last commit that had one; see ``CommitRequest/mark``.
+  case lastMark
 }
 
 /// What the number of ``MetaKey/format`` may be.

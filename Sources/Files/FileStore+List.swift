@@ -49,7 +49,7 @@ extension FileStore {
   package func list(_ listing: ObjectListing) throws(FilesError) -> ObjectPage {
     let prefix = Array(listing.prefix.utf8)
     let end = Array(listing.end.utf8)
-    let snapshot = try self.snapshot()
+    let snapshot = try settledSnapshot(of: listing.bucket)
     defer { snapshot.end() }
     var scan = try ObjectScan(snapshot, listing.bucket, includesVersions: listing.includesVersions)
     var start = prefix
@@ -85,6 +85,19 @@ extension FileStore {
       }
     }
     return page
+  }
+
+  /// A snapshot in which no object of a bucket waits to be seen: where the documents of one are committed, it is put in
+  /// its place first, which takes a sync.
+  private func settledSnapshot(of bucket: String) throws(FilesError) -> any KeyValueSnapshot {
+    while true {
+      let snapshot = try self.snapshot()
+      if case .asStored = try answer(snapshot, isAbout: { $0.bucket.utf8.elementsEqual(bucket.utf8) }) {
+        return snapshot
+      }
+      snapshot.end()
+      try exclusively { (_) throws(FilesError) in }
+    }
   }
 
   /// Where a page begins.

@@ -17,6 +17,11 @@ package final class FileStore: Sendable {
     package var buckets: [String] = []
     /// The time of day, in microseconds since 1970.
     package var now: @Sendable () -> Int64
+    /// Whether a number is that of the last commit of documents in a database that came with a file; see
+    /// ``PendingCommit``.
+    package var wasCommitted: @Sendable (_ database: String, _ number: UInt64) throws(FilesError) -> Bool = {
+      (_, _) throws(FilesError) in false
+    }
 
     /// Serves no buckets.
     package init(now: @escaping @Sendable () -> Int64) { self.now = now }
@@ -48,9 +53,16 @@ package final class FileStore: Sendable {
   /// The object of a name, also in a bucket that is not there; `nil` where there is none. With a generation also a
   /// version that was replaced or deleted.
   package func object(_ name: ObjectName, generation: Int64? = nil) throws(FilesError) -> StoredObject? {
-    let snapshot = try self.snapshot()
-    defer { snapshot.end() }
-    return try snapshot.object(name, generation: generation)
+    while true {
+      let snapshot = try self.snapshot()
+      defer { snapshot.end() }
+      let stored = try snapshot.object(name, generation: generation)
+      switch try answer(snapshot, isAbout: { $0 == name }) {
+      case .asStored: return stored
+      case .replaced(let object): return generation == nil || generation == object.generation ? object : stored
+      case .passed: continue
+      }
+    }
   }
 
   /// The object of a name and its content, open for reading; the descriptor is the caller's.
@@ -92,14 +104,8 @@ package final class FileStore: Sendable {
     let content = try incoming.finish()
     try Self.check(declared, content)
     return try change { (transaction, last, unheld) throws(FilesError) in
-      try requireBucket(name.bucket, transaction)
-      let before = try transaction.object(name)
-      try conditions.check(before)
-      let now = configuration.now()
-      let object = StoredObject(
-        name: name, generation: max(now, last + 1, (before?.generation ?? 0) + 1), created: now, updated: now,
-        content: content, componentCount: componentCount, attributes: attributes)
-      last = object.generation
+      let (object, before) = try makeObject(
+        name, content, attributes, conditions: conditions, componentCount: componentCount, transaction, &last)
       try judge(before, object)
       // Should the transaction fail, nobody holds what has its name by then.
       unheld.append(content.digest)
@@ -116,6 +122,22 @@ package final class FileStore: Sendable {
       }
       return object
     }
+  }
+
+  /// An object that is to take a name, and the one that has it.
+  func makeObject(
+    _ name: ObjectName, _ content: ContentSummary, _ attributes: ObjectAttributes, conditions: ObjectConditions,
+    componentCount: Int = 0, _ transaction: any KeyValueTransaction, _ last: inout Int64
+  ) throws(FilesError) -> (object: StoredObject, before: StoredObject?) {
+    try requireBucket(name.bucket, transaction)
+    let before = try transaction.object(name)
+    try conditions.check(before)
+    let now = configuration.now()
+    let object = StoredObject(
+      name: name, generation: max(now, last + 1, (before?.generation ?? 0) + 1), created: now, updated: now,
+      content: content, componentCount: componentCount, attributes: attributes)
+    last = object.generation
+    return (object, before)
   }
 
   /// Changes what is said of an object.
@@ -252,23 +274,42 @@ package final class FileStore: Sendable {
   func change<R>(
     _ body: (any KeyValueTransaction, inout Int64, inout [ContentDigest]) throws(FilesError) -> R
   ) throws(FilesError) -> R {
+    try exclusively { (last) throws(FilesError) in try transact(&last, body) }
+  }
+
+  /// Runs what writes with the writer's lock, after what was left between its steps has been ended.
+  func exclusively<R>(_ body: (inout Int64) throws(FilesError) -> R) throws(FilesError) -> R {
     var outcome: Result<R, FilesError>?
     writer.withLock { last in
-      var unheld: [ContentDigest] = []
-      do throws(StorageError) {
-        try metadata.write { (transaction) throws(StorageError) in
-          do throws(FilesError) {
-            outcome = .success(try body(transaction, &last, &unheld))
-          } catch {
-            outcome = .failure(error)
-            throw .rolledBack
-          }
-        }
-      } catch {
-        if error != .rolledBack { outcome = .failure(.storage(error)) }
-      }
-      removeUnheld(unheld)
+      do throws(FilesError) {
+        try settle(&last)
+        outcome = .success(try body(&last))
+      } catch { outcome = .failure(error) }
     }
+    guard let outcome else { throw .storage(.rolledBack) }
+    return try outcome.get()
+  }
+
+  /// Runs one write transaction, under the writer's lock.
+  func transact<R>(
+    _ last: inout Int64,
+    _ body: (any KeyValueTransaction, inout Int64, inout [ContentDigest]) throws(FilesError) -> R
+  ) throws(FilesError) -> R {
+    var outcome: Result<R, FilesError>?
+    var unheld: [ContentDigest] = []
+    do throws(StorageError) {
+      try metadata.write { (transaction) throws(StorageError) in
+        do throws(FilesError) {
+          outcome = .success(try body(transaction, &last, &unheld))
+        } catch {
+          outcome = .failure(error)
+          throw .rolledBack
+        }
+      }
+    } catch {
+      if error != .rolledBack { outcome = .failure(.storage(error)) }
+    }
+    removeUnheld(unheld)
     guard let outcome else { throw .storage(.rolledBack) }
     return try outcome.get()
   }
@@ -285,7 +326,8 @@ package final class FileStore: Sendable {
 
   // MARK: - After a crash
 
-  /// Removes arriving content of no upload, and uploads that are too old to go on. Call before anybody writes.
+  /// Removes arriving content of no upload, and uploads that are too old to go on, and ends what was left between its
+  /// steps. Call before anybody writes.
   package func recover() throws(FilesError) {
     let active = try uploadsToKeep()
     _ = contents.removeIncoming(except: active)
@@ -320,7 +362,7 @@ package final class FileStore: Sendable {
   /// How many files there are. Cost: reads all metadata.
   package func statistics() throws(FilesError) -> FilesStatistics { try FilesStatistics(metadata, contents) }
 
-  private static func check(_ declared: DeclaredChecksums, _ content: ContentSummary) throws(FilesError) {
+  static func check(_ declared: DeclaredChecksums, _ content: ContentSummary) throws(FilesError) {
     let crc32c = Base64.encode(content.crc32cBytes)
     if let wanted = declared.crc32c, wanted != crc32c {
       throw .checksumMismatch(kind: "CRC32C", declared: wanted, found: crc32c)

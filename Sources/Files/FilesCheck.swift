@@ -43,7 +43,13 @@ package struct FilesCheck: Sendable {
     for table in [FilesKeySpace.Table.objects, .versions] {
       try checkObjects(table, snapshot, contents, &bytesRead, progress)
     }
-    if holders != objects || !expected.isEmpty {
+    var holdings = objects
+    if let pending = try snapshot.pendingCommit() {
+      // It holds its content as an object does.
+      try check(pending.object, snapshot, contents, &bytesRead)
+      holdings += 1
+    }
+    if holders != holdings || !expected.isEmpty {
       note("the counts of who holds content are wrong: \(objects) objects, \(holders) counted")
     }
     known = [:]

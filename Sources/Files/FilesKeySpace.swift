@@ -8,6 +8,7 @@ package enum FilesKeySpace {
     case versions = 0x28  // bucket, 0x00, name, 0x00, generation → record of an object that was replaced or deleted
     case contents = 0x30  // digest → how many objects hold the content, 8 bytes
     case uploads = 0x40  // upload id → upload record
+    case pendingCommit = 0x50  // (nothing) → what happens with a commit of documents, see PendingCommit
   }
 
   static func bucket(_ name: String) -> [UInt8] { [Table.buckets.rawValue] + name.utf8 }
@@ -30,6 +31,8 @@ package enum FilesKeySpace {
   static func content(_ digest: ContentDigest) -> [UInt8] { [Table.contents.rawValue] + digest.bytes }
 
   static func upload(_ id: String) -> [UInt8] { [Table.uploads.rawValue] + id.utf8 }
+
+  static let pendingCommit: [UInt8] = [Table.pendingCommit.rawValue]
 
   /// What the keys of a table begin with.
   static func all(_ table: Table) -> [UInt8] { [table.rawValue] }

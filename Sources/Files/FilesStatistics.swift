@@ -54,7 +54,7 @@ package struct FilesStatistics: Equatable, Sendable {
           objectBytes += object.content.size
         }
       case .uploads: uploads += 1
-      case nil: break
+      case .pendingCommit, nil: break
       }
       isFound = try scan.next()
     }

@@ -1,6 +1,7 @@
 import Dispatch
 import DocumentStore
 import Files
+import Gateway
 import Glibc
 import KeyValueStore
 import LMDBStore
@@ -19,10 +20,17 @@ enum FilesSetup {
   private static let memoryPrefix = "hearth-files-"
 
   /// A store that is opened when somebody needs it.
-  static func make(_ configuration: HearthConfiguration, _ directory: DataDirectory?) -> LazyFileStore {
-    let settings = settings(configuration)
+  static func make(
+    _ configuration: HearthConfiguration, _ directory: DataDirectory?, _ databases: DatabaseRegistry
+  ) -> LazyFileStore {
+    var settings = settings(configuration)
+    settings.wasCommitted = { (database, number) throws(FilesError) in
+      do throws(StorageError) {
+        return try lastMark(of: database, databases, directory) == number
+      } catch { throw .storage(error) }
+    }
     let mapBytes = configuration.mapBytes
-    return LazyFileStore { () throws(FilesError) in
+    return LazyFileStore { [settings] () throws(FilesError) in
       let contents: ContentDirectory
       let metadata: LMDBStore
       do throws(StorageError) {
@@ -55,6 +63,20 @@ enum FilesSetup {
       settings.buckets = ["\(project).appspot.com", "\(project).firebasestorage.app"]
     }
     return settings
+  }
+
+  /// The mark of a database, also of one that is not served any more.
+  private static func lastMark(
+    of text: String, _ databases: DatabaseRegistry, _ directory: DataDirectory?
+  ) throws(StorageError) -> UInt64 {
+    guard let id = FileCommitDatabase.id(text) else {
+      throw .corruption(path: "files", detail: "a commit with a file names the database '\(text)'")
+    }
+    if let database = try databases.database(id) { return try DocumentDatabase.lastMark(in: database.store) }
+    // One that is not there has seen no commit.
+    guard let directory, access(DataDirectory.file(of: id, in: directory.path), F_OK) == 0 else { return 0 }
+    let options = LMDBOptions(path: DataDirectory.file(of: id, in: directory.path), readOnly: true)
+    return try DocumentDatabase.lastMark(in: LMDBStore.open(options))
   }
 
   /// Opens the files of a data directory that has some, so that what a crash left is removed and damage is told.

@@ -66,7 +66,7 @@ public final class HearthServer: Sendable {
       databases: registry, admission: configuration.mode == .emulator ? .everybody : .nobody, rules: book,
       proofs: configuration.isEmulatorCompatible ? .emulator : .sound,
       requiresIndexes: configuration.requiresIndexes)
-    files = FilesSetup.make(configuration, directory)
+    files = FilesSetup.make(configuration, directory, registry)
     var transport = TransportConfiguration()
     transport.host = configuration.host
     transport.port = configuration.port

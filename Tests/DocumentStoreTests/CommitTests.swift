@@ -144,6 +144,23 @@ import WireFormat
     #expect(outcome.version.microseconds > (try db.meta(.created)) - 1)
   }
 
+  @Test func aMarkIsKeptWithItsCommitOnly() throws {
+    let db = try TestDatabase()
+    func commit(_ mark: UInt64?, _ writes: Write...) throws {
+      var request = CommitRequest(writes)
+      request.mark = mark
+      try db.commit(request)
+    }
+    #expect(try db.meta(.lastMark) == 0)
+    try commit(7, .set("c/x", ("a", 1)))
+    #expect(throws: CommitError.documentMissing(document("c/no"))) { try commit(8, .set("c/no", if: .exists(true))) }
+    try commit(nil, .set("c/x", ("a", 2)))
+    #expect(try db.meta(.lastMark) == 7)
+    // Also where the documents were so already.
+    try commit(9, .set("c/x", ("a", 2)))
+    #expect(try db.meta(.lastMark) == 9)
+  }
+
   // MARK: All or nothing
 
   @Test func aFailingWriteUndoesTheWholeCommit() throws {

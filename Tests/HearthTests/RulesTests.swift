@@ -62,6 +62,46 @@ import Testing
     #expect(filtered.output.contains("1 passed, 1 left out"), "\(filtered.output)")
   }
 
+  @Test func rulesForFilesAreCheckedTestedAndExplained() throws {
+    let rules = try directory.write(
+      "s.rules",
+      """
+      rules_version = '2';
+      service firebase.storage {
+        match /b/{bucket}/o/avatars/{uid} {
+          allow write: if request.auth.uid == uid && request.resource.size < 100;
+          allow get: if resource.metadata.shared == 'yes'
+            || firestore.get(/databases/(default)/documents/users/$(uid)).data.open;
+        }
+      }
+      """)
+    let check = try HearthBinary.run(["rules", "check", rules])
+    #expect(check.exit == .code(0) && check.output == "\(rules): ok\n", "\(check.output)")
+    let tests = try directory.write(
+      "s.tests.json",
+      """
+      {"rules": "s.rules", "files": {"avatars/eve": {"metadata": {"shared": "yes"}}}, "cases": [
+        {"it": "takes", "as": "ann", "create": "avatars/ann", "data": {"size": 5}, "expect": "allow"},
+        {"it": "shows", "get": "avatars/eve", "expect": "allow"}]}
+      """)
+    let run = try HearthBinary.run(["rules", "test", tests, "--lcov", directory.file("s.info"), "--mutate"])
+    #expect(run.exit == .code(0) && run.output.contains("2 passed"), "\(run.output)")
+    #expect(try directory.text("s.info").contains("SF:\(rules)"))
+    let documents = try directory.write("d.json", #"{"$collections": ["users"], "users": {"ann": {"open": true}}}"#)
+    for (arguments, exit, text) in [
+      (["--as", "ann", "create", "avatars/ann", "--data", #"{"size": 100}"#], 1, "request.resource.size < 100 → false"),
+      (["--as", "ann", "create", "b/other/o/avatars/ann", "--data", #"{"size": 9}"#], 0, "allowed: create b/other/o/"),
+      (["get", "avatars/ann", "--file", "{}", "--documents", documents], 0, "allowed: get"),
+      (["get", "avatars/ann", "--file", #"{"metadata": {"shared": "no"}}"#], 1, "denied: get"),
+      (["set", "avatars/ann"], 64, "unknown method 'set'"),
+      (["get", "avatars/ann", "--file", #"{"siez": 1}"#], 65, "siez"),
+    ] as [([String], Int32, String)] {
+      let result = try HearthBinary.run(["rules", "explain", "--rules", rules] + arguments)
+      #expect(result.exit == .code(exit), "\(arguments): \(result.output)")
+      #expect(result.output.contains(text), "\(arguments): \(result.output)")
+    }
+  }
+
   @Test func reportsAreWritten() throws {
     let result = try HearthBinary.run([
       "rules", "test", write(expecting: "allow"), "--junit", directory.file("j.xml"), "--lcov", directory.file("l.info"),

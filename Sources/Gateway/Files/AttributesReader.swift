@@ -11,16 +11,22 @@ struct AttributesReader: Sendable {
   private(set) var name: String?
   /// Checksums that the content must have.
   private(set) var declared = DeclaredChecksums()
+  /// Documents that are to be committed with the object.
+  private(set) var commit: FileCommit?
+  private var takesCommit = false
 
   private enum Attribute {
     case contentType, contentEncoding, contentDisposition, contentLanguage, cacheControl, customTime, storageClass
   }
 
   /// Reads an object; an empty text says nothing.
+  ///
+  /// - Parameter takesCommit: whether documents may be committed with it.
   /// - Throws: ``FilesError/invalid(_:)`` where it is no object or a member is of the wrong type.
-  init(_ json: UnsafeRawBufferPointer) throws(FilesError) {
+  init(_ json: UnsafeRawBufferPointer, takesCommit: Bool = false) throws(FilesError) {
     guard json.contains(where: { $0 > 0x20 }) else { return }
     var reader = Self()
+    reader.takesCommit = takesCommit
     var failure: FilesError?
     do throws(WireError) {
       try JSONDocument(bytesMax: 1 << 20, keptBytesMax: 0).withParsed(json) { (root) throws(WireError) in
@@ -56,6 +62,11 @@ struct AttributesReader: Sendable {
         guard value.isOff else {
           throw .invalid("This server has no \(member.text) of objects. Leave the member out.")
         }
+      case "commit":
+        guard takesCommit else {
+          throw .invalid("Documents are committed with an upload of uploadType=multipart by an administrator only.")
+        }
+        commit = try FileCommit(value)
       default: break
       }
     }

@@ -1,5 +1,6 @@
 import DatabaseService
 import DocumentModel
+import DocumentStore
 import Files
 import Transport
 import WireFormat
@@ -222,10 +223,10 @@ struct CloudFiles: Sendable {
 
   // MARK: - What the parts share
 
-  /// Answers with an object.
-  func send(_ object: StoredObject) {
+  /// Answers with an object, and with what became of the documents that were committed with it.
+  func send(_ object: StoredObject, _ outcome: CommitOutcome? = nil) {
     var json = JSONWriter(.compact)
-    json.appendCloudObject(object, origin: call.origin)
+    json.appendCloudObject(object, origin: call.origin, outcome)
     call.sendBody(json.finish(), type: "application/json; charset=UTF-8", status: 200) {
       $0.add("ETag", object.etag)
     }

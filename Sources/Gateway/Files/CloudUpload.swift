@@ -45,17 +45,26 @@ extension CloudFiles {
         attributes.contentEncoding = contentEncoding
         var declared = hashes
         var name = named
+        var commit: FileCommit?
         if let head {
-          let metadata = try head.metadata.withRawBytes { (bytes) throws(FilesError) in try AttributesReader(bytes) }
+          let metadata = try head.metadata.withRawBytes { (bytes) throws(FilesError) in
+            try AttributesReader(bytes, takesCommit: true)
+          }
+          commit = metadata.commit
           metadata.apply(to: &attributes, keepsTokens: false)
           declared = try declared.and(metadata.declared)
           name = metadata.name ?? name
         }
         guard let name else { throw .invalid("Required parameter: name") }
-        let object = try call.store.put(
-          try ObjectName(checking: bucket, name), file.incoming, attributes, declared: declared,
-          conditions: conditions)
-        return { send(object) }
+        let objectName = try ObjectName(checking: bucket, name)
+        guard let commit else {
+          let object = try call.store.put(
+            objectName, file.incoming, attributes, declared: declared, conditions: conditions)
+          return { send(object) }
+        }
+        let (object, outcome) = try call.put(
+          objectName, file.incoming, attributes, declared: declared, conditions: conditions, with: commit)
+        return { send(object, outcome) }
       },
       fail: { call.fail($0) })
     return UploadBody(call.reply.exchange, multipart: multipart, plan)

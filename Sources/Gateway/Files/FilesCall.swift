@@ -158,6 +158,8 @@ struct FilesErrorAnswer {
       self.init(
         status: isFirebase ? 402 : 507, message: "There is no room left for files on this server.",
         reason: "quotaExceeded")
+    case .commitRefused(let status, let message):
+      self.init(status: status, message: message, reason: status == 409 ? "conflict" : "invalid")
     case .denied(let text): self.init(status: 403, message: text, reason: "forbidden")
     case .damaged(let name):
       self.init(

@@ -1,9 +1,12 @@
+import DocumentModel
+import DocumentStore
 import Files
 import WireFormat
 
 extension JSONWriter {
-  /// Appends an object's resource as Cloud Storage's clients read it (storage-api.md, section 2).
-  mutating func appendCloudObject(_ object: StoredObject, origin: String) {
+  /// Appends an object's resource as Cloud Storage's clients read it (storage-api.md, section 2), and as `commit` what
+  /// became of the documents that were committed with it.
+  mutating func appendCloudObject(_ object: StoredObject, origin: String, _ outcome: CommitOutcome? = nil) {
     let name = CloudFiles.encoded(object.name.name)
     let path = "/storage/v1/b/\(object.name.bucket)/o/\(name)"
     beginObject()
@@ -48,6 +51,20 @@ extension JSONWriter {
     if !object.attributes.metadata.isEmpty {
       key("metadata")
       append(object.attributes.metadata)
+    }
+    if let outcome {
+      key("commit")
+      beginObject()
+      key("writeResults")
+      beginArray()
+      for result in outcome.results {
+        // Fails for a stored value that is damaged only; then its results are left out.
+        if (try? DocumentJSON.append(result, to: &self)) == nil { break }
+      }
+      endArray()
+      key("commitTime")
+      timestamp(outcome.version)
+      endObject()
     }
     endObject()
   }

@@ -1,0 +1,123 @@
+import Foundation
+import Glibc
+import Synchronization
+import TestSupport
+import Testing
+
+/// `hearth serve --data` killed while files come in that are committed with a document: whoever looks, before a kill or
+/// after it, finds both or neither.
+///
+/// `CONFORMANCE_SEED` chooses the moments.
+@Suite(.enabled(if: HearthBinary.isBuilt, "no hearth binary beside the tests"))
+struct FileCommitKillTests {
+  private static let kills = 6
+  private static let names = 3
+  private static let owner = [("Authorization", "Bearer owner")]
+  private static let documents = "/v1/projects/demo/databases/(default)/documents"
+
+  @Test(.timeLimit(.minutes(3))) func bothOrNeitherSurviveKills() async throws {
+    let seed = ProcessInfo.processInfo.environment["CONFORMANCE_SEED"].flatMap { UInt64($0) } ?? 1
+    let (problems, acknowledged) = try await onDedicatedThread { try Self.killAndReopen(seed: seed) }
+    #expect(problems.isEmpty, "CONFORMANCE_SEED=\(seed)\n\(problems.prefix(20).joined(separator: "\n"))")
+    #expect(acknowledged > Self.kills, "hardly anything was acknowledged")
+  }
+
+  /// Problems that several threads find.
+  private final class Problems: Sendable {
+    private let texts = Mutex<[String]>([])
+
+    func add(_ text: String) { texts.withLock { $0.append(text) } }
+    var all: [String] { texts.withLock { $0 } }
+  }
+
+  private static func killAndReopen(seed: UInt64) throws -> (problems: [String], acknowledged: Int) {
+    let directory = try TemporaryDirectory()
+    var random = SplitMix(seed: seed)
+    let problems = Problems()
+    var number = 0
+    // The last number that was acknowledged, and the one that was sent last.
+    var held = [(acknowledged: Int, sent: Int)](repeating: (0, 0), count: names)
+    var acknowledged = 0
+    for round in 0...kills {
+      let server = try HearthProcess(arguments: ["--emulator", "--data", directory.path, "--project", "demo"])
+      defer { server.process.stop() }
+      let client = HTTPClient(port: server.port)
+      for index in 0..<names {
+        let document = try documentNumber(index, client) ?? 0
+        let file = try fileNumber(index, client) ?? 0
+        if document != file { problems.add("round \(round): document \(index) says \(document), the file \(file)") }
+        if document < held[index].acknowledged || document > held[index].sent {
+          problems.add("round \(round): \(index) is at \(document), acknowledged was \(held[index])")
+        }
+      }
+      if round == kills { break }
+      let readers = [startReader(true, server.port, problems), startReader(false, server.port, problems)]
+      let killer = Thread { [delay = random.number(in: 30_000...400_000)] in
+        usleep(UInt32(delay))
+        server.process.send(signal: SIGKILL)
+      }
+      killer.start()
+      while true {
+        let index = random.number(in: 0...(names - 1))
+        number += 1
+        held[index].sent = number
+        guard let status = try? send(number, index, client) else { break }
+        if status != 200 { problems.add("round \(round): an upload was answered with \(status)") }
+        held[index].acknowledged = number
+        acknowledged += 1
+      }
+      _ = server.process.waitForExit(timeoutSeconds: 10)
+      for reader in readers { reader.wait() }
+    }
+    let check = try HearthBinary.run(["check", directory.path])
+    if check.exit != .code(0) { problems.add(check.output) }
+    return (problems.all, acknowledged)
+  }
+
+  private static func send(_ number: Int, _ index: Int, _ client: HTTPClient) throws -> Int {
+    let write = """
+      {"update": {"name": "projects/demo/databases/(default)/documents/scans/n\(index)", \
+      "fields": {"number": {"integerValue": "\(number)"}}}}
+      """
+    let body = [
+      "--cut", "Content-Type: application/json", "",
+      #"{"name": "scans/n\#(index)", "commit": {"writes": [\#(write)]}}"#, "--cut", "Content-Type: text/plain", "",
+      "\(number)", "--cut--", "",
+    ].joined(separator: "\r\n")
+    let headers = owner + [("Content-Type", "multipart/related; boundary=cut")]
+    return try client.send(
+      "POST", "/upload/storage/v1/b/demo.appspot.com/o?uploadType=multipart", headers: headers, body: Array(body.utf8)
+    ).status
+  }
+
+  private static func documentNumber(_ index: Int, _ client: HTTPClient) throws -> Int? {
+    let reply = try client.send("GET", "\(documents)/scans/n\(index)", headers: owner)
+    guard reply.status == 200 else { return nil }
+    let json = try JSONSerialization.jsonObject(with: Data(reply.body)) as? [String: Any]
+    let fields = json?["fields"] as? [String: Any]
+    return ((fields?["number"] as? [String: Any])?["integerValue"] as? String).flatMap { Int($0) }
+  }
+
+  private static func fileNumber(_ index: Int, _ client: HTTPClient) throws -> Int? {
+    let reply = try client.send(
+      "GET", "/storage/v1/b/demo.appspot.com/o/scans%2Fn\(index)?alt=media", headers: owner)
+    return reply.status == 200 ? Int(reply.text) : nil
+  }
+
+  /// Looks at one and then the other, over and over: the second may be newer, and is never older.
+  private static func startReader(_ documentFirst: Bool, _ port: UInt16, _ problems: Problems) -> DispatchSemaphore {
+    let isDone = DispatchSemaphore(value: 0)
+    Thread {
+      defer { isDone.signal() }
+      let client = HTTPClient(port: port)
+      var index = 0
+      while true {
+        index = (index + 1) % names
+        let look = documentFirst ? [documentNumber, fileNumber] : [fileNumber, documentNumber]
+        guard let first = try? look[0](index, client) ?? 0, let second = try? look[1](index, client) ?? 0 else { return }
+        if second < first { problems.add("\(documentFirst ? "file" : "document") \(index): \(second) behind \(first)") }
+      }
+    }.start()
+    return isDone
+  }
+}

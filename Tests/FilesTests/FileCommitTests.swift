@@ -1,0 +1,142 @@
+import Foundation
+import Glibc
+import KeyValueStore
+import LMDBStore
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Files
+
+/// A file and documents change together, or neither does: whatever the documents' store says, and wherever a crash comes.
+@Suite struct FileCommitTests {
+  /// Stands in for the documents: the mark of their last commit.
+  private final class Documents: Sendable {
+    private let mark = Mutex<UInt64>(0)
+
+    func commit(_ number: UInt64) { mark.withLock { $0 = number } }
+    func wasCommitted(_ number: UInt64) -> Bool { mark.withLock { $0 == number } }
+  }
+
+  private static func open(_ path: String, _ documents: Documents) throws -> FileStore {
+    var configuration = FileStore.Configuration { 1_700_000_000_000_000 }
+    configuration.makesBuckets = true
+    configuration.wasCommitted = { (database, number) throws(FilesError) in
+      guard database == "p/d" else { throw .invalid(database) }
+      return documents.wasCommitted(number)
+    }
+    return try TestFiles.open(path, configuration)
+  }
+
+  private static func put(
+    _ text: String, _ store: FileStore, _ run: @escaping (UInt64) throws(FilesError) -> Void
+  ) throws -> StoredObject {
+    let incoming = try store.makeIncoming()
+    try Array(text.utf8).withUnsafeBytes { try incoming.append($0) }
+    return try store.put(
+      name, incoming, ObjectAttributes(), with: DocumentsCommit(database: "p/d", run: run))
+  }
+
+  private static let name = TestFiles.name("a")
+
+  private static func text(_ store: FileStore) throws -> String? {
+    guard let (object, descriptor) = try store.open(name) else { return nil }
+    defer { close(descriptor) }
+    var bytes = [UInt8](repeating: 0, count: object.content.size)
+    let count = read(descriptor, &bytes, bytes.count)
+    return String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
+  }
+
+  /// All is in order, and only the content of the object is there.
+  private static func expectClean(_ store: FileStore) throws {
+    let check = try FilesCheck(store.metadata, store.contents)
+    #expect(check.problems.isEmpty && check.orphans == 0 && check.objects == check.contents, "\(check)")
+  }
+
+  @Test func theObjectIsSeenWhenTheDocumentsAreCommitted() throws {
+    let directory = try TemporaryDirectory()
+    let documents = Documents()
+    let store = try Self.open(directory.path, documents)
+    for (before, text) in [(nil, "one"), ("one", "two")] as [(String?, String)] {
+      var seen: [String?] = []
+      let object = try Self.put(text, store) { (number) throws(FilesError) in
+        seen.append(try? Self.text(store))
+        documents.commit(number)
+        seen.append(try? Self.text(store))
+      }
+      #expect(seen == [before, text])
+      #expect(try store.object(Self.name) == object)
+      #expect(try store.list(ObjectListing(bucket: "b")).objects == [object])
+      try Self.expectClean(store)
+    }
+  }
+
+  @Test(arguments: [false, true]) func theDocumentsDecide(isCommitted: Bool) throws {
+    let directory = try TemporaryDirectory()
+    let documents = Documents()
+    let store = try Self.open(directory.path, documents)
+    _ = try Self.put("one", store) { (number) throws(FilesError) in documents.commit(number) }
+    // The answer is an error; the mark says what became of it.
+    let outcome = Result {
+      try Self.put("two", store) { (number) throws(FilesError) in
+        if isCommitted { documents.commit(number) }
+        throw .commitRefused(httpStatus: 409, message: "no")
+      }
+    }
+    #expect(try Self.text(store) == (isCommitted ? "two" : "one"))
+    switch outcome {
+    case .success: #expect(isCommitted)
+    case .failure(let error): #expect(!isCommitted && error as? FilesError == .commitRefused(httpStatus: 409, message: "no"))
+    }
+    try Self.expectClean(store)
+    // Others write as before.
+    try store.delete(Self.name)
+    try Self.expectClean(store)
+  }
+
+  @Test(arguments: ["before the documents", "after the documents"])
+  func aCrashLeavesBothOrNeither(moment: String) throws {
+    let directory = try TemporaryDirectory()
+    let documents = Documents()
+    let store = try Self.open(directory.path + "/own", documents)
+    let crashed = directory.path + "/crashed"
+    _ = try Self.put("one", store) { (number) throws(FilesError) in documents.commit(number) }
+    _ = try? Self.put("two", store) { (number) throws(FilesError) in
+      if moment == "after the documents" { documents.commit(number) }
+      // What lies on the disk now is what a crash leaves.
+      try? FileManager.default.createDirectory(atPath: crashed, withIntermediateDirectories: true)
+      try? FileManager.default.copyItem(atPath: directory.path + "/own/content", toPath: crashed + "/content")
+      try? store.metadata.copy(toFile: crashed + "/data.mdb")
+      throw .commitRefused(httpStatus: 500, message: "gone")
+    }
+    let image = try Self.open(crashed, documents)
+    #expect(try Self.text(image) == (moment == "after the documents" ? "two" : "one"))
+    _ = try image.sweep()
+    try Self.expectClean(image)
+  }
+
+  @Test func whatCannotBeDecidedStaysAsItIs() throws {
+    let directory = try TemporaryDirectory()
+    let isDown = Mutex(false)
+    var configuration = FileStore.Configuration { 1_700_000_000_000_000 }
+    configuration.makesBuckets = true
+    configuration.wasCommitted = { (_, _) throws(FilesError) in
+      if isDown.withLock({ $0 }) { throw .full }
+      return true
+    }
+    let store = try TestFiles.open(directory.path, configuration)
+    #expect(throws: FilesError.full) {
+      try Self.put("one", store) { (_) throws(FilesError) in
+        isDown.withLock { $0 = true }
+        throw .commitRefused(httpStatus: 500, message: "lost")
+      }
+    }
+    #expect(throws: FilesError.full) { try store.object(Self.name) }
+    #expect(throws: FilesError.full) { try store.delete(Self.name) }
+    #expect(try store.object(TestFiles.name("other")) == nil)
+    isDown.withLock { $0 = false }
+    #expect(try Self.text(store) == "one")
+    #expect(try store.list(ObjectListing(bucket: "b")).objects.count == 1)
+    try Self.expectClean(store)
+  }
+}
