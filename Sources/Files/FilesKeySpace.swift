@@ -5,6 +5,7 @@ package enum FilesKeySpace {
   enum Table: UInt8, CaseIterable {
     case buckets = 0x10  // bucket → bucket record
     case objects = 0x20  // bucket, 0x00, name → object record
+    case versions = 0x28  // bucket, 0x00, name, 0x00, generation → record of an object that was replaced or deleted
     case contents = 0x30  // digest → how many objects hold the content, 8 bytes
     case uploads = 0x40  // upload id → upload record
   }
@@ -16,6 +17,15 @@ package enum FilesKeySpace {
 
   /// What the keys of all objects of a bucket begin with.
   static func objects(of bucket: String) -> [UInt8] { [Table.objects.rawValue] + bucket.utf8 + [0] }
+
+  /// No object's name holds a NUL, so that one name's versions are contiguous, the oldest first.
+  static func version(_ name: ObjectName, _ generation: Int64) -> [UInt8] {
+    versions(of: name.bucket) + name.name.utf8 + [0]
+      + (0..<8).map { UInt8(truncatingIfNeeded: generation >> (56 - 8 * $0)) }
+  }
+
+  /// What the keys of all versions of a bucket begin with.
+  static func versions(of bucket: String) -> [UInt8] { [Table.versions.rawValue] + bucket.utf8 + [0] }
 
   static func content(_ digest: ContentDigest) -> [UInt8] { [Table.contents.rawValue] + digest.bytes }
 

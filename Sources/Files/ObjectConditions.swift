@@ -36,6 +36,17 @@ package struct ObjectConditions: Equatable, Sendable {
     }
   }
 
+  /// Checks a bucket: those on its metadata.
+  /// - Throws: ``FilesError/conditionNotMet(_:)``; ``FilesError/notModified`` where a read wants another.
+  package func check(_ bucket: Bucket, isRead: Bool = false) throws(FilesError) {
+    if let wanted = metagenerationMatch, wanted != bucket.metageneration {
+      throw .conditionNotMet("ifMetagenerationMatch")
+    }
+    if let unwanted = metagenerationNotMatch, unwanted == bucket.metageneration {
+      throw isRead ? .notModified : .conditionNotMet("ifMetagenerationNotMatch")
+    }
+  }
+
   private static func names(_ tags: [String], _ object: StoredObject?) -> Bool {
     guard let object else { return false }
     let etag = object.etag
@@ -52,4 +63,19 @@ package struct DeclaredChecksums: Equatable, Sendable {
 
   /// Declares nothing.
   package init() {}
+
+  /// These and those of another, which must agree where both say something.
+  /// - Throws: ``FilesError/checksumMismatch(kind:declared:found:)``.
+  package func and(_ other: DeclaredChecksums) throws(FilesError) -> DeclaredChecksums {
+    if let crc32c, let second = other.crc32c, crc32c != second {
+      throw .checksumMismatch(kind: "CRC32C", declared: second, found: crc32c)
+    }
+    if let md5, let second = other.md5, md5 != second {
+      throw .checksumMismatch(kind: "MD5", declared: second, found: md5)
+    }
+    var sums = self
+    sums.crc32c = crc32c ?? other.crc32c
+    sums.md5 = md5 ?? other.md5
+    return sums
+  }
 }

@@ -110,12 +110,13 @@ extension HearthClientError {
     case 403: .permissionDenied
     case 404: .notFound
     case 409: .aborted
+    case 412: .failedPrecondition
     case 429: .resourceExhausted
     case 501: .unimplemented
     case 502, 503: .unavailable
     case 504: .deadlineExceeded
     case 400..<500: .invalidArgument
-    default: .unknown
+    default: .internalError
     }
   }
 }

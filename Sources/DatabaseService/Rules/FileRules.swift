@@ -63,9 +63,6 @@ package struct FileRequest: Sendable {
 }
 
 extension Service {
-  /// Documents that one request for a file may look up.
-  private static let fileLookupsMax = 2
-
   /// Judges a request for a file. `firestore.get()` reads one snapshot of the documents in `database`, whatever the
   /// number of lookups; where that database is not there they fail.
   package func allows(_ request: FileRequest, by guarding: GuardingRuleset, documentsIn database: DatabaseID?) -> Bool {
@@ -89,7 +86,7 @@ extension Service {
     let time = Timestamp(uncheckedMicroseconds: Clock.system.now())
     let before = request.resource.map { EncodedFields($0).bytes }
     let after = request.newResource.map { EncodedFields($0).bytes }
-    return BorrowedRulesRequest.with(
+    let isAllowed = BorrowedRulesRequest.with(
       request.method, ResourcePath.root, database: DatabaseID.defaultDatabase, auth: request.auth, time: time
     ) { borrowed in
       withBytes(Array(request.bucket.utf8)) { bucket in
@@ -101,13 +98,15 @@ extension Service {
               if let name { borrowed.path = name }
               borrowed.resource = before
               borrowed.newResource = after
-              borrowed.lookupsMax = fileLookupsMax
+              borrowed.lookupsMax = RulesRequest.lookupsMaxOfFile
               return judge.evaluator.decide(guarding.ruleset, borrowed, lookups: judge.lookups).isAllowed
             }
           }
         }
       }
     }
+    judges.counters.add(to: isAllowed ? .rulesAllowed : .rulesDenied)
+    return isAllowed
   }
 
   private static func withBytes<R>(_ bytes: [UInt8]?, _ body: (UnsafeRawBufferPointer?) -> R) -> R {

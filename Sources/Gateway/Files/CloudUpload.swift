@@ -45,7 +45,7 @@ extension CloudFiles {
         if let head {
           let metadata = try head.metadata.withRawBytes { (bytes) throws(FilesError) in try AttributesReader(bytes) }
           metadata.apply(to: &attributes, keepsTokens: false)
-          declared = declared.or(metadata.declared)
+          declared = try declared.and(metadata.declared)
           name = metadata.name ?? name
         }
         guard let name else { throw .invalid("Required parameter: name") }
@@ -68,13 +68,5 @@ extension DeclaredChecksums {
       if text.hasPrefix("crc32c=") { crc32c = String(text.dropFirst("crc32c=".count)) }
       if text.hasPrefix("md5=") { md5 = String(text.dropFirst("md5=".count)) }
     }
-  }
-
-  /// These, and those of another where these say nothing.
-  func or(_ other: DeclaredChecksums) -> DeclaredChecksums {
-    var sums = self
-    sums.crc32c = crc32c ?? other.crc32c
-    sums.md5 = md5 ?? other.md5
-    return sums
   }
 }
