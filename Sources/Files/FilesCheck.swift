@@ -39,7 +39,10 @@ package struct FilesCheck: Sendable {
     do throws(StorageError) { snapshot = try metadata.snapshot() } catch { throw .storage(error) }
     defer { snapshot.end() }
     try checkContents(snapshot)
-    try checkObjects(snapshot, contents, progress)
+    var bytesRead = 0
+    for table in [FilesKeySpace.Table.objects, .versions] {
+      try checkObjects(FilesKeySpace.all(table), snapshot, contents, &bytesRead, progress)
+    }
     if holders != objects || !expected.isEmpty {
       note("the counts of who holds content are wrong: \(objects) objects, \(holders) counted")
     }
@@ -66,13 +69,13 @@ package struct FilesCheck: Sendable {
     }
   }
 
+  /// Checks the objects of one table: those that are, or those that were replaced or deleted and are kept as versions.
   private mutating func checkObjects(
-    _ snapshot: any KeyValueSnapshot, _ contents: ContentDirectory, _ progress: (Int) -> Void
+    _ wanted: [UInt8], _ snapshot: any KeyValueSnapshot, _ contents: ContentDirectory, _ bytesRead: inout Int,
+    _ progress: (Int) -> Void
   ) throws(FilesError) {
     let scan = try KeyScan(snapshot)
-    let wanted = FilesKeySpace.all(.objects)
     var isFound = try scan.seek(wanted)
-    var bytesRead = 0
     while isFound, scan.key.starts(with: wanted) {
       objects += 1
       if let name = FilesKeySpace.objectName(scan.key) {

@@ -34,11 +34,14 @@ package enum FilesKeySpace {
   /// What the keys of a table begin with.
   static func all(_ table: Table) -> [UInt8] { [table.rawValue] }
 
-  /// The object that a key of ``Table/objects`` names; `nil` where it is none.
+  /// The object that a key of ``Table/objects`` or ``Table/versions`` names; `nil` where it is neither.
   static func objectName(_ key: UnsafeRawBufferPointer) -> ObjectName? {
-    guard key.first == Table.objects.rawValue, let end = key.firstIndex(of: 0) else { return nil }
+    let isVersion = key.first == Table.versions.rawValue
+    let last = isVersion ? key.count - 9 : key.count
+    guard isVersion || key.first == Table.objects.rawValue, let end = key.firstIndex(of: 0), end < last else { return nil }
     return ObjectName(
-      bucket: String(decoding: key[1..<end], as: UTF8.self), name: String(decoding: key[(end + 1)...], as: UTF8.self))
+      bucket: String(decoding: key[1..<end], as: UTF8.self),
+      name: String(decoding: key[(end + 1)..<last], as: UTF8.self))
   }
 
   /// The least key above all that begin with `prefix`.

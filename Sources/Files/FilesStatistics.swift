@@ -4,7 +4,7 @@ package import KeyValueStore
 package struct FilesStatistics: Equatable, Sendable {
   /// Buckets that were made.
   package private(set) var buckets = 0
-  /// Objects.
+  /// Objects, with the versions that are kept of them.
   package private(set) var objects = 0
   /// What the objects hold, in bytes.
   package private(set) var objectBytes = 0
@@ -40,7 +40,7 @@ package struct FilesStatistics: Equatable, Sendable {
     while isFound {
       switch scan.key.first.flatMap({ FilesKeySpace.Table(rawValue: $0) }) {
       case .buckets: buckets += 1
-      case .objects:
+      case .objects, .versions:
         objects += 1
         if let name = FilesKeySpace.objectName(scan.key), let object = ObjectRecord.decode(scan.value, name) {
           objectBytes += object.content.size

@@ -25,8 +25,8 @@ package final class LazyFileStore: Sendable {
     }
   }
 
-  /// The store, where somebody needed it before.
-  package var openStore: FileStore? { state.withLock { $0.store } }
+  /// The store, where somebody needed it already.
+  package var opened: FileStore? { state.withLock { $0.store } }
 
   /// Lets go of the store; nobody gets one any more.
   package func close() {

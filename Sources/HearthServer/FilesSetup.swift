@@ -22,7 +22,7 @@ enum FilesSetup {
   static func make(_ configuration: HearthConfiguration, _ directory: DataDirectory?) -> LazyFileStore {
     let settings = settings(configuration)
     let mapBytes = configuration.mapBytes
-    return LazyFileStore { [settings] () throws(FilesError) in
+    return LazyFileStore { () throws(FilesError) in
       let contents: ContentDirectory
       let metadata: LMDBStore
       do throws(StorageError) {

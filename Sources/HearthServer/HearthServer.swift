@@ -221,7 +221,7 @@ public final class HearthServer: Sendable {
       guard let self, !isStopped.load(ordering: .sequentiallyConsistent) else { return }
       registry.maintain()
       issuers.reload()
-      do throws(FilesError) { try files.openStore?.maintain() } catch {
+      do throws(FilesError) { try files.opened?.maintain() } catch {
         configuration.warn?("looking for files that nothing names failed: \(error)")
       }
       do throws(TokenError) { try accounts.maintain() } catch {

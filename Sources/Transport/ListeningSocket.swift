@@ -88,6 +88,6 @@ extension HTTPServer {
   /// Listens on an address for a moment, to see whether a server could.
   /// - Throws: ``TransportError`` when it could not.
   package static func checkAddress(host: String, port: Int) throws(TransportError) {
-    close(try ListeningSocket.open(host: host, port: port, backlog: 1, vanishedSeconds: 1).descriptor)
+    close(try ListeningSocket.open(host: host, port: port, backlog: 1).descriptor)
   }
 }

@@ -61,7 +61,7 @@ final class ControlDialect: Sendable {
       if path.elementsEqual("stats".utf8), request.method == .get {
         return try service.statistics(as: caller) { [files] result in
           // Counted where the databases were: away from the loop.
-          let files = try? files?.openStore?.statistics()
+          let files = try? files?.opened?.statistics()
           Self.send(result, reply) { databases, json in
             Self.append(databases, to: &json)
             if let files { json.append(files) }

@@ -44,7 +44,7 @@ final class TestFiles: Sendable {
 
   /// What a fork begins with.
   func asOrigin(_ store: LazyFileStore) throws(FilesError) -> OriginFiles? {
-    guard let store = store.openStore, let metadata = opened.withLock({ $0?.metadata }) else { return origin.files }
+    guard let store = store.opened, let metadata = opened.withLock({ $0?.metadata }) else { return origin.files }
     return try OriginFiles(of: store, metadata, origin.settings)
   }
 

@@ -11,15 +11,9 @@ protocol LoopResources: AnyObject {
   var compressor: GzipCompressor { get }
   /// The loop's one decompressor.
   var decompressor: GzipDecompressor { get }
-  /// What counts its requests.
-  var counters: LoopCounters { get }
-  /// Where requests are told one by one, where they are.
-  var requestLog: RequestLog? { get }
 }
 
-extension LoopServer: LoopResources {
-  var requestLog: RequestLog? { configuration.requestLog }
-}
+extension LoopServer: LoopResources {}
 
 /// What exchanges share on a loop that has no sockets. Belongs to the loop's thread.
 final class LocalResources: LoopResources {
@@ -27,8 +21,6 @@ final class LocalResources: LoopResources {
   let pool = BufferPool(budget: TransportConfiguration().bufferedBytesMax)
   private(set) lazy var compressor = GzipCompressor()
   private(set) lazy var decompressor = GzipDecompressor()
-  let counters = LoopCounters()
-  var requestLog: RequestLog? { nil }
 
   init(_ loop: EventLoop) { self.loop = loop }
 }
