@@ -210,13 +210,13 @@ package final class Exchange: @unchecked Sendable {
   private func count(_ status: Int) {
     let status = countedStatus ?? status
     let microseconds = EventLoop.microseconds() - begunMicroseconds
-    server.counters.countRequest(kind: kind, method: method, status: status, microseconds: microseconds)
+    resources.counters.countRequest(kind: kind, method: method, status: status, microseconds: microseconds)
     guard var record else { return }
     self.record = nil
     record.kind = kind
     record.status = status
     record.microseconds = microseconds
-    server.configuration.requestLog?.write(record)
+    resources.requestLog?.write(record)
   }
 
   /// The reply has been handed over whole.

@@ -43,7 +43,7 @@ final class LocalExchange: ReplySink {
 
   /// Hands the request over.
   func start(_ handler: any RequestHandler) {
-    exchange.begin(self)
+    exchange.begin(self, method)
     guard message.targetBytes <= limits.targetBytesMax, message.targetBytes > 0 else { return refuse(.headTooLarge) }
     let sink = message.withRequest(hasBody: false) { handler.openBody(of: $0, exchange) }
     if let sink {

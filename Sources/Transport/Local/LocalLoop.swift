@@ -11,9 +11,15 @@ protocol LoopResources: AnyObject {
   var compressor: GzipCompressor { get }
   /// The loop's one decompressor.
   var decompressor: GzipDecompressor { get }
+  /// What counts its requests.
+  var counters: LoopCounters { get }
+  /// Where requests are told one by one, where they are.
+  var requestLog: RequestLog? { get }
 }
 
-extension LoopServer: LoopResources {}
+extension LoopServer: LoopResources {
+  var requestLog: RequestLog? { configuration.requestLog }
+}
 
 /// What exchanges share on a loop that has no sockets. Belongs to the loop's thread.
 final class LocalResources: LoopResources {
@@ -21,6 +27,8 @@ final class LocalResources: LoopResources {
   let pool = BufferPool(budget: TransportConfiguration().bufferedBytesMax)
   private(set) lazy var compressor = GzipCompressor()
   private(set) lazy var decompressor = GzipDecompressor()
+  let counters = LoopCounters()
+  var requestLog: RequestLog? { nil }
 
   init(_ loop: EventLoop) { self.loop = loop }
 }
