@@ -53,3 +53,13 @@ extension TestServer.Request {
       body: request.body.map { Array($0) } ?? [])
   }
 }
+
+extension TestServer {
+  /// A client of this server, as a caller; one that signs somebody in is that person from then on.
+  ///
+  ///     let db = try base.fork()
+  ///     try await db.client(as: .user("ann")).document("users/ann").set(["name": "Ann"])
+  public func client(as caller: Caller = .nobody, database: String = "(default)") -> HearthClient {
+    HearthClient(transport: TestServerTransport(self, as: caller), project: project, database: database)
+  }
+}

@@ -22,6 +22,9 @@ final class TestLife: Sendable {
   private let origin: TestOrigin
   private let accountsTransaction: Int
 
+  /// Nobody asks how busy the sockets of a server without any are.
+  private static let counters = TransportCounters(loops: 1)
+
   /// Begins with what an origin holds.
   init(_ origin: TestOrigin) throws(HearthError) {
     let settings = origin.settings
@@ -58,7 +61,7 @@ final class TestLife: Sendable {
     let gateway = Gateway(
       service, accounts: accounts, identity: try configuration.accounts.toolkit(accounts),
       files: FilesService(store: fileStore, rules: fileRules, project: settings.project),
-      operations: OperationsService(counters: TransportCounters(loops: 1), version: HearthServer.version) { [] })
+      operations: OperationsService(counters: Self.counters, version: HearthServer.version, unready: { [] }))
     var limits = TransportConfiguration()
     limits.targetBytesMax = 48 << 10
     limits.bodyBytesMax = Gateway.bodyBytesMax

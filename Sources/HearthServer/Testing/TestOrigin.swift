@@ -64,7 +64,9 @@ final class TestOrigin: Sendable {
   }
 
   /// A store that begins as another one is now.
-  static func copy(_ store: LMDBStore, isCompact: Bool = false, _ settings: Settings) throws(StorageError) -> LMDBStore {
+  static func copy(
+    _ store: LMDBStore, isCompact: Bool = false, _ settings: Settings
+  ) throws(StorageError) -> LMDBStore {
     try .openInMemory(copyOf: store, isCompact: isCompact, options: options(settings))
   }
 
@@ -107,7 +109,9 @@ final class TestOrigin: Sendable {
     do throws(FixtureTreeError) {
       let source = try input.source(name)
       let bytes = try source.readAll(bytesMax: SourceText.bytesMax + 1)
-      guard let text = String(validating: bytes, as: UTF8.self) else { throw FixtureTreeError(file: source.name, message: "not UTF-8") }
+      guard let text = String(validating: bytes, as: UTF8.self) else {
+        throw FixtureTreeError(file: source.name, message: "not UTF-8")
+      }
       return try compile(text, source.name, service)
     } catch { throw .data(error.description) }
   }

@@ -6,7 +6,7 @@ import Synchronization
 ///
 ///     @Test func peopleReadTheirOwn() async throws {
 ///       let db = try base.fork()
-///       let reply = try await db.respond(to: .get("/v1/…/documents/users/ann"), as: .user("ann"))
+///       let reply = try await db.respond(to: .init("GET", "/v1/…/documents/users/ann"), as: .user("ann"))
 ///       #expect(reply.status == 200)
 ///     }
 ///
@@ -39,7 +39,7 @@ public final class TestServer: Sendable {
   ///   - storageRules: rules of files; without any only administrators reach files.
   ///   - indexes: declared indexes of the `(default)` database, as `firestore.indexes.json` has them.
   ///   - requiresIndexes: refuses queries that production would refuse because an index is not declared.
-  ///   - fixtures: documents, in any format that `hearth import` reads; later ones replace earlier ones of the same path.
+  ///   - fixtures: documents, in any format that `hearth import` reads; of one path the last stands.
   /// - Throws: ``HearthError`` for the first mistake in what was given, with its place.
   public init(
     project: String = "demo", rules: Input? = nil, storageRules: Input? = nil, indexes: Input? = nil,

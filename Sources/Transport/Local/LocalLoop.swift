@@ -11,9 +11,9 @@ protocol LoopResources: AnyObject {
   var compressor: GzipCompressor { get }
   /// The loop's one decompressor.
   var decompressor: GzipDecompressor { get }
-  /// What the loop counts.
+  /// What counts its requests.
   var counters: LoopCounters { get }
-  /// Where requests are told; `nil` for nowhere.
+  /// Where requests are told one by one, where they are.
   var requestLog: RequestLog? { get }
 }
 
