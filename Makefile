@@ -36,6 +36,7 @@ build: packages ## Build the release binary, .build/release/hearth
 	swift build -c release --product hearth
 
 test: packages ## Build and run all tests, then each fuzz target for a few seconds
+	@.ci/clients/install || true
 	swift build --build-tests
 	swift test --skip-build
 	$(MAKE) --no-print-directory fuzz

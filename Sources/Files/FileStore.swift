@@ -242,13 +242,20 @@ package final class FileStore: Sendable {
         let snapshot = try self.snapshot()
         defer { snapshot.end() }
         for digest in digests where try snapshot.holders(of: digest) == 0 {
-          contents.remove(digest)
-          removed += 1
+          if contents.remove(digest) { removed += 1 }
         }
       }
     }
     return removed
   }
+
+  /// Removes what was left because somebody was copying it; call now and then. Cost: nothing unless that happened.
+  package func maintain() throws(FilesError) {
+    if contents.takeLeftovers() { _ = try sweep() }
+  }
+
+  /// How many files there are. Cost: reads all metadata.
+  package func statistics() throws(FilesError) -> FilesStatistics { try FilesStatistics(metadata, contents) }
 
   private static func check(_ declared: DeclaredChecksums, _ content: ContentSummary) throws(FilesError) {
     let crc32c = Base64.encode(content.crc32cBytes)

@@ -51,7 +51,7 @@ package final class Gateway: RequestHandler {
     rest = RESTDialect(service, authenticator)
     grpc = GRPCDialect(service, authenticator)
     channels = WebChannelDialect(service, authenticator)
-    control = ControlDialect(service, authenticator)
+    control = ControlDialect(service, authenticator, files: files?.store)
     self.operations = OperationsDialect(
       operations, metrics: MetricsReport(operations, service) { [channels] in channels.openChannels })
     self.files = files.map {

@@ -32,9 +32,9 @@ enum FilesSetup {
       let metadata: LMDBStore
       do throws(StorageError) {
         if let directory {
-          let path = "\(directory.path)/files"
+          let path = DataDirectory.filesFolder(in: directory.path)
           contents = try wrapped { () throws(FilesError) in try ContentDirectory(path) }
-          metadata = try LMDBStore.open(LMDBOptions(path: "\(path)/data.mdb", mapBytes: mapBytes))
+          metadata = try LMDBStore.open(LMDBOptions(path: DataDirectory.filesFile(in: directory.path), mapBytes: mapBytes))
         } else {
           contents = try wrapped { () throws(FilesError) in try inMemory() }
           metadata = try LMDBStore.open(.inMemory(mapBytes: mapBytes))
@@ -53,7 +53,7 @@ enum FilesSetup {
 
   /// Opens the files of a data directory that has some, so that what a crash left is removed and damage is told.
   static func openStored(_ files: LazyFileStore, _ directory: DataDirectory?) throws(FilesError) {
-    guard let directory, access("\(directory.path)/files/data.mdb", F_OK) == 0 else { return }
+    guard let directory, access(DataDirectory.filesFile(in: directory.path), F_OK) == 0 else { return }
     _ = try files.store()
   }
 

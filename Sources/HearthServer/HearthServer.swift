@@ -221,6 +221,9 @@ public final class HearthServer: Sendable {
       guard let self, !isStopped.load(ordering: .sequentiallyConsistent) else { return }
       registry.maintain()
       issuers.reload()
+      do throws(FilesError) { try files.openStore?.maintain() } catch {
+        configuration.tell(.warn, "files.sweep", "looking for files that nothing names failed: \(error)")
+      }
       do throws(TokenError) { try accounts.maintain() } catch {
         configuration.tell(.error, "keys.renewal", "the signing keys could not be renewed: \(error.description)")
       }

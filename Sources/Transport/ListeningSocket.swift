@@ -83,3 +83,11 @@ struct ListeningSocket {
     return ListeningSocket(descriptor: descriptor, address: address)
   }
 }
+
+extension HTTPServer {
+  /// Listens on an address for a moment, to see whether a server could.
+  /// - Throws: ``TransportError`` when it could not.
+  package static func checkAddress(host: String, port: Int) throws(TransportError) {
+    close(try ListeningSocket.open(host: host, port: port, backlog: 1).descriptor)
+  }
+}

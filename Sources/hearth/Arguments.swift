@@ -15,7 +15,8 @@ struct Arguments: Sendable {
 
   /// Reads the words behind a verb.
   ///
-  /// `--name value` and `--name=value` are the same. Words behind `--` are operands; so is a lone `-`.
+  /// `--name value` and `--name=value` are the same; some options have a letter too. Words behind `--` are operands; so
+  /// is a lone `-`.
   /// - Throws: ``CommandFailure`` that says what is wrong, with the nearest option.
   init(_ words: [String], for command: Command) throws {
     var rest = words[...]
@@ -52,6 +53,7 @@ struct Arguments: Sendable {
   private static func option(_ word: String, of command: Command) throws -> Command.Option {
     let name = word.hasPrefix("--") ? String(word.dropFirst(2)) : ""
     if let option = command.options.first(where: { $0.name == name }) { return option }
+    if let option = command.options.first(where: { $0.letter.map { word == "-\($0)" } ?? false }) { return option }
     let names = command.options.map(\.name) + ["help"]
     let bare = String(word.drop { $0 == "-" })
     let hint = NearestMatch.find(bare, in: names).map { "; did you mean '--\($0)'?" } ?? ""

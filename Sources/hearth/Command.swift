@@ -12,9 +12,13 @@ struct Command: Sendable {
     var help: String
     /// Whether it may stand in the configuration file too.
     var standsInFile = true
+    /// A letter that stands for the name, written `-r`.
+    var letter: Character?
 
     /// An option without a value.
-    static func flag(_ name: String, _ help: String) -> Option { Option(name: name, help: help) }
+    static func flag(_ name: String, _ help: String, letter: Character? = nil) -> Option {
+      Option(name: name, help: help, letter: letter)
+    }
 
     /// An option with a value.
     static func value(_ name: String, _ value: String, _ help: String) -> Option {
@@ -56,10 +60,11 @@ struct Command: Sendable {
   /// All verbs, in the order of the help.
   static var all: [Command] {
     [
-      .serve, .exec, .get, .query, .watch, .set, .update, .delete, .import, .export, .backup, .check, .checkFile, .indexes,
+      .serve, .exec, .get, .query, .watch, .set, .update, .delete, .import, .export, .backup, .check, .checkFile, .checkFiles,
+      .doctor, .indexes,
       .stats, .listeners, .accountsList, .accountsCreate, .accountsDelete, .accountsSetClaims, .accountsDisable,
       .accountsEnable, .accountsExport, .accountsImport, .keysCreate, .keysList, .keysRevoke, .keysRotate, .token,
-      .rulesCheck, .rulesTest, .rulesExplain,
+      .rulesCheck, .rulesTest, .rulesExplain, .filesList, .filesCopy, .filesRemove,
     ]
   }
 

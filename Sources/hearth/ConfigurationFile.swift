@@ -15,7 +15,7 @@ enum ConfigurationFile {
   /// What the files say for a verb beside its command line; empty where there are none.
   /// - Throws: ``CommandFailure`` that names the file and the key when one is not as it should be.
   static func settings(for command: Command, _ arguments: Arguments) throws -> [String: Arguments.Setting] {
-    let isServe = command.name == Command.serve.name
+    let isServe = [Command.serve.name, Command.doctor.name].contains(command.name)
     let chosen = isServe ? arguments.value("config") : nil
     guard isServe else {
       let names = command.options.map(\.name)

@@ -4,7 +4,11 @@ import HearthServer
 /// The program: finds the verb, reads its arguments, runs it, and turns its errors into texts and exit codes.
 @main struct Hearth {
   static func main() {
-    exit(run(Array(CommandLine.arguments.dropFirst())))
+    let code = run(Array(CommandLine.arguments.dropFirst()))
+    fflush(nil)
+    // At once: libraries that clean up at an exit pull the rug from under work that a server leaves in the background,
+    // such as making the next signing keys.
+    _exit(code)
   }
 
   /// Runs one command line and returns the exit code.

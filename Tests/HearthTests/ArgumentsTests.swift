@@ -8,7 +8,7 @@ import Testing
     name: "try", summary: "For tests.", operands: "PATH [MORE]", operandCount: 1...2,
     options: [
       .flag("quiet", ""), .flag("json", ""), .value("port", "PORT", ""), .repeated("import", "FILE", ""),
-      .value("map-size", "BYTES", ""),
+      .value("map-size", "BYTES", ""), .flag("recursive", "", letter: "r"),
     ],
     run: { _ in 0 })
 
@@ -24,6 +24,8 @@ import Testing
     (["--port", "-", "a"], ["a"], ["port": ["-"]]),
     (["--", "--port", "x"], ["--port", "x"], [:]),
     (["--quiet", "--", "-x"], ["-x"], ["quiet": [""]]),
+    (["-r", "a"], ["a"], ["recursive": [""]]),
+    (["a", "--recursive"], ["a"], ["recursive": [""]]),
   ])
   func readsWords(words: [String], operands: [String], values: [String: [String]]) throws {
     let arguments = try Arguments(words, for: Self.command)

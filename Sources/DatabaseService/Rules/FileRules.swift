@@ -57,9 +57,6 @@ package struct FileRequest: Sendable {
 }
 
 extension Service {
-  /// Documents that one request for a file may look up.
-  private static let fileLookupsMax = 2
-
   /// Judges a request for a file. `firestore.get()` reads one snapshot of the documents in `database`, whatever the
   /// number of lookups; where that database is not there they fail.
   package func allows(_ request: FileRequest, by guarding: GuardingRuleset, documentsIn database: DatabaseID?) -> Bool {
@@ -95,7 +92,7 @@ extension Service {
               if let name { borrowed.path = name }
               borrowed.resource = before
               borrowed.newResource = after
-              borrowed.lookupsMax = fileLookupsMax
+              borrowed.lookupsMax = RulesRequest.lookupsMaxOfFile
               return judge.evaluator.decide(guarding.ruleset, borrowed, lookups: judge.lookups).isAllowed
             }
           }

@@ -108,6 +108,10 @@ package final class GuardingRuleset: Sendable {
   private let isWatched = Atomic(false)
   private let known = Mutex<(any DecisionWatcher)?>(nil)
 
+  /// Rules that grant nothing; they guard a database without rules where nobody is admitted.
+  static let grantingNothing = (try? Ruleset(
+    compiling: "service cloud.firestore { match /{path=**} { allow read, write: if false; } }")).map(GuardingRuleset.init)
+
   /// Rules that nobody watches.
   package init(_ ruleset: Ruleset) { self.ruleset = ruleset }
 
