@@ -222,7 +222,7 @@ public final class HearthServer: Sendable {
       registry.maintain()
       issuers.reload()
       do throws(FilesError) { try files.opened?.maintain() } catch {
-        configuration.warn?("looking for files that nothing names failed: \(error)")
+        configuration.tell(.warn, "files.sweep", "looking for files that nothing names failed: \(error)")
       }
       do throws(TokenError) { try accounts.maintain() } catch {
         configuration.tell(.error, "keys.renewal", "the signing keys could not be renewed: \(error.description)")

@@ -5,7 +5,7 @@ extension Command {
   /// Finds usual mistakes before they hurt.
   static let doctor = Command(
     name: "doctor", summary: "Looks for usual mistakes in how a server is set up.",
-    options: serve.options.filter { !["quiet", "import"].contains($0.name) } + [.flag("json", "print JSON")],
+    options: serve.options.filter { !["quiet", "import", "print-config"].contains($0.name) } + [.flag("json", "print JSON")],
     details: """
       Takes the options of 'hearth serve', and hearth.json as it does, and looks at what a server with them would find:
       the data directory with its permissions, its file system, the room on it and the time of a sync; how full the
