@@ -22,6 +22,14 @@ package struct Bucket: Equatable, Sendable {
     updated = created
   }
 
+  /// Checks the bounds.
+  /// - Throws: ``FilesError/invalid(_:)``.
+  func check() throws(FilesError) {
+    guard labels.byteCount <= ObjectAttributes.metadataBytesMax,
+      storageClass.utf8.count + location.utf8.count <= ObjectAttributes.textBytesMax
+    else { throw .invalid("What is said of a bucket is longer than \(ObjectAttributes.metadataBytesMax) bytes.") }
+  }
+
   /// The numbers of the fields are on disk: never reuse or renumber one.
   private enum Field {
     static let created: UInt8 = 1

@@ -39,6 +39,8 @@ package struct ObjectPage: Sendable {
 extension FileStore {
   /// Rows looked at for one page, so that names that are left out hold up nobody.
   private static let rowsMax = 20_000
+  /// Bytes of metadata of one page: it is made as one answer.
+  private static let bytesMax = 4 << 20
 
   /// One page of a bucket's objects. Cost: a seek for each prefix, a row for each object.
   /// - Throws: ``FilesError/invalid(_:)`` for a page token that is none.
@@ -59,14 +61,17 @@ extension FileStore {
     let scan = try KeyScan(snapshot)
     var page = ObjectPage()
     var rows = 0
+    var bytes = 0
     var isFound = try scan.seek(position)
     while isFound, scan.key.starts(with: wanted) {
       if !listing.end.isEmpty, !scan.key.lexicographicallyPrecedes(end) { break }
-      if page.objects.count + page.prefixes.count >= listing.countMax || rows >= Self.rowsMax {
+      let isFull = page.objects.count + page.prefixes.count >= listing.countMax
+      if isFull || rows >= Self.rowsMax || bytes >= Self.bytesMax {
         page.nextPageToken = Base64.encode(Array(scan.key.dropFirst(base.count)))
         break
       }
       rows += 1
+      bytes += scan.key.count + scan.value.count
       let rest = UnsafeRawBufferPointer(rebasing: scan.key.dropFirst(wanted.count))
       if let length = Self.folded(rest, listing) {
         let prefix = Array(scan.key.prefix(wanted.count + length))

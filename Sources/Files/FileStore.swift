@@ -1,13 +1,12 @@
 import Glibc
 package import KeyValueStore
 import Synchronization
-import WireFormat
 
 /// Objects in buckets: their metadata in a key-value store, their content in files.
 ///
 /// Reads answer on the caller's thread and are short. What writes waits for the disk: call it on a worker. A write is
-/// one transaction of the metadata store: content is on disk before it, and is removed after it, so that what a crash
-/// leaves is content that no object holds, which ``sweep()`` removes.
+/// part of one transaction of the metadata store: content is on disk before it, and is removed after it, so that what a
+/// crash leaves is content that no object holds, which ``sweep()`` removes.
 package final class FileStore: Sendable {
   /// How a store is set up.
   package struct Configuration: Sendable {
@@ -15,6 +14,9 @@ package final class FileStore: Sendable {
     package var makesBuckets = false
     /// Buckets that are always there.
     package var buckets: [String] = []
+    /// How many uploads may be under way that come in parts. When as many are, the one that was longest without a part
+    /// is given up for a new one; but none before ``UploadRecord/restSeconds``: then no other begins.
+    package var uploadsMax = 10_000
     /// The time of day, in microseconds since 1970.
     package var now: @Sendable () -> Int64
 
@@ -23,14 +25,18 @@ package final class FileStore: Sendable {
   }
 
   /// Judges a write in its transaction: the object before, `nil` for none, and after.
-  package typealias Judge = (_ before: StoredObject?, _ after: StoredObject?) throws(FilesError) -> Void
+  package typealias Judge = @Sendable (_ before: StoredObject?, _ after: StoredObject?) throws(FilesError) -> Void
 
   let metadata: any KeyValueStore
   /// Where the content is.
   package let contents: ContentDirectory
   let configuration: Configuration
-  /// Held while content gets a name or loses one, and the metadata that say so are written.
-  private let writer = Mutex<Int64>(0)
+  /// Held while the metadata are written and content that nobody holds is removed; the generation that was given last.
+  let writer = Mutex<Int64>(0)
+  /// New objects that wait to be written together.
+  let waiting = Mutex<[NewObject]>([])
+  /// Content that has its file and is about to get its object, and how often: it is not to be removed.
+  let arriving = Mutex<[ContentDigest: Int]>([:])
   let uploads = OpenUploads()
 
   /// Puts a store together; see ``sweep()``.
@@ -75,18 +81,22 @@ package final class FileStore: Sendable {
 
   /// Makes an object of content that has arrived, or replaces the one of the name.
   ///
+  /// Cost: a sync of the content and its name, which runs beside others, and a commit that is shared by all who wait.
   /// - Throws: ``FilesError/conditionNotMet(_:)``, ``FilesError/checksumMismatch(kind:declared:found:)`` and what the
   ///   judge throws, and nothing has changed then.
   package func put(
     _ name: ObjectName, _ incoming: IncomingContent, _ attributes: ObjectAttributes,
     declared: DeclaredChecksums = DeclaredChecksums(), conditions: ObjectConditions = ObjectConditions(),
-    componentCount: Int = 0, ending upload: UploadRecord? = nil, judge: Judge = { _, _ throws(FilesError) in }
+    componentCount: Int = 0, ending upload: UploadRecord? = nil,
+    judge: @escaping Judge = { _, _ throws(FilesError) in }
   ) throws(FilesError) -> StoredObject {
     try attributes.check()
     let content = try incoming.finish()
-    try Self.check(declared, content)
-    return try change { (transaction, last, unheld) throws(FilesError) in
-      try requireBucket(name.bucket, transaction)
+    try declared.check(content)
+    // Looked at again when it is written; here it saves the disk some work.
+    try conditions.check(object(name))
+    return try write(incoming, content) { [self] (transaction, last, unheld) throws(FilesError) in
+      let isNewBucket = try lacksBucket(name.bucket, transaction)
       let before = try transaction.object(name)
       try conditions.check(before)
       let now = configuration.now()
@@ -95,13 +105,11 @@ package final class FileStore: Sendable {
         content: content, componentCount: componentCount, attributes: attributes)
       last = object.generation
       try judge(before, object)
-      // Should the transaction fail, nobody holds what has its name by then.
-      unheld.append(content.digest)
-      try contents.publish(incoming, as: content.digest)
+      if isNewBucket { try makeBucket(name.bucket, transaction) }
       try hold(object, insteadOf: before, transaction, &unheld)
-      if var upload {
-        upload.state = .finished(generation: object.generation)
-        try transaction.write(FilesKeySpace.upload(upload.id), upload.encoded)
+      if let upload {
+        let record = upload.ended(.finished(generation: object.generation), received: content.size)
+        try transaction.write(FilesKeySpace.upload(upload.id), record.encoded)
       }
       return object
     }
@@ -202,7 +210,7 @@ package final class FileStore: Sendable {
           }
         }
       } catch {
-        if error != .rolledBack { outcome = .failure(.storage(error)) }
+        if error != .rolledBack { outcome = .failure(FilesError(error)) }
       }
       removeUnheld(unheld)
     }
@@ -210,13 +218,16 @@ package final class FileStore: Sendable {
     return try outcome.get()
   }
 
-  /// Removes content if it is still true that nobody holds it. Under the writer's lock.
-  private func removeUnheld(_ digests: [ContentDigest]) {
+  /// Removes content if it is still true that nobody holds it, nor is about to. Under the writer's lock.
+  func removeUnheld(_ digests: [ContentDigest]) {
     guard !digests.isEmpty, let snapshot = try? snapshot() else { return }
     defer { snapshot.end() }
     for digest in digests {
       // What cannot be told is kept; the next sweep looks again.
-      if let holders = try? snapshot.holders(of: digest), holders == 0 { contents.remove(digest) }
+      guard let holders = try? snapshot.holders(of: digest), holders == 0 else { continue }
+      arriving.withLock { arriving in
+        if arriving[digest] == nil { contents.remove(digest) }
+      }
     }
   }
 
@@ -224,8 +235,10 @@ package final class FileStore: Sendable {
 
   /// Removes arriving content of no upload, and uploads that are too old to go on. Call before anybody writes.
   package func recover() throws(FilesError) {
-    let active = try uploadsToKeep()
-    _ = contents.removeIncoming(except: active)
+    try removeOldUploads()
+    let active = try activeUploads()
+    contents.removeIncoming(except: Set(active))
+    uploads.know(active, now: now)
   }
 
   /// Removes what a crash left behind: content that no object holds.
@@ -236,31 +249,17 @@ package final class FileStore: Sendable {
     var removed = 0
     for part in UInt8.min...UInt8.max {
       // The lock keeps content from getting a name between the two looks.
-      try writer.withLock { (_) throws(FilesError) in
+      writer.withLock { _ in
         let digests = contents.digests(part: part)
-        guard !digests.isEmpty else { return }
-        let snapshot = try self.snapshot()
-        defer { snapshot.end() }
-        for digest in digests where try snapshot.holders(of: digest) == 0 {
-          contents.remove(digest)
-          removed += 1
-        }
+        removeUnheld(digests)
+        if !digests.isEmpty { removed += digests.count - contents.digests(part: part).count }
       }
     }
     return removed
   }
 
-  private static func check(_ declared: DeclaredChecksums, _ content: ContentSummary) throws(FilesError) {
-    let crc32c = Base64.encode(content.crc32cBytes)
-    if let wanted = declared.crc32c, wanted != crc32c {
-      throw .checksumMismatch(kind: "CRC32C", declared: wanted, found: crc32c)
-    }
-    let md5 = Base64.encode(content.md5)
-    if let wanted = declared.md5, wanted != md5 { throw .checksumMismatch(kind: "MD5", declared: wanted, found: md5) }
-  }
-
   /// 32 digits that nobody can guess.
-  static func randomID() -> String {
+  package static func randomID() -> String {
     var bytes = [UInt8](repeating: 0, count: 16)
     var generator = SystemRandomNumberGenerator()
     for index in bytes.indices { bytes[index] = UInt8.random(in: 0...255, using: &generator) }

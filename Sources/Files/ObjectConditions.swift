@@ -1,3 +1,5 @@
+import WireFormat
+
 /// What a request asks of an object before it acts: generations and tags.
 package struct ObjectConditions: Equatable, Sendable {
   /// The content must be of this generation; 0 stands for no object.
@@ -50,6 +52,25 @@ package struct DeclaredChecksums: Equatable, Sendable {
   /// MD5, in base64.
   package var md5: String?
 
+  /// SHA-256, in base64.
+  package var sha256: String?
+
   /// Declares nothing.
   package init() {}
+
+  /// Compares content with what was declared.
+  /// - Throws: ``FilesError/checksumMismatch(kind:declared:found:)``.
+  func check(_ content: ContentSummary) throws(FilesError) {
+    try Self.compare("CRC32C", crc32c, content.crc32cBytes)
+    try Self.compare("MD5", md5, content.md5)
+    try Self.compare("SHA-256", sha256, content.digest.bytes)
+  }
+
+  private static func compare(_ kind: String, _ declared: String?, _ found: [UInt8]) throws(FilesError) {
+    guard let declared else { return }
+    let text = Base64.encode(found)
+    guard declared.utf8.elementsEqual(text.utf8) else {
+      throw .checksumMismatch(kind: kind, declared: declared, found: text)
+    }
+  }
 }

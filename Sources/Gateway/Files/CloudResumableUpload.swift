@@ -10,7 +10,9 @@ struct CloudResumableUpload: Sendable {
 
   /// `bytes a-b/total`, each part of which may be missing.
   struct ContentRange: Sendable {
+    /// Where the bytes begin, and how many there are.
     var start: Int?
+    var count = 0
     var total: Int?
 
     init(_ header: String) throws(FilesError) {
@@ -22,10 +24,10 @@ struct CloudResumableUpload: Sendable {
       }
       if parts[0] != "*" {
         let ends = parts[0].split(separator: "-").map { Int($0) }
-        guard ends.count == 2, let first = ends[0], let last = ends[1], first >= 0, last >= first else {
-          throw .invalid("Malformed Content-Range: \(header)")
-        }
+        guard ends.count == 2, let first = ends[0], let last = ends[1], first >= 0, last >= first, last < total ?? .max
+        else { throw .invalid("Malformed Content-Range: \(header)") }
         start = first
+        count = last - first + 1
       }
     }
   }
@@ -48,7 +50,7 @@ struct CloudResumableUpload: Sendable {
     var record = UploadRecord(name: try ObjectName(checking: parts[0], name), attributes: attributes)
     record.conditions = try ObjectConditions(call.parameters)
     record.declared = metadata.declared
-    record.declaredSize = request.text("x-upload-content-length").flatMap { Int($0) }
+    record.declaredSize = try FirebaseResumableUpload.size(request.text("x-upload-content-length"))
     record.isAdmin = true
     call.work { [record] () throws(FilesError) in
       try call.store.beginUpload(record)
@@ -65,7 +67,7 @@ struct CloudResumableUpload: Sendable {
   /// What takes a part, or nothing where the client only asks how far the upload is.
   func openBody(_ id: String, _ request: borrowing HTTPRequest) throws(FilesError) -> UploadBody {
     let range = try request.text("content-range").map { (text) throws(FilesError) in try ContentRange(text) }
-    let hashes = DeclaredChecksums(header: request.text("x-goog-hash"))
+    let hashes = try DeclaredChecksums(request, isContent: false)
     let files = CloudFiles(call)
     let plan = UploadBody.Plan(
       open: { () throws(FilesError) in
@@ -76,10 +78,16 @@ struct CloudResumableUpload: Sendable {
           call.store.endUpload(upload)
           throw .wrongOffset(expected: size, given: start)
         }
-        return .resumed(upload)
+        var file = UploadBody.OpenUploadFile(incoming: upload.incoming, upload: upload)
+        if let range {
+          file.limit = (size + range.count, .invalid("More bytes came than Content-Range says."))
+        } else if let size = upload.record.declaredSize {
+          file.limit = (size, .invalid("More bytes came than the upload was announced with."))
+        }
+        return file
       },
       finish: { (file, _) throws(FilesError) in
-        guard case .resumed(let upload) = file else { throw .noSuchUpload }
+        guard let upload = file.upload else { throw .noSuchUpload }
         let size = upload.incoming.size
         if range == nil || range?.total == size {
           let object = try call.store.finishUpload(upload, declared: hashes.or(upload.record.declared))
@@ -96,7 +104,7 @@ struct CloudResumableUpload: Sendable {
         return { sendStanding(size) }
       },
       interrupt: { file in
-        if case .resumed(let upload) = file { call.store.endUpload(upload) }
+        if let upload = file.upload { call.store.endUpload(upload) }
       },
       fail: { error in
         switch error {

@@ -128,16 +128,32 @@ final class FilesDialect: Sendable {
       return nil
     }
     do throws(FilesError) {
-      let host = request.text("x-forwarded-host") ?? request.text("host") ?? "localhost"
-      let scheme = request.text("x-forwarded-proto").flatMap { $0 == "https" ? $0 : nil } ?? scheme
       return FilesCall(
         dialect: dialect, method: request.method, parameters: parameters, reply: reply, caller: caller,
-        origin: "\(scheme)://\(host)", store: try files.store.store(), judge: judge)
+        origin: origin(request), store: try files.store.store(), judge: judge)
     } catch {
       let answer = FilesErrorAnswer(error, dialect)
       refuse(answer.status, answer.message, answer.reason)
       return nil
     }
+  }
+
+  /// `http://host:port`, as the client or the proxy before it says. It stands in the URLs of the answer and decides
+  /// nothing: who lies about it is sent astray, and nobody else, since no cache keeps the answer.
+  private func origin(_ request: borrowing HTTPRequest) -> String {
+    let host = Self.host(request.text("x-forwarded-host")) ?? Self.host(request.text("host")) ?? "localhost"
+    let isForwardedTLS = request.text("x-forwarded-proto").map { $0.split(separator: ",").first == "https" } ?? false
+    return "\(isForwardedTLS ? "https" : scheme)://\(host)"
+  }
+
+  /// A host with or without a port, the first where a chain of proxies names several; `nil` for anything else.
+  static func host(_ header: String?) -> String? {
+    guard let host = header?.prefix(while: { $0 != "," && $0 != " " }), (1...255).contains(host.utf8.count),
+      host.utf8.allSatisfy({ byte in
+        byte &- 0x30 < 10 || (byte | 0x20) &- 0x61 < 26 || "-._:[]".utf8.contains(byte)
+      })
+    else { return nil }
+    return String(host)
   }
 
   /// Whether a request of Cloud Storage's clients is an administrator's; in emulator mode they send no credentials, or
