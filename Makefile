@@ -23,7 +23,7 @@ PACKAGES := pkg-config liblmdb-dev libuv1-dev libhttp-parser-dev libsimdjson-dev
 RELEASE := .build/release/hearth
 SWIFT_FILES := Sources Tests Package.swift
 
-.PHONY: help serve build test fuzz bench conformance format lint packages bench-packages
+.PHONY: help serve build test fuzz bench conformance dist format lint packages bench-packages
 
 help: ## List these commands
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14 | sed 's/^/  make /'
@@ -36,6 +36,7 @@ build: packages ## Build the release binary, .build/release/hearth
 	swift build -c release --product hearth
 
 test: packages ## Build and run all tests, then each fuzz target for a few seconds
+	@.ci/clients/install || true
 	swift build --build-tests
 	swift test --skip-build
 	$(MAKE) --no-print-directory fuzz
@@ -49,6 +50,11 @@ bench: build bench-packages ## Measure against peers on this machine; takes minu
 
 conformance: packages ## Compare with the official emulator, run client libraries' tests, and the web SDK of WEBSDK=DIR
 	@WEBSDK="$(WEBSDK)" .ci/conformance
+
+# A build of its own: what is linked statically is compiled otherwise.
+dist: packages ## Make and check .build/dist: a tarball and a Debian package that need no Swift
+	swift build -c release --product hearth --static-swift-stdlib --scratch-path .build/static
+	@.ci/dist .build/static/release/hearth
 
 format: ## Format all Swift files in place
 	swift format --in-place --recursive --parallel $(SWIFT_FILES)

@@ -9,6 +9,7 @@ else; otherwise all others.
 import base64
 import json
 import os
+import ssl
 import subprocess
 import sys
 import urllib.error
@@ -22,6 +23,7 @@ os.environ.pop("FIRESTORE_EMULATOR_HOST", None)
 os.environ.pop("FIREBASE_AUTH_EMULATOR_HOST", None)
 
 import firebase_admin
+import google.oauth2.credentials
 import jwt
 from cryptography import x509
 from firebase_admin import _auth_providers, _token_gen, _user_mgt, auth, credentials
@@ -35,6 +37,7 @@ with open(key_file, encoding="utf-8") as file:
 # The port is another with each start of a test.
 info["token_uri"] = f"{plain}/token"
 project = info["project_id"]
+trusted = ssl.create_default_context(cafile=sys.argv[5]) if is_tls else None
 passed = failed = 0
 
 
@@ -102,6 +105,18 @@ def documents(signs_itself):
     place.set({"name": "Ann"}, timeout=10)
     assert place.get(timeout=10).to_dict() == {"name": "Ann"}
     assert [d.id for d in database.collection("users").where(filter=firestore.FieldFilter("name", "==", "Ann")).stream(timeout=10)] == ["ann"]
+
+
+def user():
+    """A user's ID token as the library's credential: the rules decide."""
+    with urllib.request.urlopen(f"{plain}/v1/accounts:signUp?key=any", b"{}", timeout=10, context=trusted) as reply:
+        guest = json.load(reply)
+    database = firestore.Client(
+        project=project, client_options={"api_endpoint": plain.removeprefix("https://")},
+        credentials=google.oauth2.credentials.Credentials(guest["idToken"]))
+    assert not database.document(f"users/{guest['localId']}").get(timeout=10).exists
+    raises(exceptions.PermissionDenied, lambda: database.document("users/eve").get(timeout=10))
+    raises(exceptions.PermissionDenied, lambda: database.document(f"users/{guest['localId']}").set({}, timeout=10))
 
 
 def stranger():
@@ -190,6 +205,7 @@ def revoked():
 if is_tls:
     check("google-cloud-firestore with JWTs it signs itself", lambda: documents(True))
     check("google-cloud-firestore with an access token", lambda: documents(False))
+    check("google-cloud-firestore with a user's ID token", user)
     check("google-cloud-firestore with somebody else's key is refused", stranger)
 else:
     check("google-auth exchanges an assertion for an access token", access_token)

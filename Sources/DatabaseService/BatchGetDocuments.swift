@@ -30,10 +30,12 @@ package final class BatchGetDocumentsCursor {
   private var next = 0
   private var missing: [DocumentKey] = []
   private var nextMissing = 0
+  private let counters: ServiceCounters
 
   fileprivate init(
-    _ database: DocumentDatabase, keys: [DocumentKey], transaction: TransactionID?, moment: ReadMoment
+    _ counters: ServiceCounters, _ database: DocumentDatabase, keys: [DocumentKey], transaction: TransactionID?, moment: ReadMoment
   ) {
+    self.counters = counters
     self.database = database
     self.keys = keys
     self.transaction = transaction
@@ -48,6 +50,8 @@ package final class BatchGetDocumentsCursor {
   /// - Throws: what `found` throws, and ``CommitError/readTimeTooOld`` when the client took so long that the state it
   ///   began to read is gone.
   package func slice(_ found: (DocumentKey, StoredDocument?) throws -> Bool) throws {
+    let before = next
+    defer { counters.add(next - before, to: .documentsRead) }
     let wantsMore = try database.read { reader in
       try database.checkReadable(moment.readTime.microseconds, &reader)
       while next < keys.count {
@@ -101,7 +105,7 @@ extension Service {
         moment.version = moment.readTime.microseconds
         return moment
       }
-      return BatchGetDocumentsCursor(database, keys: keys, transaction: opened, moment: moment)
+      return BatchGetDocumentsCursor(counters, database, keys: keys, transaction: opened, moment: moment)
     }
   }
 }

@@ -56,3 +56,29 @@ extension Service {
     }
   }
 }
+
+/// How much room a database takes and has.
+package struct DatabaseUse: Sendable {
+  /// The database.
+  package let id: DatabaseID
+  /// Bytes of its file that are in use.
+  package let usedBytes: Int
+  /// Length of its file.
+  package let fileBytes: Int
+  /// What the file may grow to.
+  package let limitBytes: Int
+  /// Snapshots open now, in all processes.
+  package let readers: Int
+}
+
+extension Service {
+  /// How much room the open databases take, the first `databasesMax` by name. Cost: a few page reads for each.
+  package func databaseUse(databasesMax: Int) -> [DatabaseUse] {
+    databases.openDatabases.prefix(databasesMax).compactMap { database in
+      guard let store = try? database.store.statistics() else { return nil }
+      return DatabaseUse(
+        id: database.id, usedBytes: store.usedBytes, fileBytes: store.fileBytes, limitBytes: store.limitBytes,
+        readers: store.readers)
+    }
+  }
+}

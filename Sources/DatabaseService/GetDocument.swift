@@ -26,6 +26,7 @@ extension Service {
       if let transaction = moment.transaction {
         database.transactions.noteReads([(key, document?.updateVersion ?? 0)], in: transaction)
       }
+      counters.add(to: .documentsRead)
       guard let document else {
         throw Status(.notFound, "Document \"\(ResourceName(database: database.id, path: key.path).text)\" not found.")
       }

@@ -5,15 +5,43 @@ import Glibc
 
 /// Files of documents that go into one database, one after the other. Any format that `FixtureTree` reads.
 package struct ImportFiles: Sendable {
-  /// The files; `-` is standard input.
-  package let paths: [String]
+  /// Where the bytes of one file are.
+  package enum Source: Sendable {
+    /// In the file system; `-` is standard input.
+    case file(String)
+    /// Here, under the name that errors carry.
+    case text(name: String, [UInt8])
+
+    /// What errors call it.
+    var name: String {
+      switch self {
+      case .file(let path): path
+      case .text(let name, _): name
+      }
+    }
+
+    func open() throws(FixtureTreeError) -> ByteSource {
+      switch self {
+      case .file(let path): try ByteSource(file: path)
+      case .text(let name, let bytes): ByteSource(bytes, name: name)
+      }
+    }
+  }
+
+  /// The files.
+  private let sources: [Source]
   /// The database that paths in references mean.
   package let database: DatabaseID
 
   /// Joins the parts; nothing is read yet.
-  package init(_ paths: [String], database: DatabaseID) {
-    self.paths = paths
+  package init(_ sources: [Source], database: DatabaseID) {
+    self.sources = sources
     self.database = database
+  }
+
+  /// Joins the parts; nothing is read yet. The path `-` is standard input.
+  package init(_ paths: [String], database: DatabaseID) {
+    self.init(paths.map { .file($0) }, database: database)
   }
 
   /// Documents of one file that were read together.
@@ -28,11 +56,12 @@ package struct ImportFiles: Sendable {
 
   /// The first file that can be read only once, such as a pipe; `nil` where all can be read again.
   package var unrepeatable: String? {
-    paths.first { path in
+    for case .file(let path) in sources {
       var file = stat()
       // What cannot be looked at fails when it is opened, with a better text.
-      return path == "-" || (stat(path, &file) == 0 && file.st_mode & S_IFMT != S_IFREG)
+      if path == "-" || (stat(path, &file) == 0 && file.st_mode & S_IFMT != S_IFREG) { return path }
     }
+    return nil
   }
 
   /// Reads every document and lends them in batches. Memory: one batch and the reader's.
@@ -40,8 +69,8 @@ package struct ImportFiles: Sendable {
   package func forEachBatch(
     documentsMax: Int, bytesMax: Int = 4 << 20, _ body: (Batch) throws -> Void
   ) throws {
-    for (index, path) in paths.enumerated() {
-      var reader = try FixtureTree.DocumentReader(try ByteSource(file: path), database: database)
+    for (index, source) in sources.enumerated() {
+      var reader = try FixtureTree.DocumentReader(try source.open(), database: database)
       let mayRepeat = index > 0 || reader.format == .documentLines
       var documents: [FixtureDocument] = []
       var bytes = 0
@@ -49,13 +78,13 @@ package struct ImportFiles: Sendable {
         bytes += document.fields.bytes.count + document.key.path.bytes.count + 64
         documents.append(document)
         if documents.count >= documentsMax || bytes >= bytesMax {
-          try body(Batch(file: path, documents: documents, mayRepeat: mayRepeat))
+          try body(Batch(file: source.name, documents: documents, mayRepeat: mayRepeat))
           documents.removeAll()
           documents.reserveCapacity(documentsMax)
           bytes = 0
         }
       }
-      if !documents.isEmpty { try body(Batch(file: path, documents: documents, mayRepeat: mayRepeat)) }
+      if !documents.isEmpty { try body(Batch(file: source.name, documents: documents, mayRepeat: mayRepeat)) }
     }
   }
 

@@ -114,6 +114,7 @@ extension Service {
         let execution = try AggregationExecution(
           aggregations, over: resolved, reader.snapshot, at: moment.readTime.microseconds,
           PlanOptions(indexes: try database.indexes(&reader)))
+        counters.add(to: .aggregations)
         return RunAggregationQueryCursor(
           database, aggregations.map(\.alias), execution, request.explain,
           AggregationOutcome(values: [], transaction: opened, readTime: moment.readTime))

@@ -33,11 +33,13 @@ package final class RunQueryCursor {
   private var noted: NotedQuery?
   private var explanation: Explanation?
   private var returned = 0
+  private let counters: ServiceCounters
 
   fileprivate init(
-    _ database: DocumentDatabase, _ results: any QueryResults, _ explain: ExplainMode?, transaction: TransactionID?,
+    _ counters: ServiceCounters, _ database: DocumentDatabase, _ results: any QueryResults, _ explain: ExplainMode?, transaction: TransactionID?,
     readTime: Timestamp, noted: NotedQuery?
   ) {
+    self.counters = counters
     self.database = database
     self.results = results
     explanation = explain.map(Explanation.init)
@@ -67,6 +69,8 @@ package final class RunQueryCursor {
   ///   began to read is gone.
   package func slice(_ found: (DocumentKey, StoredDocument) throws -> Bool) throws {
     guard !isAtEnd else { return }
+    let before = returned
+    defer { counters.add(returned - before, to: .documentsRead) }
     try database.read { reader in
       try database.checkReadable(readTime.microseconds, &reader)
       let snapshot = reader.snapshot
@@ -101,8 +105,9 @@ extension Service {
         let options = PlanOptions(indexes: try database.indexes(&reader))
         let results = try resolved.results(reader.snapshot, at: moment.readTime.microseconds, options)
         let noted = moment.transaction.flatMap { database.transactions.note(resolved, in: $0) }
+        counters.add(to: .queries)
         return RunQueryCursor(
-          database, results, request.explain, transaction: opened, readTime: moment.readTime, noted: noted)
+          counters, database, results, request.explain, transaction: opened, readTime: moment.readTime, noted: noted)
       }
     }
   }

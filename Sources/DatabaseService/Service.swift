@@ -30,6 +30,8 @@ package final class Service: Sendable {
   let seenQueries = SeenQueries()
   /// Idle judges.
   let judges = JudgePool()
+  /// What it did since the start.
+  package var counters: ServiceCounters { judges.counters }
   /// Who follows what.
   package let feeds = FeedBook()
 
@@ -52,20 +54,25 @@ package final class Service: Sendable {
   /// The database a call is for, with what its caller may do there.
   ///
   /// Cost: two short locks.
-  /// - Throws: `PERMISSION_DENIED` where nobody is admitted, `INVALID_ARGUMENT` where the rules in force do not
-  ///   compile, `NOT_FOUND` where the database is not served.
+  /// - Throws: `INVALID_ARGUMENT` where the rules in force do not compile, `NOT_FOUND` where the database is not served.
   package func access(to id: DatabaseID, as caller: Caller) throws -> DatabaseAccess {
     var judgement: Judgement?
     if case .user(let auth) = caller {
       switch rules.inForce(for: id) {
-      case .none: try admit(caller)
+      case .none where admission == .everybody: break
+      case .none:
+        // A stream stays open where all that it asks for is denied: clients take the end of one for a fault, and retry.
+        guard let nothing = GuardingRuleset.grantingNothing else { throw Status.permissionDenied }
+        judgement = makeJudgement(nothing, auth)
       case .broken(let text): throw Status(.invalidArgument, text)
-      case .ruleset(let ruleset):
-        judgement = Judgement(
-          ruleset: ruleset, auth: auth, explains: admission == .everybody, proofs: proofs, judges: judges)
+      case .ruleset(let ruleset): judgement = makeJudgement(ruleset, auth)
       }
     }
     return DatabaseAccess(database: try database(id), judgement: judgement)
+  }
+
+  private func makeJudgement(_ ruleset: GuardingRuleset, _ auth: RulesAuth?) -> Judgement {
+    Judgement(ruleset: ruleset, auth: auth, explains: admission == .everybody, proofs: proofs, judges: judges)
   }
 
   /// Lets in who is admitted where there are no rules.

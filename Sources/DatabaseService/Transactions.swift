@@ -9,6 +9,7 @@ extension Service {
     _ mode: TransactionMode, in id: DatabaseID, as caller: Caller
   ) throws -> TransactionID {
     let database = try access(to: id, as: caller).database
+    counters.add(to: .transactions)
     switch mode {
     case .readWrite(let retried):
       // There are no locks to inherit from a failed attempt; its id must only be one.

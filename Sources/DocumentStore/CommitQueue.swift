@@ -1,5 +1,6 @@
 import Dispatch
 import DocumentModel
+import Glibc
 import KeyValueStore
 import Synchronization
 
@@ -14,6 +15,8 @@ final class CommitQueue: Sendable {
   private struct Waiting: Sendable {
     var member: CommitWriter.Member
     var bytes: Int
+    /// When it stood in line, in microseconds of the monotonic clock.
+    var since: Int
     var completion: Completion
   }
 
@@ -36,18 +39,22 @@ final class CommitQueue: Sendable {
   private let queue: DispatchQueue
   /// No commit may take a version at or below this: somebody was told what the database looked like then.
   private let floor = Atomic<Int64>(Int64.min)
+  private let counters: CommitCounters
 
   /// Creates the line in front of a store.
-  init(store: any KeyValueStore, indexCache: IndexCatalogCache, label: String) {
+  init(store: any KeyValueStore, indexCache: IndexCatalogCache, label: String, counters: CommitCounters) {
     self.store = store
+    self.counters = counters
     writer = Mutex(CommitWriter(indexCache: indexCache))
     queue = DispatchQueue(label: label)
   }
 
   /// Puts commits in the line, next to each other; each succeeds or fails on its own.
   func submit(_ members: [CommitWriter.Member], completions: [Completion]) {
+    let now = Self.microseconds()
     let waiting = zip(members, completions).map { member, completion in
-      Waiting(member: member, bytes: member.request.bytes + (member.plan?.bytes ?? 0), completion: completion)
+      Waiting(
+        member: member, bytes: member.request.bytes + (member.plan?.bytes ?? 0), since: now, completion: completion)
     }
     let bytes = waiting.reduce(0) { $0 + $1.bytes }
     enum Decision { case refuse, start, wait }
@@ -122,8 +129,19 @@ final class CommitQueue: Sendable {
     guard let group = nextGroup() else { return }
     let results = write(group)
     changes.send()
-    for (waiting, result) in zip(group, results) { waiting.completion(result) }
+    let now = Self.microseconds()
+    counters.count(group: group.count)
+    for (waiting, result) in zip(group, results) {
+      counters.count(result, writes: waiting.member.request.writes.count, microseconds: now - waiting.since)
+      waiting.completion(result)
+    }
     queue.async { self.writeGroup() }
+  }
+
+  private static func microseconds() -> Int {
+    var time = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &time)
+    return Int(time.tv_sec) * 1_000_000 + Int(time.tv_nsec) / 1000
   }
 
   private func nextGroup() -> [Waiting]? {

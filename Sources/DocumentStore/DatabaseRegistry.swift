@@ -17,6 +17,9 @@ package final class DatabaseRegistry: Sendable {
   /// The indexes a database is to have, or `nil` for those it has.
   package typealias Indexes = @Sendable (DatabaseID) -> IndexConfiguration?
 
+  /// What the writers of all its databases did, also of those that were closed since.
+  package let counters = CommitCounters()
+
   private let open: Opener
   private let indexes: Indexes
   private let indexObserver: (@Sendable (DatabaseID, [IndexReport]) -> Void)?
@@ -61,7 +64,7 @@ package final class DatabaseRegistry: Sendable {
         if let indexObserver { observer = { reports in indexObserver(id, reports) } }
         let database = try DocumentDatabase(
           id: id, edition: editions(id), store: store, retention: retention, clock: clock, indexes: indexes(id),
-          indexObserver: observer)
+          indexObserver: observer, counters: counters)
         database.continueBackgroundWork()
         entries[id] = Entry(database: database, lastUsed: now)
         return .success(database)

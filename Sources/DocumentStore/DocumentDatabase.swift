@@ -36,7 +36,7 @@ package final class DocumentDatabase: Sendable {
   package init(
     id: DatabaseID, edition: Edition = .standard, store: any KeyValueStore, retention: Retention = Retention(),
     clock: Clock = .system, indexes: IndexConfiguration? = nil, indexBatch: IndexBatch = IndexBatch(),
-    indexObserver: IndexObserver? = nil
+    indexObserver: IndexObserver? = nil, counters: CommitCounters = CommitCounters()
   ) throws(StorageError) {
     self.id = id
     self.edition = edition
@@ -46,7 +46,7 @@ package final class DocumentDatabase: Sendable {
     let incarnation = try Self.format(store, clock: clock)
     identity = Mutex(incarnation)
     transactions = TransactionTable(seed: incarnation, clock: clock)
-    queue = CommitQueue(store: store, indexCache: indexCache, label: "hearth.writer.\(id.name)")
+    queue = CommitQueue(store: store, indexCache: indexCache, label: "hearth.writer.\(id.name)", counters: counters)
     background = BackgroundWork(batch: indexBatch, observer: indexObserver)
     if let indexes {
       try store.write { (transaction) throws(StorageError) in

@@ -14,6 +14,13 @@ package struct Bucket: Equatable, Sendable {
   package var location = "US"
   /// Texts by name.
   package var labels = CustomMetadata()
+  /// Whether objects that are replaced or deleted stay, under their generation.
+  package var keepsVersions = false
+  /// What clients said that has no effect here: JSON texts by the names of members, given back as they came.
+  package var settings = CustomMetadata()
+
+  /// Settings and labels may take this much.
+  package static let settingsBytesMax = 64 << 10
 
   /// Makes one that is new at a time.
   package init(name: String, created: Int64) {
@@ -25,9 +32,9 @@ package struct Bucket: Equatable, Sendable {
   /// Checks the bounds.
   /// - Throws: ``FilesError/invalid(_:)``.
   func check() throws(FilesError) {
-    guard labels.byteCount <= ObjectAttributes.metadataBytesMax,
+    guard labels.byteCount + settings.byteCount <= Self.settingsBytesMax,
       storageClass.utf8.count + location.utf8.count <= ObjectAttributes.textBytesMax
-    else { throw .invalid("What is said of a bucket is longer than \(ObjectAttributes.metadataBytesMax) bytes.") }
+    else { throw .invalid("Labels and settings of a bucket may have \(Self.settingsBytesMax) bytes in all.") }
   }
 
   /// The numbers of the fields are on disk: never reuse or renumber one.
@@ -39,6 +46,9 @@ package struct Bucket: Equatable, Sendable {
     static let location: UInt8 = 5
     static let labelName: UInt8 = 6
     static let labelValue: UInt8 = 7
+    static let keepsVersions: UInt8 = 8
+    static let settingName: UInt8 = 9
+    static let settingValue: UInt8 = 10
   }
 
   var encoded: [UInt8] {
@@ -52,6 +62,11 @@ package struct Bucket: Equatable, Sendable {
       record.put(Field.labelName, name)
       record.put(Field.labelValue, value)
     }
+    if keepsVersions { record.put(Field.keepsVersions, 1) }
+    for (name, value) in settings.entries {
+      record.put(Field.settingName, name)
+      record.put(Field.settingValue, value)
+    }
     return record.bytes
   }
 
@@ -59,6 +74,7 @@ package struct Bucket: Equatable, Sendable {
     self.init(name: name, created: 0)
     var reader = RecordReader(record)
     var label = ""
+    var setting = ""
     while let (field, value) = reader.next() {
       switch field {
       case Field.created: created = value.fieldNumber
@@ -68,6 +84,9 @@ package struct Bucket: Equatable, Sendable {
       case Field.location: location = value.fieldText
       case Field.labelName: label = value.fieldText
       case Field.labelValue: labels[label] = value.fieldText
+      case Field.keepsVersions: keepsVersions = value.fieldNumber == 1
+      case Field.settingName: setting = value.fieldText
+      case Field.settingValue: settings[setting] = value.fieldText
       default: break
       }
     }

@@ -29,6 +29,8 @@ package final class ContentDirectory: Sendable {
   private let usedBytes = Atomic<Int>(0)
   private let isTemporary = Atomic<Bool>(false)
   private let fault: (@Sendable (DiskCall) -> Int32)?
+  /// Whether content was left that nobody holds, because it was being copied.
+  private let hasLeftovers = Atomic<Bool>(false)
 
   /// Opens a directory, making it and its parts where they are missing.
   ///
@@ -61,6 +63,7 @@ package final class ContentDirectory: Sendable {
       for name in names(in: "\(path)/content/\(folder)") { unlink("\(path)/content/\(folder)/\(name)") }
       rmdir("\(path)/content/\(folder)")
     }
+    ContentHold.forget(path)
     for directory in ["\(path)/incoming", "\(path)/content", path] { rmdir(directory) }
   }
 
@@ -79,15 +82,9 @@ package final class ContentDirectory: Sendable {
   ///
   /// The name comes first: where the file system keeps a journal, one entry of it then takes name and file together.
   func publish(_ incoming: IncomingContent, as digest: ContentDigest) throws(FilesError) {
-    let text = digest.text
-    let folder = "\(path)/content/\(text.prefix(2))"
-    if mkdir(folder, 0o700) == 0 {
-      try sync("\(path)/content")
-    } else if errno != EEXIST {
-      throw Self.failure("mkdir", folder)
-    }
+    let folder = try makeFolder(of: digest)
     let file = self.file(of: digest)
-    if !fails(.link), link(incoming.path, file) == 0 {
+    if !fails(.link), Glibc.link(incoming.path, file) == 0 {
       unlink(incoming.path)
     } else if errno == EEXIST || errno == EPERM || errno == EOPNOTSUPP || errno == EMLINK {
       // Objects may hold what is there: only what is on the disk already may replace it.
@@ -104,12 +101,41 @@ package final class ContentDirectory: Sendable {
     try sync(folder)
   }
 
-  /// Removes content that no object holds.
-  func remove(_ digest: ContentDigest) {
-    let file = self.file(of: digest)
-    let size = isInMemory ? Self.size(of: file) : nil
-    if unlink(file) == 0, let size { release(fileOf: size) }
+  /// Gives content of another directory of the same file system a name here too, durably; returns whether it could.
+  func link(_ digest: ContentDigest, from other: ContentDirectory) throws(FilesError) -> Bool {
+    let folder = try makeFolder(of: digest)
+    guard Glibc.link(other.file(of: digest), file(of: digest)) == 0 else { return false }
+    try sync(folder)
+    return true
   }
+
+  private func makeFolder(of digest: ContentDigest) throws(FilesError) -> String {
+    let folder = "\(path)/content/\(digest.text.prefix(2))"
+    if mkdir(folder, 0o700) == 0 {
+      try sync("\(path)/content")
+    } else if errno != EEXIST {
+      throw Self.failure("mkdir", folder)
+    }
+    return folder
+  }
+
+  /// Removes content that no object holds, and returns whether it did: while somebody has a ``ContentHold`` it stays, and
+  /// ``takeLeftovers()`` says so.
+  @discardableResult
+  func remove(_ digest: ContentDigest) -> Bool {
+    let file = self.file(of: digest)
+    guard !isInMemory else {
+      let size = Self.size(of: file)
+      if unlink(file) == 0, let size { release(fileOf: size) }
+      return true
+    }
+    let isRemoved = ContentHold.removing(in: path) { unlink(file) }
+    if !isRemoved { hasLeftovers.store(true, ordering: .relaxed) }
+    return isRemoved
+  }
+
+  /// Whether content was left that nobody holds, since the last call.
+  func takeLeftovers() -> Bool { hasLeftovers.exchange(false, ordering: .relaxed) }
 
   /// The digests of a part of the content: `part` is 0 to 255, the first byte of each.
   package func digests(part: UInt8) -> [ContentDigest] {

@@ -8,7 +8,7 @@ extension FileStore {
     return try bucket(name, snapshot)
   }
 
-  private func bucket(_ name: String, _ snapshot: some KeyValueSnapshot) throws(FilesError) -> Bucket? {
+  func bucket(_ name: String, _ snapshot: some KeyValueSnapshot) throws(FilesError) -> Bucket? {
     if let record = try snapshot.read(FilesKeySpace.bucket(name)) { return Bucket(name: name, record: record) }
     return isGiven(name) ? Bucket(name: name, created: 0) : nil
   }
@@ -40,13 +40,13 @@ extension FileStore {
   /// Makes a bucket.
   /// - Throws: ``FilesError/bucketExists(_:)``, ``FilesError/invalidBucket(_:)``.
   package func makeBucket(
-    _ name: String, _ body: (inout Bucket) -> Void = { _ in }
+    _ name: String, _ body: (inout Bucket) throws(FilesError) -> Void = { _ throws(FilesError) in }
   ) throws(FilesError) -> Bucket {
     guard ObjectName.isBucket(name) else { throw .invalidBucket(name) }
     return try change { (transaction, _, _) throws(FilesError) in
       guard try transaction.read(FilesKeySpace.bucket(name)) == nil else { throw .bucketExists(name) }
       var bucket = Bucket(name: name, created: configuration.now())
-      body(&bucket)
+      try body(&bucket)
       try bucket.check()
       try transaction.write(FilesKeySpace.bucket(name), bucket.encoded)
       return bucket
@@ -56,13 +56,11 @@ extension FileStore {
   /// Changes what is said of a bucket.
   /// - Throws: ``FilesError/noSuchBucket(_:)``, ``FilesError/conditionNotMet(_:)``.
   package func updateBucket(
-    _ name: String, metagenerationMatch: Int64? = nil, _ body: (inout Bucket) throws(FilesError) -> Void
+    _ name: String, conditions: ObjectConditions = ObjectConditions(), _ body: (inout Bucket) throws(FilesError) -> Void
   ) throws(FilesError) -> Bucket {
     try change { (transaction, _, _) throws(FilesError) in
       guard var bucket = try bucket(name, transaction) else { throw .noSuchBucket(name) }
-      if let wanted = metagenerationMatch, wanted != bucket.metageneration {
-        throw .conditionNotMet("ifMetagenerationMatch")
-      }
+      try conditions.check(bucket)
       try body(&bucket)
       try bucket.check()
       bucket.metageneration += 1
@@ -74,14 +72,14 @@ extension FileStore {
 
   /// Removes a bucket that is empty.
   /// - Throws: ``FilesError/noSuchBucket(_:)``, ``FilesError/bucketNotEmpty(_:)``, ``FilesError/conditionNotMet(_:)``.
-  package func deleteBucket(_ name: String, metagenerationMatch: Int64? = nil) throws(FilesError) {
+  package func deleteBucket(_ name: String, conditions: ObjectConditions = ObjectConditions()) throws(FilesError) {
     try change { (transaction, _, _) throws(FilesError) in
       guard let bucket = try bucket(name, transaction) else { throw .noSuchBucket(name) }
-      if let wanted = metagenerationMatch, wanted != bucket.metageneration {
-        throw .conditionNotMet("ifMetagenerationMatch")
+      try conditions.check(bucket)
+      for prefix in [FilesKeySpace.objects(of: name), FilesKeySpace.versions(of: name)] {
+        let first = try KeyScan(transaction).first(atOrAfter: prefix)
+        if let first, first.starts(with: prefix) { throw .bucketNotEmpty(name) }
       }
-      let first = try KeyScan(transaction).first(atOrAfter: FilesKeySpace.objects(of: name))
-      if let first, first.starts(with: FilesKeySpace.objects(of: name)) { throw .bucketNotEmpty(name) }
       try transaction.erase(FilesKeySpace.bucket(name))
     }
   }

@@ -21,6 +21,10 @@ package struct ObjectListing: Sendable {
   package var skipsEmptyParts = false
   /// Tells an object whose name ends with the delimiter as an object too.
   package var includesTrailingDelimiter = false
+  /// Tells versions that were replaced or deleted too, the oldest of a name first.
+  package var includesVersions = false
+  /// Leaves out objects and prefixes whose name is none of the pattern's.
+  package var pattern: NamePattern?
 
   /// Lists all of a bucket.
   package init(bucket: String) { self.bucket = bucket }
@@ -45,54 +49,58 @@ extension FileStore {
   /// One page of a bucket's objects. Cost: a seek for each prefix, a row for each object.
   /// - Throws: ``FilesError/invalid(_:)`` for a page token that is none.
   package func list(_ listing: ObjectListing) throws(FilesError) -> ObjectPage {
-    let base = FilesKeySpace.objects(of: listing.bucket)
-    let wanted = base + listing.prefix.utf8
-    var position = wanted
-    let start = base + listing.start.utf8
-    if position.lexicographicallyPrecedes(start) { position = start }
-    if let token = listing.pageToken, !token.isEmpty {
-      guard let bytes = Base64.decode(token) else { throw .invalid("Invalid page token.") }
-      let begin = base + bytes
-      if position.lexicographicallyPrecedes(begin) { position = begin }
-    }
-    let end = base + listing.end.utf8
+    let prefix = Array(listing.prefix.utf8)
+    let end = Array(listing.end.utf8)
     let snapshot = try self.snapshot()
     defer { snapshot.end() }
-    let scan = try KeyScan(snapshot)
+    var scan = try ObjectScan(snapshot, listing.bucket, includesVersions: listing.includesVersions)
+    var start = prefix
+    for other in [Array(listing.start.utf8), try Self.position(listing.pageToken)]
+    where start.lexicographicallyPrecedes(other) { start = other }
+    try scan.seek(start)
     var page = ObjectPage()
     var rows = 0
     var bytes = 0
-    var isFound = try scan.seek(position)
-    while isFound, scan.key.starts(with: wanted) {
-      if !listing.end.isEmpty, !scan.key.lexicographicallyPrecedes(end) { break }
+    while let name = scan.name, name.starts(with: prefix) {
+      if !end.isEmpty, !name.lexicographicallyPrecedes(end) { break }
       let isFull = page.objects.count + page.prefixes.count >= listing.countMax
       if isFull || rows >= Self.rowsMax || bytes >= Self.bytesMax {
-        page.nextPageToken = Base64.encode(Array(scan.key.dropFirst(base.count)))
+        page.nextPageToken = Base64.encode(scan.position)
         break
       }
       rows += 1
-      bytes += scan.key.count + scan.value.count
-      let rest = UnsafeRawBufferPointer(rebasing: scan.key.dropFirst(wanted.count))
+      bytes += scan.byteCount
+      let rest = UnsafeRawBufferPointer(rebasing: name.dropFirst(prefix.count))
       if let length = Self.folded(rest, listing) {
-        let prefix = Array(scan.key.prefix(wanted.count + length))
-        let text = String(decoding: prefix.dropFirst(base.count), as: UTF8.self)
-        if !listing.skipsEmptyParts || !Self.hasEmptyPart(text.utf8.dropLast()) { page.prefixes.append(text) }
-        if listing.includesTrailingDelimiter, length == rest.count { try append(scan, to: &page) }
-        isFound = try scan.seek(FilesKeySpace.end(of: prefix))
-      } else {
-        if !listing.skipsEmptyParts || !Self.hasEmptyPart(scan.key.dropFirst(base.count)) {
-          try append(scan, to: &page)
+        let folder = Array(name.prefix(prefix.count + length))
+        if Self.isListed(folder.dropLast(), listing), listing.pattern?.matches(folder) ?? true {
+          page.prefixes.append(String(decoding: folder, as: UTF8.self))
         }
-        isFound = try scan.next()
+        // All versions of the one object that ends here are told, and what is below is left out.
+        while listing.includesTrailingDelimiter, let name = scan.name, name.elementsEqual(folder) {
+          if listing.pattern?.matches(folder) ?? true { page.objects.append(try scan.object()) }
+          try scan.next()
+        }
+        try scan.seek(FilesKeySpace.end(of: folder))
+      } else {
+        if Self.isListed(name, listing), listing.pattern?.matches(name) ?? true {
+          page.objects.append(try scan.object())
+        }
+        try scan.next()
       }
     }
     return page
   }
 
-  private func append(_ scan: KeyScan, to page: inout ObjectPage) throws(FilesError) {
-    guard let name = FilesKeySpace.objectName(scan.key) else { return }
-    guard let object = ObjectRecord.decode(scan.value, name) else { throw .damaged(name) }
-    page.objects.append(object)
+  /// Where a page begins.
+  private static func position(_ token: String?) throws(FilesError) -> [UInt8] {
+    guard let token, !token.isEmpty else { return [] }
+    guard let bytes = Base64.decode(token) else { throw .invalid("Invalid page token.") }
+    return bytes
+  }
+
+  private static func isListed(_ name: some Collection<UInt8>, _ listing: ObjectListing) -> Bool {
+    !listing.skipsEmptyParts || !hasEmptyPart(name)
   }
 
   /// How much of a name behind the prefix stands for all that begin with it.

@@ -51,18 +51,21 @@ package final class FileStore: Sendable {
 
   // MARK: - Reading
 
-  /// The object of a name, also in a bucket that is not there; `nil` where there is none.
-  package func object(_ name: ObjectName) throws(FilesError) -> StoredObject? {
+  /// The object of a name, also in a bucket that is not there; `nil` where there is none. With a generation also a
+  /// version that was replaced or deleted.
+  package func object(_ name: ObjectName, generation: Int64? = nil) throws(FilesError) -> StoredObject? {
     let snapshot = try self.snapshot()
     defer { snapshot.end() }
-    return try snapshot.object(name)
+    return try snapshot.object(name, generation: generation)
   }
 
   /// The object of a name and its content, open for reading; the descriptor is the caller's.
-  package func open(_ name: ObjectName) throws(FilesError) -> (object: StoredObject, descriptor: Int32)? {
+  package func open(
+    _ name: ObjectName, generation: Int64? = nil
+  ) throws(FilesError) -> (object: StoredObject, descriptor: Int32)? {
     // Content that is replaced between the two looks is gone; the object that replaced it is found then.
     for _ in 0..<8 {
-      guard let object = try object(name) else { return nil }
+      guard let object = try object(name, generation: generation) else { return nil }
       if let descriptor = try contents.open(object.content.digest) { return (object, descriptor) }
     }
     throw .damaged(name)
@@ -82,12 +85,14 @@ package final class FileStore: Sendable {
   /// Makes an object of content that has arrived, or replaces the one of the name.
   ///
   /// Cost: a sync of the content and its name, which runs beside others, and a commit that is shared by all who wait.
+  /// - Parameter removing: goes in the same moment where it is still the object of its name, also from a bucket that
+  ///   keeps versions.
   /// - Throws: ``FilesError/conditionNotMet(_:)``, ``FilesError/checksumMismatch(kind:declared:found:)`` and what the
   ///   judge throws, and nothing has changed then.
   package func put(
     _ name: ObjectName, _ incoming: IncomingContent, _ attributes: ObjectAttributes,
     declared: DeclaredChecksums = DeclaredChecksums(), conditions: ObjectConditions = ObjectConditions(),
-    componentCount: Int = 0, ending upload: UploadRecord? = nil,
+    componentCount: Int = 0, removing parts: [StoredObject] = [], ending upload: UploadRecord? = nil,
     judge: @escaping Judge = { _, _ throws(FilesError) in }
   ) throws(FilesError) -> StoredObject {
     try attributes.check()
@@ -107,6 +112,11 @@ package final class FileStore: Sendable {
       try judge(before, object)
       if isNewBucket { try makeBucket(name.bucket, transaction) }
       try hold(object, insteadOf: before, transaction, &unheld)
+      for part in parts {
+        guard let live = try transaction.object(part.name), live.generation == part.generation else { continue }
+        try transaction.erase(FilesKeySpace.object(part.name))
+        try drop(live, transaction, &unheld)
+      }
       if let upload {
         let record = upload.ended(.finished(generation: object.generation), received: content.size)
         try transaction.write(FilesKeySpace.upload(upload.id), record.encoded)
@@ -123,9 +133,9 @@ package final class FileStore: Sendable {
     _ body: (inout ObjectAttributes) throws(FilesError) -> Void
   ) throws(FilesError) -> StoredObject {
     try change { (transaction, _, _) throws(FilesError) in
-      let before = try transaction.object(name)
+      let before = try transaction.object(name, generation: generation)
       try conditions.check(before)
-      guard let before, generation == nil || before.generation == generation else {
+      guard let before else {
         try judge(nil, nil)
         throw .noSuchObject(name)
       }
@@ -135,25 +145,32 @@ package final class FileStore: Sendable {
       object.metageneration += 1
       object.updated = max(configuration.now(), before.updated + 1)
       try judge(before, object)
-      try transaction.write(FilesKeySpace.object(name), ObjectRecord.encode(object))
+      let isLive = object.deleted == nil
+      try transaction.write(
+        isLive ? FilesKeySpace.object(name) : FilesKeySpace.version(name, object.generation),
+        ObjectRecord.encode(object))
       return object
     }
   }
 
-  /// Removes an object.
+  /// Removes an object. Where its bucket keeps versions it stays as one, unless its generation is named.
   /// - Throws: ``FilesError/noSuchObject(_:)``, ``FilesError/conditionNotMet(_:)``, and what the judge throws.
   package func delete(
     _ name: ObjectName, generation: Int64? = nil, conditions: ObjectConditions = ObjectConditions(),
     judge: Judge = { _, _ throws(FilesError) in }
   ) throws(FilesError) {
     try change { (transaction, _, unheld) throws(FilesError) in
-      let object = try transaction.object(name)
+      let object = try transaction.object(name, generation: generation)
       try judge(object, nil)
       try conditions.check(object)
-      guard let object, generation == nil || object.generation == generation else { throw .noSuchObject(name) }
-      try transaction.erase(FilesKeySpace.object(name))
-      let digest = object.content.digest
-      if try transaction.count(digest, by: -1) == 0 { unheld.append(digest) }
+      guard let object else { throw .noSuchObject(name) }
+      let isLive = object.deleted == nil
+      try transaction.erase(isLive ? FilesKeySpace.object(name) : FilesKeySpace.version(name, object.generation))
+      if generation == nil {
+        try retire(object, transaction, &unheld)
+      } else {
+        try drop(object, transaction, &unheld)
+      }
     }
   }
 
@@ -166,21 +183,47 @@ package final class FileStore: Sendable {
   ) throws(FilesError) -> StoredObject {
     try change { (transaction, last, unheld) throws(FilesError) in
       try requireBucket(name.bucket, transaction)
-      let found = try transaction.object(source)
-      guard let found, generation == nil || found.generation == generation else { throw .noSuchObject(source) }
+      guard let found = try transaction.object(source, generation: generation) else { throw .noSuchObject(source) }
       try sourceConditions.check(found)
       let before = try transaction.object(name)
       try conditions.check(before)
-      let now = configuration.now()
-      var object = StoredObject(
-        name: name, generation: max(now, last + 1, (before?.generation ?? 0) + 1), created: now, updated: now,
-        content: found.content, componentCount: found.componentCount, attributes: found.attributes)
-      last = object.generation
+      var object = duplicate(found, as: name, insteadOf: before, &last)
       try body(&object.attributes)
       try object.attributes.check()
       try hold(object, insteadOf: before, transaction, &unheld)
       return object
     }
+  }
+
+  /// Gives an object another name in its bucket, in one step. No byte moves.
+  /// - Throws: ``FilesError/noSuchObject(_:)`` for a missing source, ``FilesError/conditionNotMet(_:)``.
+  package func move(
+    _ source: ObjectName, sourceConditions: ObjectConditions = ObjectConditions(), to name: ObjectName,
+    conditions: ObjectConditions = ObjectConditions()
+  ) throws(FilesError) -> StoredObject {
+    guard source != name else { throw .invalid("An object cannot be moved to its own name.") }
+    return try change { (transaction, last, unheld) throws(FilesError) in
+      guard let found = try transaction.object(source) else { throw .noSuchObject(source) }
+      try sourceConditions.check(found)
+      let before = try transaction.object(name)
+      try conditions.check(before)
+      let object = duplicate(found, as: name, insteadOf: before, &last)
+      try hold(object, insteadOf: before, transaction, &unheld)
+      try transaction.erase(FilesKeySpace.object(source))
+      try retire(found, transaction, &unheld)
+      return object
+    }
+  }
+
+  /// A new object of the content of another.
+  private func duplicate(
+    _ object: StoredObject, as name: ObjectName, insteadOf before: StoredObject?, _ last: inout Int64
+  ) -> StoredObject {
+    let now = configuration.now()
+    last = max(now, last + 1, (before?.generation ?? 0) + 1)
+    return StoredObject(
+      name: name, generation: last, created: now, updated: now, content: object.content,
+      componentCount: object.componentCount, attributes: object.attributes)
   }
 
   /// Writes an object, which holds its content from now on, and lets go of what the one before held.
@@ -190,7 +233,26 @@ package final class FileStore: Sendable {
   ) throws(FilesError) {
     try transaction.write(FilesKeySpace.object(object.name), ObjectRecord.encode(object))
     _ = try transaction.count(object.content.digest, by: 1)
-    if let digest = before?.content.digest, try transaction.count(digest, by: -1) == 0 { unheld.append(digest) }
+    if let before { try retire(before, transaction, &unheld) }
+  }
+
+  /// An object is not that of its name any more: it becomes a version where its bucket keeps them, else it is gone.
+  private func retire(
+    _ object: StoredObject, _ transaction: any KeyValueTransaction, _ unheld: inout [ContentDigest]
+  ) throws(FilesError) {
+    guard try bucket(object.name.bucket, transaction)?.keepsVersions ?? false else {
+      return try drop(object, transaction, &unheld)
+    }
+    var version = object
+    version.deleted = configuration.now()
+    try transaction.write(FilesKeySpace.version(object.name, object.generation), ObjectRecord.encode(version))
+  }
+
+  /// An object is gone, and holds its content no more.
+  private func drop(
+    _ object: StoredObject, _ transaction: any KeyValueTransaction, _ unheld: inout [ContentDigest]
+  ) throws(FilesError) {
+    if try transaction.count(object.content.digest, by: -1) == 0 { unheld.append(object.content.digest) }
   }
 
   /// Runs one write transaction; `body` is given the last generation, and names content that nobody holds after it.
@@ -257,6 +319,14 @@ package final class FileStore: Sendable {
     }
     return removed
   }
+
+  /// Removes what was left because somebody was copying it; call now and then. Cost: nothing unless that happened.
+  package func maintain() throws(FilesError) {
+    if contents.takeLeftovers() { _ = try sweep() }
+  }
+
+  /// How many files there are. Cost: reads all metadata.
+  package func statistics() throws(FilesError) -> FilesStatistics { try FilesStatistics(metadata, contents) }
 
   /// 32 digits that nobody can guess.
   package static func randomID() -> String {

@@ -5,6 +5,7 @@ package enum FilesKeySpace {
   enum Table: UInt8, CaseIterable {
     case buckets = 0x10  // bucket → bucket record
     case objects = 0x20  // bucket, 0x00, name → object record
+    case versions = 0x28  // bucket, 0x00, name, 0x00, generation → record of an object that was replaced or deleted
     case contents = 0x30  // digest → how many objects hold the content, 8 bytes
     case uploads = 0x40  // upload id → upload record
   }
@@ -17,6 +18,15 @@ package enum FilesKeySpace {
   /// What the keys of all objects of a bucket begin with.
   static func objects(of bucket: String) -> [UInt8] { [Table.objects.rawValue] + bucket.utf8 + [0] }
 
+  /// No object's name holds a NUL, so that one name's versions are contiguous, the oldest first.
+  static func version(_ name: ObjectName, _ generation: Int64) -> [UInt8] {
+    versions(of: name.bucket) + name.name.utf8 + [0]
+      + (0..<8).map { UInt8(truncatingIfNeeded: generation >> (56 - 8 * $0)) }
+  }
+
+  /// What the keys of all versions of a bucket begin with.
+  static func versions(of bucket: String) -> [UInt8] { [Table.versions.rawValue] + bucket.utf8 + [0] }
+
   static func content(_ digest: ContentDigest) -> [UInt8] { [Table.contents.rawValue] + digest.bytes }
 
   static func upload(_ id: String) -> [UInt8] { [Table.uploads.rawValue] + id.utf8 }
@@ -24,11 +34,14 @@ package enum FilesKeySpace {
   /// What the keys of a table begin with.
   static func all(_ table: Table) -> [UInt8] { [table.rawValue] }
 
-  /// The object that a key of ``Table/objects`` names; `nil` where it is none.
+  /// The object that a key of ``Table/objects`` or ``Table/versions`` names; `nil` where it is neither.
   static func objectName(_ key: UnsafeRawBufferPointer) -> ObjectName? {
-    guard key.first == Table.objects.rawValue, let end = key.firstIndex(of: 0) else { return nil }
+    let isVersion = key.first == Table.versions.rawValue
+    let last = isVersion ? key.count - 9 : key.count
+    guard isVersion || key.first == Table.objects.rawValue, let end = key.firstIndex(of: 0), end < last else { return nil }
     return ObjectName(
-      bucket: String(decoding: key[1..<end], as: UTF8.self), name: String(decoding: key[(end + 1)...], as: UTF8.self))
+      bucket: String(decoding: key[1..<end], as: UTF8.self),
+      name: String(decoding: key[(end + 1)..<last], as: UTF8.self))
   }
 
   /// The least key above all that begin with `prefix`.

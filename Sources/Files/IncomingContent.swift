@@ -22,7 +22,6 @@ package final class IncomingContent: @unchecked Sendable {
 
   /// Bytes after which what was written starts on its way to the disk, so that the sync at the end is short.
   private static let syncBytes = 16 << 20
-  private static let bufferBytes = 256 << 10
 
   let path: String
   private let descriptor: Int32
@@ -101,15 +100,8 @@ package final class IncomingContent: @unchecked Sendable {
 
   /// Appends bytes of a file.
   func append(contentOf source: Int32, count: Int) throws(FilesError) {
-    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Self.bufferBytes, alignment: 16)
-    defer { buffer.deallocate() }
-    var done = 0
-    while done < count {
-      let read = pread(source, buffer.baseAddress, min(buffer.count, count - done), off_t(done))
-      if read < 0 && errno == EINTR { continue }
-      guard read > 0 else { throw .system(operation: "read", path: path, code: read < 0 ? errno : EIO) }
-      try append(UnsafeRawBufferPointer(rebasing: buffer[..<read]))
-      done += read
+    try ContentFile.forEachPiece(of: source, path: path, count: count) { (piece) throws(FilesError) in
+      try append(piece)
     }
   }
 
@@ -146,14 +138,9 @@ package final class IncomingContent: @unchecked Sendable {
 
   /// Computes the checksums of what is in the file.
   func readAgain(_ count: Int) throws(FilesError) {
-    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Self.bufferBytes, alignment: 16)
-    defer { buffer.deallocate() }
-    while state.size < count {
-      let read = pread(descriptor, buffer.baseAddress, min(buffer.count, count - state.size), off_t(state.size))
-      if read < 0 && errno == EINTR { continue }
-      guard read > 0 else { throw .system(operation: "read", path: path, code: read < 0 ? errno : EIO) }
-      state.hasher.update(UnsafeRawBufferPointer(rebasing: buffer[..<read]))
-      state.size += read
+    try ContentFile.forEachPiece(of: descriptor, path: path, count: count) { (piece) throws(FilesError) in
+      state.hasher.update(piece)
+      state.size += piece.count
     }
   }
 

@@ -25,6 +25,9 @@ package final class LazyFileStore: Sendable {
     }
   }
 
+  /// The store, where somebody needed it already.
+  package var opened: FileStore? { state.withLock { $0.store } }
+
   /// Lets go of the store; nobody gets one any more.
   package func close() {
     state.withLock { state in

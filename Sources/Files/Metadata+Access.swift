@@ -8,9 +8,13 @@ extension KeyValueSnapshot {
     } catch { throw FilesError(error) }
   }
 
-  /// The object of a name.
-  func object(_ name: ObjectName) throws(FilesError) -> StoredObject? {
-    guard let record = try read(FilesKeySpace.object(name)) else { return nil }
+  /// The object of a name; with a generation also a version of it that was replaced or deleted.
+  func object(_ name: ObjectName, generation: Int64? = nil) throws(FilesError) -> StoredObject? {
+    if let record = try read(FilesKeySpace.object(name)) {
+      guard let object = ObjectRecord.decode(record, name) else { throw .damaged(name) }
+      if generation == nil || object.generation == generation { return object }
+    }
+    guard let generation, let record = try read(FilesKeySpace.version(name, generation)) else { return nil }
     guard let object = ObjectRecord.decode(record, name) else { throw .damaged(name) }
     return object
   }

@@ -38,6 +38,17 @@ package struct ObjectConditions: Equatable, Sendable {
     }
   }
 
+  /// Checks a bucket: those on its metadata.
+  /// - Throws: ``FilesError/conditionNotMet(_:)``; ``FilesError/notModified`` where a read wants another.
+  package func check(_ bucket: Bucket, isRead: Bool = false) throws(FilesError) {
+    if let wanted = metagenerationMatch, wanted != bucket.metageneration {
+      throw .conditionNotMet("ifMetagenerationMatch")
+    }
+    if let unwanted = metagenerationNotMatch, unwanted == bucket.metageneration {
+      throw isRead ? .notModified : .conditionNotMet("ifMetagenerationNotMatch")
+    }
+  }
+
   private static func names(_ tags: [String], _ object: StoredObject?) -> Bool {
     guard let object else { return false }
     let etag = object.etag
@@ -61,16 +72,26 @@ package struct DeclaredChecksums: Equatable, Sendable {
   /// Compares content with what was declared.
   /// - Throws: ``FilesError/checksumMismatch(kind:declared:found:)``.
   func check(_ content: ContentSummary) throws(FilesError) {
-    try Self.compare("CRC32C", crc32c, content.crc32cBytes)
-    try Self.compare("MD5", md5, content.md5)
-    try Self.compare("SHA-256", sha256, content.digest.bytes)
+    try Self.compare("CRC32C", crc32c, Base64.encode(content.crc32cBytes))
+    try Self.compare("MD5", md5, Base64.encode(content.md5))
+    try Self.compare("SHA-256", sha256, Base64.encode(content.digest.bytes))
   }
 
-  private static func compare(_ kind: String, _ declared: String?, _ found: [UInt8]) throws(FilesError) {
-    guard let declared else { return }
-    let text = Base64.encode(found)
-    guard declared.utf8.elementsEqual(text.utf8) else {
-      throw .checksumMismatch(kind: kind, declared: declared, found: text)
-    }
+  /// These and those of another, which must agree where both say something.
+  /// - Throws: ``FilesError/checksumMismatch(kind:declared:found:)``.
+  package func and(_ other: DeclaredChecksums) throws(FilesError) -> DeclaredChecksums {
+    if let crc32c { try Self.compare("CRC32C", other.crc32c, crc32c) }
+    if let md5 { try Self.compare("MD5", other.md5, md5) }
+    if let sha256 { try Self.compare("SHA-256", other.sha256, sha256) }
+    var sums = self
+    sums.crc32c = crc32c ?? other.crc32c
+    sums.md5 = md5 ?? other.md5
+    sums.sha256 = sha256 ?? other.sha256
+    return sums
+  }
+
+  private static func compare(_ kind: String, _ declared: String?, _ found: String) throws(FilesError) {
+    guard let declared, !declared.utf8.elementsEqual(found.utf8) else { return }
+    throw .checksumMismatch(kind: kind, declared: declared, found: found)
   }
 }

@@ -9,6 +9,7 @@ enum ObjectRecord {
     static let content: UInt8 = 5
     static let componentCount: UInt8 = 6
     static let attributes: UInt8 = 7
+    static let deleted: UInt8 = 8
   }
 
   static func encode(_ object: StoredObject) -> [UInt8] {
@@ -20,6 +21,7 @@ enum ObjectRecord {
     record.put(Field.content, encode(object.content))
     if object.componentCount > 0 { record.put(Field.componentCount, Int64(object.componentCount)) }
     record.put(Field.attributes, AttributesRecord.encode(object.attributes))
+    if let deleted = object.deleted { record.put(Field.deleted, deleted) }
     return record.bytes
   }
 
@@ -40,6 +42,7 @@ enum ObjectRecord {
       case Field.content: content = decode(value)
       case Field.componentCount: object.componentCount = Int(value.fieldNumber)
       case Field.attributes: object.attributes = AttributesRecord.decode(value)
+      case Field.deleted: object.deleted = value.fieldNumber
       default: break
       }
     }

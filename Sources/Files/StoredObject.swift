@@ -131,6 +131,9 @@ package struct StoredObject: Equatable, Sendable {
   package var created: Int64
   /// When it was last changed, in microseconds since 1970.
   package var updated: Int64
+  /// When it was replaced or deleted, in microseconds since 1970, where its bucket keeps versions; `nil` while it is the
+  /// object of its name.
+  package var deleted: Int64?
   /// What it holds.
   package var content: ContentSummary
   /// How many objects it was composed of; 0 where it was not.

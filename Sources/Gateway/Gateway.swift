@@ -12,6 +12,7 @@ package import Transport
 /// - `/token`, the paths of published keys, `/hearth/v1/keys`: see ``KeyDialect``, in `Keys/`
 /// - `/v1/accounts:…`, `/v1/token` and others, also behind the host names of the services they belong to: see
 ///   ``IdentityDialect``, in `Accounts/`
+/// - `/healthz`, `/readyz`, `/metrics`: how the server is, in `Operations/`
 /// - `/`: answers `Ok`, the emulator's readiness probe
 package final class Gateway: RequestHandler {
   /// Bytes that the body of a request may have at most, whatever it is for. The dialects have bounds of their own; this
@@ -26,12 +27,16 @@ package final class Gateway: RequestHandler {
   private let identity: IdentityDialect
   private let files: FilesDialect?
   private let verifier: any TokenVerifier
+  let operations: OperationsDialect
+  private let authenticator: Authenticator
+  private let isOpen: Bool
 
   /// Puts a front before a service, the accounts of its people and, where there are any, their files.
   ///
   /// - Parameter usesTLS: whether clients reach the server by `https`.
   package init(
-    _ service: Service, accounts: Accounts, identity: IdentityToolkit, files: FilesService? = nil, usesTLS: Bool = false
+    _ service: Service, accounts: Accounts, identity: IdentityToolkit, files: FilesService? = nil, usesTLS: Bool = false,
+    operations: OperationsService
   ) {
     verifier =
       switch accounts.mode {
@@ -39,19 +44,23 @@ package final class Gateway: RequestHandler {
       case .production: AccountTokens(accounts)
       }
     let authenticator = Authenticator(verifier: verifier)
+    self.authenticator = authenticator
+    isOpen = service.admission == .everybody
     keys = KeyDialect(accounts, authenticator)
     self.identity = IdentityDialect(identity, authenticator)
     rest = RESTDialect(service, authenticator)
     grpc = GRPCDialect(service, authenticator)
     channels = WebChannelDialect(service, authenticator)
-    control = ControlDialect(service, authenticator)
+    control = ControlDialect(service, authenticator, files: files?.store)
+    self.operations = OperationsDialect(
+      operations, metrics: MetricsReport(operations, service) { [channels] in channels.openChannels })
     self.files = files.map {
       FilesDialect($0, service, authenticator, usesTLS: usesTLS)
     }
   }
 
   /// What stands before and behind the `?` of a target.
-  private static func split(
+  static func split(
     _ target: UnsafeRawBufferPointer
   ) -> (path: UnsafeRawBufferPointer, query: UnsafeRawBufferPointer) {
     let mark = target.firstIndex(of: UInt8(ascii: "?")) ?? target.count
@@ -73,22 +82,33 @@ package final class Gateway: RequestHandler {
     guard request.method != .options else { return reply.sendPreflight(request) }
     let (path, parameters) = Self.split(request.target)
     if request.version == .http2, GRPCDialect.takes(request) {
+      exchange.claim(.grpc)
       grpc.handle(path, request, exchange)
     } else if let call = keys.call(path) {
+      exchange.claim(.keys)
       keys.handle(call, request, reply)
     } else if let route = IdentityRoute.find(path) {
+      exchange.claim(route.isSignIn ? .signIn : .accounts)
       identity.handle(route, parameters, request, reply)
     } else if let rest = path.dropping("/v1/") ?? path.dropping("/v1beta1/") {
+      exchange.claim(.rest)
       self.rest.handle(rest, parameters, request, reply)
     } else if let rest = path.dropping("/emulator/v1/") {
+      exchange.claim(.control)
       control.handleEmulator(rest, request, reply)
     } else if let rest = path.dropping("/hearth/v1/") {
+      exchange.claim(.control)
       control.handleHearth(rest, parameters, request, reply)
     } else if let files, let (place, rest) = FilesDialect.place(path) {
+      exchange.claim(.files)
       files.handle(place, rest, parameters, request, exchange)
+    } else if let call = OperationsDialect.call(path) {
+      operations.handle(call, request, exchange, isTrusted: isAdmitted)
     } else if path.elementsEqual("/".utf8), request.method == .get || request.method == .head {
+      exchange.claim(.operations)
       reply.sendText(200, "Ok\n")
     } else if let rest = path.dropping("/google.firestore.v1.Firestore/") {
+      exchange.claim(.channel)
       if let method = WebChannelDialect.method(rest) { return channels.handle(method, parameters, request, reply) }
       reply.sendText(415, "gRPC calls have the content type application/grpc and come by HTTP/2.\n")
     } else {
@@ -96,13 +116,24 @@ package final class Gateway: RequestHandler {
     }
   }
 
+  /// Whether an administrator asks, or anybody where everybody is admitted.
+  private func isAdmitted(_ request: borrowing HTTPRequest) -> Bool {
+    guard let caller = try? authenticator.caller(of: request) else { return false }
+    if case .admin = caller { return true }
+    return isOpen
+  }
+
   /// Takes uploads of files, and the bodies of gRPC calls that stream both ways, piece by piece.
   package func openBody(of request: borrowing HTTPRequest, _ exchange: Exchange) -> (any BodySink)? {
     let (path, parameters) = Self.split(request.target)
     if let files, let (place, rest) = FilesDialect.place(path) {
-      return files.openBody(place, rest, parameters, request, exchange)
+      exchange.claim(.files)
+      let sink = files.openBody(place, rest, parameters, request, exchange)
+      if sink != nil { exchange.claim(.upload) }
+      return sink
     }
     guard request.version == .http2 else { return nil }
+    if GRPCDialect.takes(request) { exchange.claim(.grpc) }
     return grpc.openBody(path, request, exchange)
   }
 

@@ -1,4 +1,5 @@
 package import DocumentModel
+import Files
 import Glibc
 package import KeyValueStore
 import LMDBStore
@@ -9,6 +10,7 @@ import LMDBStore
 ///     DIR/hearth.lock                               who uses the directory
 ///     DIR/databases/{project}/{database}/data.mdb   one LMDB environment per database, data.mdb-lock beside it
 ///     DIR/accounts/{project}/data.mdb               who the people of a project are, and the keys of their tokens
+///     DIR/files/…                                   what is stored beside the documents, see ``FilesSetup``
 package final class DataDirectory: Sendable {
   /// The layout this code writes.
   package static let format = 1
@@ -50,9 +52,15 @@ package final class DataDirectory: Sendable {
     "\(path)/accounts/\(project)/data.mdb"
   }
 
+  /// Where the files of a data directory are, whether there are any or not.
+  package static func filesFolder(in path: String) -> String { "\(path)/files" }
+
+  /// The metadata of the files of a data directory, whether there are any or not.
+  package static func filesFile(in path: String) -> String { "\(path)/files/data.mdb" }
+
   /// The projects whose accounts a data directory holds.
   package static func accountsProjects(in path: String) -> [String] {
-    entries(of: "\(path)/accounts").filter { access(accountsFile(of: $0, in: path), F_OK) == 0 }.sorted()
+    ContentDirectory.names(in: "\(path)/accounts").filter { access(accountsFile(of: $0, in: path), F_OK) == 0 }.sorted()
   }
 
   /// The file of a project's accounts, its folder made where it is missing.
@@ -76,8 +84,8 @@ package final class DataDirectory: Sendable {
       throw .unsupportedFormat(path: path, found: "none (no FORMAT file)", supported: "data directories of format 1")
     }
     var ids: [DatabaseID] = []
-    for project in entries(of: "\(path)/databases") {
-      for database in entries(of: "\(path)/databases/\(project)") {
+    for project in ContentDirectory.names(in: "\(path)/databases") {
+      for database in ContentDirectory.names(in: "\(path)/databases/\(project)") {
         if let id = DatabaseID(project: project, database: database), access(file(of: id, in: path), F_OK) == 0 {
           ids.append(id)
         }
@@ -88,19 +96,6 @@ package final class DataDirectory: Sendable {
 
   private static func folder(of id: DatabaseID, in path: String) -> String {
     "\(path)/databases/\(id.project)/\(id.database)"
-  }
-
-  private static func entries(of directory: String) -> [String] {
-    guard let stream = opendir(directory) else { return [] }
-    defer { closedir(stream) }
-    var names: [String] = []
-    while let entry = readdir(stream) {
-      let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
-        String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
-      }
-      if !name.hasPrefix(".") { names.append(name) }
-    }
-    return names
   }
 
   private static func makeDirectory(_ path: String) throws(StorageError) {

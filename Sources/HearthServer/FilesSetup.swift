@@ -22,22 +22,16 @@ enum FilesSetup {
 
   /// A store that is opened when somebody needs it.
   static func make(_ configuration: HearthConfiguration, _ directory: DataDirectory?) -> LazyFileStore {
-    let clock = configuration.clock
-    var settings = FileStore.Configuration { clock.now() }
-    settings.makesBuckets = configuration.mode == .emulator
-    if let project = configuration.project {
-      settings.buckets = ["\(project).appspot.com", "\(project).firebasestorage.app"]
-    }
+    let settings = settings(configuration)
     let mapBytes = configuration.mapBytes
-    let warn = configuration.warn
-    return LazyFileStore { [settings] () throws(FilesError) in
+    return LazyFileStore { () throws(FilesError) in
       let contents: ContentDirectory
       let metadata: LMDBStore
       do throws(StorageError) {
         if let directory {
-          let path = "\(directory.path)/files"
+          let path = DataDirectory.filesFolder(in: directory.path)
           contents = try wrapped { () throws(FilesError) in try ContentDirectory(path) }
-          metadata = try LMDBStore.open(LMDBOptions(path: "\(path)/data.mdb", mapBytes: mapBytes))
+          metadata = try LMDBStore.open(LMDBOptions(path: DataDirectory.filesFile(in: directory.path), mapBytes: mapBytes))
         } else {
           contents = try wrapped { () throws(FilesError) in try inMemory() }
           metadata = try LMDBStore.open(.inMemory(mapBytes: min(mapBytes, inMemoryMetadataBytesMax)))
@@ -47,29 +41,40 @@ enum FilesSetup {
       try store.recover()
       DispatchQueue.global(qos: .utility).async { [weak store] in
         do throws(FilesError) { _ = try store?.sweep() } catch {
-          warn?("looking for files that nothing names failed: \(error)")
+          configuration.tell(.warn, "files.sweep", "looking for files that nothing names failed: \(error)")
         }
       }
-      cleanLater(store, warn)
+      cleanLater(store, configuration)
       return store
     }
   }
 
   /// Forgets old uploads now and then, for as long as the store is used.
-  private static func cleanLater(_ store: FileStore, _ warn: (@Sendable (String) -> Void)?) {
+  private static func cleanLater(_ store: FileStore, _ configuration: HearthConfiguration) {
     let time = DispatchTime.now() + .seconds(secondsBetweenCleanings)
     DispatchQueue.global(qos: .utility).asyncAfter(deadline: time) { [weak store] in
       guard let store else { return }
       do throws(FilesError) { try store.removeOldUploads() } catch {
-        warn?("forgetting old uploads failed: \(error)")
+        configuration.tell(.warn, "files.uploads", "forgetting old uploads failed: \(error)")
       }
-      cleanLater(store, warn)
+      cleanLater(store, configuration)
     }
+  }
+
+  /// How files are served.
+  static func settings(_ configuration: HearthConfiguration) -> FileStore.Configuration {
+    let clock = configuration.clock
+    var settings = FileStore.Configuration { clock.now() }
+    settings.makesBuckets = configuration.mode == .emulator
+    if let project = configuration.project {
+      settings.buckets = ["\(project).appspot.com", "\(project).firebasestorage.app"]
+    }
+    return settings
   }
 
   /// Opens the files of a data directory that has some, so that what a crash left is removed and damage is told.
   static func openStored(_ files: LazyFileStore, _ directory: DataDirectory?) throws(FilesError) {
-    guard let directory, access("\(directory.path)/files/data.mdb", F_OK) == 0 else { return }
+    guard let directory, access(DataDirectory.filesFile(in: directory.path), F_OK) == 0 else { return }
     _ = try files.store()
   }
 
@@ -84,7 +89,7 @@ enum FilesSetup {
   }
 
   /// A directory in memory, with a lock that ends with this process.
-  private static func inMemory() throws(FilesError) -> ContentDirectory {
+  static func inMemory() throws(FilesError) -> ContentDirectory {
     removeLeftovers()
     var generator = SystemRandomNumberGenerator()
     let path = "\(memoryRoot)/\(memoryPrefix)\(getpid())-\(UInt64.random(in: 0 ... .max, using: &generator))"

@@ -32,6 +32,20 @@ public struct HearthConfiguration: Sendable {
     }
   }
 
+  /// An address to listen on.
+  public struct Address: Sendable, Equatable {
+    /// A name or a numeric address of this machine.
+    public var host: String
+    /// The port; 0 picks a free one.
+    public var port: Int
+
+    /// Joins a host and a port.
+    public init(host: String, port: Int) {
+      self.host = host
+      self.port = port
+    }
+  }
+
   /// A file that says something about one database.
   public struct DatabaseFile: Sendable, Equatable {
     /// Where the file is.
@@ -113,6 +127,15 @@ public struct HearthConfiguration: Sendable {
   public var isEmulatorCompatible = false
   /// The file of security rules for files (`storage.rules`). Without one only administrators reach files.
   public var storageRules: String?
+  /// Where events are written; `nil` for nowhere. Beside it, ``warn`` and ``report`` are told the same in text.
+  public var log: LogWriter?
+  /// Writes one request of so many to ``log``; 1 is all, `nil` none.
+  public var requestLogInterval: Int?
+  /// Where operators' tools are answered without credentials (`/metrics`, `/healthz`, `/readyz`), beside the address of
+  /// clients; `nil` for nowhere. Plain HTTP: it is for networks that strangers do not reach.
+  public var metricsAddress: Address?
+  /// A socket that listens already, to be used in place of ``host`` and ``port``; it becomes the server's.
+  public var listeningSocket: Int32?
   /// Is told what goes wrong in the background, in text for people, on any thread.
   public var warn: (@Sendable (String) -> Void)?
   /// Is told what happens in the background, a line each, on any thread.

@@ -31,7 +31,13 @@ public final class HearthServer: Sendable {
   package let files: LazyFileStore
   private let gateway: Gateway
   private let http: HTTPServer
+  /// Answers operators on an address of its own.
+  private let operationsHTTP: HTTPServer?
+  private let readiness: Readiness
   private let isStopped = Atomic(false)
+
+  /// The version of the program.
+  public static let version = "0.1.0"
 
   /// Opens the data directory and gets everything ready; nothing listens yet.
   /// - Throws: ``HearthError``.
@@ -67,16 +73,34 @@ public final class HearthServer: Sendable {
     transport.tls = configuration.tls.map { TLSConfiguration(certificateFile: $0.certificate, keyFile: $0.key) }
     transport.targetBytesMax = 48 << 10
     transport.bodyBytesMax = Gateway.bodyBytesMax
+    transport.requestLog = configuration.requestLog
+    transport.listeningSocket = configuration.listeningSocket
+    let counters = TransportCounters(loops: transport.loops)
+    transport.counters = counters
     transport.errorBody = { status, message in Gateway.errorBody(httpStatus: status, message: message) }
     accounts = try Self.openAccounts(configuration, directory)
     let identity = try configuration.accounts.toolkit(accounts)
     issuers = try IssuerFiles(configuration, accounts.trustedIssuers)
+    readiness = Readiness(directory: directory?.path, project: configuration.project, service: service)
+    let log = configuration.log
+    let operations = OperationsService(
+      counters: counters, version: Self.version, unready: { [readiness] in readiness.unready() },
+      droppedLogLines: { log?.droppedLines ?? 0 }, staleRulesFiles: { [rules] in rules.staleCount })
     gateway = Gateway(
       service, accounts: accounts, identity: identity,
       files: FilesService(store: files, rules: fileRules, project: configuration.project),
-      usesTLS: configuration.tls != nil)
+      usesTLS: configuration.tls != nil, operations: operations)
+    let listener = OperationsListener(gateway)
     do {
       http = try HTTPServer(configuration: transport, handler: gateway)
+      operationsHTTP = try configuration.metricsAddress.map { address throws(TransportError) in
+        var transport = TransportConfiguration()
+        (transport.host, transport.port) = (address.host, address.port)
+        transport.loops = 1
+        transport.connectionsMax = 64
+        transport.bodyBytesMax = 1 << 10
+        return try HTTPServer(configuration: transport, handler: listener)
+      }
     } catch { throw Self.error(error) }
     try openConfigured(indexes)
     do throws(FilesError) { try FilesSetup.openStored(files, directory) } catch {
@@ -88,7 +112,7 @@ public final class HearthServer: Sendable {
     _ configuration: HearthConfiguration, _ directory: DataDirectory?
   ) throws(HearthError) -> Accounts {
     let project = configuration.project ?? "demo"
-    let (clock, report) = (configuration.clock, configuration.report)
+    let clock = configuration.clock
     do throws(StorageError) {
       let options =
         if let directory {
@@ -102,7 +126,7 @@ public final class HearthServer: Sendable {
         audit: { line in
           // Names that clients chose may hold anything; a line stays one.
           let text = String(String.UnicodeScalarView(line.unicodeScalars.map { $0.value < 0x20 ? " " : $0 }))
-          report?("accounts: \(text)")
+          configuration.tell(.info, "accounts.audit", "accounts: \(text)")
         })
     } catch { throw .storage(error.description) }
   }
@@ -121,10 +145,16 @@ public final class HearthServer: Sendable {
   /// - Throws: ``HearthError`` when the address is taken or not ours.
   public func start() throws(HearthError) -> String {
     let address: (host: String, port: Int)
-    do { address = try http.start() } catch { throw Self.error(error) }
-    let host = address.host.contains(":") ? "[\(address.host)]" : address.host
-    let url = "\(configuration.tls == nil ? "http" : "https")://\(host):\(address.port)"
+    do {
+      if let own = try operationsHTTP?.start() {
+        let url = Self.url("http", own)
+        configuration.tell(.info, "operations.listening", "metrics at \(url)/metrics", [("url", .text(url))])
+      }
+      address = try http.start()
+    } catch { throw Self.error(error) }
+    let url = Self.url(configuration.tls == nil ? "http" : "https", address)
     do { try directory?.announce(url: url) } catch { throw .storage(error.description) }
+    readiness.phase = .serving
     scheduleMaintenance()
     accounts.prepare()
     if !rules.isEmpty { watchRules() }
@@ -137,6 +167,25 @@ public final class HearthServer: Sendable {
     do { try http.reloadCertificate() } catch { throw Self.error(error) }
   }
 
+  /// Reads again what may change while it runs: rules, the certificate and its key, the keys of trusted issuers. What
+  /// cannot be used leaves what was in force, and the log says so.
+  public func reload() {
+    reloadRules()
+    issuers.reload()
+    guard configuration.tls != nil else { return }
+    do {
+      try reloadCertificate()
+      configuration.tell(.info, "certificate.reloaded", "the certificate was read again")
+    } catch {
+      configuration.tell(.error, "certificate.refused", "\(error.description); the certificate in use stays")
+    }
+  }
+
+  /// Whether every event loop takes its turn within so long. Not to be called on a loop.
+  public func isResponsive(withinMilliseconds milliseconds: Int) -> Bool {
+    http.loopsRespond(withinMilliseconds: milliseconds)
+  }
+
   /// Reads the rules files again. One that does not compile leaves the rules in force that came from it last, and is
   /// told to ``HearthConfiguration/warn``.
   public func reloadRules() { rules.reload(all: true) }
@@ -144,7 +193,10 @@ public final class HearthServer: Sendable {
   /// Stops: finishes what is under way, within the grace the configuration gives, then closes the databases.
   public func stop() {
     isStopped.store(true, ordering: .sequentiallyConsistent)
+    readiness.phase = .stopping
     http.stop(graceSeconds: configuration.stopGraceSeconds)
+    // Last, so that whoever asks meanwhile learns that it stops.
+    operationsHTTP?.stop(graceSeconds: 1)
     registry.closeAll()
     files.close()
   }
@@ -153,6 +205,10 @@ public final class HearthServer: Sendable {
   /// - Throws: `UNAUTHENTICATED`, with the reason.
   package func caller(bearing token: UnsafeRawBufferPointer) throws(Status) -> Caller {
     try gateway.caller(bearing: token)
+  }
+
+  private static func url(_ scheme: String, _ address: (host: String, port: Int)) -> String {
+    "\(scheme)://\(address.host.contains(":") ? "[\(address.host)]" : address.host):\(address.port)"
   }
 
   private static func error(_ error: TransportError) -> HearthError {
@@ -165,8 +221,11 @@ public final class HearthServer: Sendable {
       guard let self, !isStopped.load(ordering: .sequentiallyConsistent) else { return }
       registry.maintain()
       issuers.reload()
+      do throws(FilesError) { try files.opened?.maintain() } catch {
+        configuration.warn?("looking for files that nothing names failed: \(error)")
+      }
       do throws(TokenError) { try accounts.maintain() } catch {
-        configuration.warn?("the signing keys could not be renewed: \(error.description)")
+        configuration.tell(.error, "keys.renewal", "the signing keys could not be renewed: \(error.description)")
       }
       scheduleMaintenance()
     }
@@ -192,7 +251,7 @@ public final class HearthServer: Sendable {
       retention: configuration.retention, clock: configuration.clock,
       idleSeconds: directory == nil ? nil : Self.idleSeconds,
       editions: { id in enterprise.contains { names(id.database, $0) } ? .enterprise : .standard },
-      indexes: { indexes.configuration(of: $0) }, indexObserver: configuration.report.map { IndexLog($0) }?.observer
+      indexes: { indexes.configuration(of: $0) }, indexObserver: configuration.isTold ? IndexLog { configuration.tell(.info, "index.progress", $0) }.observer : nil
     ) { (id) throws(StorageError) in
       guard isEmulator || id == declared else { return nil }
       guard let directory else { return try LMDBStore.open(.inMemory(mapBytes: mapBytes)) }

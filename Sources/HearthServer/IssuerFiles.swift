@@ -8,7 +8,7 @@ import Synchronization
 final class IssuerFiles: Sendable {
   private let files: [HearthConfiguration.IssuerFile]
   private let issuers: TrustedIssuers
-  private let warn: (@Sendable (String) -> Void)?
+  private let configuration: HearthConfiguration
   private let stamps: Mutex<[FileStamp]>
 
   /// Reads the files.
@@ -16,7 +16,7 @@ final class IssuerFiles: Sendable {
   init(_ configuration: HearthConfiguration, _ issuers: TrustedIssuers) throws(HearthError) {
     files = configuration.trustedIssuers
     self.issuers = issuers
-    warn = configuration.warn
+    self.configuration = configuration
     stamps = Mutex(files.map { FileStamp($0.path) })
     for file in files { try read(file) }
   }
@@ -29,7 +29,9 @@ final class IssuerFiles: Sendable {
         guard stamp != stamps[index] else { continue }
         stamps[index] = stamp
         do throws(HearthError) { try read(file) } catch {
-          warn?("\(error.description); the keys read from it before still count")
+          configuration.tell(
+            .warn, "issuer.refused", "\(error.description); the keys read from it before still count",
+            [("file", .text(file.path))])
         }
       }
     }

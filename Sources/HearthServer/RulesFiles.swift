@@ -16,9 +16,10 @@ final class RulesFiles: Sendable {
   private let storagePath: String?
   private let fileRules: FileRules
   private let storageStamp: Mutex<FileStamp>
-  private let report: (@Sendable (String) -> Void)?
-  private let warn: (@Sendable (String) -> Void)?
+  private let configuration: HearthConfiguration
   private let stamps: Mutex<[FileStamp]>
+  /// The files whose last state is not in force.
+  private let stale = Mutex<Set<String>>([])
 
   /// Reads the files into a book.
   /// - Throws: ``HearthError/data(_:)`` for the first that does not compile, with every mistake and its place.
@@ -28,8 +29,7 @@ final class RulesFiles: Sendable {
     self.fileRules = fileRules
     storageStamp = Mutex(FileStamp(configuration.storageRules ?? ""))
     self.book = book
-    report = configuration.report
-    warn = configuration.warn
+    self.configuration = configuration
     stamps = Mutex(files.map { FileStamp($0.path) })
     for (index, file) in files.enumerated() {
       guard !files[..<index].contains(where: { $0.database == file.database }) else {
@@ -40,6 +40,9 @@ final class RulesFiles: Sendable {
     }
     if let storagePath { fileRules.set(try Self.compile(storagePath, service: FileRules.service)) }
   }
+
+  /// How many files have a last state that is not in force, as it does not compile.
+  var staleCount: Int { stale.withLock { $0.count } }
 
   /// Whether there is anything to watch.
   var isEmpty: Bool { files.isEmpty && storagePath == nil }
@@ -54,10 +57,8 @@ final class RulesFiles: Sendable {
         stamps[index] = stamp
         do throws(HearthError) {
           book.set(try Self.compile(file.path), forDatabase: file.database)
-          report?("\(file.path): the rules were read again")
-        } catch {
-          warn?(Self.text(of: error, file.path))
-        }
+          tell(file.path, nil)
+        } catch { tell(file.path, error) }
       }
     }
   }
@@ -70,13 +71,23 @@ final class RulesFiles: Sendable {
       stamp = now
       do throws(HearthError) {
         fileRules.set(try Self.compile(path, service: FileRules.service))
-        report?("\(path): the rules were read again")
-      } catch { warn?(Self.text(of: error, path)) }
+        tell(path, nil)
+      } catch { tell(path, error) }
     }
   }
 
-  private static func text(of error: HearthError, _ path: String) -> String {
-    "\(error.description)\nWARNING: \(path) is NOT in force; the rules read from it before still are"
+  private func tell(_ path: String, _ error: HearthError?) {
+    stale.withLock { stale in
+      if error == nil { stale.remove(path) } else { stale.insert(path) }
+    }
+    guard let error else {
+      return configuration.tell(
+        .info, "rules.reloaded", "\(path): the rules were read again", [("file", .text(path))])
+    }
+    configuration.tell(
+      .warn, "rules.refused",
+      "\(error.description)\nWARNING: \(path) is NOT in force; the rules read from it before still are",
+      [("file", .text(path))])
   }
 
   private static func compile(_ path: String, service: String = "cloud.firestore") throws(HearthError) -> Ruleset {

@@ -31,6 +31,13 @@ extension LMDBStore {
     }
   }
 
+  /// The number of the last write transaction: two equal ones, and nothing was written in between. Cost: a few loads.
+  package var lastTransaction: Int {
+    var information = MDB_envinfo()
+    mdb_env_info(environment, &information)
+    return information.me_last_txnid
+  }
+
   /// Runs `body` in a read transaction of its own.
   func withReadTransaction<Result>(
     _ body: (OpaquePointer) throws(StorageError) -> Result

@@ -62,6 +62,7 @@ package final class CaseJudge {
       let decision = evaluator.decideOverDocument(
         ruleset, request, lookups: DocumentLookups(source), explaining: explaining)
       return Verdict(parts: [Verdict.Part(method: request.method, path: request.path.text, decision: decision)])
+    case .file(let request): return judge(request, test, by: ruleset, source, explaining)
     }
     let lookups = DocumentLookups(source)
     var verdict = Verdict(parts: [])
@@ -70,6 +71,34 @@ package final class CaseJudge {
       verdict.parts.append(
         Verdict.Part(
           method: request.method, path: request.query.map(Self.text) ?? request.path.text, decision: decision))
+      if !decision.isAllowed { break }
+    }
+    verdict.lookups = lookups.paths.map { ResourcePath(uncheckedBytes: $0) }
+    return verdict
+  }
+
+  /// Judges a request for a file; documents are looked up in the default database.
+  private func judge(
+    _ request: FileTestRequest, _ test: RuleTest, by ruleset: Ruleset, _ source: CaseLookup,
+    _ explaining: Decision.Explanation
+  ) -> Verdict {
+    let lookups = DocumentLookups(source)
+    var verdict = Verdict(parts: [])
+    let name = ResourcePath(uncheckedBytes: Array(request.name.utf8))
+    for method in request.methods {
+      var asked = RulesRequest(method, name, auth: test.auth, time: test.time)
+      // A list sees no file.
+      asked.resource = method == .list ? nil : request.before.map { EncodedFields($0) }
+      asked.newResource = request.after.map { EncodedFields($0) }
+      asked.lookupsMax = RulesRequest.lookupsMaxOfFile
+      let decision = asked.withBorrowed { borrowed in
+        Array(request.bucket.utf8).withUnsafeBytes { bucket in
+          var borrowed = borrowed
+          borrowed.bucket = bucket
+          return evaluator.decide(ruleset, borrowed, lookups: lookups, explaining: explaining)
+        }
+      }
+      verdict.parts.append(Verdict.Part(method: method, path: request.path, decision: decision))
       if !decision.isAllowed { break }
     }
     verdict.lookups = lookups.paths.map { ResourcePath(uncheckedBytes: $0) }

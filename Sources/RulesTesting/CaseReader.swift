@@ -8,12 +8,16 @@ struct CaseReader {
   let text: TestFileText
   /// The time of cases that do not name one.
   let time: Timestamp
+  /// The files that are there, where the rules are for files.
+  var files: TestFiles?
 
   private static let operations = ["get", "list", "listGroup", "create", "set", "update", "delete", "commit"]
   private static let writeKeys = ["data", "mask", "merge", "transforms"]
 
   func test(_ tree: JSONTree, number: Int) throws(FixtureTreeError) -> RuleTest {
-    let known = ["it", "as"] + Self.operations + ["query"] + Self.writeKeys + ["time", "expect", "line"]
+    let asked = files == nil ? Self.operations : FileCaseReader.operations
+    let details = files == nil ? ["query"] + Self.writeKeys : ["data"]
+    let known = ["it", "as"] + asked + details + ["time", "expect", "line"]
     let unnamed = "number \(number)"
     // Found beforehand, so that every mistake names the case.
     let title = tree.member("it").flatMap { if case .string(let text) = $0.kind { text } else { nil } }
@@ -22,22 +26,29 @@ struct CaseReader {
       throw text.failure(members["it"] ?? tree, in: unnamed, "say what it shows with \"it\": \"…\"")
     }
     let time = try members["time"].map { (tree) throws(FixtureTreeError) in try text.time(tree, in: it) } ?? self.time
-    let operations = Self.operations.filter { members[$0] != nil }
+    let operations = asked.filter { members[$0] != nil }
     guard operations.count == 1, let name = operations.first, let target = members[name] else {
       let what = operations.isEmpty ? "nothing is asked" : "\(operations.joined(separator: " and ")) exclude each other"
       throw text.failure(
-        tree, in: it, "\(what); a case has one of \(Self.operations.joined(separator: ", "))")
+        tree, in: it, "\(what); a case has one of \(asked.joined(separator: ", "))")
     }
-    try checkBelonging(members, to: name, it)
+    if files == nil { try checkBelonging(members, to: name, it) }
     guard let expect = members["expect"] else {
       throw text.failure(tree, in: it, "add \"expect\": \"allow\" or \"expect\": \"deny\"")
     }
     guard case .string(let word) = expect.kind, ["allow", "deny"].contains(word) else {
       throw text.failure(expect, in: it, "\"expect\" must be \"allow\" or \"deny\"")
     }
+    let operation: RuleTest.Operation
+    if let files {
+      let reader = FileCaseReader(text: text, files: files, time: time)
+      operation = .file(try reader.request(name, target, data: members["data"], in: it))
+    } else {
+      operation = try self.operation(name, target, members, it)
+    }
     return RuleTest(
       name: it, fileLine: tree.line, auth: try auth(members["as"], time, it), time: time,
-      operation: try operation(name, target, members, it), expectsAllow: word == "allow",
+      operation: operation, expectsAllow: word == "allow",
       expectedLine: try members["line"].map { (tree) throws(FixtureTreeError) in
         try text.count(tree, "\"line\"", in: it)
       })

@@ -13,6 +13,8 @@ package struct RuleTest: Sendable {
     case commit([TestWrite])
     /// One request as the hosted test API describes it, with its document, and with the lookups that it mocks.
     case hosted(RulesRequest, LookupMocks)
+    /// Asks for a file.
+    case file(FileTestRequest)
   }
 
   /// What it shows, in words.
@@ -65,10 +67,21 @@ package struct RuleTestSuite: Sendable {
   package var rulesFile: String
   /// The text of the rules.
   package var rules: String
+  /// The service whose rules are meant: that of files where the text has rules for no other.
+  package var service: String { Self.service(of: rules) }
   /// The files that all this was read from.
   package var files: [String]
   /// What is stored before each case.
   package var documents: TestDocuments
   /// In the order of the file.
   package var tests: [RuleTest]
+
+  /// The service of rules for files.
+  static let filesService = "firebase.storage"
+
+  /// The service whose rules a text is tested for.
+  package static func service(of rules: String) -> String {
+    let services = Ruleset.services(in: rules)
+    return services.contains(filesService) && !services.contains("cloud.firestore") ? filesService : "cloud.firestore"
+  }
 }

@@ -29,7 +29,7 @@ package struct SuiteReader {
       return try HostedTestReader(text: text, now: now).suite(or: rulesFile, self)
     }
     let root = try text.members(
-      text.root, "the file", known: ["rules", "time", "fixture", "documents", "cases"])
+      text.root, "the file", known: ["rules", "time", "fixture", "documents", "files", "cases"])
     var suite = RuleTestSuite(
       file: file, rulesFile: file, rules: "", files: [file], documents: TestDocuments(), tests: [])
     try readRules(root["rules"], text, &suite)
@@ -41,10 +41,18 @@ package struct SuiteReader {
     }
     if let documents = root["documents"] { try text.documents(documents, into: &suite.documents) }
     let time = try root["time"].map { (tree) throws(FixtureTreeError) in try text.time(tree) } ?? now
+    let isOfFiles = suite.service == RuleTestSuite.filesService
+    var files = isOfFiles ? TestFiles() : nil
+    if let tree = root["files"] {
+      guard isOfFiles else {
+        throw text.failure(tree, "\"files\" goes with rules for \(RuleTestSuite.filesService)")
+      }
+      try files?.read(tree, text, time: time)
+    }
     guard let cases = root["cases"] else {
       throw text.failure(text.root, "the file has no \"cases\"; add \"cases\": [{\"it\": …, \"get\": …, …}]")
     }
-    let reader = CaseReader(text: text, time: time)
+    let reader = CaseReader(text: text, time: time, files: files)
     for (index, element) in try text.elements(cases, "\"cases\"").enumerated() {
       suite.tests.append(try reader.test(element, number: index + 1))
     }

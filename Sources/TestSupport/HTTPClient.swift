@@ -59,15 +59,50 @@ package final class HTTPClient {
     do {
       if isStale { close() }
       if descriptor < 0 { try connect() }
-      var head = "\(method) \(target) HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\n"
-      for (name, value) in headers { head += "\(name): \(value)\r\n" }
-      if let body { head += "Content-Length: \(body.count)\r\n" }
-      try write(Array((head + "\r\n").utf8) + (body ?? []))
+      try write(Self.head(method, target, port, headers, body) + (body ?? []))
       return try readResponse(hasBody: method != "HEAD")
     } catch {
       close()
       throw error
     }
+  }
+
+  /// Sends one request whose answer may go on without end; ``readChunk()`` returns it piece by piece.
+  ///
+  /// An answer that is not chunked is returned whole. Throws `HTTPClientError`; the connection is closed then.
+  package func open(
+    _ method: String, _ target: String, headers: [(String, String)] = [], body: [UInt8]? = nil
+  ) throws(HTTPClientError) -> HTTPResponse {
+    close()
+    do {
+      try connect()
+      try write(Self.head(method, target, port, headers, body) + (body ?? []))
+      return try readResponse(hasBody: method != "HEAD", isOpen: true)
+    } catch {
+      close()
+      throw error
+    }
+  }
+
+  /// The next piece of an answer that ``open(_:_:headers:body:)`` began, or `nil` at its end.
+  package func readChunk() throws(HTTPClientError) -> [UInt8]? {
+    do {
+      if let bytes = try nextChunk() { return bytes }
+      close()
+      return nil
+    } catch {
+      close()
+      throw error
+    }
+  }
+
+  private static func head(
+    _ method: String, _ target: String, _ port: UInt16, _ headers: [(String, String)], _ body: [UInt8]?
+  ) -> [UInt8] {
+    var head = "\(method) \(target) HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\n"
+    for (name, value) in headers { head += "\(name): \(value)\r\n" }
+    if let body { head += "Content-Length: \(body.count)\r\n" }
+    return Array((head + "\r\n").utf8)
   }
 
   /// Whether the server has closed (or written to) a connection that should be silent.
@@ -151,7 +186,8 @@ package final class HTTPClient {
     return bytes
   }
 
-  private func readResponse(hasBody: Bool) throws(HTTPClientError) -> HTTPResponse {
+  /// Reads an answer; of one that is chunked and `isOpen` only the head.
+  private func readResponse(hasBody: Bool, isOpen: Bool = false) throws(HTTPClientError) -> HTTPResponse {
     let statusLine = try readLine()
     let words = statusLine.utf8.split(separator: 0x20, maxSplits: 2)
     guard words.count >= 2, statusLine.hasPrefix("HTTP/1."), let status = Int(String(words[1]) ?? "") else {
@@ -172,6 +208,7 @@ package final class HTTPClient {
         guard let count = Int(text), count >= 0 else { throw .malformed("Content-Length: \(text)") }
         body = try readBytes(count)
       } else if header("transfer-encoding") == "chunked" {
+        if isOpen { return HTTPResponse(status: status, headers: headers, body: []) }
         body = try readChunks()
       } else {
         do { while true { try receive() } } catch .closed {}
@@ -185,15 +222,21 @@ package final class HTTPClient {
 
   private func readChunks() throws(HTTPClientError) -> [UInt8] {
     var body: [UInt8] = []
-    while true {
-      let line = try readLine()
-      let digits = line.prefix { $0 != ";" && $0 != " " }
-      guard let count = Int(digits, radix: 16) else { throw .malformed("chunk size \(line)") }
-      if count == 0 { break }
-      body += try readBytes(count)
-      guard try readLine().isEmpty else { throw .malformed("chunk without an end") }
-    }
-    while try !readLine().isEmpty {}
+    while let bytes = try nextChunk() { body += bytes }
     return body
+  }
+
+  /// The next piece of a chunked body; `nil` behind the last, when the trailer was read too.
+  private func nextChunk() throws(HTTPClientError) -> [UInt8]? {
+    let line = try readLine()
+    let digits = line.prefix { $0 != ";" && $0 != " " }
+    guard let count = Int(digits, radix: 16) else { throw .malformed("chunk size \(line)") }
+    if count == 0 {
+      while try !readLine().isEmpty {}
+      return nil
+    }
+    let bytes = try readBytes(count)
+    guard try readLine().isEmpty else { throw .malformed("chunk without an end") }
+    return bytes
   }
 }

@@ -66,7 +66,7 @@ package enum JSONNode: Sendable {
 }
 
 extension JSONNode: ExpressibleByStringLiteral, ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral,
-  ExpressibleByBooleanLiteral, ExpressibleByIntegerLiteral
+  ExpressibleByBooleanLiteral, ExpressibleByIntegerLiteral, ExpressibleByFloatLiteral
 {
   package init(stringLiteral value: String) { self = .string(value) }
   package init(arrayLiteral elements: JSONNode...) { self = .array(elements) }
@@ -75,6 +75,7 @@ extension JSONNode: ExpressibleByStringLiteral, ExpressibleByArrayLiteral, Expre
   }
   package init(booleanLiteral value: Bool) { self = .bool(value) }
   package init(integerLiteral value: Int) { self = .number(String(value)) }
+  package init(floatLiteral value: Double) { self = .number(String(value)) }
 }
 
 extension JSONNode {

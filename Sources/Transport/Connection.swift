@@ -141,6 +141,7 @@ final class Connection {
 
   private func didRead(_ count: Int) {
     guard state != .closed else { return }
+    if count > 0 { server.counters.add(count, to: server.counters.receivedBytes) }
     if state == .lingering {
       discard(count)
     } else if count > 0 {
@@ -237,6 +238,7 @@ final class Connection {
         bytes.baseAddress?.assumingMemoryBound(to: CChar.self), UInt32(truncatingIfNeeded: min(count, 1 << 30)))
       return Int(uv_try_write(stream, &buffer, 1))
     }
+    if sent > 0 { server.counters.add(sent, to: server.counters.sentBytes) }
     if sent == count {
       outputSent()
       if closesWhenSent { linger() }
@@ -257,7 +259,10 @@ final class Connection {
     guard state == .open, output.isEmpty, !isWritePending else { return 0 }
     var position = off_t(offset)
     let sent = sendfile(socket, file, &position, count)
-    if sent > 0 { return sent }
+    if sent > 0 {
+      server.counters.add(sent, to: server.counters.sentBytes)
+      return sent
+    }
     return sent < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : nil
   }
 
@@ -271,6 +276,7 @@ final class Connection {
 
   private func queue(from start: Int) {
     let request = PendingWrite.make(output[start...])
+    server.counters.add(output.count - start, to: server.counters.sentBytes)
     outputSent()
     var buffer = request.buffer
     let status = uv_write(request.raw, stream, &buffer, 1) { raw, status in

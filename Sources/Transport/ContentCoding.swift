@@ -34,3 +34,8 @@ enum ContentCoding {
     return equalIgnoringCase(start, lowercased)
   }
 }
+
+extension HTTPRequest {
+  /// Whether the client takes a reply that is coded with gzip.
+  package var acceptsGzip: Bool { header("accept-encoding").map { ContentCoding.offersGzip($0) } ?? false }
+}

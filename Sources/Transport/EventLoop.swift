@@ -103,6 +103,9 @@ package final class EventLoop: @unchecked Sendable {
     return Int(truncatingIfNeeded: uv_now(raw))
   }
 
+  /// Microseconds of the system's monotonic clock, for durations that are counted. Any thread; no system call.
+  static func microseconds() -> Int { Int(truncatingIfNeeded: uv_hrtime() / 1000) }
+
   /// Runs `work` on the loop's thread at its next turn, in the order queued; also when called on that thread.
   /// May be called from any thread; costs one lock and at most one wake-up. The queue has no bound of its own:
   /// callers queue a bounded number of items for each exchange or task they were given.

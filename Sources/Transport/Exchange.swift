@@ -44,15 +44,23 @@ package final class Exchange: @unchecked Sendable {
 
   /// The loop the connection lives on.
   package let loop: EventLoop
-  private let server: LoopServer
+  private let resources: any LoopResources
   private var state = State.awaitingReply
   private var sink: (any ReplySink)?
+  /// What the request is counted as, from 1 below `TransportCounts.kinds`; 0 is what no handler claimed.
+  package var kind = 0
+  /// The status that the request is counted with, where the reply's own says nothing, as gRPC's does.
+  package var countedStatus: Int?
+  private var method = HTTPMethod.other
+  private var begunMicroseconds = 0
+  /// What the log is to say, where it is this request's turn.
+  private var record: RequestRecord?
   private var closeActions: [() -> Void] = []
   private var shutdownActions: [() -> Void] = []
 
-  init(_ server: LoopServer) {
-    self.server = server
-    loop = server.loop
+  init(_ resources: any LoopResources) {
+    self.resources = resources
+    loop = resources.loop
   }
 
   /// Whether the client went away; replies are then ignored.
@@ -95,6 +103,7 @@ package final class Exchange: @unchecked Sendable {
       return
     }
     complete()
+    count(status)
     sink.respond(status: status, headers: headers, compressible: compressible, body: body)
   }
 
@@ -110,6 +119,7 @@ package final class Exchange: @unchecked Sendable {
       return
     }
     complete()
+    count(status)
     sink.respond(status: status, headers: headers, body: body, trailers: trailers)
   }
 
@@ -126,6 +136,7 @@ package final class Exchange: @unchecked Sendable {
       return
     }
     state = .streaming
+    count(status)
     sink.stream(status: status, headers: headers, contentLength: contentLength, from: source)
   }
 
@@ -152,19 +163,19 @@ package final class Exchange: @unchecked Sendable {
   /// `BodySink` keeps until more has come; `release` gives them back.
   package func reserve(_ bytes: Int) -> Bool {
     requireLoop()
-    return server.pool.reserve(bytes)
+    return resources.pool.reserve(bytes)
   }
 
   /// Gives back what `reserve` took.
   package func release(_ bytes: Int) {
     requireLoop()
-    server.pool.release(bytes)
+    resources.pool.release(bytes)
   }
 
   /// Returns the gzip form of `bytes`, or `nil` when that is not smaller. Uses the loop's one compressor.
   package func compress(_ bytes: UnsafeRawBufferPointer) -> [UInt8]? {
     requireLoop()
-    return server.compressor.compress(bytes)
+    return resources.compressor.compress(bytes)
   }
 
   /// Returns what gzip members hold. Uses the loop's one decompressor.
@@ -172,15 +183,40 @@ package final class Exchange: @unchecked Sendable {
   /// - Throws: `.malformed` for anything but whole gzip members, `.tooLarge` beyond `bytesMax` decoded bytes.
   package func decompress(_ bytes: UnsafeRawBufferPointer, bytesMax: Int) throws(GzipError) -> [UInt8] {
     requireLoop()
-    var decoded = try server.decompressor.decompress(bytes, bodyBytesMax: bytesMax)
+    var decoded = try resources.decompressor.decompress(bytes, bodyBytesMax: bytesMax)
     decoded.removeLast(InputBuffer.paddingBytes)
     return decoded
   }
 
   /// Makes the exchange ready for a request; also again, once nobody but the connection holds it.
-  func begin(_ sink: any ReplySink) {
+  func begin(_ sink: any ReplySink, _ method: HTTPMethod) {
     state = .awaitingReply
     self.sink = sink
+    self.method = method
+    kind = 0
+    countedStatus = nil
+    begunMicroseconds = EventLoop.microseconds()
+  }
+
+  /// Keeps what the log says of the request.
+  func logRequest(_ target: UnsafeRawBufferPointer, from socket: Int32) {
+    let path = target.prefix { $0 != UInt8(ascii: "?") }.prefix(RequestRecord.pathBytesMax)
+    record = RequestRecord(
+      kind: 0, method: method, path: Array(path), status: 0, microseconds: 0,
+      client: SocketAddress.peer(of: socket)?.host ?? "")
+  }
+
+  /// Counts the request, and tells the log.
+  private func count(_ status: Int) {
+    let status = countedStatus ?? status
+    let microseconds = EventLoop.microseconds() - begunMicroseconds
+    server.counters.countRequest(kind: kind, method: method, status: status, microseconds: microseconds)
+    guard var record else { return }
+    self.record = nil
+    record.kind = kind
+    record.status = status
+    record.microseconds = microseconds
+    server.configuration.requestLog?.write(record)
   }
 
   /// The reply has been handed over whole.
@@ -194,6 +230,7 @@ package final class Exchange: @unchecked Sendable {
   func close() {
     guard state == .awaitingReply || state == .streaming else { return }
     let actions = closeActions
+    if state == .awaitingReply { count(0) }
     state = .closed
     sink = nil
     forgetActions()

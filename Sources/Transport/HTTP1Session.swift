@@ -248,7 +248,8 @@ final class HTTP1Session: ConnectionSession, ReplySink {
       message: UnsafeRawPointer(message), fields: parser.fields, socket: connection.socket)
     // A handler that kept the last exchange keeps it; it must not come to mean another request.
     if !isKnownUniquelyReferenced(&exchange) { exchange = Exchange(server) }
-    exchange.begin(self)
+    exchange.begin(self, method)
+    if server.isLogTurn() { exchange.logRequest(request.target, from: connection.socket) }
     isInFlight = true
     return use(request)
   }
@@ -397,6 +398,7 @@ final class HTTP1Session: ConnectionSession, ReplySink {
     keepsAlive = false
     isHTTP10 = false
     method = .other
+    server.counters.countRefusal(status: refusal.status)
     let body = server.configuration.errorBody(refusal.status, refusal.text)
     write(
       status: refusal.status, headers: { $0.add("Content-Type", "application/json; charset=utf-8") },

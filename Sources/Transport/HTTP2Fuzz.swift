@@ -59,7 +59,7 @@ package enum HTTP2Fuzz {
     configuration.bufferedBytesMax = 16 * 1024
     configuration.streamsMax = 16
     configuration.loops = 1
-    return LoopServer(loop: loop, configuration: configuration, credentials: nil, handler: Handler())
+    return LoopServer(loop: loop, configuration: configuration, counters: LoopCounters(), credentials: nil, handler: Handler())
   }
 
   /// Behaves according to the length of the target.

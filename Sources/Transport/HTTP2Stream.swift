@@ -64,7 +64,12 @@ final class HTTP2Stream: ReplySink {
   /// All fields have arrived.
   func headEnded() {
     head.complete()
-    exchange.begin(self)
+    exchange.begin(self, head.method)
+    if multiplexer.server.isLogTurn() {
+      head.bytes.withUnsafeBytes { bytes in
+        exchange.logRequest(UnsafeRawBufferPointer(rebasing: bytes[head.target]), from: multiplexer.socket)
+      }
+    }
     if let refusal = head.refusal { return refuse(refusal) }
     let handler = multiplexer.server.handler
     let nothing = UnsafeRawBufferPointer(start: multiplexer.server.padding, count: 0)

@@ -83,13 +83,50 @@ package final class HTTPClient {
     }
   }
 
+  /// Sends a request whose body is handed over in pieces, and waits for the whole answer. Memory: one piece.
+  ///
+  /// `next` gives the bytes that follow; none where it has no more. A server that answers before it has all of them, as
+  /// one does that refuses, is not sent the rest.
+  /// - Throws: ``HTTPClientError``, also where `next` ended before `bodyBytes`; the connection is closed then.
+  package func upload(
+    _ method: String, _ target: String, headers: [(name: String, value: String)] = [], bodyBytes: Int,
+    _ next: () -> [UInt8]
+  ) throws(HTTPClientError) -> Response {
+    // What the server says on a kept connection before it is asked is that it closes it.
+    if socket >= 0, Self.poll(socket, Int16(POLLIN), seconds: 0) { disconnect() }
+    do throws(HTTPClientError) {
+      if socket < 0 { try connect() }
+      try write(head(method, target, headers, bodyBytes: bodyBytes))
+      var left = bodyBytes
+      while left > 0, !Self.poll(socket, Int16(POLLIN), seconds: 0) {
+        let piece = next()
+        guard !piece.isEmpty, piece.count <= left else { throw .closedEarly(address: address) }
+        try write(piece)
+        left -= piece.count
+      }
+      let response = try receive(isHead: false)
+      if left > 0 { disconnect() }
+      return response
+    } catch {
+      disconnect()
+      throw error
+    }
+  }
+
   private func message(
     _ method: String, _ target: String, _ headers: [(name: String, value: String)], _ body: [UInt8]
   ) -> [UInt8] {
+    let saysLength = !body.isEmpty || method == "POST" || method == "PATCH"
+    return head(method, target, headers, bodyBytes: saysLength ? body.count : nil) + body
+  }
+
+  private func head(
+    _ method: String, _ target: String, _ headers: [(name: String, value: String)], bodyBytes: Int?
+  ) -> [UInt8] {
     var head = "\(method) \(target) HTTP/1.1\r\nHost: \(host.contains(":") ? "[\(host)]" : host):\(port)\r\n"
     for (name, value) in headers { head += "\(name): \(value)\r\n" }
-    if !body.isEmpty || method == "POST" || method == "PATCH" { head += "Content-Length: \(body.count)\r\n" }
-    return Array("\(head)\r\n".utf8) + body
+    if let bodyBytes { head += "Content-Length: \(bodyBytes)\r\n" }
+    return Array("\(head)\r\n".utf8)
   }
 
   private func exchange(
@@ -97,6 +134,12 @@ package final class HTTPClient {
   ) throws(HTTPClientError) -> Response {
     if socket < 0 { try connect() }
     try write(message)
+    return try receive(isHead: isHead, isTaken: isTaken, take)
+  }
+
+  private func receive(
+    isHead: Bool, isTaken: Bool = false, _ take: (Int, [UInt8]) -> Bool = { _, _ in true }
+  ) throws(HTTPClientError) -> Response {
     let parser = HTTPResponseParser(isHead: isHead, bodyBytesMax: limits.bodyBytesMax)
     var buffer = [UInt8](repeating: 0, count: 64 << 10)
     while true {

@@ -66,9 +66,10 @@ package struct HTTPRequest: ~Copyable {
     return (name, value(of: field))
   }
 
-  /// The client's numeric address, or an empty string when it cannot be told. Costs a system call.
+  /// The client's numeric address, or an empty string when it cannot be told; this machine's for a request of this
+  /// process. Costs a system call.
   package var remoteAddress: String {
-    SocketAddress.peer(of: socket)?.host ?? ""
+    socket < 0 ? "127.0.0.1" : SocketAddress.peer(of: socket)?.host ?? ""
   }
 
   private func value(of field: HeaderField) -> UnsafeRawBufferPointer {

@@ -25,6 +25,8 @@ package final class HTTPServer: Sendable {
   private let configuration: TransportConfiguration
   private let handler: any RequestHandler
   private let credentials: TLSCredentials?
+  /// What the loops count.
+  private let counters: TransportCounters
   private let state = Mutex(State.made)
   /// Held while stopping, so that later callers wait. Apart from `state`, which requests in flight may ask meanwhile.
   private let stopping = Mutex(())
@@ -36,6 +38,8 @@ package final class HTTPServer: Sendable {
     try configuration.validate()
     self.configuration = configuration
     self.handler = handler
+    counters = configuration.counters ?? TransportCounters(loops: configuration.loops)
+    precondition(counters.loops.count == configuration.loops, "counters for another number of loops")
     credentials = try Self.credentials(configuration)
   }
 
@@ -56,9 +60,7 @@ package final class HTTPServer: Sendable {
     signal(SIGPIPE, SIG_IGN)
     return try state.withLock { state throws(TransportError) in
       guard case .made = state else { throw .alreadyStarted }
-      let listening = try ListeningSocket.open(
-        host: configuration.host, port: configuration.port, backlog: configuration.backlog,
-        vanishedSeconds: configuration.vanishedSeconds)
+      let listening = try ListeningSocket.open(configuration)
       let parts: [LoopServer]
       do throws(TransportError) {
         parts = try makeParts()
@@ -99,6 +101,18 @@ package final class HTTPServer: Sendable {
     }
   }
 
+  /// Whether every loop takes its turn within so long; `true` where none runs. Never call it on a loop.
+  package func loopsRespond(withinMilliseconds milliseconds: Int) -> Bool {
+    let done = Semaphore()
+    let count = parts.count { part in part.loop.execute { done.signal() } }
+    var deadline = timespec()
+    clock_gettime(CLOCK_REALTIME, &deadline)
+    let nanoseconds = deadline.tv_nsec + milliseconds % 1000 * 1_000_000
+    deadline.tv_sec += milliseconds / 1000 + nanoseconds / 1_000_000_000
+    deadline.tv_nsec = nanoseconds % 1_000_000_000
+    return (0..<count).allSatisfy { _ in done.wait(until: deadline) }
+  }
+
   /// Connections open now.
   package var openConnections: Int {
     parts.reduce(0) { $0 + $1.openConnections.load(ordering: .relaxed) }
@@ -134,7 +148,9 @@ package final class HTTPServer: Sendable {
     do throws(TransportError) {
       for index in 0..<configuration.loops {
         let loop = try EventLoop(name: "hearth-loop-\(index)", clock: configuration.clock)
-        let part = LoopServer(loop: loop, configuration: configuration, credentials: credentials, handler: handler)
+        let part = LoopServer(
+          loop: loop, configuration: configuration, counters: counters.loops[index], credentials: credentials,
+          handler: handler)
         try loop.start()
         parts.append(part)
       }
@@ -158,10 +174,14 @@ package final class HTTPServer: Sendable {
         chosen = part
       }
     }
+    // The acceptor lives on the first loop, whose counters these are.
+    let counters = parts[0].counters
     guard open < connectionsMax else {
+      counters.add(1, to: counters.turnedAway)
       refuse(socket, isPlain: isPlain)
       return
     }
+    counters.add(1, to: counters.accepted)
     chosen.openConnections.wrappingAdd(1, ordering: .relaxed)
     let part = chosen
     let isQueued = part.loop.execute { part.open(socket) }

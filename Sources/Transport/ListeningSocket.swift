@@ -7,9 +7,42 @@ struct ListeningSocket {
   let descriptor: Int32
   let address: SocketAddress
 
+  /// Takes over the socket of a configuration, or listens on its address.
+  static func open(_ configuration: TransportConfiguration) throws(TransportError) -> ListeningSocket {
+    let listening =
+      if let descriptor = configuration.listeningSocket {
+        try adopt(descriptor)
+      } else {
+        try open(host: configuration.host, port: configuration.port, backlog: configuration.backlog)
+      }
+    // The connections inherit it. Without it a client that lost its network counts as there for a quarter of an hour.
+    var milliseconds = UInt32(clamping: configuration.vanishedSeconds * 1000)
+    setsockopt(
+      listening.descriptor, Int32(IPPROTO_TCP), TCP_USER_TIMEOUT, &milliseconds, socklen_t(MemoryLayout<UInt32>.size))
+    return listening
+  }
+
+  /// Takes over a socket that another process opened, and which may be that process's and its children's too: closing it
+  /// here turns nobody away, who is waiting there.
+  private static func adopt(_ descriptor: Int32) throws(TransportError) -> ListeningSocket {
+    func option(_ name: Int32) -> Int32? {
+      var value: Int32 = 0
+      var length = socklen_t(MemoryLayout<Int32>.size)
+      return getsockopt(descriptor, SOL_SOCKET, name, &value, &length) == 0 ? value : nil
+    }
+    guard option(SO_TYPE) == Int32(SOCK_STREAM.rawValue), option(SO_ACCEPTCONN) == 1,
+      [AF_INET, AF_INET6].contains(option(SO_DOMAIN)), let address = SocketAddress.local(of: descriptor)
+    else {
+      throw .invalidConfiguration(reason: "descriptor \(descriptor) is no TCP socket that listens")
+    }
+    _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+    _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
+    return ListeningSocket(descriptor: descriptor, address: address)
+  }
+
   /// Listens on the first IPv4 address of `host`, or on its first address if it has none.
   static func open(
-    host: String, port: Int, backlog: Int, vanishedSeconds: Int
+    host: String, port: Int, backlog: Int
   ) throws(TransportError) -> ListeningSocket {
     guard let service = UInt16(exactly: port) else {
       throw .cannotListen(host: host, port: port, reason: "a port is a number from 0 to 65535")
@@ -25,12 +58,7 @@ struct ListeningSocket {
     defer { freeaddrinfo(first) }
     let addresses = sequence(first: first) { $0.pointee.ai_next }
     let chosen = addresses.first { $0.pointee.ai_family == AF_INET } ?? first
-    let listening = try listen(on: chosen.pointee, host: host, port: port, backlog: backlog)
-    // The connections inherit it. Without it a client that lost its network counts as there for a quarter of an hour.
-    var milliseconds = UInt32(clamping: vanishedSeconds * 1000)
-    setsockopt(
-      listening.descriptor, Int32(IPPROTO_TCP), TCP_USER_TIMEOUT, &milliseconds, socklen_t(MemoryLayout<UInt32>.size))
-    return listening
+    return try listen(on: chosen.pointee, host: host, port: port, backlog: backlog)
   }
 
   private static func listen(
@@ -53,5 +81,13 @@ struct ListeningSocket {
       throw .cannotListen(host: host, port: port, reason: String(cString: strerror(code)))
     }
     return ListeningSocket(descriptor: descriptor, address: address)
+  }
+}
+
+extension HTTPServer {
+  /// Listens on an address for a moment, to see whether a server could.
+  /// - Throws: ``TransportError`` when it could not.
+  package static func checkAddress(host: String, port: Int) throws(TransportError) {
+    close(try ListeningSocket.open(host: host, port: port, backlog: 1).descriptor)
   }
 }

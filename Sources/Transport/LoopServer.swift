@@ -12,6 +12,7 @@ final class LoopServer: @unchecked Sendable {
   let requestsServed = Atomic<Int>(0)
 
   let loop: EventLoop
+  let counters: LoopCounters
   let configuration: TransportConfiguration
   let handler: any RequestHandler
   let pool: BufferPool
@@ -22,6 +23,7 @@ final class LoopServer: @unchecked Sendable {
   private(set) lazy var http2 = HTTP2Callbacks()
   private(set) lazy var replyFields = HTTP2ReplyFields(replyHead)
   private(set) var isDraining = false
+  private var requestsSinceLog = 0
   private(set) lazy var compressor = GzipCompressor()
   private(set) lazy var decompressor = GzipDecompressor()
   /// Output memory of whichever connection is being served; connections hold some only while they cannot send.
@@ -45,9 +47,11 @@ final class LoopServer: @unchecked Sendable {
   private var onDrained: (() -> Void)?
 
   init(
-    loop: EventLoop, configuration: TransportConfiguration, credentials: TLSCredentials?, handler: any RequestHandler
+    loop: EventLoop, configuration: TransportConfiguration, counters: LoopCounters, credentials: TLSCredentials?,
+    handler: any RequestHandler
   ) {
     self.loop = loop
+    self.counters = counters
     self.configuration = configuration
     self.handler = handler
     self.credentials = credentials
@@ -67,6 +71,7 @@ final class LoopServer: @unchecked Sendable {
   func open(_ socket: Int32) {
     guard let connection = Connection(socket: socket, server: self) else {
       Glibc.close(socket)
+      counters.add(1, to: counters.closed)
       openConnections.wrappingSubtract(1, ordering: .relaxed)
       return
     }
@@ -83,7 +88,18 @@ final class LoopServer: @unchecked Sendable {
       last.index = connection.index
     }
     openConnections.wrappingSubtract(1, ordering: .relaxed)
+    counters.add(1, to: counters.closed)
     if isDraining { reportIfDrained() }
+  }
+
+  /// Whether the log is to tell of the next request.
+  @inline(__always)
+  func isLogTurn() -> Bool {
+    guard let log = configuration.requestLog else { return false }
+    requestsSinceLog += 1
+    guard requestsSinceLog >= log.interval else { return false }
+    requestsSinceLog = 0
+    return true
   }
 
   func countRequest() {

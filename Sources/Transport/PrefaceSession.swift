@@ -3,6 +3,9 @@ final class PrefaceSession: ConnectionSession {
   /// What an HTTP/2 client sends first.
   private static let preface: StaticString = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
+  /// How long a drain waits for the first request of a connection.
+  private static let drainMilliseconds = 500
+
   private unowned let connection: Connection
 
   init(_ connection: Connection) {
@@ -29,7 +32,13 @@ final class PrefaceSession: ConnectionSession {
   func closed() {}
   func inputRefused() { connection.close() }
   func deadlinePassed() { connection.close() }
-  func drain() { connection.close() }
+
+  /// A client that just connected is about to send a request, and was told by nothing not to: it is given a moment.
+  func drain() {
+    let moment = connection.server.loop.nowMilliseconds + Self.drainMilliseconds
+    connection.deadline = min(connection.deadline, moment)
+  }
+
   // What came is too short to be a request.
   func peerEnded() { connection.close() }
 }

@@ -19,6 +19,15 @@ final class Semaphore: @unchecked Sendable {
     sem_post(raw)
   }
 
+  /// Waits until a time of day at most; returns whether there was a signal.
+  func wait(until deadline: timespec) -> Bool {
+    var deadline = deadline
+    while sem_timedwait(raw, &deadline) != 0 {
+      guard errno == EINTR else { return false }
+    }
+    return true
+  }
+
   func wait() {
     while sem_wait(raw) != 0 && errno == EINTR {}
   }

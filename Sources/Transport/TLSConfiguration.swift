@@ -1,3 +1,6 @@
+import COpenSSL
+import Glibc
+
 /// What a server needs to speak TLS.
 package struct TLSConfiguration: Sendable, Equatable {
   /// A file with the server's certificate in PEM form, and after it those that lead to a known authority.
@@ -9,5 +12,18 @@ package struct TLSConfiguration: Sendable, Equatable {
   package init(certificateFile: String, keyFile: String) {
     self.certificateFile = certificateFile
     self.keyFile = keyFile
+  }
+}
+
+extension TLSConfiguration {
+  /// When the certificate ends, in microseconds since 1970. Reads both files, as a server does.
+  /// - Throws: ``TransportError/badCertificate(file:reason:)`` when they cannot be used, or do not belong together.
+  package func expiry() throws(TransportError) -> Int64 {
+    let context = try TLSContext(self)
+    var time = tm()
+    guard let certificate = SSL_CTX_get0_certificate(context.raw), let end = X509_get0_notAfter(certificate),
+      ASN1_TIME_to_tm(end, &time) == 1
+    else { throw .badCertificate(file: certificateFile, reason: "it does not say when it ends") }
+    return Int64(timegm(&time)) * 1_000_000
   }
 }

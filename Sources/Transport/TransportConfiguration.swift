@@ -6,6 +6,9 @@ package struct TransportConfiguration: Sendable {
   package var host = "127.0.0.1"
   /// 0 picks a free port.
   package var port = 8080
+  /// A socket that listens already, such as systemd gives one, to be used in place of `host` and `port`; `start` takes
+  /// it over.
+  package var listeningSocket: Int32?
   /// The certificate to speak TLS with; `nil` speaks without.
   package var tls: TLSConfiguration?
   /// Event loops, each on a thread of its own; at least 1. Default: one per core.
@@ -59,6 +62,11 @@ package struct TransportConfiguration: Sendable {
 
   /// Makes the JSON body of a reply the transport itself gives (400, 408, 413, …) from the status and a message.
   package var errorBody: @Sendable (_ status: Int, _ message: String) -> [UInt8] = defaultErrorBody
+
+  /// Where the loops count, one set for each of `loops`; the server makes its own where there is none.
+  package var counters: TransportCounters?
+  /// Who is told of requests; `nil` for nobody.
+  package var requestLog: RequestLog?
 
   /// Where loops take the time from; `nil` is the system's monotonic clock. Tests give a clock they can move.
   package var clock: ManualClock?

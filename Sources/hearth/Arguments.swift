@@ -3,12 +3,22 @@ struct Arguments: Sendable {
   /// What is no option, in order.
   private(set) var operands: [String] = []
   private var values: [String: [String]] = [:]
+  /// Where options stand that are not on the command line, by name.
+  private(set) var origins: [String: String] = [:]
 
-  /// Reads the words behind a verb. `defaults` stand in for options that the words do not name.
+  /// What a file says for one option.
+  struct Setting: Equatable {
+    var values: [String]
+    /// The file, as people call it.
+    var origin: String
+  }
+
+  /// Reads the words behind a verb.
   ///
-  /// `--name value` and `--name=value` are the same. Words behind `--` are operands; so is a lone `-`.
+  /// `--name value` and `--name=value` are the same; some options have a letter too. Words behind `--` are operands; so
+  /// is a lone `-`.
   /// - Throws: ``CommandFailure`` that says what is wrong, with the nearest option.
-  init(_ words: [String], for command: Command, defaults: [String: [String]] = [:]) throws {
+  init(_ words: [String], for command: Command) throws {
     var rest = words[...]
     while let word = rest.popFirst() {
       if word == "--" {
@@ -24,12 +34,26 @@ struct Arguments: Sendable {
       try add(option, inlineValue: parts.count == 2 ? parts[1] : nil, &rest)
     }
     try checkOperands(of: command)
-    for (name, defaults) in defaults where values[name] == nil { values[name] = defaults }
+  }
+
+  /// Takes what files say for options that are not given yet.
+  mutating func adopt(_ settings: [String: Setting]) {
+    for (name, setting) in settings where values[name] == nil {
+      values[name] = setting.values
+      origins[name] = setting.origin
+    }
+  }
+
+  /// What is wrong with the value of an option, said of the place where it stands. `complaint` such as `must be blue`.
+  func refusal(of name: String, _ value: String, _ complaint: String) -> CommandFailure {
+    if let origin = origins[name] { return .data("\(origin): \"\(name)\": '\(value)' \(complaint)") }
+    return .usage("'--\(name) \(value)' \(complaint)")
   }
 
   private static func option(_ word: String, of command: Command) throws -> Command.Option {
     let name = word.hasPrefix("--") ? String(word.dropFirst(2)) : ""
     if let option = command.options.first(where: { $0.name == name }) { return option }
+    if let option = command.options.first(where: { $0.letter.map { word == "-\($0)" } ?? false }) { return option }
     let names = command.options.map(\.name) + ["help"]
     let bare = String(word.drop { $0 == "-" })
     let hint = NearestMatch.find(bare, in: names).map { "; did you mean '--\($0)'?" } ?? ""
@@ -86,8 +110,7 @@ struct Arguments: Sendable {
   func integer(_ name: String, in range: ClosedRange<Int>) throws -> Int? {
     guard let text = value(name) else { return nil }
     guard let number = Int(text), range.contains(number) else {
-      throw CommandFailure.usage(
-        "'--\(name) \(text)' must be a whole number from \(range.lowerBound) to \(range.upperBound)")
+      throw refusal(of: name, text, "must be a whole number from \(range.lowerBound) to \(range.upperBound)")
     }
     return number
   }
@@ -102,8 +125,8 @@ struct Arguments: Sendable {
     guard let number = Int(digits), number >= 0, number <= Int.max >> (shift ?? 0),
       range.contains(number << (shift ?? 0))
     else {
-      throw CommandFailure.usage(
-        "'--\(name) \(text)' must be a size from \(range.lowerBound) to \(range.upperBound) bytes, such as 64G")
+      throw refusal(
+        of: name, text, "must be a size from \(range.lowerBound) to \(range.upperBound) bytes, such as 64G")
     }
     return number << (shift ?? 0)
   }

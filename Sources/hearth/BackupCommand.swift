@@ -1,5 +1,6 @@
 import DocumentModel
 import DocumentStore
+import Files
 import Glibc
 import HearthServer
 import KeyValueStore
@@ -12,34 +13,53 @@ extension Command {
     operandCount: 1...1,
     options: [
       .value("data", "DIR", "the data directory (default: ./hearth-data)"),
+      .value("earlier", "DIR", "an earlier backup: content of files that it has is not copied but linked"),
       .flag("quiet", "no progress and no summary"),
     ],
     details: """
-      Each database, and the accounts with their keys, is copied as of one moment. DEST must not exist, or be an empty
-      directory; it appears when the copy is whole and on disk. Serve the copy with `hearth serve --data DEST`.
+      Each database, and the accounts with their keys, is copied as of one moment; then the files, as of one moment, so
+      that a file which a document names is there. Content is verified on its way, and damage is told: exit code 1, and
+      DEST has all that could be read. DEST must not exist, or be an empty directory; it appears when the copy is whole
+      and on disk. Serve the copy with `hearth serve --data DEST`.
       """,
-    examples: [("hearth backup /backups/monday --data ./hearth-data", "")],
+    examples: [
+      ("hearth backup /backups/monday --data ./hearth-data", ""),
+      ("hearth backup /backups/tuesday --earlier /backups/monday --data ./hearth-data", "copies new files only"),
+    ],
     run: { arguments in
       let source = try DirectoryReader(arguments.value("data") ?? "./hearth-data")
-      let destination = try Backup(source).run(to: arguments.operands[0]) { id in
-        if !arguments.has("quiet"), Terminal.error.isTerminal { Terminal.error.write("copying \(id)\n") }
-      }
+      var progress = Progress(isQuiet: arguments.has("quiet"))
+      defer { progress.clear() }
+      let backup = Backup(source, earlier: try arguments.value("earlier").map(DirectoryReader.init))
+      let (destination, files) = try backup.run(to: arguments.operands[0]) { progress.show($0) }
+      progress.clear()
       if !arguments.has("quiet") {
-        Terminal.output.write("copied \(source.databases.count) databases to \(destination)\n")
+        let more = files.map { ", \(ByteCount.text(ofFiles: $0.objects, $0.bytes))" } ?? ""
+        Terminal.output.write("copied \(source.databases.count) databases\(more) to \(destination)\n")
       }
-      return 0
+      guard let files, files.problemCount > 0 else { return 0 }
+      for problem in files.problems { Terminal.error.write("hearth: \(problem)\n") }
+      throw CommandFailure.failed(
+        "\(files.problemCount) contents of files are damaged; all else was copied. "
+          + "`hearth check \(destination)` names the files")
     })
 }
 
-/// Makes a consistent copy of every database of a data directory, and of its accounts.
+/// Makes a consistent copy of every database of a data directory, of its accounts and its files.
 struct Backup {
   private let source: DirectoryReader
+  private let earlier: DirectoryReader?
 
-  init(_ source: DirectoryReader) { self.source = source }
+  /// `earlier` is a backup whose content is linked where it has it.
+  init(_ source: DirectoryReader, earlier: DirectoryReader? = nil) {
+    self.source = source
+    self.earlier = earlier
+  }
 
-  /// Copies to a directory that does not exist or is empty; returns its path.
-  /// - Throws: ``CommandFailure`` or `StorageError`; nothing is left behind then.
-  func run(to path: String, progress: (DatabaseID) -> Void) throws -> String {
+  /// Copies to a directory that does not exist or is empty; returns its path, and what was copied of files where there
+  /// are any. `progress` is told what is going on.
+  /// - Throws: ``CommandFailure``, `StorageError` or `FilesError`; nothing is left behind then.
+  func run(to path: String, progress: (String) -> Void) throws -> (path: String, files: FilesBackup?) {
     var destination = path[...]
     while destination.count > 1, destination.hasSuffix("/") { destination = destination.dropLast() }
     let target = String(destination)
@@ -47,8 +67,9 @@ struct Backup {
       throw CommandFailure.failed("\(target) is not empty; name a directory that does not exist")
     }
     let unfinished = "\(target).\(getpid()).part"
+    let files: FilesBackup?
     do {
-      try copy(to: unfinished, progress: progress)
+      files = try copy(to: unfinished, progress: progress)
       // Takes the place of an empty directory too, but of nothing else.
       guard rename(unfinished, target) == 0 else {
         throw StorageError.system(operation: "rename", path: target, code: errno)
@@ -58,13 +79,13 @@ struct Backup {
       throw error
     }
     try sync(String(target.contains("/") ? target[..<(target.lastIndex(of: "/") ?? target.endIndex)] : "."))
-    return target
+    return (target, files)
   }
 
-  private func copy(to directory: String, progress: (DatabaseID) -> Void) throws {
+  private func copy(to directory: String, progress: (String) -> Void) throws -> FilesBackup? {
     let destination = try DataDirectory(directory)
     for id in source.databases {
-      progress(id)
+      progress("copying \(id)")
       let file = try destination.makeFile(of: id)
       try source.open(id).copy(toFile: file)
       // What clients remember of the original, such as tags of lists, must mean nothing to the copy.
@@ -81,8 +102,28 @@ struct Backup {
       try sync("\(directory)/accounts/\(project)")
       try sync("\(directory)/accounts")
     }
+    let files = try copyFiles(to: directory, progress: progress)
     unlink("\(directory)/\(DataDirectoryLock.fileName)")
     try sync(directory)
+    return files
+  }
+
+  private func copyFiles(to directory: String, progress: (String) -> Void) throws -> FilesBackup? {
+    guard let (metadata, contents, hold) = try source.openFiles() else { return nil }
+    let folder = DataDirectory.filesFolder(in: directory)
+    let destination = try ContentDirectory(folder)
+    let file = DataDirectory.filesFile(in: directory)
+    let earlier = try earlier?.openFiles()
+    let files = try withExtendedLifetime((hold, earlier?.hold)) {
+      try metadata.copy(toFile: file)
+      return try FilesBackup(
+        of: LMDBStore.open(LMDBOptions(path: file)), from: contents, to: destination, earlier: earlier?.contents
+      ) { progress("\(ByteCount.text($0)) of files copied") }
+    }
+    unlink("\(file)-lock")
+    try sync("\(folder)/content")
+    try sync(folder)
+    return files
   }
 
   private func isFree(_ path: String) throws -> Bool {
@@ -118,6 +159,9 @@ struct Backup {
       rmdir("\(directory)/accounts/\(project)")
     }
     rmdir("\(directory)/accounts")
+    let files = DataDirectory.filesFile(in: directory)
+    for file in [files, "\(files)-lock"] { unlink(file) }
+    ContentDirectory.remove(DataDirectory.filesFolder(in: directory))
     for name in ["FORMAT", DataDirectoryLock.fileName] { unlink("\(directory)/\(name)") }
     rmdir(directory)
   }

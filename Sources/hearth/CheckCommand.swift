@@ -1,4 +1,5 @@
 import DocumentModel
+import Glibc
 import HearthServer
 import WireFormat
 
@@ -9,68 +10,115 @@ extension Command {
     options: [.flag("json", "print JSON"), .flag("quiet", "no progress")],
     details: """
       Reads every database whole: its pages, every document with its checksum, every index entry, the change log and the
-      history. Works while a server uses the directory, which grows meanwhile. Exit code 0: all is well; 1: something
-      is damaged, and the output says what.
+      history; and every file: that its content is there and is what was stored. Works while a server uses the
+      directory, which grows meanwhile. Exit code 0: all is well; 1: something is damaged, and the output says what.
       """,
     examples: [("hearth check ./hearth-data", ""), ("hearth check /backups/monday --json", "for programs")],
     run: { arguments in
       let directory = try DirectoryReader(arguments.operands[0])
       var progress = Progress(isQuiet: arguments.has("quiet"))
-      var checks: [FileCheck] = []
+      var report = CheckReport()
       for id in directory.databases {
-        checks.append(
-          try FileCheck.run(id, file: DataDirectory.file(of: id, in: directory.path)) {
-            progress.show($0, "rows of \(id) read")
-          })
+        let check = try ChildCheck.run(checkFile, on: DataDirectory.file(of: id, in: directory.path)) {
+          progress.show($0, "rows of \(id) read")
+        }
+        report.databases.append((id, check))
         progress.clear()
       }
-      Terminal.output.write(arguments.has("json") ? json(checks) : text(checks, of: directory.path))
-      return checks.allSatisfy { $0.problems.isEmpty } ? 0 : ExitCode.failure
-    })
-
-  private static func text(_ checks: [FileCheck], of directory: String) -> [UInt8] {
-    var text = ""
-    for check in checks {
-      if check.problems.isEmpty {
-        text += "\(check.id): ok, \(check.counts[.documents, default: 0]) documents, "
-        text += "\(check.counts[.indexEntries, default: 0]) index entries\n"
-      } else {
-        text += "\(check.id): \(Terminal.output.red("damaged"))\n"
-        for problem in check.problems { text += "  \(problem)\n" }
+      if access(DataDirectory.filesFile(in: directory.path), F_OK) == 0 {
+        report.files = try ChildCheck.run(checkFiles, on: directory.path) { progress.show("\($0) MiB of files read") }
+        progress.clear()
       }
+      Terminal.output.write(arguments.has("json") ? report.json : report.text(of: directory.path))
+      return report.isOK ? 0 : ExitCode.failure
+    })
+}
+
+/// What `hearth check` found.
+private struct CheckReport {
+  var databases: [(id: DatabaseID, check: ChildCheck)] = []
+  /// `nil` where there are none.
+  var files: ChildCheck?
+
+  /// What the children count, in their order.
+  private static let databaseCounts: [StaticString] = [
+    "documents", "collections", "indexEntries", "history", "changes",
+  ]
+  private static let filesCounts: [StaticString] = ["objects", "contents", "contentBytes", "uploads", "orphans"]
+
+  var isOK: Bool { databases.allSatisfy { $0.check.problems.isEmpty } && files?.problems.isEmpty ?? true }
+
+  func text(of directory: String) -> [UInt8] {
+    var text = ""
+    for (id, check) in databases {
+      text += "\(id): \(Self.verdict(check))"
+      if check.problems.isEmpty { text += ", \(check.count(0)) documents, \(check.count(2)) index entries\n" }
+      for problem in check.problems { text += "  \(problem)\n" }
     }
-    if checks.isEmpty { text += "no databases in \(directory)\n" }
-    if checks.contains(where: { !$0.problems.isEmpty }) {
+    if databases.isEmpty { text += "no databases in \(directory)\n" }
+    if let files {
+      text += "files: \(Self.verdict(files))"
+      if files.problems.isEmpty { text += ", \(ByteCount.text(ofFiles: files.count(0), files.count(2)))" }
+      if files.problems.isEmpty, files.count(4) > 0 { text += ", \(files.count(4)) left over" }
+      if files.problems.isEmpty { text += "\n" }
+      for problem in files.problems { text += "  \(problem)\n" }
+    }
+    if databases.contains(where: { !$0.check.problems.isEmpty }) {
       text += "Restore from a backup, or export what can still be read: hearth export --data \(directory)\n"
+    }
+    if files?.problems.isEmpty == false {
+      text += "Restore from a backup, or copy what can still be read: hearth files cp -r gs:/// DIR --data \(directory)\n"
     }
     return Array(text.utf8)
   }
 
-  private static func json(_ checks: [FileCheck]) -> [UInt8] {
+  private static func verdict(_ check: ChildCheck) -> String {
+    check.problems.isEmpty ? "ok" : "\(Terminal.output.red("damaged"))\n"
+  }
+
+  var json: [UInt8] {
     var json = JSONWriter(.pretty)
     json.beginObject()
     json.key("ok")
-    json.bool(checks.allSatisfy { $0.problems.isEmpty })
+    json.bool(isOK)
     json.key("databases")
     json.beginArray()
-    for check in checks {
+    for (id, check) in databases {
       json.beginObject()
       json.key("project")
-      json.string(check.id.project)
+      json.string(id.project)
       json.key("database")
-      json.string(check.id.database)
-      for count in FileCheck.Count.allCases {
-        Array(count.rawValue.utf8).withUnsafeBytes { json.key($0) }
-        json.number(check.counts[count, default: 0])
-      }
-      json.key("problems")
-      json.beginArray()
-      for problem in check.problems { json.string(problem) }
-      json.endArray()
+      json.string(id.database)
+      json.append(check, Self.databaseCounts)
       json.endObject()
     }
     json.endArray()
+    if let files {
+      json.key("files")
+      json.beginObject()
+      json.append(files, Self.filesCounts)
+      json.endObject()
+    }
     json.endObject()
     return json.bytes + [UInt8(ascii: "\n")]
+  }
+}
+
+extension ChildCheck {
+  /// A count by its place; 0 where the child did not come to its end.
+  fileprivate func count(_ place: Int) -> Int { counts.indices.contains(place) ? counts[place] : 0 }
+}
+
+extension JSONWriter {
+  /// Appends what was counted and what is wrong.
+  fileprivate mutating func append(_ check: ChildCheck, _ names: [StaticString]) {
+    for (place, name) in names.enumerated() {
+      key(name)
+      number(check.count(place))
+    }
+    key("problems")
+    beginArray()
+    for problem in check.problems { string(problem) }
+    endArray()
   }
 }

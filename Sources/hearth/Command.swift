@@ -10,13 +10,26 @@ struct Command: Sendable {
     var isRepeated = false
     /// One line of help.
     var help: String
+    /// Whether it may stand in the configuration file too.
+    var standsInFile = true
+    /// A letter that stands for the name, written `-r`.
+    var letter: Character?
 
     /// An option without a value.
-    static func flag(_ name: String, _ help: String) -> Option { Option(name: name, help: help) }
+    static func flag(_ name: String, _ help: String, letter: Character? = nil) -> Option {
+      Option(name: name, help: help, letter: letter)
+    }
 
     /// An option with a value.
     static func value(_ name: String, _ value: String, _ help: String) -> Option {
       Option(name: name, value: value, help: help)
+    }
+
+    /// The same option, which may not stand in the configuration file.
+    var onCommandLineOnly: Option {
+      var option = self
+      option.standsInFile = false
+      return option
     }
 
     /// An option with a value that may come several times.
@@ -47,10 +60,11 @@ struct Command: Sendable {
   /// All verbs, in the order of the help.
   static var all: [Command] {
     [
-      .serve, .exec, .get, .query, .watch, .set, .update, .delete, .import, .export, .backup, .check, .checkFile, .indexes,
+      .serve, .exec, .get, .query, .watch, .set, .update, .delete, .import, .export, .backup, .check, .checkFile, .checkFiles,
+      .doctor, .indexes,
       .stats, .listeners, .accountsList, .accountsCreate, .accountsDelete, .accountsSetClaims, .accountsDisable,
       .accountsEnable, .accountsExport, .accountsImport, .keysCreate, .keysList, .keysRevoke, .keysRotate, .token,
-      .rulesCheck, .rulesTest, .rulesExplain,
+      .rulesCheck, .rulesTest, .rulesExplain, .filesList, .filesCopy, .filesRemove,
     ]
   }
 

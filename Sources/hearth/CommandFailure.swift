@@ -1,5 +1,6 @@
 import DatabaseService
 import DocumentModel
+import Files
 import FixtureTree
 import HearthServer
 import KeyValueStore
@@ -45,6 +46,10 @@ struct CommandFailure: Error {
     case let failure as CommandFailure: self = failure
     case let error as FixtureTreeError: self.init(ExitCode.data, error.description)
     case let error as StorageError: self.init(ExitCode.failure, error.description)
+    case FilesError.storage(let error): self.init(ExitCode.failure, error.description)
+    case FilesError.system(let operation, let path, let code):
+      self.init(ExitCode.failure, StorageError.system(operation: operation, path: path, code: code).description)
+    case FilesError.full: self.init(ExitCode.failure, "the file system is full")
     case HearthError.data(let text): self.init(ExitCode.data, text)
     case let error as HearthError: self.init(ExitCode.failure, error.description)
     case let error as HTTPClientError: self.init(ExitCode.failure, error.description)

@@ -1,63 +1,88 @@
 import Glibc
 import WireFormat
 
-/// `hearth.json` in the working directory: options of `hearth serve` under their own names.
+/// The configuration file, `hearth.json` in the working directory or what `--config` names: options of `hearth serve`
+/// under their own names.
 ///
 ///     {"port": 9090, "emulator": true, "data": "./data", "import": ["fixtures/a.json", "fixtures/b.json"]}
 ///
-/// Verbs that talk to a server take `project` and `database` from it too, so that they mean the same one.
+/// What it leaves open, `hearth serve` looks up in `firebase.json`; see ``FirebaseFile``. Verbs that talk to a server
+/// take `project` and `database` from `hearth.json` too, so that they mean the same one.
 enum ConfigurationFile {
   static let name = "hearth.json"
   private static let bytesMax = 1 << 20
 
-  /// What the file says for a verb; empty where there is no file.
-  /// - Throws: ``CommandFailure`` when the file is no object of known options.
-  static func defaults(for command: Command) throws -> [String: [String]] {
-    guard let bytes = try readFile() else { return [:] }
-    let all = try parse(bytes)
-    if command.name == Command.serve.name { return all }
-    let names = command.options.map(\.name)
-    return all.filter { ["project", "database"].contains($0.key) && names.contains($0.key) }
+  /// What the files say for a verb beside its command line; empty where there are none.
+  /// - Throws: ``CommandFailure`` that names the file and the key when one is not as it should be.
+  static func settings(for command: Command, _ arguments: Arguments) throws -> [String: Arguments.Setting] {
+    let isServe = [Command.serve.name, Command.doctor.name].contains(command.name)
+    let chosen = isServe ? arguments.value("config") : nil
+    guard isServe else {
+      let names = command.options.map(\.name)
+      return try read(name).filter { ["project", "database"].contains($0.key) && names.contains($0.key) }
+    }
+    var settings = try read(chosen ?? name, mustExist: chosen != nil)
+    // The command line wins over the file, also where it says the opposite.
+    if arguments.has("data") { settings["in-memory"] = nil }
+    if arguments.has("in-memory") { settings["data"] = nil }
+    // A file that was named says everything; the working directory may be anybody's then.
+    guard chosen == nil else { return settings }
+    let isEmulator = arguments.has("emulator") || settings["emulator"] != nil
+    let others = try FirebaseFile.settings(isEmulator: isEmulator)
+    return settings.merging(others) { own, _ in own }
   }
 
-  private static func readFile() throws -> [UInt8]? {
-    let file = open(name, O_RDONLY | O_CLOEXEC)
+  private static func read(_ path: String, mustExist: Bool = false) throws -> [String: Arguments.Setting] {
+    guard let bytes = try bytes(of: path, mustExist: mustExist) else { return [:] }
+    return try parse(bytes, name: path).mapValues { Arguments.Setting(values: $0, origin: path) }
+  }
+
+  /// The bytes of a configuration file; `nil` where there is none.
+  /// - Throws: ``CommandFailure`` when it cannot be read, is longer than 1 MiB, or is missing and must not be.
+  static func bytes(of path: String, mustExist: Bool = false) throws -> [UInt8]? {
+    let file = open(path, O_RDONLY | O_CLOEXEC)
     guard file >= 0 else {
-      if errno == ENOENT { return nil }
-      throw CommandFailure.data("\(name): cannot be opened: \(String(cString: strerror(errno)))")
+      if errno == ENOENT, !mustExist { return nil }
+      throw CommandFailure.data("\(path): cannot be opened: \(String(cString: strerror(errno)))")
     }
     defer { close(file) }
     var bytes = [UInt8](repeating: 0, count: bytesMax)
     let count = Glibc.read(file, &bytes, bytes.count)
-    guard count >= 0 else { throw CommandFailure.data("\(name): cannot be read: \(String(cString: strerror(errno)))") }
-    guard count < bytesMax else { throw CommandFailure.data("\(name): is longer than \(bytesMax) bytes") }
+    guard count >= 0 else { throw CommandFailure.data("\(path): cannot be read: \(String(cString: strerror(errno)))") }
+    guard count < bytesMax else { throw CommandFailure.data("\(path): is longer than \(bytesMax) bytes") }
     return Array(bytes[..<count])
   }
 
   /// The options that a text gives.
   /// - Throws: ``CommandFailure`` when it is no object of known options.
-  static func parse(_ bytes: [UInt8]) throws -> [String: [String]] {
-    let options = Command.serve.options + [.value("database", "ID", "")]
+  static func parse(_ bytes: [UInt8], name: String = name) throws -> [String: [String]] {
     do {
-      return try JSONText.read(bytes) { root in try read(root, options) }
+      return try JSONText.read(bytes) { root in try read(root, name) }
     } catch let error as WireError { throw CommandFailure.data("\(name): \(error.description)") }
   }
 
-  private static func read(_ root: JSONValue, _ options: [Command.Option]) throws(CommandFailure) -> [String: [String]]
-  {
+  private static func read(_ root: JSONValue, _ name: String) throws(CommandFailure) -> [String: [String]] {
     guard case .object(var members) = root.kind else { throw .data("\(name): must be an object of options") }
+    let options = Command.serve.options + [.value("database", "ID", "")]
+    let known = options.filter(\.standsInFile)
     var values: [String: [String]] = [:]
     while let (key, value) = members.next() {
-      guard let option = options.first(where: { $0.name == key.text }) else {
-        let hint = NearestMatch.find(key.text, in: options.map(\.name)).map { "; did you mean \"\($0)\"?" } ?? ""
+      guard let option = known.first(where: { $0.name == key.text }) else {
+        if options.contains(where: { $0.name == key.text }) {
+          throw .data("\(name): \"\(key.text)\" is for the command line only")
+        }
+        let hint = NearestMatch.find(key.text, in: known.map(\.name)).map { "; did you mean \"\($0)\"?" } ?? ""
         throw .data("\(name): unknown option \"\(key.text)\"\(hint)")
       }
-      if let texts = try texts(value, option) { values[option.name] = texts }
+      guard values[option.name] == nil else { throw .data("\(name): \"\(option.name)\" is there twice") }
+      if let texts = try texts(value, option, name) { values[option.name] = texts }
     }
     return values
   }
 
-  private static func texts(_ value: JSONValue, _ option: Command.Option) throws(CommandFailure) -> [String]? {
+  private static func texts(
+    _ value: JSONValue, _ option: Command.Option, _ name: String
+  ) throws(CommandFailure) -> [String]? {
     switch value.kind {
     case .null: return nil
     case .boolean(let flag) where option.value == nil: return flag ? [""] : nil
@@ -66,16 +91,40 @@ enum ConfigurationFile {
     case .array(var elements) where option.isRepeated:
       var texts: [String] = []
       while let element = elements.next() {
-        guard case .string(let text) = element.kind else { throw form(option) }
+        guard case .string(let text) = element.kind else { throw form(option, name) }
         texts.append(String(decoding: text, as: UTF8.self))
       }
-      return texts
-    default: throw form(option)
+      return texts.isEmpty ? nil : texts
+    default: throw form(option, name)
     }
   }
 
-  private static func form(_ option: Command.Option) -> CommandFailure {
-    let form = option.isRepeated ? "a string or an array of strings" : "a string"
+  private static func form(_ option: Command.Option, _ name: String) -> CommandFailure {
+    let form = option.isRepeated ? "a string or an array of strings" : "a string or a whole number"
     return .data("\(name): \"\(option.name)\" must be \(option.value == nil ? "true or false" : form)")
+  }
+
+  /// The configuration that a server would run with, as a file that says the same: every option, `null` where there is
+  /// none. `computed` holds what the server made of options, defaults included.
+  static func effective(_ arguments: Arguments, computed: [String: [String]]) -> [UInt8] {
+    var json = JSONWriter(.pretty)
+    json.beginObject()
+    for option in Command.serve.options where option.standsInFile {
+      Array(option.name.utf8).withUnsafeBytes { json.key($0) }
+      let values = computed[option.name] ?? arguments.values(option.name)
+      if option.value == nil {
+        json.bool(!values.isEmpty)
+      } else if option.isRepeated {
+        json.beginArray()
+        for value in values { json.string(value) }
+        json.endArray()
+      } else if let value = values.last {
+        if let number = Int(value), String(number) == value { json.number(number) } else { json.string(value) }
+      } else {
+        json.null()
+      }
+    }
+    json.endObject()
+    return json.bytes
   }
 }

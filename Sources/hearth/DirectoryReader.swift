@@ -1,4 +1,5 @@
 import DocumentModel
+import Files
 import Glibc
 import HearthServer
 import KeyValueStore
@@ -17,6 +18,18 @@ struct DirectoryReader {
     self.path = path
     guard access(path, F_OK) == 0 else { throw CommandFailure.failed("there is no data directory \(path)") }
     databases = try DataDirectory.databases(in: path)
+  }
+
+  /// Opens the files for reading; `nil` where there are none.
+  ///
+  /// As long as `hold` lives, no content goes away, and what metadata name that are read meanwhile is there.
+  func openFiles() throws -> (metadata: LMDBStore, contents: ContentDirectory, hold: ContentHold)? {
+    let file = DataDirectory.filesFile(in: path)
+    guard access(file, F_OK) == 0 else { return nil }
+    let folder = DataDirectory.filesFolder(in: path)
+    let hold = try ContentHold(folder)
+    let metadata = try LMDBStore.open(LMDBOptions(path: file, readOnly: true))
+    return (metadata, try ContentDirectory(folder), hold)
   }
 
   /// Opens a database for reading.

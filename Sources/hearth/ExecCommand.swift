@@ -6,7 +6,7 @@ extension Command {
   static let exec = Command(
     name: "exec", summary: "Runs a command, such as a test suite, with a server of its own.",
     operands: "-- COMMAND [ARGUMENT] …", operandCount: 1...Int.max,
-    options: serve.options.filter { !["host", "emulator", "allow-remote-emulator", "tls-cert", "tls-key"].contains($0.name) },
+    options: serve.options.filter { !servingOnly.contains($0.name) },
     details: """
       Serves in emulator mode and in memory, on a free port of 127.0.0.1 unless told otherwise, for as long as the command
       runs. The command finds the server by FIRESTORE_EMULATOR_HOST, FIREBASE_AUTH_EMULATOR_HOST,
@@ -21,6 +21,12 @@ extension Command {
     ],
     run: { arguments in try exec(arguments) })
 
+  /// Options of a server that stays.
+  private static let servingOnly: Set = [
+    "host", "emulator", "allow-remote-emulator", "tls-cert", "tls-key", "config", "print-config",
+    "metrics-address", "stop-grace",
+  ]
+
   private static func exec(_ arguments: Arguments) throws -> Int32 {
     var signals = sigset_t()
     sigemptyset(&signals)
@@ -31,6 +37,7 @@ extension Command {
     if !arguments.has("port") { configuration.port = 0 }
     let project = configuration.project ?? DatabaseChoice.defaultProject
     configuration.project = project
+    defer { configuration.log?.flush() }
     let server = try makeServer(arguments, configuration)
     let url = try server.start()
     defer { server.stop() }

@@ -1,9 +1,14 @@
 import Glibc
+import HearthServer
 
 /// The program: finds the verb, reads its arguments, runs it, and turns its errors into texts and exit codes.
 @main struct Hearth {
   static func main() {
-    exit(run(Array(CommandLine.arguments.dropFirst())))
+    let code = run(Array(CommandLine.arguments.dropFirst()))
+    fflush(nil)
+    // At once: libraries that clean up at an exit pull the rug from under work that a server leaves in the background,
+    // such as making the next signing keys.
+    _exit(code)
   }
 
   /// Runs one command line and returns the exit code.
@@ -35,7 +40,8 @@ import Glibc
         Terminal.output.write(HelpText.text(of: command))
         return 0
       }
-      let arguments = try Arguments(rest, for: command, defaults: ConfigurationFile.defaults(for: command))
+      var arguments = try Arguments(rest, for: command)
+      arguments.adopt(try ConfigurationFile.settings(for: command, arguments))
       return try command.run(arguments)
     } catch {
       return report(error, verb: verb)
@@ -54,5 +60,5 @@ import Glibc
 
 /// The version of the program.
 enum Version {
-  static let current = "0.1.0"
+  static let current = HearthServer.version
 }

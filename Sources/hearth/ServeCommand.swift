@@ -36,7 +36,16 @@ extension Command {
       .value("action-url", "URL", "the page of the app that links in mails lead to"),
       .repeated("identity-provider", "SPEC", "lets google.com=CLIENT,KEYS_FILE sign in; or apple.com, oidc.NAME=…,ISSUER"),
       .repeated("trust-issuer", "ISSUER=FILE", "tokens of this issuer count; FILE holds its keys (JWKS)"),
+      .value("metrics-address", "HOST:PORT", "answer /metrics, /healthz and /readyz there, without credentials"),
+      .value("log", "FORMAT", "how standard error is written: plain, text or json (default: plain)"),
+      .value("log-level", "LEVEL", "what is logged: error, warn, info or debug (default: info)"),
+      .value("log-requests", "N", "log one request of N; 1 is all (default: none)"),
+      .value("stop-grace", "SECONDS", "how long a stop waits for requests under way (default: 10)"),
       .flag("quiet", "print the address and errors only"),
+      .value("config", "FILE", "read options from this file (default: hearth.json and firebase.json, where they are)")
+        .onCommandLineOnly,
+      .flag("print-config", "print the options that would be in force, as a configuration file, and end")
+        .onCommandLineOnly,
     ],
     details: """
       When it is ready it prints one line to standard output: hearth: listening on http://127.0.0.1:8080
@@ -44,7 +53,8 @@ extension Command {
       and the key again; rules are also read again when their file changes. Rules that do not compile end the start with
       exit code 65; later they leave those in force that were read before. With TLS the line says https. HTTP/1.1 and
       HTTP/2 are spoken on the one port, with TLS or without.
-      Options may also stand in hearth.json in the working directory, under the same names; the command line wins.
+      Options may also stand in hearth.json in the working directory, under the same names; the command line wins. What
+      neither says is taken from firebase.json: rules, indexes, and with --emulator the port and host.
       """,
     examples: [
       ("hearth serve --emulator", "in memory, for development"),
@@ -62,11 +72,29 @@ extension Command {
     for signal in [SIGTERM, SIGINT, SIGHUP] { sigaddset(&signals, signal) }
     // Every thread that starts from here on leaves these signals to the wait below.
     pthread_sigmask(SIG_BLOCK, &signals, nil)
-    let configuration = try configuration(arguments, isEmulator: arguments.has("emulator"))
+    var configuration = try configuration(arguments, isEmulator: arguments.has("emulator"))
+    if arguments.has("print-config") {
+      Terminal.output.write(ConfigurationFile.effective(arguments, computed: computed(configuration)) + Array("\n".utf8))
+      return 0
+    }
+    defer { configuration.log?.flush() }
+    if let text = FirebaseFile.announcement(of: arguments) {
+      configuration.log?.write(LogEvent(.info, "configuration.firebase", text))
+    }
+    let supervisor = Supervisor()
+    configuration.listeningSocket = try supervisor.listeningSocket()
     let server = try makeServer(arguments, configuration)
     let url = try server.start()
+    if arguments.value("log") ?? "plain" != "plain" {
+      let fields: [LogEvent.Field] = [("url", .text(url)), ("version", .text(Version.current))]
+      configuration.log?.write(LogEvent(.info, "server.listening", "", fields))
+    }
+    // Whoever waits for the line below may look for what was said before.
+    configuration.log?.flush()
     Terminal.output.write("hearth: listening on \(url)\n")
-    waitForEnd(of: server, signals: signals, configuration)
+    supervisor.tell("READY=1\nSTATUS=Listening on \(url)")
+    waitForEnd(of: server, signals: signals, configuration, supervisor)
+    supervisor.tell("STOPPING=1\nSTATUS=Finishing requests")
     // A second signal ends it at once.
     pthread_sigmask(SIG_UNBLOCK, &signals, nil)
     server.stop()
@@ -83,7 +111,7 @@ extension Command {
           indexes: try configuration.indexes.first { $0.database == imports.database.database }
             .map { try IndexFile.read(file: $0.path) }
         ).run(imports, isQuiet: isQuiet(arguments)),
-        arguments)
+        configuration)
     }
     allowManyFiles()
     let server = try HearthServer(configuration)
@@ -93,28 +121,27 @@ extension Command {
       }
       var progress = Progress(isQuiet: isQuiet(arguments))
       defer { progress.clear() }
-      try report(database.load(imports) { progress.show($0, "documents imported") }, arguments)
+      try report(database.load(imports) { progress.show($0, "documents imported") }, configuration)
     }
     return server
   }
 
   /// Waits for the signal that ends the server; a hang-up only does so where there is nothing to read again.
-  private static func waitForEnd(of server: HearthServer, signals: sigset_t, _ configuration: HearthConfiguration) {
-    var signals = signals
-    var signal: Int32 = 0
-    repeat {
-      sigwait(&signals, &signal)
-      guard signal == SIGHUP, configuration.tls != nil || !configuration.rules.isEmpty || configuration.storageRules != nil
-      else { return }
-      server.reloadRules()
-      guard configuration.tls != nil else { continue }
-      do {
-        try server.reloadCertificate()
-        Terminal.error.write("hearth: the certificate was read again\n")
-      } catch {
-        Terminal.error.write("hearth: \(error.description); the certificate in use stays\n")
+  private static func waitForEnd(
+    of server: HearthServer, signals: sigset_t, _ configuration: HearthConfiguration, _ supervisor: Supervisor
+  ) {
+    let isReloadable =
+      configuration.tls != nil || !configuration.rules.isEmpty || configuration.storageRules != nil
+      || !configuration.trustedIssuers.isEmpty
+    while true {
+      guard let signal = supervisor.wait(for: signals, isAlive: { server.isResponsive(withinMilliseconds: 2000) }) else {
+        continue
       }
-    } while true
+      guard signal == SIGHUP, isReloadable || supervisor.isThere else { return }
+      supervisor.tellReloading()
+      server.reload()
+      supervisor.tell("READY=1")
+    }
   }
 
   /// Every connection and every open database takes descriptors; shells allow 1,024 where the system allows far more.
@@ -128,9 +155,8 @@ extension Command {
 
   private static func isQuiet(_ arguments: Arguments) -> Bool { arguments.has("quiet") }
 
-  private static func report(_ outcome: ImportOutcome, _ arguments: Arguments) {
-    guard !isQuiet(arguments) else { return }
-    Terminal.error.write("hearth: \(ImportText.summary(outcome))\n")
+  private static func report(_ outcome: ImportOutcome, _ configuration: HearthConfiguration) {
+    configuration.log?.write(LogEvent(.info, "import.done", ImportText.summary(outcome)))
   }
 
   /// What the options of `hearth serve` ask for.
@@ -159,18 +185,36 @@ extension Command {
       return HearthConfiguration.RulesFile(file.path, database: file.path == text ? nil : file.database)
     }
     if let other = arguments.value("compat") {
-      guard other == "emulator" else { throw CommandFailure.usage("'--compat' takes 'emulator', not '\(other)'") }
+      guard other == "emulator" else { throw arguments.refusal(of: "compat", other, "must be emulator") }
       configuration.isEmulatorCompatible = true
     }
     configuration.accounts = try accounts(arguments)
-    configuration.trustedIssuers = try arguments.values("trust-issuer").map(issuerFile)
+    configuration.trustedIssuers = try arguments.values("trust-issuer").map { try issuerFile($0, arguments) }
     configuration.storageRules = arguments.value("storage-rules")
-    configuration.warn = { Terminal.error.write("hearth: \($0)\n") }
-    if !isQuiet(arguments) { configuration.report = { Terminal.error.write("hearth: \($0)\n") } }
+    configuration.log = try log(arguments)
+    configuration.requestLogInterval = try arguments.integer("log-requests", in: 1...1_000_000_000)
+    configuration.metricsAddress = try metricsAddress(arguments)
+    configuration.stopGraceSeconds =
+      try arguments.integer("stop-grace", in: 0...3600) ?? configuration.stopGraceSeconds
     if let project = configuration.project, DatabaseID(project: project) == nil {
-      throw CommandFailure.usage("'\(project)' cannot name a project")
+      throw arguments.refusal(of: "project", project, "cannot name a project")
     }
     return configuration
+  }
+
+  /// The options that a configuration settles where nobody said them.
+  private static func computed(_ configuration: HearthConfiguration) -> [String: [String]] {
+    var values = [
+      "host": [configuration.host], "port": [String(configuration.port)],
+      "map-size": [String(configuration.mapBytes)], "mail-from": [configuration.accounts.mailSender],
+      "stop-grace": [String(configuration.stopGraceSeconds)],
+    ]
+    switch configuration.storage {
+    case .inMemory: values["in-memory"] = [""]
+    case .directory(let path): values["data"] = [path]
+    }
+    if let project = configuration.project { values["project"] = [project] }
+    return values
   }
 
   private static func accounts(_ arguments: Arguments) throws -> AccountsConfiguration {
@@ -185,13 +229,39 @@ extension Command {
       let parts = text.split(separator: "=", maxSplits: 1).map(String.init)
       let rest = parts.count == 2 ? parts[1].split(separator: ",", maxSplits: 2).map(String.init) : []
       guard rest.count >= 2, rest.count == 3 || ["google.com", "apple.com"].contains(parts[0]) else {
-        throw CommandFailure.usage(
-          "'\(text)' is no identity provider; write google.com=CLIENT,KEYS_FILE or oidc.NAME=CLIENT,KEYS_FILE,ISSUER")
+        throw arguments.refusal(
+          of: "identity-provider", text,
+          "is no identity provider; write google.com=CLIENT,KEYS_FILE or oidc.NAME=CLIENT,KEYS_FILE,ISSUER")
       }
       return AccountsConfiguration.IdentityProvider(
         id: parts[0], clientID: rest[0], keysPath: rest[1], issuer: rest.count == 3 ? rest[2] : nil)
     }
     return accounts
+  }
+
+  private static func log(_ arguments: Arguments) throws -> LogWriter {
+    func choice<Choice>(_ option: String, _ standard: Choice, _ all: [(name: String, choice: Choice)]) throws -> Choice {
+      guard let text = arguments.value(option) else { return standard }
+      guard let found = all.first(where: { $0.name == text }) else {
+        throw arguments.refusal(of: option, text, "must be one of \(all.map(\.name).joined(separator: ", "))")
+      }
+      return found.choice
+    }
+    try arguments.exclude("quiet", "log-level")
+    let standard = arguments.has("quiet") ? LogEvent.Level.warn : .info
+    return LogWriter(
+      format: try choice("log", LogFormat.plain, LogFormat.allCases.map { ($0.rawValue, $0) }),
+      levelMin: try choice("log-level", standard, LogEvent.Level.allCases.map { ("\($0)", $0) }))
+  }
+
+  private static func metricsAddress(_ arguments: Arguments) throws -> HearthConfiguration.Address? {
+    guard let text = arguments.value("metrics-address") else { return nil }
+    guard let colon = text.lastIndex(of: ":"), colon != text.startIndex,
+      let port = Int(text[text.index(after: colon)...]), (0...65535).contains(port)
+    else { throw arguments.refusal(of: "metrics-address", text, "must read HOST:PORT, such as 127.0.0.1:9090") }
+    var host = String(text[..<colon])
+    if host.hasPrefix("["), host.hasSuffix("]") { host = String(host.dropFirst().dropLast()) }
+    return HearthConfiguration.Address(host: host, port: port)
   }
 
   private static func tlsFiles(_ arguments: Arguments) throws -> HearthConfiguration.TLSFiles? {
@@ -203,17 +273,17 @@ extension Command {
   }
 
   /// `ISSUER=FILE`, or `ISSUER,AUDIENCE=FILE`; the audience of a Firebase project's issuer is the project.
-  private static func issuerFile(_ text: String) throws -> HearthConfiguration.IssuerFile {
+  private static func issuerFile(_ text: String, _ arguments: Arguments) throws -> HearthConfiguration.IssuerFile {
     let parts = text.split(separator: "=", maxSplits: 1).map(String.init)
     let names = (parts.first ?? "").split(separator: ",", maxSplits: 1).map(String.init)
     guard parts.count == 2, let issuer = names.first else {
-      throw CommandFailure.usage("'--trust-issuer \(text)' must read ISSUER=FILE or ISSUER,AUDIENCE=FILE")
+      throw arguments.refusal(of: "trust-issuer", text, "must read ISSUER=FILE or ISSUER,AUDIENCE=FILE")
     }
     let firebase = "https://securetoken.google.com/"
     guard let audience = names.count == 2 ? names[1] : issuer.hasPrefix(firebase) ? String(issuer.dropFirst(firebase.count)) : nil
     else {
-      throw CommandFailure.usage(
-        "'--trust-issuer \(text)' must say for whom its tokens are: write \(issuer),AUDIENCE=FILE")
+      throw arguments.refusal(
+        of: "trust-issuer", text, "must say for whom its tokens are: write \(issuer),AUDIENCE=FILE")
     }
     return HearthConfiguration.IssuerFile(issuer: issuer, audience: audience, path: parts[1])
   }

@@ -1,6 +1,7 @@
 import DatabaseService
 import DocumentModel
 import DocumentStore
+import Files
 import FixtureTree
 import Transport
 import WireFormat
@@ -68,10 +69,15 @@ final class ServerClient {
 
   // MARK: Calls
 
-  /// What the server's open databases hold.
-  func statistics() throws -> [StatsRow] {
-    guard let body = try call("GET", "/hearth/v1/stats") else { return [] }
-    return try JSONText.read(body) { root in (root.member("databases")?.array ?? []).map(Self.statsRow) }
+  /// What the server's open databases hold, and its files, where it has opened them.
+  func statistics() throws -> (databases: [StatsRow], files: FilesStatistics?) {
+    guard let body = try call("GET", "/hearth/v1/stats") else { return ([], nil) }
+    return try JSONText.read(body) { root in
+      let files = root.member("files").map { files in
+        FilesStatistics(FilesStatistics.columns.map { files.member($0)?.integer ?? 0 })
+      }
+      return ((root.member("databases")?.array ?? []).map(Self.statsRow), files)
+    }
   }
 
   /// Who listens to the server's open databases.
@@ -328,13 +334,38 @@ final class ServerClient {
     throw refusal(response.status, response.body)
   }
 
+  /// Sends a request as ``call(_:_:_:mayMiss:)`` does; returns the body, or `nil` where the answer is 404.
+  /// - Throws: ``CommandFailure`` with the server's words.
+  func find(_ method: String, _ target: String) throws -> [UInt8]? {
+    let response: HTTPClient.Response
+    do { response = try http.send(method, target, headers: headers(for: [])) } catch { throw failure(error) }
+    if (200...299).contains(response.status) { return response.body }
+    if response.status == 404 { return nil }
+    throw refusal(response.status, response.body)
+  }
+
+  /// Posts content that is handed over in pieces, until `next` gives none; returns the body of the answer.
+  /// - Throws: ``CommandFailure`` with the server's words.
+  func upload(_ target: String, type: String, byteCount: Int, _ next: () -> [UInt8]) throws -> [UInt8] {
+    let response: HTTPClient.Response
+    do {
+      response = try http.upload(
+        "POST", target, headers: headers(for: []) + [(name: "Content-Type", value: type)], bodyBytes: byteCount, next)
+    } catch { throw failure(error) }
+    guard (200...299).contains(response.status) else { throw refusal(response.status, response.body) }
+    return response.body
+  }
+
   /// Sends a request and hands on the pieces of its answer as they arrive.
   /// - Throws: ``CommandFailure`` with the server's words, and what `take` throws.
-  func stream(_ method: String, _ target: String, _ body: [UInt8], _ take: ([UInt8]) throws -> Void) throws {
+  func stream(
+    _ method: String, _ target: String, _ body: [UInt8], headers more: [(name: String, value: String)] = [],
+    _ take: ([UInt8]) throws -> Void
+  ) throws {
     var failure: (any Error)?
     var refused: (status: Int, body: [UInt8])?
     do {
-      try http.stream(method, target, headers: headers(for: body), body: body) { status, piece in
+      try http.stream(method, target, headers: headers(for: body) + more, body: body) { status, piece in
         guard (200...299).contains(status) else {
           refused = (status, (refused?.body ?? []) + piece)
           return refused.map { $0.body.count < 1 << 20 } ?? true

@@ -1,6 +1,9 @@
 import DatabaseService
 import DocumentModel
 import DocumentStore
+import Files
+import Glibc
+import HearthServer
 import KeyValueStore
 import LMDBStore
 import WireFormat
@@ -17,15 +20,18 @@ extension Command {
       .value("token", "TOKEN", "what to send as bearer token (default: owner)"),
       .flag("json", "print JSON"),
     ],
-    details: "Counts by reading every key, also while a server has the directory open.",
+    details: """
+      Counts by reading every key, also while a server has the directory open. Files are those of all projects.
+      """,
     examples: [
       ("hearth stats --data ./hearth-data", ""), ("hearth stats --server http://127.0.0.1:8080", ""),
       ("hearth stats --json", "for programs"),
     ],
     run: { arguments in
       var rows: [StatsRow]
+      var files: FilesStatistics?
       if arguments.value("server") != nil {
-        rows = try ServerClient(arguments).statistics()
+        (rows, files) = try ServerClient(arguments).statistics()
       } else {
         let directory = try DirectoryReader(arguments.value("data") ?? "./hearth-data")
         rows = try directory.databases.map { id -> StatsRow in
@@ -33,10 +39,11 @@ extension Command {
           return StatsRow(
             project: id.project, database: id.database, values: statistics.values, indexes: statistics.indexes)
         }
+        files = try directory.openFiles().map { try FilesStatistics($0.metadata, $0.contents) }
       }
       if let project = arguments.value("project") { rows.removeAll { $0.project != project } }
       if let database = arguments.value("database") { rows.removeAll { $0.database != database } }
-      Terminal.output.write(arguments.has("json") ? StatsRow.json(rows) : StatsRow.table(rows))
+      Terminal.output.write(arguments.has("json") ? StatsRow.json(rows, files) : StatsRow.table(rows, files))
       return 0
     })
 }
@@ -49,8 +56,13 @@ struct StatsRow {
   /// Its declared indexes.
   var indexes: [IndexReport]
 
-  static func table(_ rows: [StatsRow]) -> [UInt8] {
-    guard !rows.isEmpty else { return Array("no databases\n".utf8) }
+  static func table(_ rows: [StatsRow], _ files: FilesStatistics?) -> [UInt8] {
+    let filesLine = files.map { files in
+      let buckets = "\(files.buckets) \(files.buckets == 1 ? "bucket" : "buckets")"
+      return "files: \(ByteCount.text(ofFiles: files.objects, files.objectBytes)) in \(buckets); "
+        + "\(ByteCount.text(files.contentBytes)) of content\n"
+    }
+    guard !rows.isEmpty else { return Array("no databases\n\(filesLine ?? "")".utf8) }
     var lines = [["database"] + DatabaseStatistics.columns.map(\.title)]
     lines += rows.map { ["\($0.project)/\($0.database)"] + $0.values.map(String.init) }
     let widths = lines[0].indices.map { column in lines.map { $0[column].count }.max() ?? 0 }
@@ -65,10 +77,11 @@ struct StatsRow {
     for row in rows {
       for index in row.indexes { text += "\(row.project)/\(row.database): index \(index.line)\n" }
     }
+    text += filesLine ?? ""
     return Array(text.utf8)
   }
 
-  static func json(_ rows: [StatsRow]) -> [UInt8] {
+  static func json(_ rows: [StatsRow], _ files: FilesStatistics?) -> [UInt8] {
     var json = JSONWriter(.pretty)
     json.beginObject()
     json.key("databases")
@@ -87,6 +100,15 @@ struct StatsRow {
       json.endObject()
     }
     json.endArray()
+    if let files {
+      json.key("files")
+      json.beginObject()
+      for (name, value) in zip(FilesStatistics.columns, files.values) {
+        json.key(name)
+        json.number(value)
+      }
+      json.endObject()
+    }
     json.endObject()
     return json.bytes + [UInt8(ascii: "\n")]
   }

@@ -84,13 +84,18 @@ struct Progress {
 
   /// Shows how far it is, at most ten times a second. `what` such as `documents imported`.
   mutating func show(_ count: Int, _ what: String) {
+    let passed = Self.now() - started
+    show("\(count) \(what), \(passed > 0 ? count * 1000 / Int(passed) : 0)/s")
+  }
+
+  /// Shows a text, at most ten times a second.
+  mutating func show(_ text: @autoclosure () -> String) {
     guard isShown else { return }
     let now = Self.now()
     guard now - lastShown > 100 else { return }
     lastShown = now
     hasLine = true
-    let rate = now > started ? count * 1000 / Int(now - started) : 0
-    Terminal.error.write("\r\u{1B}[K\(count) \(what), \(rate)/s")
+    Terminal.error.write("\r\u{1B}[K\(text())")
   }
 
   /// Removes the line.

@@ -4,6 +4,7 @@ import Glibc
 import KeyValueStore
 import LMDBStore
 import Synchronization
+import Testing
 
 /// A file store in a temporary directory, which can be closed and opened again.
 final class TestFiles {
@@ -72,9 +73,16 @@ final class TestFiles {
 
   func text(_ name: String) throws -> String? {
     guard let (object, descriptor) = try store.open(Self.name(name)) else { return nil }
+    let text = Self.read(descriptor)
+    #expect(text.utf8.count == object.content.size)
+    return text
+  }
+
+  /// The text of an open file, which is closed.
+  static func read(_ descriptor: Int32) -> String {
     defer { close(descriptor) }
-    var bytes = [UInt8](repeating: 0, count: object.content.size + 1)
-    let count = read(descriptor, &bytes, bytes.count)
+    var bytes = [UInt8](repeating: 0, count: 1 << 20)
+    let count = Glibc.read(descriptor, &bytes, bytes.count)
     return String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
   }
 

@@ -57,14 +57,6 @@ import WireFormat
         + #"[1,3],"readTime":"2025-03-27T14:30:00.123456Z"}}"#
     ),
     (
-      "2a0408021005",
-      #"{"filter":{"targetId":2,"count":5}}"#
-    ),
-    (
-      "2a020802",
-      #"{"filter":{"targetId":2}}"#
-    ),
-    (
       "0a03393538120130",
       #"{"streamId":"958","streamToken":"MA=="}"#
     ),
@@ -93,7 +85,6 @@ import WireFormat
       .targetReset(300), .targetCurrent(2, token: token, readTime: time), .snapshot(token: token, readTime: time),
       .changed(try document(), targets: [2, 300], removedTargets: [4]),
       .deleted(key, readTime: time, removedTargets: [1]), .removed(key, readTime: time, removedTargets: [1, 3]),
-      .filter(target: 2, count: 5), .filter(target: 2, count: 0),
     ]
   }
 

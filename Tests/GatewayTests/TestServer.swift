@@ -67,9 +67,16 @@ final class TestServer: Sendable {
   func request(
     _ method: String, _ target: String, _ body: String? = nil, headers: [(String, String)] = []
   ) throws -> Reply {
+    try request(method, target, bytes: body.map { Array($0.utf8) }, headers: headers)
+  }
+
+  /// Sends one request for a target as it stands, whose body need be no text.
+  func request(
+    _ method: String, _ target: String, bytes body: [UInt8]?, headers: [(String, String)] = []
+  ) throws -> Reply {
     var request = "\(method) \(target) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
     for (name, value) in headers { request += "\(name): \(value)\r\n" }
-    var bytes = Array(body?.utf8 ?? "".utf8)
+    var bytes = body ?? []
     if body != nil { request += "Content-Length: \(bytes.count)\r\n" }
     bytes = Array((request + "\r\n").utf8) + bytes
     return try Self.parse(try exchange(bytes), isHead: method == "HEAD")

@@ -8,7 +8,7 @@ import Testing
     name: "try", summary: "For tests.", operands: "PATH [MORE]", operandCount: 1...2,
     options: [
       .flag("quiet", ""), .flag("json", ""), .value("port", "PORT", ""), .repeated("import", "FILE", ""),
-      .value("map-size", "BYTES", ""),
+      .value("map-size", "BYTES", ""), .flag("recursive", "", letter: "r"),
     ],
     run: { _ in 0 })
 
@@ -24,6 +24,8 @@ import Testing
     (["--port", "-", "a"], ["a"], ["port": ["-"]]),
     (["--", "--port", "x"], ["--port", "x"], [:]),
     (["--quiet", "--", "-x"], ["-x"], ["quiet": [""]]),
+    (["-r", "a"], ["a"], ["recursive": [""]]),
+    (["a", "--recursive"], ["a"], ["recursive": [""]]),
   ])
   func readsWords(words: [String], operands: [String], values: [String: [String]]) throws {
     let arguments = try Arguments(words, for: Self.command)
@@ -52,11 +54,20 @@ import Testing
     #expect(failure?.message == message)
   }
 
-  @Test func defaultsStandInForWhatIsNotGiven() throws {
-    let defaults = ["port": ["9"], "import": ["x"]]
-    let arguments = try Arguments(["a", "--port", "1"], for: Self.command, defaults: defaults)
+  @Test func settingsStandInForWhatIsNotGiven() throws {
+    var arguments = try Arguments(["a", "--port", "1"], for: Self.command)
+    arguments.adopt([
+      "port": Arguments.Setting(values: ["9"], origin: "a.json"),
+      "map-size": Arguments.Setting(values: ["big"], origin: "a.json"),
+      "import": Arguments.Setting(values: ["x"], origin: "b.json"),
+    ])
     #expect(arguments.value("port") == "1")
     #expect(arguments.values("import") == ["x"])
+    #expect(arguments.origins == ["map-size": "a.json", "import": "b.json"])
+    // A mistake is told where it is.
+    let failure = #expect(throws: CommandFailure.self) { try arguments.bytes("map-size", in: 0...9) }
+    #expect(failure?.exitCode == 65)
+    #expect(failure?.message == #"a.json: "map-size": 'big' must be a size from 0 to 9 bytes, such as 64G"#)
   }
 
   @Test(

@@ -109,7 +109,6 @@ final class ListeningClient {
       change(document.key, document.updateVersion, targets, removed)
     case .deleted(let key, _, let removed): leave("DELETE", key, removed)
     case .removed(let key, _, let removed): leave("LEAVE", key, removed)
-    case .filter(let id, let count): told.append("FILTER \(id) \(count)")
     }
   }
 

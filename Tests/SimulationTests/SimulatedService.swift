@@ -20,12 +20,12 @@ struct SimulatedService: Sendable {
   let service: Service
   let id: DatabaseID
 
-  init() throws {
+  init(admission: Service.Admission = .everybody) throws {
     guard let id = DatabaseID(project: "p") else { throw Difference("no id") }
     self.id = id
     let store = try LMDBStore.open(.inMemory(mapBytes: 1 << 30))
     let registry = DatabaseRegistry(clock: Clock { [time] in time.now }, idleSeconds: nil) { (_) throws(StorageError) in store }
-    service = Service(databases: registry, admission: .everybody)
+    service = Service(databases: registry, admission: admission)
   }
 
   func result(of writes: [Write], transaction: TransactionID?) throws -> Result<CommitOutcome, Status> {

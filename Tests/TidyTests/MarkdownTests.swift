@@ -19,10 +19,13 @@ import Testing
         if link.hasPrefix("#") {
           #expect(anchors.contains(String(link.dropFirst())), "\(path) links to \(link), which no heading has")
         } else {
-          let target = folder + (link.split(separator: "#").first ?? link)
+          let target = Self.resolved(folder + (link.split(separator: "#").first ?? link))
           #expect(
             Repository.paths.contains { $0 == target || $0.hasPrefix(target.hasSuffix("/") ? target : target + "/") },
             "\(path) links to \(link), which is not there")
+          if let anchor = link.split(separator: "#").dropFirst().first, target.hasSuffix(".md") {
+            #expect(Self.anchors(of: target).contains(String(anchor)), "\(path) links to \(link), which no heading has")
+          }
         }
       }
     }
@@ -41,6 +44,15 @@ import Testing
     let packages = text.matches(of: /debian\(.*"([a-z0-9-]+)"\)/).map { String($0.output.1) }
     #expect(packages.count >= 5)
     for package in packages { #expect(makefile.contains(package), "make does not install \(package)") }
+  }
+
+  /// A path without `..`.
+  private static func resolved(_ path: String) -> String {
+    var parts: [Substring] = []
+    for part in path.split(separator: "/", omittingEmptySubsequences: false) {
+      if part == "..", !parts.isEmpty { parts.removeLast() } else { parts.append(part) }
+    }
+    return parts.joined(separator: "/")
   }
 
   /// The lines outside of code blocks.

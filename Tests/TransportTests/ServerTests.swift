@@ -61,8 +61,16 @@ import Testing
 
   @Test func stoppingFinishesWhatIsInFlight() throws {
     let kept = Shared<[Exchange]>([])
-    let server = try TestServer { _, exchange in kept.update { $0.append(exchange) } }
+    let server = try TestServer { request, exchange in
+      if request.target.elementsEqual("/idle".utf8) {
+        exchange.respond(status: 204, headers: { _ in }, body: { _ in })
+      } else {
+        kept.update { $0.append(exchange) }
+      }
+    }
     let idle = try server.connect()
+    idle.send("GET /idle HTTP/1.1\r\n\r\n")
+    #expect(try idle.readReply().status == 204)
     let busy = try server.connect()
     busy.send("GET / HTTP/1.1\r\n\r\n")
     #expect(server.wait { kept.value.count == 1 && server.server.openConnections == 2 })
@@ -82,6 +90,22 @@ import Testing
     stopping.join()
     #expect(throws: (any Error).self) { try server.connect() }
     server.server.stop(graceSeconds: 60)
+  }
+
+  /// Whoever connected just before is answered: its client would take an end without an answer for a failure.
+  @Test func stoppingAnswersWhoJustConnected() throws {
+    let server = try TestServer()
+    let fresh = try server.connect()
+    #expect(server.wait { server.server.openConnections == 1 })
+    let stopping = Thread { server.server.stop(graceSeconds: 60) }
+    // From here on nobody is accepted, so stopping has begun.
+    #expect(server.wait { (try? server.connect()) == nil })
+    fresh.send("GET / HTTP/1.1\r\n\r\n")
+    let reply = try fresh.readReply()
+    #expect(reply.status == 200 && reply.field("connection") == "close")
+    #expect(fresh.isEnded())
+    fresh.endSending()
+    stopping.join()
   }
 
   @Test func stoppingCutsWhatOutlastsTheGrace() throws {

@@ -24,7 +24,10 @@ import Testing
 
   /// A client that lost its network is the kernel's to notice: every connection is told after how long.
   @Test func connectionsAreToldWhenAClientHasVanished() throws {
-    let listening = try ListeningSocket.open(host: "127.0.0.1", port: 0, backlog: 4, vanishedSeconds: 7)
+    var configuration = TransportConfiguration()
+    configuration.port = 0
+    configuration.vanishedSeconds = 7
+    let listening = try ListeningSocket.open(configuration)
     defer { close(listening.descriptor) }
     let client = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     defer { close(client) }

@@ -22,6 +22,12 @@ package final class FileRules: Sendable {
   /// No rules yet.
   package init() {}
 
+  /// The rules that another one holds now.
+  package init(copying other: FileRules) {
+    let copy = other.state.withLock { $0 }
+    state.withLock { $0 = copy }
+  }
+
   /// Sets the rules from a file.
   package func set(_ ruleset: Ruleset) { state.withLock { $0.file = GuardingRuleset(ruleset) } }
 
@@ -57,15 +63,11 @@ package struct FileRequest: Sendable {
 }
 
 extension Service {
-  /// Documents that one request for a file may look up.
-  private static let fileLookupsMax = 2
-
   /// Judges a request for a file. `firestore.get()` reads one snapshot of the documents in `database`, whatever the
   /// number of lookups; where that database is not there they fail.
   package func allows(_ request: FileRequest, by guarding: GuardingRuleset, documentsIn database: DatabaseID?) -> Bool {
     // Opening a database for rules that read none would be in vain.
-    let source = guarding.ruleset.source.bytes
-    guard source.firstRange(of: Array("firestore.".utf8)) != nil, let id = database,
+    guard guarding.readsDocuments, let id = database,
       let database = try? self.database(id)
     else { return Self.decide(request, guarding, nil, judges) }
     let isAllowed = try? database.read { reader in
@@ -83,7 +85,7 @@ extension Service {
     let time = Timestamp(uncheckedMicroseconds: Clock.system.now())
     let before = request.resource.map { EncodedFields($0).bytes }
     let after = request.newResource.map { EncodedFields($0).bytes }
-    return BorrowedRulesRequest.with(
+    let isAllowed = BorrowedRulesRequest.with(
       request.method, ResourcePath.root, database: DatabaseID.defaultDatabase, auth: request.auth, time: time
     ) { borrowed in
       withBytes(Array(request.bucket.utf8)) { bucket in
@@ -95,13 +97,15 @@ extension Service {
               if let name { borrowed.path = name }
               borrowed.resource = before
               borrowed.newResource = after
-              borrowed.lookupsMax = fileLookupsMax
+              borrowed.lookupsMax = RulesRequest.lookupsMaxOfFile
               return judge.evaluator.decide(guarding.ruleset, borrowed, lookups: judge.lookups).isAllowed
             }
           }
         }
       }
     }
+    judges.counters.add(to: isAllowed ? .rulesAllowed : .rulesDenied)
+    return isAllowed
   }
 
   private static func withBytes<R>(_ bytes: [UInt8]?, _ body: (UnsafeRawBufferPointer?) -> R) -> R {

@@ -23,6 +23,8 @@ final class Judge: @unchecked Sendable {
 
 /// Judges that nobody uses: as many as requests were judged at once, at most.
 final class JudgePool: Sendable {
+  /// What the judges decided, and all else that the service counts.
+  let counters = ServiceCounters()
   private let idle: Mutex<[Judge]>
   /// More would mean as many requests at work at once, each on a thread of its own.
   private static var idleMax: Int { 16 }

@@ -99,6 +99,7 @@ extension Judge {
     let decision = evaluator.decide(
       judgement.ruleset.ruleset, request, lookups: lookups, explaining: watcher == nil ? .none : .trace)
     watcher?.note(decision)
+    judgement.judges.counters.add(to: decision.isAllowed ? .rulesAllowed : .rulesDenied)
     return decision
   }
 
@@ -109,6 +110,7 @@ extension Judge {
       judgement.ruleset.ruleset, request, lookups: lookups, explaining: watcher == nil ? .none : .trace,
       mode: judgement.proofs)
     watcher?.note(decision)
+    judgement.judges.counters.add(to: decision.isAllowed ? .rulesAllowed : .rulesDenied)
     return decision
   }
 

@@ -41,6 +41,16 @@ package final class RulesBook: Sendable {
   /// A book without rules.
   package init() {}
 
+  /// A book with the rules that another one holds now. Who watches decisions there is not told of those here.
+  package init(copying other: RulesBook) {
+    var copy = other.state.withLock { State(uploads: $0.uploads, files: $0.files) }
+    copy.files = copy.files.mapValues { GuardingRuleset($0.ruleset) }
+    copy.uploads = copy.uploads.mapValues { rules in
+      if case .ruleset(let guarding) = rules { .ruleset(GuardingRuleset(guarding.ruleset)) } else { rules }
+    }
+    state.withLock { $0 = copy }
+  }
+
   /// The rules of a database. Cost: a short lock.
   package func inForce(for id: DatabaseID) -> Rules {
     state.withLock { state in
@@ -108,8 +118,22 @@ package final class GuardingRuleset: Sendable {
   private let isWatched = Atomic(false)
   private let known = Mutex<(any DecisionWatcher)?>(nil)
 
-  /// Rules that nobody watches.
-  package init(_ ruleset: Ruleset) { self.ruleset = ruleset }
+  /// Rules that grant nothing; they guard a database without rules where nobody is admitted.
+  static let grantingNothing = (try? Ruleset(
+    compiling: "service cloud.firestore { match /{path=**} { allow read, write: if false; } }")).map(GuardingRuleset.init)
+
+  /// Whether rules for files may read documents: their text names `firestore.`
+  package let readsDocuments: Bool
+  /// Whether rules for files may look at what is known only when all of a file has come.
+  package let looksAtChecksums: Bool
+
+  /// Rules that nobody watches. Cost: looks for some words in their text.
+  package init(_ ruleset: Ruleset) {
+    self.ruleset = ruleset
+    func mentions(_ word: String) -> Bool { ruleset.source.bytes.firstRange(of: Array(word.utf8)) != nil }
+    readsDocuments = mentions("firestore.")
+    looksAtChecksums = ["md5Hash", "crc32c", "etag", "eneration"].contains(where: mentions)
+  }
 
   /// Who is told of decisions. Cost: the look at a flag while that is nobody; decisions are traced from then on.
   var watcher: (any DecisionWatcher)? {

@@ -22,6 +22,4 @@ package enum ListenEvent {
   case deleted(DocumentKey, readTime: Timestamp, removedTargets: [Int32])
   /// A document left targets; what became of it is not told.
   case removed(DocumentKey, readTime: Timestamp, removedTargets: [Int32])
-  /// How many documents a target has now.
-  case filter(target: Int32, count: Int)
 }

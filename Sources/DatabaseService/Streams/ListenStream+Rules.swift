@@ -10,12 +10,11 @@ extension ListenStream {
   /// A decision that used the time of day is judged again after so many microseconds. Listeners are woken every 32
   /// seconds at least, so it is never older than a minute.
   private static let judgedMax: Int64 = 25_000_000
-  /// Before something is told, it is never older than so many microseconds.
-  private static let freshMax: Int64 = 1_000_000
 
-  /// Whether time may have ended the admission of a target that is about to be told something.
+  /// Whether time may have ended the admission of a target that is about to be told something: what was granted until a
+  /// moment is not shown behind it. Costs such targets one judgement for each commit that touches them.
   func isStale(_ target: FollowedTarget) -> Bool {
-    target.usesTime && database.clock.now() - target.judged > Self.freshMax
+    target.usesTime && database.clock.now() > target.judged
   }
 
   /// Checks what concerns the caller as a whole: that its token is not over, and that the rules are still those that
@@ -26,7 +25,7 @@ extension ListenStream {
     try caller.checkToken(database.clock)
     switch service.rules.inForce(for: database.id) {
     case .ruleset(let ruleset) where judgement?.ruleset === ruleset: break
-    case .none where judgement == nil: break
+    case .none where judgement == nil || judgement?.ruleset === GuardingRuleset.grantingNothing: break
     default:
       judgement = try service.access(to: database.id, as: caller).judgement
       judgeAgain(Set(numbered.keys))
@@ -85,6 +84,7 @@ extension ListenStream {
     switch event {
     case .reset:
       target.isCurrent = false
+      service.counters.add(to: .listenerResets)
       return .targetReset(target.id)
     case .matches(let key, let document):
       guard mayShow(key, document.fields, version: document.updateVersion, target) else { return nil }

@@ -87,7 +87,7 @@ package final class ListenStream {
   // MARK: Requests
 
   /// Takes a request. What is wrong with one target ends that target only, by an event.
-  /// - Throws: `INVALID_ARGUMENT` for what ends the stream.
+  /// - Throws: `INVALID_ARGUMENT` for what ends the stream, `UNAUTHENTICATED` where the caller's token is over.
   package func receive(_ request: ListenRequest) throws {
     guard !isOver else { return }
     guard events.count - nextEvent < Self.eventsMax else {
@@ -98,7 +98,9 @@ package final class ListenStream {
       guard let target = targets[id] else { return }
       drop(target)
       tell(.targetRemoved(id, cause: nil))
-    case .add(let target): try add(target)
+    case .add(let target):
+      try checkCaller()
+      try add(target)
     }
     listener.nudge()
   }
@@ -281,6 +283,7 @@ package final class ListenStream {
   // MARK: Bringing a target to a version
 
   private func begin(_ join: FeedJoin.Target) {
+    if let target = numbered[join.target], isStale(target) { judgeAgain([join.target]) }
     guard let target = numbered[join.target] else { return endRun(nil) }
     let version = joiningVersion
     var origin = reached(target)

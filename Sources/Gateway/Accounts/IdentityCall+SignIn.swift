@@ -19,6 +19,11 @@ extension IdentityCall {
     }
     guard toolkit.passwords.accepts(password, for: user?.passwordHash), let user else {
       countFailure(email)
+      if let user {
+        audit("failed to sign in", user.uid, " with a password")
+      } else {
+        accounts.audit("sign-in with a password and an unknown e-mail address from \(address ?? "this machine")")
+      }
       throw AccountError(settings.hidesEmails ? .invalidLoginCredentials : .invalidPassword)
     }
     guard !user.isDisabled else { throw AccountError(.userDisabled) }

@@ -40,7 +40,7 @@ final class IdentityDialect: Sendable {
       let call = IdentityCall(
         toolkit: toolkit, isAdmin: isAdmin, fields: fields, parameters: parameters,
         isRead: request.method == .get || request.method == .head, isDelete: request.method == .delete,
-        address: Self.address(of: request), origin: Self.origin(of: request))
+        address: request.clientAddress, origin: Self.origin(of: request))
       let isTaken = queue(for: route.call, fields).run {
         let outcome = Result { try call.run(route.call) }
         reply.onLoop { Self.send(outcome, reply) }
@@ -95,17 +95,6 @@ final class IdentityDialect: Sendable {
     guard project.utf8.elementsEqual(toolkit.accounts.project.id.utf8) else {
       throw AccountError(.permissionDenied, "This server has the accounts of project \(toolkit.accounts.project.id).")
     }
-  }
-
-  /// Where a request comes from; `nil` for this machine. A proxy on this machine says for whom it asks.
-  private static func address(of request: borrowing HTTPRequest) -> String? {
-    let peer = request.remoteAddress
-    guard peer.hasPrefix("127.") || peer == "::1" || peer.hasPrefix("::ffff:127.") else { return peer }
-    guard let header = request.header("x-forwarded-for") else { return nil }
-    // The last one is the proxy's own word; those before are the client's.
-    let last = header.split(separator: UInt8(ascii: ",")).last ?? header[0..<0]
-    let text = String(decoding: last.filter { (0x21...0x7E).contains($0) }.prefix(64), as: UTF8.self)
-    return text.isEmpty ? nil : text
   }
 
   /// Where the client believes the server to be.

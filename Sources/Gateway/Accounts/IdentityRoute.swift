@@ -28,6 +28,16 @@ struct IdentityRoute: Equatable {
     }
   }
 
+  /// Whether people sign in by it.
+  var isSignIn: Bool {
+    switch call {
+    case .signUp, .signInWithPassword, .signInWithCustomToken, .signInWithIdp, .signInWithEmailLink,
+      .signInWithPhoneNumber:
+      true
+    default: false
+    }
+  }
+
   /// Whether the call is there for test suites only.
   var isEmulatorOnly: Bool {
     switch call {

@@ -28,16 +28,6 @@ struct StreamJSONEncoder {
         json.documentChange(targets, removed) { json in text.withUnsafeBytes { json.encoded($0) } }
       case .deleted(let key, let time, let removed): json.departure("documentDelete", key, root, time, removed)
       case .removed(let key, let time, let removed): json.departure("documentRemove", key, root, time, removed)
-      case .filter(let target, let count):
-        json.key("filter")
-        json.beginObject()
-        json.key("targetId")
-        json.number(Int(target))
-        if count != 0 {
-          json.key("count")
-          json.number(count)
-        }
-        json.endObject()
       }
     }
   }

@@ -43,11 +43,6 @@ struct StreamProtobufEncoder {
         Self.targets(2, removed, to: &out)
         ProtobufWriter.timestamp(4, time, to: &out)
       }
-    case .filter(let target, let count):
-      ProtobufWriter.message(5, to: &out) { out in
-        ProtobufWriter.int64(1, Int64(target), to: &out)
-        if count != 0 { ProtobufWriter.int64(2, Int64(count), to: &out) }
-      }
     }
   }
 

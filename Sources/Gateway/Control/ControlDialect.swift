@@ -2,6 +2,7 @@ import DatabaseService
 import Dispatch
 import DocumentModel
 import DocumentStore
+import Files
 import Transport
 import WireFormat
 
@@ -16,7 +17,8 @@ import WireFormat
 /// - `GET /hearth/v1/projects/{p}/databases/{d}/indexes` says which indexes a database has, and how far they are.
 /// - `POST /hearth/v1/projects/{p}/databases/{d}/indexes:suggest` says what an index file must declare for the queries
 ///   that were served; its body, if any, is an index file to add to.
-/// - `GET /hearth/v1/stats` says what the open databases hold, and how far their indexes are.
+/// - `GET /hearth/v1/stats` says what the open databases hold, and how far their indexes are, and how many files there
+///   are.
 /// - `GET /hearth/v1/listeners` says who listens to what in the open databases, and how far behind they are.
 ///
 /// What is under `/emulator/` needs no credentials, and is there in emulator mode only.
@@ -24,11 +26,13 @@ final class ControlDialect: Sendable {
   private let service: Service
   private let authenticator: Authenticator
   private let rules: RulesCalls
+  private let files: LazyFileStore?
   /// Documents that one call of a recursive delete takes, so that a call ends soon and a client can show progress.
   private static let deletedPerCall = 5000
 
-  init(_ service: Service, _ authenticator: Authenticator) {
+  init(_ service: Service, _ authenticator: Authenticator, files: LazyFileStore?) {
     self.service = service
+    self.files = files
     self.authenticator = authenticator
     rules = RulesCalls(service: service)
   }
@@ -55,7 +59,14 @@ final class ControlDialect: Sendable {
     answer(reply) {
       let caller = try authenticator.caller(of: request)
       if path.elementsEqual("stats".utf8), request.method == .get {
-        return try service.statistics(as: caller) { result in Self.send(result, reply, Self.append) }
+        return try service.statistics(as: caller) { [files] result in
+          // Counted where the databases were: away from the loop.
+          let files = try? files?.opened?.statistics()
+          Self.send(result, reply) { databases, json in
+            Self.append(databases, to: &json)
+            if let files { json.append(files) }
+          }
+        }
       }
       if path.elementsEqual("listeners".utf8), request.method == .get {
         return try service.listeners(as: caller) { Self.send(.success($0), reply, Self.append) }
@@ -138,7 +149,7 @@ final class ControlDialect: Sendable {
     }
   }
 
-  @Sendable private static func append(_ databases: [DatabaseStatistics], to json: inout JSONWriter) {
+  private static func append(_ databases: [DatabaseStatistics], to json: inout JSONWriter) {
     json.key("databases")
     json.beginArray()
     for database in databases { json.append(database) }
@@ -183,6 +194,17 @@ extension JSONWriter {
       number(value)
     }
     if !statistics.indexes.isEmpty { append(statistics.indexes) }
+    endObject()
+  }
+
+  /// Appends a member that says how many files there are.
+  fileprivate mutating func append(_ files: FilesStatistics) {
+    key("files")
+    beginObject()
+    for (name, value) in zip(FilesStatistics.columns, files.values) {
+      key(name)
+      number(value)
+    }
     endObject()
   }
 

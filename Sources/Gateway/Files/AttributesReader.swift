@@ -51,6 +51,11 @@ struct AttributesReader: Sendable {
       case "md5Hash": declared.md5 = try Self.text(value, "md5Hash")
       case "crc32c": declared.crc32c = try Self.text(value, "crc32c")
       case "metadata": try readMetadata(value)
+      case "temporaryHold", "eventBasedHold", "retention", "kmsKeyName", "customerEncryption", "contexts":
+        // Silence would let clients believe in a protection, or in data, that is not there.
+        guard value.isOff else {
+          throw .invalid("This server has no \(member.text) of objects. Leave the member out.")
+        }
       default: break
       }
     }

@@ -9,70 +9,27 @@ struct CloudBuckets: Sendable {
 
   init(_ call: FilesCall) { self.call = call }
 
-  /// What a client says of a bucket.
-  private struct Change: Sendable {
-    var name: String?
-    var storageClass: String?
-    var location: String?
-    var labels: [(name: String, value: String?)] = []
-
-    init(_ body: UnsafeRawBufferPointer) throws(FilesError) {
-      guard body.contains(where: { $0 > 0x20 }) else { return }
-      var change = Self()
-      do throws(WireError) {
-        try JSONDocument().withParsed(body, isPadded: true) { (root) throws(WireError) in change.read(root) }
-      } catch { throw .invalid(error.description) }
-      self = change
-    }
-
-    private init() {}
-
-    private mutating func read(_ root: JSONValue) {
-      guard case .object(var members) = root.kind else { return }
-      while let (member, value) = members.next() {
-        switch (member, value.kind) {
-        case ("name", .string(let text)): name = String(decoding: text, as: UTF8.self)
-        case ("storageClass", .string(let text)): storageClass = String(decoding: text, as: UTF8.self)
-        case ("location", .string(let text)): location = String(decoding: text, as: UTF8.self)
-        case ("labels", .object(var entries)):
-          while let (name, value) = entries.next() {
-            if case .string(let text) = value.kind {
-              labels.append((name.text, String(decoding: text, as: UTF8.self)))
-            } else {
-              labels.append((name.text, nil))
-            }
-          }
-        default: break
-        }
-      }
-    }
-
-    func apply(to bucket: inout Bucket) {
-      if let storageClass { bucket.storageClass = storageClass }
-      if let location { bucket.location = location.uppercased() }
-      for (name, value) in labels { bucket.labels[name] = value }
-    }
-  }
-
   /// Answers a request for a bucket, or with `nil` for all of them.
   func handle(_ name: String?, _ request: borrowing HTTPRequest) throws(FilesError) {
     guard let name else {
       switch request.method {
       case .get: return try list()
-      case .post: return try make(Change(request.body))
+      case .post: return try make(BucketChange(request.body))
       default: return call.failUnknown()
       }
     }
-    let condition = try CloudFiles(call).number("ifMetagenerationMatch")
+    let conditions = try ObjectConditions(call.parameters)
     switch request.method {
     case .get, .head:
       guard let bucket = try call.store.bucket(name) else { throw .noSuchBucket(name) }
-      if let condition, condition != bucket.metageneration { throw .conditionNotMet("ifMetagenerationMatch") }
+      try conditions.check(bucket, isRead: true)
       send(bucket)
     case .patch, .put:
-      let change = try Change(request.body)
+      let change = try BucketChange(request.body)
+      let replaces = request.method == .put
       call.work { () throws(FilesError) in
-        try call.store.updateBucket(name, metagenerationMatch: condition) { (bucket) throws(FilesError) in
+        try call.store.updateBucket(name, conditions: conditions) { (bucket) throws(FilesError) in
+          if replaces { BucketChange.clear(&bucket) }
           change.apply(to: &bucket)
         }
       } then: {
@@ -80,7 +37,7 @@ struct CloudBuckets: Sendable {
       }
     case .delete:
       call.work { () throws(FilesError) in
-        try call.store.deleteBucket(name, metagenerationMatch: condition)
+        try call.store.deleteBucket(name, conditions: conditions)
       } then: {
         call.sendEmpty(204)
       }
@@ -88,8 +45,11 @@ struct CloudBuckets: Sendable {
     }
   }
 
-  private func make(_ change: Change) throws(FilesError) {
+  private func make(_ change: BucketChange) throws(FilesError) {
     guard let name = change.name else { throw .invalid("Required parameter: name") }
+    guard call.parameters.value("enableObjectRetention")?.lowercased() != "true" else {
+      throw .invalid("This server has no objectRetention of buckets. Leave the parameter out.")
+    }
     call.work { () throws(FilesError) in
       try call.store.makeBucket(name) { change.apply(to: &$0) }
     } then: {

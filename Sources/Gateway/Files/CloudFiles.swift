@@ -58,6 +58,11 @@ struct CloudFiles: Sendable {
     listing.start = call.parameters.value("startOffset") ?? ""
     listing.end = call.parameters.value("endOffset") ?? ""
     listing.pageToken = call.parameters.value("pageToken")
+    listing.includesVersions = call.parameters.value("versions")?.lowercased() == "true"
+    if let pattern = call.parameters.value("matchGlob"), !pattern.isEmpty { listing.pattern = try NamePattern(pattern) }
+    if call.parameters.value("softDeleted")?.lowercased() == "true" || call.parameters.value("filter") != nil {
+      throw .invalid("This server keeps no deleted objects but versions, and has no filters by context.")
+    }
     listing.includesTrailingDelimiter = call.parameters.value("includeTrailingDelimiter")?.lowercased() == "true"
     if let text = call.parameters.value("maxResults"), !text.isEmpty {
       guard let count = Int(text), count > 0 else { throw .invalid("Invalid value for maxResults: \(text)") }
@@ -91,6 +96,9 @@ struct CloudFiles: Sendable {
     if request.method == .post {
       let name = try ObjectName(checking: parts[0], parts[2])
       if action == "compose", parts.count == 4 { return try compose(name, request) }
+      if action == "moveTo", parts.count == 6, parts[4] == "o" {
+        return try move(name, to: try ObjectName(checking: parts[0], parts[5]))
+      }
       if action == "copyTo" || action == "rewriteTo", parts.count == 8, parts[4] == "b", parts[6] == "o" {
         let target = try ObjectName(checking: parts[5], parts[7])
         return try copy(name, to: target, request, isRewrite: action == "rewriteTo")
@@ -117,14 +125,13 @@ struct CloudFiles: Sendable {
   private func get(_ name: ObjectName, _ generation: Int64?, _ request: borrowing HTTPRequest) throws(FilesError) {
     let conditions = try ObjectConditions(call.parameters, request)
     if call.parameters.value("alt") == "media" {
-      guard let found = try call.store.open(name) else { throw .noSuchObject(name) }
-      guard generation == nil || found.object.generation == generation else {
-        ObjectDownload.close(found)
+      guard let found = try call.store.open(name, generation: generation) else {
+        try conditions.check(nil, isRead: true)
         throw .noSuchObject(name)
       }
       return ObjectDownload(call, request).send(found, conditions)
     }
-    guard let object = try call.store.object(name), generation == nil || object.generation == generation else {
+    guard let object = try call.store.object(name, generation: generation) else {
       throw .noSuchObject(name)
     }
     try conditions.check(object, isRead: true)
@@ -156,12 +163,8 @@ struct CloudFiles: Sendable {
     let change = try AttributesReader(request.body)
     let generation = try number("sourceGeneration")
     let conditions = try ObjectConditions(call.parameters)
-    var sourceConditions = ObjectConditions()
-    sourceConditions.generationMatch = try number("ifSourceGenerationMatch")
-    sourceConditions.generationNotMatch = try number("ifSourceGenerationNotMatch")
-    sourceConditions.metagenerationMatch = try number("ifSourceMetagenerationMatch")
-    sourceConditions.metagenerationNotMatch = try number("ifSourceMetagenerationNotMatch")
-    call.work { [sourceConditions] () throws(FilesError) in
+    let sourceConditions = try sourceConditions()
+    call.work { () throws(FilesError) in
       try call.store.copy(
         source, generation: generation, sourceConditions: sourceConditions, to: target, conditions: conditions
       ) { (attributes) throws(FilesError) in
@@ -185,13 +188,33 @@ struct CloudFiles: Sendable {
     }
   }
 
+  private func move(_ source: ObjectName, to target: ObjectName) throws(FilesError) {
+    let conditions = try ObjectConditions(call.parameters)
+    let sourceConditions = try sourceConditions()
+    call.work { () throws(FilesError) in
+      try call.store.move(source, sourceConditions: sourceConditions, to: target, conditions: conditions)
+    } then: {
+      send($0)
+    }
+  }
+
+  private func sourceConditions() throws(FilesError) -> ObjectConditions {
+    var conditions = ObjectConditions()
+    conditions.generationMatch = try number("ifSourceGenerationMatch")
+    conditions.generationNotMatch = try number("ifSourceGenerationNotMatch")
+    conditions.metagenerationMatch = try number("ifSourceMetagenerationMatch")
+    conditions.metagenerationNotMatch = try number("ifSourceMetagenerationNotMatch")
+    return conditions
+  }
+
   private func compose(_ name: ObjectName, _ request: borrowing HTTPRequest) throws(FilesError) {
     let composition = try Composition(request.body)
     let conditions = try ObjectConditions(call.parameters)
     var attributes = ObjectAttributes()
     composition.destination?.apply(to: &attributes, keepsTokens: false)
     call.work { [attributes] () throws(FilesError) in
-      try call.store.compose(composition.parts, to: name, attributes, conditions: conditions)
+      try call.store.compose(
+        composition.parts, to: name, attributes, conditions: conditions, removesParts: composition.removesParts)
     } then: {
       send($0)
     }
@@ -222,6 +245,7 @@ struct CloudFiles: Sendable {
   struct Composition: Sendable {
     var parts: [ComposedPart] = []
     var destination: AttributesReader?
+    var removesParts = false
 
     init(_ body: UnsafeRawBufferPointer) throws(FilesError) {
       var composition = Self()
@@ -242,6 +266,7 @@ struct CloudFiles: Sendable {
       while let (member, value) = members.next() {
         switch member {
         case "destination": destination = try AttributesReader(value)
+        case "deleteSourceObjects": if case .boolean(let flag) = value.kind { removesParts = flag }
         case "sourceObjects":
           guard case .array(var elements) = value.kind else { throw .invalid("sourceObjects must be an array.") }
           while let element = elements.next() { parts.append(try Self.part(element)) }
@@ -256,12 +281,24 @@ struct CloudFiles: Sendable {
       while let (member, value) = members.next() {
         switch (member, value.kind) {
         case ("name", .string(let text)): part.name = String(decoding: text, as: UTF8.self)
-        case ("generation", .string(let text)): part.generation = Int64(String(decoding: text, as: UTF8.self))
-        case ("generation", .integer(let number)): part.generation = number
+        case ("generation", _): part.generation = number(value)
+        case ("objectPreconditions", .object(var conditions)):
+          while let (condition, value) = conditions.next() {
+            if case "ifGenerationMatch" = condition { part.generationMatch = number(value) }
+          }
         default: break
         }
       }
       return part
+    }
+
+    /// A number, which clients also write as a text.
+    private static func number(_ value: JSONValue) -> Int64? {
+      switch value.kind {
+      case .string(let text): Int64(String(decoding: text, as: UTF8.self))
+      case .integer(let number): number
+      default: nil
+      }
     }
   }
 }

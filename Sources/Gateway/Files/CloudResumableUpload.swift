@@ -1,8 +1,10 @@
+import DatabaseService
 import Files
+import RulesEngine
 import Transport
 
-/// Uploads in several requests, as Cloud Storage's clients send them: `PUT` with `Content-Range`
-/// (storage-api.md, section 10).
+/// Uploads in several requests, as Cloud Storage's clients send them, and some of Firebase's: `PUT` with
+/// `Content-Range` (storage-api.md, section 10).
 struct CloudResumableUpload: Sendable {
   let call: FilesCall
 
@@ -42,23 +44,39 @@ struct CloudResumableUpload: Sendable {
       }
     }
     guard request.method == .post, parts.count == 2, parts[1] == "o" else { return call.failUnknown() }
+    try start(parts[0], request)
+  }
+
+  /// Begins an upload to a bucket.
+  func start(_ bucket: String, _ request: borrowing HTTPRequest) throws(FilesError) {
     let metadata = try AttributesReader(request.body)
     guard let name = metadata.name ?? call.parameters.value("name") else { throw .invalid("Required parameter: name") }
+    let isFirebase = call.dialect == .firebase
     var attributes = ObjectAttributes()
     attributes.contentType = request.text("x-upload-content-type")
     metadata.apply(to: &attributes, keepsTokens: false)
-    var record = UploadRecord(name: try ObjectName(checking: parts[0], name), attributes: attributes)
+    if isFirebase, attributes.metadata.downloadTokens.isEmpty {
+      attributes.metadata.downloadTokens = [DownloadToken.make()]
+    }
+    var record = UploadRecord(name: try ObjectName(checking: bucket, name), attributes: attributes)
     record.conditions = try ObjectConditions(call.parameters)
     record.declared = metadata.declared
     record.declaredSize = try FirebaseResumableUpload.size(request.text("x-upload-content-length"))
-    record.isAdmin = true
+    record.isAdmin = call.isAdmin || !isFirebase
+    try attributes.check()
+    if isFirebase {
+      try call.judge.requireRules(as: call.caller)
+      try FirebaseFiles(call).requireEarly(record.name, attributes, sizes: record.declaredSize.map { $0...$0 })
+      call.starters.note(record.id, call.caller)
+    }
+    let path = isFirebase ? "/v0/b" : "/upload/storage/v1/b"
     call.work { [record] () throws(FilesError) in
       try call.store.beginUpload(record)
     } then: { [record] in
       call.sendEmpty(200) { headers in
         headers.add(
           "Location",
-          "\(call.origin)/upload/storage/v1/b/\(record.name.bucket)/o?uploadType=resumable&upload_id=\(record.id)")
+          "\(call.origin)\(path)/\(record.name.bucket)/o?uploadType=resumable&upload_id=\(record.id)")
         headers.add("X-GUploader-UploadID", record.id)
       }
     }
@@ -68,7 +86,7 @@ struct CloudResumableUpload: Sendable {
   func openBody(_ id: String, _ request: borrowing HTTPRequest) throws(FilesError) -> UploadBody {
     let range = try request.text("content-range").map { (text) throws(FilesError) in try ContentRange(text) }
     let hashes = try DeclaredChecksums(request, isContent: false)
-    let files = CloudFiles(call)
+    let caller = isNobody(request) ? call.starters.caller(id) ?? call.caller : call.caller
     let plan = UploadBody.Plan(
       open: { () throws(FilesError) in
         let upload = try call.store.openUpload(id)
@@ -84,14 +102,19 @@ struct CloudResumableUpload: Sendable {
         } else if let size = upload.record.declaredSize {
           file.limit = (size, .invalid("More bytes came than the upload was announced with."))
         }
+        if upload.record.declaredSize == nil, !upload.record.isAdmin, let unknown = FirebaseFiles(call).unknownLimit,
+          file.limit.map({ $0.bytes > unknown.bytes }) ?? true
+        {
+          file.limit = unknown
+        }
         return file
       },
       finish: { (file, _) throws(FilesError) in
         guard let upload = file.upload else { throw .noSuchUpload }
         let size = upload.incoming.size
         if range == nil || range?.total == size {
-          let object = try call.store.finishUpload(upload, declared: hashes.or(upload.record.declared))
-          return { files.send(object) }
+          let object = try finish(upload, hashes, as: caller)
+          return { send(object) }
         }
         do throws(FilesError) {
           if range?.start != nil { try call.store.saveUpload(upload) }
@@ -131,7 +154,30 @@ struct CloudResumableUpload: Sendable {
       else { throw .noSuchUpload }
       return object
     } then: {
-      CloudFiles(call).send($0)
+      send($0)
     }
+  }
+
+  private func finish(
+    _ upload: OpenUpload, _ hashes: DeclaredChecksums, as caller: Caller
+  ) throws(FilesError) -> StoredObject {
+    let declared: DeclaredChecksums
+    do throws(FilesError) { declared = try hashes.and(upload.record.declared) } catch {
+      try call.store.cancelUpload(upload)
+      throw error
+    }
+    call.starters.forget(upload.record.id)
+    return try call.store.finishUpload(upload, declared: declared) { (before, after) throws(FilesError) in
+      if upload.record.isAdmin { return }
+      try call.judge.require(.create, upload.record.name, as: caller, before: before, after: after)
+    }
+  }
+
+  private func send(_ object: StoredObject) {
+    if call.dialect == .firebase { FirebaseFiles(call).send(object) } else { CloudFiles(call).send(object) }
+  }
+
+  private func isNobody(_ request: borrowing HTTPRequest) -> Bool {
+    call.dialect == .firebase && request.header("authorization") == nil
   }
 }

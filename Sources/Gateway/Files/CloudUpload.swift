@@ -45,7 +45,7 @@ extension CloudFiles {
         if let head {
           let metadata = try head.metadata.withRawBytes { (bytes) throws(FilesError) in try AttributesReader(bytes) }
           metadata.apply(to: &attributes, keepsTokens: false)
-          declared = declared.or(metadata.declared)
+          declared = try declared.and(metadata.declared)
           name = metadata.name ?? name
         }
         guard let name else { throw .invalid("Required parameter: name") }
@@ -83,14 +83,5 @@ extension DeclaredChecksums {
       guard text.lowercased().hasPrefix("sha-256=:") else { continue }
       sha256 = String(text.dropFirst("sha-256=:".count).prefix { $0 != ":" })
     }
-  }
-
-  /// These, and those of another where these say nothing.
-  func or(_ other: DeclaredChecksums) -> DeclaredChecksums {
-    var sums = self
-    sums.crc32c = crc32c ?? other.crc32c
-    sums.md5 = md5 ?? other.md5
-    sums.sha256 = sha256 ?? other.sha256
-    return sums
   }
 }

@@ -11,14 +11,18 @@ struct FilesCall: Sendable {
   enum Dialect: Sendable { case firebase, cloud }
 
   let dialect: Dialect
-  let method: HTTPMethod
-  let parameters: QueryParameters
+  var method: HTTPMethod
+  var parameters: QueryParameters
   let reply: Reply
   let caller: Caller
   /// `http://host:port`, as the client reaches the server.
   let origin: String
   let store: FileStore
   let judge: FilesJudge
+  /// Who began the uploads that clients go on with without a credential.
+  let starters: UploadStarters
+  /// Where the answer goes instead of to the client: the call is one of a batch.
+  var answered: (@Sendable (_ status: Int, _ type: StaticString?, _ body: [UInt8]) -> Void)?
 
   var isAdmin: Bool { if case .admin = caller { true } else { false } }
 
@@ -54,6 +58,7 @@ struct FilesCall: Sendable {
 
   /// Answers without a body.
   func sendEmpty(_ status: Int, headers: (inout HeaderWriter) -> Void = { _ in }) {
+    if let answered { return answered(status, nil, []) }
     reply.exchange.respond(
       status: status,
       headers: { writer in
@@ -73,6 +78,7 @@ struct FilesCall: Sendable {
   func sendBody(
     _ body: [UInt8], type: StaticString, status: Int, _ headers: (inout HeaderWriter) -> Void
   ) {
+    if let answered { return answered(status, type, body) }
     reply.exchange.respond(
       status: status,
       headers: { writer in

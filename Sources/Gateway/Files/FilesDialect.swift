@@ -27,6 +27,7 @@ final class FilesDialect: Sendable {
   private let files: FilesService
   private let authenticator: Authenticator
   private let judge: FilesJudge
+  private let starters = UploadStarters()
   private let isEmulator: Bool
   private let scheme: String
 
@@ -45,6 +46,8 @@ final class FilesDialect: Sendable {
     case cloud
     /// Cloud Storage: uploads, below `…/b`.
     case cloudUpload
+    /// Cloud Storage: several requests in one.
+    case cloudBatch
     /// What test suites do to an emulator.
     case control
   }
@@ -59,6 +62,7 @@ final class FilesDialect: Sendable {
     if let rest = path.dropping("/v0/b/") { return (.firebase, rest) }
     if let rest = below("/storage/v1/b") ?? below("/download/storage/v1/b") ?? below("/b") { return (.cloud, rest) }
     if let rest = below("/upload/storage/v1/b") { return (.cloudUpload, rest) }
+    if let rest = below("/batch/storage/v1") { return (.cloudBatch, rest) }
     if let rest = path.dropping("/internal/") { return (.control, rest) }
     return nil
   }
@@ -77,6 +81,7 @@ final class FilesDialect: Sendable {
     switch place {
     case .firebase: FirebaseFiles(call).handle(path, request)
     case .cloud, .cloudUpload: CloudFiles(call).handle(place, path, request)
+    case .cloudBatch: CloudBatch.handle(call, request)
     case .control: FilesControl(call, rules: files.rules).handle(path, request)
     }
   }
@@ -96,7 +101,7 @@ final class FilesDialect: Sendable {
       guard CloudFiles.bringsContent(query, request) else { return nil }
       guard let call = call(place, query, request, exchange) else { return nil }
       return CloudFiles(call).openBody(path, request)
-    case .cloud, .control: return nil
+    case .cloud, .cloudBatch, .control: return nil
     }
   }
 
@@ -127,10 +132,15 @@ final class FilesDialect: Sendable {
       refuse(isNobody ? 401 : 403, isNobody ? "Login Required." : "Missing admin credentials.", "authError")
       return nil
     }
+    if place != .firebase, Self.namesKey(parameters, request) {
+      let answer = FilesErrorAnswer(Self.noKeys, dialect)
+      refuse(answer.status, answer.message, answer.reason)
+      return nil
+    }
     do throws(FilesError) {
       return FilesCall(
         dialect: dialect, method: request.method, parameters: parameters, reply: reply, caller: caller,
-        origin: origin(request), store: try files.store.store(), judge: judge)
+        origin: origin(request), store: try files.store.store(), judge: judge, starters: starters)
     } catch {
       let answer = FilesErrorAnswer(error, dialect)
       refuse(answer.status, answer.message, answer.reason)
@@ -161,6 +171,17 @@ final class FilesDialect: Sendable {
   private func isAdmin(_ caller: Caller, _ request: borrowing HTTPRequest) -> Bool {
     if case .admin = caller { return true }
     return isEmulator && request.header("authorization") == nil
+  }
+
+  /// Silence would let clients believe in an encryption that is not there.
+  static let noKeys = FilesError.invalid(
+    "This server takes no encryption keys. Leave the key out, or encrypt before you send.")
+
+  /// Whether a request of Cloud Storage's clients wants content encrypted with a key of its own, or decrypted.
+  static func namesKey(_ parameters: QueryParameters, _ request: borrowing HTTPRequest) -> Bool {
+    request.header("x-goog-encryption-algorithm") != nil
+      || request.header("x-goog-copy-source-encryption-algorithm") != nil
+      || parameters.value("kmsKeyName") != nil || parameters.value("destinationKmsKeyName") != nil
   }
 
   private static let exposedHeaders: StaticString = """

@@ -49,6 +49,8 @@ struct FirebaseFiles: Sendable {
       switch request.method {
       case .get, .head:
         if target.name == nil { try list(target) } else { try get(target.object(), request) }
+      case .delete where call.parameters.value("uploadId") != nil:
+        try CloudResumableUpload(call).handle([], request)
       case .delete: try delete(target.object())
       case .patch: try patch(target.object(), request.body)
       case .post, .put:
@@ -58,6 +60,9 @@ struct FirebaseFiles: Sendable {
         }
         if let token = call.parameters.value("deleteToken") { return try deleteToken(token, target.object()) }
         if call.parameters.value("createToken") != nil { return try createToken(target.object()) }
+        if request.method == .post, call.parameters.value("uploadType") == "resumable" {
+          return try CloudResumableUpload(call).start(target.bucket, request)
+        }
         call.failUnknown()
       case .options, .other: call.failUnknown()
       }

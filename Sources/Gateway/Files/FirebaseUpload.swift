@@ -13,6 +13,8 @@ extension FirebaseFiles {
     }
     if request.header("x-goog-upload-protocol").map({ $0.elementsEqual("resumable".utf8) }) ?? false { return false }
     guard let parameters = try? QueryParameters(query) else { return true }
+    if parameters.value("uploadId") != nil { return request.method == .put }
+    if parameters.value("uploadType") == "resumable" { return false }
     return parameters.value("createToken") == nil && parameters.value("deleteToken") == nil
   }
 
@@ -26,6 +28,7 @@ extension FirebaseFiles {
       if let command = request.header("x-goog-upload-command") {
         return try FirebaseResumableUpload(call).openBody(Self.commands(command), request)
       }
+      if let id = call.parameters.value("uploadId") { return try CloudResumableUpload(call).openBody(id, request) }
       let isMultipart =
         request.header("x-goog-upload-protocol").map { $0.elementsEqual("multipart".utf8) } ?? false
         || call.parameters.value("uploadType") == "multipart"
@@ -96,7 +99,7 @@ extension FirebaseFiles {
         attributes.contentType = head.contentType
         let metadata = try head.metadata.withRawBytes { (bytes) throws(FilesError) in try AttributesReader(bytes) }
         metadata.apply(to: &attributes, keepsTokens: false)
-        declared = declared.or(metadata.declared)
+        declared = try declared.and(metadata.declared)
         if name == nil, let text = metadata.name { name = try ObjectName(checking: bucket, text) }
       }
       guard let name else { throw .invalid("The request names no object.") }

@@ -27,7 +27,8 @@ struct MultipartReader {
     held = [0x0D, 0x0A]
   }
 
-  private static func boundary(_ contentType: String) -> String? {
+  /// The boundary that a content type names.
+  static func boundary(_ contentType: String) -> String? {
     for parameter in contentType.split(separator: ";").dropFirst() {
       let trimmed = parameter.drop { $0 == " " || $0 == "\t" }
       guard trimmed.lowercased().hasPrefix("boundary=") else { continue }

@@ -11,14 +11,14 @@ struct ObjectDownload: Sendable {
   private let range: String?
   private let ifModifiedSince: String?
   private let ifRange: String?
-  private let isHead: Bool
+  private let acceptsGzip: Bool
 
   init(_ call: FilesCall, _ request: borrowing HTTPRequest) {
     self.call = call
     range = request.text("range")
     ifModifiedSince = request.text("if-modified-since")
     ifRange = request.text("if-range")
-    isHead = request.method == .head
+    acceptsGzip = request.acceptsGzip
   }
 
   /// Sends it. On the loop: metadata are read from memory, and content that is not there is fetched by a worker.
@@ -36,6 +36,9 @@ struct ObjectDownload: Sendable {
       return call.fail(error) { addValidators(object, &$0) }
     }
     let size = object.content.size
+    // Who does not take the coding is given what it holds; ranges are counted in what is stored, so that they do not
+    // apply.
+    if isGzip(object), !acceptsGzip { return streamDecoded(found) }
     switch requestedRange(object) {
     case .all: stream(found, 0..<size, status: 200)
     case .part(let part): stream(found, part, status: 206)
@@ -53,6 +56,7 @@ struct ObjectDownload: Sendable {
     let body = FileBody(
       descriptor: found.descriptor, offset: part.lowerBound, count: part.count,
       isInMemory: call.store.contents.isInMemory, exchange: call.reply.exchange)
+    call.reply.exchange.claim(.download)
     call.reply.exchange.stream(
       status: status,
       headers: { headers in
@@ -63,27 +67,44 @@ struct ObjectDownload: Sendable {
       }, contentLength: part.count, from: body)
   }
 
+  private func streamDecoded(_ found: (object: StoredObject, descriptor: Int32)) {
+    let object = found.object
+    let body = FileBody(
+      descriptor: found.descriptor, offset: 0, count: object.content.size,
+      isInMemory: call.store.contents.isInMemory, exchange: call.reply.exchange)
+    call.reply.exchange.stream(
+      status: 200, headers: { addHeaders(object, isDecoded: true, &$0) }, from: DecodedBody(body))
+  }
+
+  private func isGzip(_ object: StoredObject) -> Bool {
+    object.attributes.contentEncoding.map { $0.lowercased() == "gzip" } ?? false
+  }
+
   /// Lets go of content that is not sent.
   static func close(_ found: (object: StoredObject, descriptor: Int32)) { Glibc.close(found.descriptor) }
 
   // MARK: - Headers
 
-  private func addHeaders(_ object: StoredObject, _ headers: inout HeaderWriter) {
+  private func addHeaders(_ object: StoredObject, isDecoded: Bool = false, _ headers: inout HeaderWriter) {
     headers.add("Content-Type", object.contentType)
     headers.add("Content-Disposition", ContentDisposition.text(of: object))
-    if let encoding = object.attributes.contentEncoding, encoding != "identity" {
+    if let encoding = object.attributes.contentEncoding, encoding != "identity", !isDecoded {
       headers.add("Content-Encoding", encoding)
     }
+    if isGzip(object) { headers.add("Vary", "Accept-Encoding") }
     if let language = object.attributes.contentLanguage { headers.add("Content-Language", language) }
     headers.add("Cache-Control", object.attributes.cacheControl ?? "private, max-age=0")
-    headers.add("Accept-Ranges", "bytes")
+    headers.add("Accept-Ranges", isDecoded ? "none" : "bytes")
     headers.add("X-Goog-Generation", String(object.generation))
     headers.add("X-Goog-Metageneration", String(object.metageneration))
     headers.add("X-Goog-Storage-Class", object.attributes.storageClass ?? "STANDARD")
-    headers.add(
-      "X-Goog-Hash",
-      "crc32c=\(Base64.encode(object.content.crc32cBytes)),md5=\(Base64.encode(object.content.md5))")
-    headers.add("X-Goog-Stored-Content-Length", String(object.content.size))
+    if !isDecoded {
+      // Checksums and length are those of what is stored.
+      headers.add(
+        "X-Goog-Hash",
+        "crc32c=\(Base64.encode(object.content.crc32cBytes)),md5=\(Base64.encode(object.content.md5))")
+      headers.add("X-Goog-Stored-Content-Length", String(object.content.size))
+    }
     headers.add("X-Goog-Stored-Content-Encoding", object.attributes.contentEncoding ?? "identity")
     addValidators(object, &headers)
     ContentSafety.addHeaders(contentType: object.contentType, &headers)
@@ -91,8 +112,13 @@ struct ObjectDownload: Sendable {
   }
 
   private func addValidators(_ object: StoredObject, _ headers: inout HeaderWriter) {
-    headers.add("ETag", "\"\(object.etag)\"")
+    headers.add("ETag", etag(object))
     headers.add("Last-Modified", HTTPDate.text(object.updated / 1_000_000))
+  }
+
+  /// Clients of Cloud Storage compare the field with the metadata's, where no quotes are.
+  private func etag(_ object: StoredObject) -> String {
+    call.dialect == .cloud ? object.etag : "\"\(object.etag)\""
   }
 
   // MARK: - Range
@@ -102,7 +128,7 @@ struct ObjectDownload: Sendable {
   /// One range of bytes; anything else that `Range` may say is answered with all of it, as is allowed.
   private func requestedRange(_ object: StoredObject) -> RequestedRange {
     guard let range, range.hasPrefix("bytes=") else { return .all }
-    if let ifRange, ifRange != "\"\(object.etag)\"", ifRange != HTTPDate.text(object.updated / 1_000_000) { return .all }
+    if let ifRange, ifRange != etag(object), ifRange != HTTPDate.text(object.updated / 1_000_000) { return .all }
     let size = object.content.size
     let ends = range.dropFirst("bytes=".count).split(separator: "-", omittingEmptySubsequences: false)
     guard ends.count == 2 else { return .all }

@@ -17,7 +17,8 @@ extension JSONWriter {
     int64(object.generation)
     key("metageneration")
     int64(object.metageneration)
-    member("contentType", object.contentType)
+    // What was composed has the type that was said, or none.
+    member("contentType", object.componentCount > 0 ? object.attributes.contentType : object.contentType)
     member("storageClass", object.attributes.storageClass ?? "STANDARD")
     key("size")
     int64(Int64(object.content.size))
@@ -31,6 +32,10 @@ extension JSONWriter {
     moment(object.updated)
     key("timeStorageClassUpdated")
     moment(object.created)
+    if let deleted = object.deleted {
+      key("timeDeleted")
+      moment(deleted)
+    }
     member("contentEncoding", object.attributes.contentEncoding)
     member("contentDisposition", object.attributes.contentDisposition)
     member("contentLanguage", object.attributes.contentLanguage)
@@ -68,6 +73,18 @@ extension JSONWriter {
     if !bucket.labels.isEmpty {
       key("labels")
       append(bucket.labels)
+    }
+    if bucket.keepsVersions {
+      key("versioning")
+      beginObject()
+      key("enabled")
+      bool(true)
+      endObject()
+    }
+    for (name, value) in bucket.settings.entries {
+      var name = name
+      name.withUTF8 { key(UnsafeRawBufferPointer($0)) }
+      self.value(value)
     }
     endObject()
   }

@@ -106,6 +106,8 @@ final class GRPCCall {
   func fail(_ error: any Error) {
     guard begin() else { return }
     let status = Status(error, database: database)
+    // Over HTTP every answer is a 200.
+    exchange.countedStatus = ErrorJSON.httpStatus(status.code)
     exchange.respond(
       status: 200,
       headers: { headers in

@@ -34,6 +34,9 @@ final class WebChannelDialect: Sendable {
     self.makeCall = makeCall
   }
 
+  /// How many channels are open.
+  var openChannels: Int { channels.count }
+
   /// What a path below `/google.firestore.v1.Firestore/` says, or `nil` where it is no channel's.
   static func method(_ path: UnsafeRawBufferPointer) -> ChannelMethod? {
     if path.elementsEqual("Listen/channel".utf8) { return .listen }

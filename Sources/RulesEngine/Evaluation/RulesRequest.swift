@@ -98,6 +98,8 @@ package struct RulesRequest: Sendable {
 
   /// The documented number of lookups for one document or query.
   package static let lookupsMaxOfOne = 10
+  /// The documented number of lookups for one file.
+  package static let lookupsMaxOfFile = 2
 
   /// Describes a request without fields, query and transaction.
   package init(

@@ -9,7 +9,7 @@ package struct Ruleset: Sendable {
   /// `nil` when the text has no rules for the service: then nothing is allowed.
   let program: Program?
   /// The service that ``program`` is for.
-  let service: String
+  package let service: String
 
   /// Compiles the rules for a service, and checks those for all others.
   /// - Throws: ``RulesetError`` when the text is no valid ruleset, with everything that is wrong.
@@ -22,6 +22,12 @@ package struct Ruleset: Sendable {
       throw RulesetError(diagnostics: diagnostics)
     }
     program = Self.compile(tree, source, service: service)
+  }
+
+  /// The names of the services that a text has rules for, in its order; none where it cannot be parsed.
+  package static func services(in text: String) -> [String] {
+    guard let tree = try? Parser.parse(SourceText(Array(text.utf8))) else { return [] }
+    return tree.services.map(\.name.text)
   }
 
   /// A ruleset with another tree over the same text: places of its expressions lead into that text.

@@ -1,44 +1,24 @@
 import Accounts
 import DocumentModel
-import HearthServer
 import WireFormat
 
 /// The accounts of a running server, as its administrator.
 struct AccountsClient {
   /// What verbs take that work on accounts.
-  static let options: [Command.Option] = [
-    .value("data", "DIR", "a data directory, also while a server uses it; who can read it is admin"),
-    DatabaseChoice.serverOption, DatabaseChoice.projectOption, DatabaseChoice.tokenOption,
-  ]
+  static let options = AdminServer.options
 
-  private let server: ServerClient
+  private let admin: AdminServer
+  private var server: ServerClient { admin.client }
   private let root: String
-  /// The server that runs for this command alone, where none uses the directory.
-  private let own: HearthServer?
 
   /// Takes the server, or the directory, and the project from options and environment.
   init(_ arguments: Arguments) throws {
-    let project = DatabaseChoice.project(arguments) ?? DatabaseChoice.defaultProject
-    root = "/identitytoolkit.googleapis.com/v1/projects/\(ServerClient.encode(project))/accounts"
-    guard let path = arguments.value("data") else {
-      (server, own) = (try ServerClient(arguments), nil)
-      return
-    }
-    if case .server(let client) = try AccountsChoice.find(arguments) {
-      (server, own) = (client, nil)
-      return
-    }
-    var configuration = HearthConfiguration(storage: .directory(path))
-    configuration.port = 0
-    configuration.project = project
-    let started = try HearthServer(configuration)
-    let url = try started.start()
-    server = try ServerClient(url: url, token: started.accounts.serviceKeys.localAccessToken())
-    own = started
+    admin = try AdminServer(arguments)
+    root = "/identitytoolkit.googleapis.com/v1/projects/\(ServerClient.encode(admin.project))/accounts"
   }
 
   /// Ends the server that was started for this command, if one was.
-  func finish() { own?.stop() }
+  func finish() { admin.finish() }
 
   /// Hands on all accounts, a page at a time, in the order of their ids.
   func forEachPage(_ take: ([JSONTree]) throws -> Bool) throws {

@@ -1,5 +1,6 @@
 import FixtureTree
 import RulesEngine
+import RulesTesting
 import WireFormat
 
 extension Command {
@@ -13,7 +14,9 @@ extension Command {
       hardly meant so: writes for everybody, blocks that never match, names that look misspelt. Exit code 0, or 65 where
       there is an error.
       """,
-    examples: [("hearth rules check firestore.rules", ""), ("hearth rules check rules/*.rules --json", "for programs")],
+    examples: [
+      ("hearth rules check firestore.rules storage.rules", ""), ("hearth rules check rules/*.rules --json", "for programs"),
+    ],
     run: { arguments in
       var checks: [(file: String, diagnostics: [Diagnostic])] = []
       for file in arguments.operands {
@@ -97,11 +100,11 @@ enum RulesFile {
     }
   }
 
-  /// A ruleset.
+  /// A ruleset, for files where the text has rules for nothing else.
   /// - Throws: ``CommandFailure`` with every error, as `hearth rules check` shows it.
   static func compile(_ text: String, file: String) throws -> Ruleset {
     do throws(RulesetError) {
-      return try Ruleset(compiling: text)
+      return try Ruleset(compiling: text, service: RuleTestSuite.service(of: text))
     } catch {
       let errors = error.diagnostics.filter { $0.severity == .error }.map { $0.rendered(file: file) }
       throw CommandFailure.data("\(file) does not compile\n\(errors.joined(separator: "\n"))")

@@ -1,3 +1,4 @@
+import DatabaseService
 import DocumentModel
 import FixtureTree
 import RulesEngine
@@ -12,26 +13,34 @@ extension Command {
     options: [
       .value("rules", "FILE", "the rules (needed)"),
       .value("as", "UID|JSON", "who asks: a user's id, or {\"uid\": …, \"token\": {claims}} (default: nobody)"),
-      .value("data", "JSON", "the fields of a create, set or update"),
+      .value("data", "JSON", "the fields of a create, set or update, or what is said of a file"),
+      .value("file", "JSON", "with rules for files: the file that PATH names as it is (default: there is none)"),
       .value("query", "JSON", "the query of a list: {\"where\": [[\"owner\", \"==\", \"ann\"]], \"limit\": 10}"),
       .value("time", "TIME", "request.time (default: now)"),
       .value("documents", "FILE", "the documents, in any form that `hearth import` reads"),
     ] + DatabaseChoice.serverOptions,
     details: """
       METHOD is get, list, listGroup, create, set, update, delete or commit; for commit, PATH is a JSON array of writes.
+      With rules for files it is read, get, list, create, update or delete, and PATH is NAME or b/BUCKET/o/NAME.
       Documents come from the file, or, with --server, from a running server, which is only read. Without both there are
       none. Exit code 0 where the request is allowed, 1 where it is denied.
       """,
     examples: [
       ("hearth rules explain --rules chat.rules --documents chat.json --as ann get rooms/r1", ""),
       ("hearth rules explain --rules chat.rules --server http://127.0.0.1:8080 --as ann delete rooms/r1", ""),
+      (#"hearth rules explain --rules storage.rules --as ann create avatars/ann --data '{"size": 2048}'"#, ""),
     ],
     run: { arguments in
       guard let file = arguments.value("rules") else { throw CommandFailure.usage("--rules FILE is needed") }
       try arguments.exclude("documents", "server")
-      let ruleset = try RulesFile.compile(RulesFile.read(file), file: file)
+      let text = try RulesFile.read(file)
+      let ruleset = try RulesFile.compile(text, file: file)
+      let isOfFiles = ruleset.service == FileRules.service
+      guard isOfFiles || !arguments.has("file") else {
+        throw CommandFailure.usage("'--file' goes with rules for \(FileRules.service)")
+      }
       let client = arguments.has("server") ? try ServerClient(arguments) : nil
-      var suite = try request(arguments, rulesFile: file)
+      var suite = try request(arguments, rulesFile: file, isOfFiles: isOfFiles)
       guard let test = suite.tests.first else { throw CommandFailure.usage("nothing is asked") }
       let verdict = try judge(test, by: ruleset, over: &suite.documents, client)
       for part in verdict.parts {
@@ -44,9 +53,14 @@ extension Command {
     })
 
   /// The request as the only case of a suite, so that it is read and refused as cases are.
-  private static func request(_ arguments: Arguments, rulesFile: String) throws -> RuleTestSuite {
+  private static func request(
+    _ arguments: Arguments, rulesFile: String, isOfFiles: Bool
+  ) throws -> RuleTestSuite {
     let method = arguments.operands[0]
-    let methods = ["get", "list", "listGroup", "create", "set", "update", "delete", "commit"]
+    let methods =
+      isOfFiles
+      ? ["read", "get", "list", "create", "update", "delete"]
+      : ["get", "list", "listGroup", "create", "set", "update", "delete", "commit"]
     guard methods.contains(method) else {
       let hint = NearestMatch.find(method, in: methods).map { "did you mean '\($0)'?" }
       throw CommandFailure.usage(
@@ -55,7 +69,11 @@ extension Command {
     var json = JSONWriter(.compact)
     json.string(arguments.operands[1])
     let target = method == "commit" ? arguments.operands[1] : String(decoding: json.bytes, as: UTF8.self)
-    var text = "{\"cases\": [{\"it\": \"\(method)\",\n\"expect\": \"allow\",\n\"\(method)\": \(target)"
+    var text = "{"
+    if let file = arguments.value("file") {
+      text += "\"files\": {\(String(decoding: json.bytes, as: UTF8.self)): \(file)},\n"
+    }
+    text += "\"cases\": [{\"it\": \"\(method)\",\n\"expect\": \"allow\",\n\"\(method)\": \(target)"
     if let user = arguments.value("as") {
       json = JSONWriter(.compact)
       json.string(user)
@@ -84,7 +102,7 @@ extension Command {
     switch test.operation {
     case .get(let key): wanted = [key.path]
     case .commit(let writes): wanted = writes.map(\.key.path)
-    case .list, .hosted: break
+    case .list, .hosted, .file: break
     }
     var known: Set<ResourcePath> = []
     while true {

@@ -29,9 +29,15 @@ extension Command {
             "expect": "allow"},
            {"it": "hides it from others", "as": "eve", "get": "rooms/r1", "expect": "deny", "line": 7}]}
 
-      A case asks one of get, list, listGroup, create, set, update, delete and commit; README.md says more. The JSON of
-      Firebase's rules test API (testSuite.testCases) is read as well. Exit code 0; 1 where a case fails; 65 where a
-      file is not what it should be.
+      A case asks one of get, list, listGroup, create, set, update, delete and commit; README.md says more. Where the
+      rules are for files (service firebase.storage), "files" holds those that are there by name, and a case asks one of
+      read, get, list, create, update and delete; "data" is what is said of the file:
+
+        {"it": "takes small pictures", "as": "ann", "create": "avatars/ann",
+         "data": {"size": 2048, "contentType": "image/png"}, "expect": "allow"}
+
+      The JSON of Firebase's rules test API (testSuite.testCases) is read as well. Exit code 0; 1 where a case fails; 65
+      where a file is not what it should be.
       """,
     examples: [
       ("hearth rules test rules/*.tests.json", ""),

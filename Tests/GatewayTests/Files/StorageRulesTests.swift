@@ -76,6 +76,7 @@ import Testing
       #expect(try Self.put(server, "journeys/\(id)/cover.png", "png", "image/png", ann) == 403)
       #expect(try Self.put(server, "journeys/\(id)/page.html", "<p>", "text/html", admin) == 403)
       #expect(try Self.get(server, "journeys/\(id)/cover.png", subscriber) == 200)
+      #expect(try Self.get(server, "journeys/\(id)/cover.png", admin) == 200)
       #expect(try Self.get(server, "journeys/\(id)/cover.png", nil) == 403)
     }
     #expect(try Self.get(server, "journeys/calm/cover.png", ann) == 200)

@@ -35,6 +35,8 @@ import Testing
     private var waiting: [(number: Int, payload: [Any])] = []
     /// The number of the last array that was read.
     private(set) var last = 0
+    /// How many back channels were opened.
+    private(set) var polls = 1
     private var sent: Int
     private var back: String
 
@@ -64,6 +66,7 @@ import Testing
     func listenAgain(_ back: String) throws {
       waiting = []
       self.back = back
+      polls += 1
       try client.listen("AID=\(last)&\(back)")
     }
 
@@ -162,6 +165,20 @@ import Testing
     // The other target is none the worse.
     try Self.seed(server, "open/1/items/b")
     #expect(try session.snapshot() == ["change b 2", "SNAPSHOT"])
+  }
+
+  /// A long poll carries all that waits: a page with many listeners must not wait for one round trip each.
+  @Test func aPollCarriesWhatManyListenersAreTold() throws {
+    let server = try Self.server()
+    try Self.seed(server, "open/1/items/a")
+    let ids = (1...40).map { $0 * 2 }
+    let session = try Session(server, "Listen", ids.map { Self.addTarget($0, "/open/1") }, back: "CI=1")
+    var current: Set<String> = []
+    while current.count < ids.count {
+      let line = try session.line()
+      if line.hasPrefix("CURRENT") { current.insert(line) }
+    }
+    #expect(session.polls < 20, "\(session.polls) polls for \(ids.count) listeners")
   }
 
   @Test func aProxyThatHoldsBytesBack() throws {

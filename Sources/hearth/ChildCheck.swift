@@ -1,14 +1,12 @@
-import DocumentModel
 import Glibc
 
-/// The check of one data file, done by a child process, because damage may kill whoever reads it: LMDB follows page
-/// numbers out of its map, or round in circles.
-struct FileCheck {
-  /// What is counted.
-  enum Count: String, CaseIterable { case documents, collections, indexEntries, history, changes }
-
-  let id: DatabaseID
-  private(set) var counts: [Count: Int] = [:]
+/// A check of data by a child process, because damage may kill whoever reads it: LMDB follows page numbers out of its
+/// map, or round in circles.
+///
+/// The child prints lines: `progress N`, `problem TEXT`, and at the end `done` with its counts.
+struct ChildCheck {
+  /// What the child counted, in its order; empty where it did not come to its end.
+  private(set) var counts: [Int] = []
   /// What is wrong; empty where all is well.
   private(set) var problems: [String] = []
   private var isDone = false
@@ -16,13 +14,13 @@ struct FileCheck {
   /// Seconds without a sign of life after which the child is taken to go round in circles.
   private static let silenceSecondsMax = 120
 
-  private init(_ id: DatabaseID) { self.id = id }
+  private init() {}
 
-  /// Runs the child and waits for its end; `progress` is told the rows read so far.
+  /// Runs a verb of this program on a path and waits for its end; `progress` is told the last number it printed.
   /// - Throws: ``CommandFailure`` when no child can be started.
-  static func run(_ id: DatabaseID, file: String, progress: (Int) -> Void) throws -> FileCheck {
-    var check = FileCheck(id)
-    let (pid, input) = try start(file)
+  static func run(_ verb: Command, on path: String, progress: (Int) -> Void) throws -> ChildCheck {
+    var check = ChildCheck()
+    let (pid, input) = try start([verb.name, "--", path])
     let isSilent = check.read(input, progress)
     close(input)
     if isSilent { kill(pid, SIGKILL) }
@@ -30,6 +28,17 @@ struct FileCheck {
     while waitpid(pid, &status, 0) < 0, errno == EINTR {}
     check.judge(status, isSilent: isSilent)
     return check
+  }
+
+  /// Prints a problem as the child does.
+  static func print(problem: String) {
+    Terminal.output.write("problem \(String(problem.map { $0.isNewline ? " " : $0 }))\n")
+  }
+
+  /// Prints problems, the last of which are only counted.
+  static func print(problems: [String], count: Int) {
+    for problem in problems { print(problem: problem) }
+    if count > problems.count { print(problem: "and \(count - problems.count) more") }
   }
 
   private mutating func judge(_ status: Int32, isSilent: Bool) {
@@ -74,12 +83,12 @@ struct FileCheck {
     case "problem": problems.append(words[1])
     case "done":
       isDone = true
-      for (count, number) in zip(Count.allCases, words[1].split(separator: " ")) { counts[count] = Int(number) }
+      counts = words[1].split(separator: " ").compactMap { Int($0) }
     default: break
     }
   }
 
-  private static func start(_ file: String) throws -> (pid: pid_t, input: Int32) {
+  private static func start(_ arguments: [String]) throws -> (pid: pid_t, input: Int32) {
     var ends: [Int32] = [0, 0]
     guard pipe(&ends) == 0 else { throw failure("pipe", errno) }
     var actions = posix_spawn_file_actions_t()
@@ -89,8 +98,7 @@ struct FileCheck {
     for end in ends { posix_spawn_file_actions_addclose(&actions, end) }
     // Only the pipe speaks: what a dying child says on standard error would puzzle people.
     posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0)
-    let command: [String] = ["hearth", Command.checkFile.name, "--", file]
-    var words: [UnsafeMutablePointer<CChar>?] = command.map { strdup($0) }
+    var words: [UnsafeMutablePointer<CChar>?] = (["hearth"] + arguments).map { strdup($0) }
     defer { for word in words { free(word) } }
     words.append(nil)
     var pid: pid_t = 0

@@ -1,0 +1,106 @@
+import DocumentModel
+import Files
+import Transport
+import WireFormat
+
+/// Several calls of Cloud Storage's clients in one request, `POST /batch/storage/v1`: made one after the other, and
+/// answered together. They move no content, and each succeeds or fails by itself.
+///
+/// Belongs to the exchange's loop.
+final class CloudBatch {
+  /// Answers may take this much in all; requests that are left over then are refused.
+  private static let answersBytesMax = 16 << 20
+  private static let boundary = "batch_hearth_2f0c7a41"
+
+  private let call: FilesCall
+  private var parts: ArraySlice<BatchReader.Part>
+  private var answers: [UInt8] = []
+
+  private init(_ call: FilesCall, _ parts: [BatchReader.Part]) {
+    self.call = call
+    self.parts = parts[...]
+  }
+
+  /// Answers a batch.
+  static func handle(_ call: FilesCall, _ request: borrowing HTTPRequest) {
+    guard request.method == .post else { return call.failUnknown() }
+    do throws(FilesError) {
+      let parts = try BatchReader.parts(of: request.body, contentType: request.text("content-type"))
+      guard !parts.isEmpty else { throw .invalid("The batch has no requests.") }
+      CloudBatch(call, parts).next()
+    } catch { call.fail(error) }
+  }
+
+  /// Makes the next call, or answers when there is none.
+  private func next() {
+    guard let part = parts.popFirst() else { return send() }
+    var made = call
+    let bound = LoopBound(self, to: call.reply.exchange.loop)
+    made.answered = { status, type, body in
+      // At the loop's next turn, so that many calls that answer at once do not pile up.
+      bound.later { batch in
+        batch.append(part, status, type, body)
+        batch.next()
+      }
+    }
+    guard answers.count < Self.answersBytesMax else {
+      return made.fail(.invalid("The answers of the batch are longer than \(Self.answersBytesMax) bytes in all."))
+    }
+    let isMade = part.request.withRequest { request in
+      perform(request, made)
+      return true
+    }
+    if isMade == nil { made.failUnknown() }
+  }
+
+  private func perform(_ request: borrowing HTTPRequest, _ made: FilesCall) {
+    let target = request.target
+    let end = target.firstIndex(of: UInt8(ascii: "?")) ?? target.count
+    let path = UnsafeRawBufferPointer(rebasing: target[..<end])
+    let query = UnsafeRawBufferPointer(rebasing: target[min(end + 1, target.count)...])
+    guard case (.cloud, let rest)? = FilesDialect.place(path) else { return made.failUnknown() }
+    guard let parameters = try? QueryParameters(query) else {
+      return made.fail(.invalid("Malformed percent-encoding in the query of the URL."))
+    }
+    guard !FilesDialect.namesKey(parameters, request) else { return made.fail(FilesDialect.noKeys) }
+    guard parameters.value("alt") != "media" else {
+      return made.fail(.invalid("A batch moves no content: send this request by itself."))
+    }
+    var made = made
+    made.method = request.method
+    made.parameters = parameters
+    CloudFiles(made).handle(.cloud, rest, request)
+  }
+
+  // MARK: - Answers
+
+  private func append(_ part: BatchReader.Part, _ status: Int, _ type: StaticString?, _ body: [UInt8]) {
+    var head = "--\(Self.boundary)\r\nContent-Type: application/http\r\n"
+    if let id = part.contentID {
+      let plain = id.drop { $0 == "<" }
+      head += "Content-ID: <response-\(plain.hasSuffix(">") ? plain.dropLast() : plain)>\r\n"
+    }
+    head += "\r\nHTTP/1.1 \(status) \(Self.reason(status))\r\n"
+    if let type { head += "Content-Type: \(type)\r\n" }
+    head += "Content-Length: \(body.count)\r\n\r\n"
+    answers += head.utf8
+    answers += body
+    answers += "\r\n".utf8
+  }
+
+  private static func reason(_ status: Int) -> String {
+    switch status {
+    case 200...299: "OK"
+    case 304: "Not Modified"
+    case 404: "Not Found"
+    case 412: "Precondition Failed"
+    default: "Error"
+    }
+  }
+
+  private func send() {
+    call.sendBody(
+      answers + "--\(Self.boundary)--\r\n".utf8, type: "multipart/mixed; boundary=batch_hearth_2f0c7a41", status: 200,
+      { _ in })
+  }
+}

@@ -1,0 +1,124 @@
+import DatabaseService
+import Dispatch
+import Synchronization
+package import Transport
+import WireFormat
+
+/// What operators and their tools ask a server.
+///
+/// - `GET /healthz`: `ok` while the loops answer
+/// - `GET /readyz`: whether clients may be sent here; 503 where not
+/// - `GET /metrics`: numbers in the text format of Prometheus
+///
+/// Everybody may ask the first two, for a word. What is not ready, and the metrics, are for administrators, for whoever
+/// is admitted in emulator mode, and for those who reach the address that is set apart for it. An address of its own
+/// rather than "loopback may": behind a proxy on this machine every stranger comes from loopback, and scrapers have no
+/// way to renew an administrator's token.
+final class OperationsDialect: Sendable {
+  /// What a path asks for.
+  enum Call: Equatable { case health, readiness, metrics }
+
+  private let operations: OperationsService
+  private let metrics: MetricsReport
+  private let queue = DispatchQueue(label: "hearth.operations", qos: .utility)
+  private let waiting = Atomic(0)
+  /// Answers under way; more are turned away, so that a crowd of scrapers takes nothing from clients.
+  private static let waitingMax = 16
+
+  init(_ operations: OperationsService, metrics: MetricsReport) {
+    self.operations = operations
+    self.metrics = metrics
+  }
+
+  /// What a path asks for; `nil` for the paths of others.
+  static func call(_ path: UnsafeRawBufferPointer) -> Call? {
+    if path.elementsEqual("/healthz".utf8) { return .health }
+    if path.elementsEqual("/readyz".utf8) { return .readiness }
+    return path.elementsEqual("/metrics".utf8) ? .metrics : nil
+  }
+
+  /// Answers a request. `caller` says who it is that asks, or throws.
+  func handle(
+    _ call: Call, _ request: borrowing HTTPRequest, _ exchange: Exchange, isTrusted: (borrowing HTTPRequest) -> Bool
+  ) {
+    exchange.claim(.operations)
+    guard request.method == .get || request.method == .head else {
+      return Self.send(405, Self.plain, Array("Method Not Allowed\n".utf8), exchange)
+    }
+    switch call {
+    case .health: Self.send(200, Self.plain, Array("ok\n".utf8), exchange)
+    case .readiness:
+      let tells = isTrusted(request)
+      work(exchange) { [operations] in
+        let unready = operations.unready()
+        return (unready.isEmpty ? 200 : 503, Self.json, Self.readiness(tells ? unready : [], isReady: unready.isEmpty))
+      }
+    case .metrics:
+      guard isTrusted(request) else {
+        let status = Status(.permissionDenied, "Metrics are for administrators. Scrapers use --metrics-address.")
+        return Self.send(403, Self.json, ErrorJSON.encode(status, httpStatus: 403), exchange)
+      }
+      work(exchange) { [metrics] in (200, Self.metricsText, metrics.text()) }
+    }
+  }
+
+  private static let plain: StaticString = "text/plain; charset=utf-8"
+  private static let json: StaticString = "application/json; charset=UTF-8"
+  private static let metricsText: StaticString = "text/plain; version=0.0.4; charset=utf-8"
+
+  /// Does what may wait for the disk away from the loop, and answers.
+  private func work(
+    _ exchange: Exchange, _ body: @escaping @Sendable () -> (status: Int, type: StaticString, body: [UInt8])
+  ) {
+    guard waiting.wrappingAdd(1, ordering: .relaxed).newValue <= Self.waitingMax else {
+      waiting.wrappingSubtract(1, ordering: .relaxed)
+      return Self.send(503, Self.plain, Array("Too many ask at once.\n".utf8), exchange)
+    }
+    queue.async { [self] in
+      let answer = body()
+      waiting.wrappingSubtract(1, ordering: .relaxed)
+      exchange.loop.execute { Self.send(answer.status, answer.type, answer.body, exchange) }
+    }
+  }
+
+  /// Scripts of other origins may not read any of it, so there are no fields that let them.
+  private static func send(_ status: Int, _ type: StaticString, _ body: [UInt8], _ exchange: Exchange) {
+    exchange.respond(
+      status: status,
+      headers: { headers in
+        headers.add("Content-Type", type)
+        headers.add("Cache-Control", "no-store")
+      },
+      body: { $0.append(contentsOf: body) })
+  }
+
+  private static func readiness(_ unready: [String], isReady: Bool) -> [UInt8] {
+    var json = JSONWriter(.compact)
+    json.beginObject()
+    json.key("status")
+    json.string(isReady ? "ready" : "unavailable")
+    if !unready.isEmpty {
+      json.key("unready")
+      json.beginArray()
+      for name in unready { json.string(name) }
+      json.endArray()
+    }
+    json.endObject()
+    return json.finish()
+  }
+}
+
+/// Answers operators on an address of its own, where everybody who reaches it is trusted.
+package final class OperationsListener: RequestHandler {
+  private let operations: OperationsDialect
+
+  /// Answers what a gateway would answer its administrators.
+  package init(_ gateway: Gateway) { operations = gateway.operations }
+
+  /// Answers one request.
+  package func handle(_ request: borrowing HTTPRequest, _ exchange: Exchange) {
+    let path = Gateway.split(request.target).path
+    guard let call = OperationsDialect.call(path) else { return Reply(exchange, request).sendText(404, "Not Found\n") }
+    operations.handle(call, request, exchange) { _ in true }
+  }
+}

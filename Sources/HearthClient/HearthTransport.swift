@@ -1,0 +1,68 @@
+public import Foundation
+
+/// How a ``HearthClient`` reaches a server: over the network by default, or within one process in tests.
+///
+/// An answer with an error status is an answer; only an exchange that did not happen throws, a ``HearthClientError`` of
+/// code ``HearthClientError/Code/network``. Cancelling the task that calls ends the exchange.
+public protocol HearthTransport: Sendable {
+  /// Sends a request and returns the whole answer.
+  func send(_ request: HearthRequest) async throws -> HearthResponse
+
+  /// Sends a request and returns the answer as soon as its head is there; the body follows piece by piece, without end
+  /// where the server keeps it open. Whoever lets go of the body ends the exchange.
+  func open(_ request: HearthRequest) async throws -> HearthStream
+}
+
+/// A request to a server, below its address.
+public struct HearthRequest: Sendable {
+  /// The method, such as `POST`.
+  public var method: String
+  /// Path and query, percent-encoded, such as `/v1/projects/demo/databases/(default)/documents:commit`.
+  public var target: String
+  /// Names and values of the header fields.
+  public var headers: [String: String]
+  /// The content, `nil` for none.
+  public var body: Data?
+
+  /// Makes a request.
+  public init(_ method: String, _ target: String, headers: [String: String] = [:], body: Data? = nil) {
+    self.method = method
+    self.target = target
+    self.headers = headers
+    self.body = body
+  }
+}
+
+/// A server's whole answer.
+public struct HearthResponse: Sendable {
+  /// The HTTP status.
+  public var status: Int
+  /// The header fields, by their names in lower case.
+  public var headers: [String: String]
+  /// The content.
+  public var body: Data
+
+  /// Makes an answer.
+  public init(status: Int, headers: [String: String] = [:], body: Data = Data()) {
+    self.status = status
+    self.headers = headers
+    self.body = body
+  }
+}
+
+/// A server's answer whose content arrives piece by piece.
+public struct HearthStream: Sendable {
+  /// The HTTP status.
+  public var status: Int
+  /// The header fields, by their names in lower case.
+  public var headers: [String: String]
+  /// The pieces of the content, cut anywhere.
+  public var body: AsyncThrowingStream<Data, any Error>
+
+  /// Makes an answer.
+  public init(status: Int, headers: [String: String] = [:], body: AsyncThrowingStream<Data, any Error>) {
+    self.status = status
+    self.headers = headers
+    self.body = body
+  }
+}

@@ -1,0 +1,33 @@
+import Gateway
+import Transport
+
+extension HearthConfiguration {
+  /// Tells what happened to all who want to know.
+  func tell(_ level: LogEvent.Level, _ name: StaticString, _ message: String, _ fields: [LogEvent.Field] = []) {
+    log?.write(LogEvent(level, name, message, fields))
+    if level >= .warn { warn?(message) } else { report?(message) }
+  }
+
+  /// Whether anybody wants to know what happens in the ordinary course of things.
+  var isTold: Bool { log?.takes(.info) ?? false || report != nil }
+
+  /// Which requests the transport tells to the log.
+  var requestLog: RequestLog? {
+    guard let log, let interval = requestLogInterval, log.takes(.info) else { return nil }
+    return RequestLog(interval: interval) { log.write(LogEvent($0)) }
+  }
+}
+
+extension LogEvent {
+  /// A request: what it was, not what was in it.
+  fileprivate init(_ record: RequestRecord) {
+    let kind = RequestKind(rawValue: record.kind) ?? .none
+    self.init(
+      .info, "request", "",
+      [
+        ("client", .text(record.client)), ("method", .text("\(record.method)".uppercased())),
+        ("path", .text(String(decoding: record.path, as: UTF8.self))), ("dialect", .text(kind.label)),
+        ("status", .integer(record.status)), ("milliseconds", .decimal(Double(record.microseconds) / 1000)),
+      ])
+  }
+}

@@ -1,0 +1,234 @@
+/// One request of this process and its reply. Belongs to its loop's thread.
+///
+/// The reply is made only as fast as it is taken: a source is asked for a slice when somebody waits for one.
+final class LocalExchange: ReplySink {
+  /// What a `BodySink` is given at a time.
+  private static let passedBytesMax = 64 << 10
+
+  private let exchange: Exchange
+  private let message: LocalMessage
+  private let method: HTTPMethod
+  private let limits: TransportConfiguration
+  private let onEnd: () -> Void
+  private var onHead: ((LocalReplyHead?) -> Void)?
+
+  // The request's body, where it is passed on piece by piece.
+  private var sink: (any BodySink)?
+  private var passedBytes = 0
+  private var isBodyPaused = false
+  private var isPassing = false
+
+  // The reply's body.
+  private var pending: [UInt8] = []
+  private var source: (any BodySource)?
+  private var trailers: [UInt8] = []
+  private var taker: ((LocalPiece) -> Void)?
+  private var isWaiting = false
+  private var isPulling = false
+  private var isCut = false
+
+  init(
+    _ request: LocalRequest, _ resources: any LoopResources, _ limits: TransportConfiguration,
+    _ onHead: @escaping (LocalReplyHead?) -> Void, onEnd: @escaping () -> Void
+  ) {
+    exchange = Exchange(resources)
+    message = LocalMessage(request)
+    method = request.method
+    self.limits = limits
+    self.onHead = onHead
+    self.onEnd = onEnd
+  }
+
+  // MARK: - The request
+
+  /// Hands the request over.
+  func start(_ handler: any RequestHandler) {
+    exchange.begin(self)
+    guard message.targetBytes <= limits.targetBytesMax, message.targetBytes > 0 else { return refuse(.headTooLarge) }
+    let sink = message.withRequest(hasBody: false) { handler.openBody(of: $0, exchange) }
+    if let sink {
+      self.sink = sink
+      passBody()
+    } else if exchange.isAwaitingReply {
+      guard message.bodyCount <= limits.bodyBytesMax else { return refuse(.bodyTooLarge) }
+      message.withRequest(hasBody: true) { handler.handle($0, exchange) }
+    }
+  }
+
+  private func refuse(_ refusal: Refusal) { exchange.refuse(refusal, isGRPC: false, limits) }
+
+  private func passBody() {
+    guard !isPassing else { return }
+    isPassing = true
+    defer { isPassing = false }
+    while let sink, !isBodyPaused, !exchange.isComplete {
+      guard passedBytes < message.bodyCount else {
+        self.sink = nil
+        return sink.ended()
+      }
+      message.withBody(from: passedBytes, countMax: Self.passedBytesMax) { bytes in
+        passedBytes += bytes.count
+        sink.received(bytes)
+      }
+    }
+  }
+
+  func pauseBody() { isBodyPaused = true }
+
+  func resumeBody() {
+    isBodyPaused = false
+    passBody()
+  }
+
+  // MARK: - The reply
+
+  func respond(
+    status: Int, headers: (inout HeaderWriter) -> Void, compressible: Bool, body: (inout [UInt8]) -> Void
+  ) {
+    respond(status: status, headers: headers, body: body, trailers: { _ in })
+  }
+
+  func respond(
+    status: Int, headers: (inout HeaderWriter) -> Void, body: (inout [UInt8]) -> Void,
+    trailers: (inout HeaderWriter) -> Void
+  ) {
+    if hasBody(status) { body(&pending) }
+    self.trailers = Self.lines(trailers)
+    begin(status, headers)
+    finish()
+  }
+
+  func stream(
+    status: Int, headers: (inout HeaderWriter) -> Void, contentLength: Int?, from source: any BodySource
+  ) {
+    guard hasBody(status) else {
+      exchange.complete()
+      begin(status, headers)
+      return finish()
+    }
+    self.source = source
+    begin(status, headers)
+  }
+
+  func resume() {
+    isWaiting = false
+    pull()
+  }
+
+  private func hasBody(_ status: Int) -> Bool { status >= 200 && status != 204 && status != 304 && method != .head }
+
+  private func begin(_ status: Int, _ headers: (inout HeaderWriter) -> Void) {
+    let receive = onHead
+    onHead = nil
+    receive?(LocalReplyHead(status: status, fields: Self.fields(Self.lines(headers))))
+  }
+
+  /// The reply is made; what is pending may still be taken.
+  private func finish() {
+    source = nil
+    sink = nil
+    onEnd()
+  }
+
+  private static func lines(_ write: (inout HeaderWriter) -> Void) -> [UInt8] {
+    var writer = HeaderWriter(bytes: [])
+    write(&writer)
+    return writer.bytes
+  }
+
+  private static func fields(_ lines: [UInt8]) -> [LocalRequest.Field] {
+    lines.split(separator: UInt8(ascii: "\n")).compactMap { line in
+      guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { return nil }
+      let value = line[(colon + 1)...].drop { $0 == 0x20 }
+      return (
+        String(decoding: line[..<colon], as: UTF8.self),
+        String(decoding: value.last == 0x0d ? value.dropLast() : value, as: UTF8.self)
+      )
+    }
+  }
+
+  // MARK: - Whoever takes it
+
+  /// Gives the next piece, now or when there is one.
+  func take(_ receive: @escaping (LocalPiece) -> Void) {
+    if !pending.isEmpty {
+      var piece: [UInt8] = []
+      swap(&piece, &pending)
+      receive(.bytes(piece))
+    } else if isCut {
+      receive(.cut)
+    } else if source == nil {
+      receive(.end(trailers: Self.fields(trailers)))
+    } else {
+      taker = receive
+      pull()
+    }
+  }
+
+  /// Asks the source, while somebody waits.
+  private func pull() {
+    guard taker != nil, !isPulling else { return }
+    isPulling = true
+    while pending.isEmpty, !isWaiting, pullOnce() {}
+    isPulling = false
+    if let receive = taker, !pending.isEmpty || source == nil {
+      taker = nil
+      take(receive)
+    }
+  }
+
+  /// Takes one slice; `false` when there is nothing more to ask for now.
+  private func pullOnce() -> Bool {
+    guard let source else { return false }
+    // Set before the call, so that a source that resumes itself inside it is asked again.
+    isWaiting = true
+    let progress = source.nextSlice(into: &pending)
+    guard self.source != nil else { return false }
+    switch progress {
+    case .more:
+      isWaiting = false
+      guard pending.isEmpty else { return true }
+      // It worked and made nothing of it: others come in between.
+      isWaiting = true
+      exchange.loop.atNextTurn { [exchange] in exchange.resume() }
+    case .waiting: break
+    case .finished:
+      trailers = Self.lines { source.addTrailers(to: &$0) }
+      exchange.complete()
+      finish()
+    case .failed: cut()
+    }
+    return false
+  }
+
+  // MARK: - The end
+
+  /// The server is about to go.
+  func end() {
+    exchange.announceShutdown()
+    guard source != nil else { return }
+    // What nobody waits for is asked for its last words.
+    isPulling = true
+    isWaiting = false
+    _ = pullOnce()
+    isPulling = false
+    if source != nil { cut() }
+  }
+
+  /// Ends the exchange before the reply is complete. Harmless after.
+  func cut() {
+    guard onHead != nil || source != nil else { return }
+    source = nil
+    isCut = true
+    exchange.close()
+    if let receive = onHead {
+      onHead = nil
+      receive(nil)
+    }
+    finish()
+    if let receive = taker, !isPulling {
+      taker = nil
+      take(receive)
+    }
+  }
+}

@@ -1,0 +1,44 @@
+import DocumentStore
+import HearthServer
+
+extension Command {
+  /// Finds usual mistakes before they hurt.
+  static let doctor = Command(
+    name: "doctor", summary: "Looks for usual mistakes in how a server is set up.",
+    options: serve.options.filter { !["quiet", "import"].contains($0.name) } + [.flag("json", "print JSON")],
+    details: """
+      Takes the options of 'hearth serve', and hearth.json as it does, and looks at what a server with them would find:
+      the data directory with its permissions, its file system, the room on it and the time of a sync; how full the
+      databases are; the clock; rules that do not compile, that anybody may write by, or that have run out; the
+      certificate; who could reach the port; limits of the system. Changes nothing, and may run beside the server.
+      Exit code 0, or 1 where there is a problem.
+      """,
+    examples: [
+      ("hearth doctor", "with hearth.json of this directory"),
+      ("hearth doctor --data /var/lib/hearth --rules firestore.rules", ""),
+      ("hearth doctor --json", "for programs"),
+    ],
+    run: { arguments in
+      let configuration = try configuration(arguments, isEmulator: arguments.has("emulator"))
+      let findings = examine(configuration, now: Clock.system.now())
+      Terminal.output.write(arguments.has("json") ? findings.json() : Array(findings.table(on: .output).utf8))
+      return findings.contains { $0.level == .problem } ? ExitCode.failure : 0
+    })
+
+  private static func examine(_ configuration: HearthConfiguration, now: Int64) -> [Finding] {
+    var findings: [Finding] = []
+    var holder: String?
+    switch configuration.storage {
+    case .directory(let path):
+      var directory = DirectoryExamination(path: path, mapBytes: configuration.mapBytes, now: now)
+      findings += directory.findings()
+      holder = directory.holder
+    case .inMemory: findings.append(MachineExamination.memory())
+    }
+    findings += MachineExamination.clock(now: now)
+    findings += RulesExamination(configuration: configuration, now: now).findings()
+    findings += FrontExamination(configuration: configuration, holder: holder, now: now).findings()
+    findings += MachineExamination.limits()
+    return findings
+  }
+}

@@ -1,0 +1,82 @@
+import DocumentModel
+import WireFormat
+
+extension Command {
+  /// Lists files.
+  static let filesList = Command(
+    name: "files ls", summary: "Lists files.", operands: "[PREFIX]", operandCount: 0...1,
+    options: FilesClient.options + [
+      .flag("recursive", "every file at any depth, and no folders", letter: "r"),
+      .flag("json", "print JSON, one line each"),
+    ],
+    details: """
+      PREFIX is what the names begin with: `photos/` shows what lies in that folder, gs://BUCKET/photos/ of another
+      bucket. Names that have a slash behind it are shown once, as a folder.
+      """,
+    examples: [
+      ("hearth files ls", "the bucket PROJECT.appspot.com of the server at http://127.0.0.1:8080"),
+      ("hearth files ls gs://media/journeys/ --recursive", ""),
+      ("hearth files ls --data ./hearth-data --project demo", "without a server, or beside it"),
+    ],
+    run: { arguments in
+      let client = try FilesClient(arguments)
+      defer { client.finish() }
+      let (bucket, prefix) = try FilePlace.stored(arguments.operands.first ?? "", bucket: client.bucket)
+      let foldsFolders = !arguments.has("recursive")
+      if arguments.has("json") {
+        try client.forEachPage(in: bucket, prefix: prefix, foldsFolders: foldsFolders) { page in
+          Terminal.output.write(page.folders.flatMap(line) + page.objects.flatMap(line))
+        }
+      } else {
+        try printTable(client, bucket: bucket, prefix: prefix, foldsFolders: foldsFolders)
+      }
+      return 0
+    })
+
+  private static func printTable(
+    _ client: FilesClient, bucket: String, prefix: String, foldsFolders: Bool
+  ) throws {
+    guard let database = DatabaseID(project: DatabaseChoice.defaultProject) else { return }
+    var table = Table(of: database, nameTitle: "name", chosen: ["size", "type", "updated"].map { FieldPath(field: $0) })
+    var count = 0
+    var bytes = 0
+    try client.forEachPage(in: bucket, prefix: prefix, foldsFolders: foldsFolders) { page in
+      for folder in page.folders {
+        Terminal.output.write(table.add(Table.Row(name: folder, fields: MapValue()), byteCount: folder.utf8.count))
+      }
+      for object in page.objects {
+        count += 1
+        bytes += object.size
+        var fields = MapValue([("size", .string(ByteCount.text(object.size))), ("type", .string(object.contentType))])
+        fields["updated"] = object.updated.map(Value.timestamp)
+        Terminal.output.write(
+          table.add(Table.Row(name: object.name, fields: fields), byteCount: object.name.utf8.count + 100))
+      }
+    }
+    Terminal.output.write(table.flush())
+    Terminal.output.write(Terminal.output.faint(ByteCount.text(ofFiles: count, bytes)) + "\n")
+  }
+
+  private static func line(folder: String) -> [UInt8] {
+    var json = JSONWriter(.compact)
+    json.beginObject()
+    json.option("folder", folder)
+    json.endObject()
+    return json.bytes + [UInt8(ascii: "\n")]
+  }
+
+  private static func line(_ object: FilesClient.Object) -> [UInt8] {
+    var json = JSONWriter(.compact)
+    json.beginObject()
+    json.option("name", object.name)
+    json.option("bucket", object.bucket)
+    json.key("size")
+    json.number(object.size)
+    json.option("contentType", object.contentType)
+    json.option("updated", object.updated?.description)
+    json.option("generation", object.generation)
+    json.option("crc32c", object.crc32c)
+    json.endObject()
+    return json.bytes + [UInt8(ascii: "\n")]
+  }
+}

@@ -1,0 +1,137 @@
+import Glibc
+import WireFormat
+
+/// `firebase.json` in the working directory: where a project made for the Firebase tools keeps its rules and indexes.
+///
+///     {"firestore": {"rules": "firestore.rules", "indexes": "firestore.indexes.json"},
+///      "storage": {"rules": "storage.rules"}, "emulators": {"firestore": {"port": 8080}}}
+///
+/// Its paths are taken from the working directory, which is the file's. What it says of emulators counts in emulator
+/// mode. `firestore` may be an array with a `database` each. The file is others' too, so members that mean nothing here
+/// are passed over, and comments are allowed, as the Firebase tools do.
+enum FirebaseFile {
+  static let name = "firebase.json"
+
+  /// What the file says, as options of `hearth serve`; empty where there is none.
+  /// - Throws: ``CommandFailure`` that names the key, where a member is not what it should be.
+  static func settings(isEmulator: Bool) throws -> [String: Arguments.Setting] {
+    guard let bytes = try ConfigurationFile.bytes(of: name) else { return [:] }
+    let values = try parse(bytes, isEmulator: isEmulator)
+    let files = [("firestore.rules", "rules"), ("firestore.indexes", "indexes"), ("storage.rules", "storage-rules")]
+    for (key, option) in files {
+      for value in values[option] ?? [] {
+        let isPath = value.hasPrefix("./") || value.hasPrefix("/") || option == "storage-rules"
+        let path = isPath ? value : value.split(separator: "=", maxSplits: 1).last.map(String.init) ?? value
+        guard access(path, R_OK) == 0 else {
+          throw CommandFailure.data(
+            "\(name): \"\(key)\" names \(path), which cannot be read: \(String(cString: strerror(errno)))")
+        }
+      }
+    }
+    return values.mapValues { Arguments.Setting(values: $0, origin: name) }
+  }
+
+  /// Says which options of a command line came from the file; `nil` where none did.
+  static func announcement(of arguments: Arguments) -> String? {
+    let taken = Command.serve.options.filter { arguments.origins[$0.name] == name }
+    guard !taken.isEmpty else { return nil }
+    let texts = taken.flatMap { option in arguments.values(option.name).map { "--\(option.name) \($0)" } }
+    return "taken from \(name): \(texts.joined(separator: " "))"
+  }
+
+  /// The options that a text gives.
+  /// - Throws: as above.
+  static func parse(_ bytes: [UInt8], isEmulator: Bool) throws -> [String: [String]] {
+    do {
+      return try JSONText.read(withoutComments(bytes)) { root in
+        guard case .object = root.kind else { throw CommandFailure.data("\(name): must be an object") }
+        var values: [String: [String]] = [:]
+        try readFirestore(root, into: &values)
+        try readStorage(root, into: &values)
+        if isEmulator, let emulator = root.member("emulators")?.member("firestore") {
+          if let host = emulator.member("host") { values["host"] = [try text(host, "emulators.firestore.host")] }
+          if let port = emulator.member("port") {
+            guard let number = port.integer else { throw wrong("emulators.firestore.port", "a whole number") }
+            values["port"] = [String(number)]
+          }
+        }
+        return values
+      }
+    } catch let error as WireError { throw CommandFailure.data("\(name): \(error.description)") }
+  }
+
+  private static func readFirestore(_ root: JSONValue, into values: inout [String: [String]]) throws {
+    guard let firestore = root.member("firestore") else { return }
+    var isList = false
+    if case .array = firestore.kind { isList = true }
+    for entry in isList ? firestore.array : [firestore] {
+      let database = try entry.member("database").map { try text($0, "firestore.database") } ?? "(default)"
+      for (key, option) in [("rules", "rules"), ("indexes", "indexes")] {
+        guard let member = key == "rules" ? entry.member("rules") : entry.member("indexes") else { continue }
+        let path = try text(member, "firestore.\(key)")
+        // The rules of the default database also guard those that have none of their own.
+        values[option, default: []].append(database == "(default)" ? plain(path) : "\(database)=\(path)")
+      }
+    }
+  }
+
+  private static func readStorage(_ root: JSONValue, into values: inout [String: [String]]) throws {
+    guard let storage = root.member("storage") else { return }
+    var isList = false
+    if case .array = storage.kind { isList = true }
+    let files = try (isList ? storage.array : [storage]).compactMap { entry in
+      try entry.member("rules").map { try text($0, "storage.rules") }
+    }
+    guard let first = files.first else { return }
+    guard files.allSatisfy({ $0 == first }) else {
+      throw CommandFailure.data(
+        "\(name): \"storage\" names several rules files, and one guards all buckets here; choose it with --storage-rules")
+    }
+    values["storage-rules"] = [first]
+  }
+
+  /// A path that is not taken for `DATABASE=FILE`.
+  private static func plain(_ path: String) -> String {
+    path.contains("=") && !path.hasPrefix("/") && !path.hasPrefix("./") ? "./" + path : path
+  }
+
+  private static func text(_ value: JSONValue, _ key: String) throws -> String {
+    guard let text = value.text, !text.isEmpty else { throw wrong(key, "a string") }
+    return text
+  }
+
+  private static func wrong(_ key: String, _ form: String) -> CommandFailure {
+    .data("\(name): \"\(key)\" must be \(form)")
+  }
+
+  /// The text with blanks in place of comments, so that places of mistakes stay.
+  static func withoutComments(_ bytes: [UInt8]) -> [UInt8] {
+    enum Part { case code, string, line, block }
+    var result = bytes
+    var part = Part.code
+    var index = 0
+    while index < bytes.count {
+      let pair = (bytes[index], index + 1 < bytes.count ? bytes[index + 1] : 0)
+      var count = 1
+      switch (part, pair.0, pair.1) {
+      case (.code, UInt8(ascii: "\""), _): part = .string
+      case (.code, UInt8(ascii: "/"), UInt8(ascii: "/")): part = .line
+      case (.code, UInt8(ascii: "/"), UInt8(ascii: "*")):
+        part = .block
+        count = 2
+        (result[index], result[index + 1]) = (0x20, 0x20)
+      case (.string, UInt8(ascii: "\\"), _): count = 2
+      case (.string, UInt8(ascii: "\""), _): part = .code
+      case (.line, UInt8(ascii: "\n"), _): part = .code
+      case (.block, UInt8(ascii: "*"), UInt8(ascii: "/")):
+        part = .code
+        count = 2
+        (result[index], result[index + 1]) = (0x20, 0x20)
+      default: break
+      }
+      if part == .line || part == .block, bytes[index] != UInt8(ascii: "\n") { result[index] = 0x20 }
+      index += count
+    }
+    return result
+  }
+}

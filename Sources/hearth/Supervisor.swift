@@ -1,0 +1,94 @@
+import Glibc
+
+/// What started the server and watches over it: systemd, or another program that speaks its protocols. Both are files
+/// and variables; no library is needed.
+///
+/// - A listening socket comes as descriptor 3 (`LISTEN_FDS`, `LISTEN_PID`): while one server stops and the next starts,
+///   the kernel keeps who connects waiting.
+/// - States go as datagrams to a socket (`NOTIFY_SOCKET`).
+/// - A watchdog wants a sign of life now and then (`WATCHDOG_USEC`).
+struct Supervisor {
+  private let notifyPath: String?
+  private let socketCount: Int
+  private let watchdogMicroseconds: Int?
+
+  /// The descriptor of the first socket that is handed over.
+  private static let firstDescriptor: Int32 = 3
+
+  /// Reads the variables and removes them, so that commands that the server runs do not take them for theirs.
+  init() {
+    func take(_ name: String) -> String? {
+      defer { unsetenv(name) }
+      return DatabaseChoice.environment(name)
+    }
+    let isForUs = take("LISTEN_PID").flatMap { Int32($0) } == getpid()
+    socketCount = take("LISTEN_FDS").flatMap { Int($0) }.map { isForUs ? $0 : 0 } ?? 0
+    _ = take("LISTEN_FDNAMES")
+    notifyPath = take("NOTIFY_SOCKET")
+    let isWatched = take("WATCHDOG_PID").map { Int32($0) == getpid() } ?? true
+    watchdogMicroseconds = take("WATCHDOG_USEC").flatMap { Int($0) }.flatMap { isWatched && $0 > 0 ? $0 : nil }
+  }
+
+  /// Whether anybody is told of states.
+  var isThere: Bool { notifyPath != nil }
+
+  /// The listening socket that was handed over; `nil` for none.
+  /// - Throws: ``CommandFailure`` where there are several.
+  func listeningSocket() throws -> Int32? {
+    guard socketCount <= 1 else {
+      throw CommandFailure.failed(
+        "\(socketCount) sockets were handed over (LISTEN_FDS), and the server listens on one; leave one ListenStream= "
+          + "in the socket unit")
+    }
+    return socketCount == 1 ? Self.firstDescriptor : nil
+  }
+
+  /// Tells states, such as `READY=1`, a line each. What cannot be told is lost: nothing depends on it here.
+  func tell(_ states: String) {
+    guard let notifyPath else { return }
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    var path = Array(notifyPath.utf8)
+    let isAbstract = path.first == UInt8(ascii: "@")
+    if isAbstract { path[0] = 0 }
+    let fits = withUnsafeMutableBytes(of: &address.sun_path) { room in
+      // A path ends with a 0, which an abstract name has none of.
+      guard path.count < room.count else { return false }
+      room.copyBytes(from: path)
+      return true
+    }
+    let descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    guard fits, descriptor >= 0 else { return }
+    defer { close(descriptor) }
+    let length = MemoryLayout<sa_family_t>.size + path.count + (isAbstract ? 0 : 1)
+    let text = Array(states.utf8)
+    withUnsafePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+        _ = sendto(descriptor, text, text.count, Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT), address, socklen_t(length))
+      }
+    }
+  }
+
+  /// Tells that the configuration is read again; `READY=1` follows.
+  func tellReloading() {
+    var time = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &time)
+    tell("RELOADING=1\nMONOTONIC_USEC=\(Int(time.tv_sec) * 1_000_000 + Int(time.tv_nsec) / 1000)")
+  }
+
+  /// Waits for one of the signals, which are blocked; `nil` when it was interrupted or the watchdog's turn came. The
+  /// watchdog is told of life where `isAlive` finds some.
+  func wait(for signals: sigset_t, isAlive: () -> Bool) -> Int32? {
+    var signals = signals
+    guard let watchdogMicroseconds else {
+      var signal: Int32 = 0
+      return sigwait(&signals, &signal) == 0 ? signal : nil
+    }
+    let half = watchdogMicroseconds / 2
+    var time = timespec(tv_sec: half / 1_000_000, tv_nsec: half % 1_000_000 * 1000)
+    let signal = sigtimedwait(&signals, nil, &time)
+    if signal > 0 { return signal }
+    if isAlive() { tell("WATCHDOG=1") }
+    return nil
+  }
+}

@@ -1,0 +1,305 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// `dilly-daily`, recipes and meal plans, offline first: two public catalogues, and what everybody keeps or shares.
+@Suite(.enabled(if: HearthBinary.isBuilt, "no hearth binary beside the tests"))
+struct DillyDailyScenario {
+  @Test(.timeLimit(.minutes(2))) func plainClient() async throws {
+    try await Scenario.run("dilly-daily") { app in
+      let giulia = try app.person("giulia")
+      let editor = try app.person("editor", claims: #"{"admin": true}"#)
+      try Self.catalogues(app, editor)
+      try Self.offline(app, giulia, try app.again(giulia))
+      try Self.filters(app, giulia)
+      try Self.shoppingList(app, giulia)
+      try Self.sharing(app, giulia)
+    }
+  }
+
+  @Test(.timeLimit(.minutes(2))) func pythonClient() async throws {
+    try await Scenario.run("dilly-daily") { app in
+      let giulia = try app.person("giulia")
+      let marco = try app.person("marco")
+      let editor = try app.person("editor", claims: #"{"admin": true}"#)
+      app.step("sign in") { app.check(giulia.uid, "giulia") }
+      try app.runPython(["GIULIA": giulia.idToken, "MARCO": marco.idToken, "EDITOR": editor.idToken])
+    }
+  }
+
+  private static func catalogues(_ app: Scenario, _ editor: Person) throws {
+    let visitor = app.visitor()
+    let counts = [("recipes", try app.fixture("recipes")), ("ingredients", try app.fixture("ingredients"))]
+    app.step("Both catalogues are readable by everyone, signed in or not, and written only with an `admin` claim.") {
+      let newcomer = try app.newcomer()
+      for (catalogue, _) in counts {
+        for person in [visitor, newcomer, editor] { app.allow(try person.list(catalogue, [("pageSize", "1")])) }
+        for person in [visitor, newcomer] {
+          app.deny(try person.create(catalogue, ["name": "Spam"]))
+          app.deny(try person.delete("\(catalogue)/pancakes"))
+        }
+        let made = try editor.create(catalogue, ["name": "Draft"])
+        app.allow(made)
+        app.allow(try editor.delete("\(catalogue)/\(made.id)"))
+      }
+    }
+    app.step("At start a client fetches both catalogues whole and keeps them …") {
+      for (catalogue, fixture) in counts {
+        let whole = try visitor.list(catalogue, [("pageSize", "1000")])
+        app.check(whole.documents.count, fixture.members.count, catalogue)
+        app.check(whole.json["nextPageToken"] == nil, "\(catalogue) does not come in one piece")
+        for document in whole.documents where document.id == "pancakes" || document.id == "saffron" {
+          app.check(document.fields["name"]?.stringValue, fixture[document.id]?["name"]?.stringValue)
+        }
+      }
+    }
+    app.step("… it must be able to ask cheaply whether anything changed: ETag / 304.") {
+      let page = [("pageSize", "1000")]
+      let etag = try visitor.list("recipes", page).etag
+      app.check(etag != nil, "a list has no ETag")
+      let same = try visitor.list("recipes", page, ifNoneMatch: etag)
+      app.check(same.status, 304)
+      app.check(same.json.members.isEmpty, "a 304 has a body")
+      app.allow(try editor.update("ingredients/tomatoes", ["unitPrice": 3.4]))
+      app.check(
+        try visitor.list("recipes", page, ifNoneMatch: etag).status, 304, "after a change of the other catalogue")
+      app.allow(try editor.update("recipes/pancakes", ["summary": "Thin ones."]))
+      let changed = try visitor.list("recipes", page, ifNoneMatch: etag)
+      app.check(changed.status, 200)
+      app.check(changed.etag != etag, "another state has the same ETag")
+    }
+    app.step("… or resume from where it stopped.") {
+      let first = try visitor.follow("recipes")
+      try first.wait()
+      app.check(first.documents.count, counts[0].1.members.count)
+      let token = first.resumeToken
+      first.disconnect()
+      let nothing = try visitor.follow("recipes", resumingAt: token)
+      try nothing.wait()
+      app.check(nothing.told, [], "what nothing changed is told")
+      nothing.disconnect()
+      app.allow(try editor.update("recipes/hummus", ["servings": 6]))
+      app.allow(try editor.delete("recipes/satay"))
+      let back = try visitor.follow("recipes", resumingAt: token)
+      try back.wait { $0.told.count >= 2 }
+      app.check(Set(back.told), ["recipes/hummus", "recipes/satay"])
+      app.check(back.documents["recipes/hummus"]?["servings"], json: 6)
+      app.check(back.documents["recipes/satay"] == nil, "what is gone is there")
+    }
+  }
+
+  private static func offline(_ app: Scenario, _ phone: Person, _ tablet: Person) throws {
+    app.step("`users/{uid}` and all below it is the user's own.") {
+      let marco = try app.newcomer()
+      for path in ["users/giulia", "users/giulia/groceries/pears"] {
+        app.allow(try phone.get(path), path)
+        app.deny(try marco.get(path), path)
+        app.deny(try app.visitor().get(path), path)
+        app.deny(try marco.update(path, ["checked": true]), path)
+      }
+    }
+    app.step("Several devices in step.") {
+      let (here, there) = (try phone.follow("users/giulia/groceries"), try tablet.follow("users/giulia/groceries"))
+      try here.wait()
+      try there.wait()
+      app.check(here.documents.keys.sorted(), there.documents.keys.sorted())
+      app.allow(try phone.update("users/giulia/groceries/pears", ["checked": true]))
+      for screen in [here, there] {
+        try screen.wait { $0.documents["users/giulia/groceries/pears"]?["checked"]?.text == "true" }
+      }
+      let plan = try phone.follow("users/giulia")
+      try plan.wait()
+      app.allow(try tablet.update("users/giulia", ["persons": 3]))
+      try plan.wait { $0.documents["users/giulia"]?["persons"]?.integerValue == 3 }
+      let week = JSONNode.array((0..<7).map { ["lunch": "hummus", "dinner": $0 == 6 ? .null : "pancakes"] })
+      app.allow(try tablet.update("users/giulia", ["weekMeals": week, "diet": ["excludes": ["nuts"]], "patience": 5]))
+      try plan.wait { $0.documents["users/giulia"]?["weekMeals"]?.isSame(as: week) == true }
+      app.check(plan.documents["users/giulia"]?["persons"], json: 3, "what the change leaves")
+    }
+    app.step("Work offline and catch up after: edits that wait, and go in unless somebody was faster.") {
+      func path(_ id: String) -> String { "users/giulia/groceries/\(id)" }
+      // What both devices know when the phone enters a tunnel.
+      let screen = try phone.follow("users/giulia/groceries")
+      try screen.wait()
+      let token = screen.resumeToken
+      screen.disconnect()
+      let known = try phone.list("users/giulia/groceries").documents
+      let times = Dictionary(uniqueKeysWithValues: known.map { ($0.id, $0.updateTime) })
+      // The tablet goes on meanwhile.
+      app.allow(try tablet.update(path("almonds"), ["quantity": 2.5]))
+      app.allow(try tablet.delete(path("mozzarella")))
+      // The phone's queue, sent when it is back: each edit is of the state that it was made on.
+      let edits: [(id: String, fields: JSONNode)] = [
+        ("coriander", ["checked": true]), ("almonds", ["quantity": 4.0]), ("mozzarella", ["checked": true]),
+      ]
+      let answers = try edits.map { try phone.update(path($0.id), $0.fields, ifUpdatedAt: times[$0.id]) }
+      app.check(answers.map(\.status), [200, 400, 400], "answers")
+      app.check(answers.map(\.errorStatus), [nil, "FAILED_PRECONDITION", "FAILED_PRECONDITION"])
+      // It catches up: told what changed, and only that; then it decides anew.
+      let back = try phone.follow("users/giulia/groceries", resumingAt: token)
+      try back.wait { Set($0.told) == Set(["almonds", "mozzarella", "coriander"].map(path)) }
+      app.check(back.documents[path("almonds")]?["quantity"], json: 2.5)
+      let fresh = try phone.get(path("almonds"))
+      app.allow(try phone.update(path("almonds"), ["quantity": 4.0], ifUpdatedAt: fresh.updateTime))
+      try back.wait { $0.documents[path("almonds")]?["quantity"]?.number == 4 }
+      app.check(try tablet.get(path("almonds")).fields["quantity"], json: 4.0)
+    }
+    app.step("Edits that cannot clash need no such care: an item checked twice, a favorite added on each device.") {
+      func favorite(_ recipe: String) -> JSONNode {
+        [
+          "transform": [
+            "document": .string(phone.database.name("users/giulia")),
+            "fieldTransforms": [
+              ["fieldPath": "favorites", "appendMissingElements": ["values": [["stringValue": .string(recipe)]]]]
+            ],
+          ]
+        ]
+      }
+      for (device, recipe) in [(phone, "hummus"), (tablet, "granola"), (tablet, "hummus")] {
+        let commit = phone.database.url("", verb: "commit")
+        app.allow(try device.send("POST", commit, ["writes": [favorite(recipe)]]))
+      }
+      let favorites = try phone.get("users/giulia").fields["favorites"]?.elements.compactMap(\.stringValue) ?? []
+      app.check(Array(favorites.suffix(2)), ["hummus", "granola"])
+    }
+  }
+
+  private static func filters(_ app: Scenario, _ giulia: Person) throws {
+    let recipes = try giulia.list("recipes", [("pageSize", "1000")]).documents
+    func has(_ document: Document, _ field: String, _ wanted: [String]) -> Bool {
+      document[field]?.elements.contains { wanted.contains($0.stringValue ?? "") } == true
+    }
+    func expect(_ query: AppQuery, _ what: String, _ isWanted: (Document) -> Bool) throws {
+      let found = try giulia.find(query)
+      app.allow(found, what)
+      app.check(found.documents.map(\.id).sorted(), recipes.filter(isWanted).map(\.id).sorted(), what)
+      app.check(!found.documents.isEmpty, "\(what) finds nothing")
+    }
+    app.step("Filters: by dish type and gear (`array-contains`, `array-contains-any`), by name prefix.") {
+      let all = AppQuery("recipes")
+      try expect(all.where("dishTypes", "contains", "vegan"), "vegan") { has($0, "dishTypes", ["vegan"]) }
+      try expect(all.where("dishTypes", "contains-any", ["soup", "salad"]), "soups, salads") {
+        has($0, "dishTypes", ["soup", "salad"])
+      }
+      try expect(all.where("necessaryGear", "contains-any", ["wok", "grill"]), "gear") {
+        has($0, "necessaryGear", ["wok", "grill"])
+      }
+      try expect(all.where("dishTypes", "contains", "baked").where("name", ">=", "L").where("name", "<", "M"), "L…") {
+        has($0, "dishTypes", ["baked"]) && $0["name"]?.stringValue?.hasPrefix("L") == true
+      }
+      try expect(all.where("name", ">=", "Pa").where("name", "<", "Pa\u{F8FF}").order("name"), "Pa…") {
+        $0["name"]?.stringValue?.hasPrefix("Pa") == true
+      }
+      try expect(all.where("name", ">=", "Bœ").where("name", "<", "Bœ\u{F8FF}"), "Bœ…") {
+        $0["name"]?.stringValue?.hasPrefix("Bœ") == true
+      }
+    }
+    app.step("Filters: by allergen exclusions.") {
+      let excluded = ["milk", "nuts"]
+      let query = AppQuery("ingredients").where("allergen", "in", .array(excluded.map { .string($0) }))
+      let names = Set(try giulia.find(query).documents.compactMap { $0["name"]?.stringValue })
+      let stored = try app.fixture("ingredients").members.filter {
+        excluded.contains($0.value["allergen"]?.stringValue ?? "")
+      }
+      app.check(names, Set(stored.compactMap { $0.value["name"]?.stringValue }))
+      let allowed = recipes.filter { recipe in
+        recipe["ingredients"]?.members.contains { names.contains($0.name) } == false
+      }
+      app.check(!allowed.isEmpty && allowed.count < recipes.count, "\(allowed.count) of \(recipes.count) are left")
+      // Also by the server: what has an allergen, and none of these.
+      let others = try giulia.find(
+        AppQuery("ingredients").where("allergen", "not-in", .array(excluded.map { .string($0) })))
+      app.check(
+        others.documents.contains { excluded.contains($0["allergen"]?.stringValue ?? "") }, false, "excluded allergens")
+    }
+    app.step("Filters: by time.") {
+      // Times stand in the steps: an own recipe keeps their sum beside them, where a query finds it.
+      for (id, minutes) in [("toast", 10), ("stew", 150), ("omelette", 15)] {
+        app.allow(
+          try giulia.set(
+            "users/giulia/recipes/\(id)",
+            [
+              "name": .string(id), "personalized": true, "minutes": .number(String(minutes)),
+              "steps": [
+                ["description": "Cook.", "duration": .number(String(minutes)), "type": "cooking", "ingredients": []]
+              ],
+            ]))
+      }
+      let quick = AppQuery("users/giulia/recipes").where("minutes", "<=", 30).order("minutes")
+      app.check(try giulia.find(quick).documents.map(\.id), ["toast", "omelette"])
+      // Of the catalogue the client knows all.
+      let minutes = recipes.map { recipe in
+        recipe["steps"]?.elements.reduce(0) { $0 + ($1["duration"]?.integerValue ?? 0) } ?? 0
+      }
+      app.check(minutes.contains { $0 <= 30 } && minutes.contains { $0 > 30 }, "the catalogue has no times")
+    }
+  }
+
+  private static func shoppingList(_ app: Scenario, _ giulia: Person) throws {
+    app.step("Shopping list: quantities of several recipes aggregated, total price (`sum`).") {
+      let chosen = ["spaghetti-carbonara", "risotto-allo-zafferano", "lasagne-al-forno"]
+      var quantities: [String: Double] = [:]
+      for recipe in chosen {
+        for member in try giulia.get("recipes/\(recipe)").fields["ingredients"]?.members ?? [] {
+          quantities[member.name, default: 0] += member.value.number ?? 0
+        }
+      }
+      app.check(quantities["Parmesan"].map { ($0 * 100).rounded() / 100 }, 1.2, "of parmesan, in two recipes")
+      let names = quantities.keys.sorted()
+      var prices: [String: Double] = [:]
+      for start in stride(from: 0, to: names.count, by: 30) {
+        let some = names[start..<min(start + 30, names.count)]
+        let query = AppQuery("ingredients").where("name", "in", .array(some.map { .string($0) }))
+        for document in try giulia.find(query).documents {
+          prices[document["name"]?.stringValue ?? ""] = document["unitPrice"]?.number
+        }
+      }
+      app.check(prices.count, names.count, "ingredients with a price")
+      let before = try giulia.list("users/giulia/groceries").documents.map { AppWrite.delete($0.path) }
+      app.allow(try giulia.commit(before))
+      let items = names.enumerated().map { index, name in
+        AppWrite.create(
+          "users/giulia/groceries/item-\(index)",
+          [
+            "name": .string(name), "quantity": .number("\(quantities[name] ?? 0)"), "checked": false,
+            "price": .number("\((quantities[name] ?? 0) * (prices[name] ?? 0))"),
+          ])
+      }
+      app.allow(try giulia.commit(items))
+      let total = names.reduce(0) { $0 + (quantities[$1] ?? 0) * (prices[$1] ?? 0) }
+      let sum = try giulia.aggregate(AppQuery("users/giulia/groceries"), [("total", .sum("price")), ("items", .count)])
+      app.check(sum.aggregates["items"]?.integerValue, names.count)
+      app.check(
+        abs((sum.aggregates["total"]?.number ?? 0) - total) < 1e-6 && total > 1, "the total is \(sum.json.text)")
+      app.allow(try giulia.update("users/giulia/groceries/item-0", ["checked": true]))
+      let open = AppQuery("users/giulia/groceries").where("checked", "==", false)
+      let rest = try giulia.aggregate(open, [("total", .sum("price"))]).aggregates["total"]?.number ?? 0
+      app.check(rest < total, "what is checked is still to be paid")
+    }
+  }
+
+  private static func sharing(_ app: Scenario, _ giulia: Person) throws {
+    app.step("Sharing an own recipe with named friends: `sharedWith`, the uids that may read it besides the owner.") {
+      let (marco, sofia) = (try app.person("marco"), try app.person("sofia"))
+      let shared = "users/giulia/recipes/IIdcvWw54aUZqT4yZ56u"
+      app.allow(try marco.get(shared))
+      app.deny(try sofia.get(shared))
+      app.deny(try app.visitor().get(shared))
+      app.deny(try marco.update(shared, ["name": "mine"]), "a friend's change")
+      app.deny(try marco.get("users/giulia/recipes/ViCh4xo0rrPnLxeO4hW7"), "what is shared with nobody")
+      app.deny(try marco.list("users/giulia/recipes"), "all of hers")
+      let query = AppQuery(group: "recipes").where("sharedWith", "contains", "marco")
+      let found = try marco.find(query)
+      app.check(found.documents.count, 2, "recipes shared with Marco")
+      app.check(found.documents.allSatisfy { $0["sharedWith"]?.text.contains("\"marco\"") == true }, "others are found")
+      app.deny(try sofia.find(query), "what is shared with another")
+      let screen = try marco.follow(query)
+      try screen.wait()
+      app.allow(try giulia.update("users/giulia/recipes/ViCh4xo0rrPnLxeO4hW7", ["sharedWith": ["sofia", "marco"]]))
+      try screen.wait { $0.documents.count == 3 }
+      app.allow(try giulia.update(shared, ["sharedWith": []]))
+      try screen.wait { $0.documents.count == 2 && $0.documents[shared] == nil }
+      app.deny(try marco.get(shared), "what is shared no more")
+    }
+  }
+}

@@ -1,0 +1,71 @@
+import Foundation
+import TestSupport
+
+// Fields as a fixture tree writes them, so that scenarios read like the page they follow, and as the API does.
+
+/// The timestamp at `text`, such as `2025-03-27T14:30:00Z`.
+func at(_ text: String) -> JSONNode { ["$timestamp": .string(text)] }
+
+/// The timestamp `seconds` from now, by this machine's clock.
+func fromNow(_ seconds: Double) -> JSONNode {
+  at(Date(timeIntervalSinceNow: seconds).formatted(.iso8601))
+}
+
+/// A reference to a document.
+func reference(_ path: String) -> JSONNode { ["$ref": .string(path)] }
+
+extension JSONNode {
+  /// The API's form of a plain value: `12` is `{"integerValue": "12"}`.
+  func typed(in database: TestDatabase) -> JSONNode {
+    switch self {
+    case .null: ["nullValue": .null]
+    case .bool: ["booleanValue": self]
+    case .number(let text):
+      text.contains { ".eE".contains($0) } ? ["doubleValue": self] : ["integerValue": .string(text)]
+    case .string: ["stringValue": self]
+    case .array(let elements): ["arrayValue": ["values": .array(elements.map { $0.typed(in: database) })]]
+    case .object(let members):
+      if let time = self["$timestamp"] {
+        ["timestampValue": time]
+      } else if let path = self["$ref"]?.stringValue {
+        ["referenceValue": .string(database.name(path))]
+      } else {
+        ["mapValue": ["fields": .object(members.map { Member($0.name, $0.value.typed(in: database)) })]]
+      }
+    }
+  }
+
+  /// The API's form of plain fields.
+  func typedFields(in database: TestDatabase) -> JSONNode {
+    .object(members.map { Member($0.name, $0.value.typed(in: database)) })
+  }
+
+  /// The plain form of a value of the API; doubles keep a fraction, so that `3.0` is not `3`.
+  var plain: JSONNode {
+    guard let member = members.first else { return self }
+    switch member.name {
+    case "integerValue": return .number(member.value.stringValue ?? "")
+    case "doubleValue":
+      guard case .number(let text) = member.value, !text.contains(where: { ".eE".contains($0) }) else {
+        return member.value
+      }
+      return .number(text + ".0")
+    case "timestampValue": return ["$timestamp": member.value]
+    case "referenceValue":
+      let path = member.value.stringValue?.split(separator: "/").dropFirst(5).joined(separator: "/")
+      return ["$ref": .string(path ?? "")]
+    case "arrayValue": return .array(member.value["values"]?.elements.map(\.plain) ?? [])
+    case "mapValue": return member.value["fields"]?.plainFields ?? [:]
+    case "nullValue": return .null
+    default: return member.value
+    }
+  }
+
+  /// The plain form of a document's fields.
+  var plainFields: JSONNode { .object(members.map { Member($0.name, $0.value.plain) }) }
+
+  /// The number a plain or typed value is.
+  var number: Double? {
+    if case .number(let text) = plain { Double(text) } else { nil }
+  }
+}

@@ -1,0 +1,192 @@
+"""fit-care: firebase-admin vouches for people, pyrebase4 signs them in and moves files, google-cloud-firestore reads and
+writes as who is signed in."""
+
+import datetime
+import hashlib
+import logging
+import os
+import threading
+import time
+
+
+from scenario import client, denied, done, step
+from phone import Phone
+import keeper
+import requests
+from google.api_core.exceptions import PermissionDenied
+from google.cloud import firestore
+from google.cloud.firestore_v1.base_query import FieldFilter
+
+UTC = datetime.timezone.utc
+PAST = datetime.datetime(2001, 1, 1, tzinfo=UTC)
+phone = Phone()
+tokens = {uid: keeper.sign_in(phone, uid) for uid in ("pat-adele", "doc-ferri", "doc-muller", "nutri-bea", "eve")}
+adele, ferri, muller, bea, eve = (client(token) for token in tokens.values())
+record = adele.document("patients/pat-adele")
+# The library logs each listener that is refused.
+logging.disable(logging.CRITICAL)
+
+
+def ids(query):
+    return [found.id for found in query.stream()]
+
+
+def theirs(database, scope):
+    return database.collection(f"patients/pat-adele/{scope}")
+
+
+def denial(function):
+    """What somebody is told who is denied."""
+    try:
+        function()
+    except PermissionDenied as error:
+        return error.message
+    return None
+
+
+def plain(moment):
+    return datetime.datetime.fromtimestamp(moment.timestamp(), UTC)
+
+
+class Screen:
+    """The ids that a listener shows, and whether it goes on."""
+
+    def __init__(self, query):
+        self.ids, self.changed = set(), threading.Condition()
+        self.watch = query.on_snapshot(self.show)
+
+    def show(self, documents, changes, time):
+        with self.changed:
+            self.ids = {document.id for document in documents}
+            self.changed.notify_all()
+
+    def shows(self, holds):
+        with self.changed:
+            assert self.changed.wait_for(lambda: holds(self.ids), timeout=5), self.ids
+
+    def ends(self):
+        # A refusal ends the thread that reads.
+        self.watch._consumer._thread.join(5)  # pylint: disable=protected-access
+        assert not self.watch.is_active
+
+
+with step("the record is the patient's, emergency contacts at once"):
+    profile = record.get().to_dict()
+    assert profile["bloodGroup"] == "A+" and profile["emergencyContacts"][0]["phone"] == "+39 02 555 1317"
+    sizes = [len(ids(record.collection(scope))) for scope in ("measurements", "appointments", "documents", "medications", "meals")]
+    assert sizes == [420, 17, 6, 2, 60], sizes
+    denied(adele.document("patients/pat-bjorn").get)
+    denied(adele.collection("patients/pat-bjorn/meals").stream)
+    denied(adele.collection("patients").stream)
+
+with step("appointments of a day"):
+    every = [appointment.to_dict() for appointment in record.collection("appointments").order_by("start").stream()]
+    first = plain(every[0]["start"])
+    day = datetime.datetime(first.year, first.month, first.day, tzinfo=UTC)
+    today = record.collection("appointments").where(filter=FieldFilter("start", ">=", day)).where(
+        filter=FieldFilter("start", "<", day + datetime.timedelta(days=1))).order_by("start")
+    found = [appointment.to_dict() for appointment in today.stream()]
+    assert found and found == [appointment for appointment in every if plain(appointment["start"]).date() == day.date()]
+
+with step("weekly, monthly and yearly averages per kind of measurement"):
+    measured = [measurement.to_dict() for measurement in record.collection("measurements").stream()]
+    newest = max(plain(measurement["at"]) for measurement in measured)
+    for kind in {measurement["kind"] for measurement in measured}:
+        for days in (7, 30, 365):
+            since = newest - datetime.timedelta(days=days)
+            window = record.collection("measurements").where(filter=FieldFilter("kind", "==", kind)).where(
+                filter=FieldFilter("at", ">", since)).where(filter=FieldFilter("at", "<=", newest))
+            answer = {number.alias: number.value for number in window.avg("value", alias="mean").count(alias="n").get()[0]}
+            values = [m["value"] for m in measured if m["kind"] == kind and since < plain(m["at"]) <= newest]
+            assert answer["n"] == len(values), (kind, days, answer)
+            # The library reads an average of nothing as zero.
+            assert abs(answer["mean"] - (sum(values) / len(values) if values else 0)) < 1e-9, (kind, days, answer)
+
+with step("a doctor reads what the share names, and writes nothing"):
+    sizes = [len(ids(theirs(ferri, scope))) for scope in ("measurements", "appointments", "documents", "medications")]
+    assert sizes == [420, 17, 6, 2], sizes
+    denied(theirs(ferri, "meals").stream)
+    denied(theirs(ferri, "measurements").add, {"kind": "weight", "value": 1})
+    denied(ferri.document("shares/doc-ferri_pat-adele").update, {"expires": newest})
+    denied(ferri.document("shares/doc-ferri_pat-adele").delete)
+
+with step("a nutritionist holds a share whose scope is meals"):
+    eaten = [meal.to_dict() for meal in record.collection("meals").stream()]
+    totals = {n.alias: n.value for n in theirs(bea, "meals").sum("energy", alias="energy").avg("protein", alias="protein").get()[0]}
+    assert totals["energy"] == sum(meal["energy"] for meal in eaten)
+    assert abs(totals["protein"] - sum(meal["protein"] for meal in eaten) / len(eaten)) < 1e-9
+    denied(theirs(bea, "measurements").stream)
+
+with step("every failed attempt is denied, and never leaks existence"):
+    one = ids(record.collection("measurements").limit(1))[0]
+    for database in (muller, bea, eve):
+        told = denial(theirs(database, "measurements").document(one).get)
+        assert told is not None and told == denial(theirs(database, "measurements").document("none").get), told
+        denied(theirs(database, "measurements").stream)
+        denied(theirs(database, "measurements").count().get)
+    assert denial(ferri.document("patients/pat-adele").get) == denial(ferri.document("patients/pat-nobody").get) is not None
+    denied(eve.document("shares/doc-ferri_pat-adele").get)
+    denied(eve.collection("shares").where(filter=FieldFilter("patient", "==", "pat-adele")).stream)
+
+with step("only the patient writes a share"):
+    share = {"reader": "eve", "patient": "pat-adele", "scopes": ["meals"],
+             "expires": datetime.datetime.now(UTC) + datetime.timedelta(hours=1)}
+    denied(eve.document("shares/eve_pat-adele").set, share)
+    adele.document("shares/eve_pat-adele").set(share)
+    assert len(ids(theirs(eve, "meals"))) == 60
+    denied(theirs(eve, "appointments").stream)
+    adele.document("shares/eve_pat-adele").update({"scopes": firestore.ArrayUnion(["appointments"])})
+    assert len(ids(theirs(eve, "appointments"))) == 17
+
+with step("a reader's screen is cut when the share is ended, before anything else is told"):
+    screen = Screen(theirs(eve, "meals"))
+    screen.shows(lambda ids: len(ids) == 60)
+    record.collection("meals").document("soup").set({"food": "Soup", "protein": 8, "energy": 210})
+    screen.shows(lambda ids: "soup" in ids)
+    adele.document("shares/eve_pat-adele").update({"expires": PAST})
+    record.collection("meals").document("secret").set({"food": "Cake"})
+    screen.ends()
+    assert "secret" not in screen.ids
+    denied(theirs(eve, "meals").stream)
+
+with step("a reader's screen is told nothing behind the time at which the share expires"):
+    end = datetime.datetime.now(UTC) + datetime.timedelta(seconds=0.6)
+    adele.document("shares/eve_pat-adele").update({"expires": end})
+    screen = Screen(theirs(eve, "meals"))
+    screen.shows(lambda ids: len(ids) == 62)
+    while denial(theirs(eve, "meals").limit(1).get) is None:
+        time.sleep(0.02)
+    record.collection("meals").document("late").set({"food": "Chocolate"})
+    screen.ends()
+    assert "late" not in screen.ids and datetime.datetime.now(UTC) >= end
+
+report = b"%PDF-1.7\n" + os.urandom(200_000)
+path = "patients/pat-adele/documents/bloods-2025.pdf"
+with step("PDFs upload and download; the metadata tells their digest"):
+    stored = phone.upload(path, report, "application/pdf", tokens["pat-adele"])
+    record.collection("documents").document("bloods-2025").set({
+        "name": "bloods 2025.pdf", "type": stored["contentType"], "size": int(stored["size"]), "path": path,
+        "sha256": hashlib.sha256(report).hexdigest(), "uploadedAt": firestore.SERVER_TIMESTAMP})
+    found = theirs(ferri, "documents").document("bloods-2025").get().to_dict()
+    content = phone.download(found["path"], tokens["doc-ferri"])
+    assert len(content) == found["size"] and hashlib.sha256(content).hexdigest() == found["sha256"]
+
+with step("nobody else downloads or uploads, and nothing tells them whether there is a file"):
+    for uid in ("doc-muller", "nutri-bea", "eve"):
+        there, missing = [
+            requests.get(phone.url(name), headers={"Authorization": f"Firebase {tokens[uid]}"}, timeout=10)
+            for name in (path, "patients/pat-adele/documents/none.pdf")]
+        assert there.status_code == missing.status_code == 403 and there.content == missing.content, there.text
+        assert phone.refused(path, report, "application/pdf", tokens[uid])
+    assert phone.refused(path, report, "application/pdf", tokens["doc-ferri"])
+    assert phone.refused("patients/pat-adele/documents/x.html", b"<p>", "text/html", tokens["pat-adele"])
+
+with step("a kept copy stays readable, and its ETag tells that it is good"):
+    mine = {"Authorization": f"Firebase {tokens['pat-adele']}"}
+    first = requests.get(phone.url(path), headers=mine, timeout=10)
+    again = requests.get(phone.url(path), headers={**mine, "If-None-Match": first.headers["ETag"]}, timeout=10)
+    assert first.content == report and again.status_code == 304 and not again.content
+    phone.delete(path, tokens["pat-adele"])
+    assert phone.download(path, tokens["pat-adele"]) is None
+
+done()

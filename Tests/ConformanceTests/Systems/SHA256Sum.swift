@@ -1,0 +1,17 @@
+import Foundation
+import TestSupport
+
+/// Digests by the system's own program, so that the server's are not judged by its own code.
+enum SHA256Sum {
+  /// The SHA-256 of `content` in hexadecimal digits.
+  static func of(_ content: [UInt8]) throws -> String {
+    let directory = try TemporaryDirectory()
+    let file = directory.path + "/content"
+    try Data(content).write(to: URL(fileURLWithPath: file))
+    let program = try ServerProcess(executable: "/usr/bin/sha256sum", arguments: [file])
+    guard program.waitForExit(timeoutSeconds: 10) == .code(0) else {
+      throw ServerProcessError(description: "sha256sum: \(program.output)")
+    }
+    return String(program.output.prefix(64))
+  }
+}

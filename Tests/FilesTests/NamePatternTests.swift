@@ -1,0 +1,41 @@
+import Files
+import Testing
+
+@Suite struct NamePatternTests {
+  static let table: [(pattern: String, matches: [String], others: [String])] = [
+    ("foo*bar", ["foobar", "foo-bar"], ["foo/bar", "foobarx"]),
+    ("foo**bar", ["foobar", "foo/bar", "foo/x/bar"], ["foo/ba"]),
+    ("**/foobar", ["foobar", "foo/foobar", "a/b/foobar"], ["xfoobar", "foobar/x"]),
+    ("a/**/b", ["a/b", "a/x/b", "a/x/y/b"], ["ab", "a/xb"]),
+    ("*/ba[rz]", ["foo/bar", "foo/baz", "/bar"], ["foo/bax", "a/foo/bar"]),
+    ("*/ba[!a-y]", ["foo/baz"], ["foo/bar", "foo/ba/"]),
+    ("**/{foobar,baz}", ["foobar", "foo/baz"], ["foo/bar"]),
+    ("{a,b}{1,2}", ["a1", "b2"], ["a3", "a"]),
+    ("?", ["x", "ä", "日"], ["", "xx", "/"]),
+    ("a?c", ["abc"], ["ac", "a/c"]),
+    ("*", ["", "abc"], ["a/b"]),
+    ("**", ["", "abc", "a/b"], []),
+    ("", [""], ["a"]),
+    ("a**b**c**d", ["abcd", "a1b2c3d"], ["abc"]),
+    ("[a]b", ["ab"], ["[a]b"]),
+  ]
+
+  @Test(arguments: table.indices)
+  func aPatternMatchesItsNames(row: Int) throws {
+    let (text, matches, others) = Self.table[row]
+    let pattern = try NamePattern(text)
+    for name in matches { #expect(pattern.matches(Array(name.utf8)), "\(text) and \(name)") }
+    for name in others { #expect(!pattern.matches(Array(name.utf8)), "\(text) and not \(name)") }
+  }
+
+  @Test func badPatternsAreRefused() {
+    for text in ["[a", "{a,b", String(repeating: "{a,b}", count: 12), String(repeating: "x", count: 1025)] {
+      #expect(throws: FilesError.self, "\(text.prefix(20))") { try NamePattern(text) }
+    }
+  }
+
+  @Test func whatStandsForMuchCostsLittle() throws {
+    let pattern = try NamePattern(String(repeating: "*a", count: 100))
+    #expect(!pattern.matches([UInt8](repeating: UInt8(ascii: "a"), count: 1000) + [UInt8(ascii: "b")]))
+  }
+}

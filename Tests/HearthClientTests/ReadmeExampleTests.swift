@@ -1,0 +1,65 @@
+import Foundation
+import HearthClient
+import Testing
+
+/// The example of README.md, "From Swift", as it stands there.
+@Suite(.timeLimit(.minutes(1))) struct ReadmeExampleTests {
+  // begin of the example's types
+  struct Todo: Codable {
+    @DocumentID var id: String?
+    var title: String
+    var isDone = false
+    @ServerTimestamp var madeAt: Date?
+  }
+  // end of the example's types
+
+  @Test func theExampleRuns() async throws {
+    let server = try TestHearth()
+    let url = try #require(URL(string: server.url))
+    var shown: [[String]] = []
+    func show(_ todos: [Todo]) { shown.append(todos.map(\.title)) }
+    try await example(url, show)
+    #expect(shown == [["Buy milk"]])
+  }
+
+  private func example(_ url: URL, _ show: ([Todo]) -> Void) async throws {
+    // begin of the example
+    let hearth = HearthClient(url: url, project: "demo")
+    try await hearth.auth.signInAnonymously()
+    let todos = hearth.collection("todos")
+    let milk = try await todos.add(Todo(title: "Buy milk"))
+    try await milk.update(["asked": .increment(1), "shop.name": "Corner"])
+
+    try await hearth.runTransaction { transaction in
+      let todo = try await transaction.get(milk, as: Todo.self)
+      if todo.data?.isDone == true { transaction.delete(todo.reference) }
+    }
+
+    for try await snapshot in todos.where("isDone", .equal, false).order(by: "title").snapshots(as: Todo.self) {
+      show(snapshot.data)
+      break
+    }
+    // end of the example
+  }
+
+  @Test func theReadmeShowsIt() throws {
+    let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+      .deletingLastPathComponent()
+    let readme = try String(contentsOf: root.appendingPathComponent("README.md"), encoding: .utf8)
+    let section = try #require(readme.components(separatedBy: "\n## From Swift\n").dropFirst().first)
+    let blocks = section.components(separatedBy: "```swift\n").dropFirst()
+      .map { $0.components(separatedBy: "```")[0] }
+    let source = try String(contentsOf: URL(fileURLWithPath: #filePath), encoding: .utf8)
+    #expect(blocks.contains("import HearthClient\n\n" + (try part(source, "the example's types", indent: 2)) + "\n"
+      + (try part(source, "the example", indent: 4))))
+  }
+
+  /// What stands between the marks, without its indentation.
+  private func part(_ source: String, _ name: String, indent: Int) throws -> String {
+    let lines = source.components(separatedBy: "\n")
+    let blank = String(repeating: " ", count: indent)
+    let begin = try #require(lines.firstIndex(of: "\(blank)// begin of \(name)"))
+    let end = try #require(lines.firstIndex(of: "\(blank)// end of \(name)"))
+    return lines[(begin + 1)..<end].map { String($0.dropFirst(indent)) + "\n" }.joined()
+  }
+}

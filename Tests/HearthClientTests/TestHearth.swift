@@ -1,0 +1,55 @@
+import Foundation
+import HearthServer
+import TestSupport
+import Testing
+
+@testable import HearthClient
+
+/// A server in this process, and clients of it.
+final class TestHearth: Sendable {
+  let server: HearthServer
+  let url: String
+  private let directory: TemporaryDirectory
+
+  /// Starts a server in emulator mode.
+  /// - Parameter rules: security rules; without them everybody may do everything.
+  init(rules: String? = nil, storageRules: String? = nil, change: (inout HearthConfiguration) -> Void = { _ in }) throws {
+    directory = try TemporaryDirectory()
+    var configuration = HearthConfiguration(storage: .inMemory)
+    configuration.port = 0
+    configuration.mode = .emulator
+    configuration.project = "demo"
+    configuration.mapBytes = 1 << 30
+    configuration.stopGraceSeconds = 1
+    if let rules {
+      let path = directory.path + "/firestore.rules"
+      try rules.write(toFile: path, atomically: true, encoding: .utf8)
+      configuration.rules = [.init(path)]
+    }
+    if let storageRules {
+      let path = directory.path + "/storage.rules"
+      try storageRules.write(toFile: path, atomically: true, encoding: .utf8)
+      configuration.storageRules = path
+    }
+    change(&configuration)
+    server = try HearthServer(configuration)
+    url = try server.start()
+  }
+
+  deinit { server.stop() }
+
+  var port: Int { Int(url.split(separator: ":").last ?? "") ?? 0 }
+
+  func client(_ credentials: HearthClient.Credentials = .signedIn) throws -> HearthClient {
+    HearthClient(url: try #require(URL(string: url)), project: "demo", credentials: credentials)
+  }
+}
+
+/// A client that reaches no server, for what needs none.
+func detachedClient() -> HearthClient {
+  struct Nowhere: HearthTransport {
+    func send(_ request: HearthRequest) async throws -> HearthResponse { throw HearthClientError(.network, "nowhere") }
+    func open(_ request: HearthRequest) async throws -> HearthStream { throw HearthClientError(.network, "nowhere") }
+  }
+  return HearthClient(transport: Nowhere(), project: "demo")
+}

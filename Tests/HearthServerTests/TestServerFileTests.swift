@@ -1,0 +1,43 @@
+import HearthServer
+import Testing
+
+/// Files in forks.
+@Suite struct TestServerFileTests {
+  static let bucket = "/v0/b/demo.appspot.com/o"
+
+  static func put(_ server: TestServer, _ name: String, _ text: String, as caller: TestServer.Caller) async throws -> Int {
+    let reply = try await server.respond(
+      to: .init("POST", "\(bucket)?name=\(name)", headers: [("content-type", "text/plain")], body: text), as: caller)
+    _ = try await reply.bytes()
+    return reply.status
+  }
+
+  static func get(_ server: TestServer, _ name: String, as caller: TestServer.Caller) async throws -> String {
+    let reply = try await server.respond(to: .init("GET", "\(bucket)/\(name)?alt=media"), as: caller)
+    return reply.status == 200 ? try await reply.text() : "\(reply.status)"
+  }
+
+  @Test func filesAreForkedAndReset() async throws {
+    let rules = """
+      rules_version = '2';
+      service firebase.storage {
+        match /b/{bucket}/o { match /{name} { allow read, write: if name == request.auth.uid + '.txt'; } }
+      }
+      """
+    let base = try TestServer(storageRules: .text(rules))
+    #expect(try await Self.put(base, "ann.txt", "first", as: .admin) == 200)
+    let db = try base.fork()
+    #expect(try await Self.get(db, "ann.txt", as: .user("ann")) == "first")
+    #expect(try await Self.get(db, "ann.txt", as: .user("ben")) == "403")
+    #expect(try await Self.put(db, "ann.txt", "second", as: .user("ann")) == 200)
+    #expect(try await Self.put(db, "ben.txt", String(repeating: "long ", count: 100_000), as: .user("ben")) == 200)
+    #expect(try await Self.get(base, "ann.txt", as: .admin) == "first")
+    #expect(try await Self.get(base, "ben.txt", as: .admin) == "404")
+    let fork = try db.fork()
+    #expect(try await Self.get(fork, "ben.txt", as: .user("ben")).utf8.count == 500_000)
+    try db.reset()
+    #expect(try await Self.get(db, "ann.txt", as: .user("ann")) == "first")
+    #expect(try await Self.get(db, "ben.txt", as: .admin) == "404")
+    #expect(try await Self.get(fork, "ann.txt", as: .admin) == "second")
+  }
+}

@@ -1,0 +1,25 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// The guides, each from nothing to a working backend: every command in them, as a reader would type it.
+@Suite(.enabled(if: HearthBinary.isBuilt, "no hearth binary beside the tests"))
+struct GuideTests {
+  private static let paths =
+    (try? FileManager.default.contentsOfDirectory(atPath: "\(GuidePage.root)/guides"))?
+    .filter { $0.hasSuffix(".md") }.sorted().map { "guides/\($0)" } ?? []
+
+  @Test func thereAreGuides() {
+    #expect(!Self.paths.isEmpty, "guides/ is empty or not where it was")
+  }
+
+  @Test(.timeLimit(.minutes(3)), arguments: paths)
+  func commandsPrintWhatTheGuideShows(path: String) async throws {
+    let page = try GuidePage(path: path)
+    #expect(page.unmarkedLines.isEmpty, "\(path): nothing runs the commands at lines \(page.unmarkedLines)")
+    #expect(page.blocks.contains { $0.kind == .serve }, "\(path) does not start a server")
+    let run = try await onDedicatedThread { try GuideRun(page) }
+    for problem in run.problems { Issue.record("\(problem)") }
+    if run.skippedCount > 0 { print("\(path): \(PythonClients.reasonForSkipping)") }
+  }
+}

@@ -1,0 +1,76 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// The log and the address of operators, with the program.
+@Suite(.enabled(if: HearthBinary.isBuilt)) struct LogServingTests {
+  private let directory: TemporaryDirectory
+
+  init() throws { directory = try TemporaryDirectory() }
+
+  private func lines(_ output: String) throws -> [[String: Any]] {
+    try output.split(separator: "\n").filter { $0.hasPrefix("{") }.map {
+      try #require(try JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any], "\($0)")
+    }
+  }
+
+  @Test func linesAreObjects() throws {
+    let rules = try directory.write("a.rules", "service cloud.firestore { match /x/{y} { allow read; } }")
+    let server = try HearthProcess(arguments: [
+      "--in-memory", "--project", "demo", "--rules", rules, "--log", "json", "--log-requests", "1",
+      "--metrics-address", "127.0.0.1:0",
+    ])
+    defer { server.process.stop() }
+    let client = HTTPClient(port: server.port)
+    defer { client.close() }
+    let secret = "s3cr3t"
+    _ = try client.send(
+      "POST", "/v1/accounts:signInWithPassword?key=\(secret)", headers: [("Authorization", "Bearer \(secret)")],
+      body: Array(#"{"email": "a@b.test", "password": "\#(secret)"}"#.utf8))
+    #expect(try client.send("GET", "/a%0Ab%1B?\(secret)").status == 404)
+    #expect(try client.send("GET", "/metrics").status == 403)
+    server.process.send(signal: SIGHUP)
+    _ = try server.process.waitForLine(prefix: "{\"time\":", timeoutSeconds: 30)
+    server.process.send(signal: SIGTERM)
+    #expect(server.process.waitForExit(timeoutSeconds: 20) == .code(0))
+    #expect(!server.process.output.contains(secret), "\(server.process.output)")
+    let events = try lines(server.process.output)
+    for event in events { #expect(event["time"] is String && event["level"] is String && event["event"] is String) }
+    let requests = events.filter { $0["event"] as? String == "request" }
+    #expect(requests.map { $0["path"] as? String } == ["/v1/accounts:signInWithPassword", "/a%0Ab%1B", "/metrics"])
+    #expect(requests.map { $0["dialect"] as? String } == ["sign_in", "none", "operations"])
+    #expect(requests.map { $0["status"] as? Int }.suffix(2) == [404, 403])
+    let reload = try #require(events.first { $0["event"] as? String == "rules.reloaded" })
+    #expect(reload["file"] as? String == rules)
+  }
+
+  @Test func operatorsHaveAnAddress() throws {
+    let server = try HearthProcess(arguments: [
+      "--in-memory", "--project", "demo", "--log", "text", "--metrics-address", "127.0.0.1:0",
+    ])
+    defer { server.process.stop() }
+    let address = try #require(server.process.output.firstMatch(of: /url=http:\/\/127.0.0.1:(\d+)/))
+    let client = HTTPClient(port: try #require(UInt16(address.1)))
+    defer { client.close() }
+    #expect(try client.send("GET", "/metrics").text.contains("hearth_build_info{version="))
+    #expect(try client.send("GET", "/healthz").text == "ok\n")
+    #expect(try client.send("GET", "/readyz").text == "{\"status\":\"ready\"}\n")
+    // Nothing else is there.
+    #expect(try client.send("GET", "/").status == 404)
+    #expect(try client.send("GET", "/v1/projects/demo/databases/(default)/documents/a/b").status == 404)
+  }
+
+  @Test(arguments: [
+    (["--log", "xml"], "'--log xml' must be one of plain, text, json"),
+    (["--log-level", "loud"], "'--log-level loud' must be one of debug, info, warn, error"),
+    (["--log-requests", "0"], "'--log-requests 0' must be a whole number"),
+    (["--metrics-address", "9090"], "'--metrics-address 9090' must read HOST:PORT"),
+    (["--metrics-address", ":9"], "must read HOST:PORT"),
+    (["--quiet", "--log-level", "info"], "exclude each other"),
+  ])
+  func mistakesAreTold(words: [String], message: String) throws {
+    let run = try HearthBinary.run(["serve", "--emulator", "--port", "0"] + words)
+    #expect(run.exit == .code(64))
+    #expect(run.output.contains(message), "\(run.output)")
+  }
+}

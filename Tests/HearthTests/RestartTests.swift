@@ -1,0 +1,214 @@
+import Foundation
+import Glibc
+import TestSupport
+import Testing
+
+/// Restarts under a stand-in for systemd, which holds the socket and is told of states.
+@Suite(.enabled(if: HearthBinary.isBuilt)) struct RestartTests {
+  private let directory: TemporaryDirectory
+
+  init() throws { directory = try TemporaryDirectory() }
+
+  /// What systemd does for a service with a socket: listens, starts the program with the socket as descriptor 3, and
+  /// reads what it is told.
+  private final class StandIn {
+    let port: UInt16
+    private let listening: Int32
+    private let notified: Int32
+    private let path: String
+
+    init(_ directory: TemporaryDirectory) throws {
+      // Not closed on exec: programs that are started inherit it.
+      listening = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+      var address = sockaddr_in()
+      address.sin_family = sa_family_t(AF_INET)
+      address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+      var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+      let listening = listening
+      let isListening = withUnsafeMutablePointer(to: &address) { pointer in
+        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+          bind(listening, $0, length) == 0 && listen(listening, 512) == 0 && getsockname(listening, $0, &length) == 0
+        }
+      }
+      try #require(isListening)
+      port = UInt16(bigEndian: address.sin_port)
+      path = directory.file("notify")
+      notified = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+      var place = sockaddr_un()
+      place.sun_family = sa_family_t(AF_UNIX)
+      let bytes = Array(path.utf8)
+      try #require(bytes.count < 100)
+      withUnsafeMutableBytes(of: &place.sun_path) { $0.copyBytes(from: bytes) }
+      let notified = notified
+      let isBound = withUnsafePointer(to: &place) { pointer in
+        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+          bind(notified, $0, socklen_t(MemoryLayout<sockaddr_un>.size)) == 0
+        }
+      }
+      try #require(isBound)
+      var limit = timeval(tv_sec: 30, tv_usec: 0)
+      setsockopt(notified, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+    }
+
+    deinit {
+      close(listening)
+      close(notified)
+    }
+
+    /// Starts `hearth serve` with the socket.
+    func start(_ arguments: String) throws -> ServerProcess {
+      let binary = try #require(HearthBinary.path)
+      return try ServerProcess(
+        executable: "/bin/bash",
+        arguments: [
+          "-c",
+          "LISTEN_PID=$$ LISTEN_FDS=1 NOTIFY_SOCKET='\(path)' WATCHDOG_USEC=200000 "
+            + "exec '\(binary)' serve \(arguments) 3<&\(listening) \(listening)<&-",
+        ])
+    }
+
+    /// Waits for a datagram that begins so.
+    func wait(for state: String) throws {
+      var buffer = [UInt8](repeating: 0, count: 4096)
+      while true {
+        let count = recv(notified, &buffer, buffer.count, 0)
+        try #require(count > 0, "nobody told \(state) in time")
+        if String(decoding: buffer[..<count], as: UTF8.self).hasPrefix(state) { return }
+      }
+    }
+  }
+
+  /// A client that writes one document after the other until it is told to stop.
+  private final class Writer: @unchecked Sendable {
+    // `@unchecked`: `lock` guards what changes.
+    private let lock = NSCondition()
+    private var isStopping = false
+    private var isDone = false
+    private(set) var written: [String] = []
+    private(set) var failures: [String] = []
+    private(set) var retries = 0
+
+    init(_ name: String, port: UInt16, keepsConnection: Bool) {
+      Thread { [self] in
+        let client = HTTPClient(port: port, timeoutSeconds: 20)
+        defer { client.close() }
+        var isUsed = false
+        for n in 0... {
+          let id = "\(name)\(n)"
+          let target = "/v1/projects/demo/databases/(default)/documents/items/\(id)"
+          func send() throws -> Int { try client.send("PATCH", target, body: Array("{}".utf8)).status }
+          do {
+            var status: Int
+            do { status = try send() } catch HTTPClientError.closed where isUsed {
+              // The server may close a connection between two requests; clients of HTTP/1.1 know that.
+              lock.withLock { retries += 1 }
+              status = try send()
+            }
+            isUsed = keepsConnection
+            if !keepsConnection { client.close() }
+            lock.withLock { if status == 200 { written.append(id) } else { failures.append("\(id): \(status)") } }
+          } catch {
+            isUsed = false
+            lock.withLock { failures.append("\(id): \(error)") }
+          }
+          if lock.withLock({ isStopping || failures.count > 10 }) { break }
+        }
+        lock.withLock {
+          isDone = true
+          lock.broadcast()
+        }
+      }.start()
+    }
+
+    var count: Int { lock.withLock { written.count } }
+
+    func stop() {
+      lock.lock()
+      isStopping = true
+      while !isDone { lock.wait() }
+      lock.unlock()
+    }
+  }
+
+  @Test func turnNobodyAway() throws {
+    let system = try StandIn(directory)
+    let arguments = "--emulator --project demo --stop-grace 10 --data '\(directory.file("data"))'"
+    var server = try system.start(arguments)
+    defer { server.stop() }
+    try system.wait(for: "READY=1")
+    let address = "http://127.0.0.1:\(system.port)"
+    #expect(server.output.contains("hearth: listening on \(address)\n"), "\(server.output)")
+    let watch = try HearthBinary.start(["watch", "items", "--server", address, "--project", "demo"])
+    defer { watch.stop() }
+    let writers = [
+      Writer("kept", port: system.port, keepsConnection: true), Writer("new", port: system.port, keepsConnection: false),
+    ]
+    for _ in 0..<3 {
+      // Each server answers some before the next takes its place.
+      let before = writers.map(\.count)
+      while zip(writers, before).contains(where: { $0.count < $1 + 20 && $0.failures.isEmpty }) { usleep(1000) }
+      server.send(signal: SIGTERM)
+      try system.wait(for: "STOPPING=1")
+      #expect(server.waitForExit(timeoutSeconds: 30) == .code(0), "\(server.output)")
+      server = try system.start(arguments)
+      try system.wait(for: "READY=1")
+    }
+    for writer in writers { writer.stop() }
+    for writer in writers {
+      #expect(writer.failures == [])
+      #expect(writer.count >= 60)
+      #expect(writer.retries <= 3)
+    }
+    // Whoever listened was told every document, once.
+    let expected = Set(writers.flatMap(\.written))
+    func told() -> [Substring] {
+      watch.output.split(separator: "\n").filter { $0.hasPrefix("+ items/") }.map { $0.dropFirst(8).prefix { $0 != " " } }
+    }
+    let deadline = Date(timeIntervalSinceNow: 30)
+    while Set(told().map(String.init)).count < expected.count, Date() < deadline { usleep(10_000) }
+    let lines = told()
+    #expect(Set(lines.map(String.init)) == expected)
+    #expect(lines.count == expected.count, "some were told twice")
+  }
+
+  @Test func statesAreTold() throws {
+    let system = try StandIn(directory)
+    let server = try system.start("--emulator --in-memory")
+    defer { server.stop() }
+    try system.wait(for: "READY=1\nSTATUS=Listening on http://127.0.0.1:\(system.port)")
+    try system.wait(for: "WATCHDOG=1")
+    // Under a supervisor a hang-up ends nothing, also where there is nothing to read again.
+    server.send(signal: SIGHUP)
+    try system.wait(for: "RELOADING=1\nMONOTONIC_USEC=")
+    try system.wait(for: "READY=1")
+    let client = HTTPClient(port: system.port)
+    #expect(try client.send("GET", "/healthz").status == 200)
+    client.close()
+    server.send(signal: SIGTERM)
+    try system.wait(for: "STOPPING=1")
+    #expect(server.waitForExit(timeoutSeconds: 20) == .code(0))
+  }
+
+  @Test(arguments: [
+    ("LISTEN_FDS=2 LISTEN_PID=$$", "2 sockets were handed over"),
+    ("LISTEN_FDS=1 LISTEN_PID=$$", "descriptor 3 is no TCP socket that listens"),
+  ])
+  func socketsThatCannotBeUsedAreRefused(variables: String, message: String) throws {
+    let binary = try #require(HearthBinary.path)
+    let server = try ServerProcess(
+      executable: "/bin/bash",
+      arguments: ["-c", "\(variables) exec '\(binary)' serve --emulator --port 0 3</dev/null 4</dev/null"])
+    #expect(server.waitForExit(timeoutSeconds: 30) == .code(1), "\(server.output)")
+    #expect(server.output.contains(message), "\(server.output)")
+  }
+
+  /// A socket for another process is none of ours.
+  @Test func variablesOfOthersAreLeftAlone() throws {
+    let binary = try #require(HearthBinary.path)
+    let server = try ServerProcess(
+      executable: "/bin/bash",
+      arguments: ["-c", "LISTEN_FDS=1 LISTEN_PID=1 exec '\(binary)' serve --emulator --port 0 3</dev/null"])
+    defer { server.stop() }
+    _ = try server.waitForLine(prefix: "hearth: listening on http://127.0.0.1:", timeoutSeconds: 30)
+  }
+}
