@@ -32,9 +32,9 @@ package struct Bucket: Equatable, Sendable {
   /// Checks the bounds.
   /// - Throws: ``FilesError/invalid(_:)``.
   func check() throws(FilesError) {
-    guard labels.byteCount + settings.byteCount <= Self.settingsBytesMax else {
-      throw .invalid("Labels and settings of a bucket may have \(Self.settingsBytesMax) bytes in all.")
-    }
+    guard labels.byteCount + settings.byteCount <= Self.settingsBytesMax,
+      storageClass.utf8.count + location.utf8.count <= ObjectAttributes.textBytesMax
+    else { throw .invalid("Labels and settings of a bucket may have \(Self.settingsBytesMax) bytes in all.") }
   }
 
   /// The numbers of the fields are on disk: never reuse or renumber one.

@@ -1,12 +1,25 @@
 import Glibc
 import Synchronization
 
+/// A call that changes a disk, and may fail.
+package enum DiskCall: Sendable {
+  /// Bytes of content are written.
+  case write
+  /// They are synced.
+  case sync
+  /// Content gets its name.
+  case link
+  /// The folder of the name is synced.
+  case syncFolder
+}
+
 /// The files that hold content, apart from their names.
 ///
 ///     PATH/content/{2 digits}/{62 digits}   content, named by its SHA-256: equal content is stored once
 ///     PATH/incoming/{id}                    content that is arriving; an upload that can be resumed keeps its own
 ///
-/// Nothing here is named by a client. A file appears under `content` by one rename, after its bytes reached the disk.
+/// Nothing here is named by a client. An object names content only after its file and its name have reached the disk;
+/// what a crash leaves under `content` before that is whole or not, and no object's.
 package final class ContentDirectory: Sendable {
   /// The directory.
   package let path: String
@@ -15,17 +28,24 @@ package final class ContentDirectory: Sendable {
   private let bytesMax: Int
   private let usedBytes = Atomic<Int>(0)
   private let isTemporary = Atomic<Bool>(false)
+  private let fault: (@Sendable (DiskCall) -> Int32)?
   /// Whether content was left that nobody holds, because it was being copied.
   private let hasLeftovers = Atomic<Bool>(false)
 
   /// Opens a directory, making it and its parts where they are missing.
   ///
-  /// - Parameter bytesMax: how many bytes content may take in memory; on a disk it is the file system that ends.
+  /// - Parameters:
+  ///   - bytesMax: how much memory files may take; on a disk it is the file system that ends.
+  ///   - fault: for tests: asked before each call that changes the disk; a number other than 0 is the `errno` with
+  ///     which the call fails, and it is not made.
   /// - Throws: ``FilesError/system(operation:path:code:)``.
-  package init(_ path: String, isInMemory: Bool = false, bytesMax: Int = .max) throws(FilesError) {
+  package init(
+    _ path: String, isInMemory: Bool = false, bytesMax: Int = .max, fault: (@Sendable (DiskCall) -> Int32)? = nil
+  ) throws(FilesError) {
     self.path = path
     self.isInMemory = isInMemory
     self.bytesMax = bytesMax
+    self.fault = fault
     for directory in [path, "\(path)/content", "\(path)/incoming"] { try Self.makeDirectory(directory) }
   }
 
@@ -58,15 +78,26 @@ package final class ContentDirectory: Sendable {
     return nil
   }
 
-  /// Gives an incoming file, which is whole and synced, the name of its content, durably.
+  /// Gives an incoming file, which is whole, the name of its content, and has both reach the disk.
+  ///
+  /// The name comes first: where the file system keeps a journal, one entry of it then takes name and file together.
   func publish(_ incoming: IncomingContent, as digest: ContentDigest) throws(FilesError) {
     let folder = try makeFolder(of: digest)
     let file = self.file(of: digest)
-    // Only memory is counted.
-    let replaced = isInMemory ? Self.size(of: file) : nil
-    guard rename(incoming.path, file) == 0 else { throw Self.failure("rename", file) }
-    if let replaced { release(replaced) }
+    if !fails(.link), Glibc.link(incoming.path, file) == 0 {
+      unlink(incoming.path)
+    } else if errno == EEXIST || errno == EPERM || errno == EOPNOTSUPP || errno == EMLINK {
+      // Objects may hold what is there: only what is on the disk already may replace it.
+      try incoming.sync()
+      // Only memory is counted.
+      let replaced = isInMemory ? Self.size(of: file) : nil
+      guard rename(incoming.path, file) == 0 else { throw Self.failure("rename", file) }
+      if let replaced { release(fileOf: replaced) }
+    } else {
+      throw Self.failure("link", file)
+    }
     incoming.wasPublished()
+    try incoming.sync()
     try sync(folder)
   }
 
@@ -95,7 +126,7 @@ package final class ContentDirectory: Sendable {
     let file = self.file(of: digest)
     guard !isInMemory else {
       let size = Self.size(of: file)
-      if unlink(file) == 0, let size { release(size) }
+      if unlink(file) == 0, let size { release(fileOf: size) }
       return true
     }
     let isRemoved = ContentHold.removing(in: path) { unlink(file) }
@@ -125,15 +156,20 @@ package final class ContentDirectory: Sendable {
 
   /// Makes a file for content that is about to arrive.
   package func makeIncoming(_ id: String) throws(FilesError) -> IncomingContent {
+    try reserve(from: nil, to: 0)
     let file = "\(path)/incoming/\(id)"
     let descriptor = Glibc.open(file, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-    guard descriptor >= 0 else { throw Self.failure("open", file) }
+    guard descriptor >= 0 else {
+      let error = Self.failure("open", file)
+      release(fileOf: 0)
+      throw error
+    }
     return IncomingContent(descriptor: descriptor, path: file, directory: self)
   }
 
-  /// Opens a file of content that has arrived up to `size` bytes, and cuts off what is beyond.
+  /// Opens a file of content that has arrived up to `size` bytes, and cuts off what is beyond; `nil` where it has not.
   ///
-  /// Cost: reads all of it, for the checksums.
+  /// The file stays where it is, as with `keep()`. Cost: reads all of it, for the checksums.
   func reopenIncoming(_ id: String, size: Int) throws(FilesError) -> IncomingContent? {
     let file = "\(path)/incoming/\(id)"
     let descriptor = Glibc.open(file, O_RDWR | O_CLOEXEC)
@@ -142,25 +178,38 @@ package final class ContentDirectory: Sendable {
       return nil
     }
     let incoming = IncomingContent(descriptor: descriptor, path: file, directory: self)
+    incoming.keep()
     guard let length = Self.size(of: file), length >= size, ftruncate(descriptor, off_t(size)) == 0 else { return nil }
+    release(from: length, to: size)
     try incoming.readAgain(size)
     return incoming
   }
 
+  /// Removes an incoming file that nobody has open.
+  func removeIncoming(_ id: String) {
+    let file = "\(path)/incoming/\(id)"
+    let size = isInMemory ? Self.size(of: file) : nil
+    if unlink(file) == 0, let size { release(fileOf: size) }
+  }
+
   /// Removes incoming files whose id is not among those to keep.
-  func removeIncoming(except keep: Set<String>) -> Int {
-    var count = 0
-    for name in Self.names(in: "\(path)/incoming") where !keep.contains(name) {
-      if unlink("\(path)/incoming/\(name)") == 0 { count += 1 }
-    }
-    return count
+  func removeIncoming(except keep: Set<String>) {
+    for name in Self.names(in: "\(path)/incoming") where !keep.contains(name) { removeIncoming(name) }
   }
 
   // MARK: - Room
 
-  /// Takes room for bytes that are about to be written.
-  func reserve(_ bytes: Int) throws(FilesError) {
+  /// What a file of a size takes of memory: whole pages, and one for the file itself.
+  private static func room(of size: Int?) -> Int {
+    guard let size else { return 0 }
+    return ((size + 4095) / 4096 + 1) * 4096
+  }
+
+  /// Takes room for a file that grows; `nil` stands for no file.
+  /// - Throws: ``FilesError/full``, and nothing is taken.
+  func reserve(from old: Int?, to new: Int) throws(FilesError) {
     guard isInMemory else { return }
+    let bytes = Self.room(of: new) - Self.room(of: old)
     let (_, now) = usedBytes.add(bytes, ordering: .relaxed)
     guard now <= bytesMax else {
       usedBytes.subtract(bytes, ordering: .relaxed)
@@ -168,17 +217,35 @@ package final class ContentDirectory: Sendable {
     }
   }
 
-  /// Gives room back.
-  func release(_ bytes: Int) {
-    if isInMemory { usedBytes.subtract(bytes, ordering: .relaxed) }
+  /// Gives room back: a file became smaller.
+  func release(from old: Int, to new: Int) {
+    if isInMemory { usedBytes.subtract(Self.room(of: old) - Self.room(of: new), ordering: .relaxed) }
   }
 
+  /// Gives the room of a whole file back.
+  func release(fileOf size: Int) {
+    if isInMemory { usedBytes.subtract(Self.room(of: size), ordering: .relaxed) }
+  }
+
+  /// How much memory files take now; 0 on a disk, where nobody counts.
+  package var reservedBytes: Int { usedBytes.load(ordering: .relaxed) }
+
   // MARK: - The file system
+
+  /// Whether a test has a call fail; `errno` says why.
+  func fails(_ call: DiskCall) -> Bool {
+    guard let fault else { return false }
+    let code = fault(call)
+    if code != 0 { errno = code }
+    return code != 0
+  }
 
   /// The error of a call that just failed.
   static func failure(_ operation: String, _ path: String) -> FilesError {
     let code = errno
-    return code == ENOSPC || code == EDQUOT ? .full : .system(operation: operation, path: path, code: code)
+    // The last: a file that is longer than the file system, or the limit of the process, allows.
+    let isFull = code == ENOSPC || code == EDQUOT || code == EFBIG
+    return isFull ? .full : .system(operation: operation, path: path, code: code)
   }
 
   private func sync(_ directory: String) throws(FilesError) {
@@ -186,7 +253,7 @@ package final class ContentDirectory: Sendable {
     let descriptor = Glibc.open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     guard descriptor >= 0 else { throw Self.failure("open", directory) }
     defer { close(descriptor) }
-    guard fsync(descriptor) == 0 else { throw Self.failure("fsync", directory) }
+    guard !fails(.syncFolder), fsync(descriptor) == 0 else { throw Self.failure("fsync", directory) }
   }
 
   private static func makeDirectory(_ path: String) throws(FilesError) {

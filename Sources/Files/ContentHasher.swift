@@ -1,52 +1,101 @@
 import CCrypto
+import Dispatch
+import Synchronization
 
 /// Computes the checksums of content while it streams by. Belongs to one thread at a time.
 package final class ContentHasher {
-  private let md5: OpaquePointer?
+  private let md5 = MD5Sum()
   private let sha256: OpaquePointer?
   private var crc32c: UInt32 = 0
+  private let underWay = DispatchGroup()
+  /// Whether the library could not compute a digest: it has no memory.
+  private var isBroken: Bool
   /// Bytes taken so far.
   package private(set) var size = 0
 
+  /// Pieces of this size and more have their MD5 computed beside: it takes as long as all the rest.
+  private static let besideBytesMin = 128 << 10
+  private static let workers = DispatchQueue(label: "hearth.md5", qos: .userInitiated, attributes: .concurrent)
+
   /// Starts with nothing.
   package init() {
-    md5 = EVP_MD_CTX_new()
     sha256 = EVP_MD_CTX_new()
-    if EVP_DigestInit_ex(md5, EVP_md5(), nil) != 1 || EVP_DigestInit_ex(sha256, EVP_sha256(), nil) != 1 {
-      isBroken = true
-    }
+    isBroken = EVP_DigestInit_ex(sha256, EVP_sha256(), nil) != 1
   }
 
   deinit {
-    EVP_MD_CTX_free(md5)
     EVP_MD_CTX_free(sha256)
   }
 
-  /// Whether the library could not compute a digest: it has no memory.
-  private var isBroken = false
-
   /// Takes the next bytes.
-  package func update(_ bytes: UnsafeRawBufferPointer) {
+  package func update(_ bytes: UnsafeRawBufferPointer) { update(Array(bytes)) }
+
+  /// Takes the next bytes, and keeps them until another thread has used them too: at most those of one call.
+  package func update(_ bytes: [UInt8]) {
+    underWay.wait()
+    if bytes.count >= Self.besideBytesMin {
+      underWay.enter()
+      Self.workers.async { [md5, underWay] in
+        md5.update(bytes)
+        underWay.leave()
+      }
+    } else {
+      md5.update(bytes)
+    }
+    bytes.withUnsafeBytes { updateOthers($0) }
+  }
+
+  private func updateOthers(_ bytes: UnsafeRawBufferPointer) {
     guard !bytes.isEmpty else { return }
     size += bytes.count
     crc32c = Crc32c.extend(crc32c, bytes)
-    if EVP_DigestUpdate(md5, bytes.baseAddress, bytes.count) != 1 { isBroken = true }
     if EVP_DigestUpdate(sha256, bytes.baseAddress, bytes.count) != 1 { isBroken = true }
   }
 
   /// The checksums of all bytes. Call once.
   /// - Throws: ``FilesError/system(operation:path:code:)`` where the library failed.
   package func finish() throws(FilesError) -> ContentSummary {
-    let digest = result(sha256, count: 32)
-    let sum = result(md5, count: 16)
-    guard !isBroken else { throw .system(operation: "EVP_DigestUpdate", path: "libcrypto", code: 12) }
+    underWay.wait()
+    guard !isBroken, let digest = DigestContext.finish(sha256, count: 32), let sum = md5.finish() else {
+      throw .system(operation: "EVP_DigestUpdate", path: "libcrypto", code: 12)
+    }
     return ContentSummary(size: size, crc32c: crc32c, md5: sum, digest: ContentDigest(bytes: digest))
   }
+}
 
-  private func result(_ context: OpaquePointer?, count: Int) -> [UInt8] {
+/// An MD5 that several threads take turns at.
+private final class MD5Sum: Sendable {
+  private struct State {
+    let context: OpaquePointer? = EVP_MD_CTX_new()
+    var isBroken = false
+  }
+
+  private let state: Mutex<State>
+
+  init() {
+    state = Mutex(State())
+    state.withLock { $0.isBroken = EVP_DigestInit_ex($0.context, EVP_md5(), nil) != 1 }
+  }
+
+  deinit { state.withLock { EVP_MD_CTX_free($0.context) } }
+
+  func update(_ bytes: [UInt8]) {
+    state.withLock { state in
+      if EVP_DigestUpdate(state.context, bytes, bytes.count) != 1 { state.isBroken = true }
+    }
+  }
+
+  /// The digest; `nil` where the library failed.
+  func finish() -> [UInt8]? {
+    state.withLock { $0.isBroken ? nil : DigestContext.finish($0.context, count: 16) }
+  }
+}
+
+private enum DigestContext {
+  static func finish(_ context: OpaquePointer?, count: Int) -> [UInt8]? {
     var bytes = [UInt8](repeating: 0, count: Int(EVP_MAX_MD_SIZE))
     var length: UInt32 = 0
-    if EVP_DigestFinal_ex(context, &bytes, &length) != 1 || Int(length) != count { isBroken = true }
+    guard EVP_DigestFinal_ex(context, &bytes, &length) == 1, Int(length) == count else { return nil }
     return Array(bytes.prefix(count))
   }
 }

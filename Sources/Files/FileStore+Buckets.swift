@@ -18,12 +18,23 @@ extension FileStore {
       || configuration.makesBuckets && (name.hasSuffix(".appspot.com") || name.hasSuffix(".firebasestorage.app"))
   }
 
-  /// Has a bucket be there for an object that is about to be written.
+  /// Whether a bucket has to be made for an object that is about to be written.
+  /// - Throws: ``FilesError/noSuchBucket(_:)`` where buckets are made by administrators only.
+  func lacksBucket(_ name: String, _ transaction: any KeyValueTransaction) throws(FilesError) -> Bool {
+    if try transaction.read(FilesKeySpace.bucket(name)) != nil { return false }
+    guard configuration.makesBuckets || isGiven(name) else { throw .noSuchBucket(name) }
+    return true
+  }
+
+  /// Makes a bucket that is not there.
+  func makeBucket(_ name: String, _ transaction: any KeyValueTransaction) throws(FilesError) {
+    try transaction.write(FilesKeySpace.bucket(name), Bucket(name: name, created: configuration.now()).encoded)
+  }
+
+  /// Has a bucket be there.
   /// - Throws: ``FilesError/noSuchBucket(_:)`` where buckets are made by administrators only.
   func requireBucket(_ name: String, _ transaction: any KeyValueTransaction) throws(FilesError) {
-    if try transaction.read(FilesKeySpace.bucket(name)) != nil { return }
-    guard configuration.makesBuckets || isGiven(name) else { throw .noSuchBucket(name) }
-    try transaction.write(FilesKeySpace.bucket(name), Bucket(name: name, created: configuration.now()).encoded)
+    if try lacksBucket(name, transaction) { try makeBucket(name, transaction) }
   }
 
   /// Makes a bucket.
@@ -96,7 +107,7 @@ struct KeyScan {
   private let cursor: any KeyValueCursor
 
   init(_ snapshot: any KeyValueSnapshot) throws(FilesError) {
-    do throws(StorageError) { cursor = try snapshot.makeCursor() } catch { throw .storage(error) }
+    do throws(StorageError) { cursor = try snapshot.makeCursor() } catch { throw FilesError(error) }
   }
 
   var key: UnsafeRawBufferPointer { cursor.key }

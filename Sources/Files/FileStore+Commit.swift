@@ -16,10 +16,11 @@ extension FileStore {
   ) throws(FilesError) -> StoredObject {
     try attributes.check()
     let content = try incoming.finish()
-    try Self.check(declared, content)
+    try declared.check(content)
     return try exclusively { (last) throws(FilesError) in
       let number = UInt64.random(in: 1..<Self.numberMax)
       let object = try transact(&last) { (transaction, last, unheld) throws(FilesError) in
+        try requireBucket(name.bucket, transaction)
         let (object, _) = try makeObject(
           name, content, attributes, conditions: conditions, transaction, &last)
         unheld.append(content.digest)
@@ -51,7 +52,7 @@ extension FileStore {
       if isCommitted {
         let before = try transaction.object(object.name)
         try transaction.write(FilesKeySpace.object(object.name), ObjectRecord.encode(object))
-        if let digest = before?.content.digest, try transaction.count(digest, by: -1) == 0 { unheld.append(digest) }
+        if let before { try retire(before, transaction, &unheld) }
         last = max(last, object.generation)
       } else if try transaction.count(object.content.digest, by: -1) == 0 {
         unheld.append(object.content.digest)

@@ -43,6 +43,8 @@ package struct ObjectPage: Sendable {
 extension FileStore {
   /// Rows looked at for one page, so that names that are left out hold up nobody.
   private static let rowsMax = 20_000
+  /// Bytes of metadata of one page: it is made as one answer.
+  private static let bytesMax = 4 << 20
 
   /// One page of a bucket's objects. Cost: a seek for each prefix, a row for each object.
   /// - Throws: ``FilesError/invalid(_:)`` for a page token that is none.
@@ -58,13 +60,16 @@ extension FileStore {
     try scan.seek(start)
     var page = ObjectPage()
     var rows = 0
+    var bytes = 0
     while let name = scan.name, name.starts(with: prefix) {
       if !end.isEmpty, !name.lexicographicallyPrecedes(end) { break }
-      if page.objects.count + page.prefixes.count >= listing.countMax || rows >= Self.rowsMax {
+      let isFull = page.objects.count + page.prefixes.count >= listing.countMax
+      if isFull || rows >= Self.rowsMax || bytes >= Self.bytesMax {
         page.nextPageToken = Base64.encode(scan.position)
         break
       }
       rows += 1
+      bytes += scan.byteCount
       let rest = UnsafeRawBufferPointer(rebasing: name.dropFirst(prefix.count))
       if let length = Self.folded(rest, listing) {
         let folder = Array(name.prefix(prefix.count + length))

@@ -1,68 +1,26 @@
 import KeyValueStore
 import Synchronization
 
-/// One upload that is under way. One request works on it at a time.
-package final class OpenUpload: Sendable {
-  /// What it is to become.
-  package let record: UploadRecord
-  /// What has arrived.
-  package let incoming: IncomingContent
-
-  init(record: UploadRecord, incoming: IncomingContent) {
-    self.record = record
-    self.incoming = incoming
-  }
-}
-
-/// The uploads whose files are open: those that go on are kept so, that their checksums need not be computed again.
-final class OpenUploads: Sendable {
-  private struct State {
-    var idle: [String: OpenUpload] = [:]
-    /// The ids of `idle`, the longest unused first.
-    var order: [String] = []
-    var busy: Set<String> = []
-  }
-
-  private let state = Mutex(State())
-  /// Files held open for uploads that nobody sends to.
-  private static let idleMax = 256
-
-  /// Takes an upload in hand; `false` where another request has it.
-  func begin(_ id: String) -> (isFree: Bool, upload: OpenUpload?) {
-    state.withLock { state in
-      guard state.busy.insert(id).inserted else { return (false, nil) }
-      state.order.removeAll { $0 == id }
-      return (true, state.idle.removeValue(forKey: id))
-    }
-  }
-
-  /// Puts an upload back, or forgets it with `nil`.
-  func end(_ id: String, _ upload: OpenUpload?) {
-    state.withLock { state in
-      state.busy.remove(id)
-      guard let upload else { return }
-      if state.order.count >= Self.idleMax { state.idle[state.order.removeFirst()] = nil }
-      state.idle[id] = upload
-      state.order.append(id)
-    }
-  }
-}
-
 extension FileStore {
   /// Begins an upload that comes in parts, durably.
+  ///
+  /// - Throws: ``FilesError/tooManyUploads`` where as many are under way as may be, and none has rested for long.
   package func beginUpload(_ record: UploadRecord) throws(FilesError) {
     try record.attributes.check()
     var record = record
-    record.created = configuration.now()
+    record.created = now
+    if uploads.count >= configuration.uploadsMax {
+      let rested = now - Int64(UploadRecord.restSeconds) * 1_000_000
+      guard let id = uploads.longestUnused(before: rested) else { throw .tooManyUploads }
+      try drop([id])
+    }
     let incoming = try contents.makeIncoming(record.id)
     try change { (transaction, _, _) throws(FilesError) in
       try requireBucket(record.name.bucket, transaction)
       try transaction.write(FilesKeySpace.upload(record.id), record.encoded)
     }
     incoming.keep()
-    let upload = OpenUpload(record: record, incoming: incoming)
-    _ = uploads.begin(record.id)
-    uploads.end(record.id, upload)
+    uploads.rest(record.id, OpenUpload(record: record, incoming: incoming), now: now)
   }
 
   /// What is stored of an upload.
@@ -74,44 +32,52 @@ extension FileStore {
     guard id.utf8.count == 32, Hexadecimal.bytes(id) != nil, let record = try snapshot.read(FilesKeySpace.upload(id))
     else { throw .noSuchUpload }
     let upload = UploadRecord(id: id, record: record)
-    guard !isOver(upload) else { throw .noSuchUpload }
+    guard !isOld(upload) else { throw .noSuchUpload }
     return upload
   }
 
-  private func isOver(_ upload: UploadRecord) -> Bool {
-    upload.created + Int64(UploadRecord.lifetimeSeconds) * 1_000_000 < configuration.now()
+  private func isOld(_ upload: UploadRecord) -> Bool {
+    upload.created + Int64(UploadRecord.lifetimeSeconds) * 1_000_000 < now
   }
 
   /// Takes an upload in hand, to send to it or to ask how far it is. Give it back with ``endUpload(_:)``.
   ///
   /// Cost: reads what has arrived where the server started since.
-  /// - Throws: ``FilesError/noSuchUpload``; ``FilesError/uploadOver``; ``FilesError/invalid(_:)`` while another request
+  /// - Throws: ``FilesError/noSuchUpload``; ``FilesError/uploadOver``; ``FilesError/uploadBusy`` while another request
   ///   has it.
   package func openUpload(_ id: String) throws(FilesError) -> OpenUpload {
     let record = try upload(id)
     guard record.state == .active else { throw .uploadOver }
     let (isFree, open) = uploads.begin(id)
-    guard isFree else { throw .invalid("Another request sends to this upload.") }
+    guard isFree else { throw .uploadBusy }
     if let open { return open }
     do throws(FilesError) {
       // It may have ended while nobody had it in hand.
       let record = try upload(id)
       guard record.state == .active else { throw .uploadOver }
       guard let incoming = try contents.reopenIncoming(id, size: record.received) else { throw .noSuchUpload }
-      incoming.keep()
       return OpenUpload(record: record, incoming: incoming)
     } catch {
-      uploads.end(id, nil)
+      uploads.release(id)
       throw error
     }
   }
 
   /// Gives an upload back that goes on later.
-  package func endUpload(_ upload: OpenUpload) { uploads.end(upload.record.id, upload) }
+  package func endUpload(_ upload: OpenUpload) {
+    guard upload.incoming.hasFailed else { return uploads.rest(upload.record.id, upload, now: now) }
+    // The failure was its end.
+    uploads.end(upload.record.id)
+  }
 
-  /// Makes what has arrived durable, so that it counts after a restart.
+  /// Makes what has arrived durable, so that it counts after a restart. After a failed sync the upload is given up:
+  /// nobody knows what of it reached the disk.
   package func saveUpload(_ upload: OpenUpload) throws(FilesError) {
-    try upload.incoming.sync()
+    do throws(FilesError) { try upload.incoming.sync() } catch {
+      upload.incoming.discard()
+      try? markCancelled(upload.record)
+      throw error
+    }
     var record = upload.record
     record.received = upload.incoming.size
     try change { (transaction, _, _) throws(FilesError) in
@@ -119,11 +85,17 @@ extension FileStore {
     }
   }
 
-  /// Ends an upload: what has arrived becomes the object. The upload is given back. A refusal ends it too.
+  /// Ends an upload: what has arrived becomes the object. The upload is given back. A refusal ends it too, but for
+  /// content that is not as long as was announced: then the upload may go on.
   package func finishUpload(
-    _ upload: OpenUpload, declared: DeclaredChecksums, judge: Judge = { _, _ throws(FilesError) in }
+    _ upload: OpenUpload, declared: DeclaredChecksums, judge: @escaping Judge = { _, _ throws(FilesError) in }
   ) throws(FilesError) -> StoredObject {
-    defer { uploads.end(upload.record.id, nil) }
+    let size = upload.incoming.size
+    if let announced = upload.record.declaredSize, announced != size {
+      endUpload(upload)
+      throw .invalid("The upload was announced with \(announced) bytes, and \(size) have come.")
+    }
+    defer { uploads.end(upload.record.id) }
     upload.incoming.discard()
     do throws(FilesError) {
       return try put(
@@ -137,35 +109,69 @@ extension FileStore {
 
   /// Gives an upload up.
   package func cancelUpload(_ upload: OpenUpload) throws(FilesError) {
-    defer { uploads.end(upload.record.id, nil) }
+    defer { uploads.end(upload.record.id) }
     upload.incoming.discard()
     try markCancelled(upload.record)
   }
 
   private func markCancelled(_ record: UploadRecord) throws(FilesError) {
-    var record = record
-    record.state = .cancelled
+    let ended = record.ended(.cancelled, received: 0)
     try change { (transaction, _, _) throws(FilesError) in
-      try transaction.write(FilesKeySpace.upload(record.id), record.encoded)
+      try transaction.write(FilesKeySpace.upload(record.id), ended.encoded)
     }
   }
 
-  /// The ids of uploads that may go on; forgets those that are too old, and all that are over.
-  func uploadsToKeep() throws(FilesError) -> Set<String> {
-    try change { (transaction, _, _) throws(FilesError) in
-      var keep: Set<String> = []
-      var old: [[UInt8]] = []
-      let wanted = FilesKeySpace.all(.uploads)
-      let scan = try KeyScan(transaction)
-      var isFound = try scan.seek(wanted)
-      while isFound, scan.key.starts(with: wanted) {
-        let id = String(decoding: scan.key.dropFirst(), as: UTF8.self)
-        let record = UploadRecord(id: id, record: scan.value)
-        if isOver(record) { old.append(Array(scan.key)) } else if record.state == .active { keep.insert(id) }
-        isFound = try scan.next()
-      }
-      for key in old { try transaction.erase(key) }
-      return keep
+  /// Forgets uploads that nobody has in hand, with what has arrived of them.
+  private func drop(_ ids: some Collection<String>) throws(FilesError) {
+    var dropped: [(id: String, open: OpenUpload?)] = []
+    for id in ids {
+      let (isFree, open) = uploads.begin(id)
+      if isFree { dropped.append((id, open)) }
     }
+    do throws(FilesError) {
+      try change { (transaction, _, _) throws(FilesError) in
+        for (id, _) in dropped { try transaction.erase(FilesKeySpace.upload(id)) }
+      }
+    } catch {
+      for (id, open) in dropped { uploads.rest(id, open, now: now) }
+      throw error
+    }
+    for (id, open) in dropped {
+      open?.incoming.discard()
+      if open == nil { contents.removeIncoming(id) }
+      uploads.end(id)
+    }
+  }
+
+  // MARK: - Old ones
+
+  /// Forgets uploads that are too old to go on, and what was kept of those that are over. Call it now and then.
+  ///
+  /// Cost: a look at every upload.
+  package func removeOldUploads() throws(FilesError) {
+    var old = try storedUploads(isOld)[...]
+    while !old.isEmpty {
+      try drop(old.prefix(1000))
+      old = old.dropFirst(1000)
+    }
+  }
+
+  /// The ids of the uploads that may go on.
+  func activeUploads() throws(FilesError) -> [String] { try storedUploads { $0.state == .active } }
+
+  /// The ids of the uploads that `isWanted` picks.
+  private func storedUploads(_ isWanted: (UploadRecord) -> Bool) throws(FilesError) -> [String] {
+    let snapshot = try self.snapshot()
+    defer { snapshot.end() }
+    var ids: [String] = []
+    let wanted = FilesKeySpace.all(.uploads)
+    let scan = try KeyScan(snapshot)
+    var isFound = try scan.seek(wanted)
+    while isFound, scan.key.starts(with: wanted) {
+      let id = String(decoding: scan.key.dropFirst(), as: UTF8.self)
+      if isWanted(UploadRecord(id: id, record: scan.value)) { ids.append(id) }
+      isFound = try scan.next()
+    }
+    return ids
   }
 }

@@ -1,13 +1,12 @@
 import Glibc
 package import KeyValueStore
 import Synchronization
-import WireFormat
 
 /// Objects in buckets: their metadata in a key-value store, their content in files.
 ///
 /// Reads answer on the caller's thread and are short. What writes waits for the disk: call it on a worker. A write is
-/// one transaction of the metadata store: content is on disk before it, and is removed after it, so that what a crash
-/// leaves is content that no object holds, which ``sweep()`` removes.
+/// part of one transaction of the metadata store: content is on disk before it, and is removed after it, so that what a
+/// crash leaves is content that no object holds, which ``sweep()`` removes.
 package final class FileStore: Sendable {
   /// How a store is set up.
   package struct Configuration: Sendable {
@@ -15,6 +14,9 @@ package final class FileStore: Sendable {
     package var makesBuckets = false
     /// Buckets that are always there.
     package var buckets: [String] = []
+    /// How many uploads may be under way that come in parts. When as many are, the one that was longest without a part
+    /// is given up for a new one; but none before ``UploadRecord/restSeconds``: then no other begins.
+    package var uploadsMax = 10_000
     /// The time of day, in microseconds since 1970.
     package var now: @Sendable () -> Int64
     /// Whether a number is that of the last commit of documents in a database that came with a file; see
@@ -28,14 +30,18 @@ package final class FileStore: Sendable {
   }
 
   /// Judges a write in its transaction: the object before, `nil` for none, and after.
-  package typealias Judge = (_ before: StoredObject?, _ after: StoredObject?) throws(FilesError) -> Void
+  package typealias Judge = @Sendable (_ before: StoredObject?, _ after: StoredObject?) throws(FilesError) -> Void
 
   let metadata: any KeyValueStore
   /// Where the content is.
   package let contents: ContentDirectory
   let configuration: Configuration
-  /// Held while content gets a name or loses one, and the metadata that say so are written.
+  /// Held while the metadata are written and content that nobody holds is removed; the generation that was given last.
   let writer = Mutex<Int64>(0)
+  /// New objects that wait to be written together.
+  let waiting = Mutex<[NewObject]>([])
+  /// Content that has its file and is about to get its object, and how often: it is not to be removed.
+  let arriving = Mutex<[ContentDigest: Int]>([:])
   let uploads = OpenUploads()
 
   /// Puts a store together; see ``sweep()``.
@@ -90,6 +96,7 @@ package final class FileStore: Sendable {
 
   /// Makes an object of content that has arrived, or replaces the one of the name.
   ///
+  /// Cost: a sync of the content and its name, which runs beside others, and a commit that is shared by all who wait.
   /// - Parameter removing: goes in the same moment where it is still the object of its name, also from a bucket that
   ///   keeps versions.
   /// - Throws: ``FilesError/conditionNotMet(_:)``, ``FilesError/checksumMismatch(kind:declared:found:)`` and what the
@@ -98,27 +105,28 @@ package final class FileStore: Sendable {
     _ name: ObjectName, _ incoming: IncomingContent, _ attributes: ObjectAttributes,
     declared: DeclaredChecksums = DeclaredChecksums(), conditions: ObjectConditions = ObjectConditions(),
     componentCount: Int = 0, removing parts: [StoredObject] = [], ending upload: UploadRecord? = nil,
-    judge: Judge = { _, _ throws(FilesError) in }
+    judge: @escaping Judge = { _, _ throws(FilesError) in }
   ) throws(FilesError) -> StoredObject {
     try attributes.check()
     let content = try incoming.finish()
-    try Self.check(declared, content)
-    return try change { (transaction, last, unheld) throws(FilesError) in
+    try declared.check(content)
+    // Looked at again when it is written; here it saves the disk some work.
+    try conditions.check(object(name))
+    return try write(incoming, content) { [self] (transaction, last, unheld) throws(FilesError) in
+      let isNewBucket = try lacksBucket(name.bucket, transaction)
       let (object, before) = try makeObject(
         name, content, attributes, conditions: conditions, componentCount: componentCount, transaction, &last)
       try judge(before, object)
-      // Should the transaction fail, nobody holds what has its name by then.
-      unheld.append(content.digest)
-      try contents.publish(incoming, as: content.digest)
+      if isNewBucket { try makeBucket(name.bucket, transaction) }
       try hold(object, insteadOf: before, transaction, &unheld)
       for part in parts {
         guard let live = try transaction.object(part.name), live.generation == part.generation else { continue }
         try transaction.erase(FilesKeySpace.object(part.name))
         try drop(live, transaction, &unheld)
       }
-      if var upload {
-        upload.state = .finished(generation: object.generation)
-        try transaction.write(FilesKeySpace.upload(upload.id), upload.encoded)
+      if let upload {
+        let record = upload.ended(.finished(generation: object.generation), received: content.size)
+        try transaction.write(FilesKeySpace.upload(upload.id), record.encoded)
       }
       return object
     }
@@ -129,7 +137,6 @@ package final class FileStore: Sendable {
     _ name: ObjectName, _ content: ContentSummary, _ attributes: ObjectAttributes, conditions: ObjectConditions,
     componentCount: Int = 0, _ transaction: any KeyValueTransaction, _ last: inout Int64
   ) throws(FilesError) -> (object: StoredObject, before: StoredObject?) {
-    try requireBucket(name.bucket, transaction)
     let before = try transaction.object(name)
     try conditions.check(before)
     let now = configuration.now()
@@ -252,7 +259,7 @@ package final class FileStore: Sendable {
   }
 
   /// An object is not that of its name any more: it becomes a version where its bucket keeps them, else it is gone.
-  private func retire(
+  func retire(
     _ object: StoredObject, _ transaction: any KeyValueTransaction, _ unheld: inout [ContentDigest]
   ) throws(FilesError) {
     guard try bucket(object.name.bucket, transaction)?.keepsVersions ?? false else {
@@ -307,20 +314,23 @@ package final class FileStore: Sendable {
         }
       }
     } catch {
-      if error != .rolledBack { outcome = .failure(.storage(error)) }
+      if error != .rolledBack { outcome = .failure(FilesError(error)) }
     }
     removeUnheld(unheld)
     guard let outcome else { throw .storage(.rolledBack) }
     return try outcome.get()
   }
 
-  /// Removes content if it is still true that nobody holds it. Under the writer's lock.
-  private func removeUnheld(_ digests: [ContentDigest]) {
+  /// Removes content if it is still true that nobody holds it, nor is about to. Under the writer's lock.
+  func removeUnheld(_ digests: [ContentDigest]) {
     guard !digests.isEmpty, let snapshot = try? snapshot() else { return }
     defer { snapshot.end() }
     for digest in digests {
       // What cannot be told is kept; the next sweep looks again.
-      if let holders = try? snapshot.holders(of: digest), holders == 0 { contents.remove(digest) }
+      guard let holders = try? snapshot.holders(of: digest), holders == 0 else { continue }
+      arriving.withLock { arriving in
+        if arriving[digest] == nil { contents.remove(digest) }
+      }
     }
   }
 
@@ -329,8 +339,11 @@ package final class FileStore: Sendable {
   /// Removes arriving content of no upload, and uploads that are too old to go on, and ends what was left between its
   /// steps. Call before anybody writes.
   package func recover() throws(FilesError) {
-    let active = try uploadsToKeep()
-    _ = contents.removeIncoming(except: active)
+    try exclusively { (_) throws(FilesError) in }
+    try removeOldUploads()
+    let active = try activeUploads()
+    contents.removeIncoming(except: Set(active))
+    uploads.know(active, now: now)
   }
 
   /// Removes what a crash left behind: content that no object holds.
@@ -341,14 +354,10 @@ package final class FileStore: Sendable {
     var removed = 0
     for part in UInt8.min...UInt8.max {
       // The lock keeps content from getting a name between the two looks.
-      try writer.withLock { (_) throws(FilesError) in
+      writer.withLock { _ in
         let digests = contents.digests(part: part)
-        guard !digests.isEmpty else { return }
-        let snapshot = try self.snapshot()
-        defer { snapshot.end() }
-        for digest in digests where try snapshot.holders(of: digest) == 0 {
-          if contents.remove(digest) { removed += 1 }
-        }
+        removeUnheld(digests)
+        if !digests.isEmpty { removed += digests.count - contents.digests(part: part).count }
       }
     }
     return removed
@@ -362,17 +371,8 @@ package final class FileStore: Sendable {
   /// How many files there are. Cost: reads all metadata.
   package func statistics() throws(FilesError) -> FilesStatistics { try FilesStatistics(metadata, contents) }
 
-  static func check(_ declared: DeclaredChecksums, _ content: ContentSummary) throws(FilesError) {
-    let crc32c = Base64.encode(content.crc32cBytes)
-    if let wanted = declared.crc32c, wanted != crc32c {
-      throw .checksumMismatch(kind: "CRC32C", declared: wanted, found: crc32c)
-    }
-    let md5 = Base64.encode(content.md5)
-    if let wanted = declared.md5, wanted != md5 { throw .checksumMismatch(kind: "MD5", declared: wanted, found: md5) }
-  }
-
   /// 32 digits that nobody can guess.
-  static func randomID() -> String {
+  package static func randomID() -> String {
     var bytes = [UInt8](repeating: 0, count: 16)
     var generator = SystemRandomNumberGenerator()
     for index in bytes.indices { bytes[index] = UInt8.random(in: 0...255, using: &generator) }

@@ -28,6 +28,12 @@ package enum FilesError: Error, Equatable, Sendable {
   case wrongOffset(expected: Int, given: Int)
   /// The upload is over.
   case uploadOver
+  /// Another request sends to the upload just now; the client may try again.
+  case uploadBusy
+  /// So many uploads have begun and not ended that no other may begin now.
+  case tooManyUploads
+  /// More came than may come before it is known how much it will be.
+  case lengthRequired(bytesMax: Int)
   /// The file system, or the room for files in memory, is full.
   case full
   /// Documents that were to be committed with it were refused; `message` says why, in the words of their API.
@@ -40,4 +46,12 @@ package enum FilesError: Error, Equatable, Sendable {
   case storage(StorageError)
   /// The operating system refused. `code` is its `errno`.
   case system(operation: String, path: String, code: Int32)
+
+  /// What a failure of the metadata store means to a client.
+  init(_ error: StorageError) {
+    switch error {
+    case .diskFull, .storageFull: self = .full
+    default: self = .storage(error)
+    }
+  }
 }

@@ -5,7 +5,7 @@ extension KeyValueSnapshot {
   func read(_ key: [UInt8]) throws(FilesError) -> UnsafeRawBufferPointer? {
     do throws(StorageError) {
       return try withKey(key) { (key) throws(StorageError) in try value(for: key) }
-    } catch { throw .storage(error) }
+    } catch { throw FilesError(error) }
   }
 
   /// The object of a name; with a generation also a version of it that was replaced or deleted.
@@ -31,13 +31,13 @@ extension KeyValueTransaction {
       try withKey(key) { (key) throws(StorageError) in
         try withKey(value) { (value) throws(StorageError) in try put(key, value) }
       }
-    } catch { throw .storage(error) }
+    } catch { throw FilesError(error) }
   }
 
   func erase(_ key: [UInt8]) throws(FilesError) {
     do throws(StorageError) {
       _ = try withKey(key) { (key) throws(StorageError) in try remove(key) }
-    } catch { throw .storage(error) }
+    } catch { throw FilesError(error) }
   }
 
   /// Counts one object more, or one less, that holds content; returns how many there are now.

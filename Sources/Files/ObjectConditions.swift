@@ -1,3 +1,5 @@
+import WireFormat
+
 /// What a request asks of an object before it acts: generations and tags.
 package struct ObjectConditions: Equatable, Sendable {
   /// The content must be of this generation; 0 stands for no object.
@@ -61,21 +63,35 @@ package struct DeclaredChecksums: Equatable, Sendable {
   /// MD5, in base64.
   package var md5: String?
 
+  /// SHA-256, in base64.
+  package var sha256: String?
+
   /// Declares nothing.
   package init() {}
+
+  /// Compares content with what was declared.
+  /// - Throws: ``FilesError/checksumMismatch(kind:declared:found:)``.
+  func check(_ content: ContentSummary) throws(FilesError) {
+    try Self.compare("CRC32C", crc32c, Base64.encode(content.crc32cBytes))
+    try Self.compare("MD5", md5, Base64.encode(content.md5))
+    try Self.compare("SHA-256", sha256, Base64.encode(content.digest.bytes))
+  }
 
   /// These and those of another, which must agree where both say something.
   /// - Throws: ``FilesError/checksumMismatch(kind:declared:found:)``.
   package func and(_ other: DeclaredChecksums) throws(FilesError) -> DeclaredChecksums {
-    if let crc32c, let second = other.crc32c, crc32c != second {
-      throw .checksumMismatch(kind: "CRC32C", declared: second, found: crc32c)
-    }
-    if let md5, let second = other.md5, md5 != second {
-      throw .checksumMismatch(kind: "MD5", declared: second, found: md5)
-    }
+    if let crc32c { try Self.compare("CRC32C", other.crc32c, crc32c) }
+    if let md5 { try Self.compare("MD5", other.md5, md5) }
+    if let sha256 { try Self.compare("SHA-256", other.sha256, sha256) }
     var sums = self
     sums.crc32c = crc32c ?? other.crc32c
     sums.md5 = md5 ?? other.md5
+    sums.sha256 = sha256 ?? other.sha256
     return sums
+  }
+
+  private static func compare(_ kind: String, _ declared: String?, _ found: String) throws(FilesError) {
+    guard let declared, !declared.utf8.elementsEqual(found.utf8) else { return }
+    throw .checksumMismatch(kind: kind, declared: declared, found: found)
   }
 }

@@ -40,6 +40,12 @@ struct ObjectScan {
   /// The name at hand; `nil` at the end. Valid until the scan moves.
   var name: UnsafeRawBufferPointer? { isAtOld ? oldName : liveName }
 
+  /// Bytes that are stored of the object at hand.
+  var byteCount: Int {
+    if isAtOld, let old { return old.key.count + old.value.count }
+    return hasLive ? live.key.count + live.value.count : 0
+  }
+
   /// Where the scan stands, for ``seek(_:)``: a name, and for a version a NUL and its generation behind it.
   var position: [UInt8] {
     if isAtOld, let old { return Array(old.key.dropFirst(oldBase.count)) }

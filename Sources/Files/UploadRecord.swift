@@ -12,8 +12,11 @@ package struct UploadRecord: Equatable, Sendable {
 
   /// Seconds for which an upload may be resumed.
   package static let lifetimeSeconds = 7 * 86400
+  /// Seconds without a part after which an upload may be given up for another, where there are too many.
+  package static let restSeconds = 3600
 
-  /// What names it: who knows it may go on with it.
+  /// What names it: 128 bits that nobody can guess. Who knows it may go on with it, as with Google's service; one who
+  /// is let in by rules is judged by them again at the end, as the sender of the last part.
   package var id: String
   /// What it is to become.
   package var name: ObjectName
@@ -39,6 +42,17 @@ package struct UploadRecord: Equatable, Sendable {
     id = FileStore.randomID()
     self.name = name
     self.attributes = attributes
+  }
+
+  /// What is kept of it once it is over: enough to answer who asks again.
+  func ended(_ state: State, received: Int) -> UploadRecord {
+    var record = UploadRecord(name: name, attributes: ObjectAttributes())
+    record.id = id
+    record.created = created
+    record.state = state
+    record.received = received
+    record.isAdmin = isAdmin
+    return record
   }
 
   /// The numbers of the fields are on disk: never reuse or renumber one.
@@ -102,7 +116,7 @@ package struct UploadRecord: Equatable, Sendable {
       case Field.received: received = max(0, Int(value.fieldNumber))
       case Field.state: stateNumber = value.fieldNumber
       case Field.generation: generation = value.fieldNumber
-      case Field.declaredSize: declaredSize = Int(value.fieldNumber)
+      case Field.declaredSize: declaredSize = max(0, Int(value.fieldNumber))
       case Field.crc32c: declared.crc32c = value.fieldText
       case Field.md5: declared.md5 = value.fieldText
       case Field.isAdmin: isAdmin = value.fieldNumber == 1

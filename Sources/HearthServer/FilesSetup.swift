@@ -14,8 +14,10 @@ import LMDBStore
 /// In memory the content lies in a directory on `/dev/shm` that is removed when the server stops; one that a killed
 /// server left is removed by the next.
 enum FilesSetup {
-  /// What content may take in memory, in bytes.
+  /// What content may take in memory, in bytes, and what is known of it.
   private static let inMemoryBytesMax = 4 << 30
+  private static let inMemoryMetadataBytesMax = 512 << 20
+  private static let secondsBetweenCleanings = 3600
   private static let memoryRoot = "/dev/shm"
   private static let memoryPrefix = "hearth-files-"
 
@@ -40,7 +42,7 @@ enum FilesSetup {
           metadata = try LMDBStore.open(LMDBOptions(path: DataDirectory.filesFile(in: directory.path), mapBytes: mapBytes))
         } else {
           contents = try wrapped { () throws(FilesError) in try inMemory() }
-          metadata = try LMDBStore.open(.inMemory(mapBytes: mapBytes))
+          metadata = try LMDBStore.open(.inMemory(mapBytes: min(mapBytes, inMemoryMetadataBytesMax)))
         }
       } catch { throw .storage(error) }
       let store = FileStore(metadata: metadata, contents: contents, configuration: settings)
@@ -50,7 +52,20 @@ enum FilesSetup {
           configuration.tell(.warn, "files.sweep", "looking for files that nothing names failed: \(error)")
         }
       }
+      cleanLater(store, configuration)
       return store
+    }
+  }
+
+  /// Forgets old uploads now and then, for as long as the store is used.
+  private static func cleanLater(_ store: FileStore, _ configuration: HearthConfiguration) {
+    let time = DispatchTime.now() + .seconds(secondsBetweenCleanings)
+    DispatchQueue.global(qos: .utility).asyncAfter(deadline: time) { [weak store] in
+      guard let store else { return }
+      do throws(FilesError) { try store.removeOldUploads() } catch {
+        configuration.tell(.warn, "files.uploads", "forgetting old uploads failed: \(error)")
+      }
+      cleanLater(store, configuration)
     }
   }
 

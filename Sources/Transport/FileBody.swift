@@ -14,6 +14,8 @@ package final class FileBody: BodySource {
   /// How far apart lie the bytes that are probed: the kernel reads ahead in runs of at least this length.
   private static let probeBytes = 128 << 10
 
+  private static let pageBytes = max(1, Int(sysconf(Int32(_SC_PAGESIZE))))
+
   private static let workers = DispatchQueue(label: "hearth.file-reads", attributes: .concurrent)
 
   let descriptor: Int32
@@ -66,31 +68,44 @@ package final class FileBody: BodySource {
     if hasFailed { return .failed }
     guard remainingBytes > 0 else { return .finished }
     let count = min(remainingBytes, Self.copiedBytesMax)
-    guard isAtHand(count, exchange) else { return .waiting }
-    let start = out.count
-    out.reserveCapacity(start + count)
-    out.append(contentsOf: repeatElement(0, count: count))
-    let read = out.withUnsafeMutableBytes { bytes in
-      bytes.baseAddress.map { pread(descriptor, $0 + start, count, off_t(offset)) } ?? -1
+    var read = 0
+    // What is in memory is read with one call, and only where that fails is asked why.
+    if !isInMemory && !isFetching && bytesAtHand < count {
+      read = append(count, to: &out) { cuv_read_cached(descriptor, $0, UInt(count), offset) }
     }
-    out.removeLast(count - max(0, read))
+    if read <= 0 {
+      guard isAtHand(count, exchange) else { return .waiting }
+      read = append(count, to: &out) { pread(descriptor, $0, count, off_t(offset)) }
+    }
     // A file that became shorter is none that this server wrote.
     guard read > 0 else { return .failed }
     advance(read)
     return remainingBytes == 0 ? .finished : .more
   }
 
-  /// Whether the page cache holds the next `count` bytes, as far as probes tell.
-  private func isCached(_ count: Int) -> Bool {
-    var position = 0
-    while position < count {
-      guard probe(offset + position) else { return false }
-      position += Self.probeBytes
-    }
-    return probe(offset + count - 1)
+  /// Appends what `read` puts into room for `count` bytes; returns what it returned.
+  private func append(_ count: Int, to out: inout [UInt8], _ read: (UnsafeMutableRawPointer) -> Int) -> Int {
+    let start = out.count
+    out.reserveCapacity(start + count)
+    out.append(contentsOf: repeatElement(0, count: count))
+    let done = out.withUnsafeMutableBytes { bytes in bytes.baseAddress.map { read($0 + start) } ?? -1 }
+    out.removeLast(count - max(0, done))
+    return done
   }
 
-  private func probe(_ position: Int) -> Bool { cuv_probe(descriptor, position) == 1 }
+  /// Whether the page cache holds the next `count` bytes, as the kernel says, or where it does not, as far as probes
+  /// tell. Those that are at hand are not looked at again.
+  private func isCached(_ count: Int) -> Bool {
+    let (first, last) = (offset + bytesAtHand, offset + count - 1)
+    let pages = cuv_cached_pages(descriptor, UInt(first), UInt(last - first + 1))
+    if pages >= 0 { return pages > last / Self.pageBytes - first / Self.pageBytes }
+    return stride(from: first, to: last, by: Self.probeBytes).allSatisfy(probe) && probe(last)
+  }
+
+  private func probe(_ position: Int) -> Bool {
+    var byte: UInt8 = 0
+    return cuv_read_cached(descriptor, &byte, 1, position) == 1
+  }
 
   private func fetch(_ count: Int) {
     isFetching = true

@@ -155,9 +155,7 @@ import Testing
     try files.reopen()
     let upload = try files.store.openUpload(record.id)
     #expect(upload.incoming.size == 6)
-    #expect(throws: FilesError.invalid("Another request sends to this upload.")) {
-      _ = try files.store.openUpload(record.id)
-    }
+    #expect(throws: FilesError.uploadBusy) { _ = try files.store.openUpload(record.id) }
     try Array("world".utf8).withUnsafeBytes { try upload.incoming.append($0) }
     let object = try files.store.finishUpload(upload, declared: DeclaredChecksums())
     #expect(try files.text("big") == "hello world")

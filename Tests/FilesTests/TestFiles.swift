@@ -1,45 +1,58 @@
 import Files
 import Foundation
 import Glibc
+import KeyValueStore
 import LMDBStore
+import Synchronization
 import Testing
 
 /// A file store in a temporary directory, which can be closed and opened again.
 final class TestFiles {
   let path: String
   private(set) var store: FileStore
+  /// What calls of the disk and of the metadata store come to.
+  let faults = Faults()
+  /// The time of day.
+  let clock = TestClock()
   private let configuration: FileStore.Configuration
+  private let isInMemory: Bool
+  private let bytesMax: Int
 
-  init(makesBuckets: Bool = true) throws {
+  init(
+    makesBuckets: Bool = true, inMemory bytesMax: Int? = nil, change: (inout FileStore.Configuration) -> Void = { _ in }
+  ) throws {
     path = NSTemporaryDirectory() + "hearth-files-test-" + UUID().uuidString
-    var configuration = FileStore.Configuration {
-      var time = timespec()
-      clock_gettime(CLOCK_REALTIME, &time)
-      return Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000
-    }
+    var configuration = FileStore.Configuration { [clock] in clock.now }
     configuration.makesBuckets = makesBuckets
+    change(&configuration)
     self.configuration = configuration
-    store = try Self.open(path, configuration)
+    isInMemory = bytesMax != nil
+    self.bytesMax = bytesMax ?? .max
+    store = try Self.open(path, configuration, faults, isInMemory, self.bytesMax)
   }
 
   deinit { try? FileManager.default.removeItem(atPath: path) }
 
-  static func open(_ path: String, _ configuration: FileStore.Configuration) throws -> FileStore {
-    let contents = try ContentDirectory(path)
+  private static func open(
+    _ path: String, _ configuration: FileStore.Configuration, _ faults: Faults, _ isInMemory: Bool, _ bytesMax: Int
+  ) throws -> FileStore {
+    let contents = try ContentDirectory(
+      path, isInMemory: isInMemory, bytesMax: bytesMax, fault: { faults.code(of: $0) })
     let metadata = try LMDBStore.open(LMDBOptions(path: path + "/data.mdb", mapBytes: 64 << 20))
-    let store = FileStore(metadata: metadata, contents: contents, configuration: configuration)
+    let store = FileStore(
+      metadata: FaultyStore(metadata, faults), contents: contents, configuration: configuration)
     try store.recover()
     return store
   }
 
-  /// Closes the store and opens it as a new process would; files that are there in `between` are its own doing.
+  /// Closes the store and opens it as a new process would; files that are there in `between` are their own doing.
   func reopen(between: () throws -> Void = {}) throws {
     // Nothing else holds it: the environment closes before it is opened again.
     store = try FileStore(
       metadata: LMDBStore.open(.inMemory(mapBytes: 1 << 20)), contents: ContentDirectory(path + "/none"),
       configuration: configuration)
     try between()
-    store = try Self.open(path, configuration)
+    store = try Self.open(path, configuration, faults, isInMemory, bytesMax)
   }
 
   static func name(_ name: String, bucket: String = "b") -> ObjectName { ObjectName(bucket: bucket, name: name) }
@@ -80,4 +93,123 @@ final class TestFiles {
         && ($0.hasPrefix("incoming") || $0.split(separator: "/").count == 3)
     }.sorted()
   }
+}
+
+/// The time of day, which a test may move on.
+final class TestClock: Sendable {
+  private let ahead = Atomic<Int64>(0)
+
+  /// Microseconds since 1970.
+  var now: Int64 {
+    var time = timespec()
+    clock_gettime(CLOCK_REALTIME, &time)
+    return Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000 + ahead.load(ordering: .relaxed)
+  }
+
+  func advance(seconds: Int) { ahead.add(Int64(seconds) * 1_000_000, ordering: .relaxed) }
+}
+
+/// Which calls fail, and how often the metadata store was written.
+final class Faults: Sendable {
+  private struct State {
+    var codes: [DiskCall: Int32] = [:]
+    var writes = 0
+    var storeError: StorageError?
+    var storeErrors = 0
+    var beforeWrite: (@Sendable (Int) -> Void)?
+  }
+
+  private let state = Mutex(State())
+
+  func code(of call: DiskCall) -> Int32 { state.withLock { $0.codes[call] ?? 0 } }
+
+  /// Has calls fail with an `errno`; 0 has them succeed.
+  func set(_ call: DiskCall, _ code: Int32) { state.withLock { $0.codes[call] = code } }
+
+  /// Has the next commits of the metadata store fail.
+  func failWrites(_ error: StorageError, times: Int) {
+    state.withLock { state in
+      state.storeError = error
+      state.storeErrors = times
+    }
+  }
+
+  /// Calls `action` with the number of each write transaction before it begins.
+  func beforeWrite(_ action: (@Sendable (Int) -> Void)?) { state.withLock { $0.beforeWrite = action } }
+
+  /// Write transactions that were begun.
+  var writes: Int { state.withLock { $0.writes } }
+
+  func begin() {
+    let (number, action) = state.withLock { state in
+      state.writes += 1
+      return (state.writes, state.beforeWrite)
+    }
+    action?(number)
+  }
+
+  func end() throws(StorageError) {
+    let error = state.withLock { state -> StorageError? in
+      guard state.storeErrors > 0 else { return nil }
+      state.storeErrors -= 1
+      return state.storeError
+    }
+    if let error { throw error }
+  }
+}
+
+/// A store whose commits may fail.
+final class FaultyStore: KeyValueStore {
+  private let base: LMDBStore
+  private let faults: Faults
+
+  init(_ base: LMDBStore, _ faults: Faults) {
+    self.base = base
+    self.faults = faults
+  }
+
+  func snapshot() throws(StorageError) -> any KeyValueSnapshot { try base.snapshot() }
+
+  func write(_ body: (any KeyValueTransaction) throws(StorageError) -> Void) throws(StorageError) {
+    faults.begin()
+    try base.write { (transaction) throws(StorageError) in
+      try body(transaction)
+      try faults.end()
+    }
+  }
+
+  func copy(toFile path: String) throws(StorageError) { try base.copy(toFile: path) }
+  func statistics() throws(StorageError) -> KeyValueStatistics { try base.statistics() }
+}
+
+/// Runs work on as many threads at once, whatever the machine has, and waits for all.
+func onThreads(_ count: Int, _ work: @escaping @Sendable (Int) -> Void) {
+  let group = DispatchGroup()
+  for index in 0..<count {
+    group.enter()
+    Thread {
+      work(index)
+      group.leave()
+    }.start()
+  }
+  group.wait()
+}
+
+extension FileStore {
+  func incoming(_ text: String) throws -> IncomingContent {
+    let incoming = try makeIncoming()
+    try Array(text.utf8).withUnsafeBytes { try incoming.append($0) }
+    return incoming
+  }
+}
+
+/// What became of several calls at once; `nil` for one that succeeded.
+final class Outcomes: Sendable {
+  private let state = Mutex<[String: FilesError?]>([:])
+
+  var all: [String: FilesError?] { state.withLock { $0 } }
+
+  func error(of name: String) -> FilesError? { all[name] ?? nil }
+
+  func add(_ name: String, _ error: FilesError?) { state.withLock { _ = $0.updateValue(error, forKey: name) } }
 }

@@ -11,7 +11,7 @@ struct Benchmark: Sendable {
   /// Every benchmark, in the order in which they run.
   static let all: [Benchmark] = [
     pointRead, grpcPointRead, durableCommit, importTree, startAndMemory, store, declaredIndexes, queries, queryPeers,
-    vectorSearch, rules, changeFeed, listeners, tokens, signInBurst, fork,
+    vectorSearch, rules, changeFeed, listeners, tokens, signInBurst, fork, fileDownload, fileUpload, smallFiles,
   ]
 }
 

@@ -15,13 +15,13 @@ final class HearthPeer: DocumentServer {
   private static let binary = "\(Run.productsDirectory)/hearth"
   private static let documents = "/v1/projects/bench/databases/(default)/documents"
 
-  /// Starts it; without a data directory in memory.
-  init(data: String? = nil) throws {
+  /// Starts it, with further arguments; without a data directory in memory.
+  init(data: String? = nil, _ arguments: [String] = []) throws {
     let storage = data.map { ["--data", $0] } ?? ["--in-memory"]
     let port = try HTTPClient.freePort()
     let launch = try Launch(
       port: port, readyPath: "/",
-      [Self.binary, "serve", "--emulator", "--project", "bench", "--port", "\(port)"] + storage)
+      [Self.binary, "serve", "--emulator", "--project", "bench", "--port", "\(port)"] + storage + arguments)
     self.data = data
     (self.port, process, secondsToFirstAnswer) = (port, launch.process, launch.seconds)
   }

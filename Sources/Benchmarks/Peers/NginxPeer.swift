@@ -11,20 +11,22 @@ final class NginxPeer: Server {
   let process: ChildProcess
   let secondsToFirstAnswer: Double
 
-  /// Serves each text under its name, with the content type of Hearth's answers.
-  init(files: [String: String]) throws {
+  /// Serves each text under its name, with the content type of Hearth's answers, and files that lie elsewhere, which
+  /// the kernel sends.
+  init(files: [String: String], links: [String: String] = [:]) throws {
     guard let program = findProgram("nginx") else { throw BenchmarkError("nginx is not installed") }
     let directory = try Run.makeDirectory("nginx-\(UUID().uuidString)")
     for (name, text) in files {
       try text.write(toFile: "\(directory)/\(name)", atomically: false, encoding: .utf8)
     }
+    for (name, path) in links { try FileManager.default.createSymbolicLink(atPath: "\(directory)/\(name)", withDestinationPath: path) }
     let port = try HTTPClient.freePort()
     let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map { "\($0)_temp_path \(directory)/\($0);" }
     let configuration = """
       daemon off; worker_processes 2; pid \(directory)/pid; error_log \(directory)/errors;
       events { worker_connections 1024; }
       http {
-        access_log off; keepalive_requests 100000000; open_file_cache max=16; types { }
+        access_log off; sendfile \(links.isEmpty ? "off" : "on"); keepalive_requests 100000000; open_file_cache max=16; types { }
         default_type "application/json; charset=UTF-8"; \(temporary.joined(separator: " "))
         server { listen 127.0.0.1:\(port); root \(directory); }
       }

@@ -75,6 +75,32 @@ final class PocketBasePeer: DocumentServer {
     }
   }
 
+  /// Stores a file with a record of its own, and returns the target that reads it.
+  func storeFile(at path: String) throws -> String {
+    let login = try HTTPClient.send(
+      "POST", port: port, "/api/collections/_superusers/auth-with-password",
+      body: #"{"identity": "bench@example.com", "password": "benchmark-only"}"#)
+    guard let token = member("token", of: login.body) else {
+      throw BenchmarkError("pocketbase let nobody in: \(login.body)")
+    }
+    let made = try HTTPClient.send(
+      "POST", port: port, "/api/collections",
+      body: """
+        {"name": "media", "type": "base", "listRule": "", "viewRule": "", "createRule": "", "updateRule": "",
+         "deleteRule": "", "fields": [{"name": "file", "type": "file", "maxSelect": 1, "maxSize": 209715200}]}
+        """, headers: ["Authorization": token])
+    guard made.status == 200 else { throw BenchmarkError("pocketbase made no collection: \(made.body)") }
+    let output = "\(try Run.makeDirectory("pocketbase-file"))/record.json"
+    let curl = try ChildProcess(
+      ["curl", "-s", "-F", "file=@\(path);filename=large.bin", "http://127.0.0.1:\(port)/api/collections/media/records"],
+      output: output)
+    let answer = curl.wait(seconds: 60) == 0 ? try String(contentsOfFile: output, encoding: .utf8) : "curl failed"
+    guard let id = member("id", of: answer), let name = member("file", of: answer) else {
+      throw BenchmarkError("pocketbase took no file: \(answer)")
+    }
+    return "/api/files/media/\(id)/\(name)"
+  }
+
   private func member(_ name: String, of json: String) -> String? {
     let object = try? JSONSerialization.jsonObject(with: Data(json.utf8)) as? [String: Any]
     return object?[name] as? String

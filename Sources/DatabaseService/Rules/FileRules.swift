@@ -67,8 +67,7 @@ extension Service {
   /// number of lookups; where that database is not there they fail.
   package func allows(_ request: FileRequest, by guarding: GuardingRuleset, documentsIn database: DatabaseID?) -> Bool {
     // Opening a database for rules that read none would be in vain.
-    let source = guarding.ruleset.source.bytes
-    guard source.firstRange(of: Array("firestore.".utf8)) != nil, let id = database,
+    guard guarding.readsDocuments, let id = database,
       let database = try? self.database(id)
     else { return Self.decide(request, guarding, nil, judges) }
     let isAllowed = try? database.read { reader in

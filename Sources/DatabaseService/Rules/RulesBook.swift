@@ -122,8 +122,18 @@ package final class GuardingRuleset: Sendable {
   static let grantingNothing = (try? Ruleset(
     compiling: "service cloud.firestore { match /{path=**} { allow read, write: if false; } }")).map(GuardingRuleset.init)
 
-  /// Rules that nobody watches.
-  package init(_ ruleset: Ruleset) { self.ruleset = ruleset }
+  /// Whether rules for files may read documents: their text names `firestore.`
+  package let readsDocuments: Bool
+  /// Whether rules for files may look at what is known only when all of a file has come.
+  package let looksAtChecksums: Bool
+
+  /// Rules that nobody watches. Cost: looks for some words in their text.
+  package init(_ ruleset: Ruleset) {
+    self.ruleset = ruleset
+    func mentions(_ word: String) -> Bool { ruleset.source.bytes.firstRange(of: Array(word.utf8)) != nil }
+    readsDocuments = mentions("firestore.")
+    looksAtChecksums = ["md5Hash", "crc32c", "etag", "eneration"].contains(where: mentions)
+  }
 
   /// Who is told of decisions. Cost: the look at a flag while that is nobody; decisions are traced from then on.
   var watcher: (any DecisionWatcher)? {

@@ -77,7 +77,16 @@ struct AttributesReader: Sendable {
     case .null: clearsMetadata = true
     case .object(var members):
       var entries: [(name: String, value: String?)] = []
-      while let (name, value) = members.next() { entries.append((name.text, Self.anyText(value))) }
+      var bytes = 0
+      while let (name, value) = members.next() {
+        let entry = (name.text, Self.anyText(value))
+        // A change may remove as much as it sets. Longer ones are not taken apart any further.
+        bytes += entry.0.utf8.count + (entry.1?.utf8.count ?? 0) + 1
+        guard bytes <= 2 * ObjectAttributes.metadataBytesMax else {
+          throw .invalid("Custom metadata may have \(ObjectAttributes.metadataBytesMax) bytes in all.")
+        }
+        entries.append(entry)
+      }
       metadata = entries
     default: throw .invalid("The member metadata must be an object.")
     }

@@ -12,7 +12,9 @@ struct CloudResumableUpload: Sendable {
 
   /// `bytes a-b/total`, each part of which may be missing.
   struct ContentRange: Sendable {
+    /// Where the bytes begin, and how many there are.
     var start: Int?
+    var count = 0
     var total: Int?
 
     init(_ header: String) throws(FilesError) {
@@ -24,10 +26,10 @@ struct CloudResumableUpload: Sendable {
       }
       if parts[0] != "*" {
         let ends = parts[0].split(separator: "-").map { Int($0) }
-        guard ends.count == 2, let first = ends[0], let last = ends[1], first >= 0, last >= first else {
-          throw .invalid("Malformed Content-Range: \(header)")
-        }
+        guard ends.count == 2, let first = ends[0], let last = ends[1], first >= 0, last >= first, last < total ?? .max
+        else { throw .invalid("Malformed Content-Range: \(header)") }
         start = first
+        count = last - first + 1
       }
     }
   }
@@ -61,11 +63,12 @@ struct CloudResumableUpload: Sendable {
     var record = UploadRecord(name: try ObjectName(checking: bucket, name), attributes: attributes)
     record.conditions = try ObjectConditions(call.parameters)
     record.declared = metadata.declared
-    record.declaredSize = request.text("x-upload-content-length").flatMap { Int($0) }
+    record.declaredSize = try FirebaseResumableUpload.size(request.text("x-upload-content-length"))
     record.isAdmin = call.isAdmin || !isFirebase
+    try attributes.check()
     if isFirebase {
       try call.judge.requireRules(as: call.caller)
-      if let size = record.declaredSize { try FirebaseFiles(call).requireEarly(record.name, attributes, size: size) }
+      try FirebaseFiles(call).requireEarly(record.name, attributes, sizes: record.declaredSize.map { $0...$0 })
       call.starters.note(record.id, call.caller)
     }
     let path = isFirebase ? "/v0/b" : "/upload/storage/v1/b"
@@ -84,7 +87,7 @@ struct CloudResumableUpload: Sendable {
   /// What takes a part, or nothing where the client only asks how far the upload is.
   func openBody(_ id: String, _ request: borrowing HTTPRequest) throws(FilesError) -> UploadBody {
     let range = try request.text("content-range").map { (text) throws(FilesError) in try ContentRange(text) }
-    let hashes = DeclaredChecksums(header: request.text("x-goog-hash"))
+    let hashes = try DeclaredChecksums(request, isContent: false)
     let caller = isNobody(request) ? call.starters.caller(id) ?? call.caller : call.caller
     let plan = UploadBody.Plan(
       open: { () throws(FilesError) in
@@ -95,10 +98,21 @@ struct CloudResumableUpload: Sendable {
           call.store.endUpload(upload)
           throw .wrongOffset(expected: size, given: start)
         }
-        return .resumed(upload)
+        var file = UploadBody.OpenUploadFile(incoming: upload.incoming, upload: upload)
+        if let range {
+          file.limit = (size + range.count, .invalid("More bytes came than Content-Range says."))
+        } else if let size = upload.record.declaredSize {
+          file.limit = (size, .invalid("More bytes came than the upload was announced with."))
+        }
+        if upload.record.declaredSize == nil, !upload.record.isAdmin, let unknown = FirebaseFiles(call).unknownLimit,
+          file.limit.map({ $0.bytes > unknown.bytes }) ?? true
+        {
+          file.limit = unknown
+        }
+        return file
       },
       finish: { (file, _) throws(FilesError) in
-        guard case .resumed(let upload) = file else { throw .noSuchUpload }
+        guard let upload = file.upload else { throw .noSuchUpload }
         let size = upload.incoming.size
         if range == nil || range?.total == size {
           let object = try finish(upload, hashes, as: caller)
@@ -115,7 +129,7 @@ struct CloudResumableUpload: Sendable {
         return { sendStanding(size) }
       },
       interrupt: { file in
-        if case .resumed(let upload) = file { call.store.endUpload(upload) }
+        if let upload = file.upload { call.store.endUpload(upload) }
       },
       fail: { error in
         switch error {

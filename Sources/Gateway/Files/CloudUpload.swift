@@ -35,11 +35,10 @@ extension CloudFiles {
     let multipart = try isMultipart ? MultipartReader(contentType: request.header("content-type")) : nil
     let contentType = isMultipart ? nil : request.text("content-type")
     let contentEncoding = call.parameters.value("contentEncoding")
-    var hashes = DeclaredChecksums(header: request.text("x-goog-hash"))
-    if let md5 = request.text("content-md5") { hashes.md5 = md5 }
+    let hashes = try DeclaredChecksums(request, isContent: !isMultipart)
     let plan = UploadBody.Plan(
-      open: { () throws(FilesError) in .new(try call.store.makeIncoming()) },
-      finish: { [hashes] (file, head) throws(FilesError) in
+      open: { () throws(FilesError) in .init(incoming: try call.store.makeIncoming()) },
+      finish: { (file, head) throws(FilesError) in
         var attributes = ObjectAttributes()
         attributes.contentType = head?.contentType ?? contentType
         attributes.contentEncoding = contentEncoding
@@ -67,18 +66,33 @@ extension CloudFiles {
         return { send(object, outcome) }
       },
       fail: { call.fail($0) })
-    return UploadBody(call.reply.exchange, multipart: multipart, plan)
+    let length = request.text("content-length").flatMap { Int($0) }
+    return UploadBody(call.reply.exchange, multipart: multipart, bodyBytes: length, plan)
   }
 }
 
 extension DeclaredChecksums {
-  /// The checksums in a header such as `crc32c=…,md5=…`.
-  init(header: String?) {
+  /// The checksums in a request's header: `X-Goog-Hash: crc32c=…,md5=…`, and of a body that is the content and nothing
+  /// else, `Content-MD5` and the SHA-256 of `Content-Digest: sha-256=:…:`.
+  /// - Throws: ``FilesError/invalid(_:)`` for an `X-Goog-Hash` of another kind: what cannot be checked is not ignored.
+  init(_ request: borrowing HTTPRequest, isContent: Bool) throws(FilesError) {
     self.init()
-    for part in (header ?? "").split(separator: ",") {
+    for part in (request.text("x-goog-hash") ?? "").split(separator: ",") {
       let text = part.drop { $0 == " " }
-      if text.hasPrefix("crc32c=") { crc32c = String(text.dropFirst("crc32c=".count)) }
-      if text.hasPrefix("md5=") { md5 = String(text.dropFirst("md5=".count)) }
+      if text.hasPrefix("crc32c=") {
+        crc32c = String(text.dropFirst("crc32c=".count))
+      } else if text.hasPrefix("md5=") {
+        md5 = String(text.dropFirst("md5=".count))
+      } else {
+        throw .invalid("X-Goog-Hash names a checksum that is neither crc32c nor md5: \(text)")
+      }
+    }
+    guard isContent else { return }
+    if let text = request.text("content-md5") { md5 = md5 ?? text }
+    for part in (request.text("content-digest") ?? "").split(separator: ",") {
+      let text = part.drop { $0 == " " }
+      guard text.lowercased().hasPrefix("sha-256=:") else { continue }
+      sha256 = String(text.dropFirst("sha-256=:".count).prefix { $0 != ":" })
     }
   }
 }

@@ -62,6 +62,8 @@ struct FilesCall: Sendable {
     reply.exchange.respond(
       status: status,
       headers: { writer in
+        // It may name an upload. What is not modified keeps what was said of it before.
+        if status != 304 { writer.add("Cache-Control", "private, no-store") }
         reply.writeOrigin(&writer)
         headers(&writer)
       }, body: { _ in })
@@ -153,6 +155,17 @@ struct FilesErrorAnswer {
       self.init(
         status: 400, message: "The upload stands at byte \(expected), and bytes came for \(given).", reason: "invalid")
     case .uploadOver: self.init(status: 400, message: "The upload is over.", reason: "invalid")
+    case .uploadBusy:
+      self.init(
+        status: 503, message: "Another request sends to this upload; try again.", reason: "backendError")
+    case .tooManyUploads:
+      self.init(
+        status: 429, message: "Too many uploads have begun and not ended; try again later.", reason: "rateLimitExceeded")
+    case .lengthRequired(let bytesMax):
+      self.init(
+        status: 411,
+        message: "An upload of more than \(bytesMax) bytes must say how long it is: in Content-Length, or where it "
+          + "comes in parts, in X-Goog-Upload-Header-Content-Length.", reason: "required")
     case .full:
       // A status that makes clients give up: those that retry would do so for minutes.
       self.init(

@@ -170,16 +170,9 @@ final class FilesDialect: Sendable {
     _ dialect: FilesCall.Dialect, _ parameters: QueryParameters, _ reply: Reply, _ caller: Caller,
     _ request: borrowing HTTPRequest
   ) throws(FilesError) -> FilesCall {
-    let scheme = request.text("x-forwarded-proto").flatMap { $0 == "https" ? $0 : nil } ?? scheme
-    return FilesCall(
+    FilesCall(
       dialect: dialect, method: request.method, parameters: parameters, reply: reply, caller: caller,
-      origin: "\(scheme)://\(Self.host(of: request))", store: try files.store.store(), judge: judge,
-      starters: starters)
-  }
-
-  /// What the client calls the server.
-  private static func host(of request: borrowing HTTPRequest) -> String {
-    request.text("x-forwarded-host") ?? request.text("host") ?? "localhost"
+      origin: origin(request), store: try files.store.store(), judge: judge, starters: starters)
   }
 
   /// The call of a signed URL, which is its signer's; answers and returns `nil` where nobody signed it.
@@ -189,7 +182,8 @@ final class FilesDialect: Sendable {
   ) -> FilesCall? {
     do throws(FilesError) {
       let call = try makeCall(.cloud, parameters, reply, .admin, request)
-      try SignedURL(path, query, parameters, request, host: Self.host(of: request))
+      let host = Self.host(request.text("x-forwarded-host")) ?? Self.host(request.text("host")) ?? "localhost"
+      try SignedURL(path, query, parameters, request, host: host)
         .check(keys, nowSeconds: call.store.now / 1_000_000)
       return call
     } catch {
@@ -203,6 +197,24 @@ final class FilesDialect: Sendable {
   private func goesOn(_ place: Place, _ parameters: QueryParameters, _ request: borrowing HTTPRequest) -> Bool {
     place == .cloudUpload && request.method == .put && parameters.value("uploadId") != nil
       && request.header("authorization") == nil
+  }
+
+  /// `http://host:port`, as the client or the proxy before it says. It stands in the URLs of the answer and decides
+  /// nothing: who lies about it is sent astray, and nobody else, since no cache keeps the answer.
+  private func origin(_ request: borrowing HTTPRequest) -> String {
+    let host = Self.host(request.text("x-forwarded-host")) ?? Self.host(request.text("host")) ?? "localhost"
+    let isForwardedTLS = request.text("x-forwarded-proto").map { $0.split(separator: ",").first == "https" } ?? false
+    return "\(isForwardedTLS ? "https" : scheme)://\(host)"
+  }
+
+  /// A host with or without a port, the first where a chain of proxies names several; `nil` for anything else.
+  static func host(_ header: String?) -> String? {
+    guard let host = header?.prefix(while: { $0 != "," && $0 != " " }), (1...255).contains(host.utf8.count),
+      host.utf8.allSatisfy({ byte in
+        byte &- 0x30 < 10 || (byte | 0x20) &- 0x61 < 26 || "-._:[]".utf8.contains(byte)
+      })
+    else { return nil }
+    return String(host)
   }
 
   /// Whether a request of Cloud Storage's clients is an administrator's; in emulator mode they send no credentials, or

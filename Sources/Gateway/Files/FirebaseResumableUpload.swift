@@ -51,10 +51,11 @@ struct FirebaseResumableUpload: Sendable {
     var record = UploadRecord(name: name, attributes: attributes)
     record.conditions = try ObjectConditions(call.parameters)
     record.declared = metadata.declared
-    record.declaredSize = request.text("x-goog-upload-header-content-length").flatMap { Int($0) }
+    record.declaredSize = try Self.size(request.text("x-goog-upload-header-content-length"))
     record.isAdmin = call.isAdmin
+    try attributes.check()
     try call.judge.requireRules(as: call.caller)
-    if let size = record.declaredSize { try FirebaseFiles(call).requireEarly(name, attributes, size: size) }
+    try FirebaseFiles(call).requireEarly(name, attributes, sizes: record.declaredSize.map { $0...$0 })
     call.work { [record] () throws(FilesError) in
       try call.store.beginUpload(record)
     } then: { [id = record.id] in
@@ -74,7 +75,8 @@ struct FirebaseResumableUpload: Sendable {
     let id = try id()
     let isLast = commands.contains("finalize")
     let offset = request.text("x-goog-upload-offset")
-    let position = offset.flatMap { Int($0) }
+    // Bytes go where their sender says, and nowhere else: without a word, to the start.
+    let position = commands.contains("upload") || offset != nil ? Int(offset ?? "0") : nil
     if offset != nil, position == nil { throw .invalid("X-Goog-Upload-Offset must be a number.") }
     let files = FirebaseFiles(call)
     let plan = UploadBody.Plan(
@@ -85,10 +87,16 @@ struct FirebaseResumableUpload: Sendable {
           call.store.endUpload(upload)
           throw .wrongOffset(expected: expected, given: position)
         }
-        return .resumed(upload)
+        var file = UploadBody.OpenUploadFile(incoming: upload.incoming, upload: upload)
+        if let size = upload.record.declaredSize {
+          file.limit = (size, .invalid("More bytes came than the upload was announced with."))
+        } else if !upload.record.isAdmin {
+          file.limit = files.unknownLimit
+        }
+        return file
       },
       finish: { (file, _) throws(FilesError) in
-        guard case .resumed(let upload) = file else { throw .noSuchUpload }
+        guard let upload = file.upload else { throw .noSuchUpload }
         guard isLast else {
           do throws(FilesError) { try call.store.saveUpload(upload) } catch {
             call.store.endUpload(upload)
@@ -112,13 +120,17 @@ struct FirebaseResumableUpload: Sendable {
       },
       interrupt: { file in
         // What arrived stays: the client asks how much it was, and goes on from there.
-        if case .resumed(let upload) = file { call.store.endUpload(upload) }
+        if let upload = file.upload { call.store.endUpload(upload) }
       },
       fail: { error in
         if case .uploadOver = error { return answerAgain(id) }
         call.fail(error) { headers in
           // Clients would send it again and again without this.
           if case .denied = error { headers.add("X-Goog-Upload-Status", "final") }
+          if case .wrongOffset(let expected, _) = error {
+            headers.add("X-Goog-Upload-Status", "active")
+            headers.add("X-Goog-Upload-Size-Received", String(expected))
+          }
         }
       })
     return UploadBody(call.reply.exchange, plan)
@@ -143,6 +155,13 @@ struct FirebaseResumableUpload: Sendable {
     let upload = try call.store.openUpload(id)
     defer { call.store.endUpload(upload) }
     return (false, upload.incoming.size)
+  }
+
+  /// The length that a header announces; `nil` where there is none.
+  static func size(_ header: String?) throws(FilesError) -> Int? {
+    guard let header else { return nil }
+    guard let size = Int(header), size >= 0 else { throw .invalid("The length of the upload must be a number: \(header)") }
+    return size
   }
 
   private func id() throws(FilesError) -> String {

@@ -39,14 +39,34 @@ extension FirebaseFiles {
     }
   }
 
-  /// Refuses content that rules refuse already by what is known of it.
-  func requireEarly(_ name: ObjectName, _ attributes: ObjectAttributes, size: Int) throws(FilesError) {
-    let content = ContentSummary(
-      size: size, crc32c: 0, md5: [], digest: ContentDigest(bytes: []))
-    let now = call.store.now
-    let object = StoredObject(
-      name: name, generation: now, created: now, updated: now, content: content, attributes: attributes)
-    try call.judge.requireEarly(object, as: call.caller, store: call.store)
+  /// What may come of an upload before its length is known, where its sender needs rules: they are asked again at the
+  /// end, and whom they refuse then has filled no disk.
+  static let unknownBytesMax = 16 << 20
+
+  /// Lengths with which rules are asked where none is known.
+  private static let probedSizes = [0, 1, 100 << 10, 10 << 20]
+
+  /// Refuses content that rules refuse already by what is known of it. Where more than one length is possible, or none
+  /// is known, they must refuse it whatever its length.
+  func requireEarly(_ name: ObjectName, _ attributes: ObjectAttributes, sizes: ClosedRange<Int>?) throws(FilesError) {
+    guard !call.isAdmin else { return }
+    let probed = sizes.map { $0.count > 1 ? [$0.lowerBound, $0.upperBound] : [$0.lowerBound] } ?? Self.probedSizes
+    var refusal: FilesError?
+    for size in probed {
+      let content = ContentSummary(size: size, crc32c: 0, md5: [], digest: ContentDigest(bytes: []))
+      let now = call.store.now
+      let object = StoredObject(
+        name: name, generation: now, created: now, updated: now, content: content, attributes: attributes)
+      do throws(FilesError) {
+        return try call.judge.requireEarly(object, as: call.caller, store: call.store)
+      } catch { refusal = error }
+    }
+    if let refusal { throw refusal }
+  }
+
+  /// How much may come of content whose length nobody said.
+  var unknownLimit: (bytes: Int, error: FilesError)? {
+    call.isAdmin ? nil : (Self.unknownBytesMax, .lengthRequired(bytesMax: Self.unknownBytesMax))
   }
 
   private func upload(
@@ -59,35 +79,49 @@ extension FirebaseFiles {
     let contentType = isMultipart ? nil : request.text("content-type")
     let contentEncoding = isMultipart ? nil : request.text("content-encoding")
     try call.judge.requireRules(as: call.caller)
-    if let named, let size = request.text("content-length").flatMap({ Int($0) }) {
-      var attributes = ObjectAttributes()
-      attributes.contentType = contentType
-      attributes.contentEncoding = contentEncoding
-      if !isMultipart { try requireEarly(named, attributes, size: size) }
-    }
+    let length = request.text("content-length").flatMap { Int($0) }
+    let hashes = try DeclaredChecksums(request, isContent: !isMultipart)
+    var attributes = ObjectAttributes()
+    attributes.contentType = contentType
+    attributes.contentEncoding = contentEncoding
+    try attributes.check()
+    if let named, !isMultipart { try requireEarly(named, attributes, sizes: length.map { $0...$0 }) }
     let multipart = try isMultipart ? MultipartReader(contentType: request.header("content-type")) : nil
+    let limit = length == nil ? unknownLimit : nil
+    let described = {
+      @Sendable [attributes] (head: UploadBody.MultipartHead?) throws(FilesError) -> (
+        name: ObjectName, attributes: ObjectAttributes, declared: DeclaredChecksums
+      ) in
+      var attributes = attributes
+      var name = named
+      var declared = hashes
+      if let head {
+        attributes.contentType = head.contentType
+        let metadata = try head.metadata.withRawBytes { (bytes) throws(FilesError) in try AttributesReader(bytes) }
+        metadata.apply(to: &attributes, keepsTokens: false)
+        declared = try declared.and(metadata.declared)
+        if name == nil, let text = metadata.name { name = try ObjectName(checking: bucket, text) }
+      }
+      guard let name else { throw .invalid("The request names no object.") }
+      return (name, attributes, declared)
+    }
     let plan = UploadBody.Plan(
-      open: { () throws(FilesError) in .new(try call.store.makeIncoming()) },
+      open: { () throws(FilesError) in .init(incoming: try call.store.makeIncoming(), limit: limit) },
+      judgeHead: { (head, sizes) throws(FilesError) in
+        let (name, attributes, _) = try described(head)
+        try attributes.check()
+        try requireEarly(name, attributes, sizes: sizes)
+      },
       finish: { (file, head) throws(FilesError) in
-        var attributes = ObjectAttributes()
-        attributes.contentType = head?.contentType ?? contentType
-        attributes.contentEncoding = contentEncoding
-        var name = named
-        var declared = DeclaredChecksums()
-        if let head {
-          let metadata = try head.metadata.withRawBytes { (bytes) throws(FilesError) in try AttributesReader(bytes) }
-          metadata.apply(to: &attributes, keepsTokens: false)
-          declared = metadata.declared
-          if name == nil, let text = metadata.name { name = try ObjectName(checking: bucket, text) }
-        }
-        guard let name else { throw .invalid("The request names no object.") }
+        let (name, described, declared) = try described(head)
+        var attributes = described
         if attributes.metadata.downloadTokens.isEmpty { attributes.metadata.downloadTokens = [DownloadToken.make()] }
         let object = try call.store.put(
           name, file.incoming, attributes, declared: declared, conditions: conditions
-        ) { (before, after) throws(FilesError) in try require(.create, name, before: before, after: after) }
+        ) { [name] (before, after) throws(FilesError) in try require(.create, name, before: before, after: after) }
         return { send(object) }
       },
       fail: { call.fail($0) })
-    return UploadBody(call.reply.exchange, multipart: multipart, plan)
+    return UploadBody(call.reply.exchange, multipart: multipart, bodyBytes: length, plan)
   }
 }

@@ -45,6 +45,19 @@ struct MultipartReader {
   /// Whether both parts have arrived whole.
   var isWhole: Bool { state == .ended }
 
+  /// Whether all has come that stands before the content.
+  var hasHead: Bool { state == .content || state == .ending || state == .ended }
+
+  /// Bytes of the body so far, while its head is read; then those that stood before the content.
+  private var headBytes = 0
+
+  /// How long the content is of a body of a length: a line break may follow the last boundary or not.
+  func contentBytes(ofBody count: Int?) -> ClosedRange<Int>? {
+    guard let count, hasHead else { return nil }
+    let most = max(0, count - headBytes - delimiter.count - 2)
+    return max(0, most - 2)...most
+  }
+
   /// Takes the next bytes; calls `content` with what of them is content.
   mutating func read(
     _ bytes: UnsafeRawBufferPointer, _ content: (UnsafeRawBufferPointer) -> Void
@@ -52,6 +65,7 @@ struct MultipartReader {
     if state == .content {
       try readContent(bytes, content)
     } else if state != .ended {
+      headBytes += bytes.count
       held.append(contentsOf: bytes)
       try readHead(content)
     }
@@ -77,6 +91,7 @@ struct MultipartReader {
       metadata = Array(held[2..<max(2, end)])
       contentType = type
       let rest = Array(held[(headEnd + 4)...])
+      headBytes -= rest.count
       // As above.
       held = [0x0D, 0x0A]
       state = .content

@@ -155,20 +155,30 @@ struct ObjectDownload: Sendable {
 /// What keeps content that strangers uploaded from acting in the name of the server's origin.
 enum ContentSafety {
   /// Kinds that a browser shows or plays and never runs.
-  private static let passive = [
-    "image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/bmp", "audio/", "video/",
-    "application/pdf", "text/plain", "application/octet-stream", "application/json", "font/",
+  private static let passive: Set<String> = [
+    "image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/bmp", "application/pdf", "text/plain",
+    "application/octet-stream", "application/json",
   ]
+  private static let passiveFamilies = ["audio/", "video/", "font/"]
 
   /// Adds the fields. What a browser would run is put into a sandbox with an origin of its own.
   static func addHeaders(contentType: String, _ headers: inout HeaderWriter) {
     headers.add("X-Content-Type-Options", "nosniff")
     headers.add("Cross-Origin-Resource-Policy", "cross-origin")
-    let type = contentType.lowercased()
-    guard !passive.contains(where: { type.hasPrefix($0) }) else { return }
+    guard !isPassive(contentType) else { return }
     headers.add(
       "Content-Security-Policy",
       "sandbox; default-src 'none'; img-src data:; style-src 'unsafe-inline'; frame-ancestors 'none'")
+  }
+
+  /// Whether a text names one of those kinds and can be taken for nothing else: of several separated by commas
+  /// browsers go by the last.
+  static func isPassive(_ contentType: String) -> Bool {
+    let isOne = contentType.utf8.allSatisfy { (0x20..<0x7F).contains($0) && $0 != UInt8(ascii: ",") }
+    var type = contentType.prefix { $0 != ";" }
+    while type.last == " " { type.removeLast() }
+    let name = type.lowercased()
+    return isOne && !name.contains(" ") && (passive.contains(name) || passiveFamilies.contains(where: name.hasPrefix))
   }
 }
 

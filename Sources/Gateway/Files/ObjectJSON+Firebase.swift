@@ -78,9 +78,17 @@ enum ContentDisposition {
   static func text(of object: StoredObject) -> String {
     let stored = object.attributes.contentDisposition ?? "inline"
     if stored.utf8.count == 0 { return stored }
-    if stored.lowercased().contains("filename") { return stored }
+    if namesFile(stored) { return stored }
     let last = object.name.name.split(separator: "/").last.map(String.init) ?? object.name.name
     return "\(stored); filename*=utf-8''\(percentEncoded(last))"
+  }
+
+  /// Whether `filename` stands in it, in letters of either case. Every download asks.
+  private static func namesFile(_ disposition: String) -> Bool {
+    let word = Array("filename".utf8)
+    guard disposition.utf8.count >= word.count else { return false }
+    let bytes = disposition.utf8.map { $0 | 0x20 }
+    return (0...(bytes.count - word.count)).contains { bytes[$0...].starts(with: word) }
   }
 
   /// Text with all but RFC 5987's plain characters as `%` and two digits.

@@ -1,0 +1,75 @@
+import Glibc
+
+/// A kept connection that moves large bodies and does as little as it can with them.
+final class FileConnection {
+  private let socket: Int32
+  private let port: Int
+  private var buffer = [UInt8](repeating: 0, count: 64 << 10)
+
+  init(port: Int) throws {
+    guard let socket = HTTPClient.connection(port: port) else { throw BenchmarkError("nobody answers on port \(port)") }
+    self.socket = socket
+    self.port = port
+  }
+
+  deinit { close(socket) }
+
+  /// Asks for a target and throws its content away, in the kernel; says how many bytes there were.
+  func download(_ target: String) throws -> Int {
+    try send(Array("GET \(target) HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\n\r\n".utf8))
+    let (length, came) = try readHead()
+    var rest = length - came
+    while rest > 0 {
+      let count = recv(socket, nil, min(rest, 4 << 20), Int32(MSG_TRUNC))
+      guard count > 0 else { throw BenchmarkError("the server ended a download early") }
+      rest -= count
+    }
+    return length
+  }
+
+  /// Posts content, and waits for the answer.
+  func upload(_ target: String, _ content: [UInt8]) throws {
+    let head =
+      "POST \(target) HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\nAuthorization: Bearer owner\r\n"
+      + "Content-Type: application/octet-stream\r\nContent-Length: \(content.count)\r\n\r\n"
+    try send(Array(head.utf8))
+    try send(content)
+    var (length, came) = try readHead()
+    while came < length { came += try receive(at: 0) }
+  }
+
+  private func send(_ bytes: [UInt8]) throws {
+    var sent = 0
+    while sent < bytes.count {
+      let count = bytes.withUnsafeBytes {
+        Glibc.send(socket, $0.baseAddress.map { $0 + sent }, bytes.count - sent, Int32(MSG_NOSIGNAL))
+      }
+      guard count > 0 else { throw BenchmarkError("the server takes no more") }
+      sent += count
+    }
+  }
+
+  private func receive(at place: Int) throws -> Int {
+    let count = buffer.withUnsafeMutableBytes { recv(socket, $0.baseAddress.map { $0 + place }, $0.count - place, 0) }
+    guard count > 0 else { throw BenchmarkError("the server closed the connection") }
+    return count
+  }
+
+  /// Reads the head of an answer of 200; says how long its content is, and how much of that came with it.
+  private func readHead() throws -> (length: Int, came: Int) {
+    var filled = 0
+    while filled < buffer.count {
+      filled += try receive(at: filled)
+      let text = String(decoding: buffer[..<filled], as: UTF8.self)
+      guard let end = text.utf8.firstRange(of: Array("\r\n\r\n".utf8)) else { continue }
+      let head = text[..<end.lowerBound].lowercased()
+      guard head.hasPrefix("http/1.1 200"), let field = head.utf8.firstRange(of: Array("content-length:".utf8)),
+        let length = Int(String(head[field.upperBound...].drop { $0 == " " }.prefix { $0.isNumber }))
+      else { throw BenchmarkError("an answer that was not expected: \(head)") }
+      let headBytes = text.utf8.distance(from: text.utf8.startIndex, to: end.upperBound)
+      // Content that is no text makes the text longer than the bytes, but not its head.
+      return (length, filled - headBytes)
+    }
+    throw BenchmarkError("an answer with a head of more than 64 KiB")
+  }
+}

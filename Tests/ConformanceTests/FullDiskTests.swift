@@ -1,0 +1,92 @@
+import Foundation
+import Glibc
+import TestSupport
+import Testing
+
+/// A server whose data lie on a disk of a few megabytes, until that is full: who uploads is told, what was there stays,
+/// and what is deleted gives its room back.
+@Suite(.enabled(if: HearthBinary.isBuilt && geteuid() == 0, "needs the hearth binary, and root to mount a small disk"))
+struct FullDiskTests {
+  private static let owner = [("Authorization", "Bearer owner")]
+
+  @Test(.timeLimit(.minutes(2))) func aFullDiskIsToldAndLeavesNothing() async throws {
+    try await onDedicatedThread {
+      let directory = try TemporaryDirectory()
+      let mounted = Self.run("mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", directory.path)
+      guard mounted else { return }
+      defer { _ = Self.run("umount", directory.path) }
+      try Self.fill(directory.path)
+    }
+  }
+
+  private static func fill(_ directory: String) throws {
+    let server = try HearthProcess(arguments: ["--emulator", "--data", directory])
+    defer { server.process.stop() }
+    let client = HTTPClient(port: server.port)
+    func body(_ number: Int) -> [UInt8] { [UInt8](repeating: UInt8(number), count: 1 << 20) }
+    func put(_ number: Int, cloud: Bool = false) throws -> Int {
+      let target = cloud ? "/upload/storage/v1/b/b/o?uploadType=media&name=n\(number)" : "/v0/b/b/o?name=n\(number)"
+      return try client.send("POST", target, headers: owner, body: body(number)).status
+    }
+    func get(_ number: Int) throws -> [UInt8]? {
+      let reply = try client.send("GET", "/v0/b/b/o/n\(number)?alt=media", headers: owner)
+      return reply.status == 200 ? reply.body : nil
+    }
+    func incoming() -> Int {
+      (try? FileManager.default.contentsOfDirectory(atPath: "\(directory)/files/incoming"))?.count ?? -1
+    }
+    var stored = 0
+    while stored < 20, try put(stored) == 200 { stored += 1 }
+    #expect((4..<12).contains(stored))
+    for round in 0..<3 {
+      #expect(try put(100 + round) == 402)
+      #expect(try put(100 + round, cloud: true) == 507)
+      #expect(try get(100 + round) == nil)
+      #expect(incoming() == 0)
+    }
+    // In parts: what has come so far stays, and is given back in the end.
+    let start = try client.send(
+      "POST", "/v0/b/b/o?name=parts", headers: owner + [("X-Goog-Upload-Command", "start")], body: [])
+    let url = start.header("x-goog-upload-url")?.components(separatedBy: "/v0/").last.map { "/v0/" + $0 }
+    if start.status == 200, let url {
+      let part = try client.send(
+        "POST", url, headers: owner + [("X-Goog-Upload-Command", "upload"), ("X-Goog-Upload-Offset", "0")],
+        body: [UInt8](repeating: 1, count: 4 << 20))
+      #expect(part.status == 402)
+      #expect(try client.send("POST", url, headers: owner + [("X-Goog-Upload-Command", "cancel")], body: []).status == 200)
+    } else {
+      #expect(start.status == 402)
+    }
+    for number in 0..<stored { #expect(try get(number) == body(number)) }
+    // Fill the last page: then even metadata have no room.
+    var small = 0
+    while small < 4000 {
+      let status = try client.send("POST", "/v0/b/b/o?name=s\(small)", headers: owner, body: Array("s\(small)".utf8)).status
+      if status != 200 {
+        #expect(status == 402)
+        break
+      }
+      small += 1
+    }
+    #expect(small < 4000)
+    // Deleting works on a full disk, and makes room.
+    #expect(try client.send("DELETE", "/v0/b/b/o/n0", headers: owner).status == 204)
+    #expect(try client.send("DELETE", "/v0/b/b/o/n1", headers: owner).status == 204)
+    #expect(try put(200) == 200)
+    #expect(try get(200) == body(200))
+    for number in 2..<stored { #expect(try get(number) == body(number)) }
+    if small > 0 {
+      #expect(try client.send("GET", "/v0/b/b/o/s0?alt=media", headers: owner).text == "s0")
+    }
+  }
+
+  private static func run(_ arguments: String...) -> Bool {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+    process.arguments = arguments
+    process.standardError = FileHandle.nullDevice
+    guard (try? process.run()) != nil else { return false }
+    process.waitUntilExit()
+    return process.terminationStatus == 0
+  }
+}

@@ -1,0 +1,165 @@
+import Files
+import Foundation
+import Testing
+
+/// What strangers may make a store keep has a bound.
+@Suite struct UploadBoundTests {
+  private func begin(_ files: TestFiles, _ name: String) throws -> String {
+    let record = UploadRecord(name: TestFiles.name(name), attributes: ObjectAttributes())
+    try files.store.beginUpload(record)
+    return record.id
+  }
+
+  @Test func uploadsUnderWayAreBounded() throws {
+    let files = try TestFiles { $0.uploadsMax = 3 }
+    let ids = try (0..<3).map { try begin(files, "n\($0)") }
+    #expect(throws: FilesError.tooManyUploads) { try begin(files, "more") }
+    #expect(files.files.count == 3)
+    // One that is over makes room.
+    try files.store.cancelUpload(files.store.openUpload(ids[0]))
+    let fourth = try begin(files, "more")
+    #expect(throws: FilesError.tooManyUploads) { try begin(files, "still more") }
+    files.clock.advance(seconds: UploadRecord.restSeconds + 1)
+    // It has just been used, so the other goes.
+    files.store.endUpload(try files.store.openUpload(ids[1]))
+    files.store.endUpload(try files.store.openUpload(fourth))
+    _ = try begin(files, "after an hour")
+    #expect(throws: FilesError.noSuchUpload) { try files.store.openUpload(ids[2]) }
+    #expect(files.files.count == 3)
+    // Also after a restart.
+    try files.reopen()
+    #expect(throws: FilesError.tooManyUploads) { try begin(files, "after a restart") }
+  }
+
+  @Test func oldUploadsAreForgotten() throws {
+    let files = try TestFiles()
+    let left = try begin(files, "left")
+    let ended = try begin(files, "ended")
+    _ = try files.store.finishUpload(files.store.openUpload(ended), declared: DeclaredChecksums())
+    files.clock.advance(seconds: UploadRecord.lifetimeSeconds - 60)
+    let young = try begin(files, "young")
+    try files.store.removeOldUploads()
+    #expect(files.files.count == 3)
+    files.clock.advance(seconds: 120)
+    #expect(throws: FilesError.noSuchUpload) { try files.store.upload(left) }
+    try files.store.removeOldUploads()
+    #expect(files.files.count == 2, "the file of the one that was left is gone")
+    files.clock.advance(seconds: -UploadRecord.lifetimeSeconds)
+    for id in [left, ended] { #expect(throws: FilesError.noSuchUpload) { try files.store.upload(id) } }
+    #expect(try files.store.upload(young).state == .active)
+    #expect(try files.store.object(TestFiles.name("ended")) != nil)
+  }
+
+  @Test func onlyOneRequestSendsAtATime() throws {
+    let files = try TestFiles()
+    let id = try begin(files, "a")
+    let upload = try files.store.openUpload(id)
+    #expect(throws: FilesError.uploadBusy) { try files.store.openUpload(id) }
+    files.store.endUpload(upload)
+    files.store.endUpload(try files.store.openUpload(id))
+  }
+
+  @Test(arguments: [0, 4, 6])
+  func theLengthThatWasAnnouncedMustCome(announced: Int) throws {
+    let files = try TestFiles()
+    var record = UploadRecord(name: TestFiles.name("a"), attributes: ObjectAttributes())
+    record.declaredSize = announced
+    try files.store.beginUpload(record)
+    let upload = try files.store.openUpload(record.id)
+    try Array("hello".utf8).withUnsafeBytes { try upload.incoming.append($0) }
+    #expect(throws: FilesError.invalid("The upload was announced with \(announced) bytes, and 5 have come.")) {
+      try files.store.finishUpload(upload, declared: DeclaredChecksums())
+    }
+    #expect(try files.store.object(TestFiles.name("a")) == nil)
+    // It may go on.
+    #expect(try files.store.openUpload(record.id).incoming.size == 5)
+  }
+
+  @Test func wrongChecksumsOfEveryKindLeaveNothing() throws {
+    let files = try TestFiles()
+    var sums: [DeclaredChecksums] = []
+    for text in ["", "x", "AAAAAA==", "mnG7TA", "mnG7TA== ", "2cf24dba"] {
+      var sum = DeclaredChecksums()
+      sum.crc32c = text
+      sums.append(sum)
+      sum = DeclaredChecksums()
+      sum.md5 = text
+      sums.append(sum)
+      sum = DeclaredChecksums()
+      sum.sha256 = text
+      sums.append(sum)
+    }
+    for sum in sums {
+      #expect(throws: FilesError.self, "\(sum)") {
+        try files.store.put(
+          TestFiles.name("a"), files.incoming(Array("hello".utf8)), ObjectAttributes(), declared: sum)
+      }
+      let record = UploadRecord(name: TestFiles.name("a"), attributes: ObjectAttributes())
+      try files.store.beginUpload(record)
+      let upload = try files.store.openUpload(record.id)
+      try Array("hello".utf8).withUnsafeBytes { try upload.incoming.append($0) }
+      #expect(throws: FilesError.self, "\(sum)") { try files.store.finishUpload(upload, declared: sum) }
+    }
+    #expect(files.files.isEmpty)
+    var right = DeclaredChecksums()
+    right.crc32c = "mnG7TA=="
+    right.md5 = "XUFAKrxLKna5cZ2REBfFkg=="
+    right.sha256 = "LPJNul+wow4m6DsqxbninhsWHlwfp0JecwQzYpOLmCQ="
+    _ = try files.store.put(TestFiles.name("a"), files.incoming(Array("hello".utf8)), ObjectAttributes(), declared: right)
+  }
+
+  // MARK: - Memory
+
+  @Test func aFileInMemoryCountsWithWhatItReallyTakes() throws {
+    let files = try TestFiles(inMemory: 64 << 10)
+    // A byte takes a page, and so does the file: 8 are full.
+    for index in 0..<7 { try files.put("n\(index)", "\(index)") }
+    #expect(throws: FilesError.full) { for index in 10..<12 { try files.put("n\(index)", "x\(index)") } }
+    let taken = files.store.contents.reservedBytes
+    #expect(taken <= 64 << 10)
+    // Equal content takes nothing more, once it is there; while it arrives it does.
+    try files.store.delete(TestFiles.name("n0"))
+    #expect(files.store.contents.reservedBytes == taken - 8192)
+    try files.put("again", "1")
+    #expect(files.store.contents.reservedBytes == taken - 8192)
+    for object in try files.store.list(ObjectListing(bucket: "b")).objects { try files.store.delete(object.name) }
+    #expect(files.store.contents.reservedBytes == 0)
+    #expect(files.files.isEmpty)
+  }
+
+  @Test func uploadsInMemoryGiveTheirRoomBack() throws {
+    let files = try TestFiles(inMemory: 1 << 20)
+    func send(_ bytes: Int) throws -> OpenUpload {
+      let upload = try files.store.openUpload(begin(files, "a"))
+      try [UInt8](repeating: 1, count: bytes).withUnsafeBytes { try upload.incoming.append($0) }
+      return upload
+    }
+    let kept = try send(100_000)
+    #expect(throws: FilesError.full) { _ = try send(1_000_000) }
+    files.store.endUpload(kept)
+    try files.store.cancelUpload(files.store.openUpload(kept.record.id))
+    files.clock.advance(seconds: UploadRecord.lifetimeSeconds + 1)
+    try files.store.removeOldUploads()
+    #expect(files.store.contents.reservedBytes <= 8192, "\(files.store.contents.reservedBytes)")
+  }
+
+  // MARK: - Lists
+
+  @Test func aPageOfLargeMetadataIsShort() throws {
+    let files = try TestFiles()
+    var attributes = ObjectAttributes()
+    attributes.metadata["k"] = String(repeating: "v", count: ObjectAttributes.metadataBytesMax - 1)
+    for index in 0..<600 {
+      _ = try files.store.put(TestFiles.name("n\(1000 + index)"), files.incoming([1]), attributes)
+    }
+    var listing = ObjectListing(bucket: "b")
+    var counts: [Int] = []
+    repeat {
+      let page = try files.store.list(listing)
+      counts.append(page.objects.count)
+      listing.pageToken = page.nextPageToken
+    } while listing.pageToken != nil
+    #expect(counts.reduce(0, +) == 600)
+    #expect(counts.count == 2 && counts[0] < 520, "\(counts)")
+  }
+}

@@ -1,0 +1,259 @@
+import Files
+import Foundation
+import Glibc
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Gateway
+@testable import Transport
+
+/// What stands between a connection and a disk: over real sockets, and with a disk that tests stop.
+@Suite struct UploadBodyTests {
+  /// A disk that writes only while its gate is open, and what came of the uploads to it.
+  private final class Disk: RequestHandler {
+    let directory: TemporaryDirectory
+    let contents: ContentDirectory
+    let gate: Gate
+    let limits: UploadBody.Limits
+    let failure: FilesError?
+    /// Bytes of bodies that came from connections.
+    let received = Atomic<Int>(0)
+    let interrupted = Atomic<Int>(0)
+
+    init(_ limits: UploadBody.Limits = .init(), failure: FilesError? = nil, isOpen: Bool = true) throws {
+      directory = try TemporaryDirectory()
+      let gate = Gate(isOpen: isOpen)
+      self.gate = gate
+      contents = try ContentDirectory(directory.path + "/files") { call in
+        if call == .write { gate.pass() }
+        return 0
+      }
+      self.limits = limits
+      self.failure = failure
+    }
+
+    func handle(_ request: borrowing HTTPRequest, _ exchange: Exchange) {
+      exchange.respond(status: 404, headers: { _ in }, body: { _ in })
+    }
+
+    func openBody(of request: borrowing HTTPRequest, _ exchange: Exchange) -> (any BodySink)? {
+      let bodyBytes = request.text("content-length").flatMap { Int($0) }
+      @Sendable func answer(_ status: Int, _ text: String) {
+        exchange.respond(status: status, headers: { _ in }, body: { $0.append(contentsOf: text.utf8) })
+      }
+      let plan = UploadBody.Plan(
+        open: { [self] () throws(FilesError) in
+          if let failure { throw failure }
+          return .init(incoming: try contents.makeIncoming(FileStore.randomID()))
+        },
+        finish: { (file, _) throws(FilesError) in
+          let content = try file.incoming.finish()
+          return { answer(200, "\(content.size) \(Hexadecimal.text(content.md5))") }
+        },
+        interrupt: { [self] _ in interrupted.add(1, ordering: .relaxed) },
+        fail: { answer(507, "\($0)") })
+      return Counted(UploadBody(exchange, bodyBytes: bodyBytes, limits: limits, plan), self)
+    }
+
+    /// Passes a body on, and counts it.
+    private final class Counted: BodySink {
+      let body: UploadBody
+      let disk: Disk
+      init(_ body: UploadBody, _ disk: Disk) { (self.body, self.disk) = (body, disk) }
+      func received(_ bytes: UnsafeRawBufferPointer) {
+        disk.received.add(bytes.count, ordering: .relaxed)
+        body.received(bytes)
+      }
+      func ended() { body.ended() }
+    }
+  }
+
+  /// Lets through while it is open.
+  private final class Gate: Sendable {
+    private let isOpen: Atomic<Bool>
+    init(isOpen: Bool) { self.isOpen = Atomic(isOpen) }
+    func open() { isOpen.store(true, ordering: .releasing) }
+    func pass() { while !isOpen.load(ordering: .acquiring) { usleep(1000) } }
+  }
+
+  /// A connection that says how much the server has taken.
+  private final class Client {
+    private let socket: Int32
+
+    init(_ port: Int) throws {
+      socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+      // How long a call waits before it says that the server takes no more.
+      var wait = timeval(tv_sec: 2, tv_usec: 0)
+      setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &wait, socklen_t(MemoryLayout<timeval>.size))
+      var limit = timeval(tv_sec: 30, tv_usec: 0)
+      setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+      var address = sockaddr_in()
+      address.sin_family = sa_family_t(AF_INET)
+      address.sin_port = UInt16(port).bigEndian
+      address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+      let status = withUnsafePointer(to: &address) { pointer in
+        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+          connect(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+        }
+      }
+      try #require(status == 0)
+    }
+
+    deinit { close(socket) }
+
+    /// Sends until the server takes no more for a while; says how much it took.
+    func send(_ bytes: ArraySlice<UInt8>) -> Int {
+      var sent = 0
+      while sent < bytes.count {
+        let count = bytes.dropFirst(sent).withUnsafeBytes {
+          Glibc.send(socket, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+        }
+        guard count > 0 else { break }
+        sent += count
+      }
+      return sent
+    }
+
+    func send(_ text: String) { _ = send(Array(text.utf8)[...]) }
+
+    /// Reads until a text has come, or the end.
+    func read(until text: String) -> String {
+      var found: [UInt8] = []
+      var buffer = [UInt8](repeating: 0, count: 4096)
+      while !String(decoding: found, as: UTF8.self).contains(text) {
+        let count = recv(socket, &buffer, buffer.count, 0)
+        guard count > 0 else { break }
+        found += buffer[..<count]
+      }
+      return String(decoding: found, as: UTF8.self)
+    }
+  }
+
+  private final class Results: Sendable { let all = Mutex<[String]>([]) }
+
+  private func withServer(_ disk: Disk, _ body: (Int) throws -> Void) throws {
+    var configuration = TransportConfiguration()
+    configuration.port = 0
+    configuration.loops = 1
+    let server = try HTTPServer(configuration: configuration, handler: disk)
+    let port = try server.start().port
+    defer { server.stop(graceSeconds: 0) }
+    try body(port)
+  }
+
+  @Test func aSlowDiskHoldsTheClientAndNotTheBytes() throws {
+    let disk = try Disk(isOpen: false)
+    try withServer(disk) { port in
+      let size = 64 << 20
+      let body = [UInt8](repeating: 7, count: size)
+      let client = try Client(port)
+      client.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: \(size)\r\n\r\n")
+      // The rest is in the kernel's buffers, or was not taken.
+      let taken = client.send(body[...])
+      #expect(taken < size)
+      let limits = UploadBody.Limits()
+      let received = disk.received.load(ordering: .relaxed)
+      #expect(received > limits.waitingBytesMax)
+      #expect(received <= limits.waitingBytesMax + limits.pieceBytes + (128 << 10), "\(received)")
+      disk.gate.open()
+      var sent = taken
+      while sent < size {
+        let count = client.send(body[sent...])
+        guard count > 0 else { break }
+        sent += count
+      }
+      #expect(client.read(until: " ").contains("200 OK"))
+    }
+    #expect(disk.received.load(ordering: .relaxed) == 64 << 20)
+  }
+
+  @Test func aBodyThatFailedIsReadToItsEndBeforeTheAnswer() throws {
+    let disk = try Disk(failure: .full)
+    try withServer(disk) { port in
+      let size = 12 << 20
+      let client = try Client(port)
+      client.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: \(size)\r\n\r\n")
+      // All of it is taken, though nobody reads the answer yet.
+      #expect(client.send([UInt8](repeating: 7, count: size)[...]) == size)
+      #expect(client.read(until: "full").contains("507"))
+      #expect(disk.received.load(ordering: .relaxed) == size)
+      // The connection goes on.
+      client.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+      #expect(client.read(until: "404").contains("404"))
+    }
+  }
+
+  @Test func aLongBodyThatFailedIsAnsweredAtOnce() throws {
+    let disk = try Disk(failure: .full)
+    try withServer(disk) { port in
+      let client = try Client(port)
+      client.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: \(DiscardedBody.bytesMax + 1)\r\n\r\n")
+      #expect(client.send([UInt8](repeating: 7, count: 1 << 20)[...]) == 1 << 20)
+      let reply = client.read(until: "full")
+      #expect(reply.contains("507") && reply.contains("Connection: close"))
+    }
+  }
+
+  @Test func aBodyWithoutALengthIsThrownAwayUpToABound() throws {
+    let disk = try Disk(failure: .full)
+    try withServer(disk) { port in
+      let client = try Client(port)
+      client.send("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+      let chunk = Array("100000\r\n".utf8) + [UInt8](repeating: 7, count: 1 << 20) + Array("\r\n".utf8)
+      var chunks = 0
+      while chunks < 64, client.send(chunk[...]) == chunk.count { chunks += 1 }
+      #expect(chunks < 64)
+      let received = disk.received.load(ordering: .relaxed)
+      #expect(received > DiscardedBody.bytesMax && received < DiscardedBody.bytesMax + (2 << 20), "\(received)")
+    }
+  }
+
+  @Test func whoGoesAwayLeavesNothing() throws {
+    let disk = try Disk()
+    try withServer(disk) { port in
+      do {
+        let client = try Client(port)
+        client.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n")
+        _ = client.send([UInt8](repeating: 7, count: 600_000)[...])
+        while disk.received.load(ordering: .relaxed) < 600_000 { usleep(1000) }
+      }
+      for _ in 0..<2000 where disk.interrupted.load(ordering: .relaxed) == 0 { usleep(1000) }
+      #expect(disk.interrupted.load(ordering: .relaxed) == 1)
+      for _ in 0..<2000 where !ContentDirectory.names(in: disk.contents.path + "/incoming").isEmpty { usleep(1000) }
+      #expect(ContentDirectory.names(in: disk.contents.path + "/incoming").isEmpty)
+    }
+  }
+
+  /// Where all uploads together hold more than they may, each goes on in small steps.
+  @Test func aCrowdIsServed() throws {
+    var limits = UploadBody.Limits()
+    limits.heldBytesMax = 0
+    let disk = try Disk(limits)
+    try withServer(disk) { port in
+      let size = 1 << 20
+      let results = Results()
+      let group = DispatchGroup()
+      for number in 0..<8 {
+        group.enter()
+        Thread {
+          defer { group.leave() }
+          guard let client = try? Client(port) else { return }
+          client.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: \(size)\r\n\r\n")
+          var sent = 0
+          let body = [UInt8](repeating: UInt8(number), count: size)
+          while sent < size {
+            let count = client.send(body[sent...])
+            guard count > 0 else { break }
+            sent += count
+          }
+          let reply = client.read(until: "\(size) ")
+          results.all.withLock { $0.append(reply) }
+        }.start()
+      }
+      group.wait()
+      let replies = results.all.withLock { $0 }
+      #expect(replies.count == 8 && replies.allSatisfy { $0.contains("200 OK") && $0.contains("\(size) ") }, "\(replies)")
+    }
+  }
+}
