@@ -25,14 +25,9 @@ enum FilesSetup {
   static func make(
     _ configuration: HearthConfiguration, _ directory: DataDirectory?, _ databases: DatabaseRegistry
   ) -> LazyFileStore {
-    var settings = settings(configuration)
-    settings.wasCommitted = { (database, number) throws(FilesError) in
-      do throws(StorageError) {
-        return try lastMark(of: database, databases, directory) == number
-      } catch { throw .storage(error) }
-    }
+    let settings = settings(configuration, databases, directory)
     let mapBytes = configuration.mapBytes
-    return LazyFileStore { [settings] () throws(FilesError) in
+    return LazyFileStore { () throws(FilesError) in
       let contents: ContentDirectory
       let metadata: LMDBStore
       do throws(StorageError) {
@@ -69,10 +64,17 @@ enum FilesSetup {
     }
   }
 
-  /// How files are served.
-  static func settings(_ configuration: HearthConfiguration) -> FileStore.Configuration {
+  /// How files are served beside the documents of databases.
+  static func settings(
+    _ configuration: HearthConfiguration, _ databases: DatabaseRegistry, _ directory: DataDirectory? = nil
+  ) -> FileStore.Configuration {
     let clock = configuration.clock
     var settings = FileStore.Configuration { clock.now() }
+    settings.wasCommitted = { (database, number) throws(FilesError) in
+      do throws(StorageError) {
+        return try lastMark(of: database, databases, directory) == number
+      } catch { throw .storage(error) }
+    }
     settings.makesBuckets = configuration.mode == .emulator
     if let project = configuration.project {
       settings.buckets = ["\(project).appspot.com", "\(project).firebasestorage.app"]

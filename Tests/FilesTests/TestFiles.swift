@@ -33,8 +33,9 @@ final class TestFiles {
 
   deinit { try? FileManager.default.removeItem(atPath: path) }
 
-  private static func open(
-    _ path: String, _ configuration: FileStore.Configuration, _ faults: Faults, _ isInMemory: Bool, _ bytesMax: Int
+  static func open(
+    _ path: String, _ configuration: FileStore.Configuration, _ faults: Faults = Faults(), _ isInMemory: Bool = false,
+    _ bytesMax: Int = .max
   ) throws -> FileStore {
     let contents = try ContentDirectory(
       path, isInMemory: isInMemory, bytesMax: bytesMax, fault: { faults.code(of: $0) })

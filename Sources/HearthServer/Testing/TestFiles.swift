@@ -1,3 +1,4 @@
+import DocumentStore
 import Files
 import KeyValueStore
 import LMDBStore
@@ -31,9 +32,9 @@ final class TestFiles: Sendable {
   private let configuration: FileStore.Configuration
   private let opened = Mutex<Opened?>(nil)
 
-  init(_ origin: TestOrigin, _ configuration: HearthConfiguration) {
+  init(_ origin: TestOrigin, _ configuration: HearthConfiguration, _ databases: DatabaseRegistry) {
     self.origin = origin
-    self.configuration = FilesSetup.settings(configuration)
+    self.configuration = FilesSetup.settings(configuration, databases)
   }
 
   /// What opens them.

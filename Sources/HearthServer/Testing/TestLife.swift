@@ -50,7 +50,7 @@ final class TestLife: Sendable {
     }
     let service = Service(
       databases: registry, admission: .everybody, rules: rules, requiresIndexes: settings.requiresIndexes)
-    files = TestFiles(origin, configuration)
+    files = TestFiles(origin, configuration, registry)
     fileStore = files.makeStore()
     let accounts: Accounts
     do throws(StorageError) {

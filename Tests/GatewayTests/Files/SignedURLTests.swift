@@ -1,0 +1,134 @@
+import Accounts
+import Foundation
+import HearthServer
+import Testing
+import WireFormat
+
+/// URLs that the key of a program signed, over a socket.
+@Suite struct SignedURLTests {
+  /// A program with a key of the server.
+  private struct Signer {
+    let email: String
+    let key: RSAKey
+
+    init(_ server: TestServer) throws {
+      let made = try server.call(
+        "POST", "/hearth/v1/keys", #"{"name": "signer", "url": "http://localhost"}"#,
+        headers: [("Authorization", "Bearer owner")])
+      email = try #require(made.json("client_email"), "\(made.text)")
+      let text: String = try #require(made.json("private_key"))
+      key = try #require(RSAKey(privatePEM: text))
+    }
+
+    private func sign(_ text: String) throws -> [UInt8] {
+      try #require(Array(text.utf8).withUnsafeBytes { key.sign($0) })
+    }
+
+    private func encoded(_ text: String) -> String {
+      text.addingPercentEncoding(withAllowedCharacters: .alphanumerics.union(CharacterSet(charactersIn: "-._~"))) ?? ""
+    }
+
+    /// A target of version 4, as it is signed at a time.
+    func four(
+      _ method: String, _ path: String, at moment: Date = Date(), seconds: Int = 600,
+      _ headers: [(String, String)] = [], _ parameters: [(String, String)] = []
+    ) throws -> String {
+      let form = DateFormatter()
+      form.locale = Locale(identifier: "en_US_POSIX")
+      form.timeZone = TimeZone(identifier: "UTC")
+      form.dateFormat = "yyyyMMdd'T'HHmmss'Z'"
+      let date = form.string(from: moment)
+      let scope = "\(date.prefix(8))/auto/storage/goog4_request"
+      let headers = (headers + [("host", "localhost")]).map { ($0.lowercased(), $1) }.sorted { $0.0 < $1.0 }
+      let names = headers.map(\.0).joined(separator: ";")
+      let query =
+        (parameters + [
+          ("X-Goog-Algorithm", "GOOG4-RSA-SHA256"), ("X-Goog-Credential", "\(email)/\(scope)"), ("X-Goog-Date", date),
+          ("X-Goog-Expires", String(seconds)), ("X-Goog-SignedHeaders", names),
+        ]).map { "\(encoded($0))=\(encoded($1))" }.sorted().joined(separator: "&")
+      let request =
+        "\(method)\n\(path)\n\(query)\n" + headers.map { "\($0):\($1)\n" }.joined() + "\n\(names)\nUNSIGNED-PAYLOAD"
+      let digest = RandomBytes.sha256(request.utf8).map { String(format: "%02x", $0) }.joined()
+      let signature = try sign("GOOG4-RSA-SHA256\n\(date)\n\(scope)\n\(digest)")
+      return "\(path)?\(query)&X-Goog-Signature=" + signature.map { String(format: "%02x", $0) }.joined()
+    }
+
+    /// A target of version 2 that is good up to a time.
+    func two(_ method: String, _ path: String, until moment: Date) throws -> String {
+      let expires = Int(moment.timeIntervalSince1970)
+      let signature = try sign("\(method)\n\n\n\(expires)\n\(path)")
+      let query = "Expires=\(expires)&GoogleAccessId=\(encoded(email))"
+      return "\(path)?\(query)&Signature=\(encoded(Base64.encode(signature)))"
+    }
+  }
+
+  @Test func whoHasTheURLMayMakeItsRequest() throws {
+    let server = try TestServer()
+    let signer = try Signer(server)
+    try CloudFilesTests.put(server, "a/ä b", "hello")
+    let path = "/bucket/a/%C3%A4%20b"
+    let url = try signer.four("GET", path)
+    #expect(try server.request("GET", url).text == "hello")
+    #expect(try server.request("HEAD", url).header("x-goog-hash") != nil)
+    #expect(try server.request("GET", url, headers: [("Range", "bytes=1-2")]).text == "el")
+    let shown = try server.request(
+      "GET", try signer.four("GET", path, [], [("response-content-disposition", "attachment; filename=x")]))
+    #expect(shown.header("content-disposition") == "attachment; filename=x")
+    #expect(try server.request("GET", try signer.two("GET", path, until: Date() + 60)).text == "hello")
+    let type = ("Content-Type", "text/plain")
+    let upload = try signer.four("PUT", "/bucket/new", [type])
+    #expect(try server.request("PUT", upload, "content", headers: [type]).json("size") == "7")
+    #expect(try server.request("GET", try signer.four("GET", "/bucket/new")).header("content-type") == "text/plain")
+    #expect(try server.request("DELETE", try signer.four("DELETE", "/bucket/new")).status == 204)
+    #expect(try server.request("GET", try signer.four("GET", "/bucket/new")).status == 404)
+  }
+
+  @Test func anUploadInPartsBeginsWithOne() throws {
+    let server = try TestServer()
+    let start = ("X-Goog-Resumable", "start")
+    let begun = try server.request(
+      "POST", try Signer(server).four("POST", "/bucket/big", [start]), "", headers: [start])
+    #expect(begun.status == 201)
+    let location = try #require(begun.header("location"), "\(begun.text)")
+    let target = String(location.dropFirst("http://localhost".count))
+    let part = try server.request("PUT", target, "01", headers: [("Content-Range", "bytes 0-1/4")])
+    #expect(part.status == 308)
+    let last = try server.request("PUT", target, "23", headers: [("Content-Range", "bytes 2-3/4")])
+    #expect(last.json("name") == "big" && last.json("size") == "4", "\(last.text)")
+  }
+
+  @Test func nothingElseIsLetIn() throws {
+    let server = try TestServer()
+    let signer = try Signer(server)
+    try CloudFilesTests.put(server, "a", "hello")
+    let url = try signer.four("GET", "/bucket/a")
+    let two = try signer.two("GET", "/bucket/a", until: Date() + 60)
+    let type = ("Content-Type", "text/plain")
+    let refused: [(String, Int, TestServer.Reply)] = [
+      ("another object", 403, try server.request("GET", url.replacing("/bucket/a?", with: "/bucket/b?"))),
+      ("another method", 403, try server.request("DELETE", url)),
+      ("a longer time", 403, try server.request("GET", url.replacing("Expires=600", with: "Expires=601"))),
+      ("another parameter", 403, try server.request("GET", url + "&generation=1")),
+      ("no signature", 403, try server.request("GET", String(url.dropLast(256)))),
+      ("a stranger", 403, try server.request("GET", url.replacing("signer", with: "nobody"))),
+      ("expired", 400, try server.request("GET", try signer.four("GET", "/bucket/a", at: Date() - 700))),
+      ("of tomorrow", 400, try server.request("GET", try signer.four("GET", "/bucket/a", at: Date() + 86400))),
+      ("for too long", 400, try server.request("GET", try signer.four("GET", "/bucket/a", seconds: 604_801))),
+      ("a bucket", 400, try server.request("GET", try signer.four("GET", "/bucket"))),
+      (
+        "another type", 403,
+        try server.request(
+          "PUT", try signer.four("PUT", "/bucket/c", [type]), "x", headers: [("Content-Type", "text/html")])
+      ),
+      ("version 2, another object", 403, try server.request("GET", two.replacing("/bucket/a?", with: "/bucket/b?"))),
+      ("version 2, expired", 400, try server.request("GET", try signer.two("GET", "/bucket/a", until: Date() - 1))),
+      ("version 2, a type", 403, try server.request("GET", two, headers: [type])),
+      ("malformed", 400, try server.request("GET", "/bucket/a?X-Goog-Signature=zz")),
+    ]
+    for (name, status, reply) in refused { #expect(reply.status == status, "\(name): \(reply.text)") }
+    #expect(try server.request("GET", url).text == "hello")
+    _ = try server.call("DELETE", "/hearth/v1/keys/signer", headers: [("Authorization", "Bearer owner")])
+    #expect(try server.request("GET", url).status == 403)
+    #expect(try server.request("GET", two).status == 403)
+  }
+}
