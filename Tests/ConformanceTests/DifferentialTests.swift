@@ -69,7 +69,7 @@ struct Servers: Sendable {
   static let shared = Task { try await onDedicatedThread { try Servers() } }
 
   private let processes: [ServerProcess]
-  private let oraclePort: UInt16
+  let oraclePort: UInt16
   private let subjectPort: UInt16
 
   private init() throws {

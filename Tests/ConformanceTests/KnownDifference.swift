@@ -8,7 +8,7 @@ import TestSupport
 ///
 /// Where the emulator is plainly wrong or never answers, no step goes there and `DocumentedAnswerTests` asks Hearth
 /// alone.
-enum KnownDifference: String, Sendable {
+enum KnownDifference: String, Sendable, CaseIterable {
   /// Production answers ABORTED for a read-write transaction that has ended, so that clients retry; the emulator says
   /// INVALID_ARGUMENT for every ended transaction, as production does for read-only ones.
   case endedTransaction

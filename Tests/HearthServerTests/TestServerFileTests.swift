@@ -5,7 +5,9 @@ import Testing
 @Suite struct TestServerFileTests {
   static let bucket = "/v0/b/demo.appspot.com/o"
 
-  static func put(_ server: TestServer, _ name: String, _ text: String, as caller: TestServer.Caller) async throws -> Int {
+  static func put(
+    _ server: TestServer, _ name: String, _ text: String, as caller: TestServer.Caller
+  ) async throws -> Int {
     let reply = try await server.respond(
       to: .init("POST", "\(bucket)?name=\(name)", headers: [("content-type", "text/plain")], body: text), as: caller)
     _ = try await reply.bytes()

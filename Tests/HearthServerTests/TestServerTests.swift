@@ -138,7 +138,8 @@ import Testing
       """
     let base = try TestServer(indexes: .text(indexes), requiresIndexes: true, fixtures: [.text(Self.fixture)])
     let db = try base.fork()
-    let reply = try await db.respond(to: .init("GET", "/hearth/v1/projects/demo/databases/(default)/indexes"), as: .admin)
+    let reply = try await db.respond(
+      to: .init("GET", "/hearth/v1/projects/demo/databases/(default)/indexes"), as: .admin)
     let text = try await reply.text()
     #expect(text.contains(#""ready""#) && text.contains("users (name descending, age ascending)"), "\(text)")
   }

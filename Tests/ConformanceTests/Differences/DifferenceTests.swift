@@ -1,0 +1,64 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// The known differences are what the servers show, and the page says what the entries say.
+@Suite struct DifferenceTests {
+  private static let server = Task { try await onDedicatedThread { try HearthProcess.inMemory() } }
+
+  static let probed = Difference.all.filter { $0.probe != nil }
+
+  @Test(.enabled(if: HearthBinary.isBuilt, "no hearth binary beside the tests"), arguments: probed)
+  func hearthAnswersAsEntriesSay(entry: Difference) async throws {
+    let port = try await Self.server.value.port
+    try await Self.expect(entry, port: port, of: "Hearth") { $0.hearth }
+  }
+
+  @Test(
+    .enabled(if: Servers.oracleURL != nil || EmulatorProcess.isInstalled, "Java or the emulator is not installed"),
+    .enabled(if: Servers.subjectURL != nil || HearthBinary.isBuilt, "no hearth binary beside the tests"))
+  func theEmulatorAnswersAsEntriesSay() async throws {
+    let port = try await Servers.shared.value.oraclePort
+    for entry in Self.probed { try await Self.expect(entry, port: port, of: "the emulator") { $0.emulator } }
+  }
+
+  private static func expect(
+    _ entry: Difference, port: UInt16, of server: String,
+    _ shown: @escaping @Sendable (Difference.Probe) -> Difference.Shown
+  ) async throws {
+    let objection = try await onDedicatedThread { () -> String? in
+      guard let probe = entry.probe else { return nil }
+      var run = DifferenceProbe(port: port, project: "difference-\(UUID().uuidString.lowercased())")
+      return try run.objection(probe.requests, to: shown(probe))
+    }
+    if let objection { Issue.record("\(entry.topic): no longer shown, \(server)'s answer \(objection)") }
+  }
+
+  @Test func entriesAreComplete() throws {
+    try #require(Difference.all.count > 40, "fixtures/known-differences.json cannot be read")
+    for entry in Difference.all {
+      #expect((entry.probe == nil) != (entry.noProbe == nil), "\(entry.topic): a probe, or the reason for none")
+      let texts = [entry.topic, entry.firestore, entry.emulator, entry.hearth]
+      #expect(!texts.contains(""), "\(entry.topic)")
+    }
+    let told = Set(Difference.all.flatMap(\.rows))
+    for row in KnownDifference.allCases {
+      #expect(told.contains(row.rawValue), "no entry of fixtures/known-differences.json is for \(row)")
+    }
+  }
+
+  /// With `KNOWN_DIFFERENCES=write` the page is written: with the facts of the file that `CONFORMANCE_FACTS` names, or
+  /// with those it has.
+  @Test func thePageSaysWhatTheEntriesSay() throws {
+    let environment = ProcessInfo.processInfo.environment
+    let stored = DifferencePage.stored
+    var page = DifferencePage(facts: DifferencePage.facts(of: stored))
+    guard environment["KNOWN_DIFFERENCES"] == "write" else {
+      let same = stored == page.text
+      #expect(same, "KNOWN-DIFFERENCES.md is not what its entries say; `make known-differences` writes it again")
+      return
+    }
+    if let file = environment["CONFORMANCE_FACTS"] { page.facts = try String(contentsOfFile: file, encoding: .utf8) }
+    try page.text.write(to: DifferencePage.file, atomically: true, encoding: .utf8)
+  }
+}
