@@ -64,8 +64,10 @@ struct TestFiles {
 
   /// A bucket and a name: `b/BUCKET/o/NAME`, or a name in the bucket of names without one.
   static func place(_ written: String) -> (bucket: String, name: String) {
-    let text = written.hasPrefix("/") ? String(written.dropFirst()) : written
-    let parts = text.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false).map(String.init)
+    let slash = UInt8(ascii: "/")
+    let text = written.utf8.first == slash ? String(Substring(written.utf8.dropFirst())) : written
+    let parts = text.utf8.split(separator: slash, maxSplits: 3, omittingEmptySubsequences: false)
+      .map { String(Substring($0)) }
     guard parts.count >= 3, parts[0] == "b", parts[2] == "o", !parts[1].isEmpty else { return (bucket, text) }
     return (parts[1], parts.count == 4 ? parts[3] : "")
   }

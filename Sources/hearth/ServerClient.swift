@@ -305,7 +305,7 @@ final class ServerClient {
 
   /// Percent-encodes a path, its slashes left as they are.
   static func encode(_ name: String) -> String {
-    name.split(separator: "/").map { encode($0.utf8) }.joined(separator: "/")
+    name.utf8.split(separator: UInt8(ascii: "/")).map { encode($0) }.joined(separator: "/")
   }
 
   /// Percent-encodes everything but unreserved characters.

@@ -109,10 +109,14 @@ import Testing
     let server = try HearthProcess(arguments: ["--emulator", "--in-memory", "--project", "demo"])
     defer { server.process.stop() }
     let client = HTTPClient(port: server.port)
-    let bad = ["x/../../up", "x//etc", "x/./y", "x/f/below", "x/link/in", "x/" + String(repeating: "n", count: 256)]
-    for name in bad + ["x/f", "x/good", "x/dir/"] {
-      let target = "/v0/b/b/o?name=" + name.replacingOccurrences(of: "/", with: "%2F")
-      let body: [UInt8] = name == "x/dir/" ? [] : [7]
+    // A slash and a mark behind it, or a prefix in front of it, are one Character; the system knows bytes.
+    let bad = [
+      "x/../../up", "x/../\u{301}up", "x/link/\u{301}f", "x//etc", "x/./y", "x/f/below", "x/link/in",
+      "x/" + String(repeating: "n", count: 256),
+    ]
+    for name in bad + ["x/f", "x/good", "x/dir/", "x/d/\u{600}/"] {
+      let target = "/v0/b/b/o?name=" + ServerClient.encode(name.utf8)
+      let body: [UInt8] = name.utf8.last == UInt8(ascii: "/") ? [] : [7]
       let reply = try client.send("POST", target, headers: [("Authorization", "Bearer owner")], body: body)
       try #require(reply.status == 200, "\(name)")
     }
@@ -125,7 +129,12 @@ import Testing
     #expect(result.exit == .code(1))
     for name in bad { #expect(result.output.contains("left out gs://b/\(name): "), "\(name): \(result.output)") }
     #expect(result.output.contains("copied 2 files"))
-    #expect(try Set(FileManager.default.contentsOfDirectory(atPath: directory.file("to"))) == ["f", "good", "dir", "link"])
+    #expect(try Set(FileManager.default.contentsOfDirectory(atPath: directory.file("to"))) == ["f", "good", "d", "dir", "link"])
+    #expect(try FileManager.default.contentsOfDirectory(atPath: directory.file("to/d")) == ["\u{600}"])
+    let marked = ["a", "\u{301}b", "\u{200D}c", "\u{FE0F}"]
+    #expect(try TargetFolder.parts(of: marked.joined(separator: "/")) == marked)
+    #expect(FilePlace.lastPart("a/\u{301}b") == "\u{301}b")
+    #expect(try FilePlace("gs://b/\u{301}n", bucket: "c") == .stored(bucket: "b", name: "\u{301}n"))
     #expect(try tree("away") == ["kept": Data([1])])
     #expect(!FileManager.default.fileExists(atPath: directory.file("up")))
   }

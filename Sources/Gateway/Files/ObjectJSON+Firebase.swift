@@ -79,7 +79,7 @@ enum ContentDisposition {
     let stored = object.attributes.contentDisposition ?? "inline"
     if stored.utf8.count == 0 { return stored }
     if namesFile(stored) { return stored }
-    let last = object.name.name.split(separator: "/").last.map(String.init) ?? object.name.name
+    let last = object.name.name.utf8.split(separator: UInt8(ascii: "/")).last ?? object.name.name.utf8[...]
     return "\(stored); filename*=utf-8''\(percentEncoded(last))"
   }
 
@@ -92,11 +92,11 @@ enum ContentDisposition {
   }
 
   /// Text with all but RFC 5987's plain characters as `%` and two digits.
-  private static func percentEncoded(_ text: String) -> String {
+  private static func percentEncoded(_ text: Substring.UTF8View) -> String {
     let digits: StaticString = "0123456789ABCDEF"
     let plain = Array("!#$&+-.^_`|~".utf8)
     var bytes: [UInt8] = []
-    for byte in text.utf8 {
+    for byte in text {
       if byte &- 0x30 < 10 || (byte | 0x20) &- 0x61 < 26 || plain.contains(byte) {
         bytes.append(byte)
       } else {

@@ -12,23 +12,28 @@ enum FilePlace: Equatable {
     "bucket", "NAME", "the bucket of names without one (default: PROJECT.appspot.com)")
 
   private static let scheme = "gs://"
+  /// What stands between the parts of names and paths. Both are read by bytes, as the system and the server do.
+  static let slash = UInt8(ascii: "/")
 
   /// Reads `gs://BUCKET/NAME`, `gs:///NAME` for a name in `bucket`, or a path.
   /// - Throws: ``CommandFailure`` for a bucket that cannot be one.
   init(_ text: String, bucket: String) throws {
-    guard text.hasPrefix(Self.scheme) else {
+    guard Self.isStored(text) else {
       self = .local(text)
       return
     }
-    let rest = text.dropFirst(Self.scheme.count)
-    let slash = rest.firstIndex(of: "/") ?? rest.endIndex
-    let named = String(rest[..<slash])
+    let rest = text.utf8.dropFirst(Self.scheme.utf8.count)
+    let slash = rest.firstIndex(of: Self.slash) ?? rest.endIndex
+    let named = String(Substring(rest[..<slash]))
     let found = named.isEmpty ? bucket : named
     guard ObjectName.isBucket(found) else {
       throw CommandFailure.usage("'\(text)' names no bucket; write gs://BUCKET/NAME")
     }
-    self = .stored(bucket: found, name: String(rest[slash...].dropFirst()))
+    self = .stored(bucket: found, name: String(Substring(rest[slash...].dropFirst())))
   }
+
+  /// Whether what a person wrote names a file of a bucket.
+  static func isStored(_ text: String) -> Bool { text.utf8.starts(with: scheme.utf8) }
 
   /// As ``init(_:bucket:)``, where what is no `gs://…` is a name in `bucket`.
   static func stored(_ text: String, bucket: String) throws -> (bucket: String, name: String) {
@@ -45,10 +50,10 @@ enum FilePlace: Equatable {
   }
 
   /// Whether a name, or what names begin with, ends where a folder does.
-  static func isFolder(_ name: String) -> Bool { name.isEmpty || name.utf8.last == UInt8(ascii: "/") }
+  static func isFolder(_ name: String) -> Bool { name.isEmpty || name.utf8.last == slash }
 
   /// The part of a name or path behind its last slash.
   static func lastPart(_ name: String) -> String {
-    name.split(separator: "/").last.map(String.init) ?? name
+    name.utf8.split(separator: slash).last.map { String(Substring($0)) } ?? name
   }
 }

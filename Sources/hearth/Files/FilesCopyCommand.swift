@@ -49,7 +49,7 @@ private final class FilesCopy {
 
   init(_ arguments: Arguments) throws {
     // Names are read before anything is opened; the bucket may still be the client's to say.
-    let isImport = !arguments.operands[0].hasPrefix("gs://")
+    let isImport = !FilePlace.isStored(arguments.operands[0])
     client = try FilesClient(arguments, makesDirectory: isImport)
     source = try FilePlace(arguments.operands[0], bucket: client.bucket)
     destination = try FilePlace(arguments.operands[1], bucket: client.bucket)
@@ -101,9 +101,9 @@ private final class FilesCopy {
     var folder = path
     var last = FilePlace.lastPart(name)
     if !FilePlace.isFolder(path), !Self.isFolder(path) {
-      let slash = path.lastIndex(of: "/")
-      folder = slash.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
-      last = slash.map { String(path[path.index(after: $0)...]) } ?? path
+      let slash = path.utf8.lastIndex(of: FilePlace.slash)
+      folder = slash.map { $0 == path.startIndex ? "/" : String(Substring(path.utf8[..<$0])) } ?? "."
+      last = slash.map { String(Substring(path.utf8[$0...].dropFirst())) } ?? path
     }
     let target = try TargetFolder(folder)
     do { try receive(object, target, last) } catch let error as TargetFolder.UnusableName {
@@ -151,7 +151,7 @@ private final class FilesCopy {
         do {
           if object.size == 0, FilePlace.isFolder(name) {
             // What stands for an empty folder in consoles.
-            if !name.isEmpty { try folder.makeFolder(String(name.dropLast())) }
+            if !name.isEmpty { try folder.makeFolder(String(Substring(name.utf8.dropLast()))) }
           } else {
             try receiveNewest(object, folder, name)
           }

@@ -25,7 +25,7 @@ struct FolderWalk {
         try body(.leftOut(path: path, reason: "its name is not UTF-8"))
         continue
       }
-      let path = folder.hasSuffix("/") ? folder + name : "\(folder)/\(name)"
+      let path = folder.utf8.last == FilePlace.slash ? folder + name : "\(folder)/\(name)"
       var status = stat()
       guard lstat(path, &status) == 0 else {
         // What went away meanwhile is not there.

@@ -2,8 +2,8 @@ import Glibc
 
 /// A folder of this machine that takes files under names that others chose, and lets none of them out.
 ///
-/// Every part of a name is opened by itself and never through a symbolic link, so that neither `..` nor a link that lies
-/// in the folder leads elsewhere.
+/// Every part of a name is opened by itself and never through a symbolic link, so that neither `..` nor a link that
+/// lies in the folder leads elsewhere.
 final class TargetFolder {
   /// A name that no file in the folder can have; says why.
   struct UnusableName: Error { var reason: String }
@@ -40,8 +40,11 @@ final class TargetFolder {
   /// The parts of a name between its slashes.
   /// - Throws: ``UnusableName`` for a name that would lead out, or that no path says exactly.
   static func parts(of name: String) throws -> [String] {
-    let parts = name.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
+    // By bytes, as the system reads them: a slash and a combining mark are one Character.
+    let parts = name.utf8.split(separator: FilePlace.slash, omittingEmptySubsequences: false)
+      .map { String(Substring($0)) }
     for part in parts {
+      if part.utf8.contains(FilePlace.slash) { throw UnusableName(reason: "a part of its name holds a slash") }
       if part.isEmpty { throw UnusableName(reason: "a part of its name is empty") }
       if part == "." || part == ".." { throw UnusableName(reason: "a part of its name is \(part)") }
       if part.utf8.count > 255 { throw UnusableName(reason: "a part of its name is longer than 255 bytes") }
