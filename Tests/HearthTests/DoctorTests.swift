@@ -66,6 +66,33 @@ import Testing
     #expect(found.exit == .code(level == "problem" ? 1 : 0))
   }
 
+  @Test(arguments: [
+    ("allow read, write;", "problem", "is open to the world: whoever reaches the port may get, list, create, update, delete"),
+    ("allow get;", "problem", "is open to the world: whoever reaches the port may get files of any name"),
+    ("allow write: if request.time < timestamp.date(2001, 1, 1);", "warning", "grants by a date that has passed"),
+    ("allow create: if request.auth != null && request.resource.contentType.matches('image/.*');", "warning",
+      "lets everybody who makes an account write files of any name"),
+    ("allow read: if request.auth != null;", "ok", "compiles"),
+  ])
+  func storageRules(_ allow: String, _ level: String, _ text: String) throws {
+    let rules = try directory.write(
+      "storage.rules",
+      """
+      rules_version = '2';
+      service firebase.storage { match /b/{bucket}/o { match /{file=**} { \(allow) } } }
+      """)
+    let found = try findings(["--in-memory", "--storage-rules", rules])
+    let line = try #require(found.lines.first { $0.contains(rules) }, "\(found.output)")
+    #expect(line.hasPrefix("\(level) storage rules: ") && line.contains(text), "\(line)")
+  }
+
+  /// The rules of apps are not open, whatever a stranger asks.
+  @Test(arguments: ["fit-care", "journeys"])
+  func storageRulesOfApps(app: String) throws {
+    let rules = Fixtures.path(app).replacing("fixtures/\(app).json", with: "rules/\(app).storage.rules")
+    #expect(try findings(["--in-memory", "--storage-rules", rules]).lines.contains("ok storage rules: \(rules) compiles"))
+  }
+
   @Test func whoMayLook() throws {
     let data = directory.file("open")
     try FileManager.default.createDirectory(atPath: data, withIntermediateDirectories: true)

@@ -5,12 +5,16 @@ extension Command {
   /// Finds usual mistakes before they hurt.
   static let doctor = Command(
     name: "doctor", summary: "Looks for usual mistakes in how a server is set up.",
-    options: serve.options.filter { !["quiet", "import", "print-config"].contains($0.name) } + [.flag("json", "print JSON")],
+    options: serve.options.filter { !["quiet", "import", "print-config"].contains($0.name) }
+      + [.flag("json", "print JSON")],
     details: """
       Takes the options of 'hearth serve', and hearth.json as it does, and looks at what a server with them would find:
       the data directory with its permissions, its file system, the room on it and the time of a sync; how full the
       databases are; the clock; rules that do not compile, that anybody may write by, or that have run out; the
-      certificate; who could reach the port; limits of the system. Changes nothing, and may run beside the server.
+      certificate; who could reach the port; limits of the system.
+
+      Changes no data, and may run beside the server. In the directory it writes a small file to time syncs and
+      removes it, and it takes the directory's lock for a moment: a server that starts just then is refused.
       Exit code 0, or 1 where there is a problem.
       """,
     examples: [
