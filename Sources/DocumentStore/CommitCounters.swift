@@ -28,7 +28,12 @@ package final class CommitCounters: Sendable {
   private let written = Atomic(0)
 
   /// Starts at 0.
-  package init() {}
+  package init() {
+    // The counts are literals of types, which cannot be derived.
+    precondition(outcomes.count == Outcome.allCases.count, "a place for each outcome")
+    precondition(durationClasses.count == Self.durationBounds.count + 1, "a class for each bound, and one more")
+    precondition(groupClasses.count == Self.groupBounds.count + 1, "a class for each bound, and one more")
+  }
 
   /// Counts a group that was written together.
   func count(group members: Int) {

@@ -74,6 +74,15 @@ final class LoopCounters: Sendable {
   private let durations = InlineArray<192, Atomic<Int>> { _ in Atomic(0) }
   private let microseconds = InlineArray<12, Atomic<Int>> { _ in Atomic(0) }
 
+  init() {
+    // The counts are literals of types, which cannot be derived.
+    precondition(Self.durationClasses == TransportCounts.durationBounds.count + 1, "a class for each bound, and one more")
+    precondition(Self.requestCount == TransportCounts.kinds * TransportCounts.methods.count * Self.statusClasses)
+    precondition(Self.durationCount == TransportCounts.kinds * Self.durationClasses)
+    precondition(requests.count == Self.requestCount && durations.count == Self.durationCount)
+    precondition(microseconds.count == TransportCounts.kinds)
+  }
+
   /// Adds to a counter of the caller's own loop: a plain load and store, cheaper than an atomic addition.
   @inline(__always)
   func add(_ count: Int, to counter: borrowing Atomic<Int>) {
