@@ -121,12 +121,15 @@ import Testing
     }
 
     var count: Int { lock.withLock { written.count } }
+    var hasFailed: Bool { lock.withLock { !failures.isEmpty } }
 
-    func stop() {
-      lock.lock()
-      isStopping = true
-      while !isDone { lock.wait() }
-      lock.unlock()
+    /// Ends it, and waits for its last answer; clients give up after 20 seconds.
+    func stop() throws {
+      let deadline = Date(timeIntervalSinceNow: 60)
+      try lock.withLock {
+        isStopping = true
+        while !isDone { try #require(lock.wait(until: deadline), "a writer does not end") }
+      }
     }
   }
 
@@ -137,7 +140,8 @@ import Testing
     defer { server.stop() }
     try system.wait(for: "READY=1")
     let address = "http://127.0.0.1:\(system.port)"
-    #expect(server.output.contains("hearth: listening on \(address)\n"), "\(server.output)")
+    // Readiness is told by a socket of its own, and may be read before the line.
+    #expect(try server.waitForLine(prefix: "hearth: listening on ", timeoutSeconds: 30) == address)
     let watch = try HearthBinary.start(["watch", "items", "--server", address, "--project", "demo"])
     defer { watch.stop() }
     let writers = [
@@ -146,14 +150,18 @@ import Testing
     for _ in 0..<3 {
       // Each server answers some before the next takes its place.
       let before = writers.map(\.count)
-      while zip(writers, before).contains(where: { $0.count < $1 + 20 && $0.failures.isEmpty }) { usleep(1000) }
+      let deadline = Date(timeIntervalSinceNow: 60)
+      while zip(writers, before).contains(where: { $0.count < $1 + 20 && !$0.hasFailed }) {
+        try #require(Date() < deadline, "the writers wrote \(writers.map(\.count)) documents in a minute")
+        usleep(1000)
+      }
       server.send(signal: SIGTERM)
       try system.wait(for: "STOPPING=1")
       #expect(server.waitForExit(timeoutSeconds: 30) == .code(0), "\(server.output)")
       server = try system.start(arguments)
       try system.wait(for: "READY=1")
     }
-    for writer in writers { writer.stop() }
+    for writer in writers { try writer.stop() }
     for writer in writers {
       #expect(writer.failures == [])
       #expect(writer.count >= 60)
