@@ -10,8 +10,8 @@ enum HTTP2Limits {
   static let unsentBytesMax = 1024 * 1024
   /// Frames that wait to be sent; above it, a connection is not read until the client has read.
   static let queuedFramesMax = 2048
-  /// Compression state of each direction. Replies repeat few fields, so a small table serves them.
-  static let decoderTableBytes = 4096
+  /// Compression state of replies: they repeat few fields, so a small table serves them. That of requests has the
+  /// protocol's 4,096 bytes.
   static let encoderTableBytes = 1024
   /// Frames a header block may be continued by, beyond those its size needs.
   static let continuationsMax = 8

@@ -4,7 +4,6 @@ package struct AccountError: Error, Equatable, Sendable {
   package enum Code: String, Sendable {
     case adminOnlyOperation = "ADMIN_ONLY_OPERATION"
     case claimsTooLarge = "CLAIMS_TOO_LARGE"
-    case configurationNotFound = "CONFIGURATION_NOT_FOUND"
     case credentialMismatch = "CREDENTIAL_MISMATCH"
     case credentialTooOld = "CREDENTIAL_TOO_OLD_LOGIN_AGAIN"
     case duplicateEmail = "DUPLICATE_EMAIL"

@@ -46,9 +46,6 @@ package final class LocalServer: Sendable {
     for exchange in open.withLock({ Array($0.values) }) { exchange.later { $0.end() } }
   }
 
-  /// Exchanges under way.
-  package var exchangesOpen: Int { open.withLock { $0.count } }
-
   private func forget(_ number: UInt64) {
     let removed = open.withLock { $0.removeValue(forKey: number) }
     // Released here, and not under the lock.
