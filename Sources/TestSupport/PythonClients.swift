@@ -11,7 +11,7 @@ package enum PythonClients {
     let folder = "\(GuidePage.root)/.build/clients"
     let path = "\(folder)/python/bin/python"
     // The stamp is written last: without it the installation is not whole.
-    return access(path, X_OK) == 0 && access("\(folder)/installed", R_OK) == 0 ? path : nil
+    return access(path, X_OK) == 0 && access("\(folder)/python.installed", R_OK) == 0 ? path : nil
   }()
 
   package static let reasonForSkipping =
