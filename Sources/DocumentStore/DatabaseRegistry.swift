@@ -25,7 +25,8 @@ package final class DatabaseRegistry: Sendable {
   private let indexObserver: (@Sendable (DatabaseID, [IndexReport]) -> Void)?
   private let editions: Editions
   private let retention: Retention
-  private let clock: Clock
+  /// The time of day for all its databases, and for the rules that guard them.
+  package let clock: Clock
   /// Seconds without use after which a database is closed, or `nil` to keep all open.
   private let idleSeconds: Int?
   private let entries = Mutex<[DatabaseID: Entry]>([:])

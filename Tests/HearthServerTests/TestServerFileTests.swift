@@ -19,6 +19,29 @@ import Testing
     return reply.status == 200 ? try await reply.text() : "\(reply.status)"
   }
 
+  @Test func rulesOfFilesSeeTheTimeOfTheServer() async throws {
+    let rules = """
+      rules_version = '2';
+      service firebase.storage {
+        match /b/{bucket}/o {
+          match /{name} {
+            allow create: if request.resource.timeCreated > request.time - duration.value(1, 'm');
+            allow get: if request.time < resource.timeCreated + duration.value(7, 'd');
+          }
+        }
+      }
+      """
+    let base = try TestServer(storageRules: .text(rules))
+    let db = try base.fork()
+    #expect(try await Self.put(db, "share", "text", as: .nobody) == 200)
+    #expect(try await Self.get(db, "share", as: .nobody) == "text")
+    db.advanceTime(by: .seconds(8 * 86_400))
+    #expect(try await Self.get(db, "share", as: .nobody) == "403")
+    // What is made from now on has the time of now.
+    #expect(try await Self.put(db, "later", "text", as: .nobody) == 200)
+    #expect(try await Self.get(try db.fork(), "later", as: .nobody) == "text")
+  }
+
   @Test func filesAreForkedAndReset() async throws {
     let rules = """
       rules_version = '2';

@@ -69,29 +69,29 @@ extension Service {
     // Opening a database for rules that read none would be in vain.
     guard guarding.readsDocuments, let id = database,
       let database = try? self.database(id)
-    else { return Self.decide(request, guarding, nil, judges) }
+    else { return decide(request, guarding, nil) }
     let isAllowed = try? database.read { reader in
-      Self.decide(request, guarding, reader.snapshot, judges)
+      decide(request, guarding, reader.snapshot)
     }
     return isAllowed ?? false
   }
 
-  private static func decide(
-    _ request: FileRequest, _ guarding: GuardingRuleset, _ snapshot: (any KeyValueSnapshot)?, _ judges: JudgePool
+  private func decide(
+    _ request: FileRequest, _ guarding: GuardingRuleset, _ snapshot: (any KeyValueSnapshot)?
   ) -> Bool {
     let judge = judges.take()
     defer { judges.give(judge) }
     if let snapshot { judge.documents.begin(snapshot) }
-    let time = Timestamp(uncheckedMicroseconds: Clock.system.now())
+    let time = Timestamp(uncheckedMicroseconds: databases.clock.now())
     let before = request.resource.map { EncodedFields($0).bytes }
     let after = request.newResource.map { EncodedFields($0).bytes }
     let isAllowed = BorrowedRulesRequest.with(
       request.method, ResourcePath.root, database: DatabaseID.defaultDatabase, auth: request.auth, time: time
     ) { borrowed in
-      withBytes(Array(request.bucket.utf8)) { bucket in
-        withBytes(Array(request.name.utf8)) { name in
-          withBytes(before) { before in
-            withBytes(after) { after in
+      Self.withBytes(Array(request.bucket.utf8)) { bucket in
+        Self.withBytes(Array(request.name.utf8)) { name in
+          Self.withBytes(before) { before in
+            Self.withBytes(after) { after in
               var borrowed = borrowed
               borrowed.bucket = bucket
               if let name { borrowed.path = name }
