@@ -16,7 +16,7 @@ FIXTURE := fixtures/well-meing.json
 # Browser builds of the Firebase web SDK, for `make conformance`.
 WEBSDK :=
 
-# The C libraries of Package.swift, those that the next versions link, and what finds them.
+# The C libraries of Package.swift, and what finds them.
 PACKAGES := pkg-config liblmdb-dev libuv1-dev libhttp-parser-dev libsimdjson-dev zlib1g-dev libxxhash-dev \
   libnghttp2-dev libssl-dev libsodium-dev libcrypt-dev libre2-dev
 

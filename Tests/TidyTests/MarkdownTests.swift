@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 
 /// Habits of the documentation.
@@ -36,6 +37,16 @@ import Testing
     for target in try ImportTests.targets().keys where !target.hasSuffix("Tests") && !target.hasPrefix("C") {
       #expect(readme.contains(target), "README.md, \"Map of the modules\", does not name \(target)")
     }
+  }
+
+  @Test func readmeCountsTheCasesOfRules() throws {
+    let files = Repository.paths.filter { $0.hasPrefix("rules/") }
+    let suites = try files.filter { $0.hasSuffix(".tests.json") }.map { path in
+      let suite = try JSONSerialization.jsonObject(with: Data(Repository.text(of: path).utf8)) as? [String: Any]
+      return try #require(suite?["cases"] as? [Any], "\(path) has no cases").count
+    }
+    let sentence = "`rules/` holds \(files.count { $0.hasSuffix(".rules") }) rulesets with \(suites.reduce(0, +)) cases."
+    #expect(Repository.text(of: "README.md").contains(sentence), "README.md does not say: \(sentence)")
   }
 
   @Test func makefileInstallsEveryLibraryOfThePackage() {
