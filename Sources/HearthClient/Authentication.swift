@@ -11,14 +11,23 @@ import Synchronization
 /// changed, the account was disabled) signs out, and the call that finds out throws
 /// ``HearthClientError/Code/unauthenticated``.
 public final class Authentication: Sendable {
+  /// A new ID token on its way, for the session that has the old one.
+  private struct Renewal {
+    let id: UUID
+    let session: Session
+    let task: Task<Session, any Error>
+  }
+
   private struct State {
     var session: Session?
-    var renewal: Task<Session, any Error>?
+    var renewal: Renewal?
     var observers: [UUID: AsyncStream<Session?>.Continuation] = [:]
   }
 
   /// An ID token is renewed when it lasts no longer than this.
   private static let renewalSeconds = 300.0
+  /// With these words the server ends a session. Any other failure may be one of the way there.
+  private static let reasonsOfEnd: Set = ["TOKEN_EXPIRED", "USER_DISABLED", "USER_NOT_FOUND", "INVALID_REFRESH_TOKEN"]
 
   private let transport: any HearthTransport
   private let apiKey: String
@@ -132,22 +141,24 @@ public final class Authentication: Sendable {
       let isLasting = session.expiresAt.timeIntervalSince(now()) > Self.renewalSeconds
       if isLasting, !forcingRefresh { return (session, nil) }
       // Whoever asks while it is being renewed waits for the same token.
-      let renewal = state.renewal ?? Task { try await self.renew(session) }
-      state.renewal = renewal
-      return (session, renewal)
+      if let renewal = state.renewal, renewal.session == session { return (session, renewal.task) }
+      let id = UUID()
+      let task = Task { try await self.renew(session, id) }
+      state.renewal = Renewal(id: id, session: session, task: task)
+      return (session, task)
     }
     guard let (session, renewal) = found else { return nil }
     guard let renewal else { return session.idToken }
     do {
       return try await renewal.value.idToken
-    } catch let error as HearthClientError where error.isRetryable && !forcingRefresh && session.expiresAt > now() {
-      // Without a connection the token still serves to its end.
+    } catch let error as HearthClientError where error.code != .unauthenticated && !forcingRefresh && session.expiresAt > now() {
+      // Without a new one the token still serves to its end.
       return session.idToken
     }
   }
 
-  private func renew(_ session: Session) async throws -> Session {
-    defer { state.withLock { $0.renewal = nil } }
+  private func renew(_ session: Session, _ id: UUID) async throws -> Session {
+    defer { state.withLock { state in if state.renewal?.id == id { state.renewal = nil } } }
     do {
       let answer = try await post(
         "/v1/token", ["grant_type": .string("refresh_token"), "refresh_token": .string(session.refreshToken)])
@@ -156,7 +167,7 @@ public final class Authentication: Sendable {
       }
       adopt(renewed, instead: session)
       return renewed
-    } catch let error as HearthClientError where error.code == .invalidArgument {
+    } catch let error as HearthClientError where error.reason.map(Self.reasonsOfEnd.contains) ?? false {
       // The server ended the session.
       adopt(nil, instead: session)
       throw HearthClientError(.unauthenticated, error.message)
@@ -173,6 +184,7 @@ public final class Authentication: Sendable {
   private func adopt(_ session: Session?, instead previous: Session? = nil) {
     state.withLock { state in
       if let previous, state.session != previous { return }
+      if state.session != session { state.renewal = nil }
       state.session = session
       for observer in state.observers.values { observer.yield(session) }
     }

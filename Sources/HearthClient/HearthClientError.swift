@@ -109,6 +109,7 @@ extension HearthClientError {
     case 401: .unauthenticated
     case 403: .permissionDenied
     case 404: .notFound
+    case 408: .deadlineExceeded
     case 409: .aborted
     case 412: .failedPrecondition
     case 429: .resourceExhausted

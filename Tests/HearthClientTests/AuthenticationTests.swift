@@ -166,4 +166,78 @@ import Testing
     try await admin.document("own/anybody").set(["n": 1])
     #expect(try await admin.document("own/anybody").get().exists)
   }
+
+
+  private static func session(_ name: String) -> Session {
+    Session(idToken: name, refreshToken: "refresh-\(name)", expiresAt: Date().addingTimeInterval(3600))
+  }
+
+  @Test(arguments: [
+    (400, "Bad Request", HearthClientError.Code.invalidArgument, true), (408, "", .deadlineExceeded, true),
+    (413, "", .invalidArgument, true), (400, #"{"error": {"message": "INVALID_GRANT_TYPE"}}"#, .invalidArgument, true),
+    (400, #"{"error": {"message": "USER_DISABLED"}}"#, .unauthenticated, false),
+    (400, #"{"error": {"message": "INVALID_REFRESH_TOKEN"}}"#, .unauthenticated, false),
+  ])
+  func onlyTheServerEndsASession(status: Int, body: String, code: HearthClientError.Code, stays: Bool) async throws {
+    let transport = ScriptedTransport { _ in HearthResponse(status: status, body: Data(body.utf8)) }
+    let auth = HearthClient(transport: transport, project: "demo").auth
+    auth.restore(Self.session("guest"))
+    await #expect { try await auth.token(forcingRefresh: true) } throws: { ($0 as? HearthClientError)?.code == code }
+    #expect((auth.session != nil) == stays)
+  }
+
+  @Test func aTokenServesToItsEnd() async throws {
+    let transport = ScriptedTransport { _ in HearthResponse(status: 400, body: Data("Bad Request".utf8)) }
+    let auth = HearthClient(transport: transport, project: "demo").auth
+    auth.restore(Session(idToken: "old", refreshToken: "r", expiresAt: Date().addingTimeInterval(100)))
+    #expect(try await auth.token() == "old")
+  }
+
+  @Test func aRenewalBelongsToItsSession() async throws {
+    let (isAnnAsked, isBenAsked) = (Flag(), Flag())
+    let transport = ScriptedTransport { request in
+      let isAnn = String(decoding: request.body ?? Data(), as: UTF8.self).contains("refresh-ann")
+      (isAnn ? isAnnAsked : isBenAsked).set()
+      // The answer for Ann comes after that for Ben.
+      if isAnn { _ = await eventually { isBenAsked.isSet } }
+      let name = isAnn ? "ann" : "ben"
+      let body = #"{"id_token": "new-\#(name)", "refresh_token": "refresh-\#(name)", "expires_in": "3600"}"#
+      return HearthResponse(status: 200, body: Data(body.utf8))
+    }
+    let auth = HearthClient(transport: transport, project: "demo").auth
+    auth.restore(Self.session("ann"))
+    let ann = Task { try await auth.token(forcingRefresh: true) }
+    #expect(await eventually { isAnnAsked.isSet })
+    auth.restore(Self.session("ben"))
+    #expect(try await auth.token(forcingRefresh: true) == "new-ben")
+    #expect(try await ann.value == "new-ann")
+    #expect(auth.session?.idToken == "new-ben")
+  }
+
+  @Test func passwordsAreResetByMail() async throws {
+    let hearth = try TestHearth()
+    let auth = try hearth.client().auth
+    let user = try await auth.signUp(email: "ann@example.com", password: "correct horse")
+    await #expect { try await auth.sendPasswordReset(email: "ben@example.com") } throws: {
+      ($0 as? HearthClientError)?.reason == "EMAIL_NOT_FOUND"
+    }
+    try await auth.sendPasswordReset(email: "ann@example.com")
+    let transport = URLSessionTransport(url: try #require(URL(string: hearth.url)))
+    let mails = try await transport.send(HearthRequest("GET", "/emulator/v1/projects/demo/oobCodes"))
+    let mail = try #require(try JSON(parsing: mails.body)["oobCodes"]?.elements.last)
+    #expect(mail["requestType"]?.text == "PASSWORD_RESET" && mail["email"]?.text == "ann@example.com")
+    let code = try #require(mail["oobCode"]?.text)
+    let change = try await transport.send(
+      HearthRequest(
+        "POST", "/v1/accounts:resetPassword?key=k", headers: ["Content-Type": "application/json"],
+        body: Data(#"{"oobCode": "\#(code)", "newPassword": "battery staple"}"#.utf8)))
+    #expect(change.status == 200)
+    #expect(try await auth.signIn(email: "ann@example.com", password: "battery staple").uid == user.uid)
+  }
+
+  private final class Flag: Sendable {
+    private let state = Mutex(false)
+    var isSet: Bool { state.withLock { $0 } }
+    func set() { state.withLock { $0 = true } }
+  }
 }

@@ -47,9 +47,22 @@ final class TestHearth: Sendable {
 
 /// A client that reaches no server, for what needs none.
 func detachedClient() -> HearthClient {
-  struct Nowhere: HearthTransport {
-    func send(_ request: HearthRequest) async throws -> HearthResponse { throw HearthClientError(.network, "nowhere") }
-    func open(_ request: HearthRequest) async throws -> HearthStream { throw HearthClientError(.network, "nowhere") }
-  }
-  return HearthClient(transport: Nowhere(), project: "demo")
+  HearthClient(transport: ScriptedTransport { _ in throw HearthClientError(.network, "nowhere") }, project: "demo")
+}
+
+/// A transport whose answers a test makes up.
+struct ScriptedTransport: HearthTransport {
+  let answer: @Sendable (HearthRequest) async throws -> HearthResponse
+
+  init(_ answer: @escaping @Sendable (HearthRequest) async throws -> HearthResponse) { self.answer = answer }
+
+  func send(_ request: HearthRequest) async throws -> HearthResponse { try await answer(request) }
+  func open(_ request: HearthRequest) async throws -> HearthStream { throw HearthClientError(.network, "no streams") }
+}
+
+/// Waits until something holds, for ten seconds at most.
+/// - Returns: whether it does.
+func eventually(_ condition: () -> Bool) async -> Bool {
+  for _ in 0..<1000 where !condition() { try? await Task.sleep(for: .milliseconds(10)) }
+  return condition()
 }
