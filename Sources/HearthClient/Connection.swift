@@ -38,13 +38,14 @@ final class Connection: Sendable {
   func open(_ request: HearthRequest) async throws -> AsyncThrowingStream<Data, any Error> {
     let stream = try await authorized(request) { try await self.transport.open($0) } status: { $0.status }
     guard stream.status >= 400 else { return stream.body }
-    var body = Data()
-    for try await piece in stream.body {
-      body.append(piece)
-      // What an error says is short.
-      if body.count > 1 << 20 { break }
-    }
-    throw HearthClientError(status: stream.status, body: body)
+    throw HearthClientError(status: stream.status, body: try await stream.errorBody())
+  }
+
+  /// Writes the content of an answer into a new file.
+  /// - Throws: ``HearthClientError`` for every status from 400.
+  func download(_ request: HearthRequest, to file: URL) async throws {
+    let response = try await authorized(request) { try await self.transport.download($0, to: file) } status: { $0.status }
+    guard response.status < 400 else { throw HearthClientError(status: response.status, body: response.body) }
   }
 
   private func authorized<Answer>(

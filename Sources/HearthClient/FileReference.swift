@@ -66,10 +66,12 @@ public struct FileReference: Sendable, CustomStringConvertible {
     guard let url = started.headers["x-goog-upload-url"], let target = url.range(of: "/v0/b/") else {
       throw HearthClientError.unreadable("an upload without a URL")
     }
-    return try await send(handle, size: size, to: String(url[target.lowerBound...]))
+    return try await send(handle, of: file, size: size, to: String(url[target.lowerBound...]))
   }
 
-  private func send(_ handle: FileHandle, size: UInt64, to target: String) async throws -> FileMetadata {
+  private func send(
+    _ handle: FileHandle, of file: URL, size: UInt64, to target: String
+  ) async throws -> FileMetadata {
     var offset: UInt64 = 0
     var backoff = Backoff(firstSeconds: 0.2, maxSeconds: 10)
     var attempt = 1
@@ -78,6 +80,9 @@ public struct FileReference: Sendable, CustomStringConvertible {
         try handle.seek(toOffset: offset)
         let part = try handle.read(upToCount: Self.partBytes) ?? Data()
         let isLast = offset + UInt64(part.count) >= size
+        guard isLast || !part.isEmpty else {
+          throw HearthClientError(.invalidArgument, "\(file.path) became shorter while it was sent.")
+        }
         let response = try await connection.send(
           HearthRequest(
             "POST", target,
@@ -105,19 +110,17 @@ public struct FileReference: Sendable, CustomStringConvertible {
   /// - Throws: ``HearthClientError/Code/notFound`` where there is none, else as ``HearthClient`` says.
   public func download() async throws -> Data { try await connection.send(HearthRequest("GET", contentTarget)).body }
 
-  /// Writes the content into a file of this device, in place of what is there, piece by piece.
+  /// Writes the content into a file of this device, in place of what is there; little is in memory.
   /// - Throws: as ``HearthClient`` says, and what writing throws; then the file is what it was.
   public func download(to file: URL) async throws {
-    let pieces = try await connection.open(HearthRequest("GET", contentTarget))
     let part = file.deletingLastPathComponent().appendingPathComponent(".\(UUID().uuidString).part")
-    try Data().write(to: part)
     defer { try? FileManager.default.removeItem(at: part) }
-    let handle = try FileHandle(forWritingTo: part)
-    defer { try? handle.close() }
-    for try await piece in pieces { try handle.write(contentsOf: piece) }
+    try await connection.download(HearthRequest("GET", contentTarget), to: part)
     try Task.checkCancellation()
-    try? FileManager.default.removeItem(at: file)
-    try FileManager.default.moveItem(at: part, to: file)
+    // In one step: whoever opens the file finds the old content or the new.
+    guard rename(part.path, file.path) == 0 else {
+      throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO, userInfo: [NSFilePathErrorKey: file.path])
+    }
   }
 
   /// Reads what is known of the file.

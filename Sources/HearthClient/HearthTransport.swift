@@ -11,6 +11,44 @@ public protocol HearthTransport: Sendable {
   /// Sends a request and returns the answer as soon as its head is there; the body follows piece by piece, without end
   /// where the server keeps it open. Whoever lets go of the body ends the exchange.
   func open(_ request: HearthRequest) async throws -> HearthStream
+
+  /// Sends a request and writes the content of the answer into a file that is not there yet, as fast as the disk takes
+  /// it. The answer's body is empty then. With an error status there is no file, and the body is the content.
+  ///
+  /// By default it reads what ``open(_:)`` gives.
+  func download(_ request: HearthRequest, to file: URL) async throws -> HearthResponse
+}
+
+extension HearthTransport {
+  /// Sends a request and writes the content of the answer into a file, piece by piece.
+  public func download(_ request: HearthRequest, to file: URL) async throws -> HearthResponse {
+    let stream = try await open(request)
+    var response = HearthResponse(status: stream.status, headers: stream.headers)
+    if stream.status >= 400 {
+      response.body = try await stream.errorBody()
+      return response
+    }
+    try Data().write(to: file, options: .withoutOverwriting)
+    let handle = try FileHandle(forWritingTo: file)
+    defer { try? handle.close() }
+    for try await piece in stream.body { try handle.write(contentsOf: piece) }
+    return response
+  }
+}
+
+extension HearthStream {
+  /// What an error says is short; no more than this is read of it.
+  static let errorBytesMax = 1 << 20
+
+  /// The content of an answer with an error status.
+  func errorBody() async throws -> Data {
+    var content = Data()
+    for try await piece in body {
+      content.append(piece)
+      if content.count > Self.errorBytesMax { break }
+    }
+    return content
+  }
 }
 
 /// A request to a server, below its address.

@@ -57,6 +57,44 @@ public final class URLSessionTransport: HearthTransport {
     }
   }
 
+  /// Sends a request and writes the content of the answer into a file. `URLSession` reads no faster than it writes.
+  public func download(_ request: HearthRequest, to file: URL) async throws -> HearthResponse {
+    let task = Mutex<URLSessionDownloadTask?>(nil)
+    let request = try urlRequest(request)
+    return try await withTaskCancellationHandler {
+      try await withCheckedThrowingContinuation { continuation in
+        let started = session.downloadTask(with: request) { written, response, error in
+          continuation.resume(with: Result { try Self.keep(written, of: response, error, at: file) })
+        }
+        task.withLock { $0 = started }
+        // A task that was cancelled before finds nothing to cancel.
+        if Task.isCancelled { started.cancel() }
+        started.resume()
+      }
+    } onCancel: {
+      task.withLock { $0 }?.cancel()
+    }
+  }
+
+  /// Takes what a download has written, before it goes.
+  private static func keep(
+    _ written: URL?, of response: URLResponse?, _ error: (any Error)?, at file: URL
+  ) throws -> HearthResponse {
+    if let error { throw failure(error) }
+    guard let written else { throw HearthClientError(.network, "The connection ended before the answer.") }
+    defer { try? FileManager.default.removeItem(at: written) }
+    let head = try head(of: response)
+    var result = HearthResponse(status: head.status, headers: head.headers)
+    if head.status < 400 {
+      try FileManager.default.moveItem(at: written, to: file)
+    } else {
+      let handle = try FileHandle(forReadingFrom: written)
+      defer { try? handle.close() }
+      result.body = try handle.read(upToCount: HearthStream.errorBytesMax) ?? Data()
+    }
+    return result
+  }
+
   private static func configuration(timeoutSeconds: Double) -> URLSessionConfiguration {
     let configuration = URLSessionConfiguration.ephemeral
     configuration.timeoutIntervalForRequest = timeoutSeconds

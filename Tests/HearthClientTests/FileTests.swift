@@ -1,5 +1,6 @@
 import Foundation
 import HearthClient
+import Synchronization
 import TestSupport
 import Testing
 
@@ -51,5 +52,55 @@ import Testing
     await #expect(throws: HearthClientError.self) { try await client.file("none").download(to: copy) }
     #expect(try Data(contentsOf: copy) == content)
     #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path).sorted() == ["copy", "source"])
+  }
+
+
+  @Test func aFileThatBecomesShorterIsNotSent() async throws {
+    let directory = try TemporaryDirectory()
+    let source = URL(fileURLWithPath: directory.path + "/source")
+    try Data(count: (4 << 20) + 10).write(to: source)
+    let requests = Mutex(0)
+    let transport = ScriptedTransport { request in
+      if requests.withLock({ $0 += 1; return $0 }) > 5 { throw HearthClientError(.permissionDenied, "too many") }
+      if request.headers["X-Goog-Upload-Command"] == "upload" {
+        try FileHandle(forWritingTo: source).truncate(atOffset: 4 << 20)
+      }
+      return HearthResponse(status: 200, headers: ["x-goog-upload-url": "http://h/v0/b/u"])
+    }
+    let file = HearthClient(transport: transport, project: "demo").file("film.mp4")
+    await #expect { try await file.upload(from: source) } throws: {
+      ($0 as? HearthClientError)?.code == .invalidArgument
+    }
+  }
+
+  /// A transport that reaches a server, without streams: they are read into memory as fast as they come.
+  private struct NoStreams: HearthTransport {
+    let inner: URLSessionTransport
+    func send(_ request: HearthRequest) async throws -> HearthResponse { try await inner.send(request) }
+    func open(_ request: HearthRequest) async throws -> HearthStream { throw HearthClientError(.unimplemented, "stream") }
+    func download(_ request: HearthRequest, to file: URL) async throws -> HearthResponse {
+      try await inner.download(request, to: file)
+    }
+  }
+
+  @Test func downloadsGoToDiskAndReplaceInOneStep() async throws {
+    let hearth = try TestHearth(storageRules: Self.rules)
+    let transport = NoStreams(inner: URLSessionTransport(url: try #require(URL(string: hearth.url))))
+    let file = HearthClient(transport: transport, project: "demo", credentials: .bearer("owner")).file("a.txt")
+    try await file.upload(Data("new".utf8))
+    let directory = try TemporaryDirectory()
+    let copy = URL(fileURLWithPath: directory.path + "/copy")
+    try Data("old".utf8).write(to: copy)
+    let old = try FileHandle(forReadingFrom: copy)
+    try await file.download(to: copy)
+    #expect(try Data(contentsOf: copy) == Data("new".utf8))
+    #expect(try old.readToEnd() == Data("old".utf8))
+    // What cannot be replaced stays.
+    let folder = URL(fileURLWithPath: directory.path + "/folder")
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
+    try Data("kept".utf8).write(to: folder.appendingPathComponent("kept"))
+    await #expect(throws: POSIXError.self) { try await file.download(to: folder) }
+    #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["kept"])
+    #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path).sorted() == ["copy", "folder"])
   }
 }
