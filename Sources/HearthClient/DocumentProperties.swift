@@ -2,7 +2,7 @@ public import Foundation
 
 /// A property that is the id of the document a value was read from, and no field of it.
 ///
-///     struct User: Codable {
+///     struct Person: Codable {
 ///       @DocumentID var id: String?
 ///       var name: String
 ///     }

@@ -3,7 +3,7 @@ import Foundation
 extension DocumentReference {
   /// Reads the document; ``DocumentSnapshot/exists`` tells whether there is one.
   ///
-  ///     let ann = try await hearth.document("users/ann").get(as: User.self)
+  ///     let ann = try await hearth.document("users/ann").get(as: Person.self)
   ///     let fields = try await hearth.document("users/ann").get().fields
   /// - Throws: as ``HearthClient`` says.
   public func get<T: Decodable & Sendable>(as type: T.Type = [String: Value].self) async throws -> DocumentSnapshot<T> {
@@ -15,9 +15,9 @@ extension DocumentReference {
 
   /// Reads the document unless it is as it was when `tag` was given; that costs the server almost nothing.
   ///
-  ///     var (ann, tag) = try await reference.get(as: User.self, unless: nil)
+  ///     var (ann, tag) = try await reference.get(as: Person.self, unless: nil)
   ///     …
-  ///     (ann, tag) = try await reference.get(as: User.self, unless: tag)   // ann is nil: nothing changed
+  ///     (ann, tag) = try await reference.get(as: Person.self, unless: tag)   // ann is nil: nothing changed
   /// - Returns: the document, `nil` where nothing changed, and the tag of what is there now.
   /// - Throws: as ``HearthClient`` says.
   public func get<T: Decodable & Sendable>(

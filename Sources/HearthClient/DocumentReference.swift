@@ -3,8 +3,8 @@ import Foundation
 /// The name of a document, whether there is one or not.
 ///
 ///     let ann = hearth.document("users/ann")
-///     try await ann.set(User(name: "Ann"))
-///     let name = try await ann.get(as: User.self).data?.name
+///     try await ann.set(Person(name: "Ann"))
+///     let name = try await ann.get(as: Person.self).data?.name
 ///     let notes = ann.collection("notes")
 ///
 /// As a property of a `Codable` type it is a reference value.
@@ -23,17 +23,17 @@ public struct DocumentReference: Sendable, CustomStringConvertible {
       self.init(client, path: String(decoding: name.utf8.dropFirst(root.utf8.count), as: UTF8.self))
       return
     }
-    let parts = name.split(separator: "/", maxSplits: 5, omittingEmptySubsequences: false).map(String.init)
+    let parts = name.pathParts(maxSplits: 5)
     guard parts.count == 6, parts[0] == "projects", parts[2] == "databases", parts[4] == "documents" else { return nil }
     self.init(client.database(parts[3], of: parts[1]), path: parts[5])
   }
 
   /// The last part of the path.
-  public var id: String { path.split(separator: "/", omittingEmptySubsequences: false).last.map(String.init) ?? "" }
+  public var id: String { path.pathParts().last ?? "" }
 
   /// The collection the document is in.
   public var parent: CollectionReference {
-    CollectionReference(client, path: path.split(separator: "/").dropLast().joined(separator: "/"))
+    CollectionReference(client, path: path.pathParent)
   }
 
   /// A collection below the document.
@@ -76,8 +76,8 @@ extension DocumentReference: Codable {
 
 /// A collection, which is also the query for all of its documents.
 ///
-///     let ref = try await hearth.collection("users").add(User(name: "Ann"))
-///     let adults = try await hearth.collection("users").where("age", .greaterThanOrEqual, 18).get(as: User.self)
+///     let ref = try await hearth.collection("users").add(Person(name: "Ann"))
+///     let adults = try await hearth.collection("users").where("age", .greaterThanOrEqual, 18).get(as: Person.self)
 public struct CollectionReference: Sendable, Queryable {
   /// The path below the database's root, such as `users` or `users/ann/notes`.
   public let path: String
@@ -87,11 +87,11 @@ public struct CollectionReference: Sendable, Queryable {
   init(_ client: HearthClient, path: String) { (self.client, self.path) = (client, path) }
 
   /// The last part of the path.
-  public var id: String { path.split(separator: "/", omittingEmptySubsequences: false).last.map(String.init) ?? "" }
+  public var id: String { path.pathParts().last ?? "" }
 
   /// The query for all of its documents.
   public var query: Query {
-    Query(client, parent: path.split(separator: "/").dropLast().joined(separator: "/"), collectionID: id, isGroup: false)
+    Query(client, parent: path.pathParent, collectionID: id, isGroup: false)
   }
 
   /// A document of the collection, by default one with a new random id of 20 letters and digits.

@@ -65,6 +65,22 @@ public struct FieldPath: Sendable, Hashable, ExpressibleByStringInterpolation, C
   }
 }
 
+extension FieldPath {
+  /// Whether both have the same names; compared byte by byte, as the server does.
+  public static func == (a: FieldPath, b: FieldPath) -> Bool {
+    a.segments.elementsEqual(b.segments) { $0.hasBytes(of: $1) }
+  }
+
+  /// Hashes the bytes of the names.
+  public func hash(into hasher: inout Hasher) {
+    for var name in segments {
+      name.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
+      // A byte of no name, so that it matters where one ends.
+      hasher.combine(UInt8.max)
+    }
+  }
+}
+
 extension [String: Value] {
   /// The value at a path.
   public subscript(path: FieldPath) -> Value? {
@@ -76,20 +92,6 @@ extension [String: Value] {
     return value
   }
 
-  /// Puts a value at a path, making maps on the way.
-  mutating func put(_ value: Value, at segments: some Collection<String>) {
-    guard let first = segments.first else { return }
-    let rest = segments.dropFirst()
-    guard !rest.isEmpty else {
-      self[first] = value
-      return
-    }
-    var inner: [String: Value] = [:]
-    if case .map(let fields)? = self[first] { inner = fields }
-    inner.put(value, at: rest)
-    self[first] = .map(inner)
-  }
-
   /// The paths of all that is no map, and of empty maps.
   func leaves(below parent: [String] = []) -> [FieldPath] {
     flatMap { name, value -> [FieldPath] in
@@ -97,5 +99,21 @@ extension [String: Value] {
       guard case .map(let fields) = value, !fields.isEmpty else { return [FieldPath(segments: path)] }
       return fields.leaves(below: path)
     }
+  }
+}
+
+extension [JSON.Member] {
+  /// Puts a value at a path into fields as the API has them, making maps on the way. Names that differ in bytes only stay
+  /// apart, which they would not as keys of a dictionary.
+  ///
+  /// Paths come in the order of the bytes of their descriptions: then what two of them share is the last member.
+  mutating func put(_ value: Value, at segments: ArraySlice<String>) {
+    guard let name = segments.first else { return }
+    let before = if let last, last.name.hasBytes(of: name) { removeLast().value } else { nil as JSON? }
+    let rest = segments.dropFirst()
+    guard !rest.isEmpty else { return append(JSON.Member(name, value.json)) }
+    var inner = before?["mapValue"]?["fields"]?.members ?? []
+    inner.put(value, at: rest)
+    append(JSON.Member(name, .of(["mapValue": .of(["fields": .object(inner)])])))
   }
 }

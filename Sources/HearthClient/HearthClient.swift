@@ -4,8 +4,8 @@ public import Foundation
 ///
 ///     let hearth = HearthClient(url: URL(string: "https://db.example.com")!, project: "demo")
 ///     try await hearth.auth.signInAnonymously()
-///     try await hearth.document("users/ann").set(User(name: "Ann"))
-///     for try await users in hearth.collection("users").where("age", .greaterThan, 17).snapshots(as: User.self) {
+///     try await hearth.document("users/ann").set(Person(name: "Ann"))
+///     for try await users in hearth.collection("users").where("age", .greaterThan, 17).snapshots(as: Person.self) {
 ///       print(users.documents.compactMap(\.data?.name))
 ///     }
 ///
@@ -87,7 +87,7 @@ public struct HearthClient: Sendable {
   /// The target of a call of the API: a path below the documents, and what is done there, such as `:commit`.
   func target(_ path: String = "", _ verb: String = "") -> String {
     let root = "/v1/projects/\(project.percentEncoded)/databases/\(database.percentEncoded)/documents"
-    let segments = path.split(separator: "/", omittingEmptySubsequences: false).map { String($0).percentEncoded }
+    let segments = path.pathParts().map(\.percentEncoded)
     return (path.isEmpty ? root : root + "/" + segments.joined(separator: "/")) + verb
   }
 }
@@ -107,6 +107,15 @@ extension String {
     }
     return String(decoding: encoded, as: UTF8.self)
   }
+
+  /// What stands between slashes. By bytes: a slash with a combining mark behind it is one all the same.
+  func pathParts(maxSplits: Int = .max, omittingEmpty: Bool = false) -> [String] {
+    utf8.split(separator: UInt8(ascii: "/"), maxSplits: maxSplits, omittingEmptySubsequences: omittingEmpty)
+      .map { String(decoding: $0, as: UTF8.self) }
+  }
+
+  /// The path without its last part.
+  var pathParent: String { pathParts(omittingEmpty: true).dropLast().joined(separator: "/") }
 
   /// Whether the bytes are the same.
   func hasBytes(of other: String) -> Bool { utf8.elementsEqual(other.utf8) }

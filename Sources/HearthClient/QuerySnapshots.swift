@@ -7,6 +7,7 @@ import Foundation
 /// with an error where the server refuses, with ``HearthClientError/Code/permissionDenied`` for one. Cancelling the
 /// task, or leaving the loop, closes the connection. A connection belongs to whoever is signed in when it is made.
 public struct QuerySnapshots<T: Decodable & Sendable>: AsyncSequence, Sendable {
+  /// The results as they were at one moment.
   public typealias Element = QuerySnapshot<T>
 
   let query: Query
@@ -74,7 +75,7 @@ public struct QuerySnapshots<T: Decodable & Sendable>: AsyncSequence, Sendable {
 extension Queryable {
   /// The results now, and again whenever they change.
   ///
-  ///     for try await users in hearth.collection("users").order(by: "name").snapshots(as: User.self) {
+  ///     for try await users in hearth.collection("users").order(by: "name").snapshots(as: Person.self) {
   ///       show(users.data)
   ///     }
   /// - Parameter token: where an earlier listener to the same query was (``QuerySnapshot/resumeToken``), for whoever
@@ -99,6 +100,7 @@ extension Queryable {
 
 /// A document, again whenever it changes; see ``QuerySnapshots``.
 public struct DocumentSnapshots<T: Decodable & Sendable>: AsyncSequence, Sendable {
+  /// The document as it was at one moment.
   public typealias Element = DocumentSnapshot<T>
 
   let reference: DocumentReference
@@ -126,7 +128,7 @@ public struct DocumentSnapshots<T: Decodable & Sendable>: AsyncSequence, Sendabl
 extension DocumentReference {
   /// The document now, and again whenever it changes, is deleted or made.
   ///
-  ///     for try await ann in hearth.document("users/ann").snapshots(as: User.self) {
+  ///     for try await ann in hearth.document("users/ann").snapshots(as: Person.self) {
   ///       show(ann.data)
   ///     }
   public func snapshots<T: Decodable & Sendable>(as type: T.Type = [String: Value].self) -> DocumentSnapshots<T> {

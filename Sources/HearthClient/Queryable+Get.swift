@@ -39,7 +39,7 @@ public struct DocumentChange<T: Decodable & Sendable>: Sendable {
 extension Queryable {
   /// Runs the query.
   ///
-  ///     let users = try await hearth.collection("users").order(by: "name").get(as: User.self).data
+  ///     let users = try await hearth.collection("users").order(by: "name").get(as: Person.self).data
   /// - Throws: as ``HearthClient`` says.
   public func get<T: Decodable & Sendable>(as type: T.Type = [String: Value].self) async throws -> QuerySnapshot<T> {
     try await query.run(as: type, within: nil)

@@ -2,10 +2,10 @@
 ///
 ///     let page = try await hearth.collection("users")
 ///       .where("age", .greaterThanOrEqual, 18).order(by: "age").limit(to: 20)
-///       .get(as: User.self)
+///       .get(as: Person.self)
 ///     let next = try await hearth.collection("users")
 ///       .where("age", .greaterThanOrEqual, 18).order(by: "age").limit(to: 20).start(after: page.documents.last!)
-///       .get(as: User.self)
+///       .get(as: Person.self)
 public protocol Queryable: Sendable {
   /// The query.
   var query: Query { get }

@@ -91,7 +91,7 @@ extension HearthClient {
         _ = try await transaction.batch.withLock { $0 }.commit(within: transaction.id)
         return result
       } catch {
-        await rollback(transaction)
+        rollback(transaction)
         guard (error as? HearthClientError)?.code == .aborted, attempt < attempts else { throw error }
       }
       attempt += 1
@@ -107,12 +107,12 @@ extension HearthClient {
     return id
   }
 
-  /// Lets go of what a transaction holds. One that is over already, or a server that is away, is no error: nothing was
-  /// written, and the server lets go of it by itself.
-  private func rollback(_ transaction: Transaction) async {
+  /// Has the server let go of what a transaction holds, without waiting for it. One that is over already, or a server
+  /// that is away, is no error: nothing was written, and the server lets go of it by itself.
+  private func rollback(_ transaction: Transaction) {
     let request = JSON.of(["transaction": .string(transaction.id)])
     // A task that was cancelled could not tell the server.
-    await Task { [self] in _ = try? await connection.call(target("", ":rollback"), request) }.value
+    Task { [self] in _ = try? await connection.call(target("", ":rollback"), request) }
   }
 }
 

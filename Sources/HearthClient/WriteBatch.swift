@@ -46,7 +46,7 @@ public struct WriteBatch: Sendable {
     let encoded = try DocumentEncoder().encode(value)
     let fields = try encoded.fields()
     add(
-      reference, fields, mask: merge ? fields.leaves() : nil,
+      reference, Value.json(fields), mask: merge ? fields.leaves() : nil,
       transforms: encoded.serverTimestamps.map { ($0, .serverTimestamp) }, precondition)
   }
 
@@ -58,10 +58,10 @@ public struct WriteBatch: Sendable {
     let encoded = try DocumentEncoder().encode(value)
     let fields = try encoded.fields()
     let timestamps = encoded.serverTimestamps.filter { time in
-      paths.contains { time.segments.starts(with: $0.segments) }
+      paths.contains { time.segments.starts(with: $0.segments) { $0.hasBytes(of: $1) } }
     }
     add(
-      reference, fields, mask: paths.filter { !timestamps.contains($0) },
+      reference, Value.json(fields), mask: paths.filter { !timestamps.contains($0) },
       transforms: timestamps.map { ($0, .serverTimestamp) }, nil)
   }
 
@@ -75,19 +75,21 @@ public struct WriteBatch: Sendable {
   public mutating func update(
     _ fields: [FieldPath: FieldValue], at reference: DocumentReference, if precondition: Precondition? = nil
   ) {
-    var values: [String: Value] = [:]
+    var values: [JSON.Member] = []
     var mask: [FieldPath] = []
     var transforms: [(FieldPath, FieldValue)] = []
-    for (path, change) in fields.sorted(by: { $0.key.description < $1.key.description }) {
+    let sorted = fields.map { (path: $0.key, text: $0.key.description, change: $0.value) }
+      .sorted { $0.text.utf8.lexicographicallyPrecedes($1.text.utf8) }
+    for (path, _, change) in sorted {
       switch change {
       case .value(let value):
-        values.put(value, at: path.segments)
+        values.put(value, at: path.segments[...])
         mask.append(path)
       case .delete: mask.append(path)
       default: transforms.append((path, change))
       }
     }
-    add(reference, values, mask: mask, transforms: transforms, precondition ?? .exists(true))
+    add(reference, .object(values), mask: mask, transforms: transforms, precondition ?? .exists(true))
   }
 
   /// Deletes a document.
@@ -113,10 +115,10 @@ public struct WriteBatch: Sendable {
   }
 
   private mutating func add(
-    _ reference: DocumentReference, _ fields: [String: Value], mask: [FieldPath]?,
+    _ reference: DocumentReference, _ fields: JSON, mask: [FieldPath]?,
     transforms: [(path: FieldPath, value: FieldValue)], _ precondition: Precondition?
   ) {
-    let update = JSON.of(["name": .string(reference.name), "fields": Value.json(fields)])
+    let update = JSON.of(["name": .string(reference.name), "fields": fields])
     let transforms = transforms.compactMap { path, value -> JSON? in
       guard case .object(let members)? = value.transform else { return nil }
       return .object([JSON.Member("fieldPath", .string(path.description))] + members)

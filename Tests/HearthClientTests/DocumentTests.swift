@@ -1,5 +1,6 @@
 import Foundation
 import HearthServer
+import Synchronization
 import Testing
 
 @testable import HearthClient
@@ -175,5 +176,59 @@ import Testing
       guard let error = error as? HearthClientError else { return false }
       return error.code == .network && error.isRetryable
     }
+  }
+
+
+  @Test func namesAreBytes() async throws {
+    let (composed, combined) = ("\u{e9}", "e\u{301}")
+    #expect(FieldPath(composed) != FieldPath(combined) && FieldPath("a", "b") != FieldPath("ab"))
+    #expect(Set([FieldPath(composed), FieldPath(combined), FieldPath(composed)]).count == 2)
+    let hearth = try TestHearth()
+    let users = try hearth.client().collection("users")
+    let ann = try await users.add(["n": 0])
+    try await ann.update([
+      FieldPath(composed): 1, FieldPath(combined): 2, FieldPath("m", composed): 3, FieldPath("m", combined): 4, "m.x": 5,
+    ])
+    for (path, number) in [
+      (FieldPath("n"), 0), (FieldPath(composed), 1), (FieldPath(combined), 2), (FieldPath("m", composed), 3),
+      (FieldPath("m", combined), 4), ("m.x", 5),
+    ] {
+      #expect(try await users.where(path, .equal, .integer(number)).get().documents.count == 1, "\(path)")
+    }
+  }
+
+  @Test func slashesPartPathsWhateverFollows() throws {
+    let client = detachedClient()
+    #expect(client.target("users/\u{301}ann").hasSuffix("/documents/users/%CC%81ann"))
+    let ann = client.document("users/\u{301}ann")
+    #expect(Array(ann.id.utf8) == Array("\u{301}ann".utf8) && ann.parent.path == "users")
+    #expect(Array(client.collection("users/ann/\u{301}notes").id.utf8) == Array("\u{301}notes".utf8))
+    #expect(client.collection("users/ann/\u{301}notes").query.parent == "users/ann")
+    let other = DocumentReference(name: "projects/p/databases/d/documents/\u{301}users/ann", client)
+    #expect(other?.client.project == "p" && other?.client.database == "d")
+  }
+
+  @Test func aServerThatIsAwayHoldsNoTransactionUp() async throws {
+    struct Ended: Error {}
+    let isRollingBack = Mutex(false)
+    let transport = ScriptedTransport { request in
+      if request.target.hasSuffix(":rollback") {
+        isRollingBack.withLock { $0 = true }
+        try await Task.sleep(for: .seconds(30))
+      }
+      return HearthResponse(status: 200, body: Data(#"{"transaction": "dA=="}"#.utf8))
+    }
+    let client = HearthClient(transport: transport, project: "demo")
+    let duration = await ContinuousClock().measure {
+      await #expect(throws: Ended.self) { try await client.runTransaction { _ in throw Ended() } }
+    }
+    #expect(duration < .seconds(20))
+    #expect(await eventually { isRollingBack.withLock { $0 } })
+  }
+
+  @Test func namesAreThereForWhereOthersClash() {
+    // This suite has a User of its own.
+    #expect(HearthUser.self != User.self && HearthSession.self == Session.self)
+    #expect(HearthTransaction.self == Transaction.self && HearthQuery.self == Query.self && HearthValue.self == Value.self)
   }
 }
