@@ -60,11 +60,11 @@ struct Command: Sendable {
   /// All verbs, in the order of the help.
   static var all: [Command] {
     [
-      .serve, .exec, .get, .query, .watch, .set, .update, .delete, .import, .export, .backup, .check, .checkFile, .checkFiles,
-      .doctor, .indexes,
-      .stats, .listeners, .accountsList, .accountsCreate, .accountsDelete, .accountsSetClaims, .accountsDisable,
-      .accountsEnable, .accountsExport, .accountsImport, .keysCreate, .keysList, .keysRevoke, .keysRotate, .token,
-      .rulesCheck, .rulesTest, .rulesExplain, .filesList, .filesCopy, .filesRemove,
+      .serve, .exec, .get, .query, .watch, .set, .update, .delete, .import, .export, .backup, .check, .checkFile,
+      .checkFiles, .doctor, .indexes, .stats, .listeners, .accountsList, .accountsCreate, .accountsDelete,
+      .accountsSetClaims, .accountsDisable, .accountsEnable, .accountsExport, .accountsImport, .keysCreate,
+      .keysList, .keysRevoke, .keysRotate, .token, .rulesCheck, .rulesTest, .rulesExplain, .filesList,
+      .filesCopy, .filesRemove,
     ]
   }
 

@@ -44,7 +44,9 @@ struct DirectoryImport {
       let empty = try open(file, files.database, indexes: nil)
       indexes = try empty.read { reader in try empty.indexes(&reader).configuration }
     }
-    let outcome = try open(unfinished, files.database, indexes: indexes).load(files) { progress.show($0, "documents imported") }
+    let outcome = try open(unfinished, files.database, indexes: indexes).load(files) {
+      progress.show($0, "documents imported")
+    }
     guard rename(unfinished, file) == 0 else { throw StorageError.system(operation: "rename", path: file, code: errno) }
     try syncDirectory(of: file)
     return outcome

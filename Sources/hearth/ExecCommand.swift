@@ -8,12 +8,12 @@ extension Command {
     operands: "-- COMMAND [ARGUMENT] …", operandCount: 1...Int.max,
     options: serve.options.filter { !servingOnly.contains($0.name) },
     details: """
-      Serves in emulator mode and in memory, on a free port of 127.0.0.1 unless told otherwise, for as long as the command
-      runs. The command finds the server by FIRESTORE_EMULATOR_HOST, FIREBASE_AUTH_EMULATOR_HOST,
-      FIREBASE_STORAGE_EMULATOR_HOST and STORAGE_EMULATOR_HOST, the project by
-      GCLOUD_PROJECT and GOOGLE_CLOUD_PROJECT; verbs of hearth that it runs talk to that server too. The exit status is
-      the command's: 128 and the signal's number where a signal ended it, 127 where it is not found. Nothing is left
-      behind, unless --data keeps the documents.
+      Serves in emulator mode and in memory, on a free port of 127.0.0.1 unless told otherwise, for as long as the
+      command runs. The command finds the server by FIRESTORE_EMULATOR_HOST, FIREBASE_AUTH_EMULATOR_HOST,
+      FIREBASE_STORAGE_EMULATOR_HOST and STORAGE_EMULATOR_HOST, the project by GCLOUD_PROJECT and GOOGLE_CLOUD_PROJECT;
+      verbs of hearth that it runs talk to that server too. The exit status is the command's: 128 and the signal's
+      number where a signal ended it, 127 where it is not found. Nothing is left behind, unless --data keeps the
+      documents.
       """,
     examples: [
       ("hearth exec --project demo -- pytest", "tests of a client"),

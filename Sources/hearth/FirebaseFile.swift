@@ -85,7 +85,8 @@ enum FirebaseFile {
     guard let first = files.first else { return }
     guard files.allSatisfy({ $0 == first }) else {
       throw CommandFailure.data(
-        "\(name): \"storage\" names several rules files, and one guards all buckets here; choose it with --storage-rules")
+        "\(name): \"storage\" names several rules files, and one guards all buckets here; "
+          + "choose it with --storage-rules")
     }
     values["storage-rules"] = [first]
   }

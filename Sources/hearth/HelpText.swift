@@ -33,7 +33,8 @@ enum HelpText {
     if !command.options.isEmpty {
       text += "\nOptions:\n"
       let heads = command.options.map { option in
-        "\(option.letter.map { "-\($0), " } ?? "")--\(option.name)\(option.value.map { " \($0)" } ?? "")\(option.isRepeated ? " …" : "")"
+        (option.letter.map { "-\($0), " } ?? "") + "--\(option.name)" + (option.value.map { " \($0)" } ?? "")
+          + (option.isRepeated ? " …" : "")
       }
       let width = (heads.map(\.count).max() ?? 0) + 2
       for (head, option) in zip(heads, command.options) { text += "  \(padded(head, to: width))\(option.help)\n" }

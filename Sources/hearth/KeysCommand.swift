@@ -94,9 +94,10 @@ extension Command {
       .flag("immediately", "sign with them at once: for a key that has leaked")
     ],
     details: """
-      A server does so by itself every thirty days. New keys sign an hour after they are published, old ones verify until
-      their last token is expired. With --immediately, the old keys are withdrawn: their ID tokens and session cookies are
-      refused at once, users continue with their refresh tokens. Verifiers elsewhere may take up to an hour to learn of it.
+      A server does so by itself every thirty days. New keys sign an hour after they are published, old ones verify
+      until their last token is expired. With --immediately, the old keys are withdrawn: their ID tokens and session
+      cookies are refused at once, users continue with their refresh tokens. Verifiers elsewhere may take up to an hour
+      to learn of it.
       """,
     examples: [("hearth keys rotate --data ./hearth-data", "")],
     run: { arguments in

@@ -13,8 +13,8 @@ extension Command {
       .flag("unsigned", "for --emulator: unsigned, without a server or a data directory (default without either)"),
     ],
     details: """
-      Emulator mode believes the unsigned token. For a production server name its data directory or, with the token of an
-      admin, its address: then the token is signed. It lives an hour. The user need not exist.
+      Emulator mode believes the unsigned token. For a production server name its data directory or, with the token of
+      an admin, its address: then the token is signed. It lives an hour. The user need not exist.
       """,
     examples: [
       ("hearth token ann", "unsigned, for a server in emulator mode"),

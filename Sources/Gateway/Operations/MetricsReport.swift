@@ -31,7 +31,8 @@ final class MetricsReport: Sendable {
     appendCommits(to: &text)
     appendListeners(to: &text)
     appendDatabases(to: &text)
-    text.family("hearth_rules_stale_files", .gauge, "Rules files whose last state does not compile and is not in force.")
+    text.family(
+      "hearth_rules_stale_files", .gauge, "Rules files whose last state does not compile and is not in force.")
     text.sample([], operations.staleRulesFiles())
     text.family("hearth_log_dropped_lines_total", .counter, "Lines of the log that its reader was too slow for.")
     text.sample([], operations.droppedLogLines())

@@ -24,7 +24,8 @@ struct AccountsClient {
   func forEachPage(_ take: ([JSONTree]) throws -> Bool) throws {
     var token: String?
     repeat {
-      let target = "\(root):batchGet?maxResults=1000" + (token.map { "&nextPageToken=\(ServerClient.encode($0))" } ?? "")
+      let next = token.map { "&nextPageToken=\(ServerClient.encode($0))" } ?? ""
+      let target = "\(root):batchGet?maxResults=1000\(next)"
       let page = try tree(server.call("GET", target))
       guard try take(page["users"]?.elements ?? []) else { return }
       token = page["nextPageToken"]?.text

@@ -7,7 +7,9 @@ extension Command {
   /// Lists accounts.
   static let accountsList = Command(
     name: "accounts list", summary: "Lists the accounts of a project.",
-    options: AccountsClient.options + [.value("limit", "N", "how many (default: 100)"), .flag("json", "print one account a line, whole")],
+    options: AccountsClient.options + [
+      .value("limit", "N", "how many (default: 100)"), .flag("json", "print one account a line, whole"),
+    ],
     examples: [("hearth accounts list", ""), ("hearth accounts list --json --limit 100000", "for programs")],
     run: { arguments in
       let limit = try arguments.integer("limit", in: 1...100_000_000) ?? 100
@@ -31,13 +33,15 @@ extension Command {
     let providers = (user["providerUserInfo"]?.elements ?? []).compactMap { $0["providerId"]?.text }
     var cells = [
       user["localId"]?.text ?? "", user["email"]?.text ?? user["phoneNumber"]?.text ?? "-",
-      providers.isEmpty ? (user["customAuth"]?.flag == true ? "custom" : "anonymous") : providers.joined(separator: ","),
+      providers.isEmpty
+        ? (user["customAuth"]?.flag == true ? "custom" : "anonymous") : providers.joined(separator: ","),
     ]
     if user["disabled"]?.flag == true { cells.append("disabled") }
     if let claims = user["customAttributes"]?.text { cells.append(claims) }
     // Names that others chose must not steer a terminal.
     let line = cells.joined(separator: "  ")
-    return String(String.UnicodeScalarView(line.unicodeScalars.map { $0.value < 0x20 || $0.value == 0x7F ? "?" : $0 })) + "\n"
+    let shown = line.unicodeScalars.map { $0.value < 0x20 || $0.value == 0x7F ? "?" : $0 }
+    return String(String.UnicodeScalarView(shown)) + "\n"
   }
 
   /// Makes an account.

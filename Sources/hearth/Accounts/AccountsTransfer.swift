@@ -51,7 +51,8 @@ extension Command {
     examples: [
       ("hearth accounts import accounts.json", "what Hearth exported"),
       (
-        "hearth accounts import users.json --hash-algo SCRYPT --hash-key KEY --salt-separator Bw== --rounds 8 --mem-cost 14",
+        "hearth accounts import users.json --hash-algo SCRYPT --hash-key KEY --salt-separator Bw== --rounds 8 "
+          + "--mem-cost 14",
         "what Firebase did; its console shows the parameters"
       ),
     ],
@@ -96,7 +97,8 @@ extension Command {
     json.option("blockSize", arguments.value("block-size"))
     json.option("parallelization", arguments.value("parallelization"))
     json.option(
-      "passwordHashOrder", arguments.value("hash-input-order").map { $0 == "SALT_FIRST" ? "SALT_AND_PASSWORD" : "PASSWORD_AND_SALT" })
+      "passwordHashOrder",
+      arguments.value("hash-input-order").map { $0 == "SALT_FIRST" ? "SALT_AND_PASSWORD" : "PASSWORD_AND_SALT" })
   }
 
   private static func bytes(of path: String) throws -> [UInt8] {
@@ -110,7 +112,9 @@ extension Command {
     while true {
       let count = read(descriptor, &buffer, buffer.count)
       if count == 0 { return bytes }
-      if count > 0 { bytes += buffer[..<count] } else if errno != EINTR {
+      if count > 0 {
+        bytes += buffer[..<count]
+      } else if errno != EINTR {
         throw CommandFailure.data("\(path) cannot be read: \(String(cString: strerror(errno)))")
       }
     }

@@ -19,7 +19,9 @@ struct DirectoryExamination {
   /// Slower syncs than this many milliseconds make every commit slow.
   private static let syncMax = 50
   /// File systems on which LMDB's locks or its syncs cannot be relied on.
-  private static let unsound: Set<String> = ["nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "sshfs"]
+  private static let unsound: Set<String> = [
+    "nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "sshfs",
+  ]
 
   init(path: String, mapBytes: Int, now: Int64) {
     self.path = path
@@ -31,7 +33,8 @@ struct DirectoryExamination {
     var status = stat()
     guard stat(path, &status) == 0 else {
       guard errno == ENOENT else {
-        return [.problem("data directory", "\(path): \(Self.reason())", "Let this user reach it, or name another with --data.")]
+        let advice = "Let this user reach it, or name another with --data."
+        return [.problem("data directory", "\(path): \(Self.reason())", advice)]
       }
       return missing()
     }
@@ -49,7 +52,8 @@ struct DirectoryExamination {
   private func missing() -> [Finding] {
     let parent = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
     guard access(parent, W_OK | X_OK) == 0 else {
-      return [.problem("data directory", "\(path) cannot be made: \(parent): \(Self.reason())", "Make it for this user.")]
+      let text = "\(path) cannot be made: \(parent): \(Self.reason())"
+      return [.problem("data directory", text, "Make it for this user.")]
     }
     return [.ok("data directory", "\(path) will be made")] + fileSystem(of: parent)
   }
@@ -77,12 +81,15 @@ struct DirectoryExamination {
 
   private func fileSystem(of place: String) -> [Finding] {
     var system = statvfs()
-    guard statvfs(place, &system) == 0 else { return [.warning("disk", "\(place): \(Self.reason())", "Look at the disk.")] }
+    guard statvfs(place, &system) == 0 else {
+      return [.warning("disk", "\(place): \(Self.reason())", "Look at the disk.")]
+    }
     var findings: [Finding] = []
     let kind = MountTable.fileSystem(of: place) ?? ""
     if Self.unsound.contains(kind) || kind.hasPrefix("fuse") {
       findings.append(
-        .problem("file system", "\(place) is on \(kind), where locks do not hold", "Keep the data on a disk of this machine."))
+        .problem(
+          "file system", "\(place) is on \(kind), where locks do not hold", "Keep the data on a disk of this machine."))
     } else if ["tmpfs", "ramfs"].contains(kind) {
       findings.append(
         .warning("file system", "\(place) is on \(kind): all is gone after a restart", "Keep the data on a disk."))
@@ -122,7 +129,9 @@ struct DirectoryExamination {
       times.append(Progress.now() - begun)
     }
     let median = times.sorted()[times.count / 2]
-    guard median > Self.syncMax else { return [.ok("sync", "a sync takes \(median < 1 ? "less than 1" : "\(median)") ms")] }
+    guard median > Self.syncMax else {
+      return [.ok("sync", "a sync takes \(median < 1 ? "less than 1" : "\(median)") ms")]
+    }
     return [.warning("sync", "a sync takes \(median) ms", "Every group of commits waits for one; use a faster disk.")]
   }
 
@@ -145,7 +154,8 @@ struct DirectoryExamination {
     } catch {
       // A directory that nothing was written to yet has no format.
       if access("\(path)/FORMAT", F_OK) == 0 {
-        findings.append(.problem("format", error.description, "Use the version of Hearth that wrote it, or a newer one."))
+        findings.append(
+          .problem("format", error.description, "Use the version of Hearth that wrote it, or a newer one."))
       }
       return findings
     }

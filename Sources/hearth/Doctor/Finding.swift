@@ -40,10 +40,14 @@ extension [Finding] {
     var text = ""
     for finding in self {
       let level = finding.level.rawValue + String(repeating: " ", count: 9 - finding.level.rawValue.count)
-      let shown = finding.level == .problem ? terminal.red(level) : finding.level == .warning ? terminal.bold(level) : level
+      let shown =
+        finding.level == .problem
+        ? terminal.red(level) : finding.level == .warning ? terminal.bold(level) : level
       let topic = finding.topic + String(repeating: " ", count: width - finding.topic.count)
       text += "\(shown)\(topic)  \(finding.text)\n"
-      if let advice = finding.advice { text += String(repeating: " ", count: 11 + width) + terminal.faint(advice) + "\n" }
+      if let advice = finding.advice {
+        text += String(repeating: " ", count: 11 + width) + terminal.faint(advice) + "\n"
+      }
     }
     let problems = count { $0.level == .problem }
     let warnings = count { $0.level == .warning }

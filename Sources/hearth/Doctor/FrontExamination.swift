@@ -20,7 +20,8 @@ struct FrontExamination {
       let text = "\(issuer.path), with the keys of \(issuer.issuer): \(DirectoryExamination.reason())"
       findings.append(.problem("issuer", text, "Name a file that can be read."))
     }
-    if configuration.mode == .production, configuration.accounts.allowsPassword, configuration.accounts.mailCommand == nil {
+    let accounts = configuration.accounts
+    if configuration.mode == .production, accounts.allowsPassword, accounts.mailCommand == nil {
       findings.append(
         .warning(
           "mail", "there is no --mail-command: nobody who forgot a password can set a new one",

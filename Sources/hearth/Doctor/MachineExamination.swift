@@ -44,7 +44,8 @@ enum MachineExamination {
     let files = limit.rlim_max
     guard files < 65_536 else { return [.ok("open files", files > 1 << 40 ? "no limit" : "up to \(files)")] }
     return [
-      .warning("open files", "only \(files) may be open", "Raise the hard limit (LimitNOFILE=): each connection takes one.")
+      .warning(
+        "open files", "only \(files) may be open", "Raise the hard limit (LimitNOFILE=): each connection takes one.")
     ]
   }
 }

@@ -33,7 +33,8 @@ extension Command {
       """,
     examples: [
       (
-        "hearth query users/u1/habits/Running/history --where 'timestamp >= 2025-03-01' --order timestamp:desc --limit 10",
+        "hearth query users/u1/habits/Running/history --where 'timestamp >= 2025-03-01' --order timestamp:desc "
+          + "--limit 10",
         "the newest ten"
       ),
       (#"hearth query users --where 'age < 30 or (city == "Turin" and tags contains "new")'"#, ""),

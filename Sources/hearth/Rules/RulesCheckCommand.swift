@@ -15,7 +15,8 @@ extension Command {
       there is an error.
       """,
     examples: [
-      ("hearth rules check firestore.rules storage.rules", ""), ("hearth rules check rules/*.rules --json", "for programs"),
+      ("hearth rules check firestore.rules storage.rules", ""),
+      ("hearth rules check rules/*.rules --json", "for programs"),
     ],
     run: { arguments in
       var checks: [(file: String, diagnostics: [Diagnostic])] = []

@@ -50,7 +50,8 @@ struct ListenerRow {
     for row in rows {
       let targets = TableCell(plain: row.targets.joined(separator: ", "), columnsMax: 200).text
       lines.append([
-        "\(row.project)/\(row.database)", TableCell(plain: row.name).text, "\(row.lagMilliseconds)", "\(row.queuedBytes)",
+        "\(row.project)/\(row.database)", TableCell(plain: row.name).text, "\(row.lagMilliseconds)",
+        "\(row.queuedBytes)",
         targets,
       ])
     }

@@ -8,8 +8,8 @@ extension ServerClient {
 
   /// Follows a feed and hands on its messages, each as its line and parsed. Where the connection breaks it goes on
   /// behind the last token.
-  /// - Throws: ``CommandFailure`` where the server cannot be reached to begin with, or refuses for good; and what `take`
-  ///   throws.
+  /// - Throws: ``CommandFailure`` where the server cannot be reached to begin with, or refuses for good; and what
+  ///   `take` throws.
   func follow(
     _ request: FeedRequest, since token: String?, _ take: (_ line: [UInt8], _ root: JSONValue) throws -> Void
   ) throws {

@@ -18,8 +18,8 @@ extension Command {
       .flag("json", "print the server's messages, one a line"),
     ],
     details: """
-      Each line is one document: + is new to the results, ~ changed, - left them. Where the connection breaks, it goes on
-      behind the last change that it saw. Ctrl-C ends it.
+      Each line is one document: + is new to the results, ~ changed, - left them. Where the connection breaks, it goes
+      on behind the last change that it saw. Ctrl-C ends it.
       """,
     examples: [
       ("hearth watch users/ann", "one document"),
