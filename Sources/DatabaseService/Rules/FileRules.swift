@@ -11,6 +11,8 @@ import WireFormat
 package final class FileRules: Sendable {
   /// The name of the service in rules.
   package static let service = "firebase.storage"
+  /// What is known of a file only when all of it has come.
+  package static let lateFields = ["md5Hash", "crc32c", "etag", "generation"]
 
   private struct State {
     var file: GuardingRuleset?
@@ -66,26 +68,54 @@ extension Service {
   /// Judges a request for a file. `firestore.get()` reads one snapshot of the documents in `database`, whatever the
   /// number of lookups; where that database is not there they fail.
   package func allows(_ request: FileRequest, by guarding: GuardingRuleset, documentsIn database: DatabaseID?) -> Bool {
-    // Opening a database for rules that read none would be in vain.
-    guard guarding.readsDocuments, let id = database,
-      let database = try? self.database(id)
-    else { return decide(request, guarding, nil) }
-    let isAllowed = try? database.read { reader in
-      decide(request, guarding, reader.snapshot)
-    }
-    return isAllowed ?? false
+    decide(request, guarding, documentsIn: database, .none)?.isAllowed ?? false
+  }
+
+  /// What rules say of an upload whose ``FileRules/lateFields`` are not known, and not in the request: `nil` where that
+  /// depends on them. Cost: traces the decision.
+  package func allowsEarly(
+    _ request: FileRequest, by guarding: GuardingRuleset, documentsIn database: DatabaseID?
+  ) -> Bool? {
+    guard let decision = decide(request, guarding, documentsIn: database, .trace) else { return false }
+    if decision.isAllowed { return true }
+    // `&&` and `||` take an error for a value that may be either: only who reads such a field does not know.
+    let isOpen = guarding.quotesChecksums
+      ? !decision.trace.isEmpty
+      : decision.trace.contains { value in
+        FileRules.lateFields.contains { value.value.utf8.elementsEqual(Self.missing($0).utf8) }
+      }
+    return isOpen ? nil : false
+  }
+
+  /// How a trace shows that a field is not there.
+  private static func missing(_ field: String) -> String {
+    #"{"undefined":{"causeMessage":"Property \#(field) is undefined on object."}}"#
   }
 
   private func decide(
-    _ request: FileRequest, _ guarding: GuardingRuleset, _ snapshot: (any KeyValueSnapshot)?
-  ) -> Bool {
+    _ request: FileRequest, _ guarding: GuardingRuleset, documentsIn database: DatabaseID?,
+    _ explaining: Decision.Explanation
+  ) -> Decision? {
+    // Opening a database for rules that read none would be in vain.
+    guard guarding.readsDocuments, let id = database, let database = try? self.database(id) else {
+      return decide(request, guarding, nil, explaining)
+    }
+    return try? database.read { reader in
+      decide(request, guarding, reader.snapshot, explaining)
+    }
+  }
+
+  private func decide(
+    _ request: FileRequest, _ guarding: GuardingRuleset, _ snapshot: (any KeyValueSnapshot)?,
+    _ explaining: Decision.Explanation
+  ) -> Decision {
     let judge = judges.take()
     defer { judges.give(judge) }
     if let snapshot { judge.documents.begin(snapshot) }
     let time = Timestamp(uncheckedMicroseconds: databases.clock.now())
     let before = request.resource.map { EncodedFields($0).bytes }
     let after = request.newResource.map { EncodedFields($0).bytes }
-    let isAllowed = BorrowedRulesRequest.with(
+    let decision = BorrowedRulesRequest.with(
       request.method, ResourcePath.root, database: DatabaseID.defaultDatabase, auth: request.auth, time: time
     ) { borrowed in
       Self.withBytes(Array(request.bucket.utf8)) { bucket in
@@ -98,14 +128,15 @@ extension Service {
               borrowed.resource = before
               borrowed.newResource = after
               borrowed.lookupsMax = RulesRequest.lookupsMaxOfFile
-              return judge.evaluator.decide(guarding.ruleset, borrowed, lookups: judge.lookups).isAllowed
+              return judge.evaluator.decide(
+                guarding.ruleset, borrowed, lookups: judge.lookups, explaining: explaining)
             }
           }
         }
       }
     }
-    judges.counters.add(to: isAllowed ? .rulesAllowed : .rulesDenied)
-    return isAllowed
+    judges.counters.add(to: decision.isAllowed ? .rulesAllowed : .rulesDenied)
+    return decision
   }
 
   private static func withBytes<R>(_ bytes: [UInt8]?, _ body: (UnsafeRawBufferPointer?) -> R) -> R {

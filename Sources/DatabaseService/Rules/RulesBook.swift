@@ -126,6 +126,8 @@ package final class GuardingRuleset: Sendable {
   package let readsDocuments: Bool
   /// Whether rules for files may look at what is known only when all of a file has come.
   package let looksAtChecksums: Bool
+  /// Whether they may do so by a text, so that what is not there is no error: `request.resource.get('md5Hash', '')`.
+  let quotesChecksums: Bool
 
   /// Rules that nobody watches. Cost: looks for some words in their text.
   package init(_ ruleset: Ruleset) {
@@ -133,6 +135,7 @@ package final class GuardingRuleset: Sendable {
     func mentions(_ word: String) -> Bool { ruleset.source.bytes.firstRange(of: Array(word.utf8)) != nil }
     readsDocuments = mentions("firestore.")
     looksAtChecksums = ["md5Hash", "crc32c", "etag", "eneration"].contains(where: mentions)
+    quotesChecksums = FileRules.lateFields.contains { mentions("'" + $0) || mentions("\"" + $0) }
   }
 
   /// Who is told of decisions. Cost: the look at a flag while that is nobody; decisions are traced from then on.

@@ -282,10 +282,10 @@ struct CloudFiles: Sendable {
       while let (member, value) = members.next() {
         switch (member, value.kind) {
         case ("name", .string(let text)): part.name = String(decoding: text, as: UTF8.self)
-        case ("generation", _): part.generation = number(value)
+        case ("generation", _): part.generation = try number(value)
         case ("objectPreconditions", .object(var conditions)):
           while let (condition, value) = conditions.next() {
-            if case "ifGenerationMatch" = condition { part.generationMatch = number(value) }
+            if case "ifGenerationMatch" = condition { part.generationMatch = try number(value) }
           }
         default: break
         }
@@ -293,13 +293,16 @@ struct CloudFiles: Sendable {
       return part
     }
 
-    /// A number, which clients also write as a text.
-    private static func number(_ value: JSONValue) -> Int64? {
+    /// A number, which clients also write as a text; `nil` for `null`. What cannot be compared is not ignored.
+    private static func number(_ value: JSONValue) throws(FilesError) -> Int64? {
       switch value.kind {
-      case .string(let text): Int64(String(decoding: text, as: UTF8.self))
-      case .integer(let number): number
-      default: nil
+      case .null: return nil
+      case .integer(let number): return number
+      case .string(let text):
+        if let number = Int64(String(decoding: text, as: UTF8.self)) { return number }
+      default: break
       }
+      throw .invalid("The generation of a source must be a number.")
     }
   }
 }

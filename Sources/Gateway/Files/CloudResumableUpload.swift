@@ -47,12 +47,16 @@ struct CloudResumableUpload: Sendable {
     try start(parts[0], named: call.parameters.value("name"), request)
   }
 
-  /// Begins an upload to a bucket; `status` is what the dialect answers then.
+  /// Begins an upload to a bucket; `status` is what the dialect answers then. Where a URL was signed for the name, the
+  /// metadata, which nobody signed, name no other.
   func start(
-    _ bucket: String, named: String?, status: Int = 200, _ request: borrowing HTTPRequest
+    _ bucket: String, named: String?, isSigned: Bool = false, status: Int = 200, _ request: borrowing HTTPRequest
   ) throws(FilesError) {
     let metadata = try AttributesReader(request.body)
-    guard let name = metadata.name ?? named else { throw .invalid("Required parameter: name") }
+    if isSigned, let other = metadata.name, !other.utf8.elementsEqual((named ?? "").utf8) {
+      throw .invalid("The metadata name another object than the one that the URL was signed for.")
+    }
+    guard let name = isSigned ? named : metadata.name ?? named else { throw .invalid("Required parameter: name") }
     let isFirebase = call.dialect == .firebase
     var attributes = ObjectAttributes()
     attributes.contentType = request.text("x-upload-content-type")
@@ -101,7 +105,8 @@ struct CloudResumableUpload: Sendable {
         var file = UploadBody.OpenUploadFile(incoming: upload.incoming, upload: upload)
         if let range {
           file.limit = (size + range.count, .invalid("More bytes came than Content-Range says."))
-        } else if let size = upload.record.declaredSize {
+        }
+        if let size = upload.record.declaredSize, file.limit.map({ $0.bytes > size }) ?? true {
           file.limit = (size, .invalid("More bytes came than the upload was announced with."))
         }
         if upload.record.declaredSize == nil, !upload.record.isAdmin, let unknown = FirebaseFiles(call).unknownLimit,

@@ -3,6 +3,9 @@ import Transport
 
 /// Uploads in one request: `uploadType=media` and `uploadType=multipart`.
 extension CloudFiles {
+  /// What may come before content in two parts: documents that are committed with it, too.
+  private static let headBytesMax = 1 << 20
+
   /// Whether the body of a `POST` or `PUT` is content.
   static func bringsContent(_ query: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest) -> Bool {
     guard let parameters = try? QueryParameters(query) else { return false }
@@ -27,12 +30,15 @@ extension CloudFiles {
     }
   }
 
-  /// What takes the content of an object whose name may also stand in its metadata.
+  /// What takes the content of an object whose name may also stand in its metadata. Where a URL was signed for the
+  /// name, the body is content and nothing else: its metadata would be an administrator's, and nobody signed them.
   func upload(
-    to bucket: String, named: String?, _ conditions: ObjectConditions, _ request: borrowing HTTPRequest
+    to bucket: String, named: String?, isSigned: Bool = false, _ conditions: ObjectConditions,
+    _ request: borrowing HTTPRequest
   ) throws(FilesError) -> any BodySink {
-    let isMultipart = call.parameters.value("uploadType") == "multipart"
-    let multipart = try isMultipart ? MultipartReader(contentType: request.header("content-type")) : nil
+    let isMultipart = !isSigned && call.parameters.value("uploadType") == "multipart"
+    let multipart = try isMultipart
+      ? MultipartReader(contentType: request.header("content-type"), headBytesMax: Self.headBytesMax) : nil
     let contentType = isMultipart ? nil : request.text("content-type")
     let contentEncoding = call.parameters.value("contentEncoding")
     let hashes = try DeclaredChecksums(request, isContent: !isMultipart)

@@ -27,14 +27,27 @@ struct FilesJudge: Sendable {
     guard service.allows(request, by: guarding, documentsIn: database(of: name.bucket)) else { throw denial(method) }
   }
 
-  /// Refuses an upload before its content has come, where what is known of it decides already.
+  /// Refuses an upload before its content has come, where what is known of it decides already. Returns whether it
+  /// does: rules may look at checksums, which are known at the end only.
   /// - Throws: ``FilesError/denied(_:)``.
-  func requireEarly(_ after: StoredObject, as caller: Caller, store: FileStore) throws(FilesError) {
-    guard case .user = caller else { return }
+  func requireEarly(_ after: StoredObject, as caller: Caller, store: FileStore) throws(FilesError) -> Bool {
+    guard case .user(let auth) = caller else { return true }
     guard let guarding = rules.inForce else { throw denial(nil) }
-    // Checksums are not known yet: rules that look at them are asked at the end only.
-    if guarding.looksAtChecksums { return }
-    try require(.create, after.name, as: caller, before: store.object(after.name), after: after)
+    let name = after.name
+    guard guarding.looksAtChecksums else {
+      try require(.create, name, as: caller, before: store.object(name), after: after)
+      return true
+    }
+    var request = FileRequest(.create, bucket: name.bucket, name: name.name, auth: auth)
+    request.resource = try store.object(name).map { Self.fields(of: $0) }
+    var fields = Self.fields(of: after)
+    for field in FileRules.lateFields { fields[field] = nil }
+    request.newResource = fields
+    switch service.allowsEarly(request, by: guarding, documentsIn: database(of: name.bucket)) {
+    case true?: return true
+    case false?: throw denial(.create)
+    case nil: return false
+    }
   }
 
   /// Refuses who needs rules where there are none.

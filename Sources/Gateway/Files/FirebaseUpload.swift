@@ -47,7 +47,8 @@ extension FirebaseFiles {
   private static let probedSizes = [0, 1, 100 << 10, 10 << 20]
 
   /// Refuses content that rules refuse already by what is known of it. Where more than one length is possible, or none
-  /// is known, they must refuse it whatever its length.
+  /// is known, they must refuse it whatever its length. Where they cannot say yet, no more than
+  /// ``unknownBytesMax`` may come.
   func requireEarly(_ name: ObjectName, _ attributes: ObjectAttributes, sizes: ClosedRange<Int>?) throws(FilesError) {
     guard !call.isAdmin else { return }
     let probed = sizes.map { $0.count > 1 ? [$0.lowerBound, $0.upperBound] : [$0.lowerBound] } ?? Self.probedSizes
@@ -58,7 +59,11 @@ extension FirebaseFiles {
       let object = StoredObject(
         name: name, generation: now, created: now, updated: now, content: content, attributes: attributes)
       do throws(FilesError) {
-        return try call.judge.requireEarly(object, as: call.caller, store: call.store)
+        let isDecided = try call.judge.requireEarly(object, as: call.caller, store: call.store)
+        if isDecided || sizes.map({ $0.lowerBound <= Self.unknownBytesMax }) ?? true { return }
+        refusal = .denied(
+          "Rules look at checksums, which are known at the end only: no more than \(Self.unknownBytesMax) bytes may "
+            + "come.")
       } catch { refusal = error }
     }
     if let refusal { throw refusal }

@@ -5,24 +5,31 @@ import Glibc
 struct MultipartReader {
   private enum State { case start, metadata, content, ending, ended }
 
-  /// What may come before the content: two heads and the metadata.
-  private static let headBytesMax = 1 << 20
+  private static let headEnd = Array("\r\n\r\n".utf8)
 
   private let delimiter: [UInt8]
+  private let headBytesMax: Int
   private var state = State.start
   private var held: [UInt8]
+  /// How far `held` was looked through, so that a head in many small pieces is not looked through for each of them.
+  private var scanned = 0
+  /// Where the delimiter stands in `held` whose part's head is looked for.
+  private var delimiterStart: Int?
   /// The text of the first part.
   private(set) var metadata: [UInt8] = []
   /// The content type that the second part's head names.
   private(set) var contentType: String?
 
-  /// - Parameter contentType: the value of the request's header, which names the boundary.
+  /// - Parameters:
+  ///   - contentType: the value of the request's header, which names the boundary.
+  ///   - headBytesMax: what may come before the content: two heads and the metadata.
   /// - Throws: ``FilesError/invalid(_:)`` where it does not.
-  init(contentType: UnsafeRawBufferPointer?) throws(FilesError) {
+  init(contentType: UnsafeRawBufferPointer?, headBytesMax: Int = 64 << 10) throws(FilesError) {
     guard let contentType, let boundary = Self.boundary(String(decoding: contentType, as: UTF8.self)) else {
       throw .invalid("Bad content type. Content-Type must be multipart/related and name a boundary.")
     }
     delimiter = Array("\r\n--\(boundary)".utf8)
+    self.headBytesMax = headBytesMax
     // The first delimiter may stand at the very beginning.
     held = [0x0D, 0x0A]
   }
@@ -47,6 +54,9 @@ struct MultipartReader {
 
   /// Whether all has come that stands before the content.
   var hasHead: Bool { state == .content || state == .ending || state == .ended }
+
+  /// Bytes in memory.
+  var heldBytes: Int { held.count + metadata.count }
 
   /// Bytes of the body so far, while its head is read; then those that stood before the content.
   private var headBytes = 0
@@ -74,17 +84,20 @@ struct MultipartReader {
   /// Reads what stands before the content.
   private mutating func readHead(_ content: (UnsafeRawBufferPointer) -> Void) throws(FilesError) {
     if state == .start {
-      guard let end = headEnd() else { return try checkHeld() }
-      guard Self.contentType(inHead: held[..<end]) != nil else { throw Self.missingType }
-      held.removeFirst(end + 4)
+      guard let (_, headEnd) = findPart() else { return try checkHeld() }
+      guard Self.contentType(inHead: held[..<headEnd]) != nil else { throw Self.missingType }
+      held.removeFirst(headEnd + Self.headEnd.count)
       // An empty part's delimiter follows its head at once.
       held.insert(contentsOf: [0x0D, 0x0A], at: 0)
+      scanned = 0
+      delimiterStart = nil
       state = .metadata
     }
     if state == .metadata {
-      guard let end = find(delimiter, in: held, from: 0) else { return try checkHeld() }
-      guard let headEnd = find(Array("\r\n\r\n".utf8), in: held, from: end + delimiter.count) else {
-        if held[(end + delimiter.count)...].starts(with: "--".utf8) { throw Self.badCount }
+      guard let (end, headEnd) = findPart() else {
+        if let delimiterStart, held[(delimiterStart + delimiter.count)...].starts(with: "--".utf8) {
+          throw Self.badCount
+        }
         return try checkHeld()
       }
       guard let type = Self.contentType(inHead: held[(end + delimiter.count)..<headEnd]) else { throw Self.missingType }
@@ -135,14 +148,27 @@ struct MultipartReader {
     held = []
   }
 
-  private func headEnd() -> Int? {
-    guard let start = find(delimiter, in: held, from: 0) else { return nil }
-    return find(Array("\r\n\r\n".utf8), in: held, from: start + delimiter.count)
+  /// Where the next delimiter in `held` begins, and where the head behind it ends; `nil` until both have come.
+  private mutating func findPart() -> (delimiterStart: Int, headEnd: Int)? {
+    if delimiterStart == nil, let start = findNext(delimiter) {
+      delimiterStart = start
+      scanned = start + delimiter.count
+    }
+    guard let delimiterStart, let end = findNext(Self.headEnd) else { return nil }
+    return (delimiterStart, end)
+  }
+
+  /// Where a text first stands in what was not looked through yet.
+  private mutating func findNext(_ needle: [UInt8]) -> Int? {
+    let found = find(needle, in: held, from: scanned)
+    // The end of what is held may be the beginning of the text.
+    if found == nil { scanned = max(scanned, held.count - needle.count + 1) }
+    return found
   }
 
   private func checkHeld() throws(FilesError) {
-    guard held.count <= Self.headBytesMax else {
-      throw .invalid("The metadata are longer than \(Self.headBytesMax) bytes, or the boundary is missing.")
+    guard held.count <= headBytesMax else {
+      throw .invalid("The metadata are longer than \(headBytesMax) bytes, or the boundary is missing.")
     }
   }
 

@@ -178,6 +178,8 @@ enum ContentSafety {
     var type = contentType.prefix { $0 != ";" }
     while type.last == " " { type.removeLast() }
     let name = type.lowercased()
+    // Browsers show any kind of XML as a document, which runs its scripts.
+    if name.hasSuffix("+xml") || name.hasSuffix("/xml") { return false }
     return isOne && !name.contains(" ") && (passive.contains(name) || passiveFamilies.contains(where: name.hasPrefix))
   }
 }

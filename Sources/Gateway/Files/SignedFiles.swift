@@ -41,7 +41,7 @@ struct SignedFiles: Sendable {
           call.sendEmpty(204)
         }
       case .post where request.header("x-goog-resumable") != nil:
-        try CloudResumableUpload(call).start(name.bucket, named: name.name, status: 201, request)
+        try CloudResumableUpload(call).start(name.bucket, named: name.name, isSigned: true, status: 201, request)
       case .post, .put, .patch, .options, .other: call.failUnknown()
       }
     } catch { call.fail(error) }
@@ -59,7 +59,7 @@ struct SignedFiles: Sendable {
         guard let number = Int64(text) else { throw .invalid("X-Goog-If-Generation-Match must be a number.") }
         conditions.generationMatch = number
       }
-      return try CloudFiles(call).upload(to: name.bucket, named: name.name, conditions, request)
+      return try CloudFiles(call).upload(to: name.bucket, named: name.name, isSigned: true, conditions, request)
     } catch {
       let call = call
       return DiscardedBody.answering(request) { [error] in call.fail(error) }

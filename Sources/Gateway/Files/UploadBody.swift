@@ -13,7 +13,7 @@ import Transport
 final class UploadBody: BodySink {
   /// What the queue does: opens the file, and makes of it what the upload is to become.
   struct Plan: Sendable {
-    /// Opens the file that takes the content.
+    /// Opens the file that takes the content, once its head is judged.
     var open: @Sendable () throws(FilesError) -> OpenUploadFile
     /// Refuses content of which the head and perhaps the length are known, before it comes. On the loop.
     var judgeHead: @Sendable (MultipartHead, ClosedRange<Int>?) throws(FilesError) -> Void = { _, _ throws(FilesError) in }
@@ -49,6 +49,8 @@ final class UploadBody: BodySink {
     var waitingBytesMin = 1 << 20
     /// Bytes of all uploads. When there are more, nothing is gathered, and a client waits for all that it sent.
     var heldBytesMax = 256 << 20
+    /// Bytes of a head that are taken even then; what is longer is refused, as nobody can be told to wait for it.
+    var crowdedHeadBytesMax = 8 << 10
   }
 
   /// What of all uploads of the process is in memory.
@@ -60,8 +62,11 @@ final class UploadBody: BodySink {
   private let queue = DispatchQueue(label: "hearth.upload", qos: .userInitiated)
   private let file = FileInHand()
   private var multipart: MultipartReader?
+  private let isMultipart: Bool
   private let bodyBytes: Int?
   private var isHeadJudged = false
+  /// Bytes of the head that count as held.
+  private var headBytes = 0
   private var piece: [UInt8] = []
   private var isLarge = false
   private(set) var waitingBytes = 0
@@ -119,12 +124,13 @@ final class UploadBody: BodySink {
   ) {
     self.exchange = exchange
     self.multipart = multipart
+    isMultipart = multipart != nil
     self.bodyBytes = bodyBytes
     self.limits = limits
     self.plan = plan
-    let file = file
-    queue.async { file.open(plan) }
-    let queue = queue
+    // Who sent no head yet has no file: nobody knows whether it may come.
+    if multipart == nil { openFile() }
+    let (file, queue) = (file, queue)
     exchange.onClose { [weak self] in
       self?.isOver = true
       queue.async {
@@ -133,7 +139,12 @@ final class UploadBody: BodySink {
     }
   }
 
-  deinit { Self.heldBytes.subtract(piece.count, ordering: .relaxed) }
+  deinit { Self.heldBytes.subtract(piece.count + headBytes, ordering: .relaxed) }
+
+  private func openFile() {
+    let (plan, file) = (plan, file)
+    queue.async { file.open(plan) }
+  }
 
   func received(_ bytes: UnsafeRawBufferPointer) {
     if refusal != nil { return discard(bytes.count) }
@@ -143,14 +154,29 @@ final class UploadBody: BodySink {
       do throws(FilesError) {
         try reader.read(bytes) { gather($0) }
         multipart = reader
-        if !isHeadJudged, let head = head {
-          isHeadJudged = true
-          try plan.judgeHead(head, reader.contentBytes(ofBody: bodyBytes))
-        }
+        countHead(reader.heldBytes)
+        if !isHeadJudged { try judgeHead(reader) }
       } catch { stop(error) }
     } else {
       gather(bytes)
     }
+  }
+
+  /// Opens the file once the head has come and is let in.
+  private func judgeHead(_ reader: MultipartReader) throws(FilesError) {
+    guard let head else {
+      if headBytes > limits.crowdedHeadBytesMax && isCrowded { throw .tooManyUploads }
+      return
+    }
+    try plan.judgeHead(head, reader.contentBytes(ofBody: bodyBytes))
+    isHeadJudged = true
+    openFile()
+    if piece.count >= limits.pieceBytes || isCrowded { write() }
+  }
+
+  private func countHead(_ count: Int) {
+    Self.heldBytes.add(count - headBytes, ordering: .relaxed)
+    headBytes = count
   }
 
   func ended() {
@@ -187,6 +213,8 @@ final class UploadBody: BodySink {
     if piece.isEmpty && isLarge { piece.reserveCapacity(limits.pieceBytes + (64 << 10)) }
     piece.append(contentsOf: bytes.assumingMemoryBound(to: UInt8.self))
     let (_, held) = Self.heldBytes.add(bytes.count, ordering: .relaxed)
+    // Content that came with the head's end waits until that is judged.
+    guard !isMultipart || isHeadJudged else { return }
     if piece.count >= limits.pieceBytes || held > limits.heldBytesMax { write() }
   }
 
@@ -233,6 +261,8 @@ final class UploadBody: BodySink {
     }
     Self.heldBytes.subtract(piece.count, ordering: .relaxed)
     piece = []
+    multipart = nil
+    countHead(0)
     if let bodyBytes, bodyBytes > DiscardedBody.bytesMax { answer(error) }
   }
 

@@ -96,6 +96,12 @@ import Testing
     #expect(
       try server.call("POST", "\(Self.objects)/c/compose", #"{"sourceObjects": [{"name": "none"}]}"#).status == 404)
     #expect(try server.call("POST", "\(Self.objects)/c/compose", "{}").status == 400)
+    for number in [#""x""#, "9223372036854775808", #""9223372036854775808""#, "true"] {
+      for source in [#""generation": \#(number)"#, #""objectPreconditions": {"ifGenerationMatch": \#(number)}"#] {
+        let body = #"{"sourceObjects": [{"name": "a", \#(source)}]}"#
+        #expect(try server.call("POST", "\(Self.objects)/c/compose", body).status == 400, "\(source)")
+      }
+    }
     let list = try server.call("GET", "\(Self.objects)?prefix=&delimiter=/&maxResults=2")
     #expect(list.json("items", as: [Any].self)?.count == 2 && list.json("nextPageToken", as: String.self) != nil)
   }

@@ -61,6 +61,7 @@ import Testing
 
   static let types: [(String, Bool)] = [
     ("image/png", true), ("IMAGE/PNG ; x=y", true), ("text/plain; charset=utf-8", true), ("font/woff2", true),
+    ("video/x+xml", false), ("audio/xml; a=b", false),
     ("text/html", false), ("image/png,text/html", false), ("image/png, text/html", false), ("image/pngx", false),
     ("text/plain-html", false), ("video/mp4,text/html", false), ("image/svg+xml", false), ("text/xml", false),
     ("application/pdf;,text/html", false), ("text/ht\u{e9}ml", false), ("image/png text/html", false), ("", false), ("x", false),

@@ -54,9 +54,9 @@ import WireFormat
     }
 
     /// A target of version 2 that is good up to a time.
-    func two(_ method: String, _ path: String, until moment: Date) throws -> String {
+    func two(_ method: String, _ path: String, type: String = "", until moment: Date) throws -> String {
       let expires = Int(moment.timeIntervalSince1970)
-      let signature = try sign("\(method)\n\n\n\(expires)\n\(path)")
+      let signature = try sign("\(method)\n\n\(type)\n\(expires)\n\(path)")
       let query = "Expires=\(expires)&GoogleAccessId=\(encoded(email))"
       return "\(path)?\(query)&Signature=\(encoded(Base64.encode(signature)))"
     }
@@ -95,6 +95,30 @@ import WireFormat
     #expect(part.status == 308)
     let last = try server.request("PUT", target, "23", headers: [("Content-Range", "bytes 2-3/4")])
     #expect(last.json("name") == "big" && last.json("size") == "4", "\(last.text)")
+  }
+
+  @Test func aBodyNamesNoOtherObject() throws {
+    let server = try TestServer()
+    let signer = try Signer(server)
+    try CloudFilesTests.put(server, "private", "hello")
+    let start = ("X-Goog-Resumable", "start")
+    func begin(_ body: String) throws -> Int {
+      try server.request("POST", signer.four("POST", "/bucket/pub/a", [start]), body, headers: [start]).status
+    }
+    #expect(try begin(#"{"name": "private"}"#) == 400)
+    #expect(try begin(#"{"name": "pub/a"}"#) == 201)
+    // Version 2 signs no parameters, and nobody signs the body.
+    let type = "multipart/related; boundary=b"
+    let commit = #"{"writes": [{"update": {"name": "projects/p/databases/(default)/documents/c/d", "fields": {}}}]}"#
+    let body =
+      "--b\r\nContent-Type: application/json\r\n\r\n{\"name\": \"private\", \"commit\": \(commit)}"
+      + "\r\n--b\r\nContent-Type: a/b\r\n\r\nevil\r\n--b--"
+    let url = try signer.two("PUT", "/bucket/pub/a", type: type, until: Date() + 60)
+    let put = try server.request("PUT", url + "&uploadType=multipart", body, headers: [("Content-Type", type)])
+    #expect(put.status == 200 && put.json("name") == "pub/a", "\(put.text)")
+    #expect(try server.request("GET", signer.four("GET", "/bucket/pub/a")).text == body)
+    #expect(try server.request("GET", signer.four("GET", "/bucket/private")).text == "hello")
+    #expect(try server.call("GET", "/c/d", headers: [("Authorization", "Bearer owner")]).status == 404)
   }
 
   @Test func nothingElseIsLetIn() throws {

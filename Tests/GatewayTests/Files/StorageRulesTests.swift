@@ -94,6 +94,41 @@ import Testing
     #expect(try list("", ann) == 403)
   }
 
+  @Test func rulesThatLookAtChecksumsRefuseEarlyToo() throws {
+    let server = try TestServer()
+    let rules = """
+      rules_version = '2'; service firebase.storage { match /b/{bucket}/o {
+        match /sum/{name} { allow write: if request.resource.size >= 0 && request.resource.md5Hash == 'x'; }
+        match /own/{uid} { allow write: if request.auth.uid == uid; }
+        match /open/{name} { allow write; }
+      } }
+      """
+    func set(_ text: String) throws {
+      let body: JSONNode = ["rules": ["files": [["name": "storage.rules", "content": .string(text)]]]]
+      #expect(try server.call("PUT", "/internal/setRules", body.text).status == 200)
+    }
+    func start(_ name: String, _ length: String?) throws -> Int {
+      let headers = length.map { [("X-Goog-Upload-Header-Content-Length", $0)] } ?? []
+      return try server.call(
+        "POST", "\(Self.bucket)?name=\(name)", "{}", headers: headers + [("X-Goog-Upload-Command", "start")]).status
+    }
+    let large = "1000000000000"
+    try set(rules)
+    for name in ["none", "own%2Fann"] {
+      #expect(try start(name, large) == 403 && start(name, "5") == 403 && start(name, nil) == 403, "\(name)")
+    }
+    // What depends on a checksum may come, up to a bound.
+    #expect(try start("sum%2Fx", large) == 403)
+    #expect(try start("sum%2Fx", "5") == 200 && start("sum%2Fx", nil) == 200)
+    #expect(try start("open%2Fx", large) == 200)
+    let resumable = try server.call(
+      "POST", "\(Self.bucket)?uploadType=resumable&name=sum%2Fx", "{}", headers: [("X-Upload-Content-Length", large)])
+    #expect(resumable.status == 403)
+    // What is not there need not be an error.
+    try set(rules.replacing("request.resource.md5Hash ==", with: "request.resource.get('md5Hash', '') =="))
+    #expect(try start("sum%2Fx", "5") == 200 && start("sum%2Fx", large) == 403 && start("none", "5") == 403)
+  }
+
   static let conditions: [(String, Int)] = [
     ("request.resource.size == 5", 200), ("request.resource.size < 5", 403),
     ("request.resource.name == 'a/b.txt'", 200), ("request.resource.bucket == bucket", 200),
