@@ -151,7 +151,8 @@ public final class Authentication: Sendable {
     guard let renewal else { return session.idToken }
     do {
       return try await renewal.value.idToken
-    } catch let error as HearthClientError where error.code != .unauthenticated && !forcingRefresh && session.expiresAt > now() {
+    } catch let error as HearthClientError where error.code != .unauthenticated && !forcingRefresh {
+      guard session.expiresAt > now() else { throw error }
       // Without a new one the token still serves to its end.
       return session.idToken
     }

@@ -44,7 +44,11 @@ final class Connection: Sendable {
   /// Writes the content of an answer into a new file.
   /// - Throws: ``HearthClientError`` for every status from 400.
   func download(_ request: HearthRequest, to file: URL) async throws {
-    let response = try await authorized(request) { try await self.transport.download($0, to: file) } status: { $0.status }
+    let response = try await authorized(request) {
+      try await self.transport.download($0, to: file)
+    } status: {
+      $0.status
+    }
     guard response.status < 400 else { throw HearthClientError(status: response.status, body: response.body) }
   }
 

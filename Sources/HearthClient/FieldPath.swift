@@ -103,8 +103,8 @@ extension [String: Value] {
 }
 
 extension [JSON.Member] {
-  /// Puts a value at a path into fields as the API has them, making maps on the way. Names that differ in bytes only stay
-  /// apart, which they would not as keys of a dictionary.
+  /// Puts a value at a path into fields as the API has them, making maps on the way. Names that differ in bytes only
+  /// stay apart, which they would not as keys of a dictionary.
   ///
   /// Paths come in the order of the bytes of their descriptions: then what two of them share is the last member.
   mutating func put(_ value: Value, at segments: ArraySlice<String>) {

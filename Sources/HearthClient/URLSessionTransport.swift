@@ -58,6 +58,8 @@ public final class URLSessionTransport: HearthTransport {
   }
 
   /// Sends a request and writes the content of the answer into a file. `URLSession` reads no faster than it writes.
+  ///
+  /// It writes into the temporary directory first. On Linux it leaves that file behind where a download breaks off.
   public func download(_ request: HearthRequest, to file: URL) async throws -> HearthResponse {
     let task = Mutex<URLSessionDownloadTask?>(nil)
     let request = try urlRequest(request)

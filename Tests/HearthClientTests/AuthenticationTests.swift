@@ -214,27 +214,6 @@ import Testing
     #expect(auth.session?.idToken == "new-ben")
   }
 
-  @Test func passwordsAreResetByMail() async throws {
-    let hearth = try TestHearth()
-    let auth = try hearth.client().auth
-    let user = try await auth.signUp(email: "ann@example.com", password: "correct horse")
-    await #expect { try await auth.sendPasswordReset(email: "ben@example.com") } throws: {
-      ($0 as? HearthClientError)?.reason == "EMAIL_NOT_FOUND"
-    }
-    try await auth.sendPasswordReset(email: "ann@example.com")
-    let transport = URLSessionTransport(url: try #require(URL(string: hearth.url)))
-    let mails = try await transport.send(HearthRequest("GET", "/emulator/v1/projects/demo/oobCodes"))
-    let mail = try #require(try JSON(parsing: mails.body)["oobCodes"]?.elements.last)
-    #expect(mail["requestType"]?.text == "PASSWORD_RESET" && mail["email"]?.text == "ann@example.com")
-    let code = try #require(mail["oobCode"]?.text)
-    let change = try await transport.send(
-      HearthRequest(
-        "POST", "/v1/accounts:resetPassword?key=k", headers: ["Content-Type": "application/json"],
-        body: Data(#"{"oobCode": "\#(code)", "newPassword": "battery staple"}"#.utf8)))
-    #expect(change.status == 200)
-    #expect(try await auth.signIn(email: "ann@example.com", password: "battery staple").uid == user.uid)
-  }
-
   private final class Flag: Sendable {
     private let state = Mutex(false)
     var isSet: Bool { state.withLock { $0 } }

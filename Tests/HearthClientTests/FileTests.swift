@@ -77,7 +77,7 @@ import Testing
   private struct NoStreams: HearthTransport {
     let inner: URLSessionTransport
     func send(_ request: HearthRequest) async throws -> HearthResponse { try await inner.send(request) }
-    func open(_ request: HearthRequest) async throws -> HearthStream { throw HearthClientError(.unimplemented, "stream") }
+    func open(_ request: HearthRequest) async throws -> HearthStream { throw HearthClientError(.unimplemented, "") }
     func download(_ request: HearthRequest, to file: URL) async throws -> HearthResponse {
       try await inner.download(request, to: file)
     }
