@@ -45,6 +45,8 @@ extension FileStore {
   private static let rowsMax = 20_000
   /// Bytes of metadata of one page: it is made as one answer.
   private static let bytesMax = 4 << 20
+  /// Steps of comparing names with a pattern.
+  private static let stepsMax = 50_000_000
 
   /// One page of a bucket's objects. Cost: a seek for each prefix, a row for each object.
   /// - Throws: ``FilesError/invalid(_:)`` for a page token that is none.
@@ -61,24 +63,27 @@ extension FileStore {
     var page = ObjectPage()
     var rows = 0
     var bytes = 0
+    var steps = 0
     while let name = scan.name, name.starts(with: prefix) {
       if !end.isEmpty, !name.lexicographicallyPrecedes(end) { break }
       let isFull = page.objects.count + page.prefixes.count >= listing.countMax
-      if isFull || rows >= Self.rowsMax || bytes >= Self.bytesMax {
+      if isFull || rows >= Self.rowsMax || bytes >= Self.bytesMax || steps >= Self.stepsMax {
         page.nextPageToken = Base64.encode(scan.position)
         break
       }
       rows += 1
       bytes += scan.byteCount
+      if let pattern = listing.pattern { steps += pattern.steps(forNameOf: name.count) }
       let rest = UnsafeRawBufferPointer(rebasing: name.dropFirst(prefix.count))
       if let length = Self.folded(rest, listing) {
         let folder = Array(name.prefix(prefix.count + length))
-        if Self.isListed(folder.dropLast(), listing), listing.pattern?.matches(folder) ?? true {
+        let isMatch = listing.pattern?.matches(folder) ?? true
+        if isMatch, Self.isListed(folder.dropLast(), listing) {
           page.prefixes.append(String(decoding: folder, as: UTF8.self))
         }
         // All versions of the one object that ends here are told, and what is below is left out.
         while listing.includesTrailingDelimiter, let name = scan.name, name.elementsEqual(folder) {
-          if listing.pattern?.matches(folder) ?? true { page.objects.append(try scan.object()) }
+          if isMatch { page.objects.append(try scan.object()) }
           try scan.next()
         }
         try scan.seek(FilesKeySpace.end(of: folder))

@@ -9,11 +9,18 @@ package struct NamePattern: Sendable {
     case anything
   }
 
-  /// Longer patterns are refused, and so are those that stand for more than ``choicesMax`` others.
+  /// Longer patterns are refused, and so are those that stand for more than ``choicesMax`` others, or for others that
+  /// are longer than ``placesMax`` together.
   package static let bytesMax = 1024
   private static let choicesMax = 64
+  private static let placesMax = 4096
 
   private let choices: [[Token]]
+  /// The lengths of all that it stands for.
+  private let placeCount: Int
+
+  /// Steps that comparing with a name of so many bytes takes at most.
+  package func steps(forNameOf bytes: Int) -> Int { placeCount * (bytes + 1) }
 
   /// Reads a pattern.
   /// - Throws: ``FilesError/invalid(_:)`` where it is too long or a bracket stays open.
@@ -24,6 +31,10 @@ package struct NamePattern: Sendable {
     var choices: [[Token]] = []
     for plain in try Self.expand(Array(text.unicodeScalars)) { choices.append(try Self.tokens(plain)) }
     self.choices = choices
+    placeCount = choices.reduce(0) { $0 + $1.count + 1 }
+    guard placeCount <= Self.placesMax else {
+      throw .invalid("A pattern of names stands for others of at most \(Self.placesMax) characters in all.")
+    }
   }
 
   /// Whether a name is one of the pattern's. Cost: the product of the lengths of both.

@@ -34,6 +34,26 @@ import Testing
     }
   }
 
+  @Test func choicesAreShortTogether() throws {
+    let long = String(repeating: "x", count: 900)
+    #expect(throws: FilesError.self) { try NamePattern("{a,b,c,d,e}\(long)") }
+    #expect(try NamePattern("{a,b,c,d}\(long)").matches(Array("d\(long)".utf8)))
+  }
+
+  @Test func aPageEndsWhenComparingTookLong() throws {
+    let files = try TestFiles()
+    for index in 0..<40 { try files.put(String(repeating: "a", count: 900) + "\(10 + index)", "x") }
+    var listing = ObjectListing(bucket: "b")
+    listing.pattern = try NamePattern("{*,a*,aa*}" + String(repeating: "a*", count: 500))
+    var counts: [Int] = []
+    repeat {
+      let page = try files.store.list(listing)
+      counts.append(page.objects.count)
+      listing.pageToken = page.nextPageToken
+    } while listing.pageToken != nil
+    #expect(counts.count > 1 && counts.reduce(0, +) == 40, "\(counts)")
+  }
+
   @Test func whatStandsForMuchCostsLittle() throws {
     let pattern = try NamePattern(String(repeating: "*a", count: 100))
     #expect(!pattern.matches([UInt8](repeating: UInt8(ascii: "a"), count: 1000) + [UInt8(ascii: "b")]))

@@ -69,8 +69,18 @@ struct CloudFiles: Sendable {
       guard let count = Int(text), count > 0 else { throw .invalid("Invalid value for maxResults: \(text)") }
       listing.countMax = min(count, 1000)
     }
-    let page = try call.store.list(listing)
-    if page.objects.isEmpty, page.prefixes.isEmpty, try call.store.bucket(bucket) == nil { throw .noSuchBucket(bucket) }
+    call.work { [listing] () throws(FilesError) in
+      let page = try call.store.list(listing)
+      if page.objects.isEmpty, page.prefixes.isEmpty, try call.store.bucket(bucket) == nil {
+        throw .noSuchBucket(bucket)
+      }
+      return page
+    } then: {
+      send($0)
+    }
+  }
+
+  private func send(_ page: ObjectPage) {
     call.send { json in
       json.member("kind", "storage#objects")
       json.member("nextPageToken", page.nextPageToken)

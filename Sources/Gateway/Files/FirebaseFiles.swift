@@ -100,7 +100,7 @@ struct FirebaseFiles: Sendable {
     guard ObjectName.isBucket(target.bucket) else { throw .invalidBucket(target.bucket) }
     var listing = ObjectListing(bucket: target.bucket)
     listing.prefix = call.parameters.value("prefix") ?? ""
-    guard listing.prefix.isEmpty || listing.prefix.hasSuffix("/") else {
+    guard listing.prefix.isEmpty || listing.prefix.utf8.last == UInt8(ascii: "/") else {
       throw .invalid("The prefix parameter is required to be empty or ends with a single / character.")
     }
     listing.delimiter = call.parameters.value("delimiter") ?? ""
@@ -110,9 +110,16 @@ struct FirebaseFiles: Sendable {
       guard let count = Int(text), count >= 0 else { throw .invalid("Invalid maxResults.") }
       listing.countMax = count == 0 ? 1000 : min(count, 1000)
     }
-    let place = ObjectName(bucket: target.bucket, name: String(listing.prefix.dropLast()))
+    let place = ObjectName(bucket: target.bucket, name: String(Substring(listing.prefix.utf8.dropLast())))
     try require(.list, place, before: nil, after: nil)
-    let page = try call.store.list(listing)
+    call.work { [listing] () throws(FilesError) in
+      try call.store.list(listing)
+    } then: {
+      send($0)
+    }
+  }
+
+  private func send(_ page: ObjectPage) {
     call.send { json in
       json.key("prefixes")
       json.beginArray()
