@@ -99,7 +99,7 @@ import Testing
     let count = 8
     files.faults.beforeWrite { [faults = files.faults, store = files.store, first = files.faults.writes + 1] number in
       guard number == first else { return }
-      while store.waitingCount < count - 1 { usleep(1000) }
+      for _ in 0..<20_000 where store.waitingCount < count - 1 { usleep(1000) }
       faults.failWrites(.diskFull(path: "x"), times: 2)
     }
     let outcomes = Outcomes()
@@ -133,7 +133,8 @@ import Testing
     let count = 16
     let before = files.faults.writes
     files.faults.beforeWrite { [store = files.store] number in
-      if number == before + 1 { while store.waitingCount < count - 1 { usleep(1000) } }
+      guard number == before + 1 else { return }
+      for _ in 0..<20_000 where store.waitingCount < count - 1 { usleep(1000) }
     }
     onThreads(count) { [store = files.store] index in
       guard let content = try? store.incoming("content \(index)") else { return }

@@ -20,6 +20,7 @@ import Testing
     /// Bytes of bodies that came from connections.
     let received = Atomic<Int>(0)
     let interrupted = Atomic<Int>(0)
+    let opened = Atomic<Int>(0)
 
     init(_ limits: UploadBody.Limits = .init(), failure: FilesError? = nil, isOpen: Bool = true) throws {
       directory = try TemporaryDirectory()
@@ -45,6 +46,7 @@ import Testing
       let plan = UploadBody.Plan(
         open: { [self] () throws(FilesError) in
           if let failure { throw failure }
+          opened.add(1, ordering: .relaxed)
           return .init(incoming: try contents.makeIncoming(FileStore.randomID()))
         },
         finish: { (file, _) throws(FilesError) in
@@ -53,7 +55,8 @@ import Testing
         },
         interrupt: { [self] _ in interrupted.add(1, ordering: .relaxed) },
         fail: { answer(507, "\($0)") })
-      return Counted(UploadBody(exchange, bodyBytes: bodyBytes, limits: limits, plan), self)
+      let reader = try? request.header("content-type").map { try MultipartReader(contentType: $0) }
+      return Counted(UploadBody(exchange, multipart: reader, bodyBytes: bodyBytes, limits: limits, plan), self)
     }
 
     /// Passes a body on, and counts it.
@@ -69,12 +72,12 @@ import Testing
     }
   }
 
-  /// Lets through while it is open.
+  /// Lets through while it is open, and when nobody has opened it for half a minute.
   private final class Gate: Sendable {
     private let isOpen: Atomic<Bool>
     init(isOpen: Bool) { self.isOpen = Atomic(isOpen) }
     func open() { isOpen.store(true, ordering: .releasing) }
-    func pass() { while !isOpen.load(ordering: .acquiring) { usleep(1000) } }
+    func pass() { for _ in 0..<30_000 where !isOpen.load(ordering: .acquiring) { usleep(1000) } }
   }
 
   /// A connection that says how much the server has taken.
@@ -216,12 +219,43 @@ import Testing
         let client = try Client(port)
         client.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n")
         _ = client.send([UInt8](repeating: 7, count: 600_000)[...])
-        while disk.received.load(ordering: .relaxed) < 600_000 { usleep(1000) }
+        for _ in 0..<20_000 where disk.received.load(ordering: .relaxed) < 600_000 { usleep(1000) }
+        #expect(disk.received.load(ordering: .relaxed) == 600_000)
       }
       for _ in 0..<2000 where disk.interrupted.load(ordering: .relaxed) == 0 { usleep(1000) }
       #expect(disk.interrupted.load(ordering: .relaxed) == 1)
       for _ in 0..<2000 where !ContentDirectory.names(in: disk.contents.path + "/incoming").isEmpty { usleep(1000) }
       #expect(ContentDirectory.names(in: disk.contents.path + "/incoming").isEmpty)
+    }
+  }
+
+  private static let multipart = "POST / HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/related; boundary=b\r\n"
+
+  @Test func noFileIsOpenedBeforeTheHeadHasCome() throws {
+    for heldBytesMax in [0, 1 << 20] {
+      let disk = try Disk(.init(heldBytesMax: heldBytesMax))
+      try withServer(disk) { port in
+        let client = try Client(port)
+        let head = "--b\r\nContent-Type: a/b\r\n\r\n{}\r\n--b\r\nContent-Type: a/b\r\n"
+        let rest = "\r\nhello\r\n--b--"
+        client.send("\(Self.multipart)Content-Length: \(head.utf8.count + rest.utf8.count)\r\n\r\n\(head)")
+        for _ in 0..<5000 where disk.received.load(ordering: .relaxed) < head.utf8.count { usleep(1000) }
+        usleep(50_000)
+        #expect(disk.opened.load(ordering: .relaxed) == 0)
+        client.send(rest)
+        #expect(client.read(until: "5d41402abc4b2a76b9719d911017c592").contains("200 OK"))
+        #expect(disk.opened.load(ordering: .relaxed) == 1)
+      }
+    }
+  }
+
+  @Test func aCrowdOfLongHeadsIsRefused() throws {
+    let disk = try Disk(.init(heldBytesMax: 0))
+    try withServer(disk) { port in
+      let client = try Client(port)
+      client.send("\(Self.multipart)Content-Length: 10000\r\n\r\n" + String(repeating: "x", count: 10_000))
+      #expect(client.read(until: "tooManyUploads").contains("507"))
+      #expect(disk.opened.load(ordering: .relaxed) == 0)
     }
   }
 
@@ -251,7 +285,7 @@ import Testing
           results.all.withLock { $0.append(reply) }
         }.start()
       }
-      group.wait()
+      #expect(group.wait(timeout: .now() + 120) == .success)
       let replies = results.all.withLock { $0 }
       #expect(replies.count == 8 && replies.allSatisfy { $0.contains("200 OK") && $0.contains("\(size) ") }, "\(replies)")
     }
