@@ -158,7 +158,7 @@ package struct StoredObject: Equatable, Sendable {
   /// The media type.
   package var contentType: String { attributes.contentType ?? "application/octet-stream" }
 
-  /// The entity tag: base64 of what changes with content and metadata, quoted by nobody.
+  /// The entity tag: base 32 of what changes with content and metadata, quoted by nobody.
   package var etag: String {
     let digits: StaticString = "0123456789abcdefghijklmnopqrstuv"
     var text: [UInt8] = []

@@ -10,7 +10,8 @@ import WireFormat
 final class CloudBatch {
   /// Answers may take this much in all; requests that are left over then are refused.
   private static let answersBytesMax = 16 << 20
-  private static let boundary = "batch_hearth_2f0c7a41"
+  private static let contentType: StaticString = "multipart/mixed; boundary=batch_hearth_2f0c7a41"
+  private static let boundary = "\(contentType)".drop { $0 != "=" }.dropFirst()
 
   private let call: FilesCall
   private var parts: ArraySlice<BatchReader.Part>
@@ -100,7 +101,6 @@ final class CloudBatch {
 
   private func send() {
     call.sendBody(
-      answers + "--\(Self.boundary)--\r\n".utf8, type: "multipart/mixed; boundary=batch_hearth_2f0c7a41", status: 200,
-      { _ in })
+      answers + "--\(Self.boundary)--\r\n".utf8, type: Self.contentType, status: 200, { _ in })
   }
 }

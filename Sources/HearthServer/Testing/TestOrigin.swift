@@ -54,13 +54,14 @@ final class TestOrigin: Sendable {
     rules = RulesBook(copying: life.rules)
     fileRules = FileRules(copying: life.fileRules)
     offsetMicroseconds = life.time.offsetMicroseconds
-    files = try life.originFiles()
     do throws(StorageError) {
       var copies: [DatabaseID: LMDBStore] = [:]
       for (id, store) in life.stores.all { copies[id] = try Self.copy(store, settings) }
       databases = copies
       accounts = try Self.copy(life.accountsStore, settings)
     } catch { throw .storage(error.description) }
+    // After the documents: one that is committed with a file meanwhile must not be there without it.
+    files = try life.originFiles()
   }
 
   /// A store that begins as another one is now.
