@@ -4,8 +4,10 @@ import Synchronization
 extension FileStore {
   /// Begins an upload that comes in parts, durably.
   ///
+  /// `starter` says who begins it: some clients send their credential with the first request only, and rules are asked
+  /// at the last. It is kept until the upload is over or the server stops; see ``starter(ofUpload:)``.
   /// - Throws: ``FilesError/tooManyUploads`` where as many are under way as may be, and none has rested for long.
-  package func beginUpload(_ record: UploadRecord) throws(FilesError) {
+  package func beginUpload(_ record: UploadRecord, starter: (any Sendable)? = nil) throws(FilesError) {
     try record.attributes.check()
     var record = record
     record.created = now
@@ -20,8 +22,12 @@ extension FileStore {
       try transaction.write(FilesKeySpace.upload(record.id), record.encoded)
     }
     incoming.keep()
+    if let starter { uploads.note(record.id, starter) }
     uploads.rest(record.id, OpenUpload(record: record, incoming: incoming), now: now)
   }
+
+  /// Who began an upload that may go on; `nil` where nobody said, and after a restart.
+  package func starter(ofUpload id: String) -> (any Sendable)? { uploads.starter(id) }
 
   /// What is stored of an upload.
   /// - Throws: ``FilesError/noSuchUpload``.

@@ -22,6 +22,8 @@ final class OpenUploads: Sendable {
     /// The ids of `idle`, the longest unused first.
     var order: [String] = []
     var busy: Set<String> = []
+    /// Who began uploads, as their caller says.
+    var starters: [String: any Sendable] = [:]
   }
 
   private let state = Mutex(State())
@@ -34,6 +36,12 @@ final class OpenUploads: Sendable {
       for id in ids { state.used[id] = now }
     }
   }
+
+  /// Remembers who began an upload, until it is over.
+  func note(_ id: String, _ starter: any Sendable) { state.withLock { $0.starters[id] = starter } }
+
+  /// Who began an upload.
+  func starter(_ id: String) -> (any Sendable)? { state.withLock { $0.starters[id] } }
 
   /// How many uploads may go on.
   var count: Int { state.withLock { $0.used.count } }
@@ -72,6 +80,7 @@ final class OpenUploads: Sendable {
     state.withLock { state in
       state.busy.remove(id)
       state.used[id] = nil
+      state.starters[id] = nil
       if state.idle.removeValue(forKey: id) != nil { state.order.removeAll { $0 == id } }
     }
   }

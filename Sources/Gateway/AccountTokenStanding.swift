@@ -18,13 +18,19 @@ final class AccountTokenStanding: TokenStanding {
     seen = Atomic(changes)
   }
 
-  /// Checks the token once more where anything has changed: that costs a signature check.
+  /// Checks the token once more where anything has changed: that costs a signature check. Of one whose time is over,
+  /// which is for others to say, what stands against its user still counts.
   var objection: String? {
     // The number of before: what changes while the token is checked must not be missed.
     let changes = accounts.changes
     guard changes != seen.load(ordering: .acquiring) else { return nil }
     do throws(TokenError) {
-      _ = try token.withRawBytes { (token) throws(TokenError) in try accounts.verifyBearer(token) }
+      _ = try token.withRawBytes { (token) throws(TokenError) in
+        do throws(TokenError) { _ = try accounts.verifyBearer(token) } catch {
+          guard case .expired = error else { throw error }
+          try accounts.checkUser(ofExpired: token)
+        }
+      }
     } catch { return error.description }
     seen.store(changes, ordering: .releasing)
     return nil

@@ -1,5 +1,6 @@
 import Files
 import Foundation
+import Synchronization
 import Testing
 
 /// What strangers may make a store keep has a bound.
@@ -8,6 +9,40 @@ import Testing
     let record = UploadRecord(name: TestFiles.name(name), attributes: ObjectAttributes())
     try files.store.beginUpload(record)
     return record.id
+  }
+
+  @Test func startersAreKnownUntilTheEnd() throws {
+    let files = try TestFiles { $0.uploadsMax = 3 }
+    func begin(_ name: String, size: Int? = nil) throws -> String {
+      var record = UploadRecord(name: TestFiles.name(name), attributes: ObjectAttributes())
+      record.declaredSize = size
+      try files.store.beginUpload(record, starter: name)
+      return record.id
+    }
+    func starter(_ id: String) -> String? { files.store.starter(ofUpload: id) as? String }
+    let ids = [try begin("a", size: 1), try begin("b"), try begin("c")]
+    #expect(ids.map(starter) == ["a", "b", "c"])
+    // What is not as long as announced goes on.
+    let short = try files.store.openUpload(ids[0])
+    #expect(throws: FilesError.self) { try files.store.finishUpload(short, declared: DeclaredChecksums()) }
+    #expect(starter(ids[0]) == "a")
+    try files.store.cancelUpload(files.store.openUpload(ids[0]))
+    _ = try files.store.finishUpload(files.store.openUpload(ids[1]), declared: DeclaredChecksums())
+    files.clock.advance(seconds: UploadRecord.lifetimeSeconds + 1)
+    try files.store.removeOldUploads()
+    #expect(ids.compactMap(starter) == [])
+  }
+
+  @Test func whoCannotBeOpenedIsLeftAloneForAWhile() throws {
+    for (pause, expected) in [(Duration.seconds(60), 1), (.zero, 3)] {
+      let calls = Atomic<Int>(0)
+      let lazy = LazyFileStore(pause: pause) { () throws(FilesError) in
+        calls.add(1, ordering: .relaxed)
+        throw .full
+      }
+      for _ in 0..<3 { #expect(throws: FilesError.full) { try lazy.store() } }
+      #expect(calls.load(ordering: .relaxed) == expected)
+    }
   }
 
   @Test func uploadsUnderWayAreBounded() throws {

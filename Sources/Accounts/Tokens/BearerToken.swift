@@ -29,6 +29,16 @@ extension Accounts {
     return .user(verified)
   }
 
+  /// Checks what stands against the user of a token that was found good once and whose time is over. Cost: a point read.
+  /// - Throws: as ``check(_:)``; ``TokenError/malformed`` for what was never good.
+  package func checkUser(ofExpired text: UnsafeRawBufferPointer) throws(TokenError) {
+    let claims = try JSONWebToken(text).claims
+    guard let uid = claims.text("sub"), let issuedSeconds = claims.integer("iat") else { throw .malformed }
+    let state: UserState
+    do { state = try userStates.state(of: uid) } catch { throw .storage(error) }
+    try state.check(issuedSeconds: issuedSeconds)
+  }
+
   /// Grows with everything that may end a token before its time: what was found at the same number still holds.
   package var changes: UInt64 {
     userStates.changes &+ serviceKeys.changes &+ signingKeys.changes &+ trustedIssuers.changes

@@ -73,11 +73,10 @@ struct CloudResumableUpload: Sendable {
     if isFirebase {
       try call.judge.requireRules(as: call.caller)
       try FirebaseFiles(call).requireEarly(record.name, attributes, sizes: record.declaredSize.map { $0...$0 })
-      call.starters.note(record.id, call.caller)
     }
     let path = isFirebase ? "/v0/b" : "/upload/storage/v1/b"
     call.work { [record] () throws(FilesError) in
-      try call.store.beginUpload(record)
+      try call.store.beginUpload(record, starter: isFirebase ? call.caller : nil)
     } then: { [record] in
       call.sendEmpty(status) { headers in
         headers.add(
@@ -92,9 +91,10 @@ struct CloudResumableUpload: Sendable {
   func openBody(_ id: String, _ request: borrowing HTTPRequest) throws(FilesError) -> UploadBody {
     let range = try request.text("content-range").map { (text) throws(FilesError) in try ContentRange(text) }
     let hashes = try DeclaredChecksums(request, isContent: false)
-    let caller = isNobody(request) ? call.starters.caller(id) ?? call.caller : call.caller
+    let starter = isNobody(request) ? call.store.starter(ofUpload: id) as? Caller : nil
     let plan = UploadBody.Plan(
       open: { () throws(FilesError) in
+        try Self.requireStanding(starter)
         let upload = try call.store.openUpload(id)
         let size = upload.incoming.size
         let start = range == nil ? 0 : range?.start
@@ -120,7 +120,7 @@ struct CloudResumableUpload: Sendable {
         guard let upload = file.upload else { throw .noSuchUpload }
         let size = upload.incoming.size
         if range == nil || range?.total == size {
-          let object = try finish(upload, hashes, as: caller)
+          let object = try finish(upload, hashes, as: starter)
           return { send(object) }
         }
         do throws(FilesError) {
@@ -165,15 +165,26 @@ struct CloudResumableUpload: Sendable {
     }
   }
 
+  /// Refuses who began an upload and might not begin one now: that may be days ago. A token's age does not matter,
+  /// as nobody sends another.
+  private static func requireStanding(_ starter: Caller?) throws(FilesError) {
+    guard case .user(let auth?)? = starter, let objection = auth.standing?.objection else { return }
+    throw .denied("Whoever began the upload may not go on: \(objection).")
+  }
+
   private func finish(
-    _ upload: OpenUpload, _ hashes: DeclaredChecksums, as caller: Caller
+    _ upload: OpenUpload, _ hashes: DeclaredChecksums, as starter: Caller?
   ) throws(FilesError) -> StoredObject {
+    let caller = starter ?? call.caller
     let declared: DeclaredChecksums
-    do throws(FilesError) { declared = try hashes.and(upload.record.declared) } catch {
+    do throws(FilesError) {
+      // Much may have happened while the content came.
+      try Self.requireStanding(starter)
+      declared = try hashes.and(upload.record.declared)
+    } catch {
       try call.store.cancelUpload(upload)
       throw error
     }
-    call.starters.forget(upload.record.id)
     return try call.store.finishUpload(upload, declared: declared) { (before, after) throws(FilesError) in
       if upload.record.isAdmin { return }
       try call.judge.require(.create, upload.record.name, as: caller, before: before, after: after)

@@ -19,8 +19,6 @@ struct FilesCall: Sendable {
   let origin: String
   let store: FileStore
   let judge: FilesJudge
-  /// Who began the uploads that clients go on with without a credential.
-  let starters: UploadStarters
   /// Where the answer goes instead of to the client: the call is one of a batch.
   var answered: (@Sendable (_ status: Int, _ type: StaticString?, _ body: [UInt8]) -> Void)?
 

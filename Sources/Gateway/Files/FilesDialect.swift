@@ -29,7 +29,6 @@ final class FilesDialect: Sendable {
   private let authenticator: Authenticator
   private let keys: ServiceKeys
   private let judge: FilesJudge
-  private let starters = UploadStarters()
   private let isEmulator: Bool
   private let scheme: String
 
@@ -172,7 +171,7 @@ final class FilesDialect: Sendable {
   ) throws(FilesError) -> FilesCall {
     FilesCall(
       dialect: dialect, method: request.method, parameters: parameters, reply: reply, caller: caller,
-      origin: origin(request), store: try files.store.store(), judge: judge, starters: starters)
+      origin: origin(request), store: try files.store.store(), judge: judge)
   }
 
   /// The call of a signed URL, which is its signer's; answers and returns `nil` where nobody signed it.

@@ -1,5 +1,8 @@
+import Accounts
+import DocumentStore
 import Foundation
 import HearthServer
+import TestSupport
 import Testing
 
 /// Uploads to Firebase's dialect by `Content-Range`, whose parts bring no credential.
@@ -49,6 +52,45 @@ import Testing
     #expect(try server.call("PUT", target, "", headers: [("Content-Range", "bytes */5")]).json("size") == "5")
     let whole = try server.call("PUT", try start(server, "own%2Fann%2Fb", [Self.ann]), "whole")
     #expect(whole.status == 200 && whole.json("size") == "5")
+  }
+
+  @Test func whoStartedIsKnownUntilTheUploadIsOver() throws {
+    let server = try server()
+    let target = try start(server, "own%2Fann%2Fa", [Self.ann, ("X-Upload-Content-Length", "5")])
+    // Too little for an end: the upload goes on.
+    #expect(try server.call("PUT", target, "012").status == 400)
+    let made = try server.call("PUT", target, "34", headers: [("Content-Range", "bytes 3-4/5")])
+    #expect(made.status == 200 && made.json("size") == "5", "\(made.text)")
+  }
+
+  @Test func whoStartedMustStillBeWelcome() throws {
+    let directory = try TemporaryDirectory()
+    try Self.rules.write(toFile: directory.path + "/storage.rules", atomically: true, encoding: .utf8)
+    let time = SteppedTime()
+    let server = try TestServer(.production) {
+      $0.storageRules = directory.path + "/storage.rules"
+      $0.clock = Clock { time.now }
+    }
+    let accounts = server.server.accounts
+    let token = try accounts.mintIDToken(
+      for: SignedInUser(uid: "ann", provider: "custom", authTimeSeconds: accounts.nowSeconds))
+    let ann = ("Authorization", "Bearer \(token)")
+    func put(_ target: String, _ range: String, _ body: String) throws -> Int {
+      try server.call("PUT", target, body, headers: [("Content-Range", range)]).status
+    }
+    let targets = try (0..<3).map { try start(server, "own%2Fann%2F\($0)", [ann]) }
+    #expect(try put(targets[0], "bytes 0-1/4", "01") == 308)
+    try accounts.userStates.set(UserState(isDisabled: true), of: "ann")
+    #expect(try put(targets[0], "bytes 2-3/4", "23") == 403)
+    #expect(try put(targets[1], "bytes 0-1/4", "01") == 403)
+    // A token's age is no reason, whatever happened to others; what its user did since is.
+    try accounts.userStates.set(UserState(), of: "ann")
+    time.advance(seconds: 7200)
+    try accounts.userStates.set(UserState(isDisabled: true), of: "bob")
+    #expect(try put(targets[0], "bytes 2-3/4", "23") == 200)
+    #expect(try server.call("GET", "\(Self.bucket)/own%2Fann%2F0?alt=media", headers: [ann]).status == 401)
+    try accounts.userStates.set(UserState(isDisabled: true), of: "ann")
+    #expect(try put(targets[2], "bytes 0-1/2", "01") == 403)
   }
 
   @Test func rulesAreAskedAtTheEnd() throws {
