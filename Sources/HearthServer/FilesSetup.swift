@@ -33,10 +33,10 @@ enum FilesSetup {
       do throws(StorageError) {
         if let directory {
           let path = DataDirectory.filesFolder(in: directory.path)
-          contents = try wrapped { () throws(FilesError) in try ContentDirectory(path) }
+          contents = try wrapped(path) { () throws(FilesError) in try ContentDirectory(path) }
           metadata = try LMDBStore.open(LMDBOptions(path: DataDirectory.filesFile(in: directory.path), mapBytes: mapBytes))
         } else {
-          contents = try wrapped { () throws(FilesError) in try inMemory() }
+          contents = try wrapped(memoryRoot) { () throws(FilesError) in try inMemory() }
           metadata = try LMDBStore.open(.inMemory(mapBytes: min(mapBytes, inMemoryMetadataBytesMax)))
         }
       } catch { throw .storage(error) }
@@ -102,13 +102,16 @@ enum FilesSetup {
     _ = try files.store()
   }
 
-  private static func wrapped<R>(_ body: () throws(FilesError) -> R) throws(StorageError) -> R {
+  /// The error of a body that makes a directory at `path`, as one of storage.
+  private static func wrapped<R>(
+    _ path: String, _ body: () throws(FilesError) -> R
+  ) throws(StorageError) -> R {
     do throws(FilesError) { return try body() } catch {
       if case .storage(let error) = error { throw error }
       if case .system(let operation, let path, let code) = error {
         throw .system(operation: operation, path: path, code: code)
       }
-      throw .diskFull(path: memoryRoot)
+      throw .diskFull(path: path)
     }
   }
 
