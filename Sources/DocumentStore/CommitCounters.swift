@@ -16,7 +16,8 @@ package final class CommitCounters: Sendable {
 
   /// Upper bounds of the classes of ``durations``, in microseconds; one class more is for what took longer.
   package static let durationBounds = [
-    100, 250, 500, 1000, 2500, 5000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000, 10_000_000,
+    100, 250, 500, 1000, 2500, 5000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000,
+    10_000_000,
   ]
   /// Upper bounds of the classes of ``groups``.
   package static let groupBounds = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048]

@@ -25,7 +25,8 @@ package struct TransportCounts: Sendable {
   package static let kinds = 12
   /// Upper bounds of the classes of durations, in microseconds; one class more is for what took longer.
   package static let durationBounds = [
-    100, 250, 500, 1000, 2500, 5000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000, 10_000_000,
+    100, 250, 500, 1000, 2500, 5000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000,
+    10_000_000,
   ]
   /// The methods that are told apart, in the order of ``requests(kind:method:statusClass:)``.
   package static let methods: [HTTPMethod] = [.get, .head, .post, .put, .patch, .delete, .options, .other]
@@ -76,7 +77,8 @@ final class LoopCounters: Sendable {
 
   init() {
     // The counts are literals of types, which cannot be derived.
-    precondition(Self.durationClasses == TransportCounts.durationBounds.count + 1, "a class for each bound, and one more")
+    precondition(
+      Self.durationClasses == TransportCounts.durationBounds.count + 1, "a class for each bound, and one more")
     precondition(Self.requestCount == TransportCounts.kinds * TransportCounts.methods.count * Self.statusClasses)
     precondition(Self.durationCount == TransportCounts.kinds * Self.durationClasses)
     precondition(requests.count == Self.requestCount && durations.count == Self.durationCount)

@@ -12,7 +12,8 @@ import Testing
 
   /// The findings of a run, as `level topic: text`.
   private func findings(_ arguments: [String]) throws -> (exit: ProcessExit?, lines: [String], output: String) {
-    let run = try HearthBinary.run(["doctor", "--json"] + arguments + (arguments.contains("--port") ? [] : ["--port", "0"]))
+    let port = arguments.contains("--port") ? [] : ["--port", "0"]
+    let run = try HearthBinary.run(["doctor", "--json"] + arguments + port)
     let root = try JSONSerialization.jsonObject(with: Data(run.output.utf8)) as? [String: Any]
     let findings = try #require(root?["findings"] as? [[String: String]], "\(run.output)")
     let lines = findings.map { "\($0["level"] ?? "") \($0["topic"] ?? ""): \($0["text"] ?? "")" }
@@ -33,12 +34,16 @@ import Testing
       }
       """)
     let data = directory.file("data")
-    #expect(try HearthBinary.run(["import", Fixtures.path("journeys"), "--data", data, "--project", "demo"]).exit == .code(0))
+    let imported = try HearthBinary.run(["import", Fixtures.path("journeys"), "--data", data, "--project", "demo"])
+    #expect(imported.exit == .code(0))
     let found = try findings(["--data", data, "--rules", rules, "--project", "demo"])
     #expect(found.exit == .code(0), "\(found.output)")
     #expect(found.lines.contains("ok rules: \(rules) compiles"))
     #expect(found.lines.contains("ok permissions: only their owner reaches the data in \(data)"))
-    #expect(found.lines.contains { $0.hasPrefix("ok (default): demo/(default) uses ") || $0.hasPrefix("ok (default): projects/") })
+    #expect(
+      found.lines.contains {
+        $0.hasPrefix("ok (default): demo/(default) uses ") || $0.hasPrefix("ok (default): projects/")
+      })
     #expect(found.lines.contains("ok reach: this machine only"))
   }
 
@@ -50,7 +55,10 @@ import Testing
   }
 
   @Test(arguments: [
-    ("allow read, write;", "problem", "is open to the world: whoever reaches the port may get, list, create, update, delete"),
+    (
+      "allow read, write;", "problem",
+      "is open to the world: whoever reaches the port may get, list, create, update, delete"
+    ),
     ("allow read, write: if true;", "problem", "is open to the world"),
     ("allow read, write: if request.time < timestamp.date(2999, 1, 1);", "problem", "is open to the world"),
     ("allow read, write: if request.time < timestamp.date(2001, 1, 1);", "warning", "grants by a date that has passed"),
@@ -67,11 +75,16 @@ import Testing
   }
 
   @Test(arguments: [
-    ("allow read, write;", "problem", "is open to the world: whoever reaches the port may get, list, create, update, delete"),
+    (
+      "allow read, write;", "problem",
+      "is open to the world: whoever reaches the port may get, list, create, update, delete"
+    ),
     ("allow get;", "problem", "is open to the world: whoever reaches the port may get files of any name"),
     ("allow write: if request.time < timestamp.date(2001, 1, 1);", "warning", "grants by a date that has passed"),
-    ("allow create: if request.auth != null && request.resource.contentType.matches('image/.*');", "warning",
-      "lets everybody who makes an account write files of any name"),
+    (
+      "allow create: if request.auth != null && request.resource.contentType.matches('image/.*');", "warning",
+      "lets everybody who makes an account write files of any name"
+    ),
     ("allow read: if request.auth != null;", "ok", "compiles"),
   ])
   func storageRules(_ allow: String, _ level: String, _ text: String) throws {
@@ -90,7 +103,8 @@ import Testing
   @Test(arguments: ["fit-care", "journeys"])
   func storageRulesOfApps(app: String) throws {
     let rules = Fixtures.path(app).replacing("fixtures/\(app).json", with: "rules/\(app).storage.rules")
-    #expect(try findings(["--in-memory", "--storage-rules", rules]).lines.contains("ok storage rules: \(rules) compiles"))
+    let found = try findings(["--in-memory", "--storage-rules", rules])
+    #expect(found.lines.contains("ok storage rules: \(rules) compiles"), "\(found.output)")
   }
 
   @Test func whoMayLook() throws {

@@ -49,7 +49,9 @@ import Testing
   static let foundationModules: Set<String> = ["Foundation", "FoundationEssentials", "FoundationNetworking"]
 
   /// Below these, Foundation stays out: it costs start-up time and memory, and its types allocate.
-  static let foundationImporters: Set<String> = ["Benchmarks", "Fuzzers", "HearthClient", "HearthTesting", "TestSupport"]
+  static let foundationImporters: Set<String> = [
+    "Benchmarks", "Fuzzers", "HearthClient", "HearthTesting", "TestSupport",
+  ]
 
   @Test func packageDeclaresOnlyArrowsThatPointDown() throws {
     let targets = try Self.targets()

@@ -45,7 +45,8 @@ import Testing
       let suite = try JSONSerialization.jsonObject(with: Data(Repository.text(of: path).utf8)) as? [String: Any]
       return try #require(suite?["cases"] as? [Any], "\(path) has no cases").count
     }
-    let sentence = "`rules/` holds \(files.count { $0.hasSuffix(".rules") }) rulesets with \(suites.reduce(0, +)) cases."
+    let sentence =
+      "`rules/` holds \(files.count { $0.hasSuffix(".rules") }) rulesets with \(suites.reduce(0, +)) cases."
     #expect(Repository.text(of: "README.md").contains(sentence), "README.md does not say: \(sentence)")
   }
 
