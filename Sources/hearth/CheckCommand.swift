@@ -67,7 +67,8 @@ private struct CheckReport {
       text += "Restore from a backup, or export what can still be read: hearth export --data \(directory)\n"
     }
     if files?.problems.isEmpty == false {
-      text += "Restore from a backup, or copy what can still be read: hearth files cp -r gs:/// DIR --data \(directory)\n"
+      text += "Restore from a backup, or copy what can still be read: "
+      text += "hearth files cp -r gs:/// DIR --data \(directory)\n"
     }
     return Array(text.utf8)
   }

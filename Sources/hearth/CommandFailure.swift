@@ -29,7 +29,9 @@ struct CommandFailure: Error {
   }
 
   /// Whether what a server answered with this status may succeed later.
-  static func mayPass(httpStatus: Int) -> Bool { httpStatus >= 500 && httpStatus != 501 || [408, 409, 429].contains(httpStatus) }
+  static func mayPass(httpStatus: Int) -> Bool {
+    httpStatus >= 500 && httpStatus != 501 || [408, 409, 429].contains(httpStatus)
+  }
 
   /// Wrong usage.
   static func usage(_ message: String) -> CommandFailure { CommandFailure(ExitCode.usage, message) }

@@ -34,7 +34,8 @@ extension Command {
       .value("mail-command", "COMMAND", "sends a mail, which it reads from standard input, such as 'sendmail -t'"),
       .value("mail-from", "ADDRESS", "who mails are from (default: noreply@localhost)"),
       .value("action-url", "URL", "the page of the app that links in mails lead to"),
-      .repeated("identity-provider", "SPEC", "lets google.com=CLIENT,KEYS_FILE sign in; or apple.com, oidc.NAME=…,ISSUER"),
+      .repeated(
+        "identity-provider", "SPEC", "lets google.com=CLIENT,KEYS_FILE sign in; or apple.com, oidc.NAME=…,ISSUER"),
       .repeated("trust-issuer", "ISSUER=FILE", "tokens of this issuer count; FILE holds its keys (JWKS)"),
       .value("metrics-address", "HOST:PORT", "answer /metrics, /healthz and /readyz there, without credentials"),
       .value("log", "FORMAT", "how standard error is written: plain, text or json (default: plain)"),
@@ -74,7 +75,8 @@ extension Command {
     pthread_sigmask(SIG_BLOCK, &signals, nil)
     var configuration = try configuration(arguments, isEmulator: arguments.has("emulator"))
     if arguments.has("print-config") {
-      Terminal.output.write(ConfigurationFile.effective(arguments, computed: computed(configuration)) + Array("\n".utf8))
+      let effective = ConfigurationFile.effective(arguments, computed: computed(configuration))
+      Terminal.output.write(effective + Array("\n".utf8))
       return 0
     }
     defer { configuration.log?.flush() }
@@ -134,7 +136,8 @@ extension Command {
       configuration.tls != nil || !configuration.rules.isEmpty || configuration.storageRules != nil
       || !configuration.trustedIssuers.isEmpty
     while true {
-      guard let signal = supervisor.wait(for: signals, isAlive: { server.isResponsive(withinMilliseconds: 2000) }) else {
+      let isAlive = { server.isResponsive(withinMilliseconds: 2000) }
+      guard let signal = supervisor.wait(for: signals, isAlive: isAlive) else {
         continue
       }
       guard signal == SIGHUP, isReloadable || supervisor.isThere else { return }
@@ -240,7 +243,9 @@ extension Command {
   }
 
   private static func log(_ arguments: Arguments) throws -> LogWriter {
-    func choice<Choice>(_ option: String, _ standard: Choice, _ all: [(name: String, choice: Choice)]) throws -> Choice {
+    func choice<Choice>(
+      _ option: String, _ standard: Choice, _ all: [(name: String, choice: Choice)]
+    ) throws -> Choice {
       guard let text = arguments.value(option) else { return standard }
       guard let found = all.first(where: { $0.name == text }) else {
         throw arguments.refusal(of: option, text, "must be one of \(all.map(\.name).joined(separator: ", "))")
@@ -280,8 +285,8 @@ extension Command {
       throw arguments.refusal(of: "trust-issuer", text, "must read ISSUER=FILE or ISSUER,AUDIENCE=FILE")
     }
     let firebase = "https://securetoken.google.com/"
-    guard let audience = names.count == 2 ? names[1] : issuer.hasPrefix(firebase) ? String(issuer.dropFirst(firebase.count)) : nil
-    else {
+    let known = issuer.hasPrefix(firebase) ? String(issuer.dropFirst(firebase.count)) : nil
+    guard let audience = names.count == 2 ? names[1] : known else {
       throw arguments.refusal(
         of: "trust-issuer", text, "must say for whom its tokens are: write \(issuer),AUDIENCE=FILE")
     }

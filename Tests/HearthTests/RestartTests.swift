@@ -145,7 +145,8 @@ import Testing
     let watch = try HearthBinary.start(["watch", "items", "--server", address, "--project", "demo"])
     defer { watch.stop() }
     let writers = [
-      Writer("kept", port: system.port, keepsConnection: true), Writer("new", port: system.port, keepsConnection: false),
+      Writer("kept", port: system.port, keepsConnection: true),
+      Writer("new", port: system.port, keepsConnection: false),
     ]
     for _ in 0..<3 {
       // Each server answers some before the next takes its place.
@@ -170,7 +171,9 @@ import Testing
     // Whoever listened was told every document, once.
     let expected = Set(writers.flatMap(\.written))
     func told() -> [Substring] {
-      watch.output.split(separator: "\n").filter { $0.hasPrefix("+ items/") }.map { $0.dropFirst(8).prefix { $0 != " " } }
+      watch.output.split(separator: "\n").filter { $0.hasPrefix("+ items/") }.map {
+        $0.dropFirst(8).prefix { $0 != " " }
+      }
     }
     let deadline = Date(timeIntervalSinceNow: 30)
     while Set(told().map(String.init)).count < expected.count, Date() < deadline { usleep(10_000) }
