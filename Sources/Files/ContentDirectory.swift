@@ -56,6 +56,11 @@ package final class ContentDirectory: Sendable {
   /// Has the directory removed with all that is in it when nobody uses it any more.
   package func removesItself() { isTemporary.store(true, ordering: .relaxed) }
 
+  /// Whether a directory holds content, or did: without the metadata nobody knows what it is called.
+  package static func holdsContent(_ path: String) -> Bool {
+    names(in: "\(path)/content").contains { !names(in: "\(path)/content/\($0)").isEmpty }
+  }
+
   /// Removes such a directory with all that is in it, and nothing else that may lie there.
   package static func remove(_ path: String) {
     for name in names(in: "\(path)/incoming") { unlink("\(path)/incoming/\(name)") }

@@ -19,7 +19,8 @@ package struct FilesBackup: Sendable {
   /// Copies the content that a copy of the metadata names, and forgets the copy's uploads, whose content stays behind.
   ///
   /// Take a ``ContentHold`` on the source before the metadata are copied, and keep it until this is done: then all that
-  /// they name is there. Content is verified on its way; where `earlier` has it, that file gets a second name instead.
+  /// they name is there. Content is verified on its way; where `earlier` has it whole, that file gets a second name
+  /// instead.
   /// Cost: reads and syncs every content.
   /// - Throws: ``FilesError`` where nothing can be written.
   package init(
@@ -36,7 +37,7 @@ package struct FilesBackup: Sendable {
     while isFound, scan.key.starts(with: wanted) {
       let digest = ContentDigest(bytes: Array(scan.key.dropFirst()))
       objects += Int(scan.value.fieldNumber)
-      if let earlier, try destination.link(digest, from: earlier) {
+      if let earlier, try Self.holds(earlier, digest), try destination.link(digest, from: earlier) {
         bytes += destination.size(of: digest) ?? 0
       } else {
         try copy(digest, source, destination)
@@ -45,6 +46,17 @@ package struct FilesBackup: Sendable {
       progress(bytes)
       isFound = try scan.next()
     }
+  }
+
+  /// Whether a directory has content, and it is what its name says.
+  private static func holds(_ contents: ContentDirectory, _ digest: ContentDigest) throws(FilesError) -> Bool {
+    guard let descriptor = try contents.open(digest) else { return false }
+    defer { close(descriptor) }
+    let hasher = ContentHasher()
+    do throws(FilesError) {
+      try ContentFile.forEachPiece(of: descriptor, path: contents.file(of: digest)) { hasher.update($0) }
+    } catch { return false }
+    return try hasher.finish().digest == digest
   }
 
   private mutating func copy(

@@ -58,6 +58,17 @@ package final class DataDirectory: Sendable {
   /// The metadata of the files of a data directory, whether there are any or not.
   package static func filesFile(in path: String) -> String { "\(path)/files/data.mdb" }
 
+  /// Whether a data directory has files.
+  /// - Throws: ``StorageError/corruption(path:detail:)`` where it has their content, but not what is known of it.
+  package static func hasFiles(in path: String) throws(StorageError) -> Bool {
+    let file = filesFile(in: path)
+    if access(file, F_OK) == 0 { return true }
+    guard ContentDirectory.holdsContent(filesFolder(in: path)) else { return false }
+    throw .corruption(
+      path: file, detail: "it is missing, though there is content of files beside it; restore it from a backup, "
+        + "or move \(filesFolder(in: path)) away")
+  }
+
   /// The projects whose accounts a data directory holds.
   package static func accountsProjects(in path: String) -> [String] {
     ContentDirectory.names(in: "\(path)/accounts").filter { access(accountsFile(of: $0, in: path), F_OK) == 0 }.sorted()

@@ -32,6 +32,8 @@ enum FilesSetup {
       let metadata: LMDBStore
       do throws(StorageError) {
         if let directory {
+          // A new store would take all content for what a crash left.
+          _ = try DataDirectory.hasFiles(in: directory.path)
           let path = DataDirectory.filesFolder(in: directory.path)
           contents = try wrapped(path) { () throws(FilesError) in try ContentDirectory(path) }
           metadata = try LMDBStore.open(LMDBOptions(path: DataDirectory.filesFile(in: directory.path), mapBytes: mapBytes))
@@ -98,7 +100,10 @@ enum FilesSetup {
 
   /// Opens the files of a data directory that has some, so that what a crash left is removed and damage is told.
   static func openStored(_ files: LazyFileStore, _ directory: DataDirectory?) throws(FilesError) {
-    guard let directory, access(DataDirectory.filesFile(in: directory.path), F_OK) == 0 else { return }
+    guard let directory else { return }
+    do throws(StorageError) {
+      guard try DataDirectory.hasFiles(in: directory.path) else { return }
+    } catch { throw .storage(error) }
     _ = try files.store()
   }
 

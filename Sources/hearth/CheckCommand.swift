@@ -25,11 +25,13 @@ extension Command {
         report.databases.append((id, check))
         progress.clear()
       }
-      if access(DataDirectory.filesFile(in: directory.path), F_OK) == 0 {
+      let hasFiles = Result { try DataDirectory.hasFiles(in: directory.path) }
+      if case .success(true) = hasFiles {
         report.files = try ChildCheck.run(checkFiles, on: directory.path) { progress.show("\($0) MiB of files read") }
         progress.clear()
       }
       Terminal.output.write(arguments.has("json") ? report.json : report.text(of: directory.path))
+      _ = try hasFiles.get()
       return report.isOK ? 0 : ExitCode.failure
     })
 }

@@ -20,12 +20,12 @@ struct DirectoryReader {
     databases = try DataDirectory.databases(in: path)
   }
 
-  /// Opens the files for reading; `nil` where there are none.
+  /// Opens the files for reading; `nil` where there are none. Throws `StorageError` where their metadata are lost.
   ///
   /// As long as `hold` lives, no content goes away, and what metadata name that are read meanwhile is there.
   func openFiles() throws -> (metadata: LMDBStore, contents: ContentDirectory, hold: ContentHold)? {
     let file = DataDirectory.filesFile(in: path)
-    guard access(file, F_OK) == 0 else { return nil }
+    guard try DataDirectory.hasFiles(in: path) else { return nil }
     let folder = DataDirectory.filesFolder(in: path)
     let hold = try ContentHold(folder)
     let metadata = try LMDBStore.open(LMDBOptions(path: file, readOnly: true))

@@ -21,6 +21,29 @@ import Testing
       .filter { $0.contains("/") }
   }
 
+  @Test func damageOfAnEarlierBackupIsNotHandedOnAndLostMetadataAreTold() throws {
+    let server = try HearthProcess(arguments: ["--emulator", "--data", directory.file("d"), "--project", "demo"])
+    try put("kept", [UInt8](repeating: 7, count: 300_000), HTTPClient(port: server.port))
+    server.process.stop()
+    #expect(try HearthBinary.run(["backup", directory.file("b1"), "--data", directory.file("d")]).exit == .code(0))
+    let file = directory.file("b1/files/content/\(try #require(contents("b1").first))")
+    chmod(file, 0o600)
+    let handle = try #require(FileHandle(forWritingAtPath: file))
+    try handle.seek(toOffset: 1000)
+    try handle.write(contentsOf: Data([8]))
+    try handle.close()
+    let second = ["backup", directory.file("b2"), "--data", directory.file("d"), "--earlier", directory.file("b1")]
+    #expect(try HearthBinary.run(second).exit == .code(0))
+    #expect(try HearthBinary.run(["check", directory.file("b2")]).exit == .code(0))
+
+    try FileManager.default.removeItem(atPath: directory.file("b2/files/data.mdb"))
+    for verb in [["check", directory.file("b2")], ["serve", "--data", directory.file("b2"), "--port", "0"]] {
+      let refused = try HearthBinary.run(verb)
+      #expect(refused.exit == .code(1) && refused.output.contains("restore it from a backup"), "\(refused.output)")
+    }
+    #expect(!contents("b2").isEmpty)
+  }
+
   @Test(.timeLimit(.minutes(2))) func backupsUnderLoadAreWholeAndServe() async throws {
     let server = try HearthProcess(arguments: ["--emulator", "--data", directory.file("d"), "--project", "demo"])
     defer { server.process.stop() }
