@@ -124,6 +124,13 @@ import Testing
     let resumable = try server.call(
       "POST", "\(Self.bucket)?uploadType=resumable&name=sum%2Fx", "{}", headers: [("X-Upload-Content-Length", large)])
     #expect(resumable.status == 403)
+    // What was announced bounds each part, whatever that says of itself.
+    let small = try server.call(
+      "POST", "\(Self.bucket)?uploadType=resumable&name=sum%2Fx", "{}", headers: [("X-Upload-Content-Length", "2")])
+    let location = try #require(small.header("location"))
+    let part = try server.request(
+      "PUT", String(location.dropFirst("http://localhost".count)), "0123", headers: [("Content-Range", "bytes 0-3/9")])
+    #expect(part.status == 400, "\(part.text)")
     // What is not there need not be an error.
     try set(rules.replacing("request.resource.md5Hash ==", with: "request.resource.get('md5Hash', '') =="))
     #expect(try start("sum%2Fx", "5") == 200 && start("sum%2Fx", large) == 403 && start("none", "5") == 403)
