@@ -42,7 +42,7 @@ extension Service {
       isDone.signal()
     }
     isDone.wait()
-    guard let result = outcome.withLock({ $0 }) else { throw Status(.internal, "Internal error.") }
+    guard let result = outcome.withLock({ $0 }) else { throw Status(fault: "a commit ended without an outcome") }
     return try result.mapError { Status($0, database: id) }.get()
   }
 

@@ -33,11 +33,19 @@ package struct Status: Error, Equatable, Sendable {
   package var code: Code
   /// The text.
   package var message: String
+  /// What went wrong, where it is a fault of the server's: for its log, as it may name files.
+  package private(set) var fault: String?
 
   /// Creates a status.
   package init(_ code: Code, _ message: String) {
     self.code = code
     self.message = message
+  }
+
+  /// Creates the status of a fault of the server's, which clients learn nothing of but its kind.
+  package init(fault: String, _ code: Code = .internal) {
+    self.init(code, code == .dataLoss ? "Stored data is damaged." : "Internal error.")
+    self.fault = fault
   }
 
   /// Turns an error of any layer into what a client of `database` is told.
@@ -49,7 +57,7 @@ package struct Status: Error, Equatable, Sendable {
     case let error as CommitError: self.init(error, database: database)
     case let error as StorageError: self.init(error)
     case let error as QueryError: self.init(.invalidArgument, error.description)
-    default: self.init(.internal, "internal error")
+    default: self.init(fault: "\(error)")
     }
   }
 
@@ -98,13 +106,13 @@ package struct Status: Error, Equatable, Sendable {
   private init(_ error: StorageError) {
     switch error {
     case .storageFull, .diskFull, .tooManyReaders: self.init(.resourceExhausted, error.description)
-    case .corruption: self.init(.dataLoss, error.description)
+    case .corruption: self.init(fault: error.description, .dataLoss)
     case .oversized: self.init(.invalidArgument, error.description)
     case .locked, .unsupportedFormat, .exposed: self.init(.failedPrecondition, error.description)
     // Out of memory, address space or descriptors: too many databases are open, mostly.
     case .system(_, _, ENOMEM), .system(_, _, EMFILE), .system(_, _, ENFILE):
       self.init(.resourceExhausted, error.description)
-    case .system, .rolledBack: self.init(.internal, error.description)
+    case .system, .rolledBack: self.init(fault: error.description)
     }
   }
 }

@@ -1,4 +1,5 @@
 import DatabaseService
+import Transport
 import WireFormat
 
 /// The JSON of an error, and the HTTP status that goes with a code (firestore-api.md, section 1.4).
@@ -65,5 +66,13 @@ enum ErrorJSON {
     case .dataLoss: "DATA_LOSS"
     case .unauthenticated: "UNAUTHENTICATED"
     }
+  }
+}
+
+extension Exchange {
+  /// Tells the log of a status that is a fault of the server's, and of no other.
+  func tell(_ status: Status) {
+    guard let fault = status.fault else { return }
+    tellFailure(fault, status: ErrorJSON.httpStatus(status.code))
   }
 }

@@ -63,6 +63,7 @@ struct Reply: Sendable {
   /// Answers with an error; on calls that stream, the object stands in an array (firestore-api.md, section 1.3).
   func sendError(_ status: Status, inArray: Bool = false) {
     let httpStatus = ErrorJSON.httpStatus(status.code)
+    exchange.tell(status)
     var body = ErrorJSON.encode(status, httpStatus: httpStatus)
     if inArray { body = [UInt8(ascii: "[")] + body + [UInt8(ascii: "]")] }
     sendJSON(body, status: httpStatus)

@@ -74,6 +74,7 @@ public final class HearthServer: Sendable {
     transport.targetBytesMax = 48 << 10
     transport.bodyBytesMax = Gateway.bodyBytesMax
     transport.requestLog = configuration.requestLog
+    transport.failureLog = configuration.failureLog
     transport.listeningSocket = configuration.listeningSocket
     let counters = TransportCounters(loops: transport.loops)
     transport.counters = counters

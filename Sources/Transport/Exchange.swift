@@ -55,6 +55,9 @@ package final class Exchange: @unchecked Sendable {
   private var begunMicroseconds = 0
   /// What the log is to say, where it is this request's turn.
   private var record: RequestRecord?
+  /// The beginning of the target, for failures; kept where these are told.
+  private var targetStart: [UInt8] = []
+  private var isFailureTold = false
   private var closeActions: [() -> Void] = []
   private var shutdownActions: [() -> Void] = []
 
@@ -195,19 +198,37 @@ package final class Exchange: @unchecked Sendable {
     self.method = method
     kind = 0
     countedStatus = nil
+    isFailureTold = false
     begunMicroseconds = EventLoop.microseconds()
+  }
+
+  /// Keeps what the log says of the request if it fails.
+  func keepTarget(_ target: UnsafeRawBufferPointer) {
+    guard resources.failureLog != nil else { return }
+    targetStart.removeAll(keepingCapacity: true)
+    targetStart.append(contentsOf: target.prefix(RequestRecord.pathBytesMax))
+  }
+
+  /// Tells the log, once for a request, that it fails for a fault of the server's, and what that is. Clients are told
+  /// by the reply, which may say less.
+  package func tellFailure(_ message: String, status: Int = 500) {
+    requireLoop()
+    guard !isFailureTold, let log = resources.failureLog else { return }
+    isFailureTold = true
+    log(FailedRequest(method: method, path: RequestRecord.path(targetStart), status: status, message: message))
   }
 
   /// Keeps what the log says of the request.
   func logRequest(_ target: UnsafeRawBufferPointer, from socket: Int32) {
-    let path = target.prefix { $0 != UInt8(ascii: "?") }.prefix(RequestRecord.pathBytesMax)
     record = RequestRecord(
-      kind: 0, method: method, path: Array(path), status: 0, microseconds: 0,
+      kind: 0, method: method, path: RequestRecord.path(target), status: 0, microseconds: 0,
       client: SocketAddress.peer(of: socket)?.host ?? "")
   }
 
   /// Counts the request, and tells the log.
   private func count(_ status: Int) {
+    // Whatever answers so, and gave no reason. Replies of gRPC, which have 200 here, tell their own.
+    if status == 500 { tellFailure("no reason was given") }
     let status = countedStatus ?? status
     let microseconds = EventLoop.microseconds() - begunMicroseconds
     resources.counters.countRequest(kind: kind, method: method, status: status, microseconds: microseconds)

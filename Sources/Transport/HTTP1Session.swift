@@ -249,6 +249,7 @@ final class HTTP1Session: ConnectionSession, ReplySink {
     // A handler that kept the last exchange keeps it; it must not come to mean another request.
     if !isKnownUniquelyReferenced(&exchange) { exchange = Exchange(server) }
     exchange.begin(self, method)
+    exchange.keepTarget(request.target)
     if server.isLogTurn() { exchange.logRequest(request.target, from: connection.socket) }
     isInFlight = true
     return use(request)

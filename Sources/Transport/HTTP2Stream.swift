@@ -65,10 +65,10 @@ final class HTTP2Stream: ReplySink {
   func headEnded() {
     head.complete()
     exchange.begin(self, head.method)
-    if multiplexer.server.isLogTurn() {
-      head.bytes.withUnsafeBytes { bytes in
-        exchange.logRequest(UnsafeRawBufferPointer(rebasing: bytes[head.target]), from: multiplexer.socket)
-      }
+    head.bytes.withUnsafeBytes { bytes in
+      let target = UnsafeRawBufferPointer(rebasing: bytes[head.target])
+      exchange.keepTarget(target)
+      if multiplexer.server.isLogTurn() { exchange.logRequest(target, from: multiplexer.socket) }
     }
     if let refusal = head.refusal { return refuse(refusal) }
     let handler = multiplexer.server.handler

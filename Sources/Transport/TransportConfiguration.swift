@@ -67,6 +67,8 @@ package struct TransportConfiguration: Sendable {
   package var counters: TransportCounters?
   /// Who is told of requests; `nil` for nobody.
   package var requestLog: RequestLog?
+  /// Who is told, on the loop, of requests that failed for a fault of the server's; must not wait for anything.
+  package var failureLog: (@Sendable (FailedRequest) -> Void)?
 
   /// Where loops take the time from; `nil` is the system's monotonic clock. Tests give a clock they can move.
   package var clock: ManualClock?

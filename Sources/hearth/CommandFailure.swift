@@ -56,7 +56,7 @@ struct CommandFailure: Error {
     case let error as HearthError: self.init(ExitCode.failure, error.description)
     case let error as HTTPClientError: self.init(ExitCode.failure, error.description)
     case let error as ModelError: self.init(ExitCode.data, error.description)
-    case let error as Status: self.init(ExitCode.failure, error.message)
+    case let error as Status: self.init(ExitCode.failure, error.fault ?? error.message)
     default: self.init(ExitCode.failure, String(describing: error))
     }
   }

@@ -162,6 +162,7 @@ final class IdentityDialect: Sendable {
       }
     case .failure(let error):
       let failure = IdentityFailure(error)
+      if failure.httpStatus == 500 { reply.exchange.tellFailure("\(error)") }
       reply.sendJSON(failure.json, status: failure.httpStatus, cacheControl: "no-store")
     }
   }

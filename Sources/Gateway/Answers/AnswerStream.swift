@@ -14,6 +14,8 @@ final class AnswerStream<Producer: AnswerProducer, Encoder: AnswerEncoder>: Body
   private var emptySlices = 0
   /// So many slices take some ten milliseconds.
   private static var emptySlicesMax: Int { 64 }
+  /// Called with what ends it too early.
+  var onFailure: ((Status) -> Void)?
   /// Called once, when the last slice was made.
   var onEnd: (() -> Void)?
 
@@ -45,7 +47,9 @@ final class AnswerStream<Producer: AnswerProducer, Encoder: AnswerEncoder>: Body
       }
       guard try appendSlice(to: &out) else { return .more }
     } catch {
-      encoder.fail(Status(error, database: database))
+      let status = Status(error, database: database)
+      onFailure?(status)
+      encoder.fail(status)
       encoder.take(into: &out)
     }
     onEnd?()

@@ -144,7 +144,9 @@ final class FeedReply: BodySource {
       case .ended: return finish()
       }
     } catch {
-      writer.error(Status(error, database: database))
+      let status = Status(error, database: database)
+      exchange.tell(status)
+      writer.error(status)
       return finish()
     }
   }

@@ -91,6 +91,7 @@ struct FilesCall: Sendable {
   /// Answers with an error.
   func fail(_ error: FilesError, headers: (inout HeaderWriter) -> Void = { _ in }) {
     let answer = FilesErrorAnswer(error, dialect)
+    if answer.status == 500 { reply.onLoop { reply.exchange.tellFailure("\(error)") } }
     if answer.status == 304 { return sendEmpty(304, headers: headers) }
     if dialect == .cloud, parameters.value("alt") == "media" {
       return sendText(answer.status, answer.message, headers: headers)

@@ -160,6 +160,7 @@ final class FilesDialect: Sendable {
       return try makeCall(dialect, parameters, reply, caller, request)
     } catch {
       let answer = FilesErrorAnswer(error, dialect)
+      if answer.status == 500 { exchange.tellFailure("\(error)") }
       refuse(answer.status, answer.message, answer.reason)
       return nil
     }

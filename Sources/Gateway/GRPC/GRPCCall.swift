@@ -85,6 +85,7 @@ final class GRPCCall {
     }
     guard begin() else { return }
     stopStream = { [weak stream] in stream?.stop($0) }
+    stream.onFailure = { [weak exchange] in exchange?.tell($0) }
     stream.onEnd = { [weak self] in self?.forget() }
     exchange.stream(status: 200, headers: { addHead(&$0) }, from: stream)
   }
@@ -108,6 +109,7 @@ final class GRPCCall {
     let status = Status(error, database: database)
     // Over HTTP every answer is a 200.
     exchange.countedStatus = ErrorJSON.httpStatus(status.code)
+    exchange.tell(status)
     exchange.respond(
       status: 200,
       headers: { headers in

@@ -122,7 +122,11 @@ final class GRPCStream: BodySink, BodySource {
       if mayHaveMore { return .more }
       guard failure == nil else { return .more }
       guard isClientDone, reader.unreadBytes == 0, method.isSettled else { return .waiting }
-    } catch { failure = Status(error, database: call.database) }
+    } catch {
+      let status = Status(error, database: call.database)
+      call.exchange.tell(status)
+      failure = status
+    }
     close()
     return .finished
   }

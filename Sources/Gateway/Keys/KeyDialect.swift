@@ -101,7 +101,7 @@ final class KeyDialect: Sendable {
       reply.onLoop {
         switch outcome {
         case .success: Self.send(text(keys), reply)
-        case .failure(let error): reply.sendError(Status(.internal, error.description))
+        case .failure(let error): reply.sendError(Status(fault: error.description))
         }
       }
     }

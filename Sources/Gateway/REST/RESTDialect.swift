@@ -144,6 +144,7 @@ struct RESTCall: Sendable {
     if let body = try stream.whole() {
       reply.sendJSON(body)
     } else {
+      stream.onFailure = { [weak exchange = reply.exchange] in exchange?.tell($0) }
       reply.streamJSON(from: stream)
     }
   }

@@ -1,3 +1,4 @@
+import DatabaseService
 import Synchronization
 import Transport
 
@@ -37,6 +38,9 @@ final class BackChannel: BodySource {
     self.isLast = isLast
     reply.exchange.resume()
   }
+
+  /// Tells the log of a status that is a fault of the server's.
+  func tell(_ status: Status) { reply.exchange.tell(status) }
 
   /// Ends the response: another took its place, or the channel is over.
   func finish() {

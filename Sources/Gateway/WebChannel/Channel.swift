@@ -188,6 +188,7 @@ final class Channel {
 
   private func fail(_ error: any Error) {
     let status = Status(error, database: call.database)
+    back?.channel.onLoop { $0.tell(status) }
     var json = JSONWriter(.compact)
     ErrorJSON.append(status, httpStatus: ErrorJSON.httpStatus(status.code), to: &json)
     finish(.failure(json.bytes))

@@ -16,6 +16,13 @@ extension HearthConfiguration {
     guard let log, let interval = requestLogInterval, log.takes(.info) else { return nil }
     return RequestLog(interval: interval) { log.write(LogEvent($0)) }
   }
+
+  /// Who is told of requests that failed for a fault of the server's; `nil` where nobody would hear it.
+  var failureLog: (@Sendable (FailedRequest) -> Void)? {
+    guard log != nil || warn != nil else { return nil }
+    let failures = FailureLog { message, fields in tell(.error, "request.failed", message, fields) }
+    return { failures.write($0) }
+  }
 }
 
 extension LogEvent {

@@ -15,10 +15,13 @@ protocol LoopResources: AnyObject {
   var counters: LoopCounters { get }
   /// Where requests are told one by one, where they are.
   var requestLog: RequestLog? { get }
+  /// Where failures of the server's own are told, where they are.
+  var failureLog: (@Sendable (FailedRequest) -> Void)? { get }
 }
 
 extension LoopServer: LoopResources {
   var requestLog: RequestLog? { configuration.requestLog }
+  var failureLog: (@Sendable (FailedRequest) -> Void)? { configuration.failureLog }
 }
 
 /// What exchanges share on a loop that has no sockets. Belongs to the loop's thread.
@@ -29,6 +32,7 @@ final class LocalResources: LoopResources {
   private(set) lazy var decompressor = GzipDecompressor()
   let counters = LoopCounters()
   var requestLog: RequestLog? { nil }
+  var failureLog: (@Sendable (FailedRequest) -> Void)? { nil }
 
   init(_ loop: EventLoop) { self.loop = loop }
 }

@@ -1,0 +1,68 @@
+import Glibc
+import Synchronization
+import Transport
+
+/// Tells of requests that failed for a fault of the server's: some a second, and how many more there were. A disk that
+/// fails makes every request fail, and the log may be on that disk.
+final class FailureLog: Sendable {
+  private struct State {
+    var second = -1
+    var told = 0
+    var omitted = 0
+  }
+
+  /// Requests that are told of within a second.
+  static let toldMax = 10
+
+  private let state = Mutex(State())
+  private let seconds: @Sendable () -> Int
+  private let tell: @Sendable (_ message: String, _ fields: [LogEvent.Field]) -> Void
+
+  /// Tells by `tell`. `seconds` is a clock that never goes back.
+  init(
+    seconds: @escaping @Sendable () -> Int = FailureLog.monotonicSeconds,
+    tell: @escaping @Sendable (_ message: String, _ fields: [LogEvent.Field]) -> Void
+  ) {
+    self.seconds = seconds
+    self.tell = tell
+  }
+
+  /// Takes note of a request. Cost: a short lock, and the text of a line where it is told.
+  func write(_ request: FailedRequest) {
+    let second = seconds()
+    let omitted = state.withLock { state -> Int? in
+      if state.second != second {
+        state.second = second
+        state.told = 0
+      }
+      guard state.told < Self.toldMax else {
+        state.omitted += 1
+        return nil
+      }
+      state.told += 1
+      defer { state.omitted = 0 }
+      return state.omitted
+    }
+    guard let omitted else { return }
+    let method = "\(request.method)".uppercased()
+    let path = String(decoding: request.path, as: UTF8.self)
+    var fields: [LogEvent.Field] = [
+      ("method", .text(method)), ("path", .text(path)), ("status", .integer(request.status)),
+    ]
+    if omitted > 0 { fields.append(("omitted", .integer(omitted))) }
+    let more = omitted > 0 ? " (and \(omitted) requests before that are not told)" : ""
+    tell(Self.oneLine("\(method) \(path) failed with \(request.status): \(request.message)\(more)"), fields)
+  }
+
+  /// Paths are the clients' and may hold anything; a line stays one, and steers no terminal.
+  private static func oneLine(_ text: String) -> String {
+    String(String.UnicodeScalarView(text.unicodeScalars.map { $0.properties.generalCategory == .control ? " " : $0 }))
+  }
+
+  /// Seconds of the system's monotonic clock.
+  @Sendable static func monotonicSeconds() -> Int {
+    var time = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &time)
+    return Int(time.tv_sec)
+  }
+}
