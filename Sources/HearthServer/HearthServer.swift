@@ -43,11 +43,7 @@ public final class HearthServer: Sendable {
   /// - Throws: ``HearthError``.
   public init(_ configuration: HearthConfiguration) throws(HearthError) {
     self.configuration = configuration
-    if configuration.mode == .emulator, !configuration.allowsRemoteEmulator, !Self.isLoopback(configuration.host) {
-      throw .configuration(
-        "emulator mode admits everybody who can reach it, so it listens on loopback only; use --host 127.0.0.1, "
-          + "or add --allow-remote-emulator if the network is trusted")
-    }
+    if configuration.mode == .emulator, !configuration.allowsRemoteEmulator { try Self.requireLoopback(configuration) }
     if configuration.isEmulatorCompatible, configuration.mode != .emulator {
       throw .configuration("--compat emulator lets queries past the rules; it needs --emulator")
     }
@@ -271,6 +267,21 @@ public final class HearthServer: Sendable {
 
   /// Seconds after which a database that nobody uses is closed.
   private static let idleSeconds = 600
+
+  /// - Throws: ``HearthError`` where others than this machine would reach the server.
+  private static func requireLoopback(_ configuration: HearthConfiguration) throws(HearthError) {
+    var remedy = "use --host 127.0.0.1"
+    var host = configuration.host
+    // What is no socket with an address is refused where it is taken over.
+    if let socket = configuration.listeningSocket, let bound = HTTPServer.host(ofSocket: socket) {
+      host = bound
+      remedy = "have the socket that is handed over, which is bound to \(bound), bound to 127.0.0.1 (ListenStream=)"
+    }
+    guard !isLoopback(host) else { return }
+    throw .configuration(
+      "emulator mode admits everybody who can reach it, so it listens on loopback only; \(remedy), "
+        + "or add --allow-remote-emulator if the network is trusted")
+  }
 
   private static func isLoopback(_ host: String) -> Bool {
     host == "localhost" || host == "::1"

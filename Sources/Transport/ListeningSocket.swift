@@ -85,6 +85,9 @@ struct ListeningSocket {
 }
 
 extension HTTPServer {
+  /// The numeric address that a socket which another process opened is bound to; `nil` where it has none.
+  package static func host(ofSocket descriptor: Int32) -> String? { SocketAddress.local(of: descriptor)?.host }
+
   /// Listens on an address for a moment, to see whether a server could.
   /// - Throws: ``TransportError`` when it could not.
   package static func checkAddress(host: String, port: Int) throws(TransportError) {

@@ -85,6 +85,10 @@ extension Command {
     }
     let supervisor = Supervisor()
     configuration.listeningSocket = try supervisor.listeningSocket()
+    if configuration.listeningSocket != nil, arguments.has("host") || arguments.has("port") {
+      configuration.log?.write(
+        LogEvent(.warn, "configuration.ignored", "--host and --port are ignored: a socket was handed over (LISTEN_FDS)"))
+    }
     let server = try makeServer(arguments, configuration)
     let url = try server.start()
     if arguments.value("log") ?? "plain" != "plain" {
@@ -128,23 +132,33 @@ extension Command {
     return server
   }
 
-  /// Waits for the signal that ends the server; a hang-up only does so where there is nothing to read again.
+  /// Waits for the signal that ends the server; a hang-up only does so where a terminal may be what hung up, and there
+  /// is nothing to read again.
   private static func waitForEnd(
     of server: HearthServer, signals: sigset_t, _ configuration: HearthConfiguration, _ supervisor: Supervisor
   ) {
     let isReloadable =
       configuration.tls != nil || !configuration.rules.isEmpty || configuration.storageRules != nil
       || !configuration.trustedIssuers.isEmpty
+    let endsOnHangUp = !isReloadable && !supervisor.isThere && hasTerminal
     while true {
       let isAlive = { server.isResponsive(withinMilliseconds: 2000) }
       guard let signal = supervisor.wait(for: signals, isAlive: isAlive) else {
         continue
       }
-      guard signal == SIGHUP, isReloadable || supervisor.isThere else { return }
+      guard signal == SIGHUP, !endsOnHangUp else { return }
       supervisor.tellReloading()
       server.reload()
       supervisor.tell("READY=1")
     }
+  }
+
+  /// Whether the program runs at a terminal, whose end is told by a hang-up.
+  private static var hasTerminal: Bool {
+    let terminal = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC)
+    guard terminal >= 0 else { return false }
+    close(terminal)
+    return true
   }
 
   /// Every connection and every open database takes descriptors; shells allow 1,024 where the system allows far more.

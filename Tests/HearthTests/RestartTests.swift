@@ -17,12 +17,12 @@ import Testing
     private let notified: Int32
     private let path: String
 
-    init(_ directory: TemporaryDirectory) throws {
+    init(_ directory: TemporaryDirectory, address host: UInt32 = 0x7F00_0001) throws {
       // Not closed on exec: programs that are started inherit it.
       listening = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
       var address = sockaddr_in()
       address.sin_family = sa_family_t(AF_INET)
-      address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+      address.sin_addr.s_addr = host.bigEndian
       var length = socklen_t(MemoryLayout<sockaddr_in>.size)
       let listening = listening
       let isListening = withUnsafeMutablePointer(to: &address) { pointer in
@@ -198,6 +198,22 @@ import Testing
     server.send(signal: SIGTERM)
     try system.wait(for: "STOPPING=1")
     #expect(server.waitForExit(timeoutSeconds: 20) == .code(0))
+  }
+
+  @Test func emulatorsTakeOverSocketsOfLoopbackOnly() throws {
+    let everywhere = try StandIn(directory, address: 0)
+    let refused = try everywhere.start("--emulator --in-memory")
+    #expect(refused.waitForExit(timeoutSeconds: 30) == .code(1), "\(refused.output)")
+    #expect(refused.output.contains("bound to 0.0.0.0"), "\(refused.output)")
+    let server = try everywhere.start("--emulator --in-memory --allow-remote-emulator --port 1")
+    defer { server.stop() }
+    _ = try server.waitForLine(prefix: "hearth: listening on http://0.0.0.0:\(everywhere.port)", timeoutSeconds: 30)
+    #expect(server.output.contains("--port are ignored"), "\(server.output)")
+    // Without a terminal a hang-up ends nothing.
+    server.send(signal: SIGHUP)
+    let client = HTTPClient(port: everywhere.port)
+    defer { client.close() }
+    #expect(try client.send("GET", "/healthz").status == 200)
   }
 
   @Test(arguments: [
