@@ -28,6 +28,7 @@ import Testing
       "POST", "/v1/accounts:signInWithPassword?key=\(secret)", headers: [("Authorization", "Bearer \(secret)")],
       body: Array(#"{"email": "a@b.test", "password": "\#(secret)"}"#.utf8))
     #expect(try client.send("GET", "/a%0Ab%1B?\(secret)").status == 404)
+    #expect(try client.send("GET", "/a#\(secret)").status == 404)
     #expect(try client.send("GET", "/metrics").status == 403)
     server.process.send(signal: SIGHUP)
     _ = try server.process.waitForLine(prefix: "{\"time\":", timeoutSeconds: 30)
@@ -37,8 +38,8 @@ import Testing
     let events = try lines(server.process.output)
     for event in events { #expect(event["time"] is String && event["level"] is String && event["event"] is String) }
     let requests = events.filter { $0["event"] as? String == "request" }
-    #expect(requests.map { $0["path"] as? String } == ["/v1/accounts:signInWithPassword", "/a%0Ab%1B", "/metrics"])
-    #expect(requests.map { $0["dialect"] as? String } == ["sign_in", "none", "operations"])
+    #expect(requests.map { $0["path"] as? String } == ["/v1/accounts:signInWithPassword", "/a%0Ab%1B", "/a", "/metrics"])
+    #expect(requests.map { $0["dialect"] as? String } == ["sign_in", "none", "none", "operations"])
     #expect(requests.map { $0["status"] as? Int }.suffix(2) == [404, 403])
     let reload = try #require(events.first { $0["event"] as? String == "rules.reloaded" })
     #expect(reload["file"] as? String == rules)
@@ -58,6 +59,32 @@ import Testing
     // Nothing else is there.
     #expect(try client.send("GET", "/").status == 404)
     #expect(try client.send("GET", "/v1/projects/demo/databases/(default)/documents/a/b").status == 404)
+  }
+
+  @Test func noCrowdKeepsOperatorsOut() throws {
+    let server = try HearthProcess(arguments: [
+      "--in-memory", "--project", "demo", "--log", "text", "--metrics-address", "127.0.0.1:0",
+    ])
+    defer { server.process.stop() }
+    let address = try #require(server.process.output.firstMatch(of: /url=http:\/\/127.0.0.1:(\d+)/))
+    let client = HTTPClient(port: try #require(UInt16(address.1)))
+    defer { client.close() }
+    let port = server.port
+    let crowd = DispatchGroup()
+    for _ in 0..<40 {
+      crowd.enter()
+      Thread {
+        let stranger = HTTPClient(port: port)
+        for _ in 0..<200 { _ = try? stranger.send("GET", "/readyz") }
+        stranger.close()
+        crowd.leave()
+      }.start()
+    }
+    var statuses: Set<Int> = []
+    while crowd.wait(timeout: .now() + .milliseconds(1)) == .timedOut {
+      for path in ["/readyz", "/metrics"] { statuses.insert(try client.send("GET", path).status) }
+    }
+    #expect(statuses == [200])
   }
 
   @Test(arguments: [

@@ -20,10 +20,11 @@ final class OperationsDialect: Sendable {
 
   private let operations: OperationsService
   private let metrics: MetricsReport
-  private let queue = DispatchQueue(label: "hearth.operations", qos: .utility)
-  private let waiting = Atomic(0)
-  /// Answers under way; more are turned away, so that a crowd of scrapers takes nothing from clients.
-  private static let waitingMax = 16
+  /// Strangers wait apart from those who are trusted, so that no crowd of them keeps an operator from asking.
+  private let strangers = OperationsQueue("hearth.operations.public")
+  private let trusted = OperationsQueue("hearth.operations")
+  /// What strangers were told last, and when: they are told the same for a second.
+  private let toldLast = Mutex<(isReady: Bool, at: ContinuousClock.Instant)?>(nil)
 
   init(_ operations: OperationsService, metrics: MetricsReport) {
     self.operations = operations
@@ -48,37 +49,61 @@ final class OperationsDialect: Sendable {
     switch call {
     case .health: Self.send(200, Self.plain, Array("ok\n".utf8), exchange)
     case .readiness:
-      let tells = isTrusted(request)
-      work(exchange) { [operations] in
-        let unready = operations.unready()
-        return (unready.isEmpty ? 200 : 503, Self.json, Self.readiness(tells ? unready : [], isReady: unready.isEmpty))
-      }
+      guard isTrusted(request) else { return tellStranger(exchange) }
+      work(trusted, exchange) { [operations] in Self.readiness(operations.unready()) }
     case .metrics:
       guard isTrusted(request) else {
         let status = Status(.permissionDenied, "Metrics are for administrators. Scrapers use --metrics-address.")
         return Self.send(403, Self.json, ErrorJSON.encode(status, httpStatus: 403), exchange)
       }
-      work(exchange) { [metrics] in (200, Self.metricsText, metrics.text()) }
+      work(trusted, exchange) { [metrics] in (200, Self.metricsText, metrics.text()) }
     }
+  }
+
+  /// Tells a stranger whether the server is ready.
+  private func tellStranger(_ exchange: Exchange) {
+    if let isReady = toldWithin(.seconds(1)) { return Self.send(Self.readiness(isReady: isReady), exchange) }
+    let isTaken = strangers.work { [self] in
+      let isReady: Bool
+      if let told = toldWithin(.seconds(1)) {
+        isReady = told
+      } else {
+        isReady = operations.unready().isEmpty
+        toldLast.withLock { $0 = (isReady, .now) }
+      }
+      exchange.loop.execute { Self.send(Self.readiness(isReady: isReady), exchange) }
+    }
+    guard !isTaken else { return }
+    // A crowd: the disk is being asked for others.
+    if let isReady = toldWithin(.seconds(5)) { return Self.send(Self.readiness(isReady: isReady), exchange) }
+    Self.turnAway(exchange)
+  }
+
+  private func toldWithin(_ time: Duration) -> Bool? {
+    toldLast.withLock { told in told.flatMap { $0.at.duration(to: .now) <= time ? $0.isReady : nil } }
   }
 
   private static let plain: StaticString = "text/plain; charset=utf-8"
   private static let json: StaticString = "application/json; charset=UTF-8"
   private static let metricsText: StaticString = "text/plain; version=0.0.4; charset=utf-8"
 
+  private typealias Answer = (status: Int, type: StaticString, body: [UInt8])
+
   /// Does what may wait for the disk away from the loop, and answers.
-  private func work(
-    _ exchange: Exchange, _ body: @escaping @Sendable () -> (status: Int, type: StaticString, body: [UInt8])
-  ) {
-    guard waiting.wrappingAdd(1, ordering: .relaxed).newValue <= Self.waitingMax else {
-      waiting.wrappingSubtract(1, ordering: .relaxed)
-      return Self.send(503, Self.plain, Array("Too many ask at once.\n".utf8), exchange)
-    }
-    queue.async { [self] in
+  private func work(_ queue: OperationsQueue, _ exchange: Exchange, _ body: @escaping @Sendable () -> Answer) {
+    let isTaken = queue.work {
       let answer = body()
-      waiting.wrappingSubtract(1, ordering: .relaxed)
-      exchange.loop.execute { Self.send(answer.status, answer.type, answer.body, exchange) }
+      exchange.loop.execute { Self.send(answer, exchange) }
     }
+    if !isTaken { Self.turnAway(exchange) }
+  }
+
+  private static func turnAway(_ exchange: Exchange) {
+    send(503, plain, Array("Too many ask at once.\n".utf8), exchange)
+  }
+
+  private static func send(_ answer: Answer, _ exchange: Exchange) {
+    send(answer.status, answer.type, answer.body, exchange)
   }
 
   /// Scripts of other origins may not read any of it, so there are no fields that let them.
@@ -92,7 +117,13 @@ final class OperationsDialect: Sendable {
       body: { $0.append(contentsOf: body) })
   }
 
-  private static func readiness(_ unready: [String], isReady: Bool) -> [UInt8] {
+  private static func readiness(isReady: Bool) -> Answer { (isReady ? 200 : 503, json, text([], isReady: isReady)) }
+
+  private static func readiness(_ unready: [String]) -> Answer {
+    (unready.isEmpty ? 200 : 503, json, text(unready, isReady: unready.isEmpty))
+  }
+
+  private static func text(_ unready: [String], isReady: Bool) -> [UInt8] {
     var json = JSONWriter(.compact)
     json.beginObject()
     json.key("status")
@@ -105,6 +136,29 @@ final class OperationsDialect: Sendable {
     }
     json.endObject()
     return json.finish()
+  }
+}
+
+/// Answers under way that may wait for the disk, one after the other; more are turned away, so that a crowd takes
+/// nothing from clients.
+private final class OperationsQueue: Sendable {
+  private let queue: DispatchQueue
+  private let waiting = Atomic(0)
+  private static let waitingMax = 16
+
+  init(_ label: String) { queue = DispatchQueue(label: label, qos: .utility) }
+
+  /// Does `body` when its turn comes; `false` where too many wait.
+  func work(_ body: @escaping @Sendable () -> Void) -> Bool {
+    guard waiting.wrappingAdd(1, ordering: .relaxed).newValue <= Self.waitingMax else {
+      waiting.wrappingSubtract(1, ordering: .relaxed)
+      return false
+    }
+    queue.async { [self] in
+      body()
+      waiting.wrappingSubtract(1, ordering: .relaxed)
+    }
+    return true
   }
 }
 
