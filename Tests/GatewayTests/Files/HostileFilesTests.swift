@@ -137,6 +137,10 @@ import Testing
     let name = Self.encoded("a\u{e9}\"; filename=evil.exe; x=\"")
     let put = try server.call("POST", "\(Self.firebase)?name=\(name)", "x", headers: [Self.owner])
     #expect(put.json("contentDisposition") == "inline; filename*=utf-8''a%C3%A9%22%3B%20filename%3Devil.exe%3B%20x%3D%22")
+    // A slash ends a part by its byte, whatever mark follows it.
+    let marked = Self.encoded("folder/\u{301}b")
+    let file = try server.call("POST", "\(Self.firebase)?name=\(marked)", "x", headers: [Self.owner])
+    #expect(file.json("contentDisposition") == "inline; filename*=utf-8''%CC%81b")
   }
 
   @Test func customMetadataAreBoundedBeforeTheyAreTakenApart() throws {
