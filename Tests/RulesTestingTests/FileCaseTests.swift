@@ -1,10 +1,17 @@
 import DocumentModel
 import RulesEngine
-import RulesTesting
 import Testing
+
+@testable import RulesTesting
 
 /// Cases for rules of files.
 @Suite struct FileCaseTests {
+  @Test func placesEndAtSlashesWhateverFollows() {
+    let (bucket, name) = TestFiles.place("b/own/o/\u{301}n/\u{200D}x")
+    #expect(bucket == "own" && name == "\u{301}n/\u{200D}x")
+    #expect(TestFiles.place("/\u{301}n") == (TestFiles.bucket, "\u{301}n"))
+  }
+
   private static let rules = """
     rules_version = '2';
     service firebase.storage {
