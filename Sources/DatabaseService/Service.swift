@@ -96,7 +96,7 @@ package final class Service: Sendable {
       throw Status(
         .notFound,
         "The database \(id.database) does not exist for project \(id.project). "
-          + "Start hearth with --project \(id.project) to declare it.")
+          + "In production hearth serves the (default) database of the project that --project names.")
     }
     return database
   }

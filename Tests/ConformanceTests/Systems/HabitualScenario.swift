@@ -224,6 +224,11 @@ struct HabitualScenario {
       try app.waitForLog("\"chiara\"", "failed to sign in")
       try app.waitForLog("\"\(newcomer.uid)\"", "created")
       try app.waitForLog("\"\(newcomer.uid)\"", "deleted")
+      try app.breakFiles()
+      let client = HTTPClient(port: app.server.port)
+      defer { client.close() }
+      app.check(try client.send("GET", "/v0/b/demo.appspot.com/o/any").status, 500, "files")
+      try app.waitForLog("GET /v0/b/demo.appspot.com/o/any failed with 500: ")
       for secret in ["password of chiara", "a good password", chiara.idToken, chiara.refreshToken] {
         app.check(!app.log.contains(secret), "a secret is in the log")
       }

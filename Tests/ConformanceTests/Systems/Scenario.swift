@@ -148,6 +148,9 @@ final class Scenario {
     }
   }
 
+  /// Puts a file where the server keeps its files, so that no call for them can be answered.
+  func breakFiles() throws { try Data().write(to: URL(fileURLWithPath: directory.path + "/data/files")) }
+
   /// What the server has logged.
   var log: String { server.process.output }
 
