@@ -81,12 +81,8 @@ struct FullDiskTests {
   }
 
   private static func run(_ arguments: String...) -> Bool {
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-    process.arguments = arguments
-    process.standardError = FileHandle.nullDevice
-    guard (try? process.run()) != nil else { return false }
-    process.waitUntilExit()
-    return process.terminationStatus == 0
+    // Foundation's own waits for a child hang where another child inherits what they watch.
+    guard let process = try? ServerProcess(executable: "/usr/bin/env", arguments: arguments) else { return false }
+    return process.waitForExit(timeoutSeconds: 20) == .code(0)
   }
 }
