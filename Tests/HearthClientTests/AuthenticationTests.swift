@@ -188,8 +188,9 @@ import Testing
 
   @Test func aTokenServesToItsEnd() async throws {
     let transport = ScriptedTransport { _ in HearthResponse(status: 400, body: Data("Bad Request".utf8)) }
-    let auth = HearthClient(transport: transport, project: "demo").auth
-    auth.restore(Session(idToken: "old", refreshToken: "r", expiresAt: Date().addingTimeInterval(100)))
+    let time = Date()
+    let auth = HearthClient(transport, "demo", "(default)", .signedIn, now: { time }).auth
+    auth.restore(Session(idToken: "old", refreshToken: "r", expiresAt: time.addingTimeInterval(100)))
     #expect(try await auth.token() == "old")
   }
 
