@@ -1,6 +1,7 @@
 import Accounts
 import Foundation
 import HearthServer
+import Synchronization
 import TestSupport
 import Testing
 import WireFormat
@@ -466,10 +467,8 @@ import WireFormat
 }
 
 /// The lines that a server reports.
-private final class Lines: @unchecked Sendable {
-  // Sendable: the lock guards the lines.
-  private let lock = NSLock()
-  private var lines: [String] = []
-  var all: [String] { lock.withLock { lines } }
-  func add(_ line: String) { lock.withLock { lines.append(line) } }
+private final class Lines: Sendable {
+  private let lines = Mutex<[String]>([])
+  var all: [String] { lines.withLock { $0 } }
+  func add(_ line: String) { lines.withLock { $0.append(line) } }
 }

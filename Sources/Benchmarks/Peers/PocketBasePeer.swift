@@ -39,14 +39,20 @@ final class PocketBasePeer: DocumentServer {
     return "\(target)/\(id)"
   }
 
-  /// Makes the collection, with rules that admit everybody.
-  func creation() throws -> (target: String, body: String) {
+  /// The token of its administrator.
+  private func signIn() throws -> String {
     let login = try HTTPClient.send(
       "POST", port: port, "/api/collections/_superusers/auth-with-password",
       body: #"{"identity": "bench@example.com", "password": "benchmark-only"}"#)
     guard let token = member("token", of: login.body) else {
       throw BenchmarkError("pocketbase let nobody in: \(login.body)")
     }
+    return token
+  }
+
+  /// Makes the collection, with rules that admit everybody.
+  func creation() throws -> (target: String, body: String) {
+    let token = try signIn()
     let made = try HTTPClient.send(
       "POST", port: port, "/api/collections",
       body: """
@@ -77,12 +83,7 @@ final class PocketBasePeer: DocumentServer {
 
   /// Stores a file with a record of its own, and returns the target that reads it.
   func storeFile(at path: String) throws -> String {
-    let login = try HTTPClient.send(
-      "POST", port: port, "/api/collections/_superusers/auth-with-password",
-      body: #"{"identity": "bench@example.com", "password": "benchmark-only"}"#)
-    guard let token = member("token", of: login.body) else {
-      throw BenchmarkError("pocketbase let nobody in: \(login.body)")
-    }
+    let token = try signIn()
     let made = try HTTPClient.send(
       "POST", port: port, "/api/collections",
       body: """
