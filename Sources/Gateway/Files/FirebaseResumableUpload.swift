@@ -53,6 +53,7 @@ struct FirebaseResumableUpload: Sendable {
     record.declared = metadata.declared
     record.declaredSize = try Self.size(request.text("x-goog-upload-header-content-length"))
     record.isAdmin = call.isAdmin
+    record.owner = call.uploadOwner(request)
     try attributes.check()
     try call.judge.requireRules(as: call.caller)
     try FirebaseFiles(call).requireEarly(name, attributes, sizes: record.declaredSize.map { $0...$0 })
