@@ -7,6 +7,9 @@ import WireFormat
 struct QueryParameters {
   private var parameters: [(name: String, value: String)] = []
 
+  /// None at all.
+  init() {}
+
   /// Parses what follows the `?` of a target; snake_case names become lowerCamelCase.
   /// - Throws: `INVALID_ARGUMENT` for malformed percent-encoding or bytes that are no UTF-8.
   init(_ query: UnsafeRawBufferPointer) throws {
