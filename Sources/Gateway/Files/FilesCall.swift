@@ -182,6 +182,11 @@ struct FilesErrorAnswer {
         status: 411,
         message: "An upload of more than \(bytesMax) bytes must say how long it is: in Content-Length, or where it "
           + "comes in parts, in X-Goog-Upload-Header-Content-Length.", reason: "required")
+    case .undecodable:
+      self.init(
+        status: 406,
+        message: "The object's contentEncoding is gzip, and its content is not. Ask with Accept-Encoding: gzip for what "
+          + "is stored, or correct its metadata.", reason: "invalid")
     case .full:
       // A status that makes clients give up: those that retry would do so for minutes.
       self.init(

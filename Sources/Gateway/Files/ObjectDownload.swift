@@ -69,11 +69,18 @@ struct ObjectDownload: Sendable {
 
   private func streamDecoded(_ found: (object: StoredObject, descriptor: Int32)) {
     let object = found.object
-    let body = FileBody(
-      descriptor: found.descriptor, offset: 0, count: object.content.size,
-      isInMemory: call.store.contents.isInMemory, exchange: call.reply.exchange)
-    call.reply.exchange.stream(
-      status: 200, headers: { addHeaders(object, isDecoded: true, &$0) }, from: DecodedBody(body))
+    // Once the head is sent damage can only break the reply off; what is no gzip at all gets an answer.
+    call.work { () throws(FilesError) in
+      if DecodedBody.canBegin(found.descriptor, count: object.content.size) { return }
+      Self.close(found)
+      throw .undecodable
+    } then: {
+      let body = FileBody(
+        descriptor: found.descriptor, offset: 0, count: object.content.size,
+        isInMemory: call.store.contents.isInMemory, exchange: call.reply.exchange)
+      call.reply.exchange.stream(
+        status: 200, headers: { addHeaders(object, isDecoded: true, &$0) }, from: DecodedBody(body))
+    }
   }
 
   private func isGzip(_ object: StoredObject) -> Bool {
