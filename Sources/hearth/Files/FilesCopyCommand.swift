@@ -101,9 +101,8 @@ private final class FilesCopy {
     var folder = path
     var last = FilePlace.lastPart(name)
     if !FilePlace.isFolder(path), !Self.isFolder(path) {
-      let slash = path.utf8.lastIndex(of: FilePlace.slash)
-      folder = slash.map { $0 == path.startIndex ? "/" : String(Substring(path.utf8[..<$0])) } ?? "."
-      last = slash.map { String(Substring(path.utf8[$0...].dropFirst())) } ?? path
+      folder = LocalPath.folder(of: path)
+      last = FilePlace.lastPart(path)
     }
     let target = try TargetFolder(folder)
     do { try receive(object, target, last) } catch let error as TargetFolder.UnusableName {
