@@ -230,7 +230,7 @@ private final class FilesCopy {
   private func leaveOut(_ what: String, _ reason: String) {
     leftOutCount += 1
     progress.clear()
-    Terminal.error.write("hearth: left out \(what): \(reason)\n")
+    Terminal.error.write("hearth: left out \(TerminalText.line("\(what): \(reason)"))\n")
   }
 
   private static func reason(_ error: FilesError) -> String {
