@@ -1,5 +1,6 @@
 import KeyValueStore
 import Synchronization
+import WireFormat
 
 extension FileStore {
   /// Begins an upload that comes in parts, durably.

@@ -1,6 +1,7 @@
 import Glibc
 package import KeyValueStore
 import Synchronization
+import WireFormat
 
 /// Objects in buckets: their metadata in a key-value store, their content in files.
 ///

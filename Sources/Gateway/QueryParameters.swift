@@ -1,6 +1,7 @@
 import DatabaseService
 import DocumentModel
 import DocumentStore
+import Transport
 import WireFormat
 
 /// The parameters of a request's query, with names in lowerCamelCase (firestore-api.md, section 1.2).

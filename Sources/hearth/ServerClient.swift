@@ -309,17 +309,7 @@ final class ServerClient {
   }
 
   /// Percent-encodes everything but unreserved characters.
-  static func encode(_ bytes: some Sequence<UInt8>) -> String {
-    let digits = Array("0123456789ABCDEF".utf8)
-    var out: [UInt8] = []
-    for byte in bytes {
-      switch byte {
-      case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x2E, 0x5F, 0x7E: out.append(byte)
-      default: out += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
-      }
-    }
-    return String(decoding: out, as: UTF8.self)
-  }
+  static func encode(_ bytes: some Sequence<UInt8>) -> String { PercentEncoding.encode(bytes) }
 
   /// Sends a request; returns the body, or `nil` for a missing document where that `mayMiss`.
   /// - Throws: ``CommandFailure`` with the server's words.
