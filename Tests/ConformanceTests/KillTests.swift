@@ -41,7 +41,7 @@ struct KillTests {
       usleep(UInt32(random.number(in: 20_000...700_000)))
       server.process.send(signal: SIGKILL)
       let logs = wait()
-      if server.process.waitForExit(timeoutSeconds: 10) != .signal(SIGKILL) {
+      if server.process.waitForExit(timeoutSeconds: 30) != .signal(SIGKILL) {
         problems.append("round \(round): ended before it was killed:\n\(server.process.output)")
       }
       let times = logs.flatMap(\.acknowledged.values).compactMap { Timestamp(.string($0)) }

@@ -30,9 +30,12 @@ struct ServeProcessTests {
     let (exit, problems, count) = try await onDedicatedThread { () -> (ProcessExit?, [String], Int) in
       let server = try HearthProcess(arguments: ["--emulator", "--data", directory.path])
       let wait = load.start(port: server.port)
+      let session = RESTSession(port: server.port, database: load.database)
+      let deadline = Date(timeIntervalSinceNow: 30)
+      while try session.list("single").isEmpty, Date() < deadline { usleep(10_000) }
       usleep(300_000)
       server.process.send(signal: signal)
-      let exit = server.process.waitForExit(timeoutSeconds: 15)
+      let exit = server.process.waitForExit(timeoutSeconds: 40)
       server.process.stop()
       let logs = wait()
       let again = try HearthProcess(arguments: ["--emulator", "--data", directory.path])
