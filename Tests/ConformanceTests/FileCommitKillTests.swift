@@ -15,7 +15,7 @@ struct FileCommitKillTests {
   private static let owner = [("Authorization", "Bearer owner")]
   private static let documents = "/v1/projects/demo/databases/(default)/documents"
 
-  @Test(.timeLimit(.minutes(3))) func bothOrNeitherSurviveKills() async throws {
+  @Test(.timeLimit(.minutes(10))) func bothOrNeitherSurviveKills() async throws {
     let seed = ProcessInfo.processInfo.environment["CONFORMANCE_SEED"].flatMap { UInt64($0) } ?? 1
     let (problems, acknowledged) = try await onDedicatedThread { try Self.killAndReopen(seed: seed) }
     #expect(problems.isEmpty, "CONFORMANCE_SEED=\(seed)\n\(problems.prefix(20).joined(separator: "\n"))")

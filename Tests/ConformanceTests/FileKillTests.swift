@@ -11,7 +11,7 @@ struct FileKillTests {
   private static let kills = 6
   private static let owner = [("Authorization", "Bearer owner")]
 
-  @Test(.timeLimit(.minutes(3))) func acknowledgedFilesSurviveKills() async throws {
+  @Test(.timeLimit(.minutes(10))) func acknowledgedFilesSurviveKills() async throws {
     let seed = ProcessInfo.processInfo.environment["CONFORMANCE_SEED"].flatMap { UInt64($0) } ?? 1
     let (problems, acknowledged) = try await onDedicatedThread { try Self.killAndReopen(seed: seed) }
     #expect(problems.isEmpty, "CONFORMANCE_SEED=\(seed)\n\(problems.prefix(20).joined(separator: "\n"))")

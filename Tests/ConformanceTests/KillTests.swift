@@ -11,7 +11,7 @@ import Testing
 /// `CONFORMANCE_SEED` chooses the moments, `CONFORMANCE_KILLS` how many (15).
 @Suite(.enabled(if: HearthBinary.isBuilt, "no hearth binary beside the tests"))
 struct KillTests {
-  @Test(.timeLimit(.minutes(5))) func whatWasAcknowledgedSurvivesKills() async throws {
+  @Test(.timeLimit(.minutes(10))) func whatWasAcknowledgedSurvivesKills() async throws {
     let environment = ProcessInfo.processInfo.environment
     let seed = TestSeeds.of("CONFORMANCE_SEED", otherwise: [1])[0]
     let kills = environment["CONFORMANCE_KILLS"].flatMap { Int($0) } ?? 15

@@ -6,7 +6,7 @@ import Testing
 /// `hearth serve` as a process: who may have a data directory, how it ends, and what it does when there is no room.
 @Suite(.enabled(if: HearthBinary.isBuilt, "no hearth binary beside the tests"))
 struct ServeProcessTests {
-  @Test(.timeLimit(.minutes(1))) func secondProcessIsRefusedTheDirectory() async throws {
+  @Test(.timeLimit(.minutes(10))) func secondProcessIsRefusedTheDirectory() async throws {
     let directory = try TemporaryDirectory()
     let arguments = ["--emulator", "--data", directory.path]
     let (second, reply) = try await onDedicatedThread {
@@ -23,7 +23,7 @@ struct ServeProcessTests {
     #expect(reply.status == 200, "the first process suffered")
   }
 
-  @Test(.timeLimit(.minutes(1)), arguments: [SIGTERM, SIGINT])
+  @Test(.timeLimit(.minutes(10)), arguments: [SIGTERM, SIGINT])
   func stopUnderLoadLosesNothing(signal: Int32) async throws {
     let directory = try TemporaryDirectory()
     let load = WriteLoad(database: TestDatabase(project: "stop"), round: 0)
@@ -49,7 +49,7 @@ struct ServeProcessTests {
     #expect(check.exit == .code(0), "\(check.output)")
   }
 
-  @Test(.timeLimit(.minutes(1))) func fullMapRefusesWritesAndServesReads() async throws {
+  @Test(.timeLimit(.minutes(10))) func fullMapRefusesWritesAndServesReads() async throws {
     let directory = try TemporaryDirectory()
     let arguments = ["--emulator", "--data", directory.path]
     let text = String(repeating: "x", count: 100_000)

@@ -7,7 +7,7 @@ import Testing
 @testable import HearthClient
 
 /// Listeners: what they tell, and that they go on where connections break.
-@Suite(.timeLimit(.minutes(2))) struct SnapshotsTests {
+@Suite(.timeLimit(.minutes(10))) struct SnapshotsTests {
   struct Note: Codable, Equatable, Sendable {
     var n: Int
   }

@@ -9,7 +9,7 @@ struct FitCareScenario {
   private static let far = at("2099-12-31T00:00:00Z")
   private static let past = at("2001-01-01T00:00:00Z")
 
-  @Test(.timeLimit(.minutes(3))) func plainClient() async throws {
+  @Test(.timeLimit(.minutes(10))) func plainClient() async throws {
     try await Scenario.run("fit-care") { app in
       let patient = try app.person("pat-adele")
       let doctor = try app.person("doc-ferri")
@@ -26,7 +26,7 @@ struct FitCareScenario {
     }
   }
 
-  @Test(.timeLimit(.minutes(3))) func pythonClient() async throws {
+  @Test(.timeLimit(.minutes(10))) func pythonClient() async throws {
     try await Scenario.run("fit-care") { try $0.runPython() }
   }
 
