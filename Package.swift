@@ -180,7 +180,7 @@ let package = Package(
     tests("HearthServerTests", ["HearthServer", "DocumentModel", "TestSupport"]),
     tests("HearthClientTests", ["HearthClient", "HearthTesting", "HearthServer", "TestSupport"]),
     tests("ConformanceTests", ["HearthClient", "TestSupport"], exclude: ["Systems/Python"]),
-    tests("TidyTests", []),
+    tests("TidyTests", ["Benchmarks"]),
   ],
   cxxLanguageStandard: .cxx17
 )

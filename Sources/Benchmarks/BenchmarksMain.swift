@@ -7,8 +7,8 @@ enum BenchmarksMain {
     Usage: Benchmarks list
            Benchmarks run [--record] [NAME…]
 
-    Runs benchmarks, all of them unless named, and prints their tables. With --record the tables also replace those in
-    Sources/Benchmarks/RESULTS.md. Peers that are not installed are skipped. Everything listens on loopback only.
+    Runs benchmarks, all of them unless named, and prints their tables. With --record the tables also replace those of
+    the same benchmarks in Sources/Benchmarks/RESULTS.md, and no others. Peers that are not installed are skipped. Everything listens on loopback only.
 
     """
 
@@ -34,44 +34,30 @@ enum BenchmarksMain {
     do { _ = try Run.makeDirectory("") } catch { fail("no scratch directory can be made: \(error)\n", status: 1) }
     let signals = Run.cleanUpOnSignals()
     defer { signals.forEach { $0.cancel() } }
-    var report = "Measured on \(Machine.description).\n"
+    // Tables that were recorded at other times stand beside it.
+    let machine = "Measured on \(Machine.description)."
+    var sections: [(name: String, text: String)] = []
     var failures = 0
-    print(report)
     for benchmark in benchmarks {
-      var section = "## \(benchmark.name): \(benchmark.summary)\n\n"
+      var section = "## \(benchmark.name): \(benchmark.summary)\n\n\(machine)\n\n"
       do {
         section += "\(try benchmark.run().markdown)\n\n\(benchmark.meaning)\n"
+        sections.append((benchmark.name, section))
       } catch {
+        // It replaces nothing.
         section += "Could not be measured: \(error)\n"
         failures += 1
       }
       print(section)
       fflush(nil)
-      report += "\n\(section)"
     }
     Run.cleanUp()
-    if isRecorded { failures += Results.record(report) ? 0 : 1 }
+    if isRecorded { failures += Results.record(sections) ? 0 : 1 }
     exit(failures == 0 ? 0 : 1)
   }
 
   private static func fail(_ text: String, status: Int32) -> Never {
     FileHandle.standardError.write(Data(text.utf8))
     exit(status)
-  }
-}
-
-/// The results kept in the repository: words by hand, and below a marker the tables of the last recorded run.
-enum Results {
-  private static let path = "Sources/Benchmarks/RESULTS.md"
-  private static let marker = "<!-- Below this line: written by `Benchmarks run --record`. -->\n"
-
-  /// Replaces the tables; `false`, with a word on standard error, where the file is not to be found.
-  static func record(_ report: String) -> Bool {
-    guard let text = try? String(contentsOfFile: path, encoding: .utf8), let place = text.range(of: marker) else {
-      Run.progress("not recorded: run from the top of the repository, where \(path) is")
-      return false
-    }
-    let recorded = text[..<place.upperBound] + "\n" + report
-    return (try? String(recorded).write(toFile: path, atomically: true, encoding: .utf8)) != nil
   }
 }

@@ -1,5 +1,6 @@
 import Glibc
 import Synchronization
+import WireFormat
 
 /// A call that changes a disk, and may fail.
 package enum DiskCall: Sendable {

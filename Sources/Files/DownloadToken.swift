@@ -1,3 +1,5 @@
+import WireFormat
+
 /// What lets its bearer read one object without rules.
 package enum DownloadToken {
   /// A new one: a UUID of version 4.
@@ -18,10 +20,19 @@ package enum DownloadToken {
 
 extension FileStore {
   /// Gives an object a download token if it has none; nothing else of it changes.
-  /// - Throws: ``FilesError/noSuchObject(_:)``.
-  package func addDownloadToken(_ name: ObjectName) throws(FilesError) -> StoredObject {
-    try change { (transaction, _, _) throws(FilesError) in
-      guard var object = try transaction.object(name) else { throw .noSuchObject(name) }
+  /// - Parameters:
+  ///   - judged: the object that the caller was let to see.
+  ///   - judge: asked where that is not the object of its name any more, with the one that is; `nil` for none.
+  /// - Throws: ``FilesError/noSuchObject(_:)``, and what the judge throws.
+  package func addDownloadToken(
+    to judged: StoredObject, judge: (StoredObject?) throws(FilesError) -> Void
+  ) throws(FilesError) -> StoredObject {
+    let name = judged.name
+    return try change { (transaction, _, _) throws(FilesError) in
+      let found = try transaction.object(name)
+      let isJudged = found?.generation == judged.generation && found?.metageneration == judged.metageneration
+      if !isJudged { try judge(found) }
+      guard var object = found else { throw .noSuchObject(name) }
       guard object.attributes.metadata.downloadTokens.isEmpty else { return object }
       object.attributes.metadata.downloadTokens = [DownloadToken.make()]
       try transaction.write(FilesKeySpace.object(name), ObjectRecord.encode(object))

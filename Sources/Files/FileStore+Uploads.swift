@@ -1,29 +1,37 @@
 import KeyValueStore
 import Synchronization
+import WireFormat
 
 extension FileStore {
   /// Begins an upload that comes in parts, durably.
   ///
   /// `starter` says who begins it: some clients send their credential with the first request only, and rules are asked
   /// at the last. It is kept until the upload is over or the server stops; see ``starter(ofUpload:)``.
-  /// - Throws: ``FilesError/tooManyUploads`` where as many are under way as may be, and none has rested for long.
+  ///
+  /// Cost: O(1) but for the commit; it writes one more record where another upload is given up for it.
+  /// - Throws: ``FilesError/tooManyUploads``, ``FilesError/tooManyUploadsOfOwner(_:)`` where as many are under way as
+  ///   may be, and none has rested for long.
   package func beginUpload(_ record: UploadRecord, starter: (any Sendable)? = nil) throws(FilesError) {
     try record.attributes.check()
     var record = record
     record.created = now
-    if uploads.count >= configuration.uploadsMax {
-      let rested = now - Int64(UploadRecord.restSeconds) * 1_000_000
-      guard let id = uploads.longestUnused(before: rested) else { throw .tooManyUploads }
-      try drop([id])
+    let bounds = OpenUploads.Bounds(
+      all: configuration.uploadsMax, ofOwner: configuration.uploadsOfOwnerMax,
+      restedBefore: now - Int64(UploadRecord.restSeconds) * 1_000_000)
+    let victim = try uploads.admit(record.id, record.owner, starter: starter, now: now, bounds)
+    do throws(FilesError) {
+      if let victim { try drop([victim]) }
+      let incoming = try contents.makeIncoming(record.id)
+      try change { (transaction, _, _) throws(FilesError) in
+        try requireBucket(record.name.bucket, transaction)
+        try transaction.write(FilesKeySpace.upload(record.id), record.encoded)
+      }
+      incoming.keep()
+      uploads.rest(record.id, OpenUpload(record: record, incoming: incoming), now: now)
+    } catch {
+      uploads.end(record.id)
+      throw error
     }
-    let incoming = try contents.makeIncoming(record.id)
-    try change { (transaction, _, _) throws(FilesError) in
-      try requireBucket(record.name.bucket, transaction)
-      try transaction.write(FilesKeySpace.upload(record.id), record.encoded)
-    }
-    incoming.keep()
-    if let starter { uploads.note(record.id, starter) }
-    uploads.rest(record.id, OpenUpload(record: record, incoming: incoming), now: now)
   }
 
   /// Who began an upload that may go on; `nil` where nobody said, and after a restart.
@@ -127,22 +135,17 @@ extension FileStore {
     }
   }
 
-  /// Forgets uploads that nobody has in hand, with what has arrived of them.
-  private func drop(_ ids: some Collection<String>) throws(FilesError) {
-    var dropped: [(id: String, open: OpenUpload?)] = []
-    for id in ids {
-      let (isFree, open) = uploads.begin(id)
-      if isFree { dropped.append((id, open)) }
-    }
+  /// Forgets uploads that were taken in hand for it, with what has arrived of them. Where that fails they rest again.
+  private func drop(_ taken: [(id: String, open: OpenUpload?)]) throws(FilesError) {
     do throws(FilesError) {
       try change { (transaction, _, _) throws(FilesError) in
-        for (id, _) in dropped { try transaction.erase(FilesKeySpace.upload(id)) }
+        for (id, _) in taken { try transaction.erase(FilesKeySpace.upload(id)) }
       }
     } catch {
-      for (id, open) in dropped { uploads.rest(id, open, now: now) }
+      for (id, open) in taken { uploads.rest(id, open, now: now) }
       throw error
     }
-    for (id, open) in dropped {
+    for (id, open) in taken {
       open?.incoming.discard()
       if open == nil { contents.removeIncoming(id) }
       uploads.end(id)
@@ -155,29 +158,35 @@ extension FileStore {
   ///
   /// Cost: a look at every upload.
   package func removeOldUploads() throws(FilesError) {
-    var old = try storedUploads(isOld)[...]
+    var old = try storedUploads(isOld).map(\.id)[...]
     while !old.isEmpty {
-      try drop(old.prefix(1000))
+      // Those that somebody has in hand stay until the next time.
+      try drop(
+        old.prefix(1000).compactMap { id in
+          let (isFree, open) = uploads.begin(id)
+          return isFree ? (id, open) : nil
+        })
       old = old.dropFirst(1000)
     }
   }
 
-  /// The ids of the uploads that may go on.
-  func activeUploads() throws(FilesError) -> [String] { try storedUploads { $0.state == .active } }
+  /// The uploads that may go on.
+  func activeUploads() throws(FilesError) -> [UploadRecord] { try storedUploads { $0.state == .active } }
 
-  /// The ids of the uploads that `isWanted` picks.
-  private func storedUploads(_ isWanted: (UploadRecord) -> Bool) throws(FilesError) -> [String] {
+  /// The uploads that `isWanted` picks.
+  private func storedUploads(_ isWanted: (UploadRecord) -> Bool) throws(FilesError) -> [UploadRecord] {
     let snapshot = try self.snapshot()
     defer { snapshot.end() }
-    var ids: [String] = []
+    var found: [UploadRecord] = []
     let wanted = FilesKeySpace.all(.uploads)
     let scan = try KeyScan(snapshot)
     var isFound = try scan.seek(wanted)
     while isFound, scan.key.starts(with: wanted) {
       let id = String(decoding: scan.key.dropFirst(), as: UTF8.self)
-      if isWanted(UploadRecord(id: id, record: scan.value)) { ids.append(id) }
+      let upload = UploadRecord(id: id, record: scan.value)
+      if isWanted(upload) { found.append(upload) }
       isFound = try scan.next()
     }
-    return ids
+    return found
   }
 }

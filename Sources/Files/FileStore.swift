@@ -1,6 +1,7 @@
 import Glibc
 package import KeyValueStore
 import Synchronization
+import WireFormat
 
 /// Objects in buckets: their metadata in a key-value store, their content in files.
 ///
@@ -17,6 +18,8 @@ package final class FileStore: Sendable {
     /// How many uploads may be under way that come in parts. When as many are, the one that was longest without a part
     /// is given up for a new one; but none before ``UploadRecord/restSeconds``: then no other begins.
     package var uploadsMax = 10_000
+    /// How many of those may be one owner's, in the same way; see ``UploadRecord/owner``.
+    package var uploadsOfOwnerMax = 1000
     /// The time of day, in microseconds since 1970.
     package var now: @Sendable () -> Int64
     /// Whether a number is that of the last commit of documents in a database that came with a file; see
@@ -342,8 +345,8 @@ package final class FileStore: Sendable {
     try exclusively { (_) throws(FilesError) in }
     try removeOldUploads()
     let active = try activeUploads()
-    contents.removeIncoming(except: Set(active))
-    uploads.know(active, now: now)
+    contents.removeIncoming(except: Set(active.map(\.id)))
+    for upload in active { uploads.know(upload.id, upload.owner, now: now) }
   }
 
   /// Removes what a crash left behind: content that no object holds.

@@ -32,8 +32,12 @@ package enum FilesError: Error, Equatable, Sendable {
   case uploadBusy
   /// So many uploads have begun and not ended that no other may begin now.
   case tooManyUploads
+  /// So many uploads of one owner have begun and not ended that no other of theirs may begin now; says how many.
+  case tooManyUploadsOfOwner(Int)
   /// More came than may come before it is known how much it will be.
   case lengthRequired(bytesMax: Int)
+  /// Content is not of the coding that its metadata say, and the client does not take that coding.
+  case undecodable
   /// The file system, or the room for files in memory, is full.
   case full
   /// Documents that were to be committed with it were refused; `message` says why, in the words of their API.

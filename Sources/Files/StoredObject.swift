@@ -1,3 +1,5 @@
+import WireFormat
+
 /// What a client may say of an object and change later.
 package struct ObjectAttributes: Equatable, Sendable {
   /// The media type; `application/octet-stream` where nobody said one.
@@ -83,42 +85,6 @@ package struct ContentDigest: Hashable, Sendable {
   }
 }
 
-/// Bytes as hexadecimal digits.
-package enum Hexadecimal {
-  /// Two digits a byte, in lower case.
-  package static func text(_ bytes: some Collection<UInt8>) -> String {
-    let digits: StaticString = "0123456789abcdef"
-    var text: [UInt8] = []
-    text.reserveCapacity(2 * bytes.count)
-    for byte in bytes {
-      text.append(digits.utf8Start[Int(byte >> 4)])
-      text.append(digits.utf8Start[Int(byte & 15)])
-    }
-    return String(decoding: text, as: UTF8.self)
-  }
-
-  /// The bytes of a text in lower case; `nil` where it is none.
-  package static func bytes(_ text: some StringProtocol) -> [UInt8]? {
-    var bytes: [UInt8] = []
-    var high: UInt8?
-    for digit in text.utf8 {
-      let value: UInt8
-      switch digit {
-      case UInt8(ascii: "0")...UInt8(ascii: "9"): value = digit - UInt8(ascii: "0")
-      case UInt8(ascii: "a")...UInt8(ascii: "f"): value = digit - UInt8(ascii: "a") + 10
-      default: return nil
-      }
-      if let first = high {
-        bytes.append(first << 4 | value)
-        high = nil
-      } else {
-        high = value
-      }
-    }
-    return high == nil ? bytes : nil
-  }
-}
-
 /// An object as it is stored: everything but its bytes.
 package struct StoredObject: Equatable, Sendable {
   /// Where it is.
@@ -160,16 +126,10 @@ package struct StoredObject: Equatable, Sendable {
 
   /// The entity tag: base 32 of what changes with content and metadata, quoted by nobody.
   package var etag: String {
-    let digits: StaticString = "0123456789abcdefghijklmnopqrstuv"
     var text: [UInt8] = []
-    for number in [UInt64(bitPattern: generation), UInt64(bitPattern: metageneration)] {
-      if !text.isEmpty { text.append(UInt8(ascii: "/")) }
-      var shift = max(0, 63 - number.leadingZeroBitCount) / 5 * 5
-      while shift >= 0 {
-        text.append(digits.utf8Start[Int(number >> UInt64(shift) & 31)])
-        shift -= 5
-      }
-    }
+    Base32.append(UInt64(bitPattern: generation), to: &text)
+    text.append(UInt8(ascii: "/"))
+    Base32.append(UInt64(bitPattern: metageneration), to: &text)
     return String(decoding: text, as: UTF8.self)
   }
 }

@@ -36,6 +36,8 @@ package struct UploadRecord: Equatable, Sendable {
   package var state = State.active
   /// Whether rules need not be asked: an administrator began it.
   package var isAdmin = false
+  /// Whose share of the uploads under way it takes; `nil` for an administrator's, which have no bound of their own.
+  package var owner: UploadOwner?
 
   /// An upload that has not begun.
   package init(name: ObjectName, attributes: ObjectAttributes) {
@@ -72,6 +74,7 @@ package struct UploadRecord: Equatable, Sendable {
     static let generationNotMatch: UInt8 = 13
     static let metagenerationMatch: UInt8 = 14
     static let metagenerationNotMatch: UInt8 = 15
+    static let owner: UInt8 = 16
   }
 
   var encoded: [UInt8] {
@@ -96,6 +99,7 @@ package struct UploadRecord: Equatable, Sendable {
     if let number = conditions.generationNotMatch { record.put(Field.generationNotMatch, number) }
     if let number = conditions.metagenerationMatch { record.put(Field.metagenerationMatch, number) }
     if let number = conditions.metagenerationNotMatch { record.put(Field.metagenerationNotMatch, number) }
+    if let owner { record.put(Field.owner, owner.bytes) }
     return record.bytes
   }
 
@@ -124,6 +128,7 @@ package struct UploadRecord: Equatable, Sendable {
       case Field.generationNotMatch: conditions.generationNotMatch = value.fieldNumber
       case Field.metagenerationMatch: conditions.metagenerationMatch = value.fieldNumber
       case Field.metagenerationNotMatch: conditions.metagenerationNotMatch = value.fieldNumber
+      case Field.owner: owner = UploadOwner(bytes: Array(value))
       default: break
       }
     }

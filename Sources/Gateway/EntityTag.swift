@@ -1,3 +1,5 @@
+import WireFormat
+
 /// Entity tags: names of states, so that an unchanged answer costs a 304 (RFC 9110, section 8.8.3).
 ///
 /// Weak, because an answer may come compressed or indented. A state is a version in one life of the database.
@@ -7,21 +9,11 @@ enum EntityTag {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(32)
     bytes.append(contentsOf: "W/\"".utf8)
-    append(incarnation, to: &bytes)
+    Base32.append(incarnation, to: &bytes)
     bytes.append(UInt8(ascii: "-"))
-    append(UInt64(bitPattern: version), to: &bytes)
+    Base32.append(UInt64(bitPattern: version), to: &bytes)
     bytes.append(UInt8(ascii: "\""))
     return String(decoding: bytes, as: UTF8.self)
-  }
-
-  /// Appends a number in base 32, five bits a digit.
-  private static func append(_ number: UInt64, to bytes: inout [UInt8]) {
-    let digits: StaticString = "0123456789abcdefghijklmnopqrstuv"
-    var shift = max(0, 63 - number.leadingZeroBitCount) / 5 * 5
-    while shift >= 0 {
-      bytes.append(digits.utf8Start[Int(number >> UInt64(shift) & 31)])
-      shift -= 5
-    }
   }
 
   /// Whether an `If-None-Match` header names the tag. Compared weakly; `*` names every tag.

@@ -1,11 +1,15 @@
 import DatabaseService
 import DocumentModel
 import DocumentStore
+import Transport
 import WireFormat
 
 /// The parameters of a request's query, with names in lowerCamelCase (firestore-api.md, section 1.2).
 struct QueryParameters {
   private var parameters: [(name: String, value: String)] = []
+
+  /// None at all.
+  init() {}
 
   /// Parses what follows the `?` of a target; snake_case names become lowerCamelCase.
   /// - Throws: `INVALID_ARGUMENT` for malformed percent-encoding or bytes that are no UTF-8.

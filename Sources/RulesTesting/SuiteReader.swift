@@ -80,8 +80,10 @@ package struct SuiteReader {
 
   /// A path from the folder of another file.
   static func path(_ path: String, beside file: String) -> String {
-    guard !path.hasPrefix("/"), let slash = file.lastIndex(of: "/") else { return path }
-    return String(file[...slash]) + path
+    // By bytes, as the system reads them: a slash and a combining mark are one Character.
+    let slash = UInt8(ascii: "/")
+    guard path.utf8.first != slash, let end = file.utf8.lastIndex(of: slash) else { return path }
+    return String(Substring(file.utf8[...end])) + path
   }
 }
 

@@ -9,8 +9,13 @@ package final class HTTPClient {
   package struct Response: Sendable {
     /// The status code.
     package var status: Int
+    /// The header's fields in their order, the names in lower case.
+    package var headers: [(name: String, value: String)] = []
     /// The body, whole.
     package var body: [UInt8]
+
+    /// The first value of a field; its name in lower case.
+    package func header(_ lowercasedName: String) -> String? { headers.first { $0.name == lowercasedName }?.value }
   }
 
   /// The bounds of a client.
@@ -69,14 +74,17 @@ package final class HTTPClient {
 
   /// Sends a request and hands on the answer's body as it arrives, each piece with the status. Memory: one piece.
   ///
-  /// `take` returns whether to go on; where it does not, the connection is closed and the rest of the answer lost.
+  /// `take` returns whether to go on; where it does not, the connection is closed and the rest of the answer lost. It is
+  /// not called for an answer without a body.
+  /// - Returns: the status.
   /// - Throws: ``HTTPClientError``; the connection is closed then.
   package func stream(
     _ method: String, _ target: String, headers: [(name: String, value: String)] = [], body: [UInt8] = [],
     _ take: (_ status: Int, _ piece: [UInt8]) -> Bool
-  ) throws(HTTPClientError) {
+  ) throws(HTTPClientError) -> Int {
+    disconnectIfStale()
     do throws(HTTPClientError) {
-      _ = try exchange(message(method, target, headers, body), isHead: method == "HEAD", isTaken: true, take)
+      return try exchange(message(method, target, headers, body), isHead: method == "HEAD", isTaken: true, take).status
     } catch {
       disconnect()
       throw error
@@ -92,8 +100,7 @@ package final class HTTPClient {
     _ method: String, _ target: String, headers: [(name: String, value: String)] = [], bodyBytes: Int,
     _ next: () -> [UInt8]
   ) throws(HTTPClientError) -> Response {
-    // What the server says on a kept connection before it is asked is that it closes it.
-    if socket >= 0, Self.poll(socket, Int16(POLLIN), seconds: 0) { disconnect() }
+    disconnectIfStale()
     do throws(HTTPClientError) {
       if socket < 0 { try connect() }
       try write(head(method, target, headers, bodyBytes: bodyBytes))
@@ -162,7 +169,7 @@ package final class HTTPClient {
         if count == 0 { throw .closedEarly(address: address) }
       case .complete:
         if !parser.keepsAlive { disconnect() }
-        return Response(status: parser.status, body: parser.body)
+        return Response(status: parser.status, headers: parser.headers, body: parser.body)
       case .malformed: throw .malformed(address: address)
       case .tooLarge: throw .tooLarge(bytesMax: limits.bodyBytesMax)
       }
@@ -215,6 +222,11 @@ package final class HTTPClient {
     setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
     socket = descriptor
     return 0
+  }
+
+  /// Closes a kept connection that the server has closed: what it says before it is asked is that.
+  private func disconnectIfStale() {
+    if socket >= 0, Self.poll(socket, Int16(POLLIN), seconds: 0) { disconnect() }
   }
 
   private func disconnect() {

@@ -8,6 +8,10 @@ final class HTTPResponseParser {
   private struct State {
     var parser = http_parser()
     var body: [UInt8] = []
+    /// Names and values, as they came.
+    var fields: [(name: [UInt8], value: [UInt8])] = []
+    /// Whether the last field's value has begun, so that a name begins another.
+    var isInValue = true
     var bodyBytesMax: Int
     var isHead: Bool
     var isTooLarge = false
@@ -25,6 +29,27 @@ final class HTTPResponseParser {
     http_parser_init(&state.pointee.parser, HTTP_RESPONSE)
     state.pointee.parser.data = UnsafeMutableRawPointer(state)
     http_parser_settings_init(&settings)
+    settings.on_message_begin = { parser in
+      guard let state = HTTPResponseParser.state(parser) else { return -1 }
+      // Those of an interim answer are not those of the one waited for.
+      state.pointee.fields = []
+      state.pointee.isInValue = true
+      return 0
+    }
+    settings.on_header_field = { parser, bytes, count in
+      guard let state = HTTPResponseParser.state(parser), let bytes else { return -1 }
+      if state.pointee.isInValue { state.pointee.fields.append(([], [])) }
+      state.pointee.isInValue = false
+      state.pointee.fields[state.pointee.fields.count - 1].name += UnsafeRawBufferPointer(start: bytes, count: count)
+      return 0
+    }
+    settings.on_header_value = { parser, bytes, count in
+      guard let state = HTTPResponseParser.state(parser), let bytes else { return -1 }
+      guard !state.pointee.fields.isEmpty else { return -1 }
+      state.pointee.isInValue = true
+      state.pointee.fields[state.pointee.fields.count - 1].value += UnsafeRawBufferPointer(start: bytes, count: count)
+      return 0
+    }
     settings.on_headers_complete = { parser in
       guard let state = HTTPResponseParser.state(parser) else { return -1 }
       return state.pointee.isHead ? 1 : 0
@@ -65,6 +90,14 @@ final class HTTPResponseParser {
     let code = http_errno(UInt32(state.pointee.parser.http_errno))
     if code == HPE_INVALID_EOF_STATE { return .incomplete }
     return code == HPE_OK ? .incomplete : .malformed
+  }
+
+  /// The header's fields in their order, the names in lower case; what trails a body is among them. The parser bounds
+  /// their bytes.
+  var headers: [(name: String, value: String)] {
+    state.pointee.fields.map { field in
+      (String(decoding: field.name, as: UTF8.self).lowercased(), String(decoding: field.value, as: UTF8.self))
+    }
   }
 
   var status: Int { Int(state.pointee.parser.status_code) }

@@ -60,9 +60,7 @@ struct Backup {
   /// are any. `progress` is told what is going on.
   /// - Throws: ``CommandFailure``, `StorageError` or `FilesError`; nothing is left behind then.
   func run(to path: String, progress: (String) -> Void) throws -> (path: String, files: FilesBackup?) {
-    var destination = path[...]
-    while destination.count > 1, destination.hasSuffix("/") { destination = destination.dropLast() }
-    let target = String(destination)
+    let target = LocalPath.withoutLastSlashes(path)
     guard try isFree(target) else {
       throw CommandFailure.failed("\(target) is not empty; name a directory that does not exist")
     }
@@ -78,7 +76,7 @@ struct Backup {
       removeCopy(unfinished)
       throw error
     }
-    try sync(String(target.contains("/") ? target[..<(target.lastIndex(of: "/") ?? target.endIndex)] : "."))
+    try sync(LocalPath.folder(of: target))
     return (target, files)
   }
 

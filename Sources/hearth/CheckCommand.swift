@@ -55,7 +55,7 @@ private struct CheckReport {
     for (id, check) in databases {
       text += "\(id): \(Self.verdict(check))"
       if check.problems.isEmpty { text += ", \(check.count(0)) documents, \(check.count(2)) index entries\n" }
-      for problem in check.problems { text += "  \(problem)\n" }
+      for problem in check.problems { text += "  \(TerminalText.line(problem))\n" }
     }
     if databases.isEmpty { text += "no databases in \(directory)\n" }
     if let files {
@@ -63,7 +63,7 @@ private struct CheckReport {
       if files.problems.isEmpty { text += ", \(ByteCount.text(ofFiles: files.count(0), files.count(2)))" }
       if files.problems.isEmpty, files.count(4) > 0 { text += ", \(files.count(4)) left over" }
       if files.problems.isEmpty { text += "\n" }
-      for problem in files.problems { text += "  \(problem)\n" }
+      for problem in files.problems { text += "  \(TerminalText.line(problem))\n" }
     }
     if databases.contains(where: { !$0.check.problems.isEmpty }) {
       text += "Restore from a backup, or export what can still be read: hearth export --data \(directory)\n"

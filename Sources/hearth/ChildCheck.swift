@@ -32,7 +32,9 @@ struct ChildCheck {
 
   /// Prints a problem as the child does.
   static func print(problem: String) {
-    Terminal.output.write("problem \(String(problem.map { $0.isNewline ? " " : $0 }))\n")
+    // A line each: nothing else of it changes, for `--json`.
+    let line = problem.utf8.map { $0 == UInt8(ascii: "\n") ? UInt8(ascii: " ") : $0 }
+    Terminal.output.write("problem \(String(decoding: line, as: UTF8.self))\n")
   }
 
   /// Prints problems, the last of which are only counted.

@@ -22,6 +22,8 @@ struct CommandFailure: Error {
   var message: String
   /// Whether the same may succeed later.
   var mayPass = false
+  /// What a server answered, where one did.
+  var httpStatus: Int?
 
   init(_ exitCode: Int32, _ message: String) {
     self.exitCode = exitCode
@@ -30,7 +32,7 @@ struct CommandFailure: Error {
 
   /// Whether what a server answered with this status may succeed later.
   static func mayPass(httpStatus: Int) -> Bool {
-    httpStatus >= 500 && httpStatus != 501 || [408, 409, 429].contains(httpStatus)
+    httpStatus >= 500 && ![501, 507].contains(httpStatus) || [408, 409, 429].contains(httpStatus)
   }
 
   /// Wrong usage.

@@ -66,7 +66,7 @@ struct DirectoryImport {
   }
 
   private func syncDirectory(of file: String) throws {
-    let folder = file.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/")
+    let folder = LocalPath.folder(of: file)
     let descriptor = Glibc.open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     guard descriptor >= 0 else { throw StorageError.system(operation: "open", path: folder, code: errno) }
     defer { close(descriptor) }

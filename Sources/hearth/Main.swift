@@ -51,7 +51,8 @@ import HearthServer
   private static func report(_ error: any Error, verb: String?) -> Int32 {
     let failure = CommandFailure(error)
     let name = verb.map { "hearth \($0)" } ?? "hearth"
-    var text = "\(name): \(Terminal.error.red("error:")) \(failure.message)\n"
+    // It may tell names that others chose.
+    var text = "\(name): \(Terminal.error.red("error:")) \(TerminalText.lines(failure.message))\n"
     if failure.exitCode == ExitCode.usage { text += "See `hearth help\(verb.map { " \($0)" } ?? "")`.\n" }
     Terminal.error.write(text)
     return failure.exitCode

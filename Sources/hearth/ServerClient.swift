@@ -309,17 +309,7 @@ final class ServerClient {
   }
 
   /// Percent-encodes everything but unreserved characters.
-  static func encode(_ bytes: some Sequence<UInt8>) -> String {
-    let digits = Array("0123456789ABCDEF".utf8)
-    var out: [UInt8] = []
-    for byte in bytes {
-      switch byte {
-      case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x2E, 0x5F, 0x7E: out.append(byte)
-      default: out += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
-      }
-    }
-    return String(decoding: out, as: UTF8.self)
-  }
+  static func encode(_ bytes: some Sequence<UInt8>) -> String { PercentEncoding.encode(bytes) }
 
   /// Sends a request; returns the body, or `nil` for a missing document where that `mayMiss`.
   /// - Throws: ``CommandFailure`` with the server's words.
@@ -344,38 +334,64 @@ final class ServerClient {
     throw refusal(response.status, response.body)
   }
 
-  /// Posts content that is handed over in pieces, until `next` gives none; returns the body of the answer.
-  /// - Throws: ``CommandFailure`` with the server's words.
-  func upload(_ target: String, type: String, byteCount: Int, _ next: () -> [UInt8]) throws -> [UInt8] {
+  /// Sends a request whose body is handed over in pieces, until `next` gives none; returns the answer, which may also
+  /// say that more is to come (308).
+  /// - Throws: ``CommandFailure`` with the server's words; `HTTPClientError` where the connection breaks.
+  func request(
+    _ method: String, _ target: String, _ fields: [(name: String, value: String)], byteCount: Int, _ next: () -> [UInt8]
+  ) throws -> HTTPClient.Response {
     let response: HTTPClient.Response
     do {
-      response = try http.upload(
-        "POST", target, headers: headers(for: []) + [(name: "Content-Type", value: type)], bodyBytes: byteCount, next)
+      response = try http.upload(method, target, headers: headers(for: []) + fields, bodyBytes: byteCount, next)
     } catch { throw failure(error) }
-    guard (200...299).contains(response.status) else { throw refusal(response.status, response.body) }
-    return response.body
+    guard (200...299).contains(response.status) || response.status == 308 else {
+      throw refusal(response.status, response.body)
+    }
+    return response
   }
 
   /// Sends a request and hands on the pieces of its answer as they arrive.
   /// - Throws: ``CommandFailure`` with the server's words, and what `take` throws.
-  func stream(
-    _ method: String, _ target: String, _ body: [UInt8], headers more: [(name: String, value: String)] = [],
-    _ take: ([UInt8]) throws -> Void
+  func stream(_ method: String, _ target: String, _ body: [UInt8], _ take: ([UInt8]) throws -> Void) throws {
+    try stream(method, target, body, []) { _, piece in try take(piece) }
+  }
+
+  /// Hands on the content of a target behind its first `offset` bytes, as it is stored.
+  /// - Throws: ``CommandFailure`` with the server's words, `HTTPClientError` where the connection breaks, and what `take`
+  ///   throws.
+  func content(_ target: String, from offset: Int, _ take: ([UInt8]) throws -> Void) throws {
+    // Content that was stored compressed is not to be unpacked on its way.
+    var fields = [(name: "Accept-Encoding", value: "gzip")]
+    if offset > 0 { fields.append((name: "Range", value: "bytes=\(offset)-")) }
+    // Who does not take the range sends all of it.
+    var unwanted = offset
+    try stream("GET", target, [], fields) { status, piece in
+      if status == 206 { unwanted = 0 }
+      let skipped = min(unwanted, piece.count)
+      unwanted -= skipped
+      if skipped < piece.count { try take(skipped == 0 ? piece : Array(piece[skipped...])) }
+    }
+  }
+
+  private func stream(
+    _ method: String, _ target: String, _ body: [UInt8], _ fields: [(name: String, value: String)],
+    _ take: (Int, [UInt8]) throws -> Void
   ) throws {
     var failure: (any Error)?
-    var refused: (status: Int, body: [UInt8])?
+    var refusalBody: [UInt8] = []
+    let status: Int
     do {
-      try http.stream(method, target, headers: headers(for: body) + more, body: body) { status, piece in
+      status = try http.stream(method, target, headers: headers(for: body) + fields, body: body) { status, piece in
         guard (200...299).contains(status) else {
-          refused = (status, (refused?.body ?? []) + piece)
-          return refused.map { $0.body.count < 1 << 20 } ?? true
+          refusalBody += piece
+          return refusalBody.count < 1 << 20
         }
-        do { try take(piece) } catch { failure = error }
+        do { try take(status, piece) } catch { failure = error }
         return failure == nil
       }
     } catch { throw self.failure(error) }
-    if let refused { throw refusal(refused.status, refused.body) }
     if let failure { throw failure }
+    guard (200...299).contains(status) else { throw refusal(status, refusalBody) }
   }
 
   private func headers(for body: [UInt8]) -> [(name: String, value: String)] {
@@ -397,6 +413,7 @@ final class ServerClient {
     var failure = CommandFailure.failed(
       "\(http.address) answered \(code)\(status.isEmpty ? "" : " \(status)"): \(message)")
     failure.mayPass = CommandFailure.mayPass(httpStatus: code)
+    failure.httpStatus = code
     return failure
   }
 

@@ -94,8 +94,15 @@ struct Progress {
     let now = Self.now()
     guard now - lastShown > 100 else { return }
     lastShown = now
+    showNow(text())
+  }
+
+  /// Shows a text at once, on one line: what the terminal has no room for is cut.
+  mutating func showNow(_ text: @autoclosure () -> String) {
+    guard isShown else { return }
     hasLine = true
-    Terminal.error.write("\r\u{1B}[K\(text())")
+    let line = TerminalText.line(text())
+    Terminal.error.write("\r\u{1B}[K\(TextWidth.cut(line, to: max(1, (Terminal.error.columns ?? 80) - 1)))")
   }
 
   /// Removes the line.

@@ -1,5 +1,6 @@
 import Files
 import Testing
+import WireFormat
 
 @Suite struct ChecksumTests {
   /// From RFC 3720, appendix B.4, and the reference.

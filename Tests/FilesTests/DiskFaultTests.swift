@@ -3,6 +3,7 @@ import Foundation
 import Glibc
 import KeyValueStore
 import Testing
+import WireFormat
 
 /// A disk that is full or fails: nothing is half there, what was taken is given back, and the store goes on.
 @Suite struct DiskFaultTests {

@@ -69,6 +69,40 @@ import Testing
     #expect(files.files.isEmpty)
   }
 
+  @Test func aTokenIsOfTheObjectThatWasJudged() throws {
+    let files = try TestFiles()
+    let name = TestFiles.name("a")
+    func add(_ judged: StoredObject, _ error: FilesError? = nil) throws -> (object: StoredObject?, asked: [Int64?]) {
+      var asked: [Int64?] = []
+      do throws(FilesError) {
+        let object = try files.store.addDownloadToken(to: judged) { (other) throws(FilesError) in
+          asked.append(other?.generation)
+          if let error { throw error }
+        }
+        return (object, asked)
+      } catch {
+        return (nil, asked)
+      }
+    }
+    let first = try files.put("a", "first")
+    // The one that was judged is judged no more.
+    let given = try add(first)
+    #expect(given.asked == [] && given.object?.attributes.metadata.downloadTokens.count == 1)
+    let second = try files.put("a", "second")
+    #expect(try add(first, .denied("no")) == (nil, [second.generation]))
+    #expect(try files.store.object(name)?.attributes.metadata.downloadTokens == [])
+    // Another state of the same content is another object to rules.
+    let changed = try files.store.update(name) { (attributes) throws(FilesError) in attributes.contentType = "a/b" }
+    #expect(try add(second, .denied("no")) == (nil, [second.generation]))
+    #expect(try add(second).asked == [changed.generation])
+    #expect(try files.store.object(name)?.attributes.metadata.downloadTokens.count == 1)
+    try files.store.delete(name)
+    #expect(try add(changed, .denied("no")) == (nil, [nil]))
+    #expect(throws: FilesError.noSuchObject(name)) {
+      try files.store.addDownloadToken(to: changed) { _ throws(FilesError) in }
+    }
+  }
+
   @Test func canonicallyEquivalentNamesAreTwoObjects() throws {
     let files = try TestFiles()
     try files.put("\u{e9}", "composed")

@@ -1,5 +1,6 @@
 import Files
 import Foundation
+import KeyValueStore
 import Synchronization
 import Testing
 
@@ -64,6 +65,73 @@ import Testing
     // Also after a restart.
     try files.reopen()
     #expect(throws: FilesError.tooManyUploads) { try begin(files, "after a restart") }
+  }
+
+  @Test func nobodyTakesTheShareOfAnother() throws {
+    let files = try TestFiles {
+      $0.uploadsMax = 6
+      $0.uploadsOfOwnerMax = 2
+    }
+    func begin(_ owner: UploadOwner?) throws -> String {
+      var record = UploadRecord(name: TestFiles.name("n"), attributes: ObjectAttributes())
+      record.owner = owner
+      try files.store.beginUpload(record)
+      return record.id
+    }
+    let (ann, bob) = (UploadOwner.user("ann"), UploadOwner.address("ann"))
+    let anns = [try begin(ann), try begin(ann)]
+    for _ in 0..<3 { #expect(throws: FilesError.tooManyUploadsOfOwner(2)) { try begin(ann) } }
+    // What was refused left nothing, and counts for nobody.
+    #expect(files.files.count == 2)
+    _ = try (begin(bob), begin(bob))
+    #expect(throws: FilesError.tooManyUploadsOfOwner(2)) { try begin(bob) }
+    // Administrators have what is left of the whole, and no share.
+    _ = try (begin(nil), begin(nil))
+    #expect(throws: FilesError.tooManyUploads) { try begin(nil) }
+    #expect(throws: FilesError.tooManyUploads) { try begin(.user("cy")) }
+    // One that is over makes room, however it ended.
+    try files.store.cancelUpload(files.store.openUpload(anns[0]))
+    let third = try begin(ann)
+    #expect(throws: FilesError.tooManyUploadsOfOwner(2)) { try begin(ann) }
+    _ = try files.store.finishUpload(files.store.openUpload(third), declared: DeclaredChecksums())
+    let fourth = try begin(ann)
+    // Owners are known after a restart, and all of theirs count as used then.
+    try files.reopen()
+    #expect(throws: FilesError.tooManyUploadsOfOwner(2)) { try begin(ann) }
+    // Of those that nobody sends to for an hour the owner's oldest goes, and nobody else's.
+    files.clock.advance(seconds: UploadRecord.restSeconds + 1)
+    files.store.endUpload(try files.store.openUpload(anns[1]))
+    let fifth = try begin(ann)
+    #expect(throws: FilesError.noSuchUpload) { try files.store.upload(fourth) }
+    #expect(try [anns[1], fifth].map { try files.store.upload($0).state } == [.active, .active])
+    #expect(throws: FilesError.tooManyUploadsOfOwner(2)) { try begin(ann) }
+    // One in hand is used, however long that takes.
+    let inHand = try (files.store.openUpload(anns[1]), files.store.openUpload(fifth))
+    files.clock.advance(seconds: UploadRecord.restSeconds + 1)
+    #expect(throws: FilesError.tooManyUploadsOfOwner(2)) { try begin(ann) }
+    files.store.endUpload(inHand.0)
+    files.store.endUpload(inHand.1)
+  }
+
+  @Test func aBeginningThatFailsTakesNoShare() throws {
+    let files = try TestFiles(makesBuckets: false) { $0.uploadsOfOwnerMax = 1 }
+    var record = UploadRecord(name: TestFiles.name("n"), attributes: ObjectAttributes())
+    record.owner = .user("ann")
+    for _ in 0..<2 {
+      #expect(throws: FilesError.noSuchBucket("b")) { try files.store.beginUpload(record) }
+    }
+    #expect(files.files.isEmpty)
+    // The one that was to make room stays where the new one cannot be written.
+    files.clock.advance(seconds: -1)
+    _ = try files.store.makeBucket("b")
+    try files.store.beginUpload(record)
+    files.clock.advance(seconds: UploadRecord.restSeconds + 1)
+    var other = UploadRecord(name: TestFiles.name("n"), attributes: ObjectAttributes())
+    other.owner = .user("ann")
+    files.faults.failWrites(.diskFull(path: "x"), times: 1)
+    #expect(throws: FilesError.full) { try files.store.beginUpload(other) }
+    files.store.endUpload(try files.store.openUpload(record.id))
+    #expect(throws: FilesError.tooManyUploadsOfOwner(1)) { try files.store.beginUpload(other) }
   }
 
   @Test func oldUploadsAreForgotten() throws {

@@ -152,6 +152,43 @@ import Testing
     #expect(try files("ls", "--json").output.split(separator: "\n").count == 1)
   }
 
+  @Test func namesDoNotSteerTheTerminal() throws {
+    let name = "\u{1B}[31m\u{7}\u{202E}x"
+    try make("in/\(name)", [1])
+    try make("in/a\n\u{1B}b", [1])
+    try make("in/y", [1])
+    let shown = #"\u{1b}[31m\u{7}\u{202e}x"#
+    let runs = [
+      (try files("cp", "-r", directory.file("in"), "gs:///"), #"in/a\n\u{1b}b: "#),
+      (try files("ls"), shown), (try files("rm", name + "z"), "there is no file gs://demo.appspot.com/\(shown)z"),
+      (try files("cp", "gs:///\(name)z", "-"), "gs://demo.appspot.com/\(shown)z"),
+      (try files("cp", "\(name)z", "gs:///"), "\(shown)z: No such file"),
+      (try files("cp", "-r", "gs:///", directory.file("in/y")), #"in/y"#),
+    ]
+    for (run, text) in runs {
+      #expect(run.output.contains(text), "\(run.output)")
+      #expect(!run.output.utf8.contains { $0 < 0x20 && $0 != UInt8(ascii: "\n") }, "\(text)")
+    }
+    func names(_ output: String) throws -> [String] {
+      try output.split(separator: "\n").compactMap {
+        try (JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any])?["name"] as? String
+      }
+    }
+    #expect(try names(files("ls", "--json").output).contains(name))
+    // Damage is told with the names of objects.
+    let content = directory.file("d/files/content")
+    for case let path as String in try #require(FileManager.default.enumerator(atPath: content)) where path.count > 60 {
+      try FileManager.default.removeItem(atPath: "\(content)/\(path)")
+    }
+    let check = try HearthBinary.run(["check", directory.file("d")])
+    #expect(check.exit == .code(1) && check.output.contains(shown), "\(check.output)")
+    #expect(!check.output.utf8.contains(0x1B))
+    let json = try HearthBinary.run(["check", directory.file("d"), "--json"])
+    let report = try JSONSerialization.jsonObject(with: Data(json.output.utf8)) as? [String: Any]
+    let problems = (report?["files"] as? [String: Any])?["problems"] as? [String] ?? []
+    #expect(problems.contains { $0.contains(name) }, "\(json.output)")
+  }
+
   @Test func bucketsOfADataDirectoryAreMadeWhereAsked() throws {
     try make("x", [1])
     #expect(try files("ls").output.contains("there is no data directory"))

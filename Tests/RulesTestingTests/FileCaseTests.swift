@@ -10,6 +10,12 @@ import Testing
     let (bucket, name) = TestFiles.place("b/own/o/\u{301}n/\u{200D}x")
     #expect(bucket == "own" && name == "\u{301}n/\u{200D}x")
     #expect(TestFiles.place("/\u{301}n") == (TestFiles.bucket, "\u{301}n"))
+    for (path, file, expected) in [
+      ("a.rules", "dir/\u{301}x.json", "dir/a.rules"), ("/\u{301}a", "dir/x.json", "/\u{301}a"),
+      ("a", "/x.json", "/a"), ("a", "x.json", "a"), ("a", "d\u{600}/x", "d\u{600}/a"),
+    ] {
+      #expect(SuiteReader.path(path, beside: file) == expected)
+    }
   }
 
   private static let rules = """
@@ -85,6 +91,8 @@ import Testing
     // The third document is one too many, though the condition would hold.
     #"{"it": "17", "get": "counted/x", "expect": "deny"}"#,
     #"{"it": "18", "get": "elsewhere", "expect": "deny"}"#,
+    // The mark before the last slash and the slash are one Character.
+    #"{"it": "19", "list": "avatars/x\u0600/", "expect": "allow"}"#,
   ])
   func casesAreJudgedAsTheServerDoes(test: String) throws {
     let run = try Self.run(test).run

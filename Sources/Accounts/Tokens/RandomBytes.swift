@@ -1,4 +1,5 @@
 import CSodium
+import WireFormat
 
 /// Bytes that nobody can guess, and what is made of them.
 package enum RandomBytes {
@@ -13,10 +14,7 @@ package enum RandomBytes {
   package static func text(_ count: Int) -> String { String(decoding: Base64URL.encode(make(count)), as: UTF8.self) }
 
   /// That many random bytes in hexadecimal digits, two each.
-  package static func hexadecimal(_ count: Int) -> String {
-    let digits = Array("0123456789abcdef".utf8)
-    return String(decoding: make(count).flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
-  }
+  package static func hexadecimal(_ count: Int) -> String { Hexadecimal.text(make(count)) }
 
   /// The SHA-256 of bytes: what is stored in place of a secret that is random itself.
   package static func sha256(_ bytes: some Sequence<UInt8>) -> [UInt8] {

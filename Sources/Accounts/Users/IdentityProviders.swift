@@ -1,5 +1,6 @@
 package import DocumentModel
 import Synchronization
+import WireFormat
 
 /// Identity providers whose tokens sign people in: each with the app's id there, and the keys it publishes.
 ///
@@ -57,9 +58,8 @@ package final class IdentityProviders: Sendable {
   private static func check(_ nonce: String?, in claims: MapValue) throws(TokenError) {
     guard let expected = claims.text("nonce") else { return }
     let nonce = nonce ?? ""
-    let digits = Array("0123456789abcdef".utf8)
-    let hash = RandomBytes.sha256(nonce.utf8).flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }
-    guard !nonce.isEmpty, expected.utf8.elementsEqual(nonce.utf8) || expected.utf8.elementsEqual(hash) else {
+    let hash = Hexadecimal.text(RandomBytes.sha256(nonce.utf8))
+    guard !nonce.isEmpty, expected.utf8.elementsEqual(nonce.utf8) || expected.utf8.elementsEqual(hash.utf8) else {
       throw .badClaim("nonce is not the one it was asked for with")
     }
   }

@@ -174,19 +174,24 @@ extension Benchmark {
     let hearth = try HearthPeer(data: "\(directory)/data", ["--storage-rules", rules])
     defer { hearth.process.stop() }
     Run.progress("small-files: uploads")
-    let uploads = try Load.run(
-      on: hearth, StoredFiles.bucket, connections: 32,
-      script: """
-        local number = 0
-        local rest = string.rep("x", 4088)
-        local headers = { ["Authorization"] = "Bearer owner", ["Content-Type"] = "text/plain" }
-        function request()
-          local body = string.format("%08d", number) .. rest
-          local target = wrk.path .. "?name=small%2Fn" .. number
-          number = number + 1
-          return wrk.format("POST", target, headers, body)
-        end
-        """, warmUpSeconds: 1)
+    func upload(_ names: String, seconds: Int) throws -> Load {
+      try Load.run(
+        on: hearth, StoredFiles.bucket, connections: 32,
+        script: """
+          local number = 0
+          local rest = string.rep("\(names)", 4088)
+          local headers = { ["Authorization"] = "Bearer owner", ["Content-Type"] = "text/plain" }
+          function request()
+            local body = string.format("%08d", number) .. rest
+            local target = wrk.path .. "?name=small%2F\(names)" .. number
+            number = number + 1
+            return wrk.format("POST", target, headers, body)
+          end
+          """, seconds: seconds, warmUpSeconds: 0)
+    }
+    // Names and content of its own: what is there already is not written again.
+    _ = try upload("w", seconds: 1)
+    let uploads = try upload("n", seconds: 5)
     // `wrk` asks its script for more than it sends, and the last uploads may have been cut.
     let count = 10_000
     let connection = try FileConnection(port: hearth.port)

@@ -1,4 +1,5 @@
 import Accounts
+import Transport
 import WireFormat
 
 /// Codes that are mailed: to reset a password, to show that an address is one's own, to sign in.
@@ -72,8 +73,8 @@ extension IdentityCall {
     let code = ActionCode.make()
     let base = toolkit.options.actionURL ?? "\(origin)/emulator/action"
     var link = "\(base)\(base.contains("?") ? "&" : "?")mode=\(kind.mode)&lang=en&oobCode=\(code)"
-    link += "&apiKey=\(PercentEncoding.encode(parameters.value("key") ?? "fake-api-key"))"
-    if let continueURL { link += "&continueUrl=\(PercentEncoding.encode(continueURL))" }
+    link += "&apiKey=\(PercentEncoding.encode((parameters.value("key") ?? "fake-api-key").utf8))"
+    if let continueURL { link += "&continueUrl=\(PercentEncoding.encode(continueURL.utf8))" }
     return ActionCode(
       code: code, kind: kind, uid: uid, email: email, newEmail: newEmail, link: link,
       createdAt: accounts.nowMilliseconds)
@@ -244,7 +245,7 @@ extension IdentityCall {
     }
     if let url = try parameter("continueUrl").map({ try checkContinueURL($0) }) {
       answer.status = 303
-      let signIn = "mode=signIn&lang=en&oobCode=\(code)&apiKey=\(PercentEncoding.encode(parameter("apiKey") ?? ""))"
+      let signIn = "mode=signIn&lang=en&oobCode=\(code)&apiKey=\(PercentEncoding.encode((parameter("apiKey") ?? "").utf8))"
       answer.location = found.kind == .emailSignIn ? "\(url)\(url.contains("?") ? "&" : "?")\(signIn)" : url
     }
     return answer

@@ -1,5 +1,6 @@
 import DatabaseService
 import DocumentModel
+import Transport
 
 /// What a URL names that is about a database and not about its documents:
 /// `projects/{project}/databases/{database}/{rest}`.

@@ -250,7 +250,7 @@ struct CloudFiles: Sendable {
   }
 
   /// A name as one segment of a path.
-  static func encoded(_ name: String) -> String { FirebaseResumableUpload.encoded(name) }
+  static func encoded(_ name: String) -> String { PercentEncoding.encode(name.utf8) }
 
   /// The body of a composition.
   struct Composition: Sendable {

@@ -69,6 +69,7 @@ struct CloudResumableUpload: Sendable {
     record.declared = metadata.declared
     record.declaredSize = try FirebaseResumableUpload.size(request.text("x-upload-content-length"))
     record.isAdmin = call.isAdmin || !isFirebase
+    record.owner = call.uploadOwner(isSigned: isSigned, request)
     try attributes.check()
     if isFirebase {
       try call.judge.requireRules(as: call.caller)

@@ -2,6 +2,7 @@ import DatabaseService
 import Dispatch
 import DocumentModel
 import Files
+import RulesEngine
 import Transport
 import WireFormat
 
@@ -23,6 +24,17 @@ struct FilesCall: Sendable {
   var answered: (@Sendable (_ status: Int, _ type: StaticString?, _ body: [UInt8]) -> Void)?
 
   var isAdmin: Bool { if case .admin = caller { true } else { false } }
+
+  /// Whose share of the uploads under way one that this call begins takes; `nil` for an administrator's. Who has a
+  /// signed URL is somebody at an address.
+  func uploadOwner(isSigned: Bool = false, _ request: borrowing HTTPRequest) -> UploadOwner? {
+    if !isSigned {
+      // Only administrators make the calls of this dialect.
+      guard dialect == .firebase, case .user(let auth) = caller else { return nil }
+      if let uid = auth?.uid { return .user(uid) }
+    }
+    return .address(request.clientNetwork)
+  }
 
   // MARK: - Work that waits for a disk
 
@@ -160,11 +172,21 @@ struct FilesErrorAnswer {
     case .tooManyUploads:
       self.init(
         status: 429, message: "Too many uploads have begun and not ended; try again later.", reason: "rateLimitExceeded")
+    case .tooManyUploadsOfOwner(let countMax):
+      self.init(
+        status: 429,
+        message: "You have begun \(countMax) uploads and not ended them. End some, or try again later.",
+        reason: "rateLimitExceeded")
     case .lengthRequired(let bytesMax):
       self.init(
         status: 411,
         message: "An upload of more than \(bytesMax) bytes must say how long it is: in Content-Length, or where it "
           + "comes in parts, in X-Goog-Upload-Header-Content-Length.", reason: "required")
+    case .undecodable:
+      self.init(
+        status: 406,
+        message: "The object's contentEncoding is gzip, and its content is not. Ask with Accept-Encoding: gzip for what "
+          + "is stored, or correct its metadata.", reason: "invalid")
     case .full:
       // A status that makes clients give up: those that retry would do so for minutes.
       self.init(

@@ -181,10 +181,11 @@ final class FilesDialect: Sendable {
     _ request: borrowing HTTPRequest
   ) -> FilesCall? {
     do throws(FilesError) {
-      let call = try makeCall(.cloud, parameters, reply, .admin, request)
+      var call = try makeCall(.cloud, parameters, reply, .admin, request)
       let host = Self.host(request.text("x-forwarded-host")) ?? Self.host(request.text("host")) ?? "localhost"
-      try SignedURL(path, query, parameters, request, host: host)
-        .check(keys, nowSeconds: call.store.now / 1_000_000)
+      let url = SignedURL(path, query, parameters, request, host: host)
+      try url.check(keys, nowSeconds: call.store.now / 1_000_000)
+      call.parameters = url.signedParameters
       return call
     } catch {
       let answer = FilesErrorAnswer(error, .cloud)

@@ -92,7 +92,7 @@ struct FirebaseFiles: Sendable {
     if let found { return ObjectDownload(call, request).send(found, conditions) }
     guard let object else { return }
     try conditions.check(object, isRead: true)
-    if object.attributes.metadata.downloadTokens.isEmpty { return makeToken(name) }
+    if object.attributes.metadata.downloadTokens.isEmpty { return makeToken(object, conditions) }
     send(object)
   }
 
@@ -164,10 +164,14 @@ struct FirebaseFiles: Sendable {
     }
   }
 
-  /// Gives an object that has no download token one, for who reads its metadata.
-  private func makeToken(_ name: ObjectName) {
+  /// Gives an object that has no download token one, for who reads its metadata. One that took its place meanwhile is
+  /// judged as if it had been asked for.
+  private func makeToken(_ object: StoredObject, _ conditions: ObjectConditions) {
     call.work { () throws(FilesError) in
-      try call.store.addDownloadToken(name)
+      try call.store.addDownloadToken(to: object) { (other) throws(FilesError) in
+        try require(.get, object.name, before: other, after: nil)
+        if let other { try conditions.check(other, isRead: true) }
+      }
     } then: {
       send($0)
     }

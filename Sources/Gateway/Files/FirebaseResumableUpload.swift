@@ -53,13 +53,15 @@ struct FirebaseResumableUpload: Sendable {
     record.declared = metadata.declared
     record.declaredSize = try Self.size(request.text("x-goog-upload-header-content-length"))
     record.isAdmin = call.isAdmin
+    record.owner = call.uploadOwner(request)
     try attributes.check()
     try call.judge.requireRules(as: call.caller)
     try FirebaseFiles(call).requireEarly(name, attributes, sizes: record.declaredSize.map { $0...$0 })
     call.work { [record] () throws(FilesError) in
       try call.store.beginUpload(record)
     } then: { [id = record.id] in
-      let url = "\(call.origin)/v0/b/\(target.bucket)/o?name=\(Self.encoded(name.name))&upload_id=\(id)&upload_protocol=resumable"
+      let url = "\(call.origin)/v0/b/\(target.bucket)/o?name=\(PercentEncoding.encode(name.name.utf8))&upload_id=\(id)"
+        + "&upload_protocol=resumable"
       call.sendEmpty(200) { headers in
         headers.add("X-Goog-Upload-Status", "active")
         headers.add("X-Goog-Upload-URL", url)
@@ -167,19 +169,5 @@ struct FirebaseResumableUpload: Sendable {
   private func id() throws(FilesError) -> String {
     guard let id = call.parameters.value("uploadId") else { throw .noSuchUpload }
     return id
-  }
-
-  /// A name as it stands in a query.
-  static func encoded(_ name: String) -> String {
-    let digits: StaticString = "0123456789ABCDEF"
-    var bytes: [UInt8] = []
-    for byte in name.utf8 {
-      if byte &- 0x30 < 10 || (byte | 0x20) &- 0x61 < 26 || "-._~".utf8.contains(byte) {
-        bytes.append(byte)
-      } else {
-        bytes += [UInt8(ascii: "%"), digits.utf8Start[Int(byte >> 4)], digits.utf8Start[Int(byte & 15)]]
-      }
-    }
-    return String(decoding: bytes, as: UTF8.self)
   }
 }

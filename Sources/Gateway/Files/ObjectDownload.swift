@@ -69,11 +69,18 @@ struct ObjectDownload: Sendable {
 
   private func streamDecoded(_ found: (object: StoredObject, descriptor: Int32)) {
     let object = found.object
-    let body = FileBody(
-      descriptor: found.descriptor, offset: 0, count: object.content.size,
-      isInMemory: call.store.contents.isInMemory, exchange: call.reply.exchange)
-    call.reply.exchange.stream(
-      status: 200, headers: { addHeaders(object, isDecoded: true, &$0) }, from: DecodedBody(body))
+    // Once the head is sent damage can only break the reply off; what is no gzip at all gets an answer.
+    call.work { () throws(FilesError) in
+      if DecodedBody.canBegin(found.descriptor, count: object.content.size) { return }
+      Self.close(found)
+      throw .undecodable
+    } then: {
+      let body = FileBody(
+        descriptor: found.descriptor, offset: 0, count: object.content.size,
+        isInMemory: call.store.contents.isInMemory, exchange: call.reply.exchange)
+      call.reply.exchange.stream(
+        status: 200, headers: { addHeaders(object, isDecoded: true, &$0) }, from: DecodedBody(body))
+    }
   }
 
   private func isGzip(_ object: StoredObject) -> Bool {
@@ -181,42 +188,6 @@ enum ContentSafety {
     // Browsers show any kind of XML as a document, which runs its scripts.
     if name.hasSuffix("+xml") || name.hasSuffix("/xml") { return false }
     return isOne && !name.contains(" ") && (passive.contains(name) || passiveFamilies.contains(where: name.hasPrefix))
-  }
-}
-
-/// Dates of HTTP, whose form depends on no locale.
-enum HTTPDate {
-  private static let days = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"]
-  private static let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
-
-  /// `Sun, 06 Nov 1994 08:49:37 GMT`
-  static func text(_ seconds: Int64) -> String {
-    var time = time_t(seconds)
-    var parts = tm()
-    gmtime_r(&time, &parts)
-    func two(_ number: Int32) -> String { number < 10 ? "0\(number)" : String(number) }
-    let day = days[Int(((seconds / 86400) % 7 + 7) % 7)]
-    let month = months[min(11, max(0, Int(parts.tm_mon)))]
-    return "\(day), \(two(parts.tm_mday)) \(month) \(parts.tm_year + 1900) "
-      + "\(two(parts.tm_hour)):\(two(parts.tm_min)):\(two(parts.tm_sec)) GMT"
-  }
-
-  /// The seconds since 1970 of such a text; `nil` for other forms.
-  static func seconds(_ text: String) -> Int64? {
-    let words = text.split(separator: " ")
-    guard words.count == 6, words[5] == "GMT", let day = Int32(words[1]), let year = Int32(words[3]),
-      let month = months.firstIndex(of: String(words[2]))
-    else { return nil }
-    let time = words[4].split(separator: ":").compactMap { Int32($0) }
-    guard time.count == 3, (1...31).contains(day), (1970...9999).contains(year) else { return nil }
-    var parts = tm()
-    parts.tm_year = year - 1900
-    parts.tm_mon = Int32(month)
-    parts.tm_mday = day
-    parts.tm_hour = time[0]
-    parts.tm_min = time[1]
-    parts.tm_sec = time[2]
-    return Int64(timegm(&parts))
   }
 }
 

@@ -1,5 +1,6 @@
 import DocumentModel
 import Files
+import Transport
 import WireFormat
 
 extension JSONWriter {
@@ -93,16 +94,7 @@ enum ContentDisposition {
 
   /// Text with all but RFC 5987's plain characters as `%` and two digits.
   private static func percentEncoded(_ text: Substring.UTF8View) -> String {
-    let digits: StaticString = "0123456789ABCDEF"
     let plain = Array("!#$&+-.^_`|~".utf8)
-    var bytes: [UInt8] = []
-    for byte in text {
-      if byte &- 0x30 < 10 || (byte | 0x20) &- 0x61 < 26 || plain.contains(byte) {
-        bytes.append(byte)
-      } else {
-        bytes += [UInt8(ascii: "%"), digits.utf8Start[Int(byte >> 4)], digits.utf8Start[Int(byte & 15)]]
-      }
-    }
-    return String(decoding: bytes, as: UTF8.self)
+    return PercentEncoding.encode(text) { PercentEncoding.isAlphanumeric($0) || plain.contains($0) }
   }
 }

@@ -23,9 +23,7 @@ struct SignedFiles: Sendable {
   func handle(_ path: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest) {
     do throws(FilesError) {
       let name = try Self.object(path)
-      // Version 2 does not sign parameters: who has such a URL does not reach other versions.
-      let isWhole = call.parameters.value("X-Goog-Signature") != nil
-      let generation = try isWhole ? CloudFiles(call).number("generation") : nil
+      let generation = try CloudFiles(call).number("generation")
       switch request.method {
       case .get, .head:
         guard var found = try call.store.open(name, generation: generation) else { throw .noSuchObject(name) }

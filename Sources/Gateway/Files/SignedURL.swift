@@ -58,12 +58,18 @@ struct SignedURL {
   /// Refuses a request that no key in force signed, or too long ago.
   /// - Throws: ``FilesError/denied(_:)``, ``FilesError/invalid(_:)``.
   func check(_ keys: ServiceKeys, nowSeconds: Int64) throws(FilesError) {
-    if parameters.value("X-Goog-Signature") != nil {
+    if isFour {
       try checkFour(keys, nowSeconds)
     } else {
       try checkTwo(keys, nowSeconds)
     }
   }
+
+  /// The parameters that the signer stands for: all in version 4. Version 2 signs none of those that say what is done,
+  /// which anybody who has the URL may have added.
+  var signedParameters: QueryParameters { isFour ? parameters : QueryParameters() }
+
+  private var isFour: Bool { parameters.value("X-Goog-Signature") != nil }
 
   // MARK: - Version 4
 

@@ -17,7 +17,6 @@ enum GRPCStatus {
 
   /// A text of printable ASCII: other bytes, and `%`, are written as `%XX`. Cut, between characters, where it is long.
   static func percentEncoded(_ text: String) -> String {
-    let digits = Array("0123456789ABCDEF".utf8)
     var encoded: [UInt8] = []
     for scalar in text.unicodeScalars {
       let start = encoded.count
@@ -25,7 +24,7 @@ enum GRPCStatus {
         if (0x20...0x7E).contains(byte), byte != UInt8(ascii: "%") {
           encoded.append(byte)
         } else {
-          encoded += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+          PercentEncoding.append(byte, to: &encoded)
         }
       }
       if encoded.count > messageBytesMax {

@@ -1,3 +1,5 @@
+import Transport
+
 /// The form that a POST on a channel carries (listen-and-webchannel.md, sections 3.3 and 3.4): the client's messages,
 /// and in the first one the headers that a browser could not send without asking.
 struct ChannelForm: Equatable, Sendable {

@@ -50,7 +50,7 @@ struct DirectoryExamination {
   }
 
   private func missing() -> [Finding] {
-    let parent = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
+    let parent = LocalPath.folder(of: path)
     guard access(parent, W_OK | X_OK) == 0 else {
       let text = "\(path) cannot be made: \(parent): \(Self.reason())"
       return [.problem("data directory", text, "Make it for this user.")]

@@ -43,7 +43,12 @@ struct FilesClient {
   }
 
   private let admin: AdminServer
-  private var server: ServerClient { admin.client }
+  var server: ServerClient { admin.client }
+  /// Sees to it that what fails for a while is tried again.
+  let retries = Retries()
+  /// How much of a file goes in one request, in bytes: what is larger goes in parts, each of which is on the server's
+  /// disk when the next begins.
+  var partBytes = 32 << 20
   /// The bucket of names without one.
   let bucket: String
 
@@ -71,7 +76,9 @@ struct FilesClient {
       var target = "\(Self.root(bucket))/o?maxResults=1000&prefix=\(ServerClient.encode(prefix.utf8))"
       if foldsFolders { target += "&delimiter=%2F" }
       if let token { target += "&pageToken=\(ServerClient.encode(token.utf8))" }
-      guard let body = try server.find("GET", target) else { throw Self.missing(bucket: bucket) }
+      guard let body = try retries.run({ _ in try server.find("GET", target) }) else {
+        throw Self.missing(bucket: bucket)
+      }
       let page = try JSONText.read(body) { root in
         token = root.member("nextPageToken")?.text
         return Page(
@@ -84,53 +91,8 @@ struct FilesClient {
 
   /// What is known of an object; `nil` where there is none.
   func object(_ name: String, in bucket: String) throws -> Object? {
-    guard let body = try server.find("GET", Self.target(name, in: bucket)) else { return nil }
+    guard let body = try retries.run({ _ in try server.find("GET", Self.target(name, in: bucket)) }) else { return nil }
     return try JSONText.read(body) { Object($0) }
-  }
-
-  /// Makes an object of a file, and checks that what was stored is what was sent. `progress` is told the bytes sent.
-  /// - Throws: ``CommandFailure``, also where the file cannot be read to its end.
-  func upload(
-    _ source: LocalSource, as name: String, in bucket: String, type: String, progress: (Int) -> Void
-  ) throws {
-    let target = "/upload" + Self.root(bucket) + "/o?uploadType=media&name=\(ServerClient.encode(name.utf8))"
-    let body: [UInt8]
-    do {
-      body = try server.upload(target, type: type, byteCount: source.size) {
-        let piece = source.next()
-        progress(source.readBytes)
-        return piece
-      }
-    } catch {
-      // Why it ended too early is what the source knows.
-      if let failure = source.failure { throw failure }
-      throw error
-    }
-    let object = try JSONText.read(body) { Object($0) }
-    guard object.size == source.size, object.crc32c == source.crc32c else {
-      throw CommandFailure.failed(
-        "\(source.path): what arrived as \(object.text) is not what was sent (\(object.crc32c) in place of "
-          + "\(source.crc32c)); copy it again")
-    }
-  }
-
-  /// Hands on the content of an object as it was listed, as it is stored.
-  /// - Throws: ``CommandFailure`` where what comes is not what the server says it is, or is another object by now.
-  func download(_ object: Object, _ take: ([UInt8]) throws -> Void) throws {
-    let target = "/download" + Self.target(object.name, in: object.bucket) + "?alt=media&generation=\(object.generation)"
-    var sum: UInt32 = 0
-    var size = 0
-    // Content that was stored compressed is not to be unpacked on its way.
-    try server.stream("GET", target, [], headers: [(name: "Accept-Encoding", value: "gzip")]) { piece in
-      sum = piece.withUnsafeBytes { Crc32c.extend(sum, $0) }
-      size += piece.count
-      try take(piece)
-    }
-    guard size == object.size, Crc32c.text(sum) == object.crc32c else {
-      throw CommandFailure.failed(
-        "\(object.text): what arrived is not what is stored (\(size) of \(object.size) bytes, \(Crc32c.text(sum)) in "
-          + "place of \(object.crc32c)); copy it again, and run `hearth check` where the server is")
-    }
   }
 
   /// Gives the content of an object to another name too.
@@ -138,19 +100,24 @@ struct FilesClient {
     let target = Self.target(object.name, in: object.bucket)
       + "/copyTo/b/\(ServerClient.encode(bucket.utf8))/o/\(ServerClient.encode(name.utf8))"
       + "?sourceGeneration=\(object.generation)"
-    _ = try server.call("POST", target)
+    _ = try retries.run { _ in try server.call("POST", target) }
   }
 
   /// Removes an object; returns whether there was one.
   func delete(_ name: String, in bucket: String) throws -> Bool {
-    try server.find("DELETE", Self.target(name, in: bucket)) != nil
+    try retries.run { isAgain in
+      // The one that failed may have removed it, with its answer lost.
+      try server.find("DELETE", Self.target(name, in: bucket)) != nil || isAgain
+    }
   }
 
   /// Makes a bucket where there is none of that name.
   func makeBucket(_ bucket: String) throws {
-    if try server.find("GET", Self.root(bucket)) != nil { return }
-    let target = "/storage/v1/b?project=\(ServerClient.encode(admin.project.utf8))"
-    _ = try server.call("POST", target, MapValue([("name", .string(bucket))]).json)
+    try retries.run { _ in
+      if try server.find("GET", Self.root(bucket)) != nil { return }
+      let target = "/storage/v1/b?project=\(ServerClient.encode(admin.project.utf8))"
+      _ = try server.call("POST", target, MapValue([("name", .string(bucket))]).json)
+    }
   }
 
   /// That an object is not there.
@@ -162,16 +129,9 @@ struct FilesClient {
     .failed("there is no bucket \(bucket); name another with --bucket, or as gs://BUCKET/…")
   }
 
-  private static func root(_ bucket: String) -> String { "/storage/v1/b/\(ServerClient.encode(bucket.utf8))" }
+  static func root(_ bucket: String) -> String { "/storage/v1/b/\(ServerClient.encode(bucket.utf8))" }
 
-  private static func target(_ name: String, in bucket: String) -> String {
+  static func target(_ name: String, in bucket: String) -> String {
     "\(root(bucket))/o/\(ServerClient.encode(name.utf8))"
-  }
-}
-
-extension Crc32c {
-  /// A sum as it stands in JSON.
-  static func text(_ sum: UInt32) -> String {
-    Base64.encode((0..<4).map { UInt8(truncatingIfNeeded: sum >> (24 - 8 * UInt32($0))) })
   }
 }

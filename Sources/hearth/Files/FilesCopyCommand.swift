@@ -20,6 +20,8 @@ extension Command {
       names. Symbolic links are left out, and so are names that no file in DEST can have, such as `..`; each is told, and
       the exit code is 1 then. Checksums are compared both ways. Content that is stored compressed (with a
       Content-Encoding) is copied as it is stored.
+
+      Where a connection breaks or the server is too busy, it is tried again for some seconds, and goes on where it was.
       """,
     examples: [
       ("hearth files cp scan.pdf gs:///patients/ann/documents/", ""),
@@ -57,6 +59,10 @@ private final class FilesCopy {
     isRecursive = arguments.has("recursive")
     isQuiet = arguments.has("quiet")
     progress = Progress(isQuiet: isQuiet)
+    client.retries.tell = { [unowned self] milliseconds, reason in
+      let seconds = milliseconds % 1000 == 0 ? "\(milliseconds / 1000)" : "\(milliseconds / 1000).\(milliseconds / 100 % 10)"
+      progress.showNow("\(ByteCount.text(ofFiles: count, bytes)) copied; going on in \(seconds) s: \(reason)")
+    }
     if case .stored(let bucket, _) = destination, arguments.has("make-bucket") { try client.makeBucket(bucket) }
   }
 
@@ -101,9 +107,8 @@ private final class FilesCopy {
     var folder = path
     var last = FilePlace.lastPart(name)
     if !FilePlace.isFolder(path), !Self.isFolder(path) {
-      let slash = path.utf8.lastIndex(of: FilePlace.slash)
-      folder = slash.map { $0 == path.startIndex ? "/" : String(Substring(path.utf8[..<$0])) } ?? "."
-      last = slash.map { String(Substring(path.utf8[$0...].dropFirst())) } ?? path
+      folder = LocalPath.folder(of: path)
+      last = FilePlace.lastPart(path)
     }
     let target = try TargetFolder(folder)
     do { try receive(object, target, last) } catch let error as TargetFolder.UnusableName {
@@ -231,7 +236,7 @@ private final class FilesCopy {
   private func leaveOut(_ what: String, _ reason: String) {
     leftOutCount += 1
     progress.clear()
-    Terminal.error.write("hearth: left out \(what): \(reason)\n")
+    Terminal.error.write("hearth: left out \(TerminalText.line("\(what): \(reason)"))\n")
   }
 
   private static func reason(_ error: FilesError) -> String {

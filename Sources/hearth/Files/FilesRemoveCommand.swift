@@ -27,7 +27,7 @@ extension Command {
       }
       if isRecursive, !arguments.has("yes"), isatty(STDIN_FILENO) == 1, Terminal.error.isTerminal {
         let names = places.map { "gs://\($0.bucket)/\($0.name)" }.joined(separator: ", ")
-        guard Terminal.confirm("Remove \(names) and everything below?") else {
+        guard Terminal.confirm("Remove \(TerminalText.line(names)) and everything below?") else {
           throw CommandFailure.failed("nothing was removed")
         }
       }

@@ -20,7 +20,9 @@ struct TableCell {
 
   /// A text as it is, made safe for a terminal and cut to so many columns.
   init(plain text: String, columnsMax: Int = Self.columnsMax) {
-    self.text = TextWidth.cut(Self.escape(text, limit: columnsMax), to: columnsMax)
+    // More scalars than columns are cut anyway; combining marks do not add up to many.
+    let front = String(text.unicodeScalars.prefix(16 * columnsMax))
+    self.text = TextWidth.cut(TerminalText.line(front), to: columnsMax)
   }
 
   /// A value of a document of a database.
@@ -63,24 +65,5 @@ struct TableCell {
       (try? FixtureFields.appendLine(EncodedFields(MapValue([("v", value)])), database: database, to: &bytes)) != nil
     else { return "?" }
     return String(decoding: bytes.dropFirst(#"{"v": "#.utf8.count).dropLast(), as: UTF8.self)
-  }
-
-  /// Control characters and those that turn the direction of writing are written out: a document must not steer the
-  /// terminal.
-  private static func escape(_ text: String, limit: Int) -> String {
-    var out = ""
-    for (count, scalar) in text.unicodeScalars.enumerated() {
-      // More scalars than columns are cut anyway; combining marks do not add up to many.
-      if count > 16 * limit { break }
-      switch scalar.value {
-      case 0x0A: out += "\\n"
-      case 0x0D: out += "\\r"
-      case 0x09: out += "\\t"
-      case 0..<0x20, 0x7F...0x9F, 0x200E...0x200F, 0x2028...0x202E, 0x2066...0x2069:
-        out += "\\u{\(String(scalar.value, radix: 16))}"
-      default: out.unicodeScalars.append(scalar)
-      }
-    }
-    return out
   }
 }

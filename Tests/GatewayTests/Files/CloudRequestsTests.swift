@@ -197,7 +197,15 @@ import Testing
       #expect(reply.status == 200, "\(reply.text)")
     }
     try put("two", hello + world)
-    try put("cut", Array(hello.dropLast(3)))
+    // Three members whose damage is not near the start.
+    let third = [UInt8](repeating: 7, count: 60_000)
+    let long = GRPCTests.gzip(third) + GRPCTests.gzip(third) + GRPCTests.gzip(third)
+    try put("long", long)
+    try put("cut", Array(long.dropLast(3)))
+    try put("late", Array(long.prefix(150_000)) + [UInt8](repeating: 0, count: 1000))
+    try put("text", Array("not compressed".utf8))
+    try put("short", Array(hello.dropLast(3)))
+    try put("more", hello + Array("more".utf8))
     try put("none", [])
     let path = "\(Self.objects)/two?alt=media"
     let plain = try server.call("GET", path, headers: [("Range", "bytes=0-3")])
@@ -208,9 +216,24 @@ import Testing
     #expect(try server.call("GET", path, headers: [("Accept-Encoding", "gzip;q=0")]).text == "hello world")
     #expect(try server.call("HEAD", path).header("content-encoding") == nil)
     #expect(try server.call("GET", "\(Self.objects)/none?alt=media").text == "")
+    #expect(try server.call("GET", "\(Self.objects)/long?alt=media").body == third + third + third)
+    // What is no gzip from the start is answered, and given as it is stored to who takes that.
+    for name in ["text", "short", "more"] {
+      let path = "\(Self.objects)/\(name)?alt=media"
+      for method in ["GET", "HEAD"] {
+        let refused = try server.call(method, path)
+        #expect(refused.status == 406 && refused.text.contains("contentEncoding") == (method == "GET"), "\(name)")
+      }
+      #expect(try server.call("GET", path, headers: [("Accept-Encoding", "gzip")]).status == 200)
+    }
+    let firebase = try server.call(
+      "GET", "/v0/b/bucket/o/text?alt=media", headers: [("Authorization", "Bearer owner")])
+    #expect(firebase.status == 406 && firebase.message.hasPrefix("The object's contentEncoding"), "\(firebase.text)")
     // A reply that breaks off is not taken for whole.
-    let client = HTTPClient(port: server.port)
-    defer { client.close() }
-    #expect(throws: (any Error).self) { _ = try client.send("GET", "\(Self.objects)/cut?alt=media") }
+    for name in ["cut", "late"] {
+      let client = HTTPClient(port: server.port)
+      defer { client.close() }
+      #expect(throws: (any Error).self, "\(name)") { _ = try client.send("GET", "\(Self.objects)/\(name)?alt=media") }
+    }
   }
 }

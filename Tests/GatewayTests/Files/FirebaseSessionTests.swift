@@ -1,5 +1,6 @@
 import Accounts
 import DocumentStore
+import Files
 import Foundation
 import HearthServer
 import TestSupport
@@ -109,5 +110,51 @@ import Testing
     #expect(try server.call("DELETE", cancelled).status == 499)
     #expect(try server.call("PUT", cancelled, "x").status == 404)
     #expect(try server.call("GET", "\(Self.bucket)/own%2Fann%2Fa", headers: [Self.ann]).status == 404)
+  }
+
+  /// Both protocols, of somebody signed in, of somebody who is not, and by a signed URL's holder.
+  @Test func whoBeginsTooManyIsTheOnlyOneRefused() throws {
+    let server = try TestServer()
+    let open = "rules_version = '2'; service firebase.storage { match /b/{b}/o { match /{x=**} { allow write; } } }"
+    let rules: JSONNode = ["rules": ["files": [["name": "storage.rules", "content": .string(open)]]]]
+    #expect(try server.call("PUT", "/internal/setRules", rules.text).status == 200)
+    let store = try server.server.files.store()
+    func fill(_ owner: UploadOwner) throws {
+      do throws(FilesError) {
+        while true {
+          var record = UploadRecord(
+            name: ObjectName(bucket: "p.appspot.com", name: "n"), attributes: ObjectAttributes())
+          record.owner = owner
+          try store.beginUpload(record)
+        }
+      } catch { #expect(error == .tooManyUploadsOfOwner(1000)) }
+    }
+    func statuses(_ headers: [(String, String)]) throws -> [Int] {
+      let replies = [
+        try server.call("POST", "\(Self.bucket)?uploadType=resumable&name=a", "{}", headers: headers),
+        try server.call(
+          "POST", "\(Self.bucket)?name=a", "{}", headers: headers + [("X-Goog-Upload-Command", "start")]),
+      ]
+      for reply in replies where reply.status == 429 {
+        #expect(reply.message == "You have begun 1000 uploads and not ended them. End some, or try again later.")
+      }
+      return replies.map(\.status)
+    }
+    let far = ("X-Forwarded-For", "2001:db8:1:2:3::4")
+    try fill(.user("ann"))
+    #expect(try statuses([Self.ann]) == [429, 429])
+    // What an address's tabs take is not what its users take.
+    #expect(try statuses([]) == [200, 200])
+    #expect(try statuses([far]) == [200, 200])
+    try fill(.address("2001:db8:1:2::/64"))
+    #expect(try statuses([far]) == [429, 429])
+    #expect(try statuses([("X-Forwarded-For", "2001:db8:1:2:ffff::4")]) == [429, 429])
+    #expect(try statuses([("X-Forwarded-For", "2001:db8:1:3::4")]) == [200, 200])
+    #expect(try statuses([("X-Forwarded-For", "203.0.113.7")]) == [200, 200])
+    let bob = ("Authorization", "Bearer " + UnsignedToken.make(#"{"sub":"bob"}"#))
+    #expect(try statuses([bob, far]) == [200, 200])
+    #expect(try statuses([("Authorization", "Bearer owner"), far]) == [200, 200])
+    let cloud = "/upload/storage/v1/b/p.appspot.com/o?uploadType=resumable&name=a"
+    #expect(try server.call("POST", cloud, "{}", headers: [far]).status == 200)
   }
 }

@@ -1,4 +1,5 @@
 import Accounts
+import Files
 import Foundation
 import HearthServer
 import Testing
@@ -119,6 +120,57 @@ import WireFormat
     #expect(try server.request("GET", signer.four("GET", "/bucket/pub/a")).text == body)
     #expect(try server.request("GET", signer.four("GET", "/bucket/private")).text == "hello")
     #expect(try server.call("GET", "/c/d", headers: [("Authorization", "Bearer owner")]).status == 404)
+  }
+
+  /// Who has a URL of version 2 may add parameters to it.
+  @Test func parametersThatNobodySignedSayNothing() throws {
+    let server = try TestServer()
+    let signer = try Signer(server)
+    let first: String = try #require(CloudFilesTests.put(server, "a", "hello").json("generation"))
+    try CloudFilesTests.put(server, "a", "later")
+    let get = try signer.two("GET", "/bucket/a", until: Date() + 60)
+    let put = try signer.two("PUT", "/bucket/new", type: "text/plain", until: Date() + 60)
+    let plain = try server.request("GET", get)
+    let parameters = [
+      "response-content-type=text/html", "response-content-disposition=inline;%20filename=x.html",
+      "response%2Dcontent%2Dtype=text/html", "generation=\(first)", "ifGenerationMatch=1", "alt=json",
+    ]
+    for parameter in parameters {
+      let reply = try server.request("GET", "\(get)&\(parameter)")
+      #expect(reply.status == 200 && reply.text == "later", "\(parameter): \(reply.text)")
+      for field in ["content-type", "content-disposition"] {
+        #expect(reply.header(field) == plain.header(field), "\(parameter)")
+      }
+    }
+    let body = try server.request(
+      "PUT", put + "&contentEncoding=gzip&name=other&ifGenerationMatch=7", "content",
+      headers: [("Content-Type", "text/plain")])
+    #expect(body.status == 200 && body.json("name") == "new", "\(body.text)")
+    #expect(body.json("contentEncoding", as: String.self) == nil)
+    // Version 4 signs them all.
+    let shown = try server.request(
+      "GET", try signer.four("GET", "/bucket/a", [], [("response-content-type", "text/csv")]))
+    #expect(shown.header("content-type") == "text/csv")
+  }
+
+  /// Who has one is somebody at an address, and no administrator.
+  @Test func uploadsThatItBeginsAreBoundedPerAddress() throws {
+    let server = try TestServer()
+    let signer = try Signer(server)
+    let store = try server.server.files.store()
+    for _ in 0..<1000 {
+      var record = UploadRecord(name: ObjectName(bucket: "bucket", name: "n"), attributes: ObjectAttributes())
+      record.owner = .address("203.0.113.7")
+      try store.beginUpload(record)
+    }
+    let start = ("X-Goog-Resumable", "start")
+    func begin(_ from: String) throws -> Int {
+      try server.request(
+        "POST", signer.four("POST", "/bucket/big", [start]), "", headers: [start, ("X-Forwarded-For", from)]
+      ).status
+    }
+    #expect(try begin("203.0.113.7") == 429)
+    #expect(try begin("203.0.113.8") == 201)
   }
 
   @Test func nothingElseIsLetIn() throws {

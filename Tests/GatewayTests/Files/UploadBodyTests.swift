@@ -4,6 +4,7 @@ import Glibc
 import Synchronization
 import TestSupport
 import Testing
+import WireFormat
 
 @testable import Gateway
 @testable import Transport

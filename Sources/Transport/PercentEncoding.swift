@@ -1,14 +1,12 @@
-import DocumentModel
-
 /// Percent-encoding of URLs (RFC 3986).
-enum PercentEncoding {
+package enum PercentEncoding {
   /// Appends decoded bytes; returns `false` where `%` is not followed by two hexadecimal digits.
-  static func decode(
+  package static func decode(
     _ text: UnsafeRawBufferPointer, plusIsSpace: Bool = false, into out: inout [UInt8]
   ) -> Bool {
     // Most texts hold nothing to decode.
     guard text.contains(where: { $0 == UInt8(ascii: "%") || (plusIsSpace && $0 == UInt8(ascii: "+")) }) else {
-      out.append(raw: text)
+      out.append(contentsOf: text)
       return true
     }
     var index = 0
@@ -28,18 +26,28 @@ enum PercentEncoding {
     return true
   }
 
-  /// A text as the value of a parameter: all but RFC 3986's unreserved characters is encoded.
-  static func encode(_ text: String) -> String {
-    let digits = Array("0123456789ABCDEF".utf8)
+  /// Bytes as one segment of a path or one value of a query: all but RFC 3986's unreserved characters is encoded.
+  package static func encode(_ bytes: some Sequence<UInt8>) -> String {
+    encode(bytes) { isAlphanumeric($0) || $0 == 0x2D || $0 == 0x2E || $0 == 0x5F || $0 == 0x7E }
+  }
+
+  /// Bytes with all but the plain ones encoded; `%` is to be none of those.
+  package static func encode(_ bytes: some Sequence<UInt8>, keeping isPlain: (UInt8) -> Bool) -> String {
     var out: [UInt8] = []
-    for byte in text.utf8 {
-      switch byte {
-      case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x2E, 0x5F, 0x7E: out.append(byte)
-      default: out += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
-      }
+    for byte in bytes {
+      if isPlain(byte) { out.append(byte) } else { append(byte, to: &out) }
     }
     return String(decoding: out, as: UTF8.self)
   }
+
+  /// Appends a byte as `%` and two digits.
+  package static func append(_ byte: UInt8, to out: inout [UInt8]) {
+    let digits: StaticString = "0123456789ABCDEF"
+    out += [UInt8(ascii: "%"), digits.utf8Start[Int(byte >> 4)], digits.utf8Start[Int(byte & 15)]]
+  }
+
+  /// Whether a byte is a letter of ASCII or a digit.
+  package static func isAlphanumeric(_ byte: UInt8) -> Bool { byte &- 0x30 < 10 || (byte | 0x20) &- 0x61 < 26 }
 
   private static func digit(_ byte: UInt8) -> UInt8? {
     switch byte {
@@ -51,7 +59,7 @@ enum PercentEncoding {
   }
 
   /// Whether bytes are UTF-8. Bytes below 0x80 always are, and cost one comparison.
-  static func isUTF8(_ bytes: [UInt8]) -> Bool {
+  package static func isUTF8(_ bytes: [UInt8]) -> Bool {
     bytes.allSatisfy { $0 < 0x80 } || String(validating: bytes, as: UTF8.self) != nil
   }
 }

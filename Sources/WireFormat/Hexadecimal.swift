@@ -1,0 +1,35 @@
+/// Bytes as hexadecimal digits.
+package enum Hexadecimal {
+  /// Two digits a byte, in lower case.
+  package static func text(_ bytes: some Collection<UInt8>) -> String {
+    let digits: StaticString = "0123456789abcdef"
+    var text: [UInt8] = []
+    text.reserveCapacity(2 * bytes.count)
+    for byte in bytes {
+      text.append(digits.utf8Start[Int(byte >> 4)])
+      text.append(digits.utf8Start[Int(byte & 15)])
+    }
+    return String(decoding: text, as: UTF8.self)
+  }
+
+  /// The bytes of a text in lower case; `nil` where it is none.
+  package static func bytes(_ text: some StringProtocol) -> [UInt8]? {
+    var bytes: [UInt8] = []
+    var high: UInt8?
+    for digit in text.utf8 {
+      let value: UInt8
+      switch digit {
+      case UInt8(ascii: "0")...UInt8(ascii: "9"): value = digit - UInt8(ascii: "0")
+      case UInt8(ascii: "a")...UInt8(ascii: "f"): value = digit - UInt8(ascii: "a") + 10
+      default: return nil
+      }
+      if let first = high {
+        bytes.append(first << 4 | value)
+        high = nil
+      } else {
+        high = value
+      }
+    }
+    return high == nil ? bytes : nil
+  }
+}

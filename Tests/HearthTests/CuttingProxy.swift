@@ -1,0 +1,154 @@
+import Foundation
+import Glibc
+import Synchronization
+
+/// Stands between a client and a server on this machine, and breaks connections as a test says.
+final class CuttingProxy: Sendable {
+  /// What becomes of a connection, in the order in which they come; those after the last pass.
+  enum Step: Sendable {
+    case pass
+    /// It ends once so many bytes have gone to the server, with a reset, or have come from it: all of those arrive.
+    case cut(up: Int = .max, down: Int = .max)
+    /// The first request is taken whole, and answered with a status in the server's place.
+    case answer(Int)
+  }
+
+  private struct State {
+    var steps: [Step]
+    var upBytes = 0
+    var downBytes = 0
+  }
+
+  let port: UInt16
+  private let listener: Int32
+  private let target: UInt16
+  private let state: Mutex<State>
+
+  init(to target: UInt16, _ steps: [Step]) throws {
+    self.target = target
+    state = Mutex(State(steps: steps))
+    let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    var address = Self.loopback(0)
+    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+    let isBound = withUnsafeMutablePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        bind(listener, $0, length) == 0 && listen(listener, 16) == 0 && getsockname(listener, $0, &length) == 0
+      }
+    }
+    guard isBound else { throw CocoaError(.fileReadUnknown) }
+    self.listener = listener
+    port = UInt16(bigEndian: address.sin_port)
+    Thread { [weak self, target, listener] in
+      // Who has the listener closes it; no connection comes any more then.
+      while true {
+        let client = accept(listener, nil, nil)
+        guard client >= 0 else { return }
+        guard let self else {
+          close(client)
+          return
+        }
+        serve(client, target, step())
+      }
+    }.start()
+  }
+
+  deinit {
+    shutdown(listener, Int32(SHUT_RDWR))
+    close(listener)
+  }
+
+  /// Bytes that went to the server.
+  var upBytes: Int { state.withLock { $0.upBytes } }
+  /// Bytes that came from it.
+  var downBytes: Int { state.withLock { $0.downBytes } }
+  /// Whether all steps were taken.
+  var isThrough: Bool { state.withLock { $0.steps.isEmpty } }
+
+  private func step() -> Step { state.withLock { $0.steps.isEmpty ? .pass : $0.steps.removeFirst() } }
+
+  private func serve(_ client: Int32, _ target: UInt16, _ step: Step) {
+    defer { close(client) }
+    var (upMax, downMax) = (Int.max, Int.max)
+    switch step {
+    case .pass: break
+    case .cut(let up, let down): (upMax, downMax) = (up, down)
+    case .answer(let status):
+      guard Self.takeRequest(client) else { return }
+      _ = Self.send(client, Array("HTTP/1.1 \(status) X\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".utf8))
+      return
+    }
+    let server = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    defer { close(server) }
+    var address = Self.loopback(target)
+    let isConnected = withUnsafePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        connect(server, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+      }
+    }
+    guard isConnected else { return }
+    while upMax > 0, downMax > 0 {
+      var entries = [
+        pollfd(fd: client, events: Int16(POLLIN), revents: 0), pollfd(fd: server, events: Int16(POLLIN), revents: 0),
+      ]
+      guard poll(&entries, 2, -1) > 0 else { return }
+      if entries[0].revents != 0 {
+        let bytes = Self.receive(client, min(upMax, 64 << 10))
+        guard !bytes.isEmpty, Self.send(server, bytes) else { return }
+        upMax -= bytes.count
+        state.withLock { $0.upBytes += bytes.count }
+      }
+      if entries[1].revents != 0 {
+        let bytes = Self.receive(server, min(downMax, 64 << 10))
+        guard !bytes.isEmpty, Self.send(client, bytes) else { return }
+        downMax -= bytes.count
+        state.withLock { $0.downBytes += bytes.count }
+      }
+    }
+    guard upMax == 0 else { return }
+    var linger = linger(l_onoff: 1, l_linger: 0)
+    for descriptor in [client, server] {
+      setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &linger, socklen_t(MemoryLayout.size(ofValue: linger)))
+    }
+  }
+
+  /// Reads a request to its end, as far as Content-Length says.
+  private static func takeRequest(_ client: Int32) -> Bool {
+    var bytes: [UInt8] = []
+    while true {
+      let more = receive(client, 64 << 10)
+      if more.isEmpty { return false }
+      bytes += more
+      guard let end = bytes.firstRange(of: Array("\r\n\r\n".utf8)) else { continue }
+      let head = String(decoding: bytes[..<end.lowerBound], as: UTF8.self).lowercased()
+      let length = head.split(separator: "\r\n").first { $0.hasPrefix("content-length:") }
+        .flatMap { Int($0.dropFirst(15).trimmingCharacters(in: .whitespaces)) }
+      if bytes.count - end.upperBound >= length ?? 0 { return true }
+    }
+  }
+
+  private static func receive(_ descriptor: Int32, _ countMax: Int) -> [UInt8] {
+    [UInt8](unsafeUninitializedCapacity: countMax) { buffer, count in
+      count = max(0, recv(descriptor, buffer.baseAddress, countMax, 0))
+    }
+  }
+
+  private static func send(_ descriptor: Int32, _ bytes: [UInt8]) -> Bool {
+    var sent = 0
+    while sent < bytes.count {
+      let count = bytes.withUnsafeBytes {
+        Glibc.send(descriptor, $0.baseAddress.map { $0 + sent }, bytes.count - sent, Int32(MSG_NOSIGNAL))
+      }
+      guard count > 0 else { return false }
+      sent += count
+    }
+    return true
+  }
+
+  private static func loopback(_ port: UInt16) -> sockaddr_in {
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = port.bigEndian
+    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+    return address
+  }
+}
