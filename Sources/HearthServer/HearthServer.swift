@@ -277,14 +277,9 @@ public final class HearthServer: Sendable {
       host = bound
       remedy = "have the socket that is handed over, which is bound to \(bound), bound to 127.0.0.1 (ListenStream=)"
     }
-    guard !isLoopback(host) else { return }
+    guard !HearthConfiguration.isLoopback(host) else { return }
     throw .configuration(
       "emulator mode admits everybody who can reach it, so it listens on loopback only; \(remedy), "
         + "or add --allow-remote-emulator if the network is trusted")
-  }
-
-  private static func isLoopback(_ host: String) -> Bool {
-    host == "localhost" || host == "::1"
-      || (host.hasPrefix("127.") && host.allSatisfy { $0 == "." || ("0"..."9").contains($0) })
   }
 }
