@@ -120,11 +120,7 @@ public final class HearthServer: Sendable {
       return try Accounts(
         store: try LMDBStore.open(options), project: AccountsProject(project),
         mode: configuration.mode == .emulator ? .emulator : .production, now: { clock.now() },
-        audit: { line in
-          // Names that clients chose may hold anything; a line stays one.
-          let text = String(String.UnicodeScalarView(line.unicodeScalars.map { $0.value < 0x20 ? " " : $0 }))
-          configuration.tell(.info, "accounts.audit", "accounts: \(text)")
-        })
+        audit: { configuration.tell(LogEvent($0)) })
     } catch { throw .storage(error.description) }
   }
 
