@@ -7,6 +7,8 @@ SHELL := bash
 # Swift reads and writes UTF-8 names and keeps settings in HOME; bare machines lack a locale or a home.
 export LC_ALL := C.UTF-8
 export HOME := $(or $(HOME),$(CURDIR)/.build/home)
+# Many tests start servers and wait for them: all at once, each would be too slow for its own patience.
+export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH := 8
 
 # What `make serve` listens on and loads, and the security rules, if any are to be in force:
 # make serve PORT=9090 FIXTURE=fixtures/journeys.json RULES=rules/journeys.rules

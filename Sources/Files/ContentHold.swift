@@ -23,16 +23,23 @@ package final class ContentHold {
     }
   }
 
-  deinit { if descriptor >= 0 { close(descriptor) } }
+  deinit { if descriptor >= 0 { Self.release(descriptor) } }
 
   /// Runs what removes content unless somebody holds it; returns whether it ran.
   static func removing(in directory: String, _ body: () -> Void) -> Bool {
     let descriptor = open("\(directory)/\(fileName)", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { return false }
-    defer { close(descriptor) }
+    defer { release(descriptor) }
     guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else { return false }
     body()
     return true
+  }
+
+  /// Gives the lock back. Closing alone would not: a program that this process is just starting has a copy of the
+  /// descriptor until it runs.
+  private static func release(_ descriptor: Int32) {
+    flock(descriptor, LOCK_UN)
+    close(descriptor)
   }
 
   /// Removes the lock's file, of a directory that goes away.

@@ -32,13 +32,17 @@ package final class DataDirectoryLock: Sendable {
     do throws(StorageError) {
       try writeText("process \(getpid())")
     } catch {
-      close(descriptor)
+      Self.release(descriptor)
       throw error
     }
   }
 
-  deinit {
-    // Closing the only descriptor of it releases the lock.
+  deinit { Self.release(descriptor) }
+
+  /// Gives the lock back. Closing alone would not: a program that this process is just starting has a copy of the
+  /// descriptor until it runs.
+  private static func release(_ descriptor: Int32) {
+    flock(descriptor, LOCK_UN)
     close(descriptor)
   }
 

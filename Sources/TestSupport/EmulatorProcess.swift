@@ -36,7 +36,7 @@ package struct EmulatorProcess: Sendable {
 
   /// A port that was free a moment ago: the emulator cannot be asked to choose one.
   private static func freePort() throws -> UInt16 {
-    let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     defer { _ = Glibc.close(descriptor) }
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)

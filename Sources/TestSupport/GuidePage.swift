@@ -85,7 +85,7 @@ package struct GuideRun: Sendable {
   /// `mayFail` lets blocks fail that show no output. Throws `ServerProcessError` where a server does not start or the
   /// commands do not end within `timeoutSeconds`.
   package init(
-    _ page: GuidePage, server: HearthProcess? = nil, mayFail: Bool = false, timeoutSeconds: Double = 60
+    _ page: GuidePage, server: HearthProcess? = nil, mayFail: Bool = false, timeoutSeconds: Double = 150
   ) throws {
     self.mayFail = mayFail
     let folder = try TemporaryDirectory()

@@ -36,7 +36,7 @@ package final class HTTPClient {
   private var received: [UInt8] = []
 
   /// A client of `127.0.0.1:port` that waits at most `timeoutSeconds` for each piece of an answer.
-  package init(port: UInt16, timeoutSeconds: Int = 10) {
+  package init(port: UInt16, timeoutSeconds: Int = 30) {
     self.port = port
     self.timeoutSeconds = timeoutSeconds
   }

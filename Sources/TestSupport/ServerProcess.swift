@@ -23,15 +23,16 @@ package final class ServerProcess: Sendable {
   private let commandLine: String
   private let state = State()
 
-  /// Starts `executable` (a path) with `arguments`; throws `ServerProcessError` when that fails.
-  package init(executable: String, arguments: [String]) throws {
+  /// Starts `executable` (a path) with `arguments`, and with `socket` as its descriptor 3 where there is one; throws
+  /// `ServerProcessError` when that fails.
+  package init(executable: String, arguments: [String], socket: Int32? = nil) throws {
     // `setpriv` execs the program with the kernel's promise to kill it with its parent thread.
     let guardian = "/usr/bin/setpriv"
     let words =
       access(guardian, X_OK) == 0
       ? [guardian, "--pdeathsig", "KILL", executable] + arguments : [executable] + arguments
     commandLine = ([executable] + arguments).joined(separator: " ")
-    let (pid, input) = try SpawningThread.run { Self.spawn(words) }.get()
+    let (pid, input) = try SpawningThread.run { Self.spawn(words, socket) }.get()
     processID = pid
     let state = state
     Thread { state.collect(from: input, until: pid) }.start()
@@ -39,9 +40,14 @@ package final class ServerProcess: Sendable {
 
   deinit { send(signal: SIGKILL) }
 
+  /// Has a program close every descriptor from one on; `nil` on systems without it. Headers show it to C only.
+  private static let addCloseFrom = dlsym(nil, "posix_spawn_file_actions_addclosefrom_np").map {
+    unsafeBitCast($0, to: (@convention(c) (UnsafeMutablePointer<posix_spawn_file_actions_t>, Int32) -> Int32).self)
+  }
+
   /// Starts the program; the descriptor reads what it writes. Only on the spawning thread, so that no program started
   /// at the same time inherits the pipe and keeps it open.
-  private static func spawn(_ words: [String]) -> Result<(pid_t, Int32), ServerProcessError> {
+  private static func spawn(_ words: [String], _ socket: Int32?) -> Result<(pid_t, Int32), ServerProcessError> {
     var ends: [Int32] = [0, 0]
     guard pipe(&ends) == 0 else { return .failure(ServerProcessError(description: "no pipe: errno \(errno)")) }
     for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
@@ -51,6 +57,9 @@ package final class ServerProcess: Sendable {
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
     posix_spawn_file_actions_adddup2(&actions, ends[1], 1)
     posix_spawn_file_actions_adddup2(&actions, ends[1], 2)
+    if let socket { posix_spawn_file_actions_adddup2(&actions, socket, 3) }
+    // It would keep what other tests close: their servers would not hear that a client has gone.
+    _ = addCloseFrom?(&actions, socket == nil ? 3 : 4)
     var attributes = posix_spawnattr_t()
     posix_spawnattr_init(&attributes)
     defer { posix_spawnattr_destroy(&attributes) }
@@ -132,7 +141,7 @@ package final class ServerProcess: Sendable {
 
   /// Asks it to end with SIGTERM, kills it when it has not after `timeoutSeconds`, and waits for the end.
   @discardableResult
-  package func stop(timeoutSeconds: Double = 10) -> ProcessExit? {
+  package func stop(timeoutSeconds: Double = 30) -> ProcessExit? {
     send(signal: SIGTERM)
     if let exit = waitForExit(timeoutSeconds: timeoutSeconds) { return exit }
     send(signal: SIGKILL)

@@ -9,7 +9,7 @@ import Testing
 struct FullDiskTests {
   private static let owner = [("Authorization", "Bearer owner")]
 
-  @Test(.timeLimit(.minutes(2))) func aFullDiskIsToldAndLeavesNothing() async throws {
+  @Test(.timeLimit(.minutes(10))) func aFullDiskIsToldAndLeavesNothing() async throws {
     try await onDedicatedThread {
       let directory = try TemporaryDirectory()
       let mounted = Self.run("mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", directory.path)

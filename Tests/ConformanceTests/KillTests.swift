@@ -11,7 +11,7 @@ import Testing
 /// `CONFORMANCE_SEED` chooses the moments, `CONFORMANCE_KILLS` how many (15).
 @Suite(.enabled(if: HearthBinary.isBuilt, "no hearth binary beside the tests"))
 struct KillTests {
-  @Test(.timeLimit(.minutes(5))) func whatWasAcknowledgedSurvivesKills() async throws {
+  @Test(.timeLimit(.minutes(10))) func whatWasAcknowledgedSurvivesKills() async throws {
     let environment = ProcessInfo.processInfo.environment
     let seed = TestSeeds.of("CONFORMANCE_SEED", otherwise: [1])[0]
     let kills = environment["CONFORMANCE_KILLS"].flatMap { Int($0) } ?? 15
@@ -41,7 +41,7 @@ struct KillTests {
       usleep(UInt32(random.number(in: 20_000...700_000)))
       server.process.send(signal: SIGKILL)
       let logs = wait()
-      if server.process.waitForExit(timeoutSeconds: 10) != .signal(SIGKILL) {
+      if server.process.waitForExit(timeoutSeconds: 30) != .signal(SIGKILL) {
         problems.append("round \(round): ended before it was killed:\n\(server.process.output)")
       }
       let times = logs.flatMap(\.acknowledged.values).compactMap { Timestamp(.string($0)) }

@@ -6,7 +6,7 @@ import Testing
 /// `hearth serve` as a process: who may have a data directory, how it ends, and what it does when there is no room.
 @Suite(.enabled(if: HearthBinary.isBuilt, "no hearth binary beside the tests"))
 struct ServeProcessTests {
-  @Test(.timeLimit(.minutes(1))) func secondProcessIsRefusedTheDirectory() async throws {
+  @Test(.timeLimit(.minutes(10))) func secondProcessIsRefusedTheDirectory() async throws {
     let directory = try TemporaryDirectory()
     let arguments = ["--emulator", "--data", directory.path]
     let (second, reply) = try await onDedicatedThread {
@@ -23,16 +23,19 @@ struct ServeProcessTests {
     #expect(reply.status == 200, "the first process suffered")
   }
 
-  @Test(.timeLimit(.minutes(1)), arguments: [SIGTERM, SIGINT])
+  @Test(.timeLimit(.minutes(10)), arguments: [SIGTERM, SIGINT])
   func stopUnderLoadLosesNothing(signal: Int32) async throws {
     let directory = try TemporaryDirectory()
     let load = WriteLoad(database: TestDatabase(project: "stop"), round: 0)
     let (exit, problems, count) = try await onDedicatedThread { () -> (ProcessExit?, [String], Int) in
       let server = try HearthProcess(arguments: ["--emulator", "--data", directory.path])
       let wait = load.start(port: server.port)
+      let session = RESTSession(port: server.port, database: load.database)
+      let deadline = Date(timeIntervalSinceNow: 30)
+      while try session.list("single").isEmpty, Date() < deadline { usleep(10_000) }
       usleep(300_000)
       server.process.send(signal: signal)
-      let exit = server.process.waitForExit(timeoutSeconds: 15)
+      let exit = server.process.waitForExit(timeoutSeconds: 40)
       server.process.stop()
       let logs = wait()
       let again = try HearthProcess(arguments: ["--emulator", "--data", directory.path])
@@ -46,7 +49,7 @@ struct ServeProcessTests {
     #expect(check.exit == .code(0), "\(check.output)")
   }
 
-  @Test(.timeLimit(.minutes(1))) func fullMapRefusesWritesAndServesReads() async throws {
+  @Test(.timeLimit(.minutes(10))) func fullMapRefusesWritesAndServesReads() async throws {
     let directory = try TemporaryDirectory()
     let arguments = ["--emulator", "--data", directory.path]
     let text = String(repeating: "x", count: 100_000)

@@ -195,7 +195,7 @@ struct TransactionOutcomeTests {
       ], end: ["a": 1]),
   ]
 
-  @Test(.timeLimit(.minutes(1)), arguments: scripts)
+  @Test(.timeLimit(.minutes(10)), arguments: scripts)
   func outcomeFollowsFromWhatWasRead(script: Script) async throws {
     let port = try await Self.server.value.port
     let problems = try await onDedicatedThread { () -> [String] in
@@ -208,7 +208,7 @@ struct TransactionOutcomeTests {
 
   /// Counters under contention: every acknowledged increment counts, every other one does not, and there is always
   /// somebody who wins.
-  @Test(.timeLimit(.minutes(1))) func contendedCountersAddUp() async throws {
+  @Test(.timeLimit(.minutes(10))) func contendedCountersAddUp() async throws {
     let port = try await Self.server.value.port
     let (outcomes, total) = try await onDedicatedThread { () -> ([(won: Int, lost: Int, problems: [String])], Int) in
       let database = TestDatabase(project: "counters")

@@ -122,7 +122,7 @@ import WireFormat
 
     /// Waits until the state satisfies a condition: other threads bring it about.
     func wait(_ condition: (Source.State) -> Bool) -> Bool {
-      for _ in 0..<2000 {
+      for _ in 0..<12_000 {
         if source.state.withLock({ condition($0) }) { return true }
         usleep(5000)
       }
@@ -221,7 +221,12 @@ import WireFormat
     }
     #expect(produced < 32 << 20)
     // Who takes nothing for half a minute is let go.
+    // Where the loop only had no turn, it takes a little more.
     for _ in 0..<5 { server.advance(seconds: 20) }
+    for _ in 0..<1000 where server.source.state.withLock({ $0.ended }) == 0 {
+      server.advance(seconds: 20)
+      usleep(10_000)
+    }
     #expect(server.wait { $0.ended == 1 })
     #expect(feed.isCut())
   }

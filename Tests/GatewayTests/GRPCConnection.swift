@@ -26,7 +26,7 @@ final class GRPCConnection {
 
   /// `windowBytes` is what each stream of the server may send ahead.
   init(port: UInt16, windowBytes: Int = 0x7FFF_FFFF) throws {
-    let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     self.socket = socket
     try #require(socket >= 0)
     var limit = timeval(tv_sec: 30, tv_usec: 0)

@@ -414,19 +414,23 @@ import WireFormat
   }
 
   @Test func wrongUserAndWrongPasswordTakeAsLong() throws {
-    let session = try Session(.production)
-    try session.user("signUp", #"{"email": "ann@example.com", "password": "secret-1"}"#)
+    // The least of several is what neither neighbours on the machine nor the network had a part in; on a busy machine that
+    // takes more of them, and a server lets nobody try often.
     var least = [Double.infinity, .infinity]
-    for _ in 0..<6 {
-      for (index, name) in ["ann", "nobody"].enumerated() {
-        let start = ContinuousClock.now
-        _ = try session.failure("signInWithPassword", #"{"email": "\#(name)@example.com", "password": "wrong-1"}"#)
-        let (seconds, attoseconds) = (ContinuousClock.now - start).components
-        least[index] = min(least[index], Double(seconds) + Double(attoseconds) * 1e-18)
+    var isAlike: Bool { (0.5...2).contains(least[0] / least[1]) }
+    for _ in 0..<10 where !isAlike {
+      let session = try Session(.production)
+      try session.user("signUp", #"{"email": "ann@example.com", "password": "secret-1"}"#)
+      for _ in 0..<6 {
+        for (index, name) in ["ann", "nobody"].enumerated() {
+          let start = ContinuousClock.now
+          _ = try session.failure("signInWithPassword", #"{"email": "\#(name)@example.com", "password": "wrong-1"}"#)
+          let (seconds, attoseconds) = (ContinuousClock.now - start).components
+          least[index] = min(least[index], Double(seconds) + Double(attoseconds) * 1e-18)
+        }
       }
     }
-    // The least of several is what neither neighbours on the machine nor the network had a part in.
-    #expect((0.5...2).contains(least[0] / least[1]), "\(least)")
+    #expect(isAlike, "\(least)")
   }
 
   @Test func rulesSeeWhoAsks() throws {

@@ -83,7 +83,7 @@ final class TestServer: Sendable {
   }
 
   private func exchange(_ request: [UInt8]) throws -> [UInt8] {
-    let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     try #require(socket >= 0)
     defer { close(socket) }
     var limit = timeval(tv_sec: 30, tv_usec: 0)

@@ -43,9 +43,11 @@ import Testing
     func open(_ request: HearthRequest) async throws -> HearthStream { try await inner.open(request) }
   }
 
+  /// Stands still, however slow the machine is, until it is moved.
   final class TestClock: Sendable {
+    private let start = Date()
     private let seconds = Mutex(0.0)
-    var now: Date { Date().addingTimeInterval(seconds.withLock { $0 }) }
+    var now: Date { start.addingTimeInterval(seconds.withLock { $0 }) }
     func advance(seconds count: Double) { seconds.withLock { $0 += count } }
   }
 

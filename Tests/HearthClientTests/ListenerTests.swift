@@ -5,7 +5,7 @@ import Testing
 @testable import HearthClient
 
 /// What a listener makes of what a server might say; the server is a script.
-@Suite(.timeLimit(.minutes(1))) struct ListenerTests {
+@Suite(.timeLimit(.minutes(10))) struct ListenerTests {
   /// Answers each stream that is opened with the next part of a script, and keeps the last one open.
   final class Script: HearthTransport {
     private let state: Mutex<(parts: [(status: Int, text: String)], asked: [HearthRequest])>

@@ -3,7 +3,7 @@ import HearthClient
 import Testing
 
 /// The example of README.md, "From Swift", as it stands there.
-@Suite(.timeLimit(.minutes(1))) struct ReadmeExampleTests {
+@Suite(.timeLimit(.minutes(10))) struct ReadmeExampleTests {
   // begin of the example's types
   struct Todo: Codable {
     @DocumentID var id: String?

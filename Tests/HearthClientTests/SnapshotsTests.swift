@@ -7,7 +7,7 @@ import Testing
 @testable import HearthClient
 
 /// Listeners: what they tell, and that they go on where connections break.
-@Suite(.timeLimit(.minutes(2))) struct SnapshotsTests {
+@Suite(.timeLimit(.minutes(10))) struct SnapshotsTests {
   struct Note: Codable, Equatable, Sendable {
     var n: Int
   }
@@ -133,7 +133,11 @@ import Testing
 
   @Test func aServerThatComesBackIsFollowedOn() async throws {
     let directory = try TemporaryDirectory()
-    var hearth: TestHearth? = try TestHearth { $0.storage = .directory(directory.path) }
+    // At an address where no other test takes the port meanwhile.
+    var hearth: TestHearth? = try TestHearth {
+      $0.storage = .directory(directory.path)
+      $0.host = "127.0.0.2"
+    }
     let port = try #require(hearth?.port)
     let client = try #require(try hearth?.client())
     let notes = client.collection("notes")
@@ -145,6 +149,7 @@ import Testing
     hearth = nil
     let again = try TestHearth {
       $0.storage = .directory(directory.path)
+      $0.host = "127.0.0.2"
       $0.port = port
     }
     let other = try again.client()

@@ -60,9 +60,9 @@ struct ScriptedTransport: HearthTransport {
   func open(_ request: HearthRequest) async throws -> HearthStream { throw HearthClientError(.network, "no streams") }
 }
 
-/// Waits until something holds, for ten seconds at most.
+/// Waits until something holds, for a minute at most.
 /// - Returns: whether it does.
 func eventually(_ condition: () -> Bool) async -> Bool {
-  for _ in 0..<1000 where !condition() { try? await Task.sleep(for: .milliseconds(10)) }
+  for _ in 0..<6000 where !condition() { try? await Task.sleep(for: .milliseconds(10)) }
   return condition()
 }

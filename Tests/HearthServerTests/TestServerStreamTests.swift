@@ -99,7 +99,7 @@ import Testing
       try await use(300)
       // What was cut ends a moment later, on its loop.
       var rounds = 0
-      while Held() > before, rounds < 500 {
+      while Held() > before, rounds < 6000 {
         usleep(10_000)
         rounds += 1
       }

@@ -44,7 +44,7 @@ import Testing
     #expect(!contents("b2").isEmpty)
   }
 
-  @Test(.timeLimit(.minutes(2))) func backupsUnderLoadAreWholeAndServe() async throws {
+  @Test(.timeLimit(.minutes(10))) func backupsUnderLoadAreWholeAndServe() async throws {
     let server = try HearthProcess(arguments: ["--emulator", "--data", directory.file("d"), "--project", "demo"])
     defer { server.process.stop() }
     let client = HTTPClient(port: server.port)

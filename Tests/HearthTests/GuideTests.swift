@@ -13,7 +13,7 @@ struct GuideTests {
     #expect(!Self.paths.isEmpty, "guides/ is empty or not where it was")
   }
 
-  @Test(.timeLimit(.minutes(3)), arguments: paths)
+  @Test(.timeLimit(.minutes(10)), arguments: paths)
   func commandsPrintWhatTheGuideShows(path: String) async throws {
     let page = try GuidePage(path: path)
     #expect(page.unmarkedLines.isEmpty, "\(path): nothing runs the commands at lines \(page.unmarkedLines)")

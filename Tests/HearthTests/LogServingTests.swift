@@ -97,13 +97,20 @@ import Testing
       ])
   }
 
+  /// The port of the address for operators, which the log tells.
+  private func operatorsPort(_ server: HearthProcess) throws -> UInt16 {
+    let line = try server.process.waitForLine("the address of operators", timeoutSeconds: 30) {
+      $0.contains("operations.listening")
+    }
+    return try #require(line.firstMatch(of: /url=http:\/\/127.0.0.1:(\d+)/).flatMap { UInt16($0.1) }, "\(line)")
+  }
+
   @Test func operatorsHaveAnAddress() throws {
     let server = try HearthProcess(arguments: [
       "--in-memory", "--project", "demo", "--log", "text", "--metrics-address", "127.0.0.1:0",
     ])
     defer { server.process.stop() }
-    let address = try #require(server.process.output.firstMatch(of: /url=http:\/\/127.0.0.1:(\d+)/))
-    let client = HTTPClient(port: try #require(UInt16(address.1)))
+    let client = HTTPClient(port: try operatorsPort(server))
     defer { client.close() }
     #expect(try client.send("GET", "/metrics").text.contains("hearth_build_info{version="))
     #expect(try client.send("GET", "/healthz").text == "ok\n")
@@ -118,8 +125,7 @@ import Testing
       "--in-memory", "--project", "demo", "--log", "text", "--metrics-address", "127.0.0.1:0",
     ])
     defer { server.process.stop() }
-    let address = try #require(server.process.output.firstMatch(of: /url=http:\/\/127.0.0.1:(\d+)/))
-    let client = HTTPClient(port: try #require(UInt16(address.1)))
+    let client = HTTPClient(port: try operatorsPort(server))
     defer { client.close() }
     let port = server.port
     let crowd = DispatchGroup()

@@ -18,8 +18,7 @@ import Testing
     private let path: String
 
     init(_ directory: TemporaryDirectory, address host: UInt32 = 0x7F00_0001) throws {
-      // Not closed on exec: programs that are started inherit it.
-      listening = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+      listening = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
       var address = sockaddr_in()
       address.sin_family = sa_family_t(AF_INET)
       address.sin_addr.s_addr = host.bigEndian
@@ -63,8 +62,8 @@ import Testing
         arguments: [
           "-c",
           "LISTEN_PID=$$ LISTEN_FDS=1 NOTIFY_SOCKET='\(path)' WATCHDOG_USEC=200000 "
-            + "exec '\(binary)' serve \(arguments) 3<&\(listening) \(listening)<&-",
-        ])
+            + "exec '\(binary)' serve \(arguments)",
+        ], socket: listening)
     }
 
     /// Waits for a datagram that begins so.

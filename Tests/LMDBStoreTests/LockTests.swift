@@ -43,6 +43,22 @@ import Testing
     _ = lock
   }
 
+  /// A program that this process is just starting has a copy of each of its descriptors for a moment.
+  @Test func aLockEndsWhereCopiesOfItsDescriptorAreLeft() throws {
+    let directory = try TemporaryDirectory()
+    var lock: DataDirectoryLock? = try DataDirectoryLock(directory: directory.path)
+    let file = URL(filePath: directory.path).lastPathComponent + "/" + DataDirectoryLock.fileName
+    let descriptors = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").filter { name in
+      let place = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\(name)")
+      return place?.hasSuffix(file) == true
+    }
+    let copy = dup(try #require(descriptors.first.flatMap { Int32($0) }))
+    defer { close(copy) }
+    #expect(lock != nil)
+    lock = nil
+    lock = try DataDirectoryLock(directory: directory.path)
+  }
+
   @Test func anotherProcessHoldsADataDirectoryUntilItEnds() throws {
     let directory = try TemporaryDirectory()
     let file = directory.file(DataDirectoryLock.fileName)

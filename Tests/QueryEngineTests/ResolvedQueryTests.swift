@@ -110,12 +110,13 @@ import Testing
     let orders = (0..<count).map { Self.up("f\($0)") }
     var queries = filters.map { Self.query($0) }
     queries.append(Self.changed { $0.orders = orders })
-    let start = ContinuousClock.now
-    for query in queries {
-      let error = #expect(throws: QueryError.self) { try ResolvedQuery(query, in: Self.database) }
-      #expect(error == .tooComplex(count))
+    let time = threadTime {
+      for query in queries {
+        let error = #expect(throws: QueryError.self) { try ResolvedQuery(query, in: Self.database) }
+        #expect(error == .tooComplex(count))
+      }
     }
-    #expect(ContinuousClock.now - start < .seconds(20))
+    #expect(time < .seconds(20))
   }
 
   /// The largest of what is refused above that is taken.

@@ -18,7 +18,7 @@ final class RawClient {
   private var pending: [UInt8] = []
 
   init(port: Int) throws {
-    socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     try #require(socket >= 0)
     // A reply that never comes fails the test instead of hanging it.
     var limit = timeval(tv_sec: 20, tv_usec: 0)

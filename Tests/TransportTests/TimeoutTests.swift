@@ -29,7 +29,7 @@ import Testing
     configuration.vanishedSeconds = 7
     let listening = try ListeningSocket.open(configuration)
     defer { close(listening.descriptor) }
-    let client = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    let client = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     defer { close(client) }
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)

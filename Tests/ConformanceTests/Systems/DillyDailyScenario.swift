@@ -5,7 +5,7 @@ import Testing
 /// `dilly-daily`, recipes and meal plans, offline first: two public catalogues, and what everybody keeps or shares.
 @Suite(.enabled(if: HearthBinary.isBuilt, "no hearth binary beside the tests"))
 struct DillyDailyScenario {
-  @Test(.timeLimit(.minutes(2))) func plainClient() async throws {
+  @Test(.timeLimit(.minutes(10))) func plainClient() async throws {
     try await Scenario.run("dilly-daily") { app in
       let giulia = try app.person("giulia")
       let editor = try app.person("editor", claims: #"{"admin": true}"#)
@@ -17,7 +17,7 @@ struct DillyDailyScenario {
     }
   }
 
-  @Test(.needsPythonClients, .timeLimit(.minutes(2))) func pythonClient() async throws {
+  @Test(.needsPythonClients, .timeLimit(.minutes(10))) func pythonClient() async throws {
     try await Scenario.run("dilly-daily") { app in
       let giulia = try app.person("giulia")
       let marco = try app.person("marco")

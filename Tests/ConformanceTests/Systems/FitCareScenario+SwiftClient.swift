@@ -29,7 +29,7 @@ extension FitCareScenario {
     var expires: Date
   }
 
-  @Test(.timeLimit(.minutes(2))) func swiftClient() async throws {
+  @Test(.timeLimit(.minutes(10))) func swiftClient() async throws {
     try await Scenario.run("fit-care") { app in
       let patient = try app.appInSwift(of: "pat-adele")
       let doctor = try app.appInSwift(of: "doc-muller")

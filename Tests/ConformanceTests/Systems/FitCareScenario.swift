@@ -9,7 +9,7 @@ struct FitCareScenario {
   private static let far = at("2099-12-31T00:00:00Z")
   private static let past = at("2001-01-01T00:00:00Z")
 
-  @Test(.timeLimit(.minutes(2))) func plainClient() async throws {
+  @Test(.timeLimit(.minutes(10))) func plainClient() async throws {
     try await Scenario.run("fit-care") { app in
       let patient = try app.person("pat-adele")
       let doctor = try app.person("doc-ferri")
@@ -26,7 +26,7 @@ struct FitCareScenario {
     }
   }
 
-  @Test(.needsPythonClients, .timeLimit(.minutes(2))) func pythonClient() async throws {
+  @Test(.needsPythonClients, .timeLimit(.minutes(10))) func pythonClient() async throws {
     try await Scenario.run("fit-care") { try $0.runPython() }
   }
 
@@ -205,10 +205,19 @@ struct FitCareScenario {
       app.check(screen.told, ["\(adele)/meals/cake"], "only what changed")
     }
     app.step("a reader's open screen is told nothing behind the time at which the share expires") {
-      let end = Date(timeIntervalSinceNow: 0.7)
-      app.allow(try grant(until: at(end.formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true)))))
-      let screen = try stranger.follow("\(adele)/meals")
-      try screen.wait { $0.documents.count == 62 }
+      var (end, screen) = (Date(), LiveScreen?.none)
+      // On a busy machine opening a screen takes longer than a short share holds.
+      for seconds in [0.7, 3, 12] where screen == nil {
+        // The server is told whole milliseconds.
+        end = Date(timeIntervalSince1970: ((Date().timeIntervalSince1970 + seconds) * 1000).rounded() / 1000)
+        app.allow(try grant(until: at(end.formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true)))))
+        let opened = try stranger.follow("\(adele)/meals")
+        do {
+          try opened.wait { $0.documents.count == 62 }
+          screen = opened
+        } catch where Date() >= end {}
+      }
+      guard let screen else { return app.check(false, "no screen was opened while a share held") }
       while try stranger.list("\(adele)/meals").status == 200, Date() < end + 5 { usleep(20_000) }
       app.check(Date() >= end, "the share ended early")
       app.allow(try patient.set("\(adele)/meals/secret", ["food": "Chocolate"]))

@@ -12,7 +12,7 @@ struct HabitualScenario {
   /// The day on which the fixture ends, seen as today.
   private static let today = "2025-05-21"
 
-  @Test(.timeLimit(.minutes(2))) func plainClient() async throws {
+  @Test(.timeLimit(.minutes(10))) func plainClient() async throws {
     try await Scenario.run("habitual") { app in
       let chiara = try app.person("chiara")
       let ann = try app.person("ann")
@@ -25,7 +25,7 @@ struct HabitualScenario {
     }
   }
 
-  @Test(.needsPythonClients, .timeLimit(.minutes(2))) func pythonClient() async throws {
+  @Test(.needsPythonClients, .timeLimit(.minutes(10))) func pythonClient() async throws {
     try await Scenario.run("habitual") { app in
       let chiara = try app.person("chiara")
       let ann = try app.person("ann")

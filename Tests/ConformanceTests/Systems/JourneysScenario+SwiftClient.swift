@@ -32,7 +32,7 @@ extension JourneysScenario {
     var text: String
   }
 
-  @Test(.timeLimit(.minutes(2))) func swiftClient() async throws {
+  @Test(.timeLimit(.minutes(10))) func swiftClient() async throws {
     try await Scenario.run("journeys") { app in
       let phone = app.appInSwift()
       try Self.contentInSwift(app, phone)

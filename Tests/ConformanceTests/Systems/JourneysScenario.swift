@@ -6,7 +6,7 @@ import Testing
 /// may not.
 @Suite(.enabled(if: HearthBinary.isBuilt, "no hearth binary beside the tests"))
 struct JourneysScenario {
-  @Test(.timeLimit(.minutes(1))) func plainClient() async throws {
+  @Test(.timeLimit(.minutes(10))) func plainClient() async throws {
     try await Scenario.run("journeys") { app in
       let editor = try app.person("editor", claims: #"{"admin": true}"#)
       let guest = try app.newcomer()
@@ -20,7 +20,7 @@ struct JourneysScenario {
     }
   }
 
-  @Test(.needsPythonClients, .timeLimit(.minutes(1))) func pythonClient() async throws {
+  @Test(.needsPythonClients, .timeLimit(.minutes(10))) func pythonClient() async throws {
     try await Scenario.run("journeys") { try $0.runPython() }
   }
 

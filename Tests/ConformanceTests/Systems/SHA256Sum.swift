@@ -9,7 +9,7 @@ enum SHA256Sum {
     let file = directory.path + "/content"
     try Data(content).write(to: URL(fileURLWithPath: file))
     let program = try ServerProcess(executable: "/usr/bin/sha256sum", arguments: [file])
-    guard program.waitForExit(timeoutSeconds: 10) == .code(0) else {
+    guard program.waitForExit(timeoutSeconds: 30) == .code(0) else {
       throw ServerProcessError(description: "sha256sum: \(program.output)")
     }
     return String(program.output.prefix(64))

@@ -140,9 +140,9 @@ final class Scenario {
     return node
   }
 
-  /// Waits until the server has logged a line with all these words; throws when it has not within ten seconds.
+  /// Waits until the server has logged a line with all these words; throws when it has not within thirty seconds.
   func waitForLog(_ words: String...) throws {
-    _ = try server.process.waitForLine("\(words)", timeoutSeconds: 10) { line in words.allSatisfy { line.contains($0) }
+    _ = try server.process.waitForLine("\(words)", timeoutSeconds: 30) { line in words.allSatisfy { line.contains($0) }
     }
   }
 
@@ -169,7 +169,7 @@ final class Scenario {
     let file = name.replacingOccurrences(of: "-", with: "_") + ".py"
     let program = try ServerProcess(
       executable: "/usr/bin/env", arguments: words + [python, "\(folder)/\(file)"])
-    let exit = program.waitForExit(timeoutSeconds: 60)
+    let exit = program.waitForExit(timeoutSeconds: 120)
     if exit == nil { program.stop() }
     for line in program.output.split(separator: "\n") where line.hasPrefix("ok ") { step(String(line.dropFirst(3))) {} }
     let failed = program.output.split(separator: "\n").filter { $0.hasPrefix("FAILED ") }

@@ -42,7 +42,7 @@ struct SwiftClientScenario {
     var checked: Bool
   }
 
-  @Test(.timeLimit(.minutes(2))) func wellMeing() async throws {
+  @Test(.timeLimit(.minutes(10))) func wellMeing() async throws {
     try await Scenario.run("well-meing") { app in
       let omar = try app.swiftClient("user-id-200003")
       let lena = try app.swiftClient("user-id-200004")
@@ -175,7 +175,7 @@ struct SwiftClientScenario {
     }
   }
 
-  @Test(.timeLimit(.minutes(2))) func dillyDaily() async throws {
+  @Test(.timeLimit(.minutes(10))) func dillyDaily() async throws {
     try await Scenario.run("dilly-daily") { app in
       let phone = try app.swiftClient("giulia")
       let marco = try app.swiftClient("marco")

@@ -9,7 +9,7 @@ struct WellMeingScenario {
   private static let cycling = "\(omar)/habits/Cycling (indoor and outdoor)"
   private static let history = "\(cycling)/history"
 
-  @Test(.timeLimit(.minutes(2))) func plainClient() async throws {
+  @Test(.timeLimit(.minutes(10))) func plainClient() async throws {
     try await Scenario.run("well-meing") { app in
       let omar = try app.person("user-id-200003")
       let lena = try app.person("user-id-200004")
@@ -22,7 +22,7 @@ struct WellMeingScenario {
     }
   }
 
-  @Test(.needsPythonClients, .timeLimit(.minutes(2))) func pythonClient() async throws {
+  @Test(.needsPythonClients, .timeLimit(.minutes(10))) func pythonClient() async throws {
     try await Scenario.run("well-meing") { app in
       let omar = try app.person("user-id-200003")
       let lena = try app.person("user-id-200004")

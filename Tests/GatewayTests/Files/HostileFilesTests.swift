@@ -159,7 +159,8 @@ import Testing
     let clock = ContinuousClock()
     let start = clock.now
     #expect(try server.call("PATCH", "\(Self.firebase)/x", "{\"metadata\":{\(many)}}", headers: [Self.owner]).status == 400)
-    #expect(clock.now - start < .seconds(5))
+    // The square of so many would take minutes.
+    #expect(clock.now - start < .seconds(25))
   }
 
   // MARK: - URLs of uploads

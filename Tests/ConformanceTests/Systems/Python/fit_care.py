@@ -128,10 +128,15 @@ with step("a reader's screen is cut when the share is ended, before anything els
     denied(theirs(eve, "meals").stream)
 
 with step("a reader's screen is told nothing behind the time at which the share expires"):
-    end = datetime.datetime.now(UTC) + datetime.timedelta(seconds=0.6)
-    adele.document("shares/eve_pat-adele").update({"expires": end})
-    screen = Screen(theirs(eve, "meals"))
-    screen.shows(lambda ids: len(ids) == 62)
+    for seconds in (0.6, 3, 12):  # on a busy machine opening a screen takes longer than a short share holds
+        end = datetime.datetime.now(UTC) + datetime.timedelta(seconds=seconds)
+        adele.document("shares/eve_pat-adele").update({"expires": end})
+        screen = Screen(theirs(eve, "meals"))
+        if screen.opens(lambda ids: len(ids) == 62):
+            break
+        assert datetime.datetime.now(UTC) >= end, "refused early"
+    else:
+        raise AssertionError("no screen opened")
     while denial(theirs(eve, "meals").limit(1).get) is None:
         time.sleep(0.02)
     record.collection("meals").document("late").set({"food": "Chocolate"})
@@ -152,7 +157,7 @@ with step("PDFs upload and download; the metadata tells their digest"):
 with step("nobody else downloads or uploads, and nothing tells them whether there is a file"):
     for uid in ("doc-muller", "nutri-bea", "eve"):
         there, missing = [
-            requests.get(phone.url(name), headers={"Authorization": f"Firebase {tokens[uid]}"}, timeout=10)
+            requests.get(phone.url(name), headers={"Authorization": f"Firebase {tokens[uid]}"}, timeout=30)
             for name in (path, "patients/pat-adele/documents/none.pdf")]
         assert there.status_code == missing.status_code == 403 and there.content == missing.content, there.text
         assert phone.refused(path, report, "application/pdf", tokens[uid])
@@ -161,8 +166,8 @@ with step("nobody else downloads or uploads, and nothing tells them whether ther
 
 with step("a kept copy stays readable, and its ETag tells that it is good"):
     mine = {"Authorization": f"Firebase {tokens['pat-adele']}"}
-    first = requests.get(phone.url(path), headers=mine, timeout=10)
-    again = requests.get(phone.url(path), headers={**mine, "If-None-Match": first.headers["ETag"]}, timeout=10)
+    first = requests.get(phone.url(path), headers=mine, timeout=30)
+    again = requests.get(phone.url(path), headers={**mine, "If-None-Match": first.headers["ETag"]}, timeout=30)
     assert first.content == report and again.status_code == 304 and not again.content
     phone.delete(path, tokens["pat-adele"])
     assert phone.download(path, tokens["pat-adele"]) is None

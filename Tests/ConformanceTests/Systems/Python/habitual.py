@@ -42,7 +42,7 @@ with step("Tap to add one completion: a record, and an atomic increment of the d
     shown = queue.Queue()
     last_days = of_reading.where(filter=FieldFilter("at", ">=", today))
     watch = last_days.on_snapshot(lambda entries, changes, time: shown.put(len(entries)))
-    before = shown.get(timeout=10)
+    before = shown.get(timeout=30)
     habit = chiara.document(f"habits/{READING}")
     count = habit.get().to_dict()["days"].get("2025-05-21", 0)
     for _ in range(3):
@@ -50,7 +50,7 @@ with step("Tap to add one completion: a record, and an atomic increment of the d
         batch.create(records.document(), {"user_id": "chiara", "habit_id": READING, "at": firestore.SERVER_TIMESTAMP})
         batch.update(habit, {"days.`2025-05-21`": firestore.Increment(1)})
         batch.commit()
-    while shown.get(timeout=10) < before + 3:
+    while shown.get(timeout=30) < before + 3:
         pass
     watch.unsubscribe()
     assert habit.get().to_dict()["days"]["2025-05-21"] == count + 3

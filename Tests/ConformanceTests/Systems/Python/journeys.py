@@ -132,13 +132,13 @@ with step("images and audio lie in object storage: who pays downloads them, in r
     visitor = phone.auth.sign_in_anonymous()["idToken"]
     assert phone.download("journeys/new-year/one.ogg", visitor) is None
     url = phone.url("journeys/new-year/one.ogg")
-    part = requests.get(url, headers={"Authorization": f"Firebase {paid_token}", "Range": "bytes=1000-1999"}, timeout=10)
+    part = requests.get(url, headers={"Authorization": f"Firebase {paid_token}", "Range": "bytes=1000-1999"}, timeout=30)
     assert part.status_code == 206 and part.content == audio[1000:2000]
 
 with step("a link with the file's token works without signing in, and no other does"):
-    assert requests.get(url, timeout=10).status_code == 403
-    assert requests.get(f"{url}&token={stored['downloadTokens']}", timeout=10).content == audio
-    assert requests.get(f"{url}&token=00000000-0000-4000-8000-000000000000", timeout=10).status_code == 403
+    assert requests.get(url, timeout=30).status_code == 403
+    assert requests.get(f"{url}&token={stored['downloadTokens']}", timeout=30).content == audio
+    assert requests.get(f"{url}&token=00000000-0000-4000-8000-000000000000", timeout=30).status_code == 403
 
 with step("uploads that nobody may make: by others, of another type, elsewhere"):
     assert phone.refused("journeys/new-year/page.html", b"<p>", "text/html", tool_token)

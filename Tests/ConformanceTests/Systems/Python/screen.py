@@ -1,6 +1,7 @@
 """An open screen of an app: a listener of google-cloud-firestore."""
 
 import threading
+import time
 
 
 class Screen:
@@ -17,12 +18,27 @@ class Screen:
 
     def shows(self, holds):
         """Waits until `holds` is true of the ids."""
+        assert self._waits(lambda: self.ids is not None and holds(self.ids)), self.ids
+
+    def opens(self, holds):
+        """Waits until `holds` is true of the ids, or the server has refused to go on; whether it is true."""
+        def shows():
+            return self.ids is not None and holds(self.ids)
+
+        self._waits(lambda: shows() or not self._watch.is_active)
+        return shows()
+
+    def _waits(self, condition):
+        """Waits until a condition is true, for half a minute; the end of the library's thread is not told, and looked for."""
+        deadline = time.monotonic() + 30
         with self._changed:
-            assert self._changed.wait_for(lambda: self.ids is not None and holds(self.ids), timeout=10), self.ids
+            while not condition() and time.monotonic() < deadline:
+                self._changed.wait(0.05)
+            return condition()
 
     def ends(self):
         """Waits until the server has refused to go on: that ends the library's thread."""
-        self._watch._consumer._thread.join(10)  # pylint: disable=protected-access
+        self._watch._consumer._thread.join(30)  # pylint: disable=protected-access
         assert not self._watch.is_active
 
     def close(self):

@@ -84,15 +84,15 @@ with step("Open screens follow deletion and re-submission live; who may not read
     shown = queue.Queue()
     july = history.where(filter=FieldFilter("timestamp", ">=", datetime.datetime(2025, 7, 2, tzinfo=UTC)))
     watch = july.on_snapshot(lambda entries, changes, time: shown.put([entry.id for entry in entries]))
-    assert shown.get(timeout=10) == []
+    assert shown.get(timeout=30) == []
     late = record({"Feeling": 4})
     late["timestamp"] = datetime.datetime(2025, 7, 3, tzinfo=UTC)
     _, first = history.add(late)
-    assert shown.get(timeout=10) == [first.id]
+    assert shown.get(timeout=30) == [first.id]
     first.delete()
-    assert shown.get(timeout=10) == []
+    assert shown.get(timeout=30) == []
     _, second = history.add(late)
-    assert shown.get(timeout=10) == [second.id] and second.id != first.id
+    assert shown.get(timeout=30) == [second.id] and second.id != first.id
     watch.unsubscribe()
 
 with step("The administrator sees what users wrote, and no rules stop it."):
