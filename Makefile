@@ -10,10 +10,12 @@ export HOME := $(or $(HOME),$(CURDIR)/.build/home)
 # Many tests start servers and wait for them: all at once, each would be too slow for its own patience.
 export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH := 8
 
-# What `make serve` listens on and loads: make serve PORT=9090 FIXTURE=fixtures/journeys.json
+# What `make serve` listens on and loads, and the security rules, if any are to be in force:
+# make serve PORT=9090 FIXTURE=fixtures/journeys.json RULES=rules/journeys.rules
 PORT := 8080
 PROJECT := demo
 FIXTURE := fixtures/well-meing.json
+RULES :=
 
 # Browser builds of the Firebase web SDK, for `make conformance`.
 WEBSDK :=
@@ -31,8 +33,9 @@ help: ## List these commands
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 20 | sed 's/^/  make /'
 
 serve: build ## Build, then serve a sample tree in emulator mode on 127.0.0.1:8080 until Ctrl-C
-	@.ci/what-to-try $(PORT) $(PROJECT)
-	@exec $(RELEASE) serve --emulator --port $(PORT) --project $(PROJECT) --import $(FIXTURE)
+	@.ci/what-to-try $(PORT) $(PROJECT) '$(RULES)'
+	@exec $(RELEASE) serve --emulator --port $(PORT) --project $(PROJECT) --import $(FIXTURE) \
+	  $(if $(RULES),--rules '$(RULES)')
 
 build: packages ## Build the release binary, .build/release/hearth
 	swift build -c release --product hearth

@@ -21,8 +21,8 @@ package final class Accounts: Sendable {
   package let store: any KeyValueStore
   /// Microseconds since 1970.
   package let now: @Sendable () -> Int64
-  /// Is told what is done to accounts and keys, a line each without anything secret in it, on any thread.
-  package let audit: @Sendable (String) -> Void
+  /// Is told what is done to accounts and keys, on any thread.
+  package let audit: @Sendable (AccountEvent) -> Void
   /// The keys that sign ID tokens and session cookies.
   package let signingKeys: SigningKeys
   /// The sessions that continue without signing in again.
@@ -40,7 +40,7 @@ package final class Accounts: Sendable {
   /// - Throws: ``StorageError``; `unsupportedFormat` where a newer version wrote the store.
   package init(
     store: any KeyValueStore, project: AccountsProject, mode: Mode, now: @escaping @Sendable () -> Int64,
-    audit: @escaping @Sendable (String) -> Void = { _ in }
+    audit: @escaping @Sendable (AccountEvent) -> Void = { _ in }
   ) throws(StorageError) {
     // Random bytes come from the system either way; this picks the fastest code for the processor.
     _ = sodium_init()

@@ -33,7 +33,7 @@ package struct Status: Error, Equatable, Sendable {
   package var code: Code
   /// The text.
   package var message: String
-  /// What went wrong, where it is a fault of the server's: for its log, as it may name files.
+  /// What went wrong, where it is a fault of the server's or its operator's business: for the log, as it may name files.
   package private(set) var fault: String?
 
   /// Creates a status.
@@ -44,9 +44,12 @@ package struct Status: Error, Equatable, Sendable {
 
   /// Creates the status of a fault of the server's, which clients learn nothing of but its kind.
   package init(fault: String, _ code: Code = .internal) {
-    self.init(code, code == .dataLoss ? "Stored data is damaged." : "Internal error.")
+    self.init(code, code == .dataLoss ? Self.damaged : Self.hidden)
     self.fault = fault
   }
+
+  private static let damaged = "Stored data is damaged."
+  private static let hidden = "Internal error."
 
   /// Turns an error of any layer into what a client of `database` is told.
   package init(_ error: any Error, database: DatabaseID?) {
@@ -103,16 +106,26 @@ package struct Status: Error, Equatable, Sendable {
     }
   }
 
+  /// What storage says names files of the server, so that is for its log; clients are told what they can do about it.
   private init(_ error: StorageError) {
-    switch error {
-    case .storageFull, .diskFull, .tooManyReaders: self.init(.resourceExhausted, error.description)
-    case .corruption: self.init(fault: error.description, .dataLoss)
-    case .oversized: self.init(.invalidArgument, error.description)
-    case .locked, .unsupportedFormat, .exposed: self.init(.failedPrecondition, error.description)
-    // Out of memory, address space or descriptors: too many databases are open, mostly.
-    case .system(_, _, ENOMEM), .system(_, _, EMFILE), .system(_, _, ENFILE):
-      self.init(.resourceExhausted, error.description)
-    case .system, .rolledBack: self.init(fault: error.description)
-    }
+    let (code, message): (Code, String) =
+      switch error {
+      case .storageFull, .tooManyReaders: (.resourceExhausted, error.description)
+      case .diskFull: (.resourceExhausted, "no space left on the disk of the server; free some, then try again")
+      case .oversized: (.invalidArgument, error.description)
+      case .locked: (.failedPrecondition, "another process uses the data of this server; stop it, then try again")
+      case .unsupportedFormat:
+        (.failedPrecondition, "another version of hearth wrote the data of this server; use a newer hearth")
+      case .exposed:
+        (.failedPrecondition, "secrets of this server lie open; its log names the file to close, then try again")
+      // Out of memory, address space or descriptors: too many databases are open, mostly.
+      case .system(_, _, ENOMEM), .system(_, _, EMFILE), .system(_, _, ENFILE):
+        (.resourceExhausted, "the server has no memory, or no open files, left for this; try again later")
+      case .corruption: (.dataLoss, Self.damaged)
+      case .system, .rolledBack: (.internal, Self.hidden)
+      }
+    self.init(code, message)
+    // What is too long is the client's own fault.
+    if code != .invalidArgument { fault = error.description }
   }
 }

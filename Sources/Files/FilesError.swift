@@ -40,8 +40,9 @@ package enum FilesError: Error, Equatable, Sendable {
   case undecodable
   /// The file system, or the room for files in memory, is full.
   case full
-  /// Documents that were to be committed with it were refused; `message` says why, in the words of their API.
-  case commitRefused(httpStatus: Int, message: String)
+  /// Documents that were to be committed with it were refused; `message` says why, in the words of their API, and
+  /// `fault` tells the server's log what clients are not told.
+  case commitRefused(httpStatus: Int, message: String, fault: String? = nil)
   /// The caller may not do this; says so in the words of the dialect.
   case denied(String)
   /// Content that the metadata name is missing or not what they say.

@@ -31,7 +31,11 @@ final class AccountTokenStanding: TokenStanding {
           try accounts.checkUser(ofExpired: token)
         }
       }
-    } catch { return error.description }
+    } catch {
+      // What storage says names files of the server.
+      if case .storage = error { return "its user cannot be looked up" }
+      return error.description
+    }
     seen.store(changes, ordering: .releasing)
     return nil
   }

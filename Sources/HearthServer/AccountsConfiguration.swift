@@ -1,6 +1,5 @@
 import Accounts
 import Gateway
-import Glibc
 
 /// How the accounts of people are run. Administrators change the first part while the server runs; what they set stays.
 public struct AccountsConfiguration: Sendable, Equatable {
@@ -56,9 +55,7 @@ public struct AccountsConfiguration: Sendable, Equatable {
     options.mailSender = mailSender
     options.actionURL = actionURL
     for provider in identityProviders {
-      guard let keys = Self.read(provider.keysPath) else {
-        throw .data("\(provider.keysPath) cannot be read: \(String(cString: strerror(errno)))")
-      }
+      let keys = try KeyFile.read(provider.keysPath)
       do throws(TokenError) {
         try options.identityProviders.add(
           provider.id, issuer: provider.issuer, clientID: provider.clientID, keys: keys)
@@ -67,19 +64,5 @@ public struct AccountsConfiguration: Sendable, Equatable {
     do { return try IdentityToolkit(accounts, options) } catch {
       throw .storage("the accounts cannot be opened: \(error)")
     }
-  }
-
-  private static func read(_ path: String) -> [UInt8]? {
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { return nil }
-    defer { close(descriptor) }
-    var bytes: [UInt8] = []
-    var buffer = [UInt8](repeating: 0, count: 64 << 10)
-    while bytes.count <= TrustedIssuers.keysBytesMax {
-      let count = Glibc.read(descriptor, &buffer, buffer.count)
-      if count == 0 { return bytes }
-      if count > 0 { bytes += buffer[..<count] } else if errno != EINTR { return nil }
-    }
-    return bytes
   }
 }

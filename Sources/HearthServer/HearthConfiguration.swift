@@ -151,6 +151,12 @@ public struct HearthConfiguration: Sendable {
   public init(storage: Storage) {
     self.storage = storage
   }
+
+  /// Whether only this machine reaches what listens on a host: `localhost`, or a numeric address.
+  package static func isLoopback(_ host: String) -> Bool {
+    host == "localhost" || host == "::1"
+      || (host.hasPrefix("127.") && host.allSatisfy { $0 == "." || ("0"..."9").contains($0) })
+  }
 }
 
 /// Why a server could not start.

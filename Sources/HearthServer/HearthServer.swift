@@ -120,11 +120,7 @@ public final class HearthServer: Sendable {
       return try Accounts(
         store: try LMDBStore.open(options), project: AccountsProject(project),
         mode: configuration.mode == .emulator ? .emulator : .production, now: { clock.now() },
-        audit: { line in
-          // Names that clients chose may hold anything; a line stays one.
-          let text = String(String.UnicodeScalarView(line.unicodeScalars.map { $0.value < 0x20 ? " " : $0 }))
-          configuration.tell(.info, "accounts.audit", "accounts: \(text)")
-        })
+        audit: { configuration.tell(LogEvent($0)) })
     } catch { throw .storage(error.description) }
   }
 
@@ -277,14 +273,9 @@ public final class HearthServer: Sendable {
       host = bound
       remedy = "have the socket that is handed over, which is bound to \(bound), bound to 127.0.0.1 (ListenStream=)"
     }
-    guard !isLoopback(host) else { return }
+    guard !HearthConfiguration.isLoopback(host) else { return }
     throw .configuration(
       "emulator mode admits everybody who can reach it, so it listens on loopback only; \(remedy), "
         + "or add --allow-remote-emulator if the network is trusted")
-  }
-
-  private static func isLoopback(_ host: String) -> Bool {
-    host == "localhost" || host == "::1"
-      || (host.hasPrefix("127.") && host.allSatisfy { $0 == "." || ("0"..."9").contains($0) })
   }
 }

@@ -1,5 +1,4 @@
 import Accounts
-import Glibc
 import Synchronization
 
 /// The key files of identity providers elsewhere: read at the start, and again when they change.
@@ -38,13 +37,7 @@ final class IssuerFiles: Sendable {
   }
 
   private func read(_ file: HearthConfiguration.IssuerFile) throws(HearthError) {
-    guard let stream = fopen(file.path, "re") else {
-      throw .data("\(file.path): \(String(cString: strerror(errno)))")
-    }
-    defer { fclose(stream) }
-    var bytes = [UInt8](repeating: 0, count: TrustedIssuers.keysBytesMax + 1)
-    let count = fread(&bytes, 1, bytes.count, stream)
-    bytes.removeLast(bytes.count - count)
+    let bytes = try KeyFile.read(file.path)
     do throws(TokenError) {
       try issuers.trust(TrustedIssuer(issuer: file.issuer, audience: file.audience), keys: bytes)
     } catch { throw .data("\(file.path): \(error.description)") }

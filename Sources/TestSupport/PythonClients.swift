@@ -5,7 +5,7 @@ import Glibc
 package enum PythonClients {
   /// The interpreter: `HEARTH_PYTHON` in the environment, or the one of the virtual environment in `.build`.
   ///
-  /// `nil` where neither exists; what needs it is left out then, and says ``reasonForSkipping``.
+  /// `nil` where neither exists; tests that need it are skipped then, with ``reasonForSkipping``.
   package static let interpreter: String? = {
     if let chosen = ProcessInfo.processInfo.environment["HEARTH_PYTHON"] { return chosen }
     let folder = "\(GuidePage.root)/.build/clients"
@@ -15,5 +15,5 @@ package enum PythonClients {
   }()
 
   package static let reasonForSkipping =
-    "Skipped: the steps with Google's Python clients were not run, since .ci/clients/install could not install them."
+    "Google's Python clients are not here: .ci/clients/install makes them, or says why it cannot"
 }

@@ -48,7 +48,6 @@ enum AccountsChoice {
   private static func open(_ options: LMDBOptions, _ project: String) throws -> Accounts {
     try Accounts(
       store: try LMDBStore.open(options), project: AccountsProject(project), mode: .production,
-      now: { Clock.system.now() },
-      audit: { Terminal.error.write("hearth: \($0)\n") })
+      now: { Clock.system.now() })
   }
 }

@@ -133,6 +133,21 @@ struct Arguments: Sendable {
 
   /// Refuses two options that exclude each other.
   func exclude(_ a: String, _ b: String) throws {
-    if has(a), has(b) { throw CommandFailure.usage("'--\(a)' and '--\(b)' exclude each other; give one of them") }
+    if has(a), has(b) { throw refusal(of: [a, b], "exclude each other; give one of them") }
+  }
+
+  /// Refuses one of two options that are of no use without the other.
+  func requireBoth(_ a: String, _ b: String) throws {
+    if has(a) != has(b) { throw refusal(of: [a, b], "go together; give both, or neither") }
+  }
+
+  /// What is wrong with options, said of the place where they stand: a file, or the command line.
+  func refusal(of names: [String], _ complaint: String) -> CommandFailure {
+    let places = names.filter(has).map { origins[$0] }
+    guard let origin = places.first ?? nil, places.allSatisfy({ $0 == origin }) else {
+      let texts = names.map { name in origins[name].map { "\"\(name)\" of \($0)" } ?? "'--\(name)'" }
+      return .usage("\(texts.joined(separator: " and ")) \(complaint)")
+    }
+    return .data("\(origin): \(names.map { "\"\($0)\"" }.joined(separator: " and ")) \(complaint)")
   }
 }

@@ -11,6 +11,8 @@ import WireFormat
 enum ConfigurationFile {
   static let name = "hearth.json"
   private static let bytesMax = 1 << 20
+  /// Options that exclude each other.
+  private static let exclusive = [("data", "in-memory"), ("quiet", "log-level")]
 
   /// What the files say for a verb beside its command line; empty where there are none.
   /// - Throws: ``CommandFailure`` that names the file and the key when one is not as it should be.
@@ -23,8 +25,10 @@ enum ConfigurationFile {
     }
     var settings = try read(chosen ?? name, mustExist: chosen != nil)
     // The command line wins over the file, also where it says the opposite.
-    if arguments.has("data") { settings["in-memory"] = nil }
-    if arguments.has("in-memory") { settings["data"] = nil }
+    for (a, b) in exclusive {
+      if arguments.has(a) { settings[b] = nil }
+      if arguments.has(b) { settings[a] = nil }
+    }
     // A file that was named says everything; the working directory may be anybody's then.
     guard chosen == nil else { return settings }
     let isEmulator = arguments.has("emulator") || settings["emulator"] != nil

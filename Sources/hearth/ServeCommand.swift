@@ -284,11 +284,9 @@ extension Command {
   }
 
   private static func tlsFiles(_ arguments: Arguments) throws -> HearthConfiguration.TLSFiles? {
-    switch (arguments.value("tls-cert"), arguments.value("tls-key")) {
-    case (let certificate?, let key?): return HearthConfiguration.TLSFiles(certificate: certificate, key: key)
-    case (nil, nil): return nil
-    default: throw CommandFailure.usage("'--tls-cert' and '--tls-key' go together; give both, or neither")
-    }
+    try arguments.requireBoth("tls-cert", "tls-key")
+    guard let certificate = arguments.value("tls-cert"), let key = arguments.value("tls-key") else { return nil }
+    return HearthConfiguration.TLSFiles(certificate: certificate, key: key)
   }
 
   /// `ISSUER=FILE`, or `ISSUER,AUDIENCE=FILE`; the audience of a Firebase project's issuer is the project.
@@ -320,7 +318,7 @@ extension Command {
     let files = arguments.values("import")
     guard !files.isEmpty else { return nil }
     if configuration.mode == .production, configuration.project == nil {
-      throw CommandFailure.usage("'--import' needs --project ID, which says whose documents they are")
+      throw arguments.refusal(of: ["import"], "needs a project, which says whose documents they are; add one")
     }
     return ImportFiles(files, database: try DatabaseChoice.database(arguments))
   }

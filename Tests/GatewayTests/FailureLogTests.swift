@@ -34,6 +34,22 @@ import Testing
     #expect(told.first?.contains("secret") == false, "\(told)")
   }
 
+  /// What ran out is told to clients, who can wait, and to who can do something about it.
+  @Test func whatIsFullIsToldToBoth() throws {
+    let lines = Lines()
+    let server = try TestServer(.emulator) {
+      $0.mapBytes = 1 << 20
+      $0.warn = { line in lines.texts.withLock { $0.append(line) } }
+    }
+    let body = #"{"fields": {"text": {"stringValue": "\#(String(repeating: "x", count: 200_000))"}}}"#
+    var reply = try server.call("POST", "/c", body)
+    for _ in 0..<20 where reply.status == 200 { reply = try server.call("POST", "/c", body) }
+    #expect(reply.status == 429 && reply.text.contains("RESOURCE_EXHAUSTED"), "\(reply.text)")
+    let told = lines.texts.withLock { $0 }
+    #expect(told.count == 1, "\(told)")
+    #expect(told.first?.contains(" failed with 429: the database reached its map size of ") ?? false, "\(told)")
+  }
+
   @Test func aFewASecondAreTold() {
     let second = Atomic(0)
     let lines = Lines()

@@ -1,5 +1,6 @@
 import DatabaseService
 import DocumentModel
+import DocumentStore
 import Glibc
 import HearthServer
 import KeyValueStore
@@ -9,6 +10,34 @@ import Testing
   @Test(arguments: [ENOMEM, EMFILE, ENFILE]) func whatRunsOutIsExhausted(code: Int32) {
     let status = Status(StorageError.system(operation: "open", path: "x", code: code), database: nil)
     #expect(status.code == .resourceExhausted)
+  }
+
+  private static let path = "/srv/people/data.mdb"
+
+  /// Clients learn what they can do, and the log where.
+  @Test(arguments: [
+    (StorageError.storageFull(limitBytes: 1 << 20), Status.Code.resourceExhausted, "--map-size"),
+    (.diskFull(path: path), .resourceExhausted, "no space left"),
+    (.tooManyReaders(limit: 10), .resourceExhausted, "10 reader slots"),
+    (.corruption(path: path, detail: "torn"), .dataLoss, "damaged"),
+    (.locked(path: path, holder: "hearth, process 7"), .failedPrecondition, "another process"),
+    (.unsupportedFormat(path: path, found: "9", supported: "1"), .failedPrecondition, "a newer hearth"),
+    (.exposed(path: path), .failedPrecondition, "secrets"),
+    (.system(operation: "open", path: path, code: EMFILE), .resourceExhausted, "try again later"),
+    (.system(operation: "write", path: path, code: EIO), .internal, "Internal error."),
+  ])
+  func pathsAreForTheLog(error: StorageError, code: Status.Code, text: String) {
+    for status in [Status(error, database: nil), Status(CommitError.storage(error), database: nil)] {
+      #expect(status.code == code)
+      #expect(status.message.contains(text), "\(status.message)")
+      #expect(!status.message.contains("/"), "\(status.message)")
+      #expect(status.fault == error.description)
+    }
+  }
+
+  @Test func whatIsTooLongIsNoFault() {
+    let status = Status(StorageError.oversized(keyBytes: 1, valueBytes: 2), database: nil)
+    #expect(status.code == .invalidArgument && status.fault == nil)
   }
 
   @Test func whatIsServedIsTold() throws {

@@ -108,8 +108,10 @@ import Testing
     // The file of Hearth is asked before the one of Firebase.
     #expect(found["rules"] == ["x"])
     #expect(found["indexes"] == ["i.json"])
-    found = try printed("--in-memory")
+    _ = try directory.write("hearth.json", #"{"port": 1, "emulator": true, "data": "d", "rules": ["x"], "log-level": "info"}"#)
+    found = try printed("--in-memory --quiet")
     #expect(found["in-memory"] == [""])
+    #expect(found["quiet"] == [""] && found["log-level"] == nil)
     #expect(found["data"] == nil)
     // Another file stands in for both.
     _ = try directory.write("other.json", #"{"port": 3}"#)
@@ -123,6 +125,11 @@ import Testing
     ("hearth.json", #"{"map-size": "x"}"#, "", #"hearth.json: "map-size": 'x' must be a size"#),
     ("hearth.json", #"{"compat": "x"}"#, "", #"hearth.json: "compat": 'x' must be emulator"#),
     ("other.json", #"{"port": []}"#, "--config other.json", #"other.json: "port" must be"#),
+    ("hearth.json", #"{"data": "d", "in-memory": true}"#, "", #"hearth.json: "data" and "in-memory" exclude each other"#),
+    ("hearth.json", #"{"tls-cert": "c.pem"}"#, "", #"hearth.json: "tls-cert" and "tls-key" go together; give both"#),
+    ("other.json", #"{"tls-key": "k.pem"}"#, "--config other.json", #"other.json: "tls-cert" and "tls-key" go together"#),
+    ("hearth.json", #"{"quiet": true, "log-level": "info"}"#, "", #"hearth.json: "quiet" and "log-level" exclude"#),
+    ("hearth.json", #"{"import": ["x.json"], "in-memory": true}"#, "", #"hearth.json: "import" needs a project"#),
     ("x", "", "--config missing.json", "missing.json: cannot be opened: No such file"),
     ("firebase.json", #"{"firestore": {"rules": "gone"}}"#, "", #"firebase.json: "firestore.rules" names gone"#),
   ])

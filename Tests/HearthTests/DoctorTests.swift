@@ -125,7 +125,12 @@ import Testing
     ([], "warning rules: there are none: every request of an app is denied"),
     (["--rules", "/nowhere/firestore.rules"], "problem rules: "),
     (["--tls-cert", "/nowhere/a.pem", "--tls-key", "/nowhere/b.pem"], "problem certificate: "),
-    (["--trust-issuer", "https://issuer.example,app=/nowhere/keys.json"], "problem issuer: "),
+    (["--trust-issuer", "https://issuer.example,app=/nowhere/keys.json"], "problem issuer: the keys of https://issuer."),
+    (["--identity-provider", "google.com=app,/nowhere/keys.json"], "problem identity provider: the keys of google.com:"),
+    (["--metrics-address", "127.0.0.1:0"], "ok metrics: any that is free"),
+    (["--metrics-address", "0.0.0.0:0"], "warning metrics: who reaches 0.0.0.0 reads metrics, without credentials"),
+    (["--indexes", "/nowhere/firestore.indexes.json"], "problem indexes: /nowhere/firestore.indexes.json"),
+    (["--require-indexes"], "warning indexes: --require-indexes without --indexes"),
   ])
   func theFront(_ arguments: [String], _ line: String) throws {
     let found = try findings(["--in-memory"] + arguments)
@@ -140,6 +145,100 @@ import Testing
     let beside = try findings(["--data", directory.file("data")] + port)
     #expect(beside.lines.contains { $0.hasPrefix("ok port: ") && $0.contains("process \(server.process.processID)") })
     #expect(beside.lines.contains { $0.hasPrefix("ok in use: by hearth, process") })
+  }
+
+  @Test func theAddressOfMetrics() throws {
+    let server = try HearthProcess(arguments: ["--emulator", "--in-memory"])
+    defer { server.process.stop() }
+    let (own, taken) = ("127.0.0.1:\(server.port)", ["--metrics-address", "127.0.0.1:\(server.port)"])
+    let found = try findings(["--in-memory"] + taken)
+    #expect(found.exit == .code(1))
+    #expect(found.lines.contains { $0.hasPrefix("problem metrics: ") && $0.contains("\(server.port)") }, "\(found.output)")
+    let same = try findings(["--in-memory", "--host", "0.0.0.0", "--port", "\(server.port)"] + taken)
+    #expect(same.lines.contains("problem metrics: \(own) is where clients are answered"), "\(same.output)")
+  }
+
+  @Test func indexFiles() throws {
+    let good = try directory.write(
+      "good.json",
+      """
+      {"indexes": [{"collectionGroup": "a", "queryScope": "COLLECTION", "fields": [
+        {"fieldPath": "x", "order": "ASCENDING"}, {"fieldPath": "y", "order": "DESCENDING"}]}],
+       "fieldOverrides": [{"collectionGroup": "a", "fieldPath": "notes", "indexes": []}]}
+      """)
+    let bad = try directory.write("bad.json", #"{"indexs": []}"#)
+    let found = try findings(["--in-memory", "--indexes", good, "--indexes", "other=\(bad)", "--indexes", good])
+    #expect(found.lines.contains("ok indexes: \(good): 1 index, 1 field"), "\(found.output)")
+    #expect(found.lines.contains { $0.hasPrefix("problem indexes: \(bad):1:") && $0.contains("indexs") })
+    #expect(found.lines.contains("problem indexes: database (default) has two index files"))
+  }
+
+  @Test func keysOfProviders() throws {
+    let server = try HearthProcess(arguments: ["--data", directory.file("cloud"), "--project", "cloud"])
+    let published = try HTTPClient(port: server.port).send(
+      "GET", "/service_accounts/v1/jwk/securetoken@system.gserviceaccount.com")
+    server.process.stop()
+    let keys = try directory.write("keys.json", published.text)
+    let none = try directory.write("none.json", "{}")
+    let issuer = "https://securetoken.google.com/cloud"
+    let provider = "oidc.acme=app,\(keys),https://acme.example"
+    let good = try findings(["--in-memory", "--trust-issuer", "\(issuer)=\(keys)", "--identity-provider", provider])
+    #expect(good.lines.contains("ok issuer: \(keys) has keys of \(issuer)"), "\(good.output)")
+    #expect(good.lines.contains("ok identity provider: \(keys) has keys of oidc.acme"), "\(good.output)")
+    chmod(keys, 0o666)
+    let open = try findings(["--in-memory", "--identity-provider", "google.com=app,\(keys)"])
+    #expect(open.lines.contains { $0.hasPrefix("problem identity provider: everybody on this machine may write") })
+    let empty = try findings(["--in-memory", "--identity-provider", "apple.com=app,\(none)"])
+    #expect(empty.lines.contains { $0.hasPrefix("problem identity provider: \(none): the keys of https://appleid.") })
+  }
+
+  @Test func keysOfPrograms() throws {
+    let data = directory.file("data")
+    let place = ["--data", data, "--project", "demo"]
+    func create(_ name: String, _ url: String) throws {
+      let run = try HearthBinary.run(
+        ["keys", "create", name, "--url", url, "--output", directory.file("\(name).json")] + place)
+      #expect(run.exit == .code(0), "\(run.output)")
+    }
+    try create("near", "http://127.0.0.1:8080")
+    #expect(try findings(place).lines.contains("ok program keys: demo: near"))
+    try create("far", "http://db.example.com:8080")
+    let found = try findings(place)
+    let text = "far looks for the server at http://db.example.com:8080: its tokens travel unencrypted"
+    #expect(found.lines.contains("warning program keys: \(text)"), "\(found.output)")
+    #expect(!found.lines.contains { $0.contains("near") })
+    // Where the files of the keys lie, for others to read.
+    chmod(directory.file("near.json"), 0o644)
+    let binary = try #require(HearthBinary.path)
+    let command = "cd \"$1\" && exec \"$2\" doctor --port 0 --data data --project demo"
+    let shell = try ServerProcess(
+      executable: "/bin/sh", arguments: ["-c", command, "sh", directory.path, URL(filePath: binary).path])
+    #expect(shell.waitForExit(timeoutSeconds: 30) == .code(1))
+    #expect(shell.output.contains("near.json makes its reader admin"), "\(shell.output)")
+  }
+
+  /// Administrators look at a service's directory as root, and what root makes there is no good to the service.
+  @Test(.enabled(if: geteuid() == 0, "only root gives files away")) func aDirectoryOfAnotherUser() throws {
+    let data = directory.file("data")
+    let imported = try HearthBinary.run(["import", Fixtures.path("journeys"), "--data", data, "--project", "demo"])
+    #expect(imported.exit == .code(0))
+    let made = FileManager.default.enumerator(atPath: data)?.allObjects as? [String] ?? []
+    for name in [""] + made { chown("\(data)/\(name)", 65_534, 65_534) }
+    let owner = Ownership.name(of: 65_534)
+    let found = try findings(["--data", data])
+    let line = "warning owner: \(data) belongs to \(owner): what root makes in it, \(owner) cannot use"
+    #expect(found.lines.contains("\(line); it was not looked into"), "\(found.output)")
+    // Not so much as a lock's file came from looking.
+    #expect(Set(FileManager.default.enumerator(atPath: data)?.allObjects as? [String] ?? []) == Set(made))
+    #expect(!found.lines.contains { $0.contains(" sync: ") || $0.contains("(default)") })
+    let file = directory.dataFile("data")
+    chown(file, 0, 0)
+    let mixed = try findings(["--data", data])
+    #expect(mixed.exit == .code(1))
+    #expect(
+      mixed.lines.contains {
+        $0.hasPrefix("problem owner: \(file) belongs to root, and the directory to \(owner)")
+      }, "\(mixed.output)")
   }
 
   @Test func mountTable() {

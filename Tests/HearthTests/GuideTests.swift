@@ -20,6 +20,12 @@ struct GuideTests {
     #expect(page.blocks.contains { $0.kind == .serve }, "\(path) does not start a server")
     let run = try await onDedicatedThread { try GuideRun(page) }
     for problem in run.problems { Issue.record("\(problem)") }
-    if run.skippedCount > 0 { print("\(path): \(PythonClients.reasonForSkipping)") }
+    #expect(run.skippedCount == 0 || PythonClients.interpreter == nil, "\(path): a program was left out")
+  }
+
+  /// The programs run with the rest of their guide, where they can: this is skipped where they were left out above.
+  @Test(.enabled(if: PythonClients.interpreter != nil, "\(PythonClients.reasonForSkipping)"), arguments: paths)
+  func programsInPythonRun(path: String) throws {
+    #expect(try GuidePage(path: path).blocks.contains { $0.kind == .python }, "\(path) has no program in Python")
   }
 }

@@ -45,6 +45,58 @@ import Testing
     #expect(reload["file"] as? String == rules)
   }
 
+  /// What is done to accounts has fields for programs, and a sentence for people; neither tells a secret.
+  @Test(arguments: ["json", "plain"]) func accountsAreTold(format: String) throws {
+    let server = try HearthProcess(arguments: ["--in-memory", "--project", "demo", "--log", format])
+    defer { server.process.stop() }
+    let client = HTTPClient(port: server.port)
+    defer { client.close() }
+    func call(_ name: String, _ body: String) throws -> [String: Any] {
+      let reply = try client.send("POST", "/v1/accounts:\(name)?key=any", body: Array(body.utf8)).text
+      return try #require(try JSONSerialization.jsonObject(with: Data(reply.utf8)) as? [String: Any])
+    }
+    let secret = "correct horse"
+    let made = try call("signUp", #"{"email": "a@b.test", "password": "\#(secret)"}"#)
+    func text(_ name: String) throws -> String { try #require(made[name] as? String) }
+    let uid = try text("localId")
+    _ = try call("signInWithPassword", #"{"email": "a@b.test", "password": "\#(secret)"}"#)
+    _ = try call("signInWithPassword", #"{"email": "a@b.test", "password": "\#(secret)r"}"#)
+    _ = try call("signInWithPassword", #"{"email": "stranger@b.test", "password": "\#(secret)"}"#)
+    _ = try call("sendOobCode", #"{"email": "a@b.test", "requestType": "PASSWORD_RESET"}"#)
+    server.process.send(signal: SIGTERM)
+    #expect(server.process.waitForExit(timeoutSeconds: 20) == .code(0))
+    let output = server.process.output
+    for text in [secret, "stranger", try text("idToken"), try text("refreshToken")] {
+      #expect(!output.contains(text), "\(output)")
+    }
+    let plain = [
+      "created with a password by user from this machine", "signed in with a password by user from this machine",
+      "failed to sign in with a password by user from this machine: wrong password",
+    ].map { "accounts: \"\(uid)\" \($0)" } + [
+      "accounts: somebody failed to sign in with a password by user from this machine: unknown e-mail address",
+      #"accounts: "a@b.test" was sent a code (PASSWORD_RESET) by user from this machine"#,
+    ]
+    guard format == "json" else {
+      let told = output.split(separator: "\n").filter { $0.contains("accounts: ") }.map(String.init)
+      return #expect(told == plain.map { "hearth: \($0)" }, "\(output)")
+    }
+    let events = try lines(output).filter { ($0["event"] as? String)?.hasPrefix("accounts.") ?? false }
+    #expect(events.map { $0["message"] as? String } == plain)
+    let names = ["uid", "email", "method", "purpose", "by", "client", "reason"]
+    let told = events.map { event in
+      ([event["event"] as? String ?? ""] + names.compactMap { name in (event[name] as? String).map { "\(name)=\($0)" } })
+        .joined(separator: " ")
+    }
+    let end = "by=user client=this machine"
+    #expect(
+      told == [
+        "accounts.created uid=\(uid) method=password \(end)", "accounts.signed-in uid=\(uid) method=password \(end)",
+        "accounts.sign-in-failed uid=\(uid) method=password \(end) reason=wrong password",
+        "accounts.sign-in-failed method=password \(end) reason=unknown e-mail address",
+        "accounts.code-sent email=a@b.test purpose=PASSWORD_RESET \(end)",
+      ])
+  }
+
   /// The port of the address for operators, which the log tells.
   private func operatorsPort(_ server: HearthProcess) throws -> UInt16 {
     let line = try server.process.waitForLine("the address of operators", timeoutSeconds: 30) {

@@ -10,7 +10,7 @@ package final class MailCommand: Sendable {
   /// Takes a command for the shell.
   /// - Parameters:
   ///   - sender: the address in the mails' `From`.
-  ///   - failed: is told of a mail that could not be sent; not to whom, nor what it said.
+  ///   - failed: is told why a mail could not be sent; not to whom, nor what it said.
   package init(_ command: String, sender: String, failed: @escaping @Sendable (String) -> Void = { _ in }) {
     self.command = command
     self.sender = sender
@@ -23,7 +23,7 @@ package final class MailCommand: Sendable {
     let message = Array(Self.message(code, from: sender).utf8)
     let (command, failed) = (command, failed)
     guard queue.run({
-      if let reason = Self.run(command, message) { failed("a mail could not be sent: the mail command \(reason)") }
+      if let reason = Self.run(command, message) { failed("the mail command \(reason)") }
     }) else { throw AccountError(.quotaExceeded, "Too many mails wait to be sent.") }
   }
 

@@ -31,7 +31,8 @@ package final class TrustedIssuers: Sendable {
   private let entries = Mutex<[Entry]>([])
   private let replacements = Atomic<UInt64>(0)
 
-  init() {}
+  /// Trusts nobody yet.
+  package init() {}
 
   /// Grows with every change of keys: what was found at the same number still holds. Cost: one load.
   package var changes: UInt64 { replacements.load(ordering: .acquiring) }

@@ -20,8 +20,13 @@ extension IdentityCall {
     // Where it is a secret who has an account, a code that nobody gets is made too: it takes as long.
     let code = newCode(kind, uid: uid, email: email, newEmail: newEmail, continueURL: continueURL)
     try accounts.users.write { try $0.put(code) }
-    if uid != nil || kind == .emailSignIn, !wantsLink { try toolkit.mail?.send(code) }
-    audit("was sent a code", email, " (\(kind.rawValue))")
+    let isKnown = uid != nil || kind == .emailSignIn
+    if isKnown, !wantsLink { try toolkit.mail?.send(code) }
+    audit(isKnown ? .codeSent : .codeFailed) { event in
+      event.email = email
+      event.purpose = kind.rawValue
+      if !isKnown { event.reason = "nobody has this address" }
+    }
     return answer("GetOobConfirmationCodeResponse") { json in
       json.text("email", email)
       guard wantsLink else { return }
@@ -98,7 +103,11 @@ extension IdentityCall {
   func send(recovery code: ActionCode?) {
     guard let code, let mail = toolkit.mail else { return }
     do throws(AccountError) { try mail.send(code) } catch {
-      audit("could not be sent a code", code.email, " (\(code.kind.rawValue)): \(error.message)")
+      audit(.codeFailed) { event in
+        event.email = code.email
+        event.purpose = code.kind.rawValue
+        event.reason = error.message
+      }
     }
   }
 
@@ -158,7 +167,10 @@ extension IdentityCall {
       return (found, uid)
     }
     toolkit.throttle.reset(.account, found.email)
-    audit("changed", uid, " (password) by a mailed code")
+    audit(.changed, uid) { event in
+      event.fields = ["password"]
+      event.method = "emailCode"
+    }
     return found
   }
 
@@ -200,7 +212,7 @@ extension IdentityCall {
       user.hasEmailLinkSignIn = true
     }
     send(recovery: recovery)
-    audit(isNew ? "created" : "signed in", outcome.user.uid, " by a mailed link")
+    audit(isNew ? .created : .signedIn, outcome.user.uid, by: "emailLink")
     return answer("EmailLinkSigninResponse") { json in
       json.text("localId", outcome.user.uid)
       json.text("email", email)

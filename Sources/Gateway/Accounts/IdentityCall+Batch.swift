@@ -44,7 +44,7 @@ extension IdentityCall {
       }
     }
     let kept = Set(errors.map { Array($0.uid.utf8) })
-    for uid in try accounts.remove(ids.filter { !kept.contains(Array($0.utf8)) }) { audit("deleted", uid) }
+    for uid in try accounts.remove(ids.filter { !kept.contains(Array($0.utf8)) }) { audit(.deleted, uid) }
     return answer(nil) { json in
       guard !errors.isEmpty else { return }
       json.key("errors")
@@ -89,7 +89,7 @@ extension IdentityCall {
         }
       }
     }
-    accounts.audit("\(records.count - errors.count) imported by admin from \(address ?? "this machine")")
+    audit(.imported) { $0.count = records.count - errors.count }
     return answer("UploadAccountResponse") { json in
       guard !errors.isEmpty else { return }
       json.key("error")

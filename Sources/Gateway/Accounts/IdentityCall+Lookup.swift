@@ -104,7 +104,7 @@ extension IdentityCall {
       uid = user.uid
     }
     guard try accounts.remove([uid]).isEmpty == false else { throw AccountError(.userNotFound) }
-    audit("deleted", uid)
+    audit(.deleted, uid)
     return answer("DeleteAccountResponse") { _ in }
   }
 }

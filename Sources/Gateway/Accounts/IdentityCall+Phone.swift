@@ -68,7 +68,7 @@ extension IdentityCall {
     } change: { user in
       user.phoneNumber = number
     }
-    audit(isNew ? "created" : "signed in", outcome.user.uid, " by telephone")
+    audit(isNew ? .created : .signedIn, outcome.user.uid, by: "phone")
     return answer(nil) { json in
       json.text("localId", outcome.user.uid)
       json.text("phoneNumber", number)

@@ -24,7 +24,7 @@ extension IdentityCall {
   func config(isForEmulator: Bool) throws -> Answer {
     let fields = fields
     let settings = isRead ? settings : try toolkit.changeSettings { try $0.apply(fields) }
-    if !isRead { accounts.audit("the settings of accounts changed by admin from \(address ?? "this machine")") }
+    if !isRead { audit(.settingsChanged) { $0.actor = isForEmulator ? .testSuite : .admin } }
     var json = JSONWriter(.compact)
     guard isForEmulator else {
       settings.append(to: &json, project: accounts.project.id)
@@ -78,7 +78,7 @@ extension IdentityCall {
   func emulatorAccounts() throws -> Answer {
     guard isDelete else { throw AccountError(.notFound) }
     try accounts.users.removeAll()
-    accounts.audit("all accounts deleted by a test suite")
+    accounts.audit(AccountEvent(.emptied, by: .testSuite, from: address))
     return answer(nil) { _ in }
   }
 }

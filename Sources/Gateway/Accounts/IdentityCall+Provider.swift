@@ -74,7 +74,7 @@ extension IdentityCall {
         append(identity, to: &json)
       }
     }
-    audit(isNew ? "created" : "signed in", outcome.user.uid, " with \(Self.printable(identity.providerID))")
+    audit(isNew ? .created : .signedIn, outcome.user.uid, by: Self.printable(identity.providerID))
     return answer(identity, outcome, isNew: isNew)
   }
 
@@ -82,7 +82,7 @@ extension IdentityCall {
     let outcome = try accounts.signIn(provider: identity.providerID, find: { _ in uid }) { user in
       user.merge(identity.linked, isEmailVerified: identity.isEmailVerified)
     }
-    audit("linked", uid, " to \(Self.printable(identity.providerID))")
+    audit(.linked, uid, by: Self.printable(identity.providerID))
     return answer(identity, outcome, isNew: false)
   }
 

@@ -19,14 +19,13 @@ extension IdentityCall {
     }
     guard toolkit.passwords.accepts(password, for: user?.passwordHash), let user else {
       countFailure(email)
-      if let user {
-        audit("failed to sign in", user.uid, " with a password")
-      } else {
-        accounts.audit("sign-in with a password and an unknown e-mail address from \(address ?? "this machine")")
-      }
+      auditFailure(user, user == nil ? "unknown e-mail address" : "wrong password")
       throw AccountError(settings.hidesEmails ? .invalidLoginCredentials : .invalidPassword)
     }
-    guard !user.isDisabled else { throw AccountError(.userDisabled) }
+    guard !user.isDisabled else {
+      auditFailure(user, "disabled")
+      throw AccountError(.userDisabled)
+    }
     forgiveFailures(email)
     let known = user.passwordHash
     let replacement = try known.flatMap { try toolkit.passwords.replacement(of: $0, password) }
@@ -35,7 +34,7 @@ extension IdentityCall {
       guard user.passwordHash == known else { throw AccountError(.invalidLoginCredentials) }
       if let replacement { user.passwordHash = replacement }
     }
-    audit("signed in", user.uid, " with a password")
+    audit(.signedIn, user.uid, by: "password")
     return answer("VerifyPasswordResponse") { json in
       json.text("localId", outcome.user.uid)
       json.text("email", outcome.user.email ?? email)
@@ -73,7 +72,7 @@ extension IdentityCall {
     } change: { user in
       user.isCustomAuth = true
     }
-    audit(isNew ? "created" : "signed in", uid, " with a custom token")
+    audit(isNew ? .created : .signedIn, uid, by: "custom")
     return answer("VerifyCustomTokenResponse") { json in
       json.truth("isNewUser", isNew)
       json.members(outcome)
@@ -102,11 +101,18 @@ extension IdentityCall {
     let seconds = fields["validDuration"]?.int64 ?? Accounts.sessionCookieSeconds.upperBound
     guard Accounts.sessionCookieSeconds.contains(seconds) else { throw AccountError(.invalidDuration) }
     let cookie = try accounts.mintSessionCookie(from: token, seconds: seconds)
-    audit("got a session cookie", token.uid)
+    audit(.cookieIssued, token.uid)
     return answer(nil) { $0.text("sessionCookie", cookie) }
   }
 
   // MARK: Guessing
+
+  private func auditFailure(_ user: User?, _ reason: String) {
+    audit(.signInFailed, user?.uid) { event in
+      event.method = "password"
+      event.reason = reason
+    }
+  }
 
   /// Refuses an attempt where too many failed before: for the account from one address, for the account, from the
   /// address. Before the account is looked up, so that it tells nothing.

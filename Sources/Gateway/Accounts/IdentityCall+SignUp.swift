@@ -31,7 +31,7 @@ extension IdentityCall {
       try users.insert(made)
       return made.uid
     }
-    audit("created", outcome.user.uid, email == nil ? " as a guest" : " with a password")
+    audit(.created, outcome.user.uid, by: email == nil ? "anonymous" : "password")
     return answer("SignupNewUserResponse") { json in
       json.text("localId", outcome.user.uid)
       json.member("email", outcome.user.email)
@@ -62,7 +62,7 @@ extension IdentityCall {
       if let name { user.displayName = name }
     }
     send(recovery: recovery)
-    audit("linked", user.uid, " to a password")
+    audit(.linked, user.uid, by: "password")
     return answer("SignupNewUserResponse") { json in
       json.text("localId", outcome.user.uid)
       json.member("email", outcome.user.email)
@@ -86,7 +86,7 @@ extension IdentityCall {
     }
     if let password = text("password") { user.setPassword(try hash(password), now: now) }
     try accounts.users.insert(user)
-    audit("created", uid)
+    audit(.created, uid)
     return answer("SignupNewUserResponse") { json in
       json.text("localId", uid)
       json.member("email", user.email)

@@ -56,13 +56,13 @@ extension IdentityCall {
     guard endsSessions, let token else {
       let user = try accounts.users.write { users in try users.update(try prepare(users), change) }
       send(recovery: recovery)
-      audit("changed", uid, names(of: fields))
+      audit(.changed, uid) { $0.fields = names(of: fields) }
       return answer("SetAccountInfoResponse") { append(user, to: &$0) }
     }
     let outcome = try accounts.signIn(
       provider: token.provider == "custom" ? "custom" : "password", find: prepare, change: change)
     send(recovery: recovery)
-    audit("changed", uid, names(of: fields))
+    audit(.changed, uid) { $0.fields = names(of: fields) }
     return answer("SetAccountInfoResponse") { json in
       append(outcome.user, to: &json)
       json.members(outcome)
@@ -134,14 +134,13 @@ extension IdentityCall {
     }
   }
 
-  /// Which fields were sent, for the audit line; never what stood in them.
-  private func names(of fields: JSONTree) -> String {
+  /// Which fields were sent, for the log; never what stood in them.
+  private func names(of fields: JSONTree) -> [String] {
     let known: [StaticString] = [
       "email", "password", "displayName", "photoUrl", "phoneNumber", "customAttributes", "emailVerified",
       "disableUser", "validSince", "deleteAttribute", "deleteProvider", "linkProviderUserInfo",
     ]
-    let sent = known.filter { fields[$0] != nil }.map(\.description)
-    return sent.isEmpty ? "" : " (\(sent.joined(separator: ", ")))"
+    return known.filter { fields[$0] != nil }.map(\.description)
   }
 
   /// Does what a code of a mail allows with an address.
@@ -166,7 +165,7 @@ extension IdentityCall {
       }
     }
     send(recovery: recovery)
-    audit("changed", user.uid, " by a mailed code")
+    audit(.changed, user.uid, by: "emailCode")
     return answer("SetAccountInfoResponse") { append(user, to: &$0) }
   }
 

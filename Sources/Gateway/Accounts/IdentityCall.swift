@@ -114,15 +114,15 @@ struct IdentityCall: Sendable {
     try toolkit.passwords.hash(try UserFields.newPassword(password))
   }
 
-  /// Writes the line that says what was done, of whom, by whom.
-  func audit(_ what: StaticString, _ uid: String, _ detail: String = "") {
-    var json = JSONWriter(.compact)
-    // Ids that others choose must not write lines of their own.
-    json.string(uid)
-    let name = String(decoding: json.bytes, as: UTF8.self)
-    accounts.audit(
-      "\(name) \(what)\(detail) by \(isAdmin ? "admin" : "user") from \(address ?? "this machine")")
+  /// Tells the log what was done, of whom, by whom; `detail` adds what there is more to say.
+  func audit(_ kind: AccountEvent.Kind, _ uid: String? = nil, _ detail: (inout AccountEvent) -> Void = { _ in }) {
+    var event = AccountEvent(kind, uid: uid, by: isAdmin ? .admin : .user, from: address)
+    detail(&event)
+    accounts.audit(event)
   }
+
+  /// The same of what somebody did who proved in some way who they are.
+  func audit(_ kind: AccountEvent.Kind, _ uid: String, by method: String) { audit(kind, uid) { $0.method = method } }
 }
 
 extension JSONWriter {

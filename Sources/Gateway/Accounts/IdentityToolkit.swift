@@ -49,7 +49,14 @@ package final class IdentityToolkit: Sendable {
     let audit = accounts.audit
     // What an emulator would send is read through its control endpoint.
     mail = accounts.mode == .emulator
-      ? nil : options.mailCommand.map { MailCommand($0, sender: options.mailSender, failed: audit) }
+      ? nil
+      : options.mailCommand.map { command in
+        MailCommand(command, sender: options.mailSender) { reason in
+          var event = AccountEvent(.mailFailed)
+          event.reason = reason
+          audit(event)
+        }
+      }
     passwordQueue = BoundedQueue("passwords", threads: options.passwordThreads, waitingMax: 128)
     var defaults = options.settings
     // As the emulator has it: tests ask whether an address is known.

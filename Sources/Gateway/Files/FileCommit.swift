@@ -43,7 +43,7 @@ struct FileCommit: Sendable {
 
 extension FilesCall {
   /// Makes an object and commits documents, both or neither.
-  /// - Throws: what making the object throws, and ``FilesError/commitRefused(httpStatus:message:)``.
+  /// - Throws: what making the object throws, and ``FilesError/commitRefused(httpStatus:message:fault:)``.
   func put(
     _ name: ObjectName, _ incoming: IncomingContent, _ attributes: ObjectAttributes, declared: DeclaredChecksums,
     conditions: ObjectConditions, with commit: FileCommit
@@ -55,7 +55,7 @@ extension FilesCall {
         outcome = try judge.service.commit(commit.writes, mark: number, in: commit.database, as: caller)
       } catch {
         let status = Status(error, database: commit.database)
-        throw .commitRefused(httpStatus: ErrorJSON.httpStatus(status.code), message: status.message)
+        throw .commitRefused(httpStatus: ErrorJSON.httpStatus(status.code), message: status.message, fault: status.fault)
       }
     }
     let object = try store.put(

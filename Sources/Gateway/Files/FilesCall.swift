@@ -103,7 +103,7 @@ struct FilesCall: Sendable {
   /// Answers with an error.
   func fail(_ error: FilesError, headers: (inout HeaderWriter) -> Void = { _ in }) {
     let answer = FilesErrorAnswer(error, dialect)
-    if answer.status == 500 { reply.onLoop { reply.exchange.tellFailure("\(error)") } }
+    if answer.fault != nil { reply.onLoop { answer.tell(reply.exchange) } }
     if answer.status == 304 { return sendEmpty(304, headers: headers) }
     if dialect == .cloud, parameters.value("alt") == "media" {
       return sendText(answer.status, answer.message, headers: headers)
@@ -124,6 +124,8 @@ struct FilesErrorAnswer {
   var status: Int
   var message: String
   var reason: StaticString
+  /// What is for the server's log, where that is more than the client is told.
+  var fault: String?
 
   init(status: Int, message: String, reason: StaticString) {
     self.status = status
@@ -192,16 +194,28 @@ struct FilesErrorAnswer {
       self.init(
         status: isFirebase ? 402 : 507, message: "There is no room left for files on this server.",
         reason: "quotaExceeded")
-    case .commitRefused(let status, let message):
+    case .commitRefused(let status, let message, let fault):
       self.init(status: status, message: message, reason: status == 409 ? "conflict" : "invalid")
+      self.fault = fault
     case .denied(let text): self.init(status: 403, message: text, reason: "forbidden")
     case .damaged(let name):
       self.init(
         status: 500,
         message: "The stored object \(name.bucket)/\(name.name) is damaged; run `hearth check` on the data directory.",
         reason: "internalError")
-    case .storage, .system: self.init(status: 500, message: "Internal error.", reason: "internalError")
+      fault = "\(error)"
+    case .storage(let storage):
+      self.init(status: 500, message: "Internal error.", reason: "internalError")
+      fault = "\(storage)"
+    case .system:
+      self.init(status: 500, message: "Internal error.", reason: "internalError")
+      fault = "\(error)"
     }
+  }
+
+  /// Tells the log of what is a fault of the server's.
+  func tell(_ exchange: Exchange) {
+    if let fault { exchange.tellFailure(fault, status: status) }
   }
 
   func json(_ dialect: FilesCall.Dialect) -> [UInt8] {

@@ -160,7 +160,7 @@ final class FilesDialect: Sendable {
       return try makeCall(dialect, parameters, reply, caller, request)
     } catch {
       let answer = FilesErrorAnswer(error, dialect)
-      if answer.status == 500 { exchange.tellFailure("\(error)") }
+      answer.tell(exchange)
       refuse(answer.status, answer.message, answer.reason)
       return nil
     }
@@ -189,6 +189,7 @@ final class FilesDialect: Sendable {
       return call
     } catch {
       let answer = FilesErrorAnswer(error, .cloud)
+      answer.tell(reply.exchange)
       reply.sendJSON(answer.json(.cloud), status: answer.status)
       return nil
     }

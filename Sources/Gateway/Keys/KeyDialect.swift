@@ -159,7 +159,12 @@ final class KeyDialect: Sendable {
 
   private func control(_ call: Call, _ request: borrowing HTTPRequest, _ reply: Reply) throws {
     let accounts = accounts
-    let who = "by admin from \(request.clientAddress ?? "this machine")"
+    let client = request.clientAddress
+    @Sendable func audit(_ kind: AccountEvent.Kind, _ detail: (inout AccountEvent) -> Void) {
+      var event = AccountEvent(kind, by: .admin, from: client)
+      detail(&event)
+      accounts.audit(event)
+    }
     switch (call, request.method) {
     case (.serviceKeys, .get):
       Self.sendNoStore(ServiceKeys.list(accounts.serviceKeys.all), reply)
@@ -171,13 +176,13 @@ final class KeyDialect: Sendable {
       }
       Self.work(reply) { () throws(TokenError) in
         let file = try accounts.serviceKeys.create(name: name, url: url)
-        accounts.audit("service key \(name) was created \(who)")
+        audit(.keyCreated) { $0.key = name }
         return file
       }
     case (.serviceKey(let name), .delete):
       Self.work(reply) { () throws(TokenError) in
         guard try accounts.serviceKeys.revoke(name) else { return nil }
-        accounts.audit("service key \(name) was revoked \(who)")
+        audit(.keyRevoked) { $0.key = name }
         return MapValue().json
       }
     case (.rotate, .post):
@@ -187,7 +192,7 @@ final class KeyDialect: Sendable {
         for purpose in SigningKeys.Purpose.allCases {
           ids.append(.string(try accounts.signingKeys.rotate(purpose, immediately: immediately).id))
         }
-        accounts.audit("the signing keys were rotated\(immediately ? " at once" : "") \(who)")
+        audit(.keysRotated) { $0.reason = immediately ? "immediately" : nil }
         return MapValue([("keys", .array(ids))]).json
       }
     case (.idToken, .post):
@@ -197,7 +202,7 @@ final class KeyDialect: Sendable {
       }
       Self.work(reply) { () throws(TokenError) in
         let token = try accounts.mintIDToken(for: user)
-        accounts.audit("an ID token was made for \(user.uid) \(who)")
+        audit(.tokenIssued) { $0.uid = user.uid }
         return MapValue([("idToken", .string(token)), ("expiresIn", .string("\(Accounts.idTokenSeconds)"))]).json
       }
     default: reply.sendText(404, "Not Found\n")

@@ -51,12 +51,7 @@ final class FailureLog: Sendable {
     ]
     if omitted > 0 { fields.append(("omitted", .integer(omitted))) }
     let more = omitted > 0 ? " (and \(omitted) requests before that are not told)" : ""
-    tell(Self.oneLine("\(method) \(path) failed with \(request.status): \(request.message)\(more)"), fields)
-  }
-
-  /// Paths are the clients' and may hold anything; a line stays one, and steers no terminal.
-  private static func oneLine(_ text: String) -> String {
-    String(String.UnicodeScalarView(text.unicodeScalars.map { $0.properties.generalCategory == .control ? " " : $0 }))
+    tell(LogEvent.oneLine("\(method) \(path) failed with \(request.status): \(request.message)\(more)"), fields)
   }
 
   /// Seconds of the system's monotonic clock.

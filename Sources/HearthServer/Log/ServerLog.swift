@@ -4,8 +4,13 @@ import Transport
 extension HearthConfiguration {
   /// Tells what happened to all who want to know.
   func tell(_ level: LogEvent.Level, _ name: StaticString, _ message: String, _ fields: [LogEvent.Field] = []) {
-    log?.write(LogEvent(level, name, message, fields))
-    if level >= .warn { warn?(message) } else { report?(message) }
+    tell(LogEvent(level, name, message, fields))
+  }
+
+  /// Tells of an event.
+  func tell(_ event: LogEvent) {
+    log?.write(event)
+    if event.level >= .warn { warn?(event.message) } else { report?(event.message) }
   }
 
   /// Whether anybody wants to know what happens in the ordinary course of things.

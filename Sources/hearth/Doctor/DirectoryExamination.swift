@@ -13,6 +13,8 @@ struct DirectoryExamination {
   let now: Int64
   /// The server that uses the directory; `nil` for none.
   private(set) var holder: String?
+  /// Whether this user can open what is in the directory, and leaves nothing there that its owner cannot.
+  private(set) var isReadable = false
 
   /// Less room than this is a problem; less than ten times as much, or than a twentieth of the disk, a warning.
   private static let roomMin = 256 << 20
@@ -43,7 +45,10 @@ struct DirectoryExamination {
     }
     var findings = [permissions(status)]
     if findings[0].level == .problem { return findings }
+    findings += Ownership(path: path, owner: status.st_uid).findings()
     findings += fileSystem(of: path)
+    guard status.st_uid == geteuid() else { return findings }
+    isReadable = true
     findings.append(contentsOf: sync())
     findings += lockAndDatabases()
     return findings

@@ -9,9 +9,10 @@ extension Command {
       + [.flag("json", "print JSON")],
     details: """
       Takes the options of 'hearth serve', and hearth.json as it does, and looks at what a server with them would find:
-      the data directory with its permissions, its file system, the room on it and the time of a sync; how full the
-      databases are; the clock; rules that do not compile, that anybody may write by, or that have run out; the
-      certificate; who could reach the port; limits of the system.
+      the data directory with its permissions and owner, its file system, the room on it and the time of a sync; how
+      full the databases are; the clock; rules that do not compile, that anybody may write by, or that have run out;
+      index files; the certificate; keys of identity providers and of programs; who could reach the port and the
+      metrics; limits of the system.
 
       Changes no data, and may run beside the server. In the directory it writes a small file to time syncs and
       removes it, and it takes the directory's lock for a moment: a server that starts just then is refused.
@@ -19,7 +20,7 @@ extension Command {
       """,
     examples: [
       ("hearth doctor", "with hearth.json of this directory"),
-      ("hearth doctor --data /var/lib/hearth --rules firestore.rules", ""),
+      ("sudo -u hearth hearth doctor --config /etc/hearth/hearth.json", "as the service that it looks at"),
       ("hearth doctor --json", "for programs"),
     ],
     run: { arguments in
@@ -31,16 +32,19 @@ extension Command {
 
   private static func examine(_ configuration: HearthConfiguration, now: Int64) -> [Finding] {
     var findings: [Finding] = []
-    var holder: String?
+    var (holder, readable): (String?, String?)
     switch configuration.storage {
     case .directory(let path):
       var directory = DirectoryExamination(path: path, mapBytes: configuration.mapBytes, now: now)
       findings += directory.findings()
       holder = directory.holder
+      if directory.isReadable { readable = path }
     case .inMemory: findings.append(MachineExamination.memory())
     }
     findings += MachineExamination.clock(now: now)
     findings += RulesExamination(configuration: configuration, now: now).findings()
+    findings += IndexesExamination(configuration: configuration).findings()
+    findings += KeysExamination(configuration: configuration, directory: readable, now: now).findings()
     findings += FrontExamination(configuration: configuration, holder: holder, now: now).findings()
     findings += MachineExamination.limits()
     return findings

@@ -16,10 +16,7 @@ struct FrontExamination {
     var findings = [port()]
     findings += exposure()
     if let tls = configuration.tls { findings.append(certificate(tls)) }
-    for issuer in configuration.trustedIssuers where access(issuer.path, R_OK) != 0 {
-      let text = "\(issuer.path), with the keys of \(issuer.issuer): \(DirectoryExamination.reason())"
-      findings.append(.problem("issuer", text, "Name a file that can be read."))
-    }
+    if let address = configuration.metricsAddress { findings += metrics(address) }
     let accounts = configuration.accounts
     if configuration.mode == .production, accounts.allowsPassword, accounts.mailCommand == nil {
       findings.append(
@@ -31,22 +28,43 @@ struct FrontExamination {
   }
 
   private func port() -> Finding {
-    let (host, port) = (configuration.host, configuration.port)
-    guard port != 0 else { return .ok("port", "any that is free") }
+    examine("port", configuration.host, configuration.port, "Choose another with --port, or end what uses it.")
+  }
+
+  /// Whether an address is free.
+  private func examine(_ topic: String, _ host: String, _ port: Int, _ advice: String) -> Finding {
+    guard port != 0 else { return .ok(topic, "any that is free") }
     do throws(TransportError) {
       try HTTPServer.checkAddress(host: host, port: port)
-      return .ok("port", "\(host):\(port) is free")
+      return .ok(topic, "\(host):\(port) is free")
     } catch {
-      if let holder { return .ok("port", "\(host):\(port) is taken, and \(holder) runs") }
-      return .problem("port", error.description, "Choose another with --port, or end what uses it.")
+      if let holder { return .ok(topic, "\(host):\(port) is taken, and \(holder) runs") }
+      return .problem(topic, error.description, advice)
     }
+  }
+
+  /// The address of operators, where nobody is asked who they are.
+  private func metrics(_ address: HearthConfiguration.Address) -> [Finding] {
+    let topic = "metrics"
+    let isEverywhere = [address.host, configuration.host].contains { $0 == "0.0.0.0" || $0 == "::" }
+    if address.port != 0, address.port == configuration.port, isEverywhere || address.host == configuration.host {
+      let text = "\(address.host):\(address.port) is where clients are answered"
+      return [.problem(topic, text, "Choose another port with --metrics-address.")]
+    }
+    let advice = "Choose another with --metrics-address, or end what uses it."
+    let found = examine(topic, address.host, address.port, advice)
+    guard found.level == .ok, !HearthConfiguration.isLoopback(address.host) else { return [found] }
+    return [
+      found,
+      .warning(
+        topic, "who reaches \(address.host) reads metrics, without credentials and without TLS",
+        "Listen on 127.0.0.1, or on an address that only monitoring reaches."),
+    ]
   }
 
   private func exposure() -> [Finding] {
     let host = configuration.host
-    if host == "localhost" || host.hasPrefix("127.") || host == "::1" {
-      return [.ok("reach", "this machine only")]
-    }
+    guard !HearthConfiguration.isLoopback(host) else { return [.ok("reach", "this machine only")] }
     if configuration.mode == .emulator {
       return [
         .problem(

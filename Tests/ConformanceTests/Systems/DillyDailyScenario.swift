@@ -17,7 +17,7 @@ struct DillyDailyScenario {
     }
   }
 
-  @Test(.timeLimit(.minutes(10))) func pythonClient() async throws {
+  @Test(.needsPythonClients, .timeLimit(.minutes(10))) func pythonClient() async throws {
     try await Scenario.run("dilly-daily") { app in
       let giulia = try app.person("giulia")
       let marco = try app.person("marco")

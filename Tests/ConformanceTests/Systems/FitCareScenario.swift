@@ -26,7 +26,7 @@ struct FitCareScenario {
     }
   }
 
-  @Test(.timeLimit(.minutes(10))) func pythonClient() async throws {
+  @Test(.needsPythonClients, .timeLimit(.minutes(10))) func pythonClient() async throws {
     try await Scenario.run("fit-care") { try $0.runPython() }
   }
 

@@ -25,7 +25,7 @@ struct HabitualScenario {
     }
   }
 
-  @Test(.timeLimit(.minutes(10))) func pythonClient() async throws {
+  @Test(.needsPythonClients, .timeLimit(.minutes(10))) func pythonClient() async throws {
     try await Scenario.run("habitual") { app in
       let chiara = try app.person("chiara")
       let ann = try app.person("ann")

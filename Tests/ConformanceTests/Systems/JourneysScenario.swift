@@ -20,7 +20,7 @@ struct JourneysScenario {
     }
   }
 
-  @Test(.timeLimit(.minutes(10))) func pythonClient() async throws {
+  @Test(.needsPythonClients, .timeLimit(.minutes(10))) func pythonClient() async throws {
     try await Scenario.run("journeys") { try $0.runPython() }
   }
 

@@ -14,8 +14,6 @@ final class Scenario {
   private let directory: TemporaryDirectory
   private var bullet = "before the first step"
   private var stepCount = 0
-  /// Whether steps were left out because there is no Python with Google's clients.
-  private var isSkipped = false
   private var failures: [String] = []
 
   private init(_ name: String) throws {
@@ -35,14 +33,14 @@ final class Scenario {
   static func run(_ system: String, _ body: @escaping @Sendable (Scenario) throws -> Void) async throws {
     let clock = ContinuousClock()
     let started = clock.now
-    let (failures, steps, isSkipped) = try await onDedicatedThread {
+    let (failures, steps) = try await onDedicatedThread {
       let scenario = try Scenario(system)
       defer { scenario.server.process.stop() }
       do { try body(scenario) } catch { scenario.fail("\(error)", line: 0) }
-      return (scenario.failures, scenario.stepCount, scenario.isSkipped)
+      return (scenario.failures, scenario.stepCount)
     }
     for failure in failures { Issue.record("\(failure)") }
-    #expect(steps > 0 || isSkipped, "\(system): no step was taken")
+    #expect(steps > 0, "\(system): no step was taken")
     let seconds =
       Double((clock.now - started).components.attoseconds) / 1e18 + Double((clock.now - started).components.seconds)
     print("\(system): \(steps) steps in \((seconds * 100).rounded() / 100) s")
@@ -157,11 +155,10 @@ final class Scenario {
   /// Runs `Systems/Python/NAME.py`, each line `ok STEP` of which is a step and each `FAILED STEP: why` a failure. It finds
   /// the server and an administrator's key in its environment, and what `values` says.
   ///
-  /// Where there is no Python with Google's clients nothing is run, and that is printed.
+  /// Only for tests that need Google's clients, see ``needsPythonClients``: throws where there are none.
   func runPython(_ values: [String: String] = [:]) throws {
     guard let python = PythonClients.interpreter else {
-      isSkipped = true
-      return print("\(name): \(PythonClients.reasonForSkipping)")
+      throw ServerProcessError(description: PythonClients.reasonForSkipping)
     }
     let key = directory.path + "/backend.json"
     try hearth("keys", "create", "backend", "--url", "http://127.0.0.1:\(server.port)", "--output", key)
@@ -181,5 +178,12 @@ final class Scenario {
     if exit != .code(0) && failed.isEmpty {
       fail("ends with \(exit.map { "\($0)" } ?? "nothing"): \(program.output)", line: 0)
     }
+  }
+}
+
+extension Trait where Self == ConditionTrait {
+  /// Skips a test, and says why, where there is no Python with Google's clients.
+  static var needsPythonClients: Self {
+    .enabled(if: PythonClients.interpreter != nil, "\(PythonClients.reasonForSkipping)")
   }
 }

@@ -22,7 +22,7 @@ struct WellMeingScenario {
     }
   }
 
-  @Test(.timeLimit(.minutes(10))) func pythonClient() async throws {
+  @Test(.needsPythonClients, .timeLimit(.minutes(10))) func pythonClient() async throws {
     try await Scenario.run("well-meing") { app in
       let omar = try app.person("user-id-200003")
       let lena = try app.person("user-id-200004")

@@ -1,0 +1,51 @@
+import Accounts
+
+extension LogEvent {
+  /// What was done to an account or a key.
+  init(_ event: AccountEvent) {
+    self.init(.info, event.kind.name, Self.oneLine("accounts: \(event)"))
+    func add(_ name: StaticString, _ text: String?) {
+      if let text { fields.append((name, .text(text))) }
+    }
+    add("uid", event.uid)
+    add("email", event.email)
+    add("method", event.method)
+    add("purpose", event.purpose)
+    if !event.fields.isEmpty { add("fields", event.fields.joined(separator: ",")) }
+    add("key", event.key)
+    if let count = event.count { fields.append(("count", .integer(count))) }
+    add("by", event.actor?.rawValue)
+    if event.actor != nil { add("client", event.client ?? "this machine") }
+    add("reason", event.reason)
+  }
+
+  /// A text that stays one line and steers no terminal: names in it may be those that clients chose.
+  static func oneLine(_ text: String) -> String {
+    String(String.UnicodeScalarView(text.unicodeScalars.map { $0.properties.generalCategory == .control ? " " : $0 }))
+  }
+}
+
+extension AccountEvent.Kind {
+  /// What programs that read the log know it by.
+  fileprivate var name: StaticString {
+    switch self {
+    case .created: "accounts.created"
+    case .signedIn: "accounts.signed-in"
+    case .signInFailed: "accounts.sign-in-failed"
+    case .linked: "accounts.linked"
+    case .changed: "accounts.changed"
+    case .deleted: "accounts.deleted"
+    case .codeSent: "accounts.code-sent"
+    case .codeFailed: "accounts.code-failed"
+    case .cookieIssued: "accounts.cookie-issued"
+    case .tokenIssued: "accounts.token-issued"
+    case .imported: "accounts.imported"
+    case .emptied: "accounts.emptied"
+    case .settingsChanged: "accounts.settings-changed"
+    case .keyCreated: "keys.created"
+    case .keyRevoked: "keys.revoked"
+    case .keysRotated: "keys.rotated"
+    case .mailFailed: "mail.failed"
+    }
+  }
+}

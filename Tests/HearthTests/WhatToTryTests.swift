@@ -1,0 +1,30 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// What `make serve` prints: commands that work as they stand, and in which state of affairs.
+@Suite(.enabled(if: HearthBinary.isBuilt, "no hearth binary beside the tests")) struct WhatToTryTests {
+  @Test(arguments: ["", "rules/well-meing.rules"]) func commandsWork(rules: String) async throws {
+    try await onDedicatedThread {
+      let fixture = ["--import", "\(GuidePage.root)/fixtures/well-meing.json"]
+      let guarded = rules.isEmpty ? [] : ["--rules", "\(GuidePage.root)/\(rules)"]
+      let server = try HearthProcess(arguments: ["--emulator", "--project", "demo"] + fixture + guarded)
+      defer { server.process.stop() }
+      let script = try ServerProcess(
+        executable: "\(GuidePage.root)/.ci/what-to-try", arguments: ["\(server.port)", "demo", rules])
+      #expect(script.waitForExit(timeoutSeconds: 10) == .code(0))
+      let text = script.output
+      let state = rules.isEmpty ? "Emulator mode, without security rules" : "Emulator mode, with the rules of \(rules)"
+      #expect(text.contains(state), "\(text)")
+      let commands = text.split(separator: "\n").compactMap { line in
+        line.range(of: "curl ").map { line[$0.lowerBound...] }
+      }
+      #expect(commands.count == 4, "\(text)")
+      for command in commands {
+        let run = try ServerProcess(
+          executable: "/bin/bash", arguments: ["-c", command.replacing("curl ", with: "curl -sf -o /dev/null ")])
+        #expect(run.waitForExit(timeoutSeconds: 10) == .code(0), "\(command): \(run.output)")
+      }
+    }
+  }
+}
