@@ -9,7 +9,7 @@ struct QueryParameters {
   private var parameters: [(name: String, value: String)] = []
 
   /// None at all.
-  init() {}
+  private init() {}
 
   /// Parses what follows the `?` of a target; snake_case names become lowerCamelCase.
   /// - Throws: `INVALID_ARGUMENT` for malformed percent-encoding or bytes that are no UTF-8.
@@ -26,6 +26,13 @@ struct QueryParameters {
 
   /// All parameters in their order.
   var all: [(name: String, value: String)] { parameters }
+
+  /// Those of the parameters that have one of the names.
+  func only(_ names: StaticString...) -> QueryParameters {
+    var few = QueryParameters()
+    few.parameters = parameters.filter { parameter in names.contains { $0.description == parameter.name } }
+    return few
+  }
 
   /// Refuses every parameter that is neither named here nor one of the system's.
   /// - Throws: `INVALID_ARGUMENT` naming the first.

@@ -65,9 +65,11 @@ struct SignedURL {
     }
   }
 
-  /// The parameters that the signer stands for: all in version 4. Version 2 signs none of those that say what is done,
-  /// which anybody who has the URL may have added.
-  var signedParameters: QueryParameters { isFour ? parameters : QueryParameters() }
+  /// The parameters that count: all in version 4, which signs them. Version 2 signs none, and anybody who has the URL
+  /// may have added some; the client libraries add how the content is to be named and shown, without signing it.
+  var trustedParameters: QueryParameters {
+    isFour ? parameters : parameters.only("response-content-type", "response-content-disposition")
+  }
 
   private var isFour: Bool { parameters.value("X-Goog-Signature") != nil }
 
