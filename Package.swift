@@ -66,11 +66,14 @@ let package = Package(
     library("WireFormat", ["DocumentModel", "CSimdjson"]),
     library("FixtureTree", ["DocumentModel", "WireFormat"]),
 
+    // What counters of several layers share.
+    library("Metrics"),
+
     // The store.
     library("KeyValueStore"),
     library("LMDBStore", ["KeyValueStore", "CLMDB"]),
     library("FieldMatch", ["WireFormat", "DocumentModel"]),
-    library("DocumentStore", ["KeyValueStore", "FieldMatch", "WireFormat", "DocumentModel", "CXXHash"]),
+    library("DocumentStore", ["KeyValueStore", "FieldMatch", "WireFormat", "DocumentModel", "Metrics", "CXXHash"]),
     library("QueryEngine", ["DocumentStore", "KeyValueStore", "FieldMatch", "WireFormat", "DocumentModel"]),
     library(
       "ChangeFeed",
@@ -94,13 +97,13 @@ let package = Package(
     library("Files", ["KeyValueStore", "WireFormat", "DocumentModel", "CCrypto", "CZlib"]),
 
     // The front.
-    library("Transport", ["CUV", "CHTTPParser", "CNGHTTP2", "COpenSSL", "CZlib"]),
+    library("Transport", ["Metrics", "CUV", "CHTTPParser", "CNGHTTP2", "COpenSSL", "CZlib"]),
     library(
       "Gateway",
       [
         "Transport", "Accounts", "Files", "DatabaseService", "RulesTesting", "RulesEngine", "ChangeFeed", "QueryEngine",
         "DocumentStore",
-        "WireFormat", "DocumentModel",
+        "WireFormat", "DocumentModel", "Metrics",
       ]),
     library(
       "HearthServer",
@@ -162,7 +165,7 @@ let package = Package(
     tests("RulesEngineTests", ["RulesEngine", "FieldMatch", "WireFormat", "DocumentModel", "TestSupport"]),
     tests(
       "RulesTestingTests", ["RulesTesting", "RulesEngine", "FixtureTree", "WireFormat", "DocumentModel", "TestSupport"]),
-    tests("TransportTests", ["Transport", "CNGHTTP2", "TestSupport"]),
+    tests("TransportTests", ["Transport", "Metrics", "CNGHTTP2", "TestSupport"]),
     tests(
       "GatewayTests",
       [

@@ -1,3 +1,4 @@
+import Metrics
 import Synchronization
 
 /// What the writers of all databases did since the start.
@@ -14,11 +15,6 @@ package final class CommitCounters: Sendable {
     case failed
   }
 
-  /// Upper bounds of the classes of ``durations``, in microseconds; one class more is for what took longer.
-  package static let durationBounds = [
-    100, 250, 500, 1000, 2500, 5000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000,
-    10_000_000,
-  ]
   /// Upper bounds of the classes of ``groups``.
   package static let groupBounds = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048]
 
@@ -32,13 +28,13 @@ package final class CommitCounters: Sendable {
   package init() {
     // The counts are literals of types, which cannot be derived.
     precondition(outcomes.count == Outcome.allCases.count, "a place for each outcome")
-    precondition(durationClasses.count == Self.durationBounds.count + 1, "a class for each bound, and one more")
+    precondition(durationClasses.count == DurationClasses.count, "a place for each class")
     precondition(groupClasses.count == Self.groupBounds.count + 1, "a class for each bound, and one more")
   }
 
   /// Counts a group that was written together.
   func count(group members: Int) {
-    groupClasses[Self.place(of: members, Self.groupBounds)].wrappingAdd(1, ordering: .relaxed)
+    groupClasses[Self.groupBounds.count { members > $0 }].wrappingAdd(1, ordering: .relaxed)
   }
 
   /// Counts one commit of so many writes, `microseconds` after it stood in line.
@@ -52,17 +48,15 @@ package final class CommitCounters: Sendable {
       }
     outcomes[outcome.rawValue].wrappingAdd(1, ordering: .relaxed)
     if outcome == .ok { written.wrappingAdd(writes, ordering: .relaxed) }
-    durationClasses[Self.place(of: microseconds, Self.durationBounds)].wrappingAdd(1, ordering: .relaxed)
+    durationClasses[DurationClasses.place(of: microseconds)].wrappingAdd(1, ordering: .relaxed)
     durationSum.wrappingAdd(microseconds, ordering: .relaxed)
   }
-
-  private static func place(of number: Int, _ bounds: [Int]) -> Int { bounds.count { number > $0 } }
 
   /// How many commits ended so.
   package subscript(outcome: Outcome) -> Int { outcomes[outcome.rawValue].load(ordering: .relaxed) }
   /// Writes of commits that succeeded.
   package var writes: Int { written.load(ordering: .relaxed) }
-  /// How many commits took how long: a number for each of ``durationBounds``, and one for longer.
+  /// How many commits took how long: a number for each of `DurationClasses`.
   package var durations: [Int] { durationClasses.indices.map { durationClasses[$0].load(ordering: .relaxed) } }
   /// How long all commits took.
   package var microseconds: Int { durationSum.load(ordering: .relaxed) }

@@ -62,6 +62,16 @@ package final class DataDirectoryLock: Sendable {
     return String(text[text.index(after: start)...].dropLast())
   }
 
+  /// Who has the lock of a directory, found out without leaving anything there; `nil` for nobody, and where it cannot be
+  /// seen. Who tries to take the lock just then is refused.
+  package static func holder(ofDirectory directory: String) -> String? {
+    let descriptor = open("\(directory)/\(fileName)", O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { return nil }
+    defer { release(descriptor) }
+    guard flock(descriptor, LOCK_SH | LOCK_NB) != 0, errno == EWOULDBLOCK else { return nil }
+    return holder(descriptor)
+  }
+
   /// Replaces the text; a reader may see it cut short, never mixed with an older one.
   private func writeText(_ text: String) throws(StorageError) {
     guard ftruncate(descriptor, 0) == 0 else { throw .systemCall("ftruncate", path: path) }

@@ -1,3 +1,4 @@
+import Metrics
 import Synchronization
 
 /// What the loops of a server counted since the start. Made before the server, so that whoever reports can hold it.
@@ -23,11 +24,6 @@ package final class TransportCounters: Sendable {
 package struct TransportCounts: Sendable {
   /// Kinds of requests that are told apart: what a handler may give `Exchange.kind`.
   package static let kinds = 12
-  /// Upper bounds of the classes of durations, in microseconds; one class more is for what took longer.
-  package static let durationBounds = [
-    100, 250, 500, 1000, 2500, 5000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000,
-    10_000_000,
-  ]
   /// The methods that are told apart, in the order of ``requests(kind:method:statusClass:)``.
   package static let methods: [HTTPMethod] = [.get, .head, .post, .put, .patch, .delete, .options, .other]
 
@@ -50,9 +46,9 @@ package struct TransportCounts: Sendable {
     requests[LoopCounters.requestIndex(kind: kind, method: method, statusClass: statusClass)]
   }
 
-  /// How many requests of a kind took how long: a number for each of ``durationBounds``, and one for longer.
+  /// How many requests of a kind took how long: a number for each of `DurationClasses`.
   package func durations(kind: Int) -> ArraySlice<Int> {
-    durations[kind * LoopCounters.durationClasses..<(kind + 1) * LoopCounters.durationClasses]
+    durations[kind * DurationClasses.count..<(kind + 1) * DurationClasses.count]
   }
 
   /// How long all requests of a kind took.
@@ -62,7 +58,6 @@ package struct TransportCounts: Sendable {
 /// What one loop counted. It alone writes; anybody may read.
 final class LoopCounters: Sendable {
   static let statusClasses = 6
-  static let durationClasses = 16
   static let requestCount = 576
   static let durationCount = 192
 
@@ -77,10 +72,8 @@ final class LoopCounters: Sendable {
 
   init() {
     // The counts are literals of types, which cannot be derived.
-    precondition(
-      Self.durationClasses == TransportCounts.durationBounds.count + 1, "a class for each bound, and one more")
     precondition(Self.requestCount == TransportCounts.kinds * TransportCounts.methods.count * Self.statusClasses)
-    precondition(Self.durationCount == TransportCounts.kinds * Self.durationClasses)
+    precondition(Self.durationCount == TransportCounts.kinds * DurationClasses.count)
     precondition(requests.count == Self.requestCount && durations.count == Self.durationCount)
     precondition(microseconds.count == TransportCounts.kinds)
   }
@@ -96,9 +89,7 @@ final class LoopCounters: Sendable {
     let kind = min(kind, TransportCounts.kinds - 1)
     let statusClass = min(max(status / 100, 0), Self.statusClasses - 1)
     add(1, to: requests[Self.requestIndex(kind: kind, method: method.index, statusClass: statusClass)])
-    var place = 0
-    for bound in TransportCounts.durationBounds where duration > bound { place += 1 }
-    add(1, to: durations[kind * Self.durationClasses + place])
+    add(1, to: durations[kind * DurationClasses.count + DurationClasses.place(of: duration)])
     add(duration, to: microseconds[kind])
   }
 

@@ -80,30 +80,19 @@ private struct CheckReport {
   }
 
   var json: [UInt8] {
-    var json = JSONWriter(.pretty)
-    json.beginObject()
-    json.key("ok")
-    json.bool(isOK)
-    json.key("databases")
-    json.beginArray()
-    for (id, check) in databases {
-      json.beginObject()
-      json.key("project")
-      json.string(id.project)
-      json.key("database")
-      json.string(id.database)
-      json.append(check, Self.databaseCounts)
-      json.endObject()
-    }
-    json.endArray()
-    if let files {
+    JSONWriter.report { json in
+      json.add("ok", isOK)
+      json.add("databases", databases) { database, json in
+        json.add("project", database.id.project)
+        json.add("database", database.id.database)
+        json.append(database.check, Self.databaseCounts)
+      }
+      guard let files else { return }
       json.key("files")
       json.beginObject()
       json.append(files, Self.filesCounts)
       json.endObject()
     }
-    json.endObject()
-    return json.bytes + [UInt8(ascii: "\n")]
   }
 }
 

@@ -25,6 +25,13 @@ struct Command: Sendable {
       Option(name: name, value: value, help: help)
     }
 
+    /// The same option, where it means something else to a verb.
+    func saying(_ help: String) -> Option {
+      var option = self
+      option.help = help
+      return option
+    }
+
     /// The same option, which may not stand in the configuration file.
     var onCommandLineOnly: Option {
       var option = self

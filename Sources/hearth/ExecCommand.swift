@@ -6,7 +6,15 @@ extension Command {
   static let exec = Command(
     name: "exec", summary: "Runs a command, such as a test suite, with a server of its own.",
     operands: "-- COMMAND [ARGUMENT] …", operandCount: 1...Int.max,
-    options: serve.options.filter { !servingOnly.contains($0.name) },
+    options: serve.options.filter { !servingOnly.contains($0.name) }.map { option in
+      switch option.name {
+      case "port": option.saying("the port (default: a free one)")
+      case "data": option.saying("keep the documents in this directory, made where it is missing")
+      case "in-memory": option.saying("keep nothing on disk (default)")
+      case "project": option.saying("the project (default: $HEARTH_PROJECT, $GOOGLE_CLOUD_PROJECT or demo)")
+      default: option
+      }
+    },
     details: """
       Serves in emulator mode and in memory, on a free port of 127.0.0.1 unless told otherwise, for as long as the
       command runs. The command finds the server by FIRESTORE_EMULATOR_HOST, FIREBASE_AUTH_EMULATOR_HOST,

@@ -10,7 +10,8 @@ enum HelpText {
 
       """
     let shown = Command.all.filter { !$0.isHidden }
-    for command in shown { text += "  \(padded(command.name, to: 15))\(command.summary)\n" }
+    let width = (shown.map(\.name.count).max() ?? 0) + 2
+    for command in shown { text += "  \(padded(command.name, to: width))\(command.summary)\n" }
     text += """
 
       `hearth help VERB` says more about one, with examples. `hearth --version` prints the version.
@@ -25,9 +26,10 @@ enum HelpText {
 
   /// What one verb takes, with examples.
   static func text(of command: Command) -> String {
-    var usage = "hearth \(command.name)"
-    if !command.operands.isEmpty { usage += " \(command.operands)" }
-    if !command.options.isEmpty { usage += " [OPTIONS]" }
+    var words = [command.operands, command.options.isEmpty ? "" : "[OPTIONS]"]
+    // Behind `--` everything is the command's.
+    if command.operands.hasPrefix("-- ") { words.reverse() }
+    let usage = (["hearth \(command.name)"] + words.filter { !$0.isEmpty }).joined(separator: " ")
     var text = "\(command.summary)\n\nUsage: \(usage)\n"
     if !command.details.isEmpty { text += "\n\(command.details)\n" }
     if !command.options.isEmpty {

@@ -82,50 +82,23 @@ struct StatsRow {
   }
 
   static func json(_ rows: [StatsRow], _ files: FilesStatistics?) -> [UInt8] {
-    var json = JSONWriter(.pretty)
-    json.beginObject()
-    json.key("databases")
-    json.beginArray()
-    for row in rows {
-      json.beginObject()
-      json.key("project")
-      json.string(row.project)
-      json.key("database")
-      json.string(row.database)
-      for (column, value) in zip(DatabaseStatistics.columns, row.values) {
-        json.key(column.name)
-        json.number(value)
+    JSONWriter.report { json in
+      json.add("databases", rows) { row, json in
+        json.add("project", row.project)
+        json.add("database", row.database)
+        for (column, value) in zip(DatabaseStatistics.columns, row.values) { json.add(column.name, value) }
+        guard !row.indexes.isEmpty else { return }
+        json.add("indexes", row.indexes) { index, json in
+          json.add("index", index.text)
+          json.add("state", index.state.rawValue)
+          json.add("documents", index.documents)
+        }
       }
-      if !row.indexes.isEmpty { append(row.indexes, to: &json) }
-      json.endObject()
-    }
-    json.endArray()
-    if let files {
+      guard let files else { return }
       json.key("files")
       json.beginObject()
-      for (name, value) in zip(FilesStatistics.columns, files.values) {
-        json.key(name)
-        json.number(value)
-      }
+      for (name, value) in zip(FilesStatistics.columns, files.values) { json.add(name, value) }
       json.endObject()
     }
-    json.endObject()
-    return json.bytes + [UInt8(ascii: "\n")]
-  }
-
-  private static func append(_ indexes: [IndexReport], to json: inout JSONWriter) {
-    json.key("indexes")
-    json.beginArray()
-    for index in indexes {
-      json.beginObject()
-      json.key("index")
-      json.string(index.text)
-      json.key("state")
-      json.string(index.state.rawValue)
-      json.key("documents")
-      json.number(index.documents)
-      json.endObject()
-    }
-    json.endArray()
   }
 }

@@ -108,7 +108,8 @@ import Testing
     // The file of Hearth is asked before the one of Firebase.
     #expect(found["rules"] == ["x"])
     #expect(found["indexes"] == ["i.json"])
-    _ = try directory.write("hearth.json", #"{"port": 1, "emulator": true, "data": "d", "rules": ["x"], "log-level": "info"}"#)
+    let more = #"{"port": 1, "emulator": true, "data": "d", "rules": ["x"], "log-level": "info"}"#
+    _ = try directory.write("hearth.json", more)
     found = try printed("--in-memory --quiet")
     #expect(found["in-memory"] == [""])
     #expect(found["quiet"] == [""] && found["log-level"] == nil)

@@ -153,7 +153,8 @@ import Testing
     let (own, taken) = ("127.0.0.1:\(server.port)", ["--metrics-address", "127.0.0.1:\(server.port)"])
     let found = try findings(["--in-memory"] + taken)
     #expect(found.exit == .code(1))
-    #expect(found.lines.contains { $0.hasPrefix("problem metrics: ") && $0.contains("\(server.port)") }, "\(found.output)")
+    let problem = try #require(found.lines.first { $0.hasPrefix("problem metrics: ") }, "\(found.output)")
+    #expect(problem.contains("\(server.port)"))
     let same = try findings(["--in-memory", "--host", "0.0.0.0", "--port", "\(server.port)"] + taken)
     #expect(same.lines.contains("problem metrics: \(own) is where clients are answered"), "\(same.output)")
   }
@@ -222,15 +223,25 @@ import Testing
     let data = directory.file("data")
     let imported = try HearthBinary.run(["import", Fixtures.path("journeys"), "--data", data, "--project", "demo"])
     #expect(imported.exit == .code(0))
-    let made = FileManager.default.enumerator(atPath: data)?.allObjects as? [String] ?? []
-    for name in [""] + made { chown("\(data)/\(name)", 65_534, 65_534) }
+    func names() -> Set<String> { Set(FileManager.default.enumerator(atPath: data)?.allObjects as? [String] ?? []) }
+    func giveAway() { for name in names().union([""]) { chown("\(data)/\(name)", 65_534, 65_534) } }
+    giveAway()
+    let made = names()
     let owner = Ownership.name(of: 65_534)
     let found = try findings(["--data", data])
     let line = "warning owner: \(data) belongs to \(owner): what root makes in it, \(owner) cannot use"
     #expect(found.lines.contains("\(line); it was not looked into"), "\(found.output)")
     // Not so much as a lock's file came from looking.
-    #expect(Set(FileManager.default.enumerator(atPath: data)?.allObjects as? [String] ?? []) == Set(made))
+    #expect(names() == made)
     #expect(!found.lines.contains { $0.contains(" sync: ") || $0.contains("(default)") })
+    // The server that runs there is seen nevertheless, so that its port is no problem.
+    #expect(!found.lines.contains { $0.hasPrefix("ok in use: ") })
+    let server = try HearthProcess(arguments: ["--data", data, "--project", "demo"])
+    giveAway()
+    let beside = try findings(["--data", data, "--port", "\(server.port)"])
+    server.process.stop()
+    #expect(beside.lines.contains { $0.hasPrefix("ok in use: by hearth, process \(server.process.processID)") })
+    #expect(beside.lines.contains { $0.hasPrefix("ok port: ") && $0.contains("is taken") }, "\(beside.output)")
     let file = directory.dataFile("data")
     chown(file, 0, 0)
     let mixed = try findings(["--data", data])

@@ -2,6 +2,8 @@ import Foundation
 import TestSupport
 import Testing
 
+@testable import hearth
+
 /// Verbs that talk to a running server, run as people run them.
 @Suite(.enabled(if: HearthBinary.isBuilt)) struct ServerTests {
   private let directory: TemporaryDirectory
@@ -121,6 +123,17 @@ import Testing
     #expect(load.waitForExit(timeoutSeconds: 60) == .code(0), "\(load.output)")
     let export = ["export", "load/first", "--project", "demo", "--data"]
     #expect(try HearthBinary.run(export + [directory.file("b0")]).output.contains(#""first": {}"#))
+  }
+
+  @Test func helpLinesUp() throws {
+    let overview = HelpText.overview.split(separator: "\n").filter { $0.hasPrefix("  ") && !$0.hasPrefix("   ") }
+    #expect(overview.count > 20)
+    let columns = overview.map { line in
+      line.range(of: "  [A-Z]", options: .regularExpression).map { line.distance(from: line.startIndex, to: $0.lowerBound) }
+    }
+    #expect(Set(columns).count == 1, "\(HelpText.overview)")
+    // What stands behind the dashes is the command's.
+    #expect(HelpText.text(of: .exec).contains("Usage: hearth exec [OPTIONS] -- COMMAND [ARGUMENT] …\n"))
   }
 
   @Test(

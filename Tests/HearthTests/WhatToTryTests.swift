@@ -17,7 +17,7 @@ import Testing
       let state = rules.isEmpty ? "Emulator mode, without security rules" : "Emulator mode, with the rules of \(rules)"
       #expect(text.contains(state), "\(text)")
       let commands = text.split(separator: "\n").compactMap { line in
-        line.range(of: "curl ").map { line[$0.lowerBound...] }
+        line.range(of: "curl ").map { String(line[$0.lowerBound...]) }
       }
       #expect(commands.count == 4, "\(text)")
       for command in commands {

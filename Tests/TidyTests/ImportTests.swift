@@ -8,6 +8,7 @@ import Testing
       "CCrypto", "CEpoll", "CHTTPParser", "CLMDB", "CNGHTTP2", "COpenSSL", "CRE2", "CSimdjson", "CSodium", "CTimex",
       "CUV", "CXCrypt", "CXXHash", "CZlib",
     ],
+    ["Metrics"],
     ["DocumentModel", "KeyValueStore", "Transport"],
     ["LMDBStore", "WireFormat"],
     ["Accounts", "FieldMatch", "Files", "FixtureTree", "HearthClient", "RulesEngine"],

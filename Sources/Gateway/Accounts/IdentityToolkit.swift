@@ -48,7 +48,8 @@ package final class IdentityToolkit: Sendable {
     identityProviders = options.identityProviders
     let audit = accounts.audit
     // What an emulator would send is read through its control endpoint.
-    mail = accounts.mode == .emulator
+    mail =
+      accounts.mode == .emulator
       ? nil
       : options.mailCommand.map { command in
         MailCommand(command, sender: options.mailSender) { reason in

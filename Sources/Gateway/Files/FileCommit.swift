@@ -55,7 +55,8 @@ extension FilesCall {
         outcome = try judge.service.commit(commit.writes, mark: number, in: commit.database, as: caller)
       } catch {
         let status = Status(error, database: commit.database)
-        throw .commitRefused(httpStatus: ErrorJSON.httpStatus(status.code), message: status.message, fault: status.fault)
+        throw .commitRefused(
+          httpStatus: ErrorJSON.httpStatus(status.code), message: status.message, fault: status.fault)
       }
     }
     let object = try store.put(

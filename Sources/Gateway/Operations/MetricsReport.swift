@@ -2,6 +2,7 @@ import DatabaseService
 import Dispatch
 import DocumentModel
 import DocumentStore
+import Metrics
 import Synchronization
 import Transport
 
@@ -57,10 +58,9 @@ final class MetricsReport: Sendable {
     text.family(
       "hearth_http_request_duration_seconds", .histogram,
       "Time until a reply was made, or, where it is streamed, begun.")
-    let bounds = TransportCounts.durationBounds.map { Double($0) / 1e6 }
     for kind in RequestKind.allCases {
       text.histogram(
-        [("dialect", kind.label)], bounds: bounds, counts: counts.durations(kind: kind.rawValue),
+        [("dialect", kind.label)], bounds: Self.durationBounds, counts: counts.durations(kind: kind.rawValue),
         sum: Double(counts.microseconds(kind: kind.rawValue)) / 1e6)
     }
     text.family("hearth_http_received_bytes_total", .counter, "Bytes that came from clients, as on the wire.")
@@ -76,6 +76,9 @@ final class MetricsReport: Sendable {
     text.family("hearth_channels_open", .gauge, "Channels of browsers open now.")
     text.sample([], channels())
   }
+
+  /// In seconds.
+  private static let durationBounds = DurationClasses.bounds.map { Double($0) / 1e6 }
 
   private func appendService(to text: inout MetricsText) {
     let counts = service.counters
@@ -102,7 +105,7 @@ final class MetricsReport: Sendable {
     text.family(
       "hearth_commit_duration_seconds", .histogram, "Time from a commit's place in the line until it is durable.")
     text.histogram(
-      bounds: CommitCounters.durationBounds.map { Double($0) / 1e6 }, counts: counts.durations,
+      bounds: Self.durationBounds, counts: counts.durations,
       sum: Double(counts.microseconds) / 1e6)
     text.family("hearth_commit_group_size", .histogram, "Commits that were written together, with one sync.")
     text.histogram(

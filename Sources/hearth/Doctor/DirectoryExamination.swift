@@ -47,7 +47,11 @@ struct DirectoryExamination {
     if findings[0].level == .problem { return findings }
     findings += Ownership(path: path, owner: status.st_uid).findings()
     findings += fileSystem(of: path)
-    guard status.st_uid == geteuid() else { return findings }
+    guard status.st_uid == geteuid() else {
+      holder = DataDirectoryLock.holder(ofDirectory: path)
+      if let holder { findings.append(.ok("in use", "by \(holder)")) }
+      return findings
+    }
     isReadable = true
     findings.append(contentsOf: sync())
     findings += lockAndDatabases()

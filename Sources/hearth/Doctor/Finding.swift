@@ -57,28 +57,14 @@ extension [Finding] {
 
   /// The same for programs.
   func json() -> [UInt8] {
-    var json = JSONWriter(.pretty)
-    json.beginObject()
-    json.key("ok")
-    json.bool(!contains { $0.level == .problem })
-    json.key("findings")
-    json.beginArray()
-    for finding in self {
-      json.beginObject()
-      json.key("level")
-      json.string(finding.level.rawValue)
-      json.key("topic")
-      json.string(finding.topic)
-      json.key("text")
-      json.string(finding.text)
-      if let advice = finding.advice {
-        json.key("advice")
-        json.string(advice)
+    JSONWriter.report { json in
+      json.add("ok", !contains { $0.level == .problem })
+      json.add("findings", self) { finding, json in
+        json.add("level", finding.level.rawValue)
+        json.add("topic", finding.topic)
+        json.add("text", finding.text)
+        json.add("advice", finding.advice)
       }
-      json.endObject()
     }
-    json.endArray()
-    json.endObject()
-    return json.bytes + [UInt8(ascii: "\n")]
   }
 }

@@ -43,44 +43,21 @@ extension Command {
   }
 
   private static func json(_ checks: [(file: String, diagnostics: [Diagnostic])]) -> [UInt8] {
-    var json = JSONWriter(.pretty)
-    json.beginObject()
-    json.key("files")
-    json.beginArray()
-    for (file, diagnostics) in checks {
-      json.beginObject()
-      json.key("file")
-      json.string(file)
-      json.key("ok")
-      json.bool(!diagnostics.contains { $0.severity == .error })
-      json.key("diagnostics")
-      json.beginArray()
-      for diagnostic in diagnostics {
-        json.beginObject()
-        json.key("severity")
-        json.string(diagnostic.severity.rawValue)
-        json.key("message")
-        json.string(diagnostic.message)
-        if let suggestion = diagnostic.suggestion {
-          json.key("suggestion")
-          json.string(suggestion)
+    JSONWriter.report { json in
+      json.add("files", checks) { check, json in
+        json.add("file", check.file)
+        json.add("ok", !check.diagnostics.contains { $0.severity == .error })
+        json.add("diagnostics", check.diagnostics) { diagnostic, json in
+          json.add("severity", diagnostic.severity.rawValue)
+          json.add("message", diagnostic.message)
+          json.add("suggestion", diagnostic.suggestion)
+          json.add("line", diagnostic.line)
+          json.add("column", diagnostic.column)
+          json.add("start", diagnostic.range.lowerBound)
+          json.add("end", diagnostic.range.upperBound)
         }
-        json.key("line")
-        json.number(diagnostic.line)
-        json.key("column")
-        json.number(diagnostic.column)
-        json.key("start")
-        json.number(diagnostic.range.lowerBound)
-        json.key("end")
-        json.number(diagnostic.range.upperBound)
-        json.endObject()
       }
-      json.endArray()
-      json.endObject()
     }
-    json.endArray()
-    json.endObject()
-    return json.bytes + [UInt8(ascii: "\n")]
   }
 }
 

@@ -18,7 +18,9 @@ extension Command {
       .value("query", "JSON", "the query of a list: {\"where\": [[\"owner\", \"==\", \"ann\"]], \"limit\": 10}"),
       .value("time", "TIME", "request.time (default: now)"),
       .value("documents", "FILE", "the documents, in any form that `hearth import` reads"),
-    ] + DatabaseChoice.serverOptions,
+    ] + DatabaseChoice.serverOptions.map { option in
+      option.name == "server" ? option.saying("a running server, which has the documents") : option
+    },
     details: """
       METHOD is get, list, listGroup, create, set, update, delete or commit; for commit, PATH is a JSON array of writes.
       With rules for files it is read, get, list, create, update or delete, and PATH is NAME or b/BUCKET/o/NAME.

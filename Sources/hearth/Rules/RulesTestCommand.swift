@@ -149,46 +149,25 @@ struct RulesTestRun {
   }
 
   private var json: [UInt8] {
-    var json = JSONWriter(.pretty)
-    json.beginObject()
-    json.key("passed")
-    json.number(passed)
-    json.key("failed")
-    json.number(failed)
-    json.key("milliseconds")
-    json.double(milliseconds)
-    json.key("files")
-    json.beginArray()
-    for run in runs { run.append(to: &json) }
-    json.endArray()
-    if arguments.has("mutate") {
-      json.key("mutations")
+    JSONWriter.report { json in
+      json.add("passed", passed)
+      json.add("failed", failed)
+      json.key("milliseconds")
+      json.double(milliseconds)
+      json.key("files")
       json.beginArray()
-      for mutation in mutations { append(mutation, to: &json) }
+      for run in runs { run.append(to: &json) }
       json.endArray()
+      guard arguments.has("mutate") else { return }
+      json.add("mutations", mutations) { mutation, json in
+        json.add("rules", mutation.file)
+        json.add("tried", mutation.count)
+        json.add("survivors", mutation.survivors) { survivor, json in
+          json.add("line", survivor.line)
+          json.add("change", survivor.change)
+        }
+      }
     }
-    json.endObject()
-    return json.bytes + [UInt8(ascii: "\n")]
-  }
-
-  private func append(_ mutation: MutationTest, to json: inout JSONWriter) {
-    json.beginObject()
-    json.key("rules")
-    json.string(mutation.file)
-    json.key("tried")
-    json.number(mutation.count)
-    json.key("survivors")
-    json.beginArray()
-    for survivor in mutation.survivors {
-      json.beginObject()
-      json.key("line")
-      json.number(survivor.line)
-      json.key("change")
-      json.string(survivor.change)
-      json.endObject()
-    }
-    json.endArray()
-    json.endObject()
   }
 
   private static func microseconds() -> Int64 {

@@ -69,30 +69,18 @@ struct ListenerRow {
   }
 
   static func json(_ rows: [ListenerRow]) -> [UInt8] {
-    var json = JSONWriter(.pretty)
-    json.beginObject()
-    json.key("listeners")
-    json.beginArray()
-    for row in rows {
-      json.beginObject()
-      json.key("project")
-      json.string(row.project)
-      json.key("database")
-      json.string(row.database)
-      json.key("name")
-      json.string(row.name)
-      json.key("lagMilliseconds")
-      json.number(row.lagMilliseconds)
-      json.key("queuedBytes")
-      json.number(row.queuedBytes)
-      json.key("targets")
-      json.beginArray()
-      for target in row.targets { json.string(target) }
-      json.endArray()
-      json.endObject()
+    JSONWriter.report { json in
+      json.add("listeners", rows) { row, json in
+        json.add("project", row.project)
+        json.add("database", row.database)
+        json.add("name", row.name)
+        json.add("lagMilliseconds", row.lagMilliseconds)
+        json.add("queuedBytes", row.queuedBytes)
+        json.key("targets")
+        json.beginArray()
+        for target in row.targets { json.string(target) }
+        json.endArray()
+      }
     }
-    json.endArray()
-    json.endObject()
-    return json.bytes + [UInt8(ascii: "\n")]
   }
 }
