@@ -1,4 +1,5 @@
 import DocumentModel
+import TestSupport
 import Testing
 
 @Suite struct MapValuePathTests {
@@ -27,11 +28,14 @@ import Testing
     #expect(map == MapValue([("v", .map(MapValue([("value", .integer(1))])))]))
   }
 
-  @Test(.timeLimit(.minutes(1))) func aWideMapIsChangedInPlace() throws {
+  @Test func aWideMapIsChangedInPlace() throws {
     var map = MapValue()
     let paths = (0..<100_000).map { FieldPath(segments: ["m", "n", "f\(100_000 + $0)"]) }
-    for path in paths { map.set(.null, at: path) }
-    for path in paths.reversed() { map.remove(at: path) }
+    let time = threadTime {
+      for path in paths { map.set(.null, at: path) }
+      for path in paths.reversed() { map.remove(at: path) }
+    }
+    #expect(time < .seconds(20))
     #expect(map == MapValue([("m", .map(MapValue([("n", .map(MapValue()))])))]))
   }
 

@@ -1,4 +1,5 @@
 import DocumentModel
+import TestSupport
 import Testing
 import WireFormat
 
@@ -48,17 +49,18 @@ import WireFormat
     #expect(map[path] == .array(Self.removed(operands, from: stored)), "seed \(seed)")
   }
 
-  @Test(.timeLimit(.minutes(1))) func arrayTransformsOfManyElementsEnd() throws {
+  @Test func arrayTransformsOfManyElementsEnd() throws {
     let path = try FieldPath("x")
     let operands = (0..<100_000).map { Value.integer($0) }
     var map = MapValue()
-    Self.apply(.appendMissingElements(operands), path, to: &map)
+    let appending = threadTime { Self.apply(.appendMissingElements(operands), path, to: &map) }
     #expect(map[path] == .array(operands))
-    Self.apply(.removeAllFromArray(operands), path, to: &map)
+    let removing = threadTime { Self.apply(.removeAllFromArray(operands), path, to: &map) }
     #expect(map[path] == .array([]))
+    #expect(appending + removing < .seconds(20))
   }
 
-  @Test(.timeLimit(.minutes(1))) func oneDocumentCanBeChangedManyTimes() throws {
+  @Test func oneDocumentCanBeChangedManyTimes() throws {
     let key = try #require(Self.key)
     let wide = EncodedFields(MapValue((0..<20_000).map { ("f\(100_000 + $0)", .integer($0)) }))
     let path = try FieldPath("n")
@@ -66,9 +68,13 @@ import WireFormat
     let write = Write(
       .update(.none, mask: FieldMask([])), key: key, transforms: [FieldTransform(path, .increment(.integer(1)))],
       precondition: .exists(true))
-    for count in 1...5000 {
-      #expect(try document.apply(write, requestTime: Self.now) == [.integer(Int64(count))])
+    let time = try threadTime {
+      for count in 1...5000 {
+        let results = try document.apply(write, requestTime: Self.now)
+        #expect(results == [.integer(Int64(count))])
+      }
     }
+    #expect(time < .seconds(20))
     document.encode()
     #expect(document.isChanged && document.keptCreateVersion == 1)
     #expect(try document.fields?.decoded()[path] == .integer(5000))

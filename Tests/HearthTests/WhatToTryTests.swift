@@ -12,7 +12,7 @@ import Testing
       defer { server.process.stop() }
       let script = try ServerProcess(
         executable: "\(GuidePage.root)/.ci/what-to-try", arguments: ["\(server.port)", "demo", rules])
-      #expect(script.waitForExit(timeoutSeconds: 10) == .code(0))
+      #expect(script.waitForExit(timeoutSeconds: 30) == .code(0))
       let text = script.output
       let state = rules.isEmpty ? "Emulator mode, without security rules" : "Emulator mode, with the rules of \(rules)"
       #expect(text.contains(state), "\(text)")
@@ -23,7 +23,7 @@ import Testing
       for command in commands {
         let run = try ServerProcess(
           executable: "/bin/bash", arguments: ["-c", command.replacing("curl ", with: "curl -sf -o /dev/null ")])
-        #expect(run.waitForExit(timeoutSeconds: 10) == .code(0), "\(command): \(run.output)")
+        #expect(run.waitForExit(timeoutSeconds: 30) == .code(0), "\(command): \(run.output)")
       }
     }
   }
