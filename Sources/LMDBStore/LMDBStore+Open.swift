@@ -155,6 +155,7 @@ extension LMDBStore {
       let readersMax = UInt32(clamping: max(1, options.readersMax))
       try check(mdb_env_set_maxreaders(environment, readersMax), "mdb_env_set_maxreaders", path)
       try check(mdb_env_set_maxdbs(environment, 3), "mdb_env_set_maxdbs", path)
+      if options.durability != .inMemory { try reserveLockFile(of: path, readersMax: Int(readersMax)) }
       let allFlags = UInt32(MDB_NOSUBDIR | MDB_NOTLS | flags)
       try check(mdb_env_open(environment, path, allFlags, 0o600), "mdb_env_open", path)
       guard mdb_env_get_maxkeysize(environment) >= LongKeys.pointerKeyBytes else {
@@ -176,6 +177,27 @@ extension LMDBStore {
       mdb_env_close(environment)
       throw error
     }
+  }
+
+  /// Gives LMDB's lock file all its blocks. It is mapped into memory, where touching a page for which a full disk has no
+  /// block ends the process.
+  private static func reserveLockFile(of path: String, readersMax: Int) throws(StorageError) {
+    let file: Descriptor
+    do throws(StorageError) {
+      file = try Descriptor(path: "\(path)-lock", flags: O_RDWR | O_CREAT, mode: 0o600)
+    } catch {
+      // Where nothing can be written LMDB does without, or says so itself.
+      if case .diskFull = error { throw error }
+      return
+    }
+    var information = stat()
+    guard fstat(file.number, &information) == 0 else { throw .systemCall("fstat", path: path) }
+    // A head of two cache lines, and one for each reader, as LMDB itself reckons; an older file may be longer.
+    let bytes = max((2 + readersMax) * 64, Int(information.st_size))
+    if Int(information.st_blocks) * 512 >= bytes { return }
+    let code = posix_fallocate(file.number, 0, off_t(bytes))
+    if code == ENOSPC || code == EDQUOT { throw .diskFull(path: path) }
+    // Some file systems cannot reserve.
   }
 
   private static func createDatabases(in environment: OpaquePointer, path: String) throws(StorageError) -> Databases {
