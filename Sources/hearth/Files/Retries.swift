@@ -33,12 +33,12 @@ final class Retries {
         hasHeard = true
         return result
       } catch {
-        if (error as? CommandFailure)?.httpStatus != nil { hasHeard = true }
+        note(error)
         if position() - furthest >= Self.progressBytes {
           failures = 0
           furthest = position()
         }
-        failures += 1
+        failures += Self.weight(of: error)
         guard failures < Self.triesMax, mayPass(error) else { throw error }
         let milliseconds = Self.firstPauseMilliseconds << (failures - 1)
         tell(milliseconds, CommandFailure(error).message)
@@ -48,12 +48,28 @@ final class Retries {
     }
   }
 
+  /// A server that answered, or took a connection and broke it, is there, even where it cannot be reached next.
+  private func note(_ error: any Error) {
+    switch error {
+    case let failure as CommandFailure where failure.httpStatus != nil: hasHeard = true
+    case HTTPClientError.closedEarly: hasHeard = true
+    default: break
+    }
+  }
+
+  /// How many tries a failure counts for: who waited a minute for nothing does not wait for five more.
+  private static func weight(of error: any Error) -> Int {
+    if case HTTPClientError.timedOut = error { return triesMax / 2 }
+    return 1
+  }
+
   private func mayPass(_ error: any Error) -> Bool {
     switch error {
     case let failure as CommandFailure:
       // Where nobody ever answered there most likely is nobody.
       return failure.mayPass && (failure.httpStatus != nil || hasHeard)
-    case HTTPClientError.closedEarly, HTTPClientError.timedOut: return true
+    case HTTPClientError.closedEarly: return true
+    case HTTPClientError.timedOut: return hasHeard
     default: return false
     }
   }
