@@ -26,12 +26,12 @@ struct FilesCall: Sendable {
   var isAdmin: Bool { if case .admin = caller { true } else { false } }
 
   /// Whose share of the uploads under way one that this call begins takes; `nil` for an administrator's. Who has a
-  /// signed URL is somebody at an address.
+  /// signed URL is somebody at an address, and so is a guest: anybody may be any number of guests.
   func uploadOwner(isSigned: Bool = false, _ request: borrowing HTTPRequest) -> UploadOwner? {
     if !isSigned {
       // Only administrators make the calls of this dialect.
       guard dialect == .firebase, case .user(let auth) = caller else { return nil }
-      if let uid = auth?.uid { return .user(uid) }
+      if let auth, let uid = auth.uid, !auth.isGuest { return .user(uid) }
     }
     return .address(request.clientNetwork)
   }
@@ -194,6 +194,7 @@ struct FilesErrorAnswer {
       self.init(
         status: isFirebase ? 402 : 507, message: "There is no room left for files on this server.",
         reason: "quotaExceeded")
+      fault = "no room for files: the disk or the database of their metadata is full"
     case .commitRefused(let status, let message, let fault):
       self.init(status: status, message: message, reason: status == 409 ? "conflict" : "invalid")
       self.fault = fault

@@ -44,6 +44,8 @@ package struct RulesAuth: Sendable, Hashable {
   package let expiry: Int64?
   /// What may end the token early; `nil` where nothing does. Rules do not see it.
   package let standing: (any TokenStanding)?
+  /// Whether it is a guest's token: one of somebody who said nothing of who they are, and may come as any number.
+  package let isGuest: Bool
   /// ``uid`` as UTF-8.
   let uidBytes: [UInt8]
 
@@ -53,6 +55,11 @@ package struct RulesAuth: Sendable, Hashable {
     self.expiry = expiry
     self.standing = standing
     self.claims = EncodedFields(claims)
+    isGuest = if case .map(let firebase) = claims["firebase"] {
+      firebase["sign_in_provider"] == .string("anonymous")
+    } else {
+      false
+    }
     uidBytes = Array((uid ?? "").utf8)
   }
 

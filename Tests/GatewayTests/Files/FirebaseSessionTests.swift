@@ -153,6 +153,11 @@ import Testing
     #expect(try statuses([("X-Forwarded-For", "203.0.113.7")]) == [200, 200])
     let bob = ("Authorization", "Bearer " + UnsignedToken.make(#"{"sub":"bob"}"#))
     #expect(try statuses([bob, far]) == [200, 200])
+    // Who is a guest can be another one at once.
+    let claims = #"{"sub":"guest","firebase":{"sign_in_provider":"anonymous"}}"#
+    let guest = ("Authorization", "Bearer " + UnsignedToken.make(claims))
+    #expect(try statuses([guest, far]) == [429, 429])
+    #expect(try statuses([guest]) == [200, 200])
     #expect(try statuses([("Authorization", "Bearer owner"), far]) == [200, 200])
     let cloud = "/upload/storage/v1/b/p.appspot.com/o?uploadType=resumable&name=a"
     #expect(try server.call("POST", cloud, "{}", headers: [far]).status == 200)
