@@ -125,8 +125,8 @@ import Testing
     ([], "warning rules: there are none: every request of an app is denied"),
     (["--rules", "/nowhere/firestore.rules"], "problem rules: "),
     (["--tls-cert", "/nowhere/a.pem", "--tls-key", "/nowhere/b.pem"], "problem certificate: "),
-    (["--trust-issuer", "https://issuer.example,app=/nowhere/keys.json"], "problem issuer: the keys of https://issuer."),
-    (["--identity-provider", "google.com=app,/nowhere/keys.json"], "problem identity provider: the keys of google.com:"),
+    (["--trust-issuer", "https://issuer.example,app=/nowhere/keys.json"], "problem issuer: the keys of https://issuer"),
+    (["--identity-provider", "google.com=app,/nowhere/keys.json"], "problem identity provider: the keys of google.com"),
     (["--metrics-address", "127.0.0.1:0"], "ok metrics: any that is free"),
     (["--metrics-address", "0.0.0.0:0"], "warning metrics: who reaches 0.0.0.0 reads metrics, without credentials"),
     (["--indexes", "/nowhere/firestore.indexes.json"], "problem indexes: /nowhere/firestore.indexes.json"),
@@ -250,6 +250,24 @@ import Testing
       mixed.lines.contains {
         $0.hasPrefix("problem owner: \(file) belongs to root, and the directory to \(owner)")
       }, "\(mixed.output)")
+    // A container's server is root in a directory that its host gave it, which it overrules.
+    for name in names() { chown("\(data)/\(name)", 0, 0) }
+    let served = try findings(["--data", data])
+    #expect(served.exit == .code(0), "\(served.output)")
+    #expect(served.lines.contains { $0.hasPrefix("warning owner: \(data) belongs to \(owner), and all in it to root") })
+    #expect(served.lines.contains { $0.contains("(default)") })
+  }
+
+  @Test(.enabled(if: geteuid() == 0, "only root gives files away")) func theFolderOfAFileSystemIsNoStranger() throws {
+    let data = directory.file("data")
+    let imported = try HearthBinary.run(["import", Fixtures.path("journeys"), "--data", data, "--project", "demo"])
+    #expect(imported.exit == .code(0))
+    let own = try FileManager.default.subpathsOfDirectory(atPath: data) + [""]
+    for name in own { chown("\(data)/\(name)", 65_534, 65_534) }
+    mkdir("\(data)/lost+found", 0o700)
+    #expect(try !findings(["--data", data]).lines.contains { $0.hasPrefix("problem owner: ") })
+    mkdir("\(data)/other", 0o700)
+    #expect(try findings(["--data", data]).lines.contains { $0.hasPrefix("problem owner: \(data)/other") })
   }
 
   @Test func mountTable() {

@@ -45,9 +45,10 @@ struct DirectoryExamination {
     }
     var findings = [permissions(status)]
     if findings[0].level == .problem { return findings }
-    findings += Ownership(path: path, owner: status.st_uid).findings()
+    let ownership = Ownership(path: path, owner: status.st_uid)
+    findings += ownership.findings()
     findings += fileSystem(of: path)
-    guard status.st_uid == geteuid() else {
+    guard ownership.server == geteuid() else {
       holder = DataDirectoryLock.holder(ofDirectory: path)
       if let holder { findings.append(.ok("in use", "by \(holder)")) }
       return findings
