@@ -28,10 +28,10 @@ final class FileConnection {
   }
 
   /// Posts content, and waits for the answer.
-  func upload(_ target: String, _ content: [UInt8]) throws {
+  func upload(_ target: String, _ content: [UInt8], type: String = "application/octet-stream") throws {
     let head =
       "POST \(target) HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\nAuthorization: Bearer owner\r\n"
-      + "Content-Type: application/octet-stream\r\nContent-Length: \(content.count)\r\n\r\n"
+      + "Content-Type: \(type)\r\nContent-Length: \(content.count)\r\n\r\n"
     try send(Array(head.utf8))
     try send(content)
     var (length, came) = try readHead()

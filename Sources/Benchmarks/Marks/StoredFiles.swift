@@ -200,7 +200,8 @@ extension Benchmark {
       try HTTPClient.send(port: hearth.port, "\(StoredFiles.bucket)/small%2Fn\(number)?alt=media").status != 200
     }
     for number in missing + Array(sent..<count) {
-      try connection.upload("\(StoredFiles.bucket)?name=small%2Fn\(number)", StoredFiles.content(4096, number: number))
+      try connection.upload(
+        "\(StoredFiles.bucket)?name=small%2Fn\(number)", StoredFiles.content(4096, number: number), type: "text/plain")
     }
     let type = try HTTPClient.send(port: hearth.port, "\(StoredFiles.bucket)/small%2Fn1?alt=media")
     guard type.status == 200 else { throw BenchmarkError("rules let nobody read: \(type.body)") }
