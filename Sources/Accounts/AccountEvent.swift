@@ -26,8 +26,8 @@ package struct AccountEvent: Equatable, Sendable {
   package var uid: String?
   /// The address that a mail is for.
   package var email: String?
-  /// How somebody proved who they are: `password`, `anonymous`, `custom`, `phone`, `emailLink`, `emailCode`, or the id of
-  /// a provider.
+  /// How somebody proved who they are: `password`, `anonymous`, `custom`, `phone`, `emailLink`, `emailCode`, or the id
+  /// of a provider.
   package var method: String?
   /// What a code is for, such as `PASSWORD_RESET`.
   package var purpose: String?

@@ -33,7 +33,8 @@ package struct Status: Error, Equatable, Sendable {
   package var code: Code
   /// The text.
   package var message: String
-  /// What went wrong, where it is a fault of the server's or its operator's business: for the log, as it may name files.
+  /// What went wrong, where it is a fault of the server's or its operator's business: for the log, as it may name
+  /// files.
   package private(set) var fault: String?
 
   /// Creates a status.

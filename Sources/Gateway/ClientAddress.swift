@@ -13,8 +13,8 @@ extension HTTPRequest {
     return text.isEmpty ? nil : text
   }
 
-  /// Where the request comes from, as far as it tells clients apart: of an address of IPv6 the half that names a network,
-  /// as each client has all of that. Empty for this machine.
+  /// Where the request comes from, as far as it tells clients apart: of an address of IPv6 the half that names a
+  /// network, as each client has all of that. Empty for this machine.
   var clientNetwork: String { clientAddress.map(ClientNetwork.text) ?? "" }
 }
 

@@ -62,8 +62,8 @@ package final class DataDirectoryLock: Sendable {
     return String(text[text.index(after: start)...].dropLast())
   }
 
-  /// Who has the lock of a directory, found out without leaving anything there; `nil` for nobody, and where it cannot be
-  /// seen. Who tries to take the lock just then is refused.
+  /// Who has the lock of a directory, found out without leaving anything there; `nil` for nobody, and where it cannot
+  /// be seen. Who tries to take the lock just then is refused.
   package static func holder(ofDirectory directory: String) -> String? {
     let descriptor = open("\(directory)/\(fileName)", O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { return nil }

@@ -1,7 +1,7 @@
 import Glibc
 
-/// The processor's time that `body` takes on this thread: what other tests and programs do meanwhile does not count, nor
-/// does waiting.
+/// The processor's time that `body` takes on this thread: what other tests and programs do meanwhile does not count,
+/// nor does waiting.
 package func threadTime(of body: () throws -> Void) rethrows -> Duration {
   let start = threadClock
   try body()

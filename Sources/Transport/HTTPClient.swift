@@ -74,8 +74,8 @@ package final class HTTPClient {
 
   /// Sends a request and hands on the answer's body as it arrives, each piece with the status. Memory: one piece.
   ///
-  /// `take` returns whether to go on; where it does not, the connection is closed and the rest of the answer lost. It is
-  /// not called for an answer without a body.
+  /// `take` returns whether to go on; where it does not, the connection is closed and the rest of the answer lost. It
+  /// is not called for an answer without a body.
   /// - Returns: the status.
   /// - Throws: ``HTTPClientError``; the connection is closed then.
   package func stream(

@@ -357,8 +357,8 @@ final class ServerClient {
   }
 
   /// Hands on the content of a target behind its first `offset` bytes, as it is stored.
-  /// - Throws: ``CommandFailure`` with the server's words, `HTTPClientError` where the connection breaks, and what `take`
-  ///   throws.
+  /// - Throws: ``CommandFailure`` with the server's words, `HTTPClientError` where the connection breaks, and what
+  ///   `take` throws.
   func content(_ target: String, from offset: Int, _ take: ([UInt8]) throws -> Void) throws {
     // Content that was stored compressed is not to be unpacked on its way.
     var fields = [(name: "Accept-Encoding", value: "gzip")]

@@ -414,8 +414,8 @@ import WireFormat
   }
 
   @Test func wrongUserAndWrongPasswordTakeAsLong() throws {
-    // The least of several is what neither neighbours on the machine nor the network had a part in; on a busy machine that
-    // takes more of them, and a server lets nobody try often.
+    // The least of several is what neither neighbours on the machine nor the network had a part in; on a busy machine
+    // that takes more of them, and a server lets nobody try often.
     var least = [Double.infinity, .infinity]
     var isAlike: Bool { (0.5...2).contains(least[0] / least[1]) }
     for _ in 0..<10 where !isAlike {

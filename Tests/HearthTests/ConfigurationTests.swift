@@ -126,9 +126,15 @@ import Testing
     ("hearth.json", #"{"map-size": "x"}"#, "", #"hearth.json: "map-size": 'x' must be a size"#),
     ("hearth.json", #"{"compat": "x"}"#, "", #"hearth.json: "compat": 'x' must be emulator"#),
     ("other.json", #"{"port": []}"#, "--config other.json", #"other.json: "port" must be"#),
-    ("hearth.json", #"{"data": "d", "in-memory": true}"#, "", #"hearth.json: "data" and "in-memory" exclude each other"#),
+    (
+      "hearth.json", #"{"data": "d", "in-memory": true}"#, "",
+      #"hearth.json: "data" and "in-memory" exclude each other"#
+    ),
     ("hearth.json", #"{"tls-cert": "c.pem"}"#, "", #"hearth.json: "tls-cert" and "tls-key" go together; give both"#),
-    ("other.json", #"{"tls-key": "k.pem"}"#, "--config other.json", #"other.json: "tls-cert" and "tls-key" go together"#),
+    (
+      "other.json", #"{"tls-key": "k.pem"}"#, "--config other.json",
+      #"other.json: "tls-cert" and "tls-key" go together"#
+    ),
     ("hearth.json", #"{"quiet": true, "log-level": "info"}"#, "", #"hearth.json: "quiet" and "log-level" exclude"#),
     ("hearth.json", #"{"import": ["x.json"], "in-memory": true}"#, "", #"hearth.json: "import" needs a project"#),
     ("x", "", "--config missing.json", "missing.json: cannot be opened: No such file"),

@@ -84,8 +84,8 @@ import Testing
     #expect(events.map { $0["message"] as? String } == plain)
     let names = ["uid", "email", "method", "purpose", "by", "client", "reason"]
     let told = events.map { event in
-      ([event["event"] as? String ?? ""] + names.compactMap { name in (event[name] as? String).map { "\(name)=\($0)" } })
-        .joined(separator: " ")
+      let details = names.compactMap { name in (event[name] as? String).map { "\(name)=\($0)" } }
+      return ([event["event"] as? String ?? ""] + details).joined(separator: " ")
     }
     let end = "by=user client=this machine"
     #expect(

@@ -129,7 +129,9 @@ import Testing
     let overview = HelpText.overview.split(separator: "\n").filter { $0.hasPrefix("  ") && !$0.hasPrefix("   ") }
     #expect(overview.count > 20)
     let columns = overview.map { line in
-      line.range(of: "  [A-Z]", options: .regularExpression).map { line.distance(from: line.startIndex, to: $0.lowerBound) }
+      line.range(of: "  [A-Z]", options: .regularExpression).map {
+        line.distance(from: line.startIndex, to: $0.lowerBound)
+      }
     }
     #expect(Set(columns).count == 1, "\(HelpText.overview)")
     // What stands behind the dashes is the command's.

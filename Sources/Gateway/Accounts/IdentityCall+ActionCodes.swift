@@ -257,7 +257,8 @@ extension IdentityCall {
     }
     if let url = try parameter("continueUrl").map({ try checkContinueURL($0) }) {
       answer.status = 303
-      let signIn = "mode=signIn&lang=en&oobCode=\(code)&apiKey=\(PercentEncoding.encode((parameter("apiKey") ?? "").utf8))"
+      let key = PercentEncoding.encode((parameter("apiKey") ?? "").utf8)
+      let signIn = "mode=signIn&lang=en&oobCode=\(code)&apiKey=\(key)"
       answer.location = found.kind == .emailSignIn ? "\(url)\(url.contains("?") ? "&" : "?")\(signIn)" : url
     }
     return answer

@@ -3,8 +3,8 @@ import Transport
 import WireFormat
 
 extension FilesClient {
-  /// Makes an object of a file, and checks that what was stored is what was sent. `progress` is told how many bytes have
-  /// gone, which may become fewer where the server lost some.
+  /// Makes an object of a file, and checks that what was stored is what was sent. `progress` is told how many bytes
+  /// have gone, which may become fewer where the server lost some.
   ///
   /// A file of more than ``partBytes`` goes in parts: what the server has of it is not sent again.
   /// - Throws: ``CommandFailure``, also where the file cannot be read to its end; `HTTPClientError`.
@@ -125,7 +125,8 @@ extension FilesClient {
   ///   `HTTPClientError`, and what `take` throws.
   func download(_ object: Object, _ take: ([UInt8]) throws -> Void) throws {
     // The generation sees to it that all parts are of one content.
-    let target = "/download" + Self.target(object.name, in: object.bucket) + "?alt=media&generation=\(object.generation)"
+    let target =
+      "/download" + Self.target(object.name, in: object.bucket) + "?alt=media&generation=\(object.generation)"
     var sum: UInt32 = 0
     var size = 0
     try retries.run(at: { size }) { isAgain in

@@ -60,7 +60,8 @@ private final class FilesCopy {
     isQuiet = arguments.has("quiet")
     progress = Progress(isQuiet: isQuiet)
     client.retries.tell = { [unowned self] milliseconds, reason in
-      let seconds = milliseconds % 1000 == 0 ? "\(milliseconds / 1000)" : "\(milliseconds / 1000).\(milliseconds / 100 % 10)"
+      let tenths = milliseconds % 1000 / 100
+      let seconds = tenths == 0 ? "\(milliseconds / 1000)" : "\(milliseconds / 1000).\(tenths)"
       progress.showNow("\(ByteCount.text(ofFiles: count, bytes)) copied; going on in \(seconds) s: \(reason)")
     }
     if case .stored(let bucket, _) = destination, arguments.has("make-bucket") { try client.makeBucket(bucket) }

@@ -1,7 +1,8 @@
 import Files
 import Glibc
 
-/// A file of this machine that is read to its end, parts of it perhaps more than once, with the checksum of what was read.
+/// A file of this machine that is read to its end, parts of it perhaps more than once, with the checksum of what was
+/// read.
 final class LocalSource {
   private static let pieceBytes = 256 << 10
 
