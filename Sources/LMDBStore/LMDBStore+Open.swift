@@ -179,8 +179,8 @@ extension LMDBStore {
     }
   }
 
-  /// Gives LMDB's lock file all its blocks. It is mapped into memory, where touching a page for which a full disk has no
-  /// block ends the process.
+  /// Gives LMDB's lock file all its blocks. It is mapped into memory, where touching a page for which a full disk has
+  /// no block ends the process.
   private static func reserveLockFile(of path: String, readersMax: Int) throws(StorageError) {
     let file: Descriptor
     do throws(StorageError) {

@@ -187,8 +187,8 @@ struct FilesErrorAnswer {
     case .undecodable:
       self.init(
         status: 406,
-        message: "The object's contentEncoding is gzip, and its content is not. Ask with Accept-Encoding: gzip for what "
-          + "is stored, or correct its metadata.", reason: "invalid")
+        message: "The object's contentEncoding is gzip, and its content is not. Ask with Accept-Encoding: gzip for "
+          + "what is stored, or correct its metadata.", reason: "invalid")
     case .full:
       // A status that makes clients give up: those that retry would do so for minutes.
       self.init(

@@ -60,7 +60,9 @@ struct Ownership {
 
   /// The first thing in a directory that is not its owner's, and whether there are things of several users. The folder
   /// that a file system brings along does not count.
-  private static func strangers(in path: String, _ owner: uid_t) -> (first: (file: String, user: uid_t)?, isMixed: Bool) {
+  private static func strangers(
+    in path: String, _ owner: uid_t
+  ) -> (first: (file: String, user: uid_t)?, isMixed: Bool) {
     guard owner != 0 else { return (nil, false) }
     var (waiting, seen) = ([path], 0)
     var first: (file: String, user: uid_t)?
