@@ -92,7 +92,7 @@ struct FullDiskTests {
   }
 
   private static func newFile(_ path: String) -> URL {
-    FileManager.default.createFile(atPath: path, contents: nil)
+    _ = FileManager.default.createFile(atPath: path, contents: nil)
     return URL(filePath: path)
   }
 
