@@ -84,7 +84,7 @@ struct CaseReader {
           Query(parent: path.parent, collectionID: path.id), members["query"]))
     case "listGroup":
       let id = try text.string(target, "\"listGroup\"", in: it)
-      guard !id.isEmpty, !id.contains("/") else {
+      guard !id.isEmpty, !id.utf8.contains(UInt8(ascii: "/")) else {
         throw text.failure(target, in: it, "\"listGroup\" takes the id of collections, such as \"messages\"")
       }
       return .list(

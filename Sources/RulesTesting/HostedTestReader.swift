@@ -92,7 +92,8 @@ struct HostedTestReader {
   private func path(
     _ written: String, isPlain: Bool, _ place: JSONTree, _ test: String
   ) throws(FixtureTreeError) -> (database: String, path: [UInt8]) {
-    let segments = written.split(separator: "/").map { isPlain ? Array($0.utf8) : Self.decoded($0) }
+    // By bytes: a slash is one, also where a mark that belongs to the character before stands behind it.
+    let segments = written.utf8.split(separator: UInt8(ascii: "/")).map { isPlain ? Array($0) : Self.decoded($0) }
     guard segments.count >= 3, segments[0].elementsEqual("databases".utf8), segments[2].elementsEqual("documents".utf8)
     else {
       throw text.failure(place, in: test, "\"\(written)\" must begin with /databases/(default)/documents")
@@ -100,9 +101,9 @@ struct HostedTestReader {
     return (String(decoding: segments[1], as: UTF8.self), Array(segments[3...].joined(separator: [UInt8(ascii: "/")])))
   }
 
-  private static func decoded(_ segment: Substring) -> [UInt8] {
+  private static func decoded(_ segment: Substring.UTF8View) -> [UInt8] {
     var out: [UInt8] = []
-    var rest = segment.utf8[...]
+    var rest = segment
     while let byte = rest.popFirst() {
       let digits = String(decoding: rest.prefix(2), as: UTF8.self)
       if byte == UInt8(ascii: "%"), digits.utf8.count == 2, let value = UInt8(digits, radix: 16) {

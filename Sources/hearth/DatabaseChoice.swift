@@ -40,10 +40,12 @@ enum DatabaseChoice {
   /// A path that a person wrote: `users/ann`, also with slashes around it.
   /// - Throws: ``CommandFailure`` when an id of it is not legal.
   static func path(_ text: String) throws -> ResourcePath {
-    var trimmed = Substring(text)
-    while trimmed.hasPrefix("/") { trimmed = trimmed.dropFirst() }
-    while trimmed.hasSuffix("/") { trimmed = trimmed.dropLast() }
-    do { return try ResourcePath(String(trimmed)) } catch {
+    // By bytes: a slash is one, also where a mark that belongs to the character before stands behind it.
+    let slash = UInt8(ascii: "/")
+    var trimmed = text.utf8[...]
+    while trimmed.first == slash { trimmed.removeFirst() }
+    while trimmed.last == slash { trimmed.removeLast() }
+    do { return try ResourcePath(String(Substring(trimmed))) } catch {
       throw CommandFailure.usage("'\(text)' is no path: \(error)")
     }
   }

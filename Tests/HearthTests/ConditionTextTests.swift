@@ -49,6 +49,8 @@ import Testing
     ("__name__ > ann", is1("__name__", .greaterThan, .reference("\(root)/c/ann"))),
     (#"__name__ == "x y""#, is1("__name__", .equal, .reference("\(root)/c/x y"))),
     ("__name__ in [a, d/b]", is1("__name__", .in, .array([.reference("\(root)/c/a"), .reference("\(root)/d/b")]))),
+    // A slash is one, whatever mark stands behind it.
+    ("__name__ > d/\u{301}b", is1("__name__", .greaterThan, .reference("\(root)/d/\u{301}b"))),
     ("a.`b c`.d == 1", is1("a.`b c`.d", .equal)), ("`a == b` == 1", is1("`a == b`", .equal)),
     ("a == 1 and b == 1", .and([is1("a", .equal), is1("b", .equal)])),
     ("a == 1 or b == 1", .or([is1("a", .equal), is1("b", .equal)])),
@@ -84,6 +86,11 @@ import Testing
     let failure = error.map { CommandFailure($0) }
     #expect(failure?.exitCode == code)
     #expect(failure?.message.contains(message) == true, "\(failure?.message ?? "")")
+  }
+
+  @Test(arguments: [("/c/d/", "c/d"), ("//c", "c"), ("/\u{301}c/d", "\u{301}c/d"), ("/", "")])
+  func slashesAroundAPathAreLeftOut(written: String, path: String) throws {
+    #expect(try DatabaseChoice.path(written).bytes == Array(path.utf8))
   }
 
   private static func options(_ words: String...) throws -> QueryOptions {

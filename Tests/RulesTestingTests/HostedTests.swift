@@ -20,6 +20,8 @@ import Testing
     (#""request": {"method": "get", "path": PATH, "auth": {"uid": "ann"}}, "resource": {"data": {"owner": "ann"}}"#, true),
     (#""request": {"method": "get", "path": PATH, "auth": {"uid": "eve"}}, "resource": {"data": {"owner": "ann"}}"#, false),
     (#""request": {"method": "get", "path": PATH, "auth": {"uid": "ann"}}"#, false),
+    // A slash is one, whatever mark stands behind it.
+    (#""request": {"method": "get", "path": "/databases/(default)/documents/\#u{301}c/r1"}"#, false),
     // Lists are judged over the resource, without a proof.
     (#""request": {"method": "list", "path": PATH, "auth": {"uid": "ann"}}, "resource": {"data": {"owner": "ann"}}"#, true),
     (

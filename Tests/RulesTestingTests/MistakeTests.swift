@@ -14,6 +14,8 @@ import Testing
     (#"{"it": "a", "get": "rooms", "expect": "deny"}"#, #"6:20: case "a": "rooms" is no document; a path such as "users/ann" names one"#),
     (#"{"it": "a", "list": "rooms/r1", "expect": "deny"}"#, #""rooms/r1" is no collection"#),
     (#"{"it": "a", "listGroup": "rooms/r1/x", "expect": "deny"}"#, #""listGroup" takes the id of collections"#),
+    // A slash is one, whatever mark stands behind it.
+    (#"{"it": "a", "listGroup": "rooms/\#u{301}x", "expect": "deny"}"#, #""listGroup" takes the id of collections"#),
     (#"{"it": "a", "get": "rooms//r1", "expect": "deny"}"#, #""rooms//r1" is no path"#),
     (#"{"it": "a", "get": "rooms/r1", "data": {}, "expect": "deny"}"#, #""data" goes with create, set and update, not with get"#),
     (#"{"it": "a", "get": "rooms/r1", "query": {}, "expect": "deny"}"#, #""query" goes with list and listGroup"#),

@@ -72,7 +72,7 @@ package enum FileCommitDatabase {
 
   /// The database of such a text; `nil` where it is none.
   package static func id(_ text: String) -> DatabaseID? {
-    let parts = text.split(separator: "/").map(String.init)
+    let parts = text.utf8.split(separator: UInt8(ascii: "/")).map { String(Substring($0)) }
     return parts.count == 2 ? DatabaseID(project: parts[0], database: parts[1]) : nil
   }
 }

@@ -136,7 +136,7 @@ struct ValueText {
       }
     default: text = word()
     }
-    let path = text.contains("/") ? text : "\(collection)/\(text)"
+    let path = text.utf8.contains(UInt8(ascii: "/")) ? text : "\(collection)/\(text)"
     guard !text.isEmpty, let path = try? DatabaseChoice.path(path), path.isDocument else {
       position = start
       throw failure("expected the id of a document, or the path of one such as users/ann")
