@@ -38,7 +38,7 @@ extension Command {
         Terminal.output.write("copied \(source.databases.count) databases\(more) to \(destination)\n")
       }
       guard let files, files.problemCount > 0 else { return 0 }
-      for problem in files.problems { Terminal.error.write("hearth: \(problem)\n") }
+      for problem in files.problems { Terminal.error.write("hearth: \(TerminalText.line(problem))\n") }
       throw CommandFailure.failed(
         "\(files.problemCount) contents of files are damaged; all else was copied. "
           + "`hearth check \(destination)` names the files")

@@ -21,21 +21,22 @@ extension Command {
       let path = try DatabaseChoice.path(arguments.operands[0])
       guard !path.isRoot else { throw CommandFailure.usage("the path of a document or collection is needed") }
       let client = try ServerClient(arguments)
+      let shown = TerminalText.line("\(path)")
       guard arguments.has("recursive") else {
         guard let key = DocumentKey(path) else {
           throw CommandFailure.usage("'\(path)' is a collection; add --recursive to delete all its documents")
         }
         try client.delete(key)
-        Terminal.output.write("deleted \(key)\n")
+        Terminal.output.write("deleted \(shown)\n")
         return 0
       }
       if !arguments.has("yes"), isatty(STDIN_FILENO) == 1, Terminal.error.isTerminal {
-        guard Terminal.confirm("Delete \(path) and everything below it from \(client.database)?") else {
+        guard Terminal.confirm("Delete \(shown) and everything below it from \(client.database)?") else {
           throw CommandFailure.failed("nothing was deleted")
         }
       }
       let count = try deleteAll(path, client, isQuiet: arguments.has("quiet"))
-      Terminal.output.write("deleted \(count) documents at and below \(path)\n")
+      Terminal.output.write("deleted \(count) documents at and below \(shown)\n")
       return 0
     })
 

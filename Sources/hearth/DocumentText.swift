@@ -8,12 +8,12 @@ struct DocumentText {
 
   /// A document over several lines: path, time of the last change, fields as a fixture tree writes them.
   func page(_ document: ServerClient.Found) throws -> [UInt8] {
-    var head = Terminal.output.bold(document.key.path.text)
+    var head = Terminal.output.bold(TerminalText.line(document.key.path.text))
     if let time = document.updateTime { head += Terminal.output.faint("  (updated \(time))") }
-    var out = Array("\(head)\n".utf8)
-    try FixtureFields.append(document.fields, database: database, to: &out)
-    out.append(UInt8(ascii: "\n"))
-    return out
+    var fields: [UInt8] = []
+    try FixtureFields.append(document.fields, database: database, to: &fields)
+    // Still JSON: people copy it into `hearth set`.
+    return Array("\(head)\n\(TerminalText.json(String(decoding: fields, as: UTF8.self)))\n".utf8)
   }
 
   /// The wire's JSON of a document.
@@ -40,12 +40,15 @@ struct DocumentText {
     return json.bytes
   }
 
+  /// A document's id as a row shows it.
+  static func id(of document: ServerClient.Found) -> String { TerminalText.line(document.key.path.id) }
+
   /// A row of a table: id and fields, cut to the width of the terminal.
   func row(_ document: ServerClient.Found, idWidth: Int) throws -> [UInt8] {
-    let id = document.key.path.id
+    let id = Self.id(of: document)
     var line: [UInt8] = []
     try FixtureFields.appendLine(document.fields, database: database, to: &line)
-    var fields = String(decoding: line, as: UTF8.self)
+    var fields = TerminalText.json(String(decoding: line, as: UTF8.self))
     if let columns = Terminal.output.columns, idWidth + 2 + fields.count > columns {
       fields = "\(fields.prefix(max(10, columns - idWidth - 3)))…"
     }

@@ -27,7 +27,10 @@ extension Command {
         Terminal.output.write(
           arguments.has("json") ? try text.json(document, .pretty) : try text.page(document))
       } else if path.isRoot {
-        for id in try client.collectionIDs(below: .root) { Terminal.output.write("\(id)\n") }
+        let isExact = arguments.has("json")
+        for id in try client.collectionIDs(below: .root) {
+          Terminal.output.write("\(isExact ? id : TerminalText.line(id))\n")
+        }
       } else {
         try list(path, limit: limit, isJSON: arguments.has("json"), client, text)
       }
@@ -41,7 +44,7 @@ extension Command {
     var token: String?
     repeat {
       let page = try client.list(collection, pageSize: min(300, limit - count), pageToken: token)
-      let width = min(40, page.documents.map { $0.key.path.id.count }.max() ?? 0)
+      let width = min(40, page.documents.map { DocumentText.id(of: $0).count }.max() ?? 0)
       var out: [UInt8] = []
       for document in page.documents {
         out += isJSON ? try text.json(document, .compact) : try text.row(document, idWidth: width)
@@ -54,7 +57,7 @@ extension Command {
     if token != nil {
       Terminal.error.write(Terminal.error.faint("the first \(count) documents; more with --limit N\n"))
     } else if count == 0 {
-      Terminal.error.write(Terminal.error.faint("no documents in \(collection)\n"))
+      Terminal.error.write(Terminal.error.faint("no documents in \(TerminalText.line("\(collection)"))\n"))
     }
   }
 }

@@ -2,20 +2,27 @@
 /// written out, so that no name steers the terminal, or looks like another. `--json` shows texts as they are.
 enum TerminalText {
   /// A text on one line.
-  static func line(_ text: String) -> String { escape(text, keepsLines: false) }
+  static func line(_ text: String) -> String { escape(text, as: .line) }
 
   /// A text with its line breaks and tabs.
-  static func lines(_ text: String) -> String { escape(text, keepsLines: true) }
+  static func lines(_ text: String) -> String { escape(text, as: .lines) }
 
-  private static func escape(_ text: String, keepsLines: Bool) -> String {
+  /// JSON with its line breaks: it stays JSON, and means the same.
+  static func json(_ text: String) -> String { escape(text, as: .json) }
+
+  private enum Form { case line, lines, json }
+
+  private static func escape(_ text: String, as form: Form) -> String {
     var out = ""
     for scalar in text.unicodeScalars {
       switch scalar.value {
       case 0x09, 0x0A:
-        if keepsLines { out.unicodeScalars.append(scalar) } else { out += scalar.value == 0x09 ? "\\t" : "\\n" }
+        if form == .line { out += scalar.value == 0x09 ? "\\t" : "\\n" } else { out.unicodeScalars.append(scalar) }
       case 0x0D: out += "\\r"
-      case 0..<0x20, 0x7F...0x9F, 0x200E...0x200F, 0x2028...0x202E, 0x2066...0x2069:
-        out += "\\u{\(String(scalar.value, radix: 16))}"
+      case 0..<0x20, 0x7F...0x9F, 0x061C, 0x200E...0x200F, 0x2028...0x202E, 0x2066...0x2069:
+        let digits = String(scalar.value, radix: 16)
+        // Such characters stand only in strings of JSON, whose escapes have four digits.
+        out += form == .json ? "\\u\(String(repeating: "0", count: 4 - digits.count))\(digits)" : "\\u{\(digits)}"
       default: out.unicodeScalars.append(scalar)
       }
     }

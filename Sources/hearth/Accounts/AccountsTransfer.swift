@@ -78,7 +78,8 @@ extension Command {
         for error in answer["error"]?.elements ?? [] {
           failures += 1
           let index = start + Int(error["index"]?.int64 ?? 0)
-          Terminal.error.write("hearth: \(path): user \(index + 1): \(error["message"]?.text ?? "")\n")
+          let problem = "\(path): user \(index + 1): \(error["message"]?.text ?? "")"
+          Terminal.error.write("hearth: \(TerminalText.line(problem))\n")
         }
       }
       Terminal.error.write("hearth: \(users.count - failures) of \(users.count) accounts imported\n")

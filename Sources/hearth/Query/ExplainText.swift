@@ -30,6 +30,7 @@ struct ExplainText {
     if !plan.isEmpty { lines.append(plan) }
     for index in indexes { lines.append("index: \(index)") }
     if !costs.isEmpty { lines.append(costs.joined(separator: ", ")) }
-    return lines.map { $0 + "\n" }.joined()
+    // They name collections and fields.
+    return lines.map { TerminalText.line($0) + "\n" }.joined()
   }
 }

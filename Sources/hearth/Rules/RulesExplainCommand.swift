@@ -46,7 +46,7 @@ extension Command {
       guard let test = suite.tests.first else { throw CommandFailure.usage("nothing is asked") }
       let verdict = try judge(test, by: ruleset, over: &suite.documents, client)
       for part in verdict.parts {
-        var lines = DecisionText.lines(part, ruleset, file: file)
+        var lines = DecisionText.lines(part, ruleset, file: file).map(TerminalText.line)
         let head = lines.removeFirst()
         Terminal.output.write(Terminal.output.bold(head) + "\n")
         for line in lines { Terminal.output.write(line + "\n") }

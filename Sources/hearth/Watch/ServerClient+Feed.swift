@@ -41,7 +41,8 @@ extension ServerClient {
       } catch {
         guard hasHeard, Self.mayPass(error) else { throw error }
         if Terminal.error.isTerminal {
-          Terminal.error.write(Terminal.error.faint("\(CommandFailure(error).message); trying again\n"))
+          let reason = TerminalText.line(CommandFailure(error).message)
+          Terminal.error.write(Terminal.error.faint("\(reason); trying again\n"))
         }
       }
       usleep(UInt32(wait * 1_000_000))

@@ -112,7 +112,7 @@ struct WatchLines {
   private func shown(_ sign: String, _ key: DocumentKey, _ fields: EncodedFields) throws -> String {
     var line: [UInt8] = []
     try FixtureFields.appendLine(fields, database: database, to: &line)
-    return self.line(sign, key, String(decoding: line, as: UTF8.self))
+    return self.line(sign, key, TerminalText.json(String(decoding: line, as: UTF8.self)))
   }
 
   private func gone(_ key: DocumentKey) -> String { line("-", key, "") }
