@@ -15,46 +15,87 @@ final class CuttingProxy: Sendable {
 
   private struct State {
     var steps: [Step]
+    /// The socket of the port, and whether a thread takes connections from it, which then closes it at its end.
+    var listener: Int32
+    var isListening = true
     var upBytes = 0
     var downBytes = 0
   }
 
   let port: UInt16
-  private let listener: Int32
   private let target: UInt16
   private let state: Mutex<State>
 
   init(to target: UInt16, _ steps: [Step]) throws {
     self.target = target
-    state = Mutex(State(steps: steps))
+    let (listener, port) = try Self.bound(to: 0)
+    self.port = port
+    state = Mutex(State(steps: steps, listener: listener))
+    try take(from: listener)
+  }
+
+  deinit {
+    let (listener, isListening) = state.withLock { ($0.listener, $0.isListening) }
+    if isListening { shutdown(listener, Int32(SHUT_RDWR)) } else { close(listener) }
+  }
+
+  /// Refuses connections from now on, as the machine of a server does that was stopped.
+  func refuse() throws {
+    try state.withLock { state in
+      guard state.isListening else { return }
+      shutdown(state.listener, Int32(SHUT_RDWR))
+      state.isListening = false
+      // Bound at once, so that nobody else is given the port; who does not listen refuses.
+      state.listener = try Self.bound(to: port).listener
+    }
+  }
+
+  /// Takes connections again.
+  func goOn() throws {
+    try state.withLock { state in
+      guard !state.isListening else { return }
+      try take(from: state.listener)
+      state.isListening = true
+    }
+  }
+
+  private static func bound(to port: UInt16) throws -> (listener: Int32, port: UInt16) {
     let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-    var address = Self.loopback(0)
+    var isReused: Int32 = 1
+    setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &isReused, socklen_t(MemoryLayout.size(ofValue: isReused)))
+    var address = loopback(port)
     var length = socklen_t(MemoryLayout<sockaddr_in>.size)
     let isBound = withUnsafeMutablePointer(to: &address) { pointer in
       pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        bind(listener, $0, length) == 0 && listen(listener, 16) == 0 && getsockname(listener, $0, &length) == 0
+        bind(listener, $0, length) == 0 && getsockname(listener, $0, &length) == 0
       }
     }
-    guard isBound else { throw CocoaError(.fileReadUnknown) }
-    self.listener = listener
-    port = UInt16(bigEndian: address.sin_port)
-    Thread { [weak self, target, listener] in
-      // Who has the listener closes it; no connection comes any more then.
+    guard isBound else {
+      close(listener)
+      throw CocoaError(.fileReadUnknown)
+    }
+    return (listener, UInt16(bigEndian: address.sin_port))
+  }
+
+  private func take(from listener: Int32) throws {
+    guard listen(listener, 16) == 0 else { throw CocoaError(.fileReadUnknown) }
+    Thread { [weak self, target] in
+      // Closed here only, once it is shut down: while this thread may still call `accept`, the number must not become
+      // that of another test's socket.
+      defer { close(listener) }
       while true {
         let client = accept(listener, nil, nil)
-        guard client >= 0 else { return }
+        if client < 0 {
+          if errno == EINVAL { return }
+          continue
+        }
         guard let self else {
           close(client)
-          return
+          continue
         }
         serve(client, target, step())
       }
     }.start()
-  }
-
-  deinit {
-    shutdown(listener, Int32(SHUT_RDWR))
-    close(listener)
   }
 
   /// Bytes that went to the server.

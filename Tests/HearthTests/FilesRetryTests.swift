@@ -29,8 +29,8 @@ import Testing
       client.retries.wait = { [unowned self] milliseconds in
         pauses.append(milliseconds)
         try? atPause()
-        // A hundredth of it: the server must notice that the connection broke.
-        usleep(UInt32(milliseconds * 10))
+        // A tenth of it: the server must notice that the connection broke.
+        usleep(UInt32(milliseconds * 100))
       }
       client.retries.tell = { [unowned self] _, reason in reasons.append(reason) }
     }
@@ -93,6 +93,27 @@ import Testing
     _ = try attempt.upload(path, as: "f")
     #expect(attempt.pauses == [500, 1000, 2000, 4000])
     #expect(try Attempt(port: server.port).download("f") == Self.content(200_000, seed: 2))
+  }
+
+  /// Also one that goes in a single request, of which nothing was answered yet.
+  @Test(arguments: [200_000, 3 << 20]) func anUploadGoesOnOnceItsServerIsBack(size: Int) throws {
+    defer { server.process.stop() }
+    let content = Self.content(size, seed: 8)
+    let path = try make("f", content)
+    let proxy = try CuttingProxy(to: server.port, [.cut(up: size / 2)])
+    let attempt = try Attempt(port: proxy.port)
+    attempt.atPause = { [unowned attempt] in
+      switch attempt.pauses.count {
+      case 1: try proxy.refuse()
+      case 3: try proxy.goOn()
+      default: break
+      }
+    }
+    _ = try attempt.upload(path, as: "f")
+    #expect(attempt.pauses.starts(with: [500, 1000, 2000]), "\(attempt.pauses)")
+    let refusals = attempt.reasons.filter { $0.contains("no Hearth server answers") }
+    #expect(refusals.count == 2, "\(attempt.reasons)")
+    #expect(try Attempt(port: server.port).download("f") == content)
   }
 
   /// The server does not know the upload any more.
