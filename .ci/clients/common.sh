@@ -86,7 +86,7 @@ passed_of() {
 # areas_failed NAME: what failed of a suite, in one line; nothing where that is not known.
 areas_failed() {
   [[ -s $work/$1.areas ]] || return 0
-  echo "; failed: $(sed -E 's/^ *([0-9]+)  ([^:]*(: [^ ]*)?).*/\1 \2/' "$work/$1.areas" | paste -sd, | sed 's/,/, /g')"
+  echo "; failed: $(sed -E 's/^ *([0-9]+)  (.*[^.])\.?$/\1 (\2)/' "$work/$1.areas" | paste -sd, | sed 's/),/), /g')"
 }
 
 # compare NAME COUNT: notes the result, and fails the run where fewer pass than are kept in `passed`.
