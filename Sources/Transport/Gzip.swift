@@ -53,25 +53,14 @@ final class GzipCompressor {
 
 /// Decompresses request bodies, with one zlib state kept for the life of a loop.
 final class GzipDecompressor {
-  private let stream: UnsafeMutablePointer<z_stream>
-  private let isReady: Bool
-
-  init() {
-    stream = .allocate(capacity: 1)
-    stream.initialize(to: z_stream())
-    isReady = czlib_inflate_init_gzip(stream) == Z_OK
-  }
-
-  deinit {
-    if isReady { inflateEnd(stream) }
-    stream.deallocate()
-  }
+  private let inflater = Inflater()
 
   /// Returns the body in memory with `InputBuffer.paddingBytes` zero bytes behind it; the array holds them too.
   ///
   /// - Throws: `.malformed` for anything but whole gzip members, `.tooLarge` beyond `bodyBytesMax` decoded bytes.
   func decompress(_ body: UnsafeRawBufferPointer, bodyBytesMax: Int) throws(GzipError) -> [UInt8] {
-    guard isReady, !body.isEmpty, inflateReset(stream) == Z_OK else { throw .malformed }
+    guard !body.isEmpty, inflater.reset() else { throw .malformed }
+    let stream = inflater.stream
     let bytes = body.assumingMemoryBound(to: UInt8.self)
     stream.pointee.next_in = UnsafeMutablePointer(mutating: bytes.baseAddress)
     stream.pointee.avail_in = UInt32(bytes.count)
@@ -90,7 +79,7 @@ final class GzipDecompressor {
       if out.count > bodyBytesMax { throw .tooLarge }
       if status == Z_STREAM_END {
         if stream.pointee.avail_in == 0 { break }
-        guard inflateReset(stream) == Z_OK else { throw .malformed }
+        guard inflater.reset() else { throw .malformed }
       } else if status != Z_OK || (stream.pointee.avail_in == 0 && stream.pointee.avail_out > 0) {
         throw .malformed
       }

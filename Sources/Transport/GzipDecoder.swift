@@ -5,30 +5,17 @@ final class GzipDecoder {
   /// Decoded at a time, however small the coded bytes are.
   static let sliceBytes = 64 << 10
 
-  private let stream: UnsafeMutablePointer<z_stream>
-  private let isReady: Bool
+  private let inflater = Inflater()
   /// Whether what was decoded ends with a whole member, or is nothing.
   private(set) var isMemberOver = true
-
-  init() {
-    stream = .allocate(capacity: 1)
-    stream.initialize(to: z_stream())
-    isReady = czlib_inflate_init_gzip(stream) == Z_OK
-  }
-
-  deinit {
-    if isReady { inflateEnd(stream) }
-    stream.deallocate()
-  }
 
   /// Appends up to 64 KiB of what bytes decode to, and moves the position behind those that were read. Without bytes it
   /// appends what is still inside; call it so only at the end of all, and where no member is over.
   /// - Returns: whether they are gzip.
   func decode(_ coded: [UInt8], from position: inout Int, into out: inout [UInt8]) -> Bool {
-    guard isReady else { return false }
     let isInputOver = position == coded.count
     if isMemberOver {
-      guard inflateReset(stream) == Z_OK else { return false }
+      guard inflater.reset() else { return false }
       isMemberOver = false
     }
     let status = inflateSlice(coded, from: &position, into: &out)
@@ -37,6 +24,7 @@ final class GzipDecoder {
   }
 
   private func inflateSlice(_ coded: [UInt8], from position: inout Int, into out: inout [UInt8]) -> Int32 {
+    let stream = inflater.stream
     var status = Z_OK
     let start = position
     let decoded = [UInt8](unsafeUninitializedCapacity: Self.sliceBytes) { space, count in

@@ -45,7 +45,7 @@ extension Command {
       (root.member("indexes")?.array ?? []).map { index in
         let state = index.member("state")?.text ?? ""
         let progress = state == "building" ? ", \(index.member("documents")?.integer ?? 0) documents so far" : ""
-        return "\(index.member("index")?.text ?? ""): \(state)\(progress)\n"
+        return TerminalText.line("\(index.member("index")?.text ?? ""): \(state)\(progress)") + "\n"
       }
     }
     Terminal.output.write(lines.isEmpty ? "no indexes beyond those of single fields\n" : lines.joined())

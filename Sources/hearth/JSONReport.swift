@@ -1,6 +1,6 @@
 import WireFormat
 
-/// What verbs print with `--json`.
+/// What verbs print with `--json`, and objects that they send.
 extension JSONWriter {
   /// A whole text: an object whose members `append` writes, with a line feed behind it.
   static func report(_ append: (inout JSONWriter) -> Void) -> [UInt8] {

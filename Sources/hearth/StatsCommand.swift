@@ -75,7 +75,9 @@ struct StatsRow {
       text += "\n"
     }
     for row in rows {
-      for index in row.indexes { text += "\(row.project)/\(row.database): index \(index.line)\n" }
+      for index in row.indexes {
+        text += TerminalText.line("\(row.project)/\(row.database): index \(index.line)") + "\n"
+      }
     }
     text += filesLine ?? ""
     return Array(text.utf8)

@@ -45,12 +45,7 @@ import Testing
     for index in 0..<40 { try files.put(String(repeating: "a", count: 900) + "\(10 + index)", "x") }
     var listing = ObjectListing(bucket: "b")
     listing.pattern = try NamePattern("{*,a*,aa*}" + String(repeating: "a*", count: 500))
-    var counts: [Int] = []
-    repeat {
-      let page = try files.store.list(listing)
-      counts.append(page.objects.count)
-      listing.pageToken = page.nextPageToken
-    } while listing.pageToken != nil
+    let counts = try files.pageCounts(listing)
     #expect(counts.count > 1 && counts.reduce(0, +) == 40, "\(counts)")
   }
 

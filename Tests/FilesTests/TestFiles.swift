@@ -56,6 +56,18 @@ final class TestFiles {
     store = try Self.open(path, configuration, faults, isInMemory, bytesMax)
   }
 
+  /// How many objects each page of a listing has.
+  func pageCounts(_ listing: ObjectListing) throws -> [Int] {
+    var listing = listing
+    var counts: [Int] = []
+    repeat {
+      let page = try store.list(listing)
+      counts.append(page.objects.count)
+      listing.pageToken = page.nextPageToken
+    } while listing.pageToken != nil
+    return counts
+  }
+
   static func name(_ name: String, bucket: String = "b") -> ObjectName { ObjectName(bucket: bucket, name: name) }
 
   func incoming(_ bytes: [UInt8]) throws -> IncomingContent {

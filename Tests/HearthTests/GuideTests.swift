@@ -20,6 +20,7 @@ struct GuideTests {
     #expect(page.blocks.contains { $0.kind == .serve }, "\(path) does not start a server")
     let run = try await onDedicatedThread { try GuideRun(page) }
     for problem in run.problems { Issue.record("\(problem)") }
+    // Where the clients are, every program runs; where they are not, the test below is shown as skipped.
     #expect(run.skippedCount == 0 || PythonClients.interpreter == nil, "\(path): a program was left out")
   }
 

@@ -97,20 +97,21 @@ import Testing
       ])
   }
 
-  /// The port of the address for operators, which the log tells.
-  private func operatorsPort(_ server: HearthProcess) throws -> UInt16 {
-    let line = try server.process.waitForLine("the address of operators", timeoutSeconds: 30) {
-      $0.contains("operations.listening")
-    }
-    return try #require(line.firstMatch(of: /url=http:\/\/127.0.0.1:(\d+)/).flatMap { UInt16($0.1) }, "\(line)")
-  }
-
-  @Test func operatorsHaveAnAddress() throws {
+  /// A server, and a client of its address for operators, which the log tells.
+  private func startForOperators() throws -> (server: HearthProcess, client: HTTPClient) {
     let server = try HearthProcess(arguments: [
       "--in-memory", "--project", "demo", "--log", "text", "--metrics-address", "127.0.0.1:0",
     ])
+    let line = try server.process.waitForLine("the address of operators", timeoutSeconds: 30) {
+      $0.contains("operations.listening")
+    }
+    let port = try #require(line.firstMatch(of: /url=http:\/\/127.0.0.1:(\d+)/).flatMap { UInt16($0.1) }, "\(line)")
+    return (server, HTTPClient(port: port))
+  }
+
+  @Test func operatorsHaveAnAddress() throws {
+    let (server, client) = try startForOperators()
     defer { server.process.stop() }
-    let client = HTTPClient(port: try operatorsPort(server))
     defer { client.close() }
     #expect(try client.send("GET", "/metrics").text.contains("hearth_build_info{version="))
     #expect(try client.send("GET", "/healthz").text == "ok\n")
@@ -121,11 +122,8 @@ import Testing
   }
 
   @Test func noCrowdKeepsOperatorsOut() throws {
-    let server = try HearthProcess(arguments: [
-      "--in-memory", "--project", "demo", "--log", "text", "--metrics-address", "127.0.0.1:0",
-    ])
+    let (server, client) = try startForOperators()
     defer { server.process.stop() }
-    let client = HTTPClient(port: try operatorsPort(server))
     defer { client.close() }
     let port = server.port
     let crowd = DispatchGroup()

@@ -194,7 +194,8 @@ struct FilesErrorAnswer {
       self.init(
         status: isFirebase ? 402 : 507, message: "There is no room left for files on this server.",
         reason: "quotaExceeded")
-      fault = "no room for files: the disk or the database of their metadata is full"
+      fault = "no room for files: the disk of the data directory, or what --map-size or --in-memory allow, is full; "
+        + "free some, or allow more"
     case .commitRefused(let status, let message, let fault):
       self.init(status: status, message: message, reason: status == 409 ? "conflict" : "invalid")
       self.fault = fault

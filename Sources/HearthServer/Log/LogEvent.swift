@@ -43,4 +43,17 @@ public struct LogEvent: Sendable {
     self.message = message
     self.fields = fields
   }
+
+  /// A text that stays one line and steers no terminal: names in it may be those that clients chose.
+  static func oneLine(_ text: String) -> String {
+    String(String.UnicodeScalarView(text.unicodeScalars.map { steers($0) ? " " : $0 }))
+  }
+
+  private static func steers(_ scalar: Unicode.Scalar) -> Bool {
+    switch scalar.properties.generalCategory {
+    // Marks that turn the direction of writing are of the kind `format`.
+    case .control, .format, .lineSeparator, .paragraphSeparator: true
+    default: false
+    }
+  }
 }

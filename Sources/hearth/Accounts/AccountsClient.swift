@@ -84,11 +84,4 @@ extension JSONWriter {
       endObject()
     }
   }
-
-  /// Appends a member with a text, where there is one.
-  mutating func option(_ name: StaticString, _ text: String?) {
-    guard let text else { return }
-    key(name)
-    string(text)
-  }
 }

@@ -39,9 +39,7 @@ extension Command {
     if user["disabled"]?.flag == true { cells.append("disabled") }
     if let claims = user["customAttributes"]?.text { cells.append(claims) }
     // Names that others chose must not steer a terminal.
-    let line = cells.joined(separator: "  ")
-    let shown = line.unicodeScalars.map { $0.value < 0x20 || $0.value == 0x7F ? "?" : $0 }
-    return String(String.UnicodeScalarView(shown)) + "\n"
+    return TerminalText.line(cells.joined(separator: "  ")) + "\n"
   }
 
   /// Makes an account.
@@ -67,11 +65,11 @@ extension Command {
       let client = try AccountsClient(arguments)
       defer { client.finish() }
       let made = try client.call("") { json in
-        json.option("localId", arguments.value("uid"))
-        json.option("email", arguments.value("email"))
-        json.option("password", password)
-        json.option("displayName", arguments.value("name"))
-        json.option("phoneNumber", arguments.value("phone"))
+        json.add("localId", arguments.value("uid"))
+        json.add("email", arguments.value("email"))
+        json.add("password", password)
+        json.add("displayName", arguments.value("name"))
+        json.add("phoneNumber", arguments.value("phone"))
         json.key("emailVerified")
         json.bool(arguments.has("verified"))
       }
@@ -89,7 +87,7 @@ extension Command {
       defer { client.finish() }
       for name in arguments.operands {
         let uid = try client.uid(name)
-        try client.call("delete") { $0.option("localId", uid) }
+        try client.call("delete") { $0.add("localId", uid) }
       }
       return 0
     })
@@ -101,7 +99,7 @@ extension Command {
     details: "The claims take the place of those before, in tokens made from now on. {} takes them away.",
     examples: [(#"hearth accounts set-claims ann@example.com '{"admin": true}'"#, "request.auth.token.admin in rules")],
     run: { arguments in
-      try change(arguments) { json in json.option("customAttributes", arguments.operands[1]) }
+      try change(arguments) { json in json.add("customAttributes", arguments.operands[1]) }
     })
 
   /// Refuses an account sign-in.
@@ -128,7 +126,7 @@ extension Command {
     defer { client.finish() }
     let uid = try client.uid(arguments.operands[0])
     try client.call("update") { json in
-      json.option("localId", uid)
+      json.add("localId", uid)
       append(&json)
     }
     return 0

@@ -90,14 +90,14 @@ extension Command {
   private static let batchSize = 1000
 
   private static func append(hashParameters arguments: Arguments, to json: inout JSONWriter) {
-    json.option("hashAlgorithm", arguments.value("hash-algo"))
-    json.option("signerKey", arguments.value("hash-key"))
-    json.option("saltSeparator", arguments.value("salt-separator"))
-    json.option("rounds", arguments.value("rounds"))
-    json.option("memoryCost", arguments.value("mem-cost"))
-    json.option("blockSize", arguments.value("block-size"))
-    json.option("parallelization", arguments.value("parallelization"))
-    json.option(
+    json.add("hashAlgorithm", arguments.value("hash-algo"))
+    json.add("signerKey", arguments.value("hash-key"))
+    json.add("saltSeparator", arguments.value("salt-separator"))
+    json.add("rounds", arguments.value("rounds"))
+    json.add("memoryCost", arguments.value("mem-cost"))
+    json.add("blockSize", arguments.value("block-size"))
+    json.add("parallelization", arguments.value("parallelization"))
+    json.add(
       "passwordHashOrder",
       arguments.value("hash-input-order").map { $0 == "SALT_FIRST" ? "SALT_AND_PASSWORD" : "PASSWORD_AND_SALT" })
   }

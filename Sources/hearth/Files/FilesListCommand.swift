@@ -60,7 +60,7 @@ extension Command {
   private static func line(folder: String) -> [UInt8] {
     var json = JSONWriter(.compact)
     json.beginObject()
-    json.option("folder", folder)
+    json.add("folder", folder)
     json.endObject()
     return json.bytes + [UInt8(ascii: "\n")]
   }
@@ -68,14 +68,14 @@ extension Command {
   private static func line(_ object: FilesClient.Object) -> [UInt8] {
     var json = JSONWriter(.compact)
     json.beginObject()
-    json.option("name", object.name)
-    json.option("bucket", object.bucket)
+    json.add("name", object.name)
+    json.add("bucket", object.bucket)
     json.key("size")
     json.number(object.size)
-    json.option("contentType", object.contentType)
-    json.option("updated", object.updated?.description)
-    json.option("generation", object.generation)
-    json.option("crc32c", object.crc32c)
+    json.add("contentType", object.contentType)
+    json.add("updated", object.updated?.description)
+    json.add("generation", object.generation)
+    json.add("crc32c", object.crc32c)
     json.endObject()
     return json.bytes + [UInt8(ascii: "\n")]
   }

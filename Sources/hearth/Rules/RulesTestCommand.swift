@@ -59,7 +59,8 @@ extension Command {
         files = run.files
         _ = try run.report()
       } catch {
-        Terminal.error.write("hearth rules test: \(Terminal.error.red("error:")) \(CommandFailure(error).message)\n")
+        let message = TerminalText.lines(CommandFailure(error).message)
+        Terminal.error.write("hearth rules test: \(Terminal.error.red("error:")) \(message)\n")
         if let rules = arguments.value("rules") { files.append(rules) }
       }
       Terminal.error.write(Terminal.error.faint("watching \(files.count) files\n"))
@@ -127,8 +128,9 @@ struct RulesTestRun {
     var text = ""
     for run in runs {
       for result in run.failures {
-        text += "\(run.suite.file):\(result.test.fileLine): \(Terminal.output.red("FAILED:")) \(result.test.name)\n"
-        for line in run.explanation(of: result) { text += "  \(line)\n" }
+        text += "\(run.suite.file):\(result.test.fileLine): \(Terminal.output.red("FAILED:")) "
+        text += "\(TerminalText.line(result.test.name))\n"
+        for line in run.explanation(of: result) { text += "  \(TerminalText.line(line))\n" }
       }
       var counts = "\(run.passedCount) passed"
       if !run.failures.isEmpty { counts += ", \(run.failures.count) failed" }
@@ -139,7 +141,7 @@ struct RulesTestRun {
       text += "\(mutation.file): \(mutation.count) changes tried, "
       text += mutation.survivors.isEmpty ? "all noticed\n" : "\(mutation.survivors.count) noticed by no case:\n"
       for survivor in mutation.survivors {
-        text += "  \(mutation.file):\(survivor.line): \(survivor.change)\n"
+        text += "  \(mutation.file):\(survivor.line): \(TerminalText.line(survivor.change))\n"
       }
     }
     let outcome = failed == 0 ? "all passed" : Terminal.output.red("\(failed) failed")
