@@ -61,7 +61,7 @@ dist: packages ## Make and check .build/dist: a tarball and a Debian package tha
 	swift build -c release --product hearth --static-swift-stdlib --scratch-path .build/static
 	@.ci/dist .build/static/release/hearth
 
-known-differences: packages ## Write KNOWN-DIFFERENCES.md again from its entries, without a comparison
+known-differences: packages ## Write docs/reference/known-differences.md again from its entries, without a comparison
 	swift build --build-tests
 	KNOWN_DIFFERENCES=write swift test --skip-build --filter thePageSaysWhatTheEntriesSay
 

@@ -130,8 +130,7 @@ let package = Package(
         "CEpoll", "HearthServer", "Accounts", "Files", "DatabaseService", "ChangeFeed", "DocumentStore", "LMDBStore",
         "KeyValueStore",
         "RulesEngine", "WireFormat", "DocumentModel",
-      ],
-      exclude: ["RESULTS.md"]),
+      ]),
     program("Fuzzers", ["DocumentStore", "FixtureTree", "RulesEngine", "Transport", "WireFormat", "DocumentModel"]),
 
     // Tests mirror Sources.

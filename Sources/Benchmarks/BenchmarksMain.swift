@@ -8,7 +8,7 @@ enum BenchmarksMain {
            Benchmarks run [--record] [NAME…]
 
     Runs benchmarks, all of them unless named, and prints their tables. With --record the tables also replace those of
-    the same benchmarks in Sources/Benchmarks/RESULTS.md, and no others. Peers that are not installed are skipped.
+    the same benchmarks in docs/performance.md, and no others. Peers that are not installed are skipped.
     Everything listens on loopback only.
 
     """

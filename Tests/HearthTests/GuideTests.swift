@@ -6,11 +6,11 @@ import Testing
 @Suite(.enabled(if: HearthBinary.isBuilt, "no hearth binary beside the tests"))
 struct GuideTests {
   private static let paths =
-    (try? FileManager.default.contentsOfDirectory(atPath: "\(GuidePage.root)/guides"))?
-    .filter { $0.hasSuffix(".md") }.sorted().map { "guides/\($0)" } ?? []
+    (try? FileManager.default.contentsOfDirectory(atPath: "\(GuidePage.root)/docs/guides"))?
+    .filter { $0.hasSuffix(".md") }.sorted().map { "docs/guides/\($0)" } ?? []
 
   @Test func thereAreGuides() {
-    #expect(!Self.paths.isEmpty, "guides/ is empty or not where it was")
+    #expect(!Self.paths.isEmpty, "docs/guides/ is empty or not where it was")
   }
 
   @Test(.timeLimit(.minutes(10)), arguments: paths)

@@ -3,7 +3,7 @@ import Foundation
 /// The results kept in the repository: words by hand, and below a marker a table of each benchmark, as it was recorded
 /// last.
 enum Results {
-  private static let path = "Sources/Benchmarks/RESULTS.md"
+  private static let path = "docs/performance.md"
   static let marker = "<!-- Below this line: written by `Benchmarks run --record`. -->\n"
 
   /// Replaces the tables of the benchmarks that ran, and leaves those of all others; `false`, with a word on standard

@@ -1,10 +1,10 @@
 import Foundation
 import TestSupport
 
-/// `KNOWN-DIFFERENCES.md`: written from the entries, the numbers kept in `.ci/clients/passed`, and the facts of the
+/// `docs/reference/known-differences.md`: written from the entries, the numbers kept in `.ci/clients/passed`, and the facts of the
 /// last run of `make conformance`, which stay as they are until the next one.
 struct DifferencePage {
-  static let file = Difference.repository.appending(path: "KNOWN-DIFFERENCES.md")
+  static let file = Difference.repository.appending(path: "docs/reference/known-differences.md")
   private static let factsStart = "<!-- The last run: -->\n"
   private static let factsEnd = "<!-- end of the last run -->\n"
 

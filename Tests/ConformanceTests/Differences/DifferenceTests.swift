@@ -55,7 +55,7 @@ import Testing
     var page = DifferencePage(facts: DifferencePage.facts(of: stored))
     guard environment["KNOWN_DIFFERENCES"] == "write" else {
       let same = stored == page.text
-      #expect(same, "KNOWN-DIFFERENCES.md is not what its entries say; `make known-differences` writes it again")
+      #expect(same, "docs/reference/known-differences.md is not what its entries say; `make known-differences` writes it again")
       return
     }
     if let file = environment["CONFORMANCE_FACTS"] { page.facts = try String(contentsOfFile: file, encoding: .utf8) }
