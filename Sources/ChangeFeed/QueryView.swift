@@ -4,14 +4,14 @@ import FieldMatch
 import WireFormat
 
 /// Who follows something: a member of the feed, by one of its targets.
-struct Follower {
+struct Subscription {
   /// Tells followers apart.
   struct ID: Hashable {
     var member: ObjectIdentifier
     var target: Int
   }
 
-  let member: FeedMember
+  let member: Subscriber
   let target: Int
 
   var id: ID { ID(member: ObjectIdentifier(member), target: target) }
@@ -26,7 +26,7 @@ final class DocumentTransition {
   let isBeforeKnown: Bool
   /// How it is; `nil` where it is missing.
   let now: StoredDocument?
-  private var made: FeedDocument?
+  private var made: WatchedDocument?
 
   init(_ key: DocumentKey, before: StoredDocument?, isBeforeKnown: Bool, now: StoredDocument?) {
     self.key = key
@@ -36,25 +36,25 @@ final class DocumentTransition {
   }
 
   /// How it is, to be shared.
-  var document: FeedDocument? {
+  var document: WatchedDocument? {
     if let made { return made }
     guard let now else { return nil }
-    made = FeedDocument(key, now)
+    made = WatchedDocument(key, now)
     return made
   }
 }
 
 /// What a query's followers are told: evaluated once a step, however many they are.
 final class QueryView {
-  let query: FeedQuery
-  var followers: [Follower.ID: Follower] = [:]
+  let query: WatchedQuery
+  var subscriptions: [Subscription.ID: Subscription] = [:]
   /// The results, for a query that is kept as a window; `nil` while nobody has fetched them.
   private(set) var window: ResultWindow?
   /// Whether the step under way touched it.
   private(set) var isTouched = false
 
   private var range: QueryRange?
-  private var changes: [FeedChange] = []
+  private var changes: [TargetDocumentChange] = []
   /// Whether the step hangs on a state that nobody knows any more.
   private var isUnknown = false
   /// The documents of the step, for a window: how they are told where they are shown, and where not.
@@ -63,7 +63,7 @@ final class QueryView {
   private var wasPlace: [UInt8] = []
   private var isPlace: [UInt8] = []
 
-  init(_ query: FeedQuery) {
+  init(_ query: WatchedQuery) {
     self.query = query
     range = query.range
   }
@@ -110,9 +110,9 @@ final class QueryView {
     case .nothing: return
     case .each:
       if isNow, let document = transition.document {
-        add(FeedChange(key: transition.key, state: .matches(try projected(document))))
+        add(TargetDocumentChange(key: transition.key, state: .matches(try projected(document))))
       } else if was {
-        add(FeedChange(key: transition.key, state: transition.document.map(FeedChange.State.left) ?? .deleted))
+        add(TargetDocumentChange(key: transition.key, state: transition.document.map(TargetDocumentChange.State.left) ?? .deleted))
       } else if !transition.isBeforeKnown {
         // It may have been a result; to say that it is none would name a document that never was.
         isTouched = true
@@ -136,12 +136,12 @@ final class QueryView {
   }
 
   /// What the query shows of a document.
-  private func projected(_ document: FeedDocument) throws(WireError) -> FeedDocument {
+  private func projected(_ document: WatchedDocument) throws(WireError) -> WatchedDocument {
     guard let mask = query.projection else { return document }
     return try document.kept(by: mask)
   }
 
-  private func add(_ change: FeedChange) {
+  private func add(_ change: TargetDocumentChange) {
     isTouched = true
     changes.append(change)
   }
@@ -159,25 +159,25 @@ final class QueryView {
   /// Ends the step: what became of the results; `nil` where that is not known, and followers have to start anew.
   ///
   /// `read` finds a document that came into the window without having changed.
-  func finish(_ read: (DocumentKey) throws -> StoredDocument?) throws -> FeedDelta? {
+  func finish(_ read: (DocumentKey) throws -> StoredDocument?) throws -> TargetDelta? {
     defer { endStep() }
     switch query.shape {
-    case .nothing, .each: return isUnknown ? nil : FeedDelta(changes)
+    case .nothing, .each: return isUnknown ? nil : TargetDelta(changes)
     case .whole: return nil
     case .window:
       guard let window else { return nil }
-      return FeedDelta(try differences(to: window.shown, read))
+      return TargetDelta(try differences(to: window.shown, read))
     }
   }
 
   private func differences(
     to shown: [ResourcePath], _ read: (DocumentKey) throws -> StoredDocument?
-  ) throws -> [FeedChange] {
-    var changes: [FeedChange] = []
+  ) throws -> [TargetDocumentChange] {
+    var changes: [TargetDocumentChange] = []
     let now = Set(shown)
     for path in shownBefore where !now.contains(path) {
       let key = DocumentKey(uncheckedPath: path)
-      var state = FeedChange.State.removed
+      var state = TargetDocumentChange.State.removed
       if let transition = touched[path] {
         if transition.now == nil {
           state = .deleted
@@ -185,7 +185,7 @@ final class QueryView {
           state = .left(document)
         }
       }
-      changes.append(FeedChange(key: key, state: state))
+      changes.append(TargetDocumentChange(key: key, state: state))
     }
     let before = Set(shownBefore)
     for path in shown {
@@ -193,9 +193,9 @@ final class QueryView {
       var document = touched[path]?.document
       if document == nil {
         if before.contains(path) { continue }
-        document = try read(key).map { FeedDocument(key, $0) }
+        document = try read(key).map { WatchedDocument(key, $0) }
       }
-      if let document { changes.append(FeedChange(key: key, state: .matches(try projected(document)))) }
+      if let document { changes.append(TargetDocumentChange(key: key, state: .matches(try projected(document)))) }
     }
     return changes
   }

@@ -4,18 +4,18 @@ import FieldMatch
 import WireFormat
 
 /// Who follows one document, or rests on it.
-final class DocumentInterest {
+final class DocumentSubscriptions {
   /// Who is told of its changes.
-  var followers: [Follower.ID: Follower] = [:]
+  var subscriptions: [Subscription.ID: Subscription] = [:]
   /// Whose admission rests on what is in it.
-  var guarded: [Follower.ID: Follower] = [:]
+  var guarded: [Subscription.ID: Subscription] = [:]
 
-  var isEmpty: Bool { followers.isEmpty && guarded.isEmpty }
+  var isEmpty: Bool { subscriptions.isEmpty && guarded.isEmpty }
 }
 
 /// The documents of one collection that somebody follows by name, or rests on, by id.
 final class DocumentSet {
-  var documents: [[UInt8]: DocumentInterest] = [:]
+  var documents: [[UInt8]: DocumentSubscriptions] = [:]
 }
 
 /// The views of queries that look at the same collections.
@@ -70,7 +70,7 @@ final class ViewSet {
 }
 
 /// Who cares about changes in one collection.
-struct CollectionInterest {
+struct CollectionSubscriptions {
   let path: ResourcePath
   /// The queries that look here.
   let sets: [ViewSet]
@@ -80,7 +80,7 @@ struct CollectionInterest {
 
 /// Finds what a changed document concerns, by its collection and its name.
 struct ViewIndex {
-  private var views: [FeedQuery.Key: QueryView] = [:]
+  private var views: [WatchedQuery.Key: QueryView] = [:]
   private var sets: [QueryScope: ViewSet] = [:]
   /// The scopes of ``sets`` that are groups, by collection id.
   private var groups: [[UInt8]: [QueryScope]] = [:]
@@ -88,12 +88,12 @@ struct ViewIndex {
   private var wide: [QueryScope] = []
   private var documents: [ResourcePath: DocumentSet] = [:]
   /// What is known of collections by number, as long as no set comes or goes.
-  private var found: [UInt64: CollectionInterest] = [:]
+  private var found: [UInt64: CollectionSubscriptions] = [:]
 
   private static let foundMax = 10_000
 
   /// The view of a query, made where there is none.
-  mutating func view(of query: FeedQuery) -> QueryView {
+  mutating func view(of query: WatchedQuery) -> QueryView {
     if let view = views[query.key] { return view }
     let view = QueryView(query)
     views[query.key] = view
@@ -136,10 +136,10 @@ struct ViewIndex {
   var allViews: some Collection<QueryView> { views.values }
 
   /// Changes who follows a document, or rests on it.
-  mutating func change(_ key: DocumentKey, _ body: (DocumentInterest) -> Void) {
+  mutating func change(_ key: DocumentKey, _ body: (DocumentSubscriptions) -> Void) {
     let collection = key.collection
     let id = Array(key.id)
-    let interest = documents[collection]?.documents[id] ?? DocumentInterest()
+    let interest = documents[collection]?.documents[id] ?? DocumentSubscriptions()
     body(interest)
     guard interest.isEmpty else { return set(of: collection).documents[id] = interest }
     documents[collection]?.documents[id] = nil
@@ -157,13 +157,13 @@ struct ViewIndex {
   }
 
   /// Who cares about a collection, by its number; `path` is asked where that is not known yet.
-  mutating func interest(in number: UInt64, _ path: () throws -> ResourcePath) throws -> CollectionInterest {
+  mutating func interest(in number: UInt64, _ path: () throws -> ResourcePath) throws -> CollectionSubscriptions {
     if let known = found[number] { return known }
     let path = try path()
     var scopes: [QueryScope] = [.collection(path)]
     if !groups.isEmpty { scopes += groups[Array(path.lastSegment)] ?? [] }
     scopes += wide
-    let interest = CollectionInterest(
+    let interest = CollectionSubscriptions(
       path: path, sets: scopes.filter { $0.contains(path) }.compactMap { sets[$0] }, documents: documents[path])
     if found.count >= Self.foundMax { found.removeAll() }
     found[number] = interest

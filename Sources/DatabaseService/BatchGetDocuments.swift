@@ -6,7 +6,7 @@ package struct BatchGetDocumentsRequest: Sendable {
   /// The documents; each is answered once, however often it is named.
   package var keys: [DocumentKey]
   /// The moment to show.
-  package var consistency = Consistency.latest
+  package var consistency = ConsistencySelector.latest
   /// The transaction to open and read in, in place of ``consistency``.
   package var newTransaction: TransactionMode?
 
@@ -26,14 +26,14 @@ package final class BatchGetDocumentsCursor {
 
   private let database: DocumentDatabase
   private let keys: [DocumentKey]
-  private let moment: ReadMoment
+  private let moment: ReadTime
   private var next = 0
   private var missing: [DocumentKey] = []
   private var nextMissing = 0
   private let counters: ServiceCounters
 
   fileprivate init(
-    _ counters: ServiceCounters, _ database: DocumentDatabase, keys: [DocumentKey], transaction: TransactionID?, moment: ReadMoment
+    _ counters: ServiceCounters, _ database: DocumentDatabase, keys: [DocumentKey], transaction: TransactionID?, moment: ReadTime
   ) {
     self.counters = counters
     self.database = database
@@ -77,7 +77,7 @@ package final class BatchGetDocumentsCursor {
   }
 }
 
-extension Service {
+extension FirestoreService {
   /// Reads several documents of one moment.
   ///
   /// Cost here: the moment; each slice of the cursor costs two lookups a document. Where rules judge, each document is
@@ -97,9 +97,9 @@ extension Service {
     return try database.opening(request.newTransaction) {
       try beginTransaction($0, in: id, as: caller)
     } _: { opened in
-      let consistency = opened.map(Consistency.transaction) ?? request.consistency
+      let consistency = opened.map(ConsistencySelector.transaction) ?? request.consistency
       let moment = try database.read(consistency) { reader, moment in
-        try access.judgement?.allowGets(keys, in: database, at: moment, &reader)
+        try access.authorizer?.allowGets(keys, in: database, at: moment, &reader)
         var moment = moment
         // Later slices must show the same state.
         moment.version = moment.readTime.microseconds

@@ -18,8 +18,8 @@ extension Caller {
     if let expiry = auth.expiry, expiry <= clock.now() {
       throw Status(.unauthenticated, "The token of this stream has expired. Open another one with a fresh token.")
     }
-    if let objection = auth.standing?.objection {
-      throw Status(.unauthenticated, "The token of this stream counts no more: \(objection).")
+    if let revocationReason = auth.revocationCheck?.revocationReason {
+      throw Status(.unauthenticated, "The token of this stream counts no more: \(revocationReason).")
     }
   }
 }

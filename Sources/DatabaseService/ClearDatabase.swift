@@ -1,7 +1,7 @@
 package import DocumentModel
 import DocumentStore
 
-extension Service {
+extension FirestoreService {
   /// Removes everything in a database: the emulator's reset between tests.
   ///
   /// `completion` is called once, on any thread.

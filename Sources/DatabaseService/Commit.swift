@@ -3,7 +3,7 @@ package import DocumentModel
 package import DocumentStore
 import Synchronization
 
-extension Service {
+extension FirestoreService {
   /// Applies writes atomically, at the end of a transaction where one is named (Commit).
   ///
   /// `completion` is called once, on any thread, after the commit is durable or has failed.
@@ -20,8 +20,8 @@ extension Service {
     let reads = try transaction.map { id throws(CommitError) in
       try database.transactions.close(id, forWrites: !writes.isEmpty)
     }
-    let judge = access.judgement.map { CommitRules(judgement: $0, database: id) }
-    database.commit(CommitRequest(writes, after: reads, judge: judge)) { result in
+    let authorizer = access.authorizer.map { RulesCommitAuthorizer(authorizer: $0, database: id) }
+    database.commit(CommitRequest(writes, after: reads, authorizer: authorizer)) { result in
       completion(result.mapError { Status($0, database: id) })
     }
   }

@@ -1,7 +1,7 @@
 package import DocumentModel
 import DocumentStore
 
-extension Service {
+extension FirestoreService {
   /// Creates a document (CreateDocument); without an id the server makes one.
   ///
   /// `completion` is called once, on any thread.

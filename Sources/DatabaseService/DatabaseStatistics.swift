@@ -39,7 +39,7 @@ package struct DatabaseStatistics: Sendable {
   }
 }
 
-extension Service {
+extension FirestoreService {
   /// Counts what the open databases hold, away from the caller's thread; `completion` is called once, on any thread.
   /// - Throws: `PERMISSION_DENIED` where nobody is admitted.
   package func statistics(
@@ -71,7 +71,7 @@ package struct DatabaseUse: Sendable {
   package let readers: Int
 }
 
-extension Service {
+extension FirestoreService {
   /// How much room the open databases take, the first `databasesMax` by name. Cost: a few page reads for each.
   package func databaseUse(databasesMax: Int) -> [DatabaseUse] {
     databases.openDatabases.prefix(databasesMax).compactMap { database in

@@ -1,6 +1,6 @@
 package import DocumentModel
 
-extension Service {
+extension FirestoreService {
   /// Removes a document (DeleteDocument); a missing one is success unless the precondition says otherwise.
   ///
   /// `completion` is called once, on any thread.

@@ -44,7 +44,7 @@ package struct ExportDocuments {
     var isAtEnd = false
     while !isAtEnd {
       try slice(at: version) { reader, pinned in
-        var walk = try DocumentWalk(reader.snapshot, below: root, after: last, at: pinned)
+        var walk = try SubtreeIterator(reader.snapshot, below: root, after: last, at: pinned)
         for _ in 0..<Self.sliceDocumentsMax {
           guard let step = try walk.next() else {
             isAtEnd = true
@@ -66,11 +66,11 @@ package struct ExportDocuments {
 
   /// Runs `body` on a fresh snapshot, with the version to read at, `nil` where the snapshot shows it as it is.
   private func slice<R>(
-    at version: Int64?, _ body: (inout DocumentStore.DocumentReader, Int64?) throws -> R
+    at version: Int64?, _ body: (inout DocumentStore.SnapshotReader, Int64?) throws -> R
   ) throws -> R {
     let snapshot = try store.snapshot()
     defer { snapshot.end() }
-    var reader = DocumentStore.DocumentReader(snapshot)
+    var reader = DocumentStore.SnapshotReader(snapshot)
     guard let version, try reader.lastVersion() != version else { return try body(&reader, nil) }
     guard try Int64(bitPattern: reader.meta(.historyFrom)) <= version else {
       throw Status(
@@ -84,7 +84,7 @@ package struct ExportDocuments {
     var patterns = Set<[UInt8]>()
     var collections: [ResourcePath] = []
     try slice(at: version) { reader, pinned in
-      var list = try CollectionList(reader.snapshot, below: root, at: pinned)
+      var list = try NonemptyCollectionIterator(reader.snapshot, below: root, at: pinned)
       // A pattern that is known needs no second look.
       func isWanted(_ path: ResourcePath) -> Bool {
         !patterns.contains(Array(CollectionShape.pattern(of: path).utf8))
@@ -110,7 +110,7 @@ package struct ExportDocuments {
   }
 
   private static func document(
-    _ key: DocumentKey, at version: Int64?, _ reader: inout DocumentStore.DocumentReader
+    _ key: DocumentKey, at version: Int64?, _ reader: inout DocumentStore.SnapshotReader
   ) throws -> StoredDocument? {
     guard let version else { return try reader.document(key) }
     guard let row = try reader.collection(key.collection) else { return nil }

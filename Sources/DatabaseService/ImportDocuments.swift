@@ -62,7 +62,7 @@ extension DocumentDatabase {
   /// goes on where it ended, since a document that is there with the same fields is left as it is.
   /// - Throws: `FixtureTreeError`, or ``Status`` for a commit that failed.
   package func apply(_ files: ImportFiles, progress: (Int) -> Void = { _ in }) throws -> ImportOutcome {
-    let pending = PendingCommits()
+    let pending = InFlightCommits()
     var read = 0
     defer { pending.waitForAll() }
     try files.forEachBatch(documentsMax: Self.applyBatchDocumentsMax) { batch in

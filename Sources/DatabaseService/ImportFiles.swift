@@ -70,7 +70,7 @@ package struct ImportFiles: Sendable {
     documentsMax: Int, bytesMax: Int = 4 << 20, _ body: (Batch) throws -> Void
   ) throws {
     for (index, source) in sources.enumerated() {
-      var reader = try FixtureTree.DocumentReader(try source.open(), database: database)
+      var reader = try FixtureReader(try source.open(), database: database)
       let mayRepeat = index > 0 || reader.format == .documentLines
       var documents: [FixtureDocument] = []
       var bytes = 0

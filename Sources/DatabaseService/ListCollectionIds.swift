@@ -1,7 +1,7 @@
 package import DocumentModel
 import DocumentStore
 
-extension Service {
+extension FirestoreService {
   /// A page of the ids of the collections directly below a document or the root, sorted; for administrators.
   ///
   /// - Parameters:
@@ -10,7 +10,7 @@ extension Service {
   /// - Throws: `INVALID_ARGUMENT` for a negative size or a token of another listing.
   package func listCollectionIds(
     below parent: ResourcePath, in id: DatabaseID, as caller: Caller, pageSize: Int = 0, pageToken: [UInt8] = [],
-    consistency: Consistency = .latest
+    consistency: ConsistencySelector = .latest
   ) throws -> (ids: [String], nextPageToken: [UInt8]) {
     let access = try access(to: id, as: caller)
     try access.requireAdmin()

@@ -20,7 +20,7 @@ package struct ListDocumentsRequest: Sendable {
   /// Whether documents that are missing but have descendants are listed.
   package var showMissing = false
   /// The moment to show.
-  package var consistency = Consistency.latest
+  package var consistency = ConsistencySelector.latest
 
   /// Asks for the first page of a collection in name order.
   package init(_ collection: ResourcePath) {
@@ -38,7 +38,7 @@ package struct ListDocumentsRequest: Sendable {
   var query: Query { Query(parent: parent, collectionID: collectionID) }
 }
 
-extension Service {
+extension FirestoreService {
   /// Lists a page of a collection.
   ///
   /// Cost here: the plan. In name order a page of a collection is one scan; otherwise it costs what a query costs.
@@ -69,11 +69,11 @@ extension Service {
       request.showMissing ? "missing" : "")
     let after = try request.pageToken.isEmpty ? nil : PageToken.position(request.pageToken, binding)
     return try database.read(request.consistency) { reader, moment in
-      if let judgement = access.judgement {
+      if let authorizer = access.authorizer {
         var query = request.query
         query.limit = request.pageSize == 0 ? nil : request.pageSize
         if !request.orderBy.isEmpty { query.orders = orders }
-        try judgement.allowList(query, in: database, at: moment, reader.snapshot)
+        try authorizer.allowList(query, in: database, at: moment, reader.snapshot)
       }
       if !request.orderBy.isEmpty {
         try checkIndexes(
@@ -118,7 +118,7 @@ package final class ListDocumentsCursor {
   private let orders: [Order]
   private let after: [UInt8]?
   private let binding: PageToken.Binding
-  private let moment: ReadMoment
+  private let moment: ReadTime
   private let limit: Int
   private let source: Source
   private var count = 0
@@ -129,7 +129,7 @@ package final class ListDocumentsCursor {
 
   fileprivate init(
     _ database: DocumentDatabase, _ request: ListDocumentsRequest, _ orders: [Order], after: [UInt8]?,
-    _ binding: PageToken.Binding, at moment: ReadMoment, _ reader: inout DocumentReader
+    _ binding: PageToken.Binding, at moment: ReadTime, _ reader: inout SnapshotReader
   ) throws {
     self.database = database
     self.request = request
@@ -170,7 +170,7 @@ package final class ListDocumentsCursor {
   }
 
   /// Notes the page where a transaction rests on it.
-  private func note(_ reader: inout DocumentReader) throws {
+  private func note(_ reader: inout SnapshotReader) throws {
     guard let transaction = moment.transaction else { return }
     let start = after.map { after in
       switch source {
@@ -212,13 +212,13 @@ package final class ListDocumentsCursor {
 
   /// Returns the id the next page starts after, or `nil` at the end.
   private func listByName(
-    _ collection: ResourcePath, _ reader: inout DocumentReader, _ answerBytes: () -> Int,
+    _ collection: ResourcePath, _ reader: inout SnapshotReader, _ answerBytes: () -> Int,
     _ found: (FoundDocument) throws -> Void
   ) throws -> [UInt8]? {
-    var scan: CollectionScan?
+    var scan: DocumentIterator?
     if let row = try reader.collection(collection) {
-      scan = try CollectionScan(
-        reader.snapshot, collection: row.number, from: after.map(CollectionScan.Start.after) ?? .beginning,
+      scan = try DocumentIterator(
+        reader.snapshot, collection: row.number, from: after.map(DocumentIterator.Start.after) ?? .beginning,
         at: moment.version)
     }
     var parents: SubtreeSegments?

@@ -11,7 +11,7 @@ package struct DeclaredIndex: Sendable {
   package var state: StoredIndex.State
 }
 
-extension Service {
+extension FirestoreService {
   /// The declared indexes of several fields and of vectors, in the order of their declaration; for administrators.
   /// - Throws: `NOT_FOUND` where the database is not served.
   package func listIndexes(in id: DatabaseID, as caller: Caller) throws -> [DeclaredIndex] {

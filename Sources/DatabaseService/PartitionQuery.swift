@@ -13,7 +13,7 @@ package struct PartitionQueryRequest: Sendable {
   /// What an earlier page ended with; empty for the first page.
   package var pageToken: [UInt8] = []
   /// The moment to show; no transaction.
-  package var consistency = Consistency.latest
+  package var consistency = ConsistencySelector.latest
 
   /// Asks for the cuts of a query's results.
   package init(_ query: Query) { self.query = query }
@@ -64,7 +64,7 @@ package final class PartitionQueryCursor {
   }
 }
 
-extension Service {
+extension FirestoreService {
   /// Finds names that cut the results of a query into parts of about one size, for clients that read them in parallel.
   ///
   /// All pages of one answer show one moment, as long as the history reaches back to it. Cost here: the plan. The slices
@@ -88,7 +88,7 @@ extension Service {
       consistency = .readTime(Timestamp(uncheckedMicroseconds: place.version))
     }
     return try database.read(consistency) { reader, moment in
-      try access.judgement?.allowList(request.query, in: database, at: moment, reader.snapshot)
+      try access.authorizer?.allowList(request.query, in: database, at: moment, reader.snapshot)
       let sampler = try PartitionSampler(
         query, cutsMax: cutsMax, reader.snapshot, at: moment.readTime.microseconds)
       return PartitionQueryCursor(

@@ -2,7 +2,7 @@ import Dispatch
 package import DocumentModel
 import DocumentStore
 
-extension Service {
+extension FirestoreService {
   /// Deletes a document or a collection with everything below it, up to about `limit` documents: call it until it is
   /// done, each time behind the last document of the call before. The root stands for all documents.
   ///
@@ -80,7 +80,7 @@ private final class RecursiveDelete: Sendable {
 
   private func batch(after key: DocumentKey?) throws -> [DocumentKey] {
     try database.read { reader in
-      var walk = try DocumentWalk(reader.snapshot, below: path, after: key)
+      var walk = try SubtreeIterator(reader.snapshot, below: path, after: key)
       var keys: [DocumentKey] = []
       while keys.count < Self.batchDocumentsMax, let step = try walk.next() {
         if step.document != nil { keys.append(step.key) }

@@ -2,15 +2,15 @@ import DocumentModel
 import DocumentStore
 import QueryEngine
 
-extension Service {
+extension FirestoreService {
   /// Remembers what indexes a query wants in production, and refuses it where they are required and missing. A
   /// database of the enterprise edition requires none there, nor here.
   ///
-  /// Cost where they are not required: see ``SeenQueries/note(_:aggregated:)``.
+  /// Cost where they are not required: see ``QueryLog/note(_:aggregated:)``.
   /// - Throws: `FAILED_PRECONDITION` with the documented text and what to declare.
   func checkIndexes(
     of query: ResolvedQuery, aggregated: [FieldPath] = [], _ database: DocumentDatabase,
-    _ reader: inout DocumentReader
+    _ reader: inout SnapshotReader
   ) throws {
     guard database.edition == .standard else { return }
     let shape = seenQueries.note(query, aggregated: aggregated)

@@ -10,7 +10,7 @@ package struct RunAggregationQueryRequest: Sendable {
   /// What is computed; 1 to 5.
   package var aggregations: [Aggregation]
   /// The moment to show.
-  package var consistency = Consistency.latest
+  package var consistency = ConsistencySelector.latest
   /// The transaction to open and read in, in place of ``consistency``.
   package var newTransaction: TransactionMode?
   /// What the query is to tell of itself; `nil` for nothing.
@@ -40,7 +40,7 @@ package final class RunAggregationQueryCursor {
   private let database: DocumentDatabase
   private let aliases: [String]
   private let execution: AggregationExecution
-  private var explanation: Explanation?
+  private var explanation: ExplainCollector?
   private var outcome: AggregationOutcome
 
   fileprivate init(
@@ -50,7 +50,7 @@ package final class RunAggregationQueryCursor {
     self.database = database
     self.aliases = aliases
     self.execution = execution
-    explanation = explain.map(Explanation.init)
+    explanation = explain.map(ExplainCollector.init)
     self.outcome = outcome
   }
 
@@ -78,7 +78,7 @@ package final class RunAggregationQueryCursor {
   private static let entriesPerReadOperation = 1000
 }
 
-extension Service {
+extension FirestoreService {
   /// Computes numbers over the results of a query.
   ///
   /// Cost here: the plan. The slices together cost a pass over the query's results.
@@ -105,8 +105,8 @@ extension Service {
     return try database.opening(request.newTransaction) {
       try beginTransaction($0, in: id, as: caller)
     } _: { opened in
-      try database.read(opened.map(Consistency.transaction) ?? request.consistency) { reader, moment in
-        try access.judgement?.allowList(request.query, in: database, at: moment, reader.snapshot)
+      try database.read(opened.map(ConsistencySelector.transaction) ?? request.consistency) { reader, moment in
+        try access.authorizer?.allowList(request.query, in: database, at: moment, reader.snapshot)
         try checkIndexes(of: resolved, aggregated: fields, database, &reader)
         if let transaction = moment.transaction {
           database.transactions.note(resolved, aggregated: fields, in: transaction)

@@ -8,7 +8,7 @@ package struct RunQueryRequest: Sendable {
   /// The query.
   package var query: Query
   /// The moment to show.
-  package var consistency = Consistency.latest
+  package var consistency = ConsistencySelector.latest
   /// The transaction to open and read in, in place of ``consistency``.
   package var newTransaction: TransactionMode?
   /// What the query is to tell of itself; `nil` for nothing.
@@ -30,19 +30,19 @@ package final class RunQueryCursor {
   private let database: DocumentDatabase
   private let results: any QueryResults
   /// How the transaction remembers the query; `nil` where it need not be told the results.
-  private var noted: NotedQuery?
-  private var explanation: Explanation?
+  private var noted: TrackedQuery?
+  private var explanation: ExplainCollector?
   private var returned = 0
   private let counters: ServiceCounters
 
   fileprivate init(
     _ counters: ServiceCounters, _ database: DocumentDatabase, _ results: any QueryResults, _ explain: ExplainMode?, transaction: TransactionID?,
-    readTime: Timestamp, noted: NotedQuery?
+    readTime: Timestamp, noted: TrackedQuery?
   ) {
     self.counters = counters
     self.database = database
     self.results = results
-    explanation = explain.map(Explanation.init)
+    explanation = explain.map(ExplainCollector.init)
     self.transaction = transaction
     self.readTime = readTime
     self.noted = noted
@@ -86,7 +86,7 @@ package final class RunQueryCursor {
   }
 }
 
-extension Service {
+extension FirestoreService {
   /// Runs a query.
   ///
   /// Cost here: the plan, and the proof by the rules. Each result of the cursor costs what the plan says.
@@ -99,8 +99,8 @@ extension Service {
     return try database.opening(request.newTransaction) {
       try beginTransaction($0, in: id, as: caller)
     } _: { opened in
-      try database.read(opened.map(Consistency.transaction) ?? request.consistency) { reader, moment in
-        try access.judgement?.allowList(request.query, in: database, at: moment, reader.snapshot)
+      try database.read(opened.map(ConsistencySelector.transaction) ?? request.consistency) { reader, moment in
+        try access.authorizer?.allowList(request.query, in: database, at: moment, reader.snapshot)
         try checkIndexes(of: resolved, database, &reader)
         let options = PlanOptions(indexes: try database.indexes(&reader))
         let results = try resolved.results(reader.snapshot, at: moment.readTime.microseconds, options)

@@ -18,7 +18,7 @@ package struct IndexSuggestions: Sendable {
   package var file: [UInt8] { IndexFile.text(of: configuration) }
 }
 
-extension Service {
+extension FirestoreService {
   /// What an index file declares.
   /// - Throws: `INVALID_ARGUMENT` with the place of the first mistake.
   package static func indexConfiguration(_ file: [UInt8]) throws -> IndexConfiguration {

@@ -2,7 +2,7 @@ package import DocumentModel
 package import DocumentStore
 import QueryEngine
 
-extension Service {
+extension FirestoreService {
   /// Opens a transaction (BeginTransaction, or `new_transaction` of a read).
   /// - Throws: ``CommitError`` when a read-only one names a moment that cannot be read.
   package func beginTransaction(
@@ -56,7 +56,7 @@ extension TransactionTable {
   ///
   /// What comes back wants to be told the results, where their number is bounded.
   @discardableResult
-  func note(_ query: ResolvedQuery, aggregated: [FieldPath]? = nil, in id: TransactionID) -> NotedQuery? {
+  func note(_ query: ResolvedQuery, aggregated: [FieldPath]? = nil, in id: TransactionID) -> TrackedQuery? {
     guard let range = query.range(aggregated: aggregated) else { return nil }
     return note(range, limit: query.query.limit, in: id)
   }

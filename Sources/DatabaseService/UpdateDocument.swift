@@ -1,6 +1,6 @@
 package import DocumentModel
 
-extension Service {
+extension FirestoreService {
   /// Replaces a document, or the fields of a mask (UpdateDocument); creates it where it is missing and may.
   ///
   /// `completion` is called once, on any thread.

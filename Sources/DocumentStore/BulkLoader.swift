@@ -34,7 +34,7 @@ package final class BulkLoader {
     self.store = store
     let snapshot = try store.snapshot()
     defer { snapshot.end() }
-    var reader = DocumentReader(snapshot)
+    var reader = SnapshotReader(snapshot)
     self.version = max(version, try reader.lastVersion())
     indexes = try IndexCatalog(&reader)
     writer = CommitWriter(indexCache: IndexCatalogCache())
@@ -71,7 +71,7 @@ package final class BulkLoader {
   private func replacing(
     _ item: Item, _ transaction: any KeyValueTransaction
   ) throws(StorageError) -> IndexChanges {
-    var reader = DocumentReader(transaction)
+    var reader = SnapshotReader(transaction)
     guard let stored = try reader.document(item.key) else { return item.index }
     do throws(CommitError) {
       return try CommitPlan.index(

@@ -31,7 +31,7 @@ struct CatalogWriter {
     _ path: ResourcePath, _ transaction: any KeyValueTransaction
   ) throws(StorageError) -> UInt64 {
     if let number = collections[path] { return number }
-    var reader = DocumentReader(transaction)
+    var reader = SnapshotReader(transaction)
     let number: UInt64
     if let row = try reader.collection(path) {
       number = row.number
@@ -86,7 +86,7 @@ struct CatalogWriter {
       guard row.count == 8 else { throw .corruption(path: "fields", detail: "a row of \(row.count) bytes") }
       number = UInt64(littleEndian: row.loadUnaligned(as: UInt64.self))
     } else {
-      var reader = DocumentReader(transaction)
+      var reader = SnapshotReader(transaction)
       number = if let next = nextField { next } else { try reader.meta(.fieldNumber) + 1 }
       nextField = number + 1
       try transaction.put(key, number)

@@ -9,7 +9,7 @@ package struct ChangedDocument: Hashable, Sendable {
   package var idCode: [UInt8]
 }
 
-extension DocumentReader {
+extension SnapshotReader {
   /// The documents that commits after `version` changed, each once: those of one collection, or of all.
   ///
   /// The version must not be below ``MetaKey/historyFrom``; the log reaches as far. Cost: a step for each change.
@@ -24,7 +24,7 @@ extension DocumentReader {
     } else {
       key.begin(.changeLog)
     }
-    let rows = Cursor(try snapshot.makeCursor(), prefix: key.bytes)
+    let rows = PrefixCursor(try snapshot.makeCursor(), prefix: key.bytes)
     key.append(version: version + 1)
     try rows.seek(key)
     var changed: Set<ChangedDocument> = []

@@ -47,7 +47,7 @@ struct CommitPlan: Sendable {
   /// Cost: two lookups per document, and linear in the documents written; and what the judge does.
   /// - Throws: ``CommitError`` for the first write that cannot be done.
   init(
-    _ request: CommitRequest, reader: inout DocumentReader, indexes: IndexCatalog, requestTime: Timestamp
+    _ request: CommitRequest, reader: inout SnapshotReader, indexes: IndexCatalog, requestTime: Timestamp
   ) throws(CommitError) {
     indexGeneration = indexes.generation
     let writes = request.writes
@@ -67,15 +67,15 @@ struct CommitPlan: Sendable {
         bases.append((write.key, document.base?.update ?? 0))
       }
       do throws(CommitError) { try documents[place].check(write) } catch {
-        guard request.judge != nil else { throw error }
+        guard request.authorizer != nil else { throw error }
         refusal = refusal ?? error
       }
       effects.append((place, try documents[place].apply(write, requestTime: requestTime)))
     }
     for place in documents.indices { documents[place].encode() }
-    if let judge = request.judge {
-      bases += try judge.judge(
-        Self.judged(documents, writes, places), requestTime: requestTime, isInTransaction: request.reads != nil,
+    if let authorizer = request.authorizer {
+      bases += try authorizer.authorize(
+        Self.proposed(documents, writes, places), requestTime: requestTime, isInTransaction: request.reads != nil,
         reader.snapshot)
     }
     if let refusal { throw refusal }
@@ -98,19 +98,19 @@ struct CommitPlan: Sendable {
     return sum
   }
 
-  private static func judged(
+  private static func proposed(
     _ documents: [StagedDocument], _ writes: [Write], _ places: [DocumentKey: Int]
-  ) -> [JudgedDocument] {
-    var judged = documents.map { document in
-      JudgedDocument(key: document.key, before: document.base?.fields, after: document.fields, writes: [])
+  ) -> [ProposedDocument] {
+    var proposed = documents.map { document in
+      ProposedDocument(key: document.key, before: document.base?.fields, after: document.fields, writes: [])
     }
     for write in writes {
-      if let place = places[write.key] { judged[place].writes.append(write) }
+      if let place = places[write.key] { proposed[place].writes.append(write) }
     }
-    return judged
+    return proposed
   }
 
-  private static func read(_ key: DocumentKey, _ reader: inout DocumentReader) throws(CommitError) -> StagedDocument
+  private static func read(_ key: DocumentKey, _ reader: inout SnapshotReader) throws(CommitError) -> StagedDocument
     .Base?
   {
     do {

@@ -7,7 +7,7 @@ package struct CommitRequest: Sendable {
   /// What the client's transaction read, that the commit rests on; `nil` for a plain commit.
   package var reads: ReadSet?
   /// Who decides whether it may happen; `nil` where that is settled.
-  package var judge: (any CommitJudge)?
+  package var authorizer: (any CommitAuthorizer)?
   /// A number, at most 2^56, that the database keeps in the same transaction, until another commit has one: so that who
   /// lost the answer can tell whether it happened.
   package var mark: UInt64?
@@ -15,10 +15,10 @@ package struct CommitRequest: Sendable {
   var edition = Edition.standard
 
   /// A plain commit, or that of a client's transaction.
-  package init(_ writes: [Write], after reads: ReadSet? = nil, judge: (any CommitJudge)? = nil) {
+  package init(_ writes: [Write], after reads: ReadSet? = nil, authorizer: (any CommitAuthorizer)? = nil) {
     self.writes = writes
     self.reads = reads
-    self.judge = judge
+    self.authorizer = authorizer
   }
 
   /// Whether a write stores the time of the request.
@@ -28,7 +28,7 @@ package struct CommitRequest: Sendable {
 
   /// About how much memory the request holds while it waits, in bytes. Cost: a look at each write.
   package var bytes: Int {
-    var sum = (reads?.bytes ?? 0) + (judge?.bytes ?? 0)
+    var sum = (reads?.bytes ?? 0) + (authorizer?.bytes ?? 0)
     for write in writes {
       sum += 128 + write.key.path.bytes.count
       if case .update(let fields, let mask) = write.operation {

@@ -42,7 +42,7 @@ struct CommitWriter {
   ///
   /// Versions of the group will be above `floor`.
   mutating func begin(_ transaction: any KeyValueTransaction, floor: Int64 = .min) throws(StorageError) {
-    var reader = DocumentReader(transaction)
+    var reader = SnapshotReader(transaction)
     storedVersion = try reader.lastVersion()
     lastVersion = max(storedVersion, floor)
     changeLogCount = try reader.meta(.changeLogCount)
@@ -57,7 +57,7 @@ struct CommitWriter {
   mutating func apply(
     _ member: Member, _ transaction: any KeyValueTransaction
   ) throws(CommitError) -> CommitOutcome {
-    var reader = DocumentReader(transaction)
+    var reader = SnapshotReader(transaction)
     if let reads = member.request.reads, storedVersion > member.checkedVersion {
       try ConflictCheck.run(reads, on: transaction, checked: member.checkedVersion)
     }
@@ -140,7 +140,7 @@ struct CommitWriter {
     }
   }
 
-  private func validPlan(_ member: Member, _ reader: inout DocumentReader) throws(CommitError) -> CommitPlan {
+  private func validPlan(_ member: Member, _ reader: inout SnapshotReader) throws(CommitError) -> CommitPlan {
     if let plan = member.plan, plan.indexGeneration == indexes.generation {
       var isFresh = true
       for (key, version) in plan.bases where try version != Self.version(of: key, &reader) {
@@ -152,7 +152,7 @@ struct CommitWriter {
     return try CommitPlan(member.request, reader: &reader, indexes: indexes, requestTime: member.requestTime)
   }
 
-  private static func version(of key: DocumentKey, _ reader: inout DocumentReader) throws(CommitError) -> Int64 {
+  private static func version(of key: DocumentKey, _ reader: inout SnapshotReader) throws(CommitError) -> Int64 {
     do { return try reader.document(key)?.updateVersion ?? 0 } catch { throw .storage(error) }
   }
 

@@ -23,7 +23,7 @@ struct ConflictCheck {
   private let reads: ReadSet
   private var ranges: [QueryRange]
   private var bearings: [UInt64: Bearing] = [:]
-  private var reader: DocumentReader
+  private var reader: SnapshotReader
   private var wasPlace: [UInt8] = []
   private var isPlace: [UInt8] = []
 
@@ -33,7 +33,7 @@ struct ConflictCheck {
   private init(_ reads: ReadSet, _ snapshot: any KeyValueSnapshot) {
     self.reads = reads
     ranges = reads.ranges
-    reader = DocumentReader(snapshot)
+    reader = SnapshotReader(snapshot)
   }
 
   /// Checks against what a snapshot, or the write transaction of the moment, shows.
@@ -77,7 +77,7 @@ struct ConflictCheck {
   private mutating func searchLog(after version: Int64, forDocuments: Bool) throws(StorageError) -> Outcome {
     var key = StorageKey()
     key.begin(.changeLog)
-    let rows = Cursor(try reader.snapshot.makeCursor(), prefix: key.bytes)
+    let rows = PrefixCursor(try reader.snapshot.makeCursor(), prefix: key.bytes)
     key.append(version: version + 1)
     try rows.seek(key)
     var id: [UInt8] = []

@@ -42,7 +42,7 @@ package struct DatabaseCheck {
 
   let snapshot: any KeyValueSnapshot
   let progress: (Int) -> Void
-  var reader: DocumentReader
+  var reader: SnapshotReader
   var report = Report()
   var key = StorageKey()
   private var rowsRead = 0
@@ -67,7 +67,7 @@ package struct DatabaseCheck {
   private init(_ snapshot: any KeyValueSnapshot, progress: @escaping (Int) -> Void) {
     self.snapshot = snapshot
     self.progress = progress
-    reader = DocumentReader(snapshot)
+    reader = SnapshotReader(snapshot)
   }
 
   /// Checks everything; `progress` is told the number of rows read now and then.
@@ -148,10 +148,10 @@ package struct DatabaseCheck {
     var count = 0
     try forEach(.collections) { (check, code, row) throws(StorageError) in
       count += 1
-      guard let path = CollectionList.decode(code, below: .root), path.isCollection, row.count == 16 else {
+      guard let path = NonemptyCollectionIterator.decode(code, below: .root), path.isCollection, row.count == 16 else {
         return check.report.add("collections: a row that is none")
       }
-      let collection = try DocumentReader.decodeCollection(row)
+      let collection = try SnapshotReader.decodeCollection(row)
       check.report.collections += 1
       if collection.number == 0 || collection.number > highest {
         check.report.add("collection \(path): number \(collection.number), the highest given out is \(highest)")

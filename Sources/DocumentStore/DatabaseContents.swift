@@ -39,10 +39,10 @@ package struct DatabaseContents: Equatable, Sendable {
   }
 
   /// A cursor before the first row of a table.
-  static func cursor(_ table: Table, _ snapshot: any KeyValueSnapshot) throws(StorageError) -> Cursor {
+  static func cursor(_ table: Table, _ snapshot: any KeyValueSnapshot) throws(StorageError) -> PrefixCursor {
     var key = StorageKey()
     key.begin(table)
-    let cursor = Cursor(try snapshot.makeCursor(), prefix: key.bytes)
+    let cursor = PrefixCursor(try snapshot.makeCursor(), prefix: key.bytes)
     try cursor.seek(key)
     return cursor
   }

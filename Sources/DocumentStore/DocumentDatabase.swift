@@ -65,10 +65,10 @@ package final class DocumentDatabase: Sendable {
 
   /// Runs `body` on the newest snapshot, which ends when it returns.
   /// - Throws: what `body` throws, or ``StorageError`` when no snapshot can be had.
-  package func read<R>(_ body: (inout DocumentReader) throws -> R) throws -> R {
+  package func read<R>(_ body: (inout SnapshotReader) throws -> R) throws -> R {
     let snapshot = try store.snapshot()
     defer { snapshot.end() }
-    var reader = DocumentReader(snapshot)
+    var reader = SnapshotReader(snapshot)
     return try body(&reader)
   }
 
@@ -79,7 +79,7 @@ package final class DocumentDatabase: Sendable {
   /// commits after it take later versions.
   /// - Throws: what `body` throws, or ``CommitError`` when the moment lies in the future, before the database, or
   ///   beyond the history.
-  package func read<R>(at readTime: Timestamp, _ body: (inout DocumentReader, Int64?) throws -> R) throws -> R {
+  package func read<R>(at readTime: Timestamp, _ body: (inout SnapshotReader, Int64?) throws -> R) throws -> R {
     let version = readTime.microseconds
     if try read({ try $0.lastVersion() }) < version, queue.settledVersion < version {
       guard version <= clock.now() else { throw CommitError.readTimeInFuture }
@@ -95,7 +95,7 @@ package final class DocumentDatabase: Sendable {
 
   /// Checks that the before-images which a read at `version` needs are still there.
   /// - Throws: ``CommitError/readTimeTooOld``.
-  package func checkReadable(_ version: Int64, _ reader: inout DocumentReader) throws {
+  package func checkReadable(_ version: Int64, _ reader: inout SnapshotReader) throws {
     if version < Int64(bitPattern: try reader.meta(.historyFrom)) { throw CommitError.readTimeTooOld }
   }
 
@@ -115,7 +115,7 @@ package final class DocumentDatabase: Sendable {
     _ writes: [Write], completion: @escaping @Sendable ([Result<CommitOutcome, CommitError>]) -> Void
   ) {
     guard !writes.isEmpty else { return completion([]) }
-    let gathering = Gathering(count: writes.count, completion: completion)
+    let gathering = CommitBarrier(count: writes.count, completion: completion)
     submit(
       writes.map { CommitRequest([$0]) },
       completions: writes.indices.map { index in { gathering.set($0, at: index) } })
@@ -177,7 +177,7 @@ package final class DocumentDatabase: Sendable {
     do {
       let snapshot = try store.snapshot()
       defer { snapshot.end() }
-      var reader = DocumentReader(snapshot)
+      var reader = SnapshotReader(snapshot)
       let plan = try plan(request, requestTime: requestTime, &reader)
       if let reads = request.reads { try ConflictCheck.run(reads, on: snapshot) }
       return CommitWriter.Member(
@@ -193,7 +193,7 @@ package final class DocumentDatabase: Sendable {
   }
 
   private func plan(
-    _ request: CommitRequest, requestTime: Timestamp, _ reader: inout DocumentReader
+    _ request: CommitRequest, requestTime: Timestamp, _ reader: inout SnapshotReader
   ) throws(CommitError) -> CommitPlan? {
     let indexes: IndexCatalog
     do throws(StorageError) { indexes = try indexCache.catalog(&reader) } catch { throw .storage(error) }
@@ -212,7 +212,7 @@ package final class DocumentDatabase: Sendable {
   package static func lastMark(in store: any KeyValueStore) throws(StorageError) -> UInt64 {
     let snapshot = try store.snapshot()
     defer { snapshot.end() }
-    var reader = DocumentReader(snapshot)
+    var reader = SnapshotReader(snapshot)
     return try reader.meta(.lastMark)
   }
 
@@ -236,7 +236,7 @@ package final class DocumentDatabase: Sendable {
       do throws(StorageError) {
         let incarnation = Self.newIncarnation()
         try store.write { (transaction) throws(StorageError) in
-          var reader = DocumentReader(transaction)
+          var reader = SnapshotReader(transaction)
           let version = max(clock.now(), try reader.lastVersion() + 1, queue.settledVersion + 1)
           let kept: Set<Table> = [.meta, .indexes, .fieldSettings]
           for table in Table.allCases where !kept.contains(table) { try transaction.removeAll(of: table) }
@@ -266,7 +266,7 @@ package final class DocumentDatabase: Sendable {
     queue.perform { [self] in
       do throws(StorageError) {
         let snapshot = try store.snapshot()
-        var reader = DocumentReader(snapshot)
+        var reader = SnapshotReader(snapshot)
         let isDue = try trimmer.isDue(&reader, now: clock.now())
         snapshot.end()
         guard isDue else { return }
@@ -292,7 +292,7 @@ package final class DocumentDatabase: Sendable {
 
   private static func format(_ store: any KeyValueStore, clock: Clock) throws(StorageError) -> UInt64 {
     let snapshot = try store.snapshot()
-    var reader = DocumentReader(snapshot)
+    var reader = SnapshotReader(snapshot)
     let format = try reader.meta(.format)
     let incarnation = try reader.meta(.incarnation)
     snapshot.end()
@@ -322,7 +322,7 @@ package final class DocumentDatabase: Sendable {
 }
 
 /// Gathers the results of commits that were submitted together.
-private final class Gathering: Sendable {
+private final class CommitBarrier: Sendable {
   private let state: Mutex<(results: [Result<CommitOutcome, CommitError>?], missing: Int)>
   private let completion: @Sendable ([Result<CommitOutcome, CommitError>]) -> Void
 

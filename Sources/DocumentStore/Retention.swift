@@ -33,7 +33,7 @@ struct Trimmer {
   }
 
   /// Whether ``trim(_:now:)`` would find something; costs two seeks.
-  func isDue(_ reader: inout DocumentReader, now: Int64) throws(StorageError) -> Bool {
+  func isDue(_ reader: inout SnapshotReader, now: Int64) throws(StorageError) -> Bool {
     // A minute's slack, so that a steady load trims in batches.
     let now = now - 60_000_000
     let historyFrom = Int64(bitPattern: try reader.meta(.historyFrom))
@@ -53,7 +53,7 @@ struct Trimmer {
   /// ``MetaKey/historyFrom`` is exact: the version of the last commit whose before-images are gone. So what was true at
   /// a commit stays readable until the commit after it is trimmed, however long ago it was.
   private func trimHistory(_ transaction: any KeyValueTransaction, cutoff: Int64) throws(StorageError) -> Bool {
-    var reader = DocumentReader(transaction)
+    var reader = SnapshotReader(transaction)
     let from = Int64(bitPattern: try reader.meta(.historyFrom))
     let entries = try logEntries(transaction, above: from, upTo: cutoff)
     guard let last = entries.last?.version else { return false }
@@ -70,7 +70,7 @@ struct Trimmer {
   }
 
   private func trimChangeLog(_ transaction: any KeyValueTransaction, cutoff: Int64) throws(StorageError) -> Bool {
-    var reader = DocumentReader(transaction)
+    var reader = SnapshotReader(transaction)
     let from = Int64(bitPattern: try reader.meta(.changeLogFrom))
     let count = try reader.meta(.changeLogCount)
     let excess = max(0, Int(count) - retention.changeLogEntriesMax)
@@ -105,7 +105,7 @@ struct Trimmer {
   private func nextVersion(_ snapshot: any KeyValueSnapshot, after version: Int64) throws(StorageError) -> Int64? {
     var key = StorageKey()
     key.begin(.changeLog)
-    let rows = Cursor(try snapshot.makeCursor(), prefix: key.bytes)
+    let rows = PrefixCursor(try snapshot.makeCursor(), prefix: key.bytes)
     key.append(version: version + 1)
     try rows.seek(key)
     guard let suffix = try rows.suffix(), suffix.count >= 8 else { return nil }
@@ -125,7 +125,7 @@ struct Trimmer {
   ) throws(StorageError) -> [LogEntry] {
     var key = StorageKey()
     key.begin(.changeLog)
-    let rows = Cursor(try transaction.makeCursor(), prefix: key.bytes)
+    let rows = PrefixCursor(try transaction.makeCursor(), prefix: key.bytes)
     key.append(version: from + 1)
     try rows.seek(key)
     var entries: [LogEntry] = []

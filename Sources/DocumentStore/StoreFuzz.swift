@@ -11,18 +11,18 @@ package enum StoreFuzz {
     let split = min(Int(first), rest.count)
     let key = UnsafeRawBufferPointer(rebasing: rest[..<split])
     let body = UnsafeRawBufferPointer(rebasing: rest[split...])
-    if let document = try? DocumentReader.decode(row: body, key: key) {
+    if let document = try? SnapshotReader.decode(row: body, key: key) {
       precondition(document.fields.count == body.count - StoredDocument.headerBytes, "a row is a header and fields")
     }
     var row: [UInt8] = []
     StoredDocument.encode(key: key, create: 1, update: Int64(first), fields: body, into: &row)
     row.withUnsafeBytes { row in
-      let read = try? DocumentReader.decode(row: row, key: key)
+      let read = try? SnapshotReader.decode(row: row, key: key)
       precondition(read?.updateVersion == Int64(first), "what was written can be read")
       precondition(read?.fields.elementsEqual(body) == true, "fields come back as they were")
     }
     row[(Int(first) &* 31 &+ bytes.count) % row.count] ^= 1 << (first & 7)
-    let damaged = row.withUnsafeBytes { try? DocumentReader.decode(row: $0, key: key) }
+    let damaged = row.withUnsafeBytes { try? SnapshotReader.decode(row: $0, key: key) }
     precondition(damaged == nil, "a damaged row is found")
   }
 

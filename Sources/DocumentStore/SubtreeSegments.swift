@@ -10,10 +10,10 @@ package import KeyValueStore
 package struct SubtreeSegments {
   private let snapshot: any KeyValueSnapshot
   private let version: Int64?
-  private let cursor: Cursor
+  private let cursor: PrefixCursor
   private var key = StorageKey()
 
-  /// Starts below `path`, after the segment `after` where one is given; `version` as in ``CollectionScan``.
+  /// Starts below `path`, after the segment `after` where one is given; `version` as in ``DocumentIterator``.
   package init(
     _ snapshot: any KeyValueSnapshot, below path: ResourcePath, after segment: [UInt8]? = nil, at version: Int64? = nil
   ) throws(StorageError) {
@@ -21,7 +21,7 @@ package struct SubtreeSegments {
     self.version = version
     key.begin(.collections)
     key.append(path: path)
-    cursor = Cursor(try snapshot.makeCursor(), prefix: key.bytes)
+    cursor = PrefixCursor(try snapshot.makeCursor(), prefix: key.bytes)
     if let segment {
       key.append(segment: segment)
       key.becomeUpperBound()
@@ -56,11 +56,11 @@ package struct SubtreeSegments {
 
   /// Whether a collection at or below ``key`` holds a document.
   private mutating func anyDocumentBelow() throws(StorageError) -> Bool {
-    let rows = Cursor(try snapshot.makeCursor(), prefix: key.bytes)
+    let rows = PrefixCursor(try snapshot.makeCursor(), prefix: key.bytes)
     try rows.seek(key)
     while try rows.suffix() != nil {
-      let row = try DocumentReader.decodeCollection(rows.cursor.value)
-      var scan = try CollectionScan(snapshot, collection: row.number, at: version)
+      let row = try SnapshotReader.decodeCollection(rows.cursor.value)
+      var scan = try DocumentIterator(snapshot, collection: row.number, at: version)
       if try scan.next() != nil { return true }
       rows.consume()
     }

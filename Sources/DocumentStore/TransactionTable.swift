@@ -106,10 +106,10 @@ package final class TransactionTable: Sendable {
   ///
   /// What comes back wants to be told the results, where `limit` bounds them; `nil` where there is nothing to tell.
   @discardableResult
-  package func note(_ range: QueryRange, limit: Int? = nil, in id: TransactionID) -> NotedQuery? {
+  package func note(_ range: QueryRange, limit: Int? = nil, in id: TransactionID) -> TrackedQuery? {
     let noted = change(id) { set in set.note(range) }
     guard let noted, let limit else { return nil }
-    return NotedQuery(self, id, noted, limit: limit)
+    return TrackedQuery(self, id, noted, limit: limit)
   }
 
   /// Ends a noted range behind a document.

@@ -69,7 +69,7 @@ package final class ContentDirectory: Sendable {
       for name in names(in: "\(path)/content/\(folder)") { unlink("\(path)/content/\(folder)/\(name)") }
       rmdir("\(path)/content/\(folder)")
     }
-    ContentHold.forget(path)
+    ContentLock.forget(path)
     for directory in ["\(path)/incoming", "\(path)/content", path] { rmdir(directory) }
   }
 
@@ -125,7 +125,7 @@ package final class ContentDirectory: Sendable {
     return folder
   }
 
-  /// Removes content that no object holds, and returns whether it did: while somebody has a ``ContentHold`` it stays, and
+  /// Removes content that no object holds, and returns whether it did: while somebody has a ``ContentLock`` it stays, and
   /// ``takeLeftovers()`` says so.
   @discardableResult
   func remove(_ digest: ContentDigest) -> Bool {
@@ -135,7 +135,7 @@ package final class ContentDirectory: Sendable {
       if unlink(file) == 0, let size { release(fileOf: size) }
       return true
     }
-    let isRemoved = ContentHold.removing(in: path) { unlink(file) }
+    let isRemoved = ContentLock.removing(in: path) { unlink(file) }
     if !isRemoved { hasLeftovers.store(true, ordering: .relaxed) }
     return isRemoved
   }

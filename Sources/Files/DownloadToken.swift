@@ -25,13 +25,13 @@ extension FileStore {
   ///   - judge: asked where that is not the object of its name any more, with the one that is; `nil` for none.
   /// - Throws: ``FilesError/noSuchObject(_:)``, and what the judge throws.
   package func addDownloadToken(
-    to judged: StoredObject, judge: (StoredObject?) throws(FilesError) -> Void
+    to checked: StoredObject, check: (StoredObject?) throws(FilesError) -> Void
   ) throws(FilesError) -> StoredObject {
-    let name = judged.name
+    let name = checked.name
     return try change { (transaction, _, _) throws(FilesError) in
       let found = try transaction.object(name)
-      let isJudged = found?.generation == judged.generation && found?.metageneration == judged.metageneration
-      if !isJudged { try judge(found) }
+      let isUnchanged = found?.generation == checked.generation && found?.metageneration == checked.metageneration
+      if !isUnchanged { try check(found) }
       guard var object = found else { throw .noSuchObject(name) }
       guard object.attributes.metadata.downloadTokens.isEmpty else { return object }
       object.attributes.metadata.downloadTokens = [DownloadToken.make()]

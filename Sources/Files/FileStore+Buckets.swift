@@ -77,7 +77,7 @@ extension FileStore {
       guard let bucket = try bucket(name, transaction) else { throw .noSuchBucket(name) }
       try conditions.check(bucket)
       for prefix in [FilesKeySpace.objects(of: name), FilesKeySpace.versions(of: name)] {
-        let first = try KeyScan(transaction).first(atOrAfter: prefix)
+        let first = try MetadataCursor(transaction).first(atOrAfter: prefix)
         if let first, first.starts(with: prefix) { throw .bucketNotEmpty(name) }
       }
       try transaction.erase(FilesKeySpace.bucket(name))
@@ -88,7 +88,7 @@ extension FileStore {
   package func buckets(prefix: String = "", from start: String = "", max: Int) throws(FilesError) -> [Bucket] {
     let snapshot = try self.snapshot()
     defer { snapshot.end() }
-    let scan = try KeyScan(snapshot)
+    let scan = try MetadataCursor(snapshot)
     var buckets: [Bucket] = []
     let begin = FilesKeySpace.bucket(start.utf8.lexicographicallyPrecedes(prefix.utf8) ? prefix : start)
     let wanted = FilesKeySpace.bucket(prefix)
@@ -103,7 +103,7 @@ extension FileStore {
 }
 
 /// A cursor over the metadata store, with this module's errors.
-struct KeyScan {
+struct MetadataCursor {
   private let cursor: any KeyValueCursor
 
   init(_ snapshot: any KeyValueSnapshot) throws(FilesError) {

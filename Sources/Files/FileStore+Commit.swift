@@ -5,7 +5,7 @@ extension FileStore {
   private static let numberMax: UInt64 = 1 << 56
 
   /// Makes an object, as ``put(_:_:_:declared:conditions:componentCount:ending:judge:)`` does, and commits documents: both
-  /// happen at one moment, or neither does. See ``PendingCommit``.
+  /// happen at one moment, or neither does. See ``StagedFileCommit``.
   ///
   /// Cost: two syncs of the metadata beside that of the documents; nobody else writes files meanwhile.
   /// - Throws: as the other, and what the commit throws; nothing has changed then.
@@ -27,7 +27,7 @@ extension FileStore {
         try contents.publish(incoming, as: content.digest)
         // Held from here on, so that the content stays until it is known what became of the commit.
         _ = try transaction.count(content.digest, by: 1)
-        let pending = PendingCommit(number: number, database: commit.database, object: object)
+        let pending = StagedFileCommit(number: number, database: commit.database, object: object)
         try transaction.write(FilesKeySpace.pendingCommit, pending.encoded)
         return object
       }
@@ -60,14 +60,14 @@ extension FileStore {
     }
   }
 
-  private func pendingCommit() throws(FilesError) -> PendingCommit? {
+  private func pendingCommit() throws(FilesError) -> StagedFileCommit? {
     let snapshot = try self.snapshot()
     defer { snapshot.end() }
     return try snapshot.pendingCommit()
   }
 
   /// What a change under way makes of a name that a snapshot was asked for.
-  enum PendingAnswer {
+  enum PendingLookup {
     /// Nothing: what the snapshot says holds.
     case asStored
     /// The name holds this object since the documents were committed.
@@ -79,7 +79,7 @@ extension FileStore {
   /// What a change that a snapshot found under way makes of `isAbout` its object.
   func answer(
     _ snapshot: any KeyValueSnapshot, isAbout: (ObjectName) -> Bool
-  ) throws(FilesError) -> PendingAnswer {
+  ) throws(FilesError) -> PendingLookup {
     guard let pending = try snapshot.pendingCommit(), isAbout(pending.object.name) else { return .asStored }
     if try configuration.wasCommitted(pending.database, pending.number) { return .replaced(pending.object) }
     // Its number may no longer be the last because it has ended and another followed.
@@ -89,9 +89,9 @@ extension FileStore {
 
 extension KeyValueSnapshot {
   /// The change that happens with a commit of documents, where one is under way.
-  func pendingCommit() throws(FilesError) -> PendingCommit? {
+  func pendingCommit() throws(FilesError) -> StagedFileCommit? {
     guard let record = try read(FilesKeySpace.pendingCommit) else { return nil }
-    guard let pending = PendingCommit(record) else {
+    guard let pending = StagedFileCommit(record) else {
       throw .storage(.corruption(path: "files", detail: "the record of a commit with a file is damaged"))
     }
     return pending

@@ -55,7 +55,7 @@ extension FileStore {
     let end = Array(listing.end.utf8)
     let snapshot = try settledSnapshot(of: listing.bucket)
     defer { snapshot.end() }
-    var scan = try ObjectScan(snapshot, listing.bucket, includesVersions: listing.includesVersions)
+    var scan = try ObjectIterator(snapshot, listing.bucket, includesVersions: listing.includesVersions)
     var start = prefix
     for other in [Array(listing.start.utf8), try Self.position(listing.pageToken)]
     where start.lexicographicallyPrecedes(other) { start = other }

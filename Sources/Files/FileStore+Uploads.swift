@@ -102,7 +102,7 @@ extension FileStore {
   /// Ends an upload: what has arrived becomes the object. The upload is given back. A refusal ends it too, but for
   /// content that is not as long as was announced: then the upload may go on.
   package func finishUpload(
-    _ upload: OpenUpload, declared: DeclaredChecksums, judge: @escaping Judge = { _, _ throws(FilesError) in }
+    _ upload: OpenUpload, declared: DeclaredChecksums, check: @escaping WriteCheck = { _, _ throws(FilesError) in }
   ) throws(FilesError) -> StoredObject {
     let size = upload.incoming.size
     if let announced = upload.record.declaredSize, announced != size {
@@ -114,7 +114,7 @@ extension FileStore {
     do throws(FilesError) {
       return try put(
         upload.record.name, upload.incoming, upload.record.attributes, declared: declared,
-        conditions: upload.record.conditions, ending: upload.record, judge: judge)
+        conditions: upload.record.conditions, ending: upload.record, check: check)
     } catch {
       try? markCancelled(upload.record)
       throw error
@@ -179,7 +179,7 @@ extension FileStore {
     defer { snapshot.end() }
     var found: [UploadRecord] = []
     let wanted = FilesKeySpace.all(.uploads)
-    let scan = try KeyScan(snapshot)
+    let scan = try MetadataCursor(snapshot)
     var isFound = try scan.seek(wanted)
     while isFound, scan.key.starts(with: wanted) {
       let id = String(decoding: scan.key.dropFirst(), as: UTF8.self)

@@ -23,7 +23,7 @@ package final class FileStore: Sendable {
     /// The time of day, in microseconds since 1970.
     package var now: @Sendable () -> Int64
     /// Whether a number is that of the last commit of documents in a database that came with a file; see
-    /// ``PendingCommit``.
+    /// ``StagedFileCommit``.
     package var wasCommitted: @Sendable (_ database: String, _ number: UInt64) throws(FilesError) -> Bool = {
       (_, _) throws(FilesError) in false
     }
@@ -33,7 +33,7 @@ package final class FileStore: Sendable {
   }
 
   /// Judges a write in its transaction: the object before, `nil` for none, and after.
-  package typealias Judge = @Sendable (_ before: StoredObject?, _ after: StoredObject?) throws(FilesError) -> Void
+  package typealias WriteCheck = @Sendable (_ before: StoredObject?, _ after: StoredObject?) throws(FilesError) -> Void
 
   let metadata: any KeyValueStore
   /// Where the content is.
@@ -108,7 +108,7 @@ package final class FileStore: Sendable {
     _ name: ObjectName, _ incoming: IncomingContent, _ attributes: ObjectAttributes,
     declared: DeclaredChecksums = DeclaredChecksums(), conditions: ObjectConditions = ObjectConditions(),
     componentCount: Int = 0, removing parts: [StoredObject] = [], ending upload: UploadRecord? = nil,
-    judge: @escaping Judge = { _, _ throws(FilesError) in }
+    check: @escaping WriteCheck = { _, _ throws(FilesError) in }
   ) throws(FilesError) -> StoredObject {
     try attributes.check()
     let content = try incoming.finish()
@@ -119,7 +119,7 @@ package final class FileStore: Sendable {
       let isNewBucket = try lacksBucket(name.bucket, transaction)
       let (object, before) = try makeObject(
         name, content, attributes, conditions: conditions, componentCount: componentCount, transaction, &last)
-      try judge(before, object)
+      try check(before, object)
       if isNewBucket { try makeBucket(name.bucket, transaction) }
       try hold(object, insteadOf: before, transaction, &unheld)
       for part in parts {
@@ -154,14 +154,14 @@ package final class FileStore: Sendable {
   /// - Throws: ``FilesError/noSuchObject(_:)``, ``FilesError/conditionNotMet(_:)``, and what the closures throw.
   package func update(
     _ name: ObjectName, generation: Int64? = nil, conditions: ObjectConditions = ObjectConditions(),
-    judge: Judge = { _, _ throws(FilesError) in },
+    check: WriteCheck = { _, _ throws(FilesError) in },
     _ body: (inout ObjectAttributes) throws(FilesError) -> Void
   ) throws(FilesError) -> StoredObject {
     try change { (transaction, _, _) throws(FilesError) in
       let before = try transaction.object(name, generation: generation)
       try conditions.check(before)
       guard let before else {
-        try judge(nil, nil)
+        try check(nil, nil)
         throw .noSuchObject(name)
       }
       var object = before
@@ -169,7 +169,7 @@ package final class FileStore: Sendable {
       try object.attributes.check()
       object.metageneration += 1
       object.updated = max(configuration.now(), before.updated + 1)
-      try judge(before, object)
+      try check(before, object)
       let isLive = object.deleted == nil
       try transaction.write(
         isLive ? FilesKeySpace.object(name) : FilesKeySpace.version(name, object.generation),
@@ -182,11 +182,11 @@ package final class FileStore: Sendable {
   /// - Throws: ``FilesError/noSuchObject(_:)``, ``FilesError/conditionNotMet(_:)``, and what the judge throws.
   package func delete(
     _ name: ObjectName, generation: Int64? = nil, conditions: ObjectConditions = ObjectConditions(),
-    judge: Judge = { _, _ throws(FilesError) in }
+    check: WriteCheck = { _, _ throws(FilesError) in }
   ) throws(FilesError) {
     try change { (transaction, _, unheld) throws(FilesError) in
       let object = try transaction.object(name, generation: generation)
-      try judge(object, nil)
+      try check(object, nil)
       try conditions.check(object)
       guard let object else { throw .noSuchObject(name) }
       let isLive = object.deleted == nil

@@ -18,7 +18,7 @@ package struct FilesBackup: Sendable {
 
   /// Copies the content that a copy of the metadata names, and forgets the copy's uploads, whose content stays behind.
   ///
-  /// Take a ``ContentHold`` on the source before the metadata are copied, and keep it until this is done: then all that
+  /// Take a ``ContentLock`` on the source before the metadata are copied, and keep it until this is done: then all that
   /// they name is there. Content is verified on its way; where `earlier` has it whole, that file gets a second name
   /// instead.
   /// Cost: reads and syncs every content.
@@ -31,7 +31,7 @@ package struct FilesBackup: Sendable {
     let snapshot: any KeyValueSnapshot
     do throws(StorageError) { snapshot = try metadata.snapshot() } catch { throw .storage(error) }
     defer { snapshot.end() }
-    let scan = try KeyScan(snapshot)
+    let scan = try MetadataCursor(snapshot)
     let wanted = FilesKeySpace.all(.contents)
     var isFound = try scan.seek(wanted)
     while isFound, scan.key.starts(with: wanted) {
@@ -86,7 +86,7 @@ package struct FilesBackup: Sendable {
       try metadata.write { (transaction) throws(StorageError) in
         do throws(FilesError) {
           let wanted = FilesKeySpace.all(.uploads)
-          while let key = try KeyScan(transaction).first(atOrAfter: wanted), key.starts(with: wanted) {
+          while let key = try MetadataCursor(transaction).first(atOrAfter: wanted), key.starts(with: wanted) {
             try transaction.erase(key)
           }
         } catch { failure = error }

@@ -29,7 +29,7 @@ package struct FilesCheck: Sendable {
 
   /// Reads all metadata, as of one moment, and all content.
   ///
-  /// Take a ``ContentHold`` on the directory before, where a server may use it. `progress` is told the bytes read. Cost:
+  /// Take a ``ContentLock`` on the directory before, where a server may use it. `progress` is told the bytes read. Cost:
   /// reads everything; memory for each content that several objects hold.
   /// - Throws: ``FilesError`` where it cannot be read on.
   package init(
@@ -58,7 +58,7 @@ package struct FilesCheck: Sendable {
   }
 
   private mutating func checkContents(_ snapshot: any KeyValueSnapshot) throws(FilesError) {
-    let scan = try KeyScan(snapshot)
+    let scan = try MetadataCursor(snapshot)
     let wanted = FilesKeySpace.all(.contents)
     var isFound = try scan.seek(wanted)
     while isFound, scan.key.starts(with: wanted) {
@@ -79,7 +79,7 @@ package struct FilesCheck: Sendable {
     _ table: FilesKeySpace.Table, _ snapshot: any KeyValueSnapshot, _ contents: ContentDirectory,
     _ bytesRead: inout Int, _ progress: (Int) -> Void
   ) throws(FilesError) {
-    let scan = try KeyScan(snapshot)
+    let scan = try MetadataCursor(snapshot)
     let wanted = FilesKeySpace.all(table)
     var isFound = try scan.seek(wanted)
     while isFound, scan.key.starts(with: wanted) {
@@ -143,7 +143,7 @@ package struct FilesCheck: Sendable {
   }
 
   private static func count(_ table: FilesKeySpace.Table, _ snapshot: any KeyValueSnapshot) throws(FilesError) -> Int {
-    let scan = try KeyScan(snapshot)
+    let scan = try MetadataCursor(snapshot)
     let wanted = FilesKeySpace.all(table)
     var count = 0
     var isFound = try scan.seek(wanted)

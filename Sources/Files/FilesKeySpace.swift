@@ -8,7 +8,7 @@ package enum FilesKeySpace {
     case versions = 0x28  // bucket, 0x00, name, 0x00, generation → record of an object that was replaced or deleted
     case contents = 0x30  // digest → how many objects hold the content, 8 bytes
     case uploads = 0x40  // upload id → upload record
-    case pendingCommit = 0x50  // (nothing) → what happens with a commit of documents, see PendingCommit
+    case pendingCommit = 0x50  // (nothing) → what happens with a commit of documents, see StagedFileCommit
   }
 
   static func bucket(_ name: String) -> [UInt8] { [Table.buckets.rawValue] + name.utf8 }

@@ -35,7 +35,7 @@ package struct FilesStatistics: Equatable, Sendable {
     let snapshot: any KeyValueSnapshot
     do throws(StorageError) { snapshot = try metadata.snapshot() } catch { throw .storage(error) }
     defer { snapshot.end() }
-    let scan = try KeyScan(snapshot)
+    let scan = try MetadataCursor(snapshot)
     var isFound = try scan.seek([0])
     while isFound {
       switch scan.key.first.flatMap({ FilesKeySpace.Table(rawValue: $0) }) {

@@ -31,16 +31,16 @@ final class OpenUploads: Sendable {
   private struct Share {
     var count = 0
     /// Those that nobody has in hand.
-    var resting = UseOrder()
+    var resting = RecencyList()
   }
 
   private struct State {
     var entries: [String: Entry] = [:]
     var shares: [UploadOwner: Share] = [:]
     /// Those that nobody has in hand.
-    var resting = UseOrder()
+    var resting = RecencyList()
     /// Those of them whose file is open.
-    var open = UseOrder()
+    var open = RecencyList()
     var busy: Set<String> = []
 
     /// Begins to count an upload.

@@ -3,7 +3,7 @@ import WireFormat
 
 extension DocumentBuilder {
   /// How a format writes what JSON cannot say.
-  enum Dialect {
+  enum Notation {
     /// `{"$timestamp": "…"}`: ours.
     case fixture
     /// `{"__datatype__": "timestamp", "value": {…}}`: that of `__collections__` trees.
@@ -13,25 +13,25 @@ extension DocumentBuilder {
   }
 
   /// Reads the fields of a map whose opening brace was read, to its end.
-  mutating func fields(_ dialect: Dialect) throws(FixtureTreeError) {
+  mutating func fields(_ notation: Notation) throws(FixtureTreeError) {
     keys.open()
-    while try next() == .key { try field(tokens.text, dialect) }
+    while try next() == .key { try field(tokens.text, notation) }
     keys.close()
   }
 
   /// Reads the value of a field whose key was read.
-  mutating func field(_ name: UnsafeRawBufferPointer, _ dialect: Dialect) throws(FixtureTreeError) {
+  mutating func field(_ name: UnsafeRawBufferPointer, _ notation: Notation) throws(FixtureTreeError) {
     try note(name)
     try openField(name)
-    try value(try next(), dialect)
+    try value(try next(), notation)
     closeField()
   }
 
   /// Reads one value, whose first token was just read.
   ///
   /// Recursion ends at the depth that the encoder allows.
-  mutating func value(_ token: JSONTokenizer.Token, _ dialect: Dialect) throws(FixtureTreeError) {
-    if dialect == .wire { return try wireValue(token) }
+  mutating func value(_ token: JSONTokenizer.Token, _ notation: Notation) throws(FixtureTreeError) {
+    if notation == .wire { return try wireValue(token) }
     switch token {
     case .string:
       let text = tokens.text
@@ -41,9 +41,9 @@ extension DocumentBuilder {
     case .false: encoder.boolean(false)
     case .null: encoder.null()
     case .arrayStart:
-      try array(dialect)
+      try array(notation)
     case .objectStart:
-      try object(dialect)
+      try object(notation)
     default: throw failure("expected a value")
     }
   }
@@ -67,22 +67,22 @@ extension DocumentBuilder {
   }
 
   /// Reads the elements of an array whose opening bracket was read, to its end.
-  mutating func array(_ dialect: Dialect) throws(FixtureTreeError) {
+  mutating func array(_ notation: Notation) throws(FixtureTreeError) {
     try encode { (encoder) throws(WireError) in try encoder.beginArray() }
     while true {
       let token = try next()
       if token == .arrayEnd { break }
-      try value(token, dialect)
+      try value(token, notation)
     }
     encoder.endArray()
   }
 
-  private mutating func object(_ dialect: Dialect) throws(FixtureTreeError) {
+  private mutating func object(_ notation: Notation) throws(FixtureTreeError) {
     let first = try next()
-    if first == .key, dialect == .fixture, tokens.text.first == UInt8(ascii: "$"), !Self.isEscaped(tokens.text) {
+    if first == .key, notation == .fixture, tokens.text.first == UInt8(ascii: "$"), !Self.isEscaped(tokens.text) {
       return try fixtureSpecial()
     }
-    if first == .key, dialect == .datatype, Self.isEqual(tokens.text, "__datatype__") {
+    if first == .key, notation == .datatype, Self.isEqual(tokens.text, "__datatype__") {
       return try datatypeSpecial()
     }
     try encode { (encoder) throws(WireError) in try encoder.beginMap() }
@@ -90,8 +90,8 @@ extension DocumentBuilder {
     var token = first
     while token == .key {
       var name = tokens.text
-      if dialect == .fixture { name = try unescaped(name) }
-      try field(name, dialect)
+      if notation == .fixture { name = try unescaped(name) }
+      try field(name, notation)
       token = try next()
     }
     keys.close()

@@ -42,7 +42,7 @@ package struct DocumentLinesReader: ~Copyable {
     guard token == .objectStart else { throw builder.failure("every line must be an object") }
     let line = builder.tokens.line
     var key: DocumentKey?
-    var dialect = DocumentBuilder.Dialect.fixture
+    var notation = DocumentBuilder.Notation.fixture
     builder.openDocument()
     builder.keys.open()
     while try builder.next() == .key {
@@ -51,13 +51,13 @@ package struct DocumentLinesReader: ~Copyable {
         builder.setPath(try builder.expectString("\"path\""))
         key = try documentKey(key)
       } else if DocumentBuilder.isEqual(builder.tokens.text, "name") {
-        dialect = .wire
+        notation = .wire
         builder.setPath(try documentPath(ofName: try builder.expectString("\"name\"")))
         key = try documentKey(key)
       } else if DocumentBuilder.isEqual(builder.tokens.text, "fields") {
         guard key != nil else { throw builder.failure("\"path\" or \"name\" must come before \"fields\"") }
         try builder.expectObject("\"fields\"")
-        try fields(dialect)
+        try fields(notation)
       } else if DocumentBuilder.isEqual(builder.tokens.text, "createTime")
         || DocumentBuilder.isEqual(builder.tokens.text, "updateTime")
       {
@@ -73,11 +73,11 @@ package struct DocumentLinesReader: ~Copyable {
     return try builder.closeDocument(key, line: line)
   }
 
-  private mutating func fields(_ dialect: DocumentBuilder.Dialect) throws(FixtureTreeError) {
+  private mutating func fields(_ notation: DocumentBuilder.Notation) throws(FixtureTreeError) {
     builder.keys.open()
     while try builder.next() == .key {
       let text = builder.tokens.text
-      try builder.field(dialect == .fixture ? try builder.unescaped(text) : text, dialect)
+      try builder.field(notation == .fixture ? try builder.unescaped(text) : text, notation)
     }
     builder.keys.close()
   }

@@ -6,7 +6,7 @@ package enum FixtureFuzz {
   package static func run(_ bytes: UnsafeRawBufferPointer) {
     guard let database = DatabaseID(project: "fuzz"), let shape = try? CollectionShape(["a", "a/*/b"]) else { return }
     let input = [UInt8](bytes)
-    for format in [nil, DocumentReader.Format.fixtureTree, .collectionsTree, .documentLines] {
+    for format in [nil, FixtureReader.Format.fixtureTree, .collectionsTree, .documentLines] {
       let whole = read(ByteSource(input), database, shape, format)
       let pieces = read(ByteSource(input, chunkBytesMax: 3), database, shape, format)
       precondition(whole == pieces, "how a file is cut into pieces does not matter")
@@ -41,11 +41,11 @@ package enum FixtureFuzz {
   }
 
   private static func read(
-    _ source: ByteSource, _ database: DatabaseID, _ shape: CollectionShape?, _ format: DocumentReader.Format?
+    _ source: ByteSource, _ database: DatabaseID, _ shape: CollectionShape?, _ format: FixtureReader.Format?
   ) -> Outcome {
     var documents: [FixtureDocument] = []
     do throws(FixtureTreeError) {
-      var reader = try DocumentReader(source, database: database, shape: shape, format: format)
+      var reader = try FixtureReader(source, database: database, shape: shape, format: format)
       while let document = try reader.next() { documents.append(document) }
       return Outcome(documents: documents, error: nil)
     } catch {

@@ -169,7 +169,7 @@ package struct FixtureTreeReader: ~Copyable {
 
   private static func jsonText(_ text: String) -> String {
     var out: [UInt8] = []
-    JSONText.append(text, to: &out)
+    JSONStringText.append(text, to: &out)
     return String(decoding: out, as: UTF8.self)
   }
 

@@ -75,7 +75,7 @@ package struct FixtureTreeWriter {
     for (index, pattern) in patterns.enumerated() {
       if index > 0 { output.append(contentsOf: (isInline ? ", " : ",").utf8) }
       if !isInline { output.append(contentsOf: "\n    ".utf8) }
-      JSONText.append(pattern, to: &output)
+      JSONStringText.append(pattern, to: &output)
     }
     output.append(contentsOf: (isInline ? "]" : "\n  ]").utf8)
   }

@@ -22,7 +22,7 @@ struct FixtureValueWriter {
   func appendKey(_ key: some Collection<UInt8>, to out: inout [UInt8]) {
     var text = Array(key)
     if text.first == UInt8(ascii: "$") { text.insert(UInt8(ascii: "$"), at: 0) }
-    text.withUnsafeBytes { JSONText.append($0, to: &out) }
+    text.withUnsafeBytes { JSONStringText.append($0, to: &out) }
     out.append(contentsOf: ": ".utf8)
   }
 
@@ -116,7 +116,7 @@ struct FixtureValueWriter {
     case .boolean(let flag): out.append(contentsOf: (flag ? "true" : "false").utf8)
     case .integer(let number): out.append(contentsOf: number.description.utf8)
     case .double(let number): appendDouble(number, to: &out)
-    case .string(let text): JSONText.append(text, to: &out)
+    case .string(let text): JSONStringText.append(text, to: &out)
     case .timestamp(let moment):
       out.append(contentsOf: "{\"$timestamp\": \"".utf8)
       moment.appendRFC3339(to: &out)
@@ -226,8 +226,8 @@ struct FixtureValueWriter {
   private func appendReference(_ name: UnsafeRawBufferPointer, to out: inout [UInt8]) {
     if name.starts(with: documentsRoot) {
       let path = UnsafeRawBufferPointer(rebasing: name[documentsRoot.count...])
-      if !ReferenceText.isFullName(path) { return JSONText.append(path, to: &out) }
+      if !ReferenceText.isFullName(path) { return JSONStringText.append(path, to: &out) }
     }
-    JSONText.append(name, to: &out)
+    JSONStringText.append(name, to: &out)
   }
 }

@@ -61,7 +61,7 @@ package final class AccountTokens: TokenVerifier {
     if let found, found.expirySeconds > accounts.nowSeconds { return found.caller }
     let bytes = Array(token)
     let (caller, expiry) = try Self.caller(bearing: token, in: accounts) {
-      AccountTokenStanding(bytes, in: accounts, changes: changes)
+      AccountTokenRevocationCheck(bytes, in: accounts, changes: changes)
     }
     if token.count <= Self.knownBytesMax {
       // The number of before: what changed while the token was checked must not be missed.
@@ -80,7 +80,7 @@ package final class AccountTokens: TokenVerifier {
   /// Checks a token of which nothing is remembered; also says when it ends, in seconds since 1970. A user's keeps the
   /// `standing` made for it.
   static func caller(
-    bearing token: UnsafeRawBufferPointer, in accounts: Accounts, standing: () -> AccountTokenStanding? = { nil }
+    bearing token: UnsafeRawBufferPointer, in accounts: Accounts, revocationCheck: () -> AccountTokenRevocationCheck? = { nil }
   ) throws(Status) -> (caller: Caller, expirySeconds: Int64) {
     do throws(TokenError) {
       switch try accounts.verifyBearer(token) {
@@ -88,7 +88,7 @@ package final class AccountTokens: TokenVerifier {
       case .user(let token):
         let seconds = token.expirySeconds
         let expiry = seconds < .max / 1_000_000 ? seconds * 1_000_000 : nil
-        let auth = RulesAuth(uid: token.uid, claims: token.claims, expiry: expiry, standing: standing())
+        let auth = RulesAuth(uid: token.uid, claims: token.claims, expiry: expiry, revocationCheck: revocationCheck())
         return (.user(auth), token.expirySeconds)
       }
     } catch { throw Status(error) }

@@ -123,7 +123,7 @@ struct QueryParameters {
   }
 
   /// The moment to read at: `transaction` or `readTime`.
-  func consistency() throws -> Consistency {
+  func consistency() throws -> ConsistencySelector {
     let transaction = try bytes("transaction")
     let readTime = try timestamp("readTime")
     switch (transaction, readTime) {

@@ -35,7 +35,7 @@ extension CollectionReference {
     let answer = try JSON(parsing: response.body)
     return CollectionPage(
       documents: try (answer["documents"]?.elements ?? []).map {
-        try DocumentSnapshot(StoredDocument(json: $0, in: client))
+        try DocumentSnapshot(DocumentPayload(json: $0, in: client))
       },
       nextPageToken: answer["nextPageToken"]?.text, tag: EntityTag(response))
   }

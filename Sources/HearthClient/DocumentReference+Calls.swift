@@ -27,7 +27,7 @@ extension DocumentReference {
       let response = try await client.connection.send(
         HearthRequest("GET", client.target(path), headers: EntityTag.headers(unless: tag)))
       if response.status == 304 { return (nil, tag) }
-      let document = try StoredDocument(json: JSON(parsing: response.body), in: client)
+      let document = try DocumentPayload(json: JSON(parsing: response.body), in: client)
       return (try DocumentSnapshot(document), EntityTag(response))
     } catch let error as HearthClientError where error.code == .notFound {
       return (DocumentSnapshot(missing: self), nil)
@@ -105,7 +105,7 @@ extension HearthClient {
     for answer in answers {
       let readTime = Timestamp(member: answer["readTime"])
       if let json = answer["found"] {
-        let document = try StoredDocument(json: json, in: self)
+        let document = try DocumentPayload(json: json, in: self)
         found[document.reference] = try DocumentSnapshot(document, readTime: readTime)
       } else if let reference = answer["missing"]?.text.flatMap({ DocumentReference(name: $0, self) }) {
         found[reference] = DocumentSnapshot(missing: reference, readTime: readTime)

@@ -20,7 +20,7 @@ public struct DocumentSnapshot<T: Decodable & Sendable>: Sendable {
 }
 
 extension DocumentSnapshot {
-  init(_ document: StoredDocument, readTime: Timestamp? = nil) throws {
+  init(_ document: DocumentPayload, readTime: Timestamp? = nil) throws {
     reference = document.reference
     exists = true
     data = try DocumentDecoder(reference: document.reference).decode(T.self, from: .map(document.fields))
@@ -37,7 +37,7 @@ extension DocumentSnapshot {
 }
 
 /// A document as the API answers it, not decoded yet.
-struct StoredDocument: Sendable {
+struct DocumentPayload: Sendable {
   let reference: DocumentReference
   let fields: [String: Value]
   let createTime: Timestamp?

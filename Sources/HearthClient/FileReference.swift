@@ -12,14 +12,14 @@ public struct FileReference: Sendable, CustomStringConvertible {
   public let path: String
   /// The bucket.
   public let bucket: String
-  private let connection: Connection
+  private let connection: ClientConnection
 
   /// Parts of an upload from disk are of this size, in bytes: what a broken connection costs, and what is in memory.
   private static let partBytes = 4 << 20
   /// How often a part is sent before the upload fails.
   private static let attemptsMax = 5
 
-  init(_ connection: Connection, bucket: String, path: String) {
+  init(_ connection: ClientConnection, bucket: String, path: String) {
     (self.connection, self.bucket, self.path) = (connection, bucket, path)
   }
 

@@ -28,7 +28,7 @@ public struct HearthClient: Sendable {
   public let project: String
   /// The database's id.
   public let database: String
-  let connection: Connection
+  let connection: ClientConnection
 
   /// Sign-in for people.
   public var auth: Authentication { connection.auth }
@@ -58,10 +58,10 @@ public struct HearthClient: Sendable {
     _ apiKey: String = "hearth", now: @escaping @Sendable () -> Date
   ) {
     let auth = Authentication(transport: transport, apiKey: apiKey, now: now)
-    self.init(Connection(transport, credentials, auth), project: project, database: database)
+    self.init(ClientConnection(transport, credentials, auth), project: project, database: database)
   }
 
-  private init(_ connection: Connection, project: String, database: String) {
+  private init(_ connection: ClientConnection, project: String, database: String) {
     (self.connection, self.project, self.database) = (connection, project, database)
   }
 

@@ -19,7 +19,7 @@ struct ListenedResults: Sendable {
     case startAnew
   }
 
-  private(set) var documents: [DocumentReference: StoredDocument] = [:]
+  private(set) var documents: [DocumentReference: DocumentPayload] = [:]
   /// Who left and was not among the documents: results of a listener that left them to a later one with its token.
   private(set) var departed: Set<DocumentReference> = []
   private(set) var token: ResumeToken?
@@ -45,7 +45,7 @@ struct ListenedResults: Sendable {
   mutating func take(_ event: JSON, from client: HearthClient) throws -> Step {
     if let change = event["targetChange"] { return try take(targetChange: change) }
     if let change = event["documentChange"] {
-      let document = try StoredDocument(json: change["document"] ?? .null, in: client)
+      let document = try DocumentPayload(json: change["document"] ?? .null, in: client)
       if change["targetIds"]?.elements.isEmpty ?? true { remove(document.reference) } else { put(document) }
     } else if let change = event["documentDelete"] ?? event["documentRemove"] {
       guard let reference = change["document"]?.text.flatMap({ DocumentReference(name: $0, client) }) else {
@@ -86,7 +86,7 @@ struct ListenedResults: Sendable {
     if let time = Timestamp(member: change["readTime"]) { readTime = time }
   }
 
-  private mutating func put(_ document: StoredDocument) {
+  private mutating func put(_ document: DocumentPayload) {
     documents[document.reference] = document
     departed.remove(document.reference)
     hasChanged = true

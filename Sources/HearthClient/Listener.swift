@@ -27,7 +27,7 @@ struct Listener: Sendable {
     while true {
       var isAdmitted = false
       do {
-        try await follow(&results, isAdmitted: &isAdmitted, states)
+        try await listen(&results, isAdmitted: &isAdmitted, states)
       } catch let error as HearthClientError where error.isRetryable || isAdmitted && error.code == .unauthenticated {
         // The server is away, or has too much to do; it is asked again until the reader goes. A token that came to its
         // end is followed by another.
@@ -39,7 +39,7 @@ struct Listener: Sendable {
   }
 
   /// Follows the target over one connection, to its end.
-  private func follow(
+  private func listen(
     _ results: inout ListenedResults, isAdmitted: inout Bool,
     _ states: AsyncThrowingStream<ListenedResults, any Error>.Continuation
   ) async throws {

@@ -113,7 +113,7 @@ extension Query {
     let readTime = Timestamp(member: answers.last?["readTime"])
     let documents = try answers.compactMap { answer in
       try answer["document"].map {
-        try DocumentSnapshot<T>(StoredDocument(json: $0, in: client), readTime: Timestamp(member: answer["readTime"]))
+        try DocumentSnapshot<T>(DocumentPayload(json: $0, in: client), readTime: Timestamp(member: answer["readTime"]))
       }
     }
     let ordered = isFromEnd ? documents.reversed() : documents

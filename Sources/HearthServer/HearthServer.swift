@@ -19,7 +19,7 @@ import Transport
 ///     server.stop()
 public final class HearthServer: Sendable {
   /// The calls, for use in this process without a port.
-  package let service: Service
+  package let service: FirestoreService
   /// Who the people of the project are.
   package let accounts: Accounts
   private let configuration: HearthConfiguration
@@ -29,7 +29,7 @@ public final class HearthServer: Sendable {
   private let issuers: IssuerFiles
   /// What is stored beside the documents.
   package let files: LazyFileStore
-  private let gateway: Gateway
+  private let gateway: HTTPGateway
   private let http: HTTPServer
   /// Answers operators on an address of its own.
   private let operationsHTTP: HTTPServer?
@@ -54,11 +54,11 @@ public final class HearthServer: Sendable {
       }
     } catch { throw .storage(error.description) }
     let indexes = try IndexFiles(configuration.indexes)
-    let book = RulesBook()
+    let book = RulesRegistry()
     let fileRules = FileRules()
     rules = try RulesFiles(configuration, book, fileRules)
     registry = Self.makeRegistry(configuration, directory, indexes)
-    service = Service(
+    service = FirestoreService(
       databases: registry, admission: configuration.mode == .emulator ? .everybody : .nobody, rules: book,
       proofs: configuration.isEmulatorCompatible ? .emulator : .sound,
       requiresIndexes: configuration.requiresIndexes)
@@ -68,13 +68,13 @@ public final class HearthServer: Sendable {
     transport.port = configuration.port
     transport.tls = configuration.tls.map { TLSConfiguration(certificateFile: $0.certificate, keyFile: $0.key) }
     transport.targetBytesMax = 48 << 10
-    transport.bodyBytesMax = Gateway.bodyBytesMax
+    transport.bodyBytesMax = HTTPGateway.bodyBytesMax
     transport.requestLog = configuration.requestLog
     transport.failureLog = configuration.failureLog
     transport.listeningSocket = configuration.listeningSocket
     let counters = TransportCounters(loops: transport.loops)
     transport.counters = counters
-    transport.errorBody = { status, message in Gateway.errorBody(httpStatus: status, message: message) }
+    transport.errorBody = { status, message in HTTPGateway.errorBody(httpStatus: status, message: message) }
     accounts = try Self.openAccounts(configuration, directory)
     let identity = try configuration.accounts.toolkit(accounts)
     issuers = try IssuerFiles(configuration, accounts.trustedIssuers)
@@ -83,7 +83,7 @@ public final class HearthServer: Sendable {
     let operations = OperationsService(
       counters: counters, version: Self.version, unready: { [readiness] in readiness.unready() },
       droppedLogLines: { log?.droppedLines ?? 0 }, staleRulesFiles: { [rules] in rules.staleCount })
-    gateway = Gateway(
+    gateway = HTTPGateway(
       service, accounts: accounts, identity: identity,
       files: FilesService(store: files, rules: fileRules, project: configuration.project),
       usesTLS: configuration.tls != nil, operations: operations)
@@ -244,7 +244,7 @@ public final class HearthServer: Sendable {
       retention: configuration.retention, clock: configuration.clock,
       idleSeconds: directory == nil ? nil : Self.idleSeconds,
       editions: { id in enterprise.contains { names(id.database, $0) } ? .enterprise : .standard },
-      indexes: { indexes.configuration(of: $0) }, indexObserver: configuration.isTold ? IndexLog { configuration.tell(.info, "index.progress", $0) }.observer : nil
+      indexes: { indexes.configuration(of: $0) }, indexObserver: configuration.logsProgress ? IndexLog { configuration.tell(.info, "index.progress", $0) }.observer : nil
     ) { (id) throws(StorageError) in
       guard isEmulator || id == declared else { return nil }
       guard let directory else { return try LMDBStore.open(.inMemory(mapBytes: mapBytes)) }

@@ -12,12 +12,12 @@ final class Readiness: Sendable {
   private let current = Atomic(Phase.starting.rawValue)
   private let directory: String?
   private let database: DatabaseID?
-  private let service: Service
+  private let service: FirestoreService
   /// A disk with less room left than this, in bytes, will refuse writes soon.
   private static let roomBytesMin = 64 << 20
 
   /// Watches over a data directory, where there is one, and the database of a project, where one is declared.
-  init(directory: String?, project: String?, service: Service) {
+  init(directory: String?, project: String?, service: FirestoreService) {
     self.directory = directory
     database = project.flatMap { DatabaseID(project: $0) }
     self.service = service

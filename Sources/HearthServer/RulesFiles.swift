@@ -11,7 +11,7 @@ import Synchronization
 /// told.
 final class RulesFiles: Sendable {
   private let files: [HearthConfiguration.RulesFile]
-  private let book: RulesBook
+  private let book: RulesRegistry
   /// The file of rules for files, where there is one, and where its rules go.
   private let storagePath: String?
   private let fileRules: FileRules
@@ -23,7 +23,7 @@ final class RulesFiles: Sendable {
 
   /// Reads the files into a book.
   /// - Throws: ``HearthError/data(_:)`` for the first that does not compile, with every mistake and its place.
-  init(_ configuration: HearthConfiguration, _ book: RulesBook, _ fileRules: FileRules) throws(HearthError) {
+  init(_ configuration: HearthConfiguration, _ book: RulesRegistry, _ fileRules: FileRules) throws(HearthError) {
     files = configuration.rules
     storagePath = configuration.storageRules
     self.fileRules = fileRules

@@ -33,14 +33,14 @@ extension LMDBStore {
   /// - Throws: ``StorageError/corruption(path:detail:)`` for the first thing that is wrong.
   package func verify(progress: (Int) -> Void = { _ in }) throws(StorageError) -> VerifyReport {
     try withReadTransaction { transaction throws(StorageError) in
-      var walk = VerifyWalk(store: self, transaction: transaction)
+      var walk = PageVerifier(store: self, transaction: transaction)
       return try walk.run(progress)
     }
   }
 }
 
 /// One run of `verify`.
-private struct VerifyWalk {
+private struct PageVerifier {
   let store: LMDBStore
   let transaction: OpaquePointer
   private var report = VerifyReport()
@@ -77,7 +77,7 @@ private struct VerifyWalk {
   /// Goes through one named database in key order.
   private mutating func walk(
     _ database: MDB_dbi, _ name: String, _ progress: (Int) -> Void,
-    _ visit: (inout VerifyWalk, MDB_val, MDB_val) throws(StorageError) -> Void
+    _ visit: (inout PageVerifier, MDB_val, MDB_val) throws(StorageError) -> Void
   ) throws(StorageError) {
     var opened: OpaquePointer?
     let code = mdb_cursor_open(transaction, database, &opened)

@@ -27,7 +27,7 @@ struct ChangeOverlay {
   /// The documents that changed since the last call, with the paths of their collections, each document only once in
   /// all; `nil` where there are too many.
   mutating func take(
-    _ reader: inout DocumentReader
+    _ reader: inout SnapshotReader
   ) throws -> [(document: ChangedDocument, collection: ResourcePath)]? {
     let last = try reader.lastVersion()
     guard last > taken else { return [] }
@@ -49,7 +49,7 @@ struct ChangeOverlay {
   }
 
   /// The path of a collection, or `nil` where the query does not look at it.
-  private mutating func path(_ number: UInt64, _ reader: inout DocumentReader) throws -> ResourcePath? {
+  private mutating func path(_ number: UInt64, _ reader: inout SnapshotReader) throws -> ResourcePath? {
     switch scope {
     case .none: return nil
     case .collection(let path, _): return path

@@ -12,7 +12,7 @@ final class NearestExecution: QueryResults {
   private let candidates: QueryExecution
   private let query: ResolvedQuery
   private let version: Int64
-  private let meter: NearestMeter
+  private let meter: VectorDistanceMeter
   /// The field for the distance; `nil` where results are as stored.
   private let resultField: String?
   private var heap: NearestHeap
@@ -29,7 +29,7 @@ final class NearestExecution: QueryResults {
     self.search = search
     self.query = query
     self.version = version
-    meter = NearestMeter(search)
+    meter = VectorDistanceMeter(search)
     resultField = options.addsDistances ? search.resultField?.segments[0] : nil
     heap = NearestHeap(countMax: search.limit)
     // The distance takes the place of the order, but what lacks a field of the order is no candidate.
@@ -44,7 +44,7 @@ final class NearestExecution: QueryResults {
   var skipped: Int { 0 }
   var isAtEnd: Bool { nearest?.isEmpty ?? false }
 
-  var work: QueryWork {
+  var work: QueryCost {
     var work = candidates.work
     work.documents += again
     return work
@@ -71,7 +71,7 @@ final class NearestExecution: QueryResults {
       guard candidates.isAtEnd else { return }
       nearest = heap.sorted().reversed()
     }
-    var reader = DocumentReader(snapshot)
+    var reader = SnapshotReader(snapshot)
     while let entry = nearest?.popLast() {
       guard let key = DocumentKey(entry.path), let row = try reader.collection(key.collection),
         let document = try reader.document(key.id, in: row.number, at: version)

@@ -17,7 +17,7 @@ package final class QueryExecution {
   /// Documents that were returned, or counted.
   package private(set) var returned = 0
   /// What was read so far.
-  package private(set) var work = QueryWork()
+  package private(set) var work = QueryCost()
   /// Whether there are no more results.
   package private(set) var isAtEnd = false
 
@@ -30,13 +30,13 @@ package final class QueryExecution {
   private let indexGeneration: UInt64
   private let wanted: [FieldPath]
   private var matcher: DocumentMatcher
-  private var source: QuerySource
+  private var source: CandidateIterator
   private var isSourceAtEnd = false
   private var overlay: ChangeOverlay
   /// Results that changed since the version and were not returned yet, the first one last.
   private var pending: [(key: [UInt8], group: [UInt8], path: [UInt8])] = []
   /// The source that too many changes put an end to, and the results it left in ``pending``.
-  private var former: (source: QuerySource, left: Set<[UInt8]>)?
+  private var former: (source: CandidateIterator, left: Set<[UInt8]>)?
   /// The names of documents that changed since the version and went to the sorter.
   private var sortedChanges: Set<[UInt8]> = []
   private var sorter: RowSorter?
@@ -61,14 +61,14 @@ package final class QueryExecution {
     wanted = query.orders.map(\.path).filter { !$0.isDocumentName } + options.required
     matcher = DocumentMatcher(query.query.filter, in: query.database)
     var options = options
-    var reader = DocumentReader(snapshot)
+    var reader = SnapshotReader(snapshot)
     let indexes = if let known = options.indexes { known } else { try IndexCatalog(&reader) }
     options.indexes = indexes
     self.options = options
     indexGeneration = indexes.generation
     var planner = try QueryPlanner(query, snapshot, options)
     plan = try planner.plan()
-    source = QuerySource(plan, at: version)
+    source = CandidateIterator(plan, at: version)
     overlay = ChangeOverlay(plan.scope, since: version, changesMax: options.changesMax)
   }
 
@@ -103,11 +103,11 @@ package final class QueryExecution {
   }
 
   private func run(
-    _ snapshot: any KeyValueSnapshot, units: Int, _ body: (inout SliceMeter, inout DocumentReader) throws -> Void
+    _ snapshot: any KeyValueSnapshot, units: Int, _ body: (inout SliceBudget, inout SnapshotReader) throws -> Void
   ) throws {
     guard !isAtEnd else { return }
-    var reader = DocumentReader(snapshot)
-    var meter = SliceMeter(units: units, after: work)
+    var reader = SnapshotReader(snapshot)
+    var meter = SliceBudget(units: units, after: work)
     defer {
       work = meter.work
       document = nil
@@ -120,7 +120,7 @@ package final class QueryExecution {
   }
 
   private func emit(
-    _ meter: inout SliceMeter, _ reader: inout DocumentReader, _ found: (DocumentKey, StoredDocument) throws -> Bool
+    _ meter: inout SliceBudget, _ reader: inout SnapshotReader, _ found: (DocumentKey, StoredDocument) throws -> Bool
   ) throws {
     while !isAtEnd {
       if let limit = query.query.limit, returned >= limit { return isAtEnd = true }
@@ -136,7 +136,7 @@ package final class QueryExecution {
   // MARK: Results
 
   /// Moves to the next match behind the offset. Sets ``isAtEnd`` at the end.
-  private func nextResult(_ meter: inout SliceMeter, _ reader: inout DocumentReader) throws -> SourceStep {
+  private func nextResult(_ meter: inout SliceBudget, _ reader: inout SnapshotReader) throws -> IteratorStep {
     while skipped < query.query.offset {
       if canSkip {
         guard let step = try skip(query.query.offset - skipped, &meter) else { return isAtEnd ? .end : .paused }
@@ -152,13 +152,13 @@ package final class QueryExecution {
     return try nextMatch(&meter, &reader)
   }
 
-  private func nextMatch(_ meter: inout SliceMeter, _ reader: inout DocumentReader) throws -> SourceStep {
+  private func nextMatch(_ meter: inout SliceBudget, _ reader: inout SnapshotReader) throws -> IteratorStep {
     let step = isSorting || sorted != nil ? try nextSorted(&meter, &reader) : try nextCandidateMatch(&meter, &reader)
     if step == .end { isAtEnd = true }
     return step
   }
 
-  private func nextSorted(_ meter: inout SliceMeter, _ reader: inout DocumentReader) throws -> SourceStep {
+  private func nextSorted(_ meter: inout SliceBudget, _ reader: inout SnapshotReader) throws -> IteratorStep {
     while true {
       if sorted == nil {
         guard try fillSorter(&meter) else { return .paused }
@@ -172,7 +172,7 @@ package final class QueryExecution {
   }
 
   /// The next match from the source, or of the documents that changed since the version, in order.
-  private func nextCandidateMatch(_ meter: inout SliceMeter, _ reader: inout DocumentReader) throws -> SourceStep {
+  private func nextCandidateMatch(_ meter: inout SliceBudget, _ reader: inout SnapshotReader) throws -> IteratorStep {
     while true {
       if !isSourceAtEnd {
         switch try source.next(loads: true, &meter) {
@@ -207,7 +207,7 @@ package final class QueryExecution {
   }
 
   /// Reads a document of the version by its path.
-  private func read(_ path: [UInt8], _ meter: inout SliceMeter, _ reader: inout DocumentReader) throws -> Bool {
+  private func read(_ path: [UInt8], _ meter: inout SliceBudget, _ reader: inout SnapshotReader) throws -> Bool {
     let key = DocumentKey(uncheckedPath: ResourcePath(uncheckedBytes: path))
     guard let row = try reader.collection(key.collection),
       let found = try reader.document(key.id, in: row.number, at: version)
@@ -272,7 +272,7 @@ package final class QueryExecution {
 
   /// Sorts what the source has, or only what is alike in the first field of the order where candidates come by it;
   /// `false` when the slice ends first.
-  private func fillSorter(_ meter: inout SliceMeter) throws -> Bool {
+  private func fillSorter(_ meter: inout SliceBudget) throws -> Bool {
     var sorter = self.sorter.take() ?? RowSorter(keptMax: keptMax)
     while true {
       if !isSourceAtEnd {
@@ -327,7 +327,7 @@ extension QueryExecution {
   }
 
   /// Moves over up to `countMax` results; `nil` at the end of the slice or of the query.
-  fileprivate func skip(_ countMax: Int, _ meter: inout SliceMeter) throws -> Int? {
+  fileprivate func skip(_ countMax: Int, _ meter: inout SliceBudget) throws -> Int? {
     let wanted = min(countMax, meter.entriesLeft)
     if let count = try source.skip(wanted, &meter) {
       if count < wanted { isAtEnd = true }
@@ -347,7 +347,7 @@ extension QueryExecution {
 
 extension QueryExecution {
   /// Brings in what changed since the last slice.
-  fileprivate func takeChanges(_ reader: inout DocumentReader) throws {
+  fileprivate func takeChanges(_ reader: inout SnapshotReader) throws {
     guard !plan.showsPast, !isSourceAtEnd else { return }
     // An index that was removed meanwhile may have lost entries.
     guard try reader.meta(.indexGeneration) == indexGeneration else { return try giveUpEntries(reader.snapshot) }
@@ -386,7 +386,7 @@ extension QueryExecution {
     plan = try planner.plan()
     former = (source, Set(pending.map { NameCode.encode(ResourcePath(uncheckedBytes: $0.path)) }))
     pending = []
-    source = QuerySource(plan, at: version)
+    source = CandidateIterator(plan, at: version)
     isSourceAtEnd = false
   }
 }

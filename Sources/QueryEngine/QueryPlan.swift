@@ -23,7 +23,7 @@ package struct QueryPlan: Sendable {
     /// The documents that any of several alternatives name, each of points that must all agree; by name.
     case points([[Point]])
     /// The entries of declared indexes, in the order of the query.
-    case ordered(OrderedScans)
+    case ordered(OrderedIndexIterator)
   }
 
   /// A table of entries of one field.
@@ -98,7 +98,7 @@ package struct QueryPlan: Sendable {
   let limit: Int?
 
   /// Whether all candidates come from one scan: that of one collection, or of indexes over a group.
-  var isOneScan: Bool {
+  var isOneIterator: Bool {
     switch (scope, access) {
     case (.collection, _): true
     case (.collections, .ordered): true

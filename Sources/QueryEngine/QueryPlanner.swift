@@ -39,12 +39,12 @@ struct QueryPlanner {
   private let options: PlanOptions
   /// The alternatives that something can match.
   private var alternatives: [[ResolvedQuery.Condition]]
-  private var reader: DocumentReader
+  private var reader: SnapshotReader
   private let indexes: IndexCatalog
 
   init(_ query: ResolvedQuery, _ snapshot: any KeyValueSnapshot, _ options: PlanOptions) throws(StorageError) {
     self.query = query
-    var reader = DocumentReader(snapshot)
+    var reader = SnapshotReader(snapshot)
     indexes = if let indexes = options.indexes { indexes } else { try IndexCatalog(&reader) }
     self.options = options
     alternatives = query.alternatives.filter { !$0.contains(where: \.isNeverMet) }
@@ -147,7 +147,7 @@ struct QueryPlanner {
   private func planOrdered(_ plan: QueryPlan, _ code: [UInt8]?) -> OrderedPlan? {
     guard let id = query.query.collectionID else { return nil }
     let ready = indexes.ready(for: id, scope: code == nil ? .collectionGroup : .collection)
-    let planner = OrderedScanPlanner(query, alternatives, ready, isGroup: code == nil)
+    let planner = OrderedIndexPlanner(query, alternatives, ready, isGroup: code == nil)
     guard let found = planner.find(in: code) else { return nil }
     var plan = plan
     // Names are looked at in these scans only where nothing else stands before them.
@@ -207,7 +207,7 @@ struct QueryPlanner {
       return other
     }
     let field = QueryPlan.EntryField(table: .ascendingEntries, number: number, path: other.path)
-    var scan = KeyScan(prefix: field.prefix(in: collection), from: other.lower, to: other.upper, isDescending: false)
+    var scan = IndexRangeIterator(prefix: field.prefix(in: collection), from: other.lower, to: other.upper, isDescending: false)
     try scan.open(reader.snapshot)
     return try scan.skip(selectiveEntries) < selectiveEntries ? other : nil
   }
@@ -289,7 +289,7 @@ struct QueryPlanner {
     var left = selectiveEntries
     for points in alternatives {
       guard let point = points.first else { return false }
-      var scan = KeyScan(prefix: point.field.prefix(in: collection) + point.code, isDescending: false)
+      var scan = IndexRangeIterator(prefix: point.field.prefix(in: collection) + point.code, isDescending: false)
       try scan.open(reader.snapshot)
       left -= try scan.skip(left)
       if left == 0 { return false }

@@ -15,7 +15,7 @@ package protocol QueryResults: AnyObject {
   /// Documents that were passed over for the offset so far.
   var skipped: Int { get }
   /// What was read so far.
-  var work: QueryWork { get }
+  var work: QueryCost { get }
   /// The plan in a stable text form, the outermost step first.
   var planText: String { get }
   /// The indexes that are read.

@@ -10,7 +10,7 @@ package enum RulesFuzz {
       let ruleset = try Ruleset(compiling: text)
       _ = ruleset.printedProgram.utf8.count + ruleset.printedTree.utf8.count
       for diagnostic in ruleset.diagnostics { _ = diagnostic.rendered(file: "fuzz") }
-      judge(ruleset)
+      evaluate(ruleset)
     } catch {
       precondition(!error.diagnostics.isEmpty, "a refusal says why")
       for diagnostic in error.diagnostics { _ = diagnostic.rendered(file: "fuzz") }
@@ -28,15 +28,15 @@ package enum RulesFuzz {
       ; } } }
       """
     guard let ruleset = try? Ruleset(compiling: text) else { return }
-    judge(ruleset)
+    evaluate(ruleset)
   }
 
   /// Judges a ruleset over a document whose bytes are anything.
   package static func storedDocument(_ bytes: UnsafeRawBufferPointer) {
     guard let ruleset = storedRules else { return }
     var request = BorrowedRulesRequest()
-    request.database = Bytes.of("(default)")
-    request.path = Bytes.of("t/x")
+    request.database = RuleBytes.of("(default)")
+    request.path = RuleBytes.of("t/x")
     request.resource = bytes
     request.newResource = bytes
     request.claims = bytes
@@ -68,7 +68,7 @@ package enum RulesFuzz {
     }
   }
 
-  private static func judge(_ ruleset: Ruleset) {
+  private static func evaluate(_ ruleset: Ruleset) {
     let fields = EncodedFields(
       MapValue([
         ("a", .integer(1)), ("s", .string("text")), ("l", .array([.integer(1), .string("z")])),

@@ -9,12 +9,12 @@ struct CaseReader {
   /// The time of cases that do not name one.
   let time: Timestamp
   /// The files that are there, where the rules are for files.
-  var files: TestFiles?
+  var files: RuleTestFiles?
 
   private static let operations = ["get", "list", "listGroup", "create", "set", "update", "delete", "commit"]
   private static let writeKeys = ["data", "mask", "merge", "transforms"]
 
-  func test(_ tree: JSONTree, number: Int) throws(FixtureTreeError) -> RuleTest {
+  func test(_ tree: PositionedJSON, number: Int) throws(FixtureTreeError) -> RuleTest {
     let asked = files == nil ? Self.operations : FileCaseReader.operations
     let details = files == nil ? ["query"] + Self.writeKeys : ["data"]
     let known = ["it", "as"] + asked + details + ["time", "expect", "line"]
@@ -55,7 +55,7 @@ struct CaseReader {
   }
 
   private func checkBelonging(
-    _ members: [String: JSONTree], to name: String, _ it: String
+    _ members: [String: PositionedJSON], to name: String, _ it: String
   ) throws(FixtureTreeError) {
     let isQuery = name == "list" || name == "listGroup"
     let isWrite = ["create", "set", "update"].contains(name)
@@ -70,7 +70,7 @@ struct CaseReader {
   }
 
   private func operation(
-    _ name: String, _ target: JSONTree, _ members: [String: JSONTree], _ it: String
+    _ name: String, _ target: PositionedJSON, _ members: [String: PositionedJSON], _ it: String
   ) throws(FixtureTreeError) -> RuleTest.Operation {
     switch name {
     case "get": return .get(try key(target, it))
@@ -110,7 +110,7 @@ struct CaseReader {
   // MARK: Writes
 
   private func write(
-    _ name: String, _ target: JSONTree, _ members: [String: JSONTree], _ it: String
+    _ name: String, _ target: PositionedJSON, _ members: [String: PositionedJSON], _ it: String
   ) throws(FixtureTreeError) -> TestWrite {
     let kind = TestWrite.Kind(rawValue: name) ?? .set
     var write = TestWrite(kind: kind, key: try key(target, it))
@@ -146,7 +146,7 @@ struct CaseReader {
   }
 
   /// The keys of an update's data are field paths, as in the client libraries: `{"stats.count": 1}`.
-  private func nameFields(_ write: inout TestWrite, _ data: JSONTree?, _ it: String) throws(FixtureTreeError) {
+  private func nameFields(_ write: inout TestWrite, _ data: PositionedJSON?, _ it: String) throws(FixtureTreeError) {
     var nested = MapValue()
     var mask: [FieldPath] = []
     for (name, value) in write.data.entries {
@@ -168,7 +168,7 @@ struct CaseReader {
     }
   }
 
-  private func transforms(_ tree: JSONTree, _ it: String) throws(FixtureTreeError) -> [FieldTransform] {
+  private func transforms(_ tree: PositionedJSON, _ it: String) throws(FixtureTreeError) -> [FieldTransform] {
     guard case .object(let members) = tree.kind else {
       throw text.failure(
         tree, in: it, "\"transforms\" must be an object of field paths, {\"count\": {\"increment\": 1}}")
@@ -181,7 +181,7 @@ struct CaseReader {
     return transforms
   }
 
-  private func transform(_ tree: JSONTree, _ it: String) throws(FixtureTreeError) -> FieldTransform.Kind {
+  private func transform(_ tree: PositionedJSON, _ it: String) throws(FixtureTreeError) -> FieldTransform.Kind {
     if case .string("serverTimestamp") = tree.kind { return .requestTime }
     let form = "a transform is \"serverTimestamp\", or one of increment, maximum, minimum, arrayUnion, arrayRemove"
     guard case .object(let members) = tree.kind, members.count == 1, let member = members.first else {
@@ -200,14 +200,14 @@ struct CaseReader {
 
   // MARK: Names
 
-  private func path(_ tree: JSONTree, _ it: String) throws(FixtureTreeError) -> ResourcePath {
+  private func path(_ tree: PositionedJSON, _ it: String) throws(FixtureTreeError) -> ResourcePath {
     let written = try text.string(tree, "a path", in: it)
     do throws(ModelError) {
       return try ResourcePath(written)
     } catch { throw text.failure(tree, in: it, "\"\(written)\" is no path: \(error)") }
   }
 
-  private func key(_ tree: JSONTree, _ it: String) throws(FixtureTreeError) -> DocumentKey {
+  private func key(_ tree: PositionedJSON, _ it: String) throws(FixtureTreeError) -> DocumentKey {
     let path = try path(tree, it)
     guard let key = DocumentKey(path) else {
       throw text.failure(tree, in: it, "\"\(path.text)\" is no document; a path such as \"users/ann\" names one")
@@ -215,13 +215,13 @@ struct CaseReader {
     return key
   }
 
-  private func fieldPath(_ name: String, _ tree: JSONTree?, _ it: String) throws(FixtureTreeError) -> FieldPath {
+  private func fieldPath(_ name: String, _ tree: PositionedJSON?, _ it: String) throws(FixtureTreeError) -> FieldPath {
     do throws(ModelError) {
       return try FieldPath(name)
     } catch { throw text.failure(tree ?? text.root, in: it, "\"\(name)\" is no field path: \(error)") }
   }
 
-  private func auth(_ tree: JSONTree?, _ time: Timestamp, _ it: String) throws(FixtureTreeError) -> RulesAuth? {
+  private func auth(_ tree: PositionedJSON?, _ time: Timestamp, _ it: String) throws(FixtureTreeError) -> RulesAuth? {
     guard let tree else { return nil }
     switch tree.kind {
     case .null: return nil
@@ -262,9 +262,9 @@ package enum TestAuth {
   }
 }
 
-extension JSONTree {
+extension PositionedJSON {
   /// The first member of that name where this is an object that has it.
-  func member(_ name: String) -> JSONTree? {
+  func member(_ name: String) -> PositionedJSON? {
     guard case .object(let members) = kind else { return nil }
     return members.first { $0.name == name }?.value
   }

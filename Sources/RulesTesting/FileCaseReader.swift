@@ -5,7 +5,7 @@ import RulesEngine
 /// Reads what a case asks of files: its method and path, and the file as it will be.
 struct FileCaseReader {
   let text: TestFileText
-  let files: TestFiles
+  let files: RuleTestFiles
   /// `request.time`.
   let time: Timestamp
 
@@ -14,9 +14,9 @@ struct FileCaseReader {
 
   /// - Throws: ``FixtureTreeError`` that says where and what to do.
   func request(
-    _ operation: String, _ target: JSONTree, data: JSONTree?, in test: String
+    _ operation: String, _ target: PositionedJSON, data: PositionedJSON?, in test: String
   ) throws(FixtureTreeError) -> FileTestRequest {
-    var (bucket, name) = TestFiles.place(try text.string(target, "a path", in: test))
+    var (bucket, name) = RuleTestFiles.place(try text.string(target, "a path", in: test))
     let isList = operation == "list"
     // By bytes, as rules read it: a slash and a combining mark are one Character.
     if isList, name.utf8.last == UInt8(ascii: "/") { name = String(Substring(name.utf8.dropLast())) }
@@ -30,13 +30,13 @@ struct FileCaseReader {
       methods: operation == "read" ? [.get, .list] : RulesMethod(rawValue: operation).map { [$0] } ?? [],
       bucket: bucket, name: name, before: stored)
     if operation == "create" {
-      request.after = try TestFiles.new(bucket, name, data, text, time: time, in: test)
+      request.after = try RuleTestFiles.new(bucket, name, data, text, time: time, in: test)
     } else if operation == "update" {
       guard let stored else {
         throw text.failure(target, in: test, "there is no file \"\(name)\" to update; add it to \"files\"")
       }
       guard let data else { throw text.failure(target, in: test, "an update needs \"data\": {…}") }
-      request.after = try TestFiles.updated(stored, by: data, text, time: time, in: test)
+      request.after = try RuleTestFiles.updated(stored, by: data, text, time: time, in: test)
     }
     return request
   }

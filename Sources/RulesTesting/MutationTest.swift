@@ -13,14 +13,14 @@ package struct MutationTest: Sendable {
   /// nothing. Cost: for each change, compiling the rules and running cases until one notices.
   package init(_ ruleset: Ruleset, file: String, _ runs: [SuiteRun]) {
     self.file = file
-    let judge = CaseJudge()
+    let runner = TestCaseRunner()
     for mutation in ruleset.mutations {
       count += 1
       let changed = ruleset.applying(mutation)
       let isNoticed = runs.contains { run in
         run.results.contains { result in
           guard result.isPassed else { return false }
-          let verdict = judge.judge(
+          let verdict = runner.run(
             result.test, by: changed, over: run.suite.documents,
             explaining: result.test.expectedLine == nil ? .none : .outcomes)
           return !verdict.satisfies(result.test)

@@ -14,7 +14,7 @@ struct QueryReader {
 
   /// A query with what the case says of it.
   /// - Throws: ``FixtureTreeError`` that says where and what to do.
-  func query(_ base: Query, _ tree: JSONTree?) throws(FixtureTreeError) -> Query {
+  func query(_ base: Query, _ tree: PositionedJSON?) throws(FixtureTreeError) -> Query {
     guard let tree else { return base }
     var query = base
     let members = try text.members(tree, "a query", known: ["where", "orderBy", "limit", "offset"], in: test)
@@ -30,14 +30,14 @@ struct QueryReader {
     return query
   }
 
-  private func filters(_ tree: JSONTree, _ query: Query) throws(FixtureTreeError) -> [QueryFilter] {
+  private func filters(_ tree: PositionedJSON, _ query: Query) throws(FixtureTreeError) -> [QueryFilter] {
     var filters: [QueryFilter] = []
     for element in try text.elements(tree, "\"where\"", in: test) { filters.append(try filter(element, query)) }
     return filters
   }
 
   /// `["field", "op", value]`, `{"or": […]}` or `{"and": […]}`. The JSON reader bounds how deep they nest.
-  private func filter(_ tree: JSONTree, _ query: Query) throws(FixtureTreeError) -> QueryFilter {
+  private func filter(_ tree: PositionedJSON, _ query: Query) throws(FixtureTreeError) -> QueryFilter {
     if case .object = tree.kind {
       let members = try text.members(tree, "a condition", known: ["and", "or"], in: test)
       guard members.count == 1 else { throw text.failure(tree, in: test, "a condition has one of \"and\" and \"or\"") }
@@ -78,7 +78,7 @@ struct QueryReader {
     }
   }
 
-  private func order(_ tree: JSONTree) throws(FixtureTreeError) -> Order {
+  private func order(_ tree: PositionedJSON) throws(FixtureTreeError) -> Order {
     var words: [Substring] = []
     if case .string(let written) = tree.kind { words = written.split(separator: " ") }
     if case .array(let parts) = tree.kind {
@@ -91,7 +91,7 @@ struct QueryReader {
     return Order(try path(String(field), tree), isDescending: words.count == 2 && words[1] == "desc")
   }
 
-  private func path(_ field: String, _ tree: JSONTree) throws(FixtureTreeError) -> FieldPath {
+  private func path(_ field: String, _ tree: PositionedJSON) throws(FixtureTreeError) -> FieldPath {
     do throws(ModelError) {
       return try FieldPath(field)
     } catch { throw text.failure(tree, in: test, "\"\(field)\" is no field path: \(error)") }

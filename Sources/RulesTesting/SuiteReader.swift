@@ -36,13 +36,13 @@ package struct SuiteReader {
     if let fixture = root["fixture"] {
       let path = Self.path(try text.string(fixture, "\"fixture\""), beside: file)
       suite.files.append(path)
-      var reader = try DocumentReader(ByteSource(file: path), database: TestFileText.database)
+      var reader = try FixtureReader(ByteSource(file: path), database: TestFileText.database)
       while let document = try reader.next() { suite.documents[document.key.path] = document.fields }
     }
     if let documents = root["documents"] { try text.documents(documents, into: &suite.documents) }
     let time = try root["time"].map { (tree) throws(FixtureTreeError) in try text.time(tree) } ?? now
     let isOfFiles = suite.service == RuleTestSuite.filesService
-    var files = isOfFiles ? TestFiles() : nil
+    var files = isOfFiles ? RuleTestFiles() : nil
     if let tree = root["files"] {
       guard isOfFiles else {
         throw text.failure(tree, "\"files\" goes with rules for \(RuleTestSuite.filesService)")
@@ -59,7 +59,7 @@ package struct SuiteReader {
     return suite
   }
 
-  func readRules(_ tree: JSONTree?, _ text: TestFileText, _ suite: inout RuleTestSuite) throws(FixtureTreeError) {
+  func readRules(_ tree: PositionedJSON?, _ text: TestFileText, _ suite: inout RuleTestSuite) throws(FixtureTreeError) {
     if let tree {
       let rules = try text.string(tree, "\"rules\"")
       if rules.contains("{") {

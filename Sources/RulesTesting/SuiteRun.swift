@@ -33,17 +33,17 @@ package struct SuiteRun: Sendable {
   package init(_ suite: RuleTestSuite, by ruleset: Ruleset, filter: String? = nil, coverage: inout Coverage?) {
     self.suite = suite
     self.ruleset = ruleset
-    let judge = CaseJudge()
+    let runner = TestCaseRunner()
     let explaining: Decision.Explanation = coverage == nil ? .outcomes : .trace
     for test in suite.tests {
       if let filter, !test.name.contains(filter) {
         skippedCount += 1
         continue
       }
-      var verdict = judge.judge(test, by: ruleset, over: suite.documents, explaining: explaining)
+      var verdict = runner.run(test, by: ruleset, over: suite.documents, explaining: explaining)
       for part in verdict.parts { coverage?.add(part.decision) }
       if !verdict.satisfies(test), coverage == nil {
-        verdict = judge.judge(test, by: ruleset, over: suite.documents, explaining: .trace)
+        verdict = runner.run(test, by: ruleset, over: suite.documents, explaining: .trace)
       }
       results.append(Result(test: test, verdict: verdict))
     }

@@ -12,19 +12,19 @@ struct TestFileText {
   static let database = DatabaseID.forTests
 
   let file: String
-  let root: JSONTree
+  let root: PositionedJSON
   private let bytes: [UInt8]
   private let lineStarts: [Int]
 
   init(file: String, _ bytes: [UInt8]) throws(FixtureTreeError) {
     self.file = file
     self.bytes = bytes
-    root = try JSONTree.read(ByteSource(bytes, name: file), bytesMax: Self.bytesMax)
+    root = try PositionedJSON.read(ByteSource(bytes, name: file), bytesMax: Self.bytesMax)
     lineStarts = [0] + bytes.indices.filter { bytes[$0] == UInt8(ascii: "\n") }.map { $0 + 1 }
   }
 
   /// An error at a place.
-  func failure(_ tree: JSONTree, in test: String? = nil, _ message: String) -> FixtureTreeError {
+  func failure(_ tree: PositionedJSON, in test: String? = nil, _ message: String) -> FixtureTreeError {
     FixtureTreeError(
       file: file, line: tree.line, column: tree.column, path: test.map { "case \"\($0)\"" } ?? "", message: message)
   }
@@ -32,12 +32,12 @@ struct TestFileText {
   /// The members of an object, all of which must be known.
   /// - Throws: ``FixtureTreeError`` for what is no object, and for members that nobody reads.
   func members(
-    _ tree: JSONTree, _ what: String, known: [String], in test: String? = nil
-  ) throws(FixtureTreeError) -> [String: JSONTree] {
+    _ tree: PositionedJSON, _ what: String, known: [String], in test: String? = nil
+  ) throws(FixtureTreeError) -> [String: PositionedJSON] {
     guard case .object(let members) = tree.kind else {
       throw failure(tree, in: test, "\(what) must be an object, {…}")
     }
-    var found: [String: JSONTree] = [:]
+    var found: [String: PositionedJSON] = [:]
     for member in members {
       var place = member.value
       (place.line, place.column) = (member.line, member.column)
@@ -54,7 +54,7 @@ struct TestFileText {
 
   /// The elements of an array.
   /// - Throws: ``FixtureTreeError`` for anything else.
-  func elements(_ tree: JSONTree, _ what: String, in test: String? = nil) throws(FixtureTreeError) -> [JSONTree] {
+  func elements(_ tree: PositionedJSON, _ what: String, in test: String? = nil) throws(FixtureTreeError) -> [PositionedJSON] {
     guard case .array(let elements) = tree.kind else {
       throw failure(tree, in: test, "\(what) must be an array, […]")
     }
@@ -63,14 +63,14 @@ struct TestFileText {
 
   /// A text.
   /// - Throws: ``FixtureTreeError`` for anything else.
-  func string(_ tree: JSONTree, _ what: String, in test: String? = nil) throws(FixtureTreeError) -> String {
+  func string(_ tree: PositionedJSON, _ what: String, in test: String? = nil) throws(FixtureTreeError) -> String {
     guard case .string(let text) = tree.kind else { throw failure(tree, in: test, "\(what) must be a text") }
     return text
   }
 
   /// A whole number that is not negative.
   /// - Throws: ``FixtureTreeError`` for anything else.
-  func count(_ tree: JSONTree, _ what: String, in test: String? = nil) throws(FixtureTreeError) -> Int {
+  func count(_ tree: PositionedJSON, _ what: String, in test: String? = nil) throws(FixtureTreeError) -> Int {
     guard case .number(let text) = tree.kind, let number = Int(text), number >= 0 else {
       throw failure(tree, in: test, "\(what) must be a whole number")
     }
@@ -79,7 +79,7 @@ struct TestFileText {
 
   /// A moment as RFC 3339 writes it.
   /// - Throws: ``FixtureTreeError`` for anything else.
-  func time(_ tree: JSONTree, in test: String? = nil) throws(FixtureTreeError) -> Timestamp {
+  func time(_ tree: PositionedJSON, in test: String? = nil) throws(FixtureTreeError) -> Timestamp {
     guard let time = Timestamp(rfc3339: try string(tree, "\"time\"", in: test).utf8) else {
       throw failure(tree, in: test, "\"time\" must be written as \"2025-03-27T14:30:00Z\"")
     }
@@ -90,23 +90,23 @@ struct TestFileText {
 
   /// An object as a fixture tree.
   /// - Throws: ``FixtureTreeError`` with the place in this file.
-  func documents(_ tree: JSONTree, into documents: inout TestDocuments) throws(FixtureTreeError) {
+  func documents(_ tree: PositionedJSON, into documents: inout TestDocuments) throws(FixtureTreeError) {
     guard case .object = tree.kind else { throw failure(tree, "\"documents\" must be an object, {…}") }
     let source = ByteSource(placed(tree, in: slice(tree)), name: file)
-    var reader = try DocumentReader(source, database: Self.database, format: .fixtureTree)
+    var reader = try FixtureReader(source, database: Self.database, format: .fixtureTree)
     while let document = try reader.next() { documents[document.key.path] = document.fields }
   }
 
   /// An object as the fields of a document.
   /// - Throws: ``FixtureTreeError`` with the place in this file.
-  func fields(_ tree: JSONTree, of key: DocumentKey, in test: String) throws(FixtureTreeError) -> EncodedFields {
+  func fields(_ tree: PositionedJSON, of key: DocumentKey, in test: String) throws(FixtureTreeError) -> EncodedFields {
     guard case .object = tree.kind else { throw failure(tree, in: test, "the fields must be an object, {…}") }
     return try parse(placed(tree, in: slice(tree)), key, in: test)
   }
 
   /// Any value, as a fixture tree writes it.
   /// - Throws: ``FixtureTreeError`` with the place in this file.
-  func value(_ tree: JSONTree, in test: String) throws(FixtureTreeError) -> Value {
+  func value(_ tree: PositionedJSON, in test: String) throws(FixtureTreeError) -> Value {
     switch tree.kind {
     case .null: return .null
     case .boolean(let flag): return .boolean(flag)
@@ -120,7 +120,7 @@ struct TestFileText {
 
   private static let wrapping = Array("{\"value\":".utf8)
 
-  private func wrapped(_ text: [UInt8], in test: String, _ tree: JSONTree) throws(FixtureTreeError) -> Value {
+  private func wrapped(_ text: [UInt8], in test: String, _ tree: PositionedJSON) throws(FixtureTreeError) -> Value {
     let fields = try parse(text + [UInt8(ascii: "}")], .ofValues, in: test)
     guard let value = try? fields.decoded()["value"] else { throw failure(tree, in: test, "the value is damaged") }
     return value
@@ -137,14 +137,14 @@ struct TestFileText {
   }
 
   /// The text of an object or array.
-  private func slice(_ tree: JSONTree) -> ArraySlice<UInt8> {
+  private func slice(_ tree: PositionedJSON) -> ArraySlice<UInt8> {
     bytes[offset(tree.line, tree.column)...offset(tree.end.line, tree.end.column)]
   }
 
   private func offset(_ line: Int, _ column: Int) -> Int { lineStarts[line - 1] + column - 1 }
 
   /// A text with as much white space before it that readers find it at its place in the file.
-  private func placed(_ tree: JSONTree, shift: Int = 0, in text: some Collection<UInt8>) -> [UInt8] {
+  private func placed(_ tree: PositionedJSON, shift: Int = 0, in text: some Collection<UInt8>) -> [UInt8] {
     [UInt8](repeating: UInt8(ascii: "\n"), count: tree.line - 1)
       + [UInt8](repeating: UInt8(ascii: " "), count: max(0, tree.column - 1 - shift)) + text
   }

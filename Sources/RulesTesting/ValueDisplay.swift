@@ -7,7 +7,7 @@ package enum ValueDisplay {
 
   /// The typed JSON of a trace as a short text: `"ann"`, `{"a": 1}`, `error: Null value error.`.
   package static func text(_ typed: String) -> String {
-    guard let tree = try? JSONTree.read(ByteSource(Array(typed.utf8), name: "value"), bytesMax: .max) else {
+    guard let tree = try? PositionedJSON.read(ByteSource(Array(typed.utf8), name: "value"), bytesMax: .max) else {
       return shortened(typed)
     }
     return shortened(text(tree))
@@ -18,7 +18,7 @@ package enum ValueDisplay {
   }
 
   /// The trace bounds how deep values nest.
-  private static func text(_ tree: JSONTree) -> String {
+  private static func text(_ tree: PositionedJSON) -> String {
     guard case .object(let members) = tree.kind, let member = members.first else { return "" }
     let value = member.value
     func items(_ name: String) -> String { "[\(elements(value.member(name)).map(text).joined(separator: ", "))]" }
@@ -45,7 +45,7 @@ package enum ValueDisplay {
     }
   }
 
-  private static func segment(_ tree: JSONTree) -> String {
+  private static func segment(_ tree: PositionedJSON) -> String {
     if let simple = tree.member("simple") { return scalar(simple) }
     let capture = tree.member("capture") ?? tree.member("globCapture")
     guard let bound = capture?.member("boundValue") else {
@@ -55,12 +55,12 @@ package enum ValueDisplay {
     return segments.isEmpty ? scalar(bound) : segments.map(segment).joined(separator: "/")
   }
 
-  private static func elements(_ tree: JSONTree?) -> [JSONTree] {
+  private static func elements(_ tree: PositionedJSON?) -> [PositionedJSON] {
     guard case .array(let elements)? = tree?.kind else { return [] }
     return elements
   }
 
-  private static func scalar(_ tree: JSONTree) -> String {
+  private static func scalar(_ tree: PositionedJSON) -> String {
     switch tree.kind {
     case .null: "null"
     case .boolean(let flag): String(flag)

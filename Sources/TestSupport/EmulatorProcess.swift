@@ -24,7 +24,7 @@ package struct EmulatorProcess: Sendable {
       ])
     _ = try process.waitForLine(prefix: "API endpoint: ", timeoutSeconds: timeoutSeconds)
     let deadline = Date(timeIntervalSinceNow: timeoutSeconds)
-    let client = HTTPClient(port: port)
+    let client = TestHTTPClient(port: port)
     while (try? client.send("GET", "/"))?.status != 200 {
       guard Date() < deadline else {
         process.stop()

@@ -19,7 +19,7 @@ extension RequestHandler {
 }
 
 /// The protocol's side of an exchange: HTTP/1 has one reply at a time, other protocols have many.
-protocol ReplySink: AnyObject {
+protocol ResponseSink: AnyObject {
   func respond(
     status: Int, headers: (inout HeaderWriter) -> Void, compressible: Bool, body: (inout [UInt8]) -> Void)
   func respond(
@@ -40,13 +40,13 @@ package final class Exchange: @unchecked Sendable {
   /// About how much a `BodySource` should append at a time.
   package static let sliceBytes = 32 * 1024
 
-  private enum State { case awaitingReply, streaming, answered, closed }
+  private enum State { case awaitingResponse, streaming, answered, closed }
 
   /// The loop the connection lives on.
   package let loop: EventLoop
   private let resources: any LoopResources
-  private var state = State.awaitingReply
-  private var sink: (any ReplySink)?
+  private var state = State.awaitingResponse
+  private var sink: (any ResponseSink)?
   /// What the request is counted as, from 1 below `TransportCounts.kinds`; 0 is what no handler claimed.
   package var kind = 0
   /// The status that the request is counted with, where the reply's own says nothing, as gRPC's does.
@@ -57,7 +57,7 @@ package final class Exchange: @unchecked Sendable {
   private var record: RequestRecord?
   /// The beginning of the target, for failures; kept where these are told.
   private var targetStart: [UInt8] = []
-  private var isFailureTold = false
+  private var isFailureLogged = false
   private var closeActions: [() -> Void] = []
   private var shutdownActions: [() -> Void] = []
 
@@ -70,7 +70,7 @@ package final class Exchange: @unchecked Sendable {
   package var isClosed: Bool { state == .closed }
 
   /// Whether nothing was replied yet, and there is somebody to reply to.
-  package var isAwaitingReply: Bool { state == .awaitingReply }
+  package var isAwaitingResponse: Bool { state == .awaitingResponse }
 
   /// Whether there is nothing left to reply, or nobody to reply to.
   var isComplete: Bool { state == .answered || state == .closed }
@@ -80,7 +80,7 @@ package final class Exchange: @unchecked Sendable {
   package func onClose(_ action: @escaping () -> Void) {
     requireLoop()
     switch state {
-    case .awaitingReply, .streaming: closeActions.append(action)
+    case .awaitingResponse, .streaming: closeActions.append(action)
     case .closed: action()
     case .answered: break
     }
@@ -90,7 +90,7 @@ package final class Exchange: @unchecked Sendable {
   /// own should finish then; what has not finished within the server's grace is cut.
   package func onShutdown(_ action: @escaping () -> Void) {
     requireLoop()
-    if state == .awaitingReply || state == .streaming { shutdownActions.append(action) }
+    if state == .awaitingResponse || state == .streaming { shutdownActions.append(action) }
   }
 
   /// Sends a whole reply. `body` appends to the connection's own output, which may hold bytes already: it must touch
@@ -101,7 +101,7 @@ package final class Exchange: @unchecked Sendable {
     status: Int, headers: (inout HeaderWriter) -> Void, compressible: Bool = true, body: (inout [UInt8]) -> Void
   ) {
     requireLoop()
-    guard state == .awaitingReply, let sink else {
+    guard state == .awaitingResponse, let sink else {
       assert(state == .closed, "one request, one reply")
       return
     }
@@ -117,7 +117,7 @@ package final class Exchange: @unchecked Sendable {
     trailers: (inout HeaderWriter) -> Void
   ) {
     requireLoop()
-    guard state == .awaitingReply, let sink else {
+    guard state == .awaitingResponse, let sink else {
       assert(state == .closed, "one request, one reply")
       return
     }
@@ -134,7 +134,7 @@ package final class Exchange: @unchecked Sendable {
     status: Int, headers: (inout HeaderWriter) -> Void, contentLength: Int? = nil, from source: any BodySource
   ) {
     requireLoop()
-    guard state == .awaitingReply, let sink else {
+    guard state == .awaitingResponse, let sink else {
       assert(state == .closed, "one request, one reply")
       return
     }
@@ -192,13 +192,13 @@ package final class Exchange: @unchecked Sendable {
   }
 
   /// Makes the exchange ready for a request; also again, once nobody but the connection holds it.
-  func begin(_ sink: any ReplySink, _ method: HTTPMethod) {
-    state = .awaitingReply
+  func begin(_ sink: any ResponseSink, _ method: HTTPMethod) {
+    state = .awaitingResponse
     self.sink = sink
     self.method = method
     kind = 0
     countedStatus = nil
-    isFailureTold = false
+    isFailureLogged = false
     begunMicroseconds = EventLoop.microseconds()
   }
 
@@ -213,8 +213,8 @@ package final class Exchange: @unchecked Sendable {
   /// by the reply, which may say less.
   package func tellFailure(_ message: String, status: Int = 500) {
     requireLoop()
-    guard !isFailureTold, let log = resources.failureLog else { return }
-    isFailureTold = true
+    guard !isFailureLogged, let log = resources.failureLog else { return }
+    isFailureLogged = true
     log(FailedRequest(method: method, path: RequestRecord.path(targetStart), status: status, message: message))
   }
 
@@ -249,9 +249,9 @@ package final class Exchange: @unchecked Sendable {
 
   /// The client went away first.
   func close() {
-    guard state == .awaitingReply || state == .streaming else { return }
+    guard state == .awaitingResponse || state == .streaming else { return }
     let actions = closeActions
-    if state == .awaitingReply { count(0) }
+    if state == .awaitingResponse { count(0) }
     state = .closed
     sink = nil
     forgetActions()

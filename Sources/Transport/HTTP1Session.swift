@@ -1,7 +1,7 @@
 import Glibc
 
 /// HTTP/1.x on one connection: one request at a time, replies in the order of the requests.
-final class HTTP1Session: ConnectionSession, ReplySink {
+final class HTTP1Session: ConnectionSession, ResponseSink {
   /// Pipelined replies are collected up to this many bytes before they are sent.
   private static let collectedBytesMax = 64 * 1024
   /// Slices sent in one turn of the loop, so that one fast client does not hold up the others.
@@ -334,7 +334,7 @@ final class HTTP1Session: ConnectionSession, ReplySink {
     } else {
       write(status: status, headers: headers, isCompressed: false, hasBody: hasBody, body: body)
     }
-    endReply()
+    endResponse()
     process()
   }
 
@@ -371,7 +371,7 @@ final class HTTP1Session: ConnectionSession, ReplySink {
   /// Status line, the transport's fields and the caller's; not the blank line.
   private func appendHead(status: Int, headers: (inout HeaderWriter) -> Void, to out: inout [UInt8]) {
     if server.isDraining { keepsAlive = false }
-    server.replyHead.append(status: status, to: &out)
+    server.responseHead.append(status: status, to: &out)
     if !keepsAlive {
       out.append("Connection: close\r\n")
     } else if isHTTP10 {
@@ -385,7 +385,7 @@ final class HTTP1Session: ConnectionSession, ReplySink {
     out = writer.bytes
   }
 
-  private func endReply() {
+  private func endResponse() {
     isInFlight = false
     bodySink = nil
     server.countRequest()
@@ -431,7 +431,7 @@ final class HTTP1Session: ConnectionSession, ReplySink {
       process()
     } else {
       exchange.complete()
-      endReply()
+      endResponse()
       process()
     }
   }
@@ -474,7 +474,7 @@ final class HTTP1Session: ConnectionSession, ReplySink {
         self.source = nil
         file = nil
         exchange.complete()
-        endReply()
+        endResponse()
         return true
       case .failed:
         connection.abort()

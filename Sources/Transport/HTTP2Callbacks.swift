@@ -139,8 +139,8 @@ final class HTTP2Callbacks {
   private static func frameSent(_ header: nghttp2_frame_hd, code: UInt32, _ multiplexer: HTTP2Multiplexer) {
     switch nghttp2_frame_type(UInt32(header.type)) {
     case NGHTTP2_DATA, NGHTTP2_HEADERS:
-      multiplexer.guardian.gain(HTTP2FloodGuard.replyGain)
-      if header.flags & endStream != 0 { multiplexer.replySent(header.stream_id) }
+      multiplexer.guardian.gain(HTTP2FloodGuard.responseGain)
+      if header.flags & endStream != 0 { multiplexer.responseSent(header.stream_id) }
     case NGHTTP2_RST_STREAM where code != NGHTTP2_NO_ERROR.rawValue:
       _ = multiplexer.charge(HTTP2FloodGuard.resetCost)
     case NGHTTP2_GOAWAY:

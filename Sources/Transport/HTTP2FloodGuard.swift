@@ -9,7 +9,7 @@ struct HTTP2FloodGuard {
   /// What a stream that is reset costs, whoever resets it.
   static let resetCost = 20
   /// What a frame of a reply pays back.
-  static let replyGain = 20
+  static let responseGain = 20
 
   private static let tokensMax = 10_000
   private static let tokensPerSecond = 2_000

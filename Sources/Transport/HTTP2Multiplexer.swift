@@ -200,14 +200,14 @@ final class HTTP2Multiplexer {
   }
 
   /// Once its reply is sent, has a client stop that still sends the request.
-  func replySent(_ id: Int32) {
+  func responseSent(_ id: Int32) {
     guard nghttp2_session_get_stream_remote_close(raw, id) == 0 else { return }
     nghttp2_submit_rst_stream(raw, UInt8(NGHTTP2_FLAG_NONE.rawValue), id, NGHTTP2_NO_ERROR.rawValue)
   }
 
   // MARK: - Replies
 
-  func submit(_ fields: HTTP2ReplyFields, for stream: HTTP2Stream, hasBody: Bool) {
+  func submit(_ fields: HTTP2ResponseFields, for stream: HTTP2Stream, hasBody: Bool) {
     guard !isClosed else { return }
     var provider = nghttp2_data_provider()
     provider.source.ptr = Unmanaged.passUnretained(stream).toOpaque()
@@ -222,7 +222,7 @@ final class HTTP2Multiplexer {
     reportOutput()
   }
 
-  func submitTrailers(_ fields: HTTP2ReplyFields, for stream: HTTP2Stream) {
+  func submitTrailers(_ fields: HTTP2ResponseFields, for stream: HTTP2Stream) {
     _ = fields.withFields { list, count in nghttp2_submit_trailer(raw, stream.id, list, count) }
   }
 

@@ -2,7 +2,7 @@ extension Exchange {
   /// Sends the reply that the transport itself gives over HTTP/2. A gRPC client is told as it understands: in trailers
   /// alone, with a status of its own.
   func refuse(_ refusal: Refusal, isGRPC: Bool, _ configuration: TransportConfiguration) {
-    guard isAwaitingReply else { return }
+    guard isAwaitingResponse else { return }
     if isGRPC {
       respond(
         status: 200,

@@ -61,7 +61,7 @@ final class HTTP2Session: ConnectionSession {
 
   func deadlinePassed() {
     let now = server.loop.nowMilliseconds
-    if connection.isPeerEnded || judge(now) { return connection.close() }
+    if connection.isPeerEnded || exceedsFloodLimits(now) { return connection.close() }
     advance()
   }
 
@@ -144,7 +144,7 @@ final class HTTP2Session: ConnectionSession {
   }
 
   /// Ends what took too long; `true` when that is the connection itself, without a word.
-  private func judge(_ now: Int) -> Bool {
+  private func exceedsFloodLimits(_ now: Int) -> Bool {
     let configuration = server.configuration
     if case .noticed(let since) = stage, now - since >= HTTP2Limits.drainNoticeMilliseconds { refuseFurther() }
     if let since = multiplexer.headSinceMilliseconds, now - since >= configuration.headerSeconds * 1000 {

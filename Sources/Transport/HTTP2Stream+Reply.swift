@@ -1,7 +1,7 @@
 import CNGHTTP2
 
 /// What is known of a reply while it is sent.
-struct HTTP2Reply {
+struct HTTP2Response {
   /// Bytes made and not yet sent lie from `start` on.
   var pending: [UInt8] = []
   var start = 0
@@ -51,9 +51,9 @@ extension HTTP2Stream {
   func stream(
     status: Int, headers: (inout HeaderWriter) -> Void, contentLength: Int?, from source: any BodySource
   ) {
-    server.replyFields.beginHead(status: status)
-    server.replyFields.add(headers)
-    if let contentLength { server.replyFields.addContentLength(contentLength) }
+    server.responseFields.beginHead(status: status)
+    server.responseFields.add(headers)
+    if let contentLength { server.responseFields.addContentLength(contentLength) }
     if Self.hasBody(status) && head.method != .head {
       reply.source = source
       submit(hasBody: true)
@@ -86,7 +86,7 @@ extension HTTP2Stream {
       made = compressed
       isCompressed = true
     }
-    let fields = server.replyFields
+    let fields = server.responseFields
     fields.beginHead(status: status)
     fields.add(headers)
     if isCompressed {
@@ -111,7 +111,7 @@ extension HTTP2Stream {
   private func submit(hasBody: Bool) {
     reply.isBegun = true
     progressMilliseconds = server.loop.nowMilliseconds
-    multiplexer.submit(server.replyFields, for: self, hasBody: hasBody)
+    multiplexer.submit(server.responseFields, for: self, hasBody: hasBody)
   }
 
   // MARK: - What nghttp2 asks for
@@ -136,9 +136,9 @@ extension HTTP2Stream {
       flags |= UInt32(NGHTTP2_DATA_FLAG_EOF.rawValue)
       if let trailers = reply.trailers {
         flags |= UInt32(NGHTTP2_DATA_FLAG_NO_END_STREAM.rawValue)
-        server.replyFields.beginTrailers()
-        server.replyFields.add { $0.bytes.append(contentsOf: trailers) }
-        multiplexer.submitTrailers(server.replyFields, for: self)
+        server.responseFields.beginTrailers()
+        server.responseFields.add { $0.bytes.append(contentsOf: trailers) }
+        multiplexer.submitTrailers(server.responseFields, for: self)
       }
     }
     return count
@@ -154,7 +154,7 @@ extension HTTP2Stream {
   }
 
   /// Drops what was not sent.
-  func forgetReply() {
+  func forgetResponse() {
     if reply.isWhole { multiplexer.unsentBytes -= reply.unsentBytes }
     reply.source = nil
     reply.trailers = nil

@@ -2,7 +2,7 @@ import CNGHTTP2
 
 /// One request and its reply among the many of an HTTP/2 connection. This file takes the request; what is sent is in
 /// `HTTP2Stream+Reply.swift`.
-final class HTTP2Stream: ReplySink {
+final class HTTP2Stream: ResponseSink {
   /// How far the request has come.
   enum Phase {
     /// Its fields are arriving.
@@ -36,7 +36,7 @@ final class HTTP2Stream: ReplySink {
   private var withheldBytes = 0
 
   // What the reply needs to know; used in `HTTP2Stream+Reply.swift`.
-  var reply = HTTP2Reply()
+  var reply = HTTP2Response()
 
   init(id: Int32, _ multiplexer: HTTP2Multiplexer) {
     self.id = id
@@ -80,7 +80,7 @@ final class HTTP2Stream: ReplySink {
       forgetRequest()
       phase = .passing(sink)
     } else {
-      phase = exchange.isAwaitingReply ? .gathering : .discarding
+      phase = exchange.isAwaitingResponse ? .gathering : .discarding
     }
   }
 
@@ -144,7 +144,7 @@ final class HTTP2Stream: ReplySink {
     isClosed = true
     phase = .discarding
     forgetRequest()
-    forgetReply()
+    forgetResponse()
     exchange.close()
   }
 

@@ -18,10 +18,10 @@ final class LoopServer: @unchecked Sendable {
   let pool: BufferPool
   /// What TLS connections present; `nil` where connections are plain.
   let credentials: TLSCredentials?
-  let replyHead = ReplyHead()
+  let responseHead = ResponseHead()
   /// `nil` when there is no memory.
   private(set) lazy var http2 = HTTP2Callbacks()
-  private(set) lazy var replyFields = HTTP2ReplyFields(replyHead)
+  private(set) lazy var responseFields = HTTP2ResponseFields(responseHead)
   private(set) var isDraining = false
   private var requestsSinceLog = 0
   private(set) lazy var compressor = GzipCompressor()

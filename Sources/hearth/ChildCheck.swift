@@ -26,7 +26,7 @@ struct ChildCheck {
     if isSilent { kill(pid, SIGKILL) }
     var status: Int32 = 0
     while waitpid(pid, &status, 0) < 0, errno == EINTR {}
-    check.judge(status, isSilent: isSilent)
+    check.record(status, isSilent: isSilent)
     return check
   }
 
@@ -43,7 +43,7 @@ struct ChildCheck {
     if count > problems.count { print(problem: "and \(count - problems.count) more") }
   }
 
-  private mutating func judge(_ status: Int32, isSilent: Bool) {
+  private mutating func record(_ status: Int32, isSilent: Bool) {
     let signal = status & 0x7F
     if isSilent {
       problems.append("reading it does not come to an end: pages lead to each other in a circle")

@@ -23,11 +23,11 @@ struct DirectoryReader {
   /// Opens the files for reading; `nil` where there are none. Throws `StorageError` where their metadata are lost.
   ///
   /// As long as `hold` lives, no content goes away, and what metadata name that are read meanwhile is there.
-  func openFiles() throws -> (metadata: LMDBStore, contents: ContentDirectory, hold: ContentHold)? {
+  func openFiles() throws -> (metadata: LMDBStore, contents: ContentDirectory, hold: ContentLock)? {
     let file = DataDirectory.filesFile(in: path)
     guard try DataDirectory.hasFiles(in: path) else { return nil }
     let folder = DataDirectory.filesFolder(in: path)
-    let hold = try ContentHold(folder)
+    let hold = try ContentLock(folder)
     let metadata = try LMDBStore.open(LMDBOptions(path: file, readOnly: true))
     return (metadata, try ContentDirectory(folder), hold)
   }

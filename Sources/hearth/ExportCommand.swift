@@ -44,7 +44,7 @@ extension Command {
   private static func receive(
     _ path: ResourcePath, _ client: ServerClient, _ output: OutputFile, _ progress: (Int) -> Void
   ) throws {
-    let walk = ServerWalk(client)
+    let walk = ServerDocumentIterator(client)
     var collections: [[UInt8]: ResourcePath] = [:]
     func note(_ collection: ResourcePath) {
       var path = collection

@@ -194,7 +194,7 @@ import Testing
     var settings = try users.settings(over: AccountsSettings())
     #expect(settings == AccountsSettings())
     try settings.apply(
-      JSONTree(parsing: Array(
+      AccountsJSON(parsing: Array(
         #"{"signIn": {"anonymous": {"enabled": false}}, "emailPrivacyConfig": {"enableImprovedEmailPrivacy": false}}"#.utf8)))
     try users.put(settings)
     let read = try users.settings(over: AccountsSettings())

@@ -41,7 +41,7 @@ struct FileCommitKillTests {
     for round in 0...kills {
       let server = try HearthProcess(arguments: ["--emulator", "--data", directory.path, "--project", "demo"])
       defer { server.process.stop() }
-      let client = HTTPClient(port: server.port)
+      let client = TestHTTPClient(port: server.port)
       for index in 0..<names {
         let document = try documentNumber(index, client) ?? 0
         let file = try fileNumber(index, client) ?? 0
@@ -76,7 +76,7 @@ struct FileCommitKillTests {
     return (problems.all, acknowledged)
   }
 
-  private static func send(_ number: Int, _ index: Int, _ client: HTTPClient) throws -> Int {
+  private static func send(_ number: Int, _ index: Int, _ client: TestHTTPClient) throws -> Int {
     let write = """
       {"update": {"name": "projects/demo/databases/(default)/documents/scans/n\(index)", \
       "fields": {"number": {"integerValue": "\(number)"}}}}
@@ -92,7 +92,7 @@ struct FileCommitKillTests {
     ).status
   }
 
-  private static func documentNumber(_ index: Int, _ client: HTTPClient) throws -> Int? {
+  private static func documentNumber(_ index: Int, _ client: TestHTTPClient) throws -> Int? {
     let reply = try client.send("GET", "\(documents)/scans/n\(index)", headers: owner)
     guard reply.status == 200 else { return nil }
     let json = try JSONSerialization.jsonObject(with: Data(reply.body)) as? [String: Any]
@@ -100,7 +100,7 @@ struct FileCommitKillTests {
     return ((fields?["number"] as? [String: Any])?["integerValue"] as? String).flatMap { Int($0) }
   }
 
-  private static func fileNumber(_ index: Int, _ client: HTTPClient) throws -> Int? {
+  private static func fileNumber(_ index: Int, _ client: TestHTTPClient) throws -> Int? {
     let reply = try client.send(
       "GET", "/storage/v1/b/demo.appspot.com/o/scans%2Fn\(index)?alt=media", headers: owner)
     return reply.status == 200 ? Int(reply.text) : nil
@@ -111,7 +111,7 @@ struct FileCommitKillTests {
     let isDone = DispatchSemaphore(value: 0)
     Thread {
       defer { isDone.signal() }
-      let client = HTTPClient(port: port)
+      let client = TestHTTPClient(port: port)
       var index = 0
       while true {
         index = (index + 1) % names

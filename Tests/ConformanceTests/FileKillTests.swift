@@ -28,7 +28,7 @@ struct FileKillTests {
     for round in 0...kills {
       let server = try HearthProcess(arguments: ["--emulator", "--data", directory.path])
       defer { server.process.stop() }
-      let client = HTTPClient(port: server.port)
+      let client = TestHTTPClient(port: server.port)
       for (name, state) in held {
         let reply = try client.send("GET", "/v0/b/b/o/\(name)?alt=media", headers: owner)
         let found = reply.status == 200 ? reply.body.first : nil

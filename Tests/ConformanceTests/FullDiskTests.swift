@@ -22,7 +22,7 @@ struct FullDiskTests {
   private static func fill(_ directory: String) throws {
     let server = try HearthProcess(arguments: ["--emulator", "--data", directory])
     defer { server.process.stop() }
-    let client = HTTPClient(port: server.port)
+    let client = TestHTTPClient(port: server.port)
     func body(_ number: Int) -> [UInt8] { [UInt8](repeating: UInt8(number), count: 1 << 20) }
     func put(_ number: Int, cloud: Bool = false) throws -> Int {
       let target = cloud ? "/upload/storage/v1/b/b/o?uploadType=media&name=n\(number)" : "/v0/b/b/o?name=n\(number)"

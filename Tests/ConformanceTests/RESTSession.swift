@@ -16,11 +16,11 @@ struct RESTSession {
   }
 
   let database: TestDatabase
-  private let client: HTTPClient
+  private let client: TestHTTPClient
 
   init(port: UInt16, database: TestDatabase, timeoutSeconds: Int = 10) {
     self.database = database
-    client = HTTPClient(port: port, timeoutSeconds: timeoutSeconds)
+    client = TestHTTPClient(port: port, timeoutSeconds: timeoutSeconds)
   }
 
   /// Sends a request as the admin. An answer that is not JSON has a null body.

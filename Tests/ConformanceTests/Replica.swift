@@ -20,7 +20,7 @@ final class Replica {
     var ordersOnlyOnePage = false
   }
 
-  private let client: HTTPClient
+  private let client: TestHTTPClient
   private let quirks: Quirks
   /// By the bytes of the name: names hold document ids, and those may differ where strings are equivalent.
   private var variables: [[UInt8]: String] = [:]
@@ -28,7 +28,7 @@ final class Replica {
 
   init(port: UInt16, quirks: Quirks) {
     self.quirks = quirks
-    client = HTTPClient(port: port, timeoutSeconds: 15)
+    client = TestHTTPClient(port: port, timeoutSeconds: 15)
   }
 
   /// Forgets the sequence before.

@@ -111,11 +111,11 @@ private struct History {
       for (path, keys) in byCollection {
         let row = try #require(try reader.collection(path))
         let sorted = keys.sorted()
-        for (start, expected) in [(CollectionScan.Start.beginning, sorted[...])]
-          + some(sorted.indices).map({ (CollectionScan.Start.after(Array(sorted[$0].id)), sorted[($0 + 1)...]) })
-          + some(sorted.indices).map({ (CollectionScan.Start.at(Array(sorted[$0].id)), sorted[$0...]) })
+        for (start, expected) in [(DocumentIterator.Start.beginning, sorted[...])]
+          + some(sorted.indices).map({ (DocumentIterator.Start.after(Array(sorted[$0].id)), sorted[($0 + 1)...]) })
+          + some(sorted.indices).map({ (DocumentIterator.Start.at(Array(sorted[$0].id)), sorted[$0...]) })
         {
-          var scan = try CollectionScan(reader.snapshot, collection: row.number, from: start, at: version)
+          var scan = try DocumentIterator(reader.snapshot, collection: row.number, from: start, at: version)
           var found: [DocumentKey] = []
           while let document = try scan.next() {
             var id: [UInt8] = []
@@ -158,7 +158,7 @@ private struct History {
   }
 
   private func checkWalks(
-    _ reader: DocumentReader, _ documents: [DocumentKey: Stored], at version: Int64?, _ comment: String
+    _ reader: SnapshotReader, _ documents: [DocumentKey: Stored], at version: Int64?, _ comment: String
   ) throws {
     var all = Set(documents.keys)
     for key in documents.keys {
@@ -173,7 +173,7 @@ private struct History {
       let expected = sorted.filter { $0.path.isAtOrBelow(root) && $0.path != root }
       // From the start, and continued behind a document.
       for position in [-1] + some(expected.indices) {
-        var walk = try DocumentWalk(
+        var walk = try SubtreeIterator(
           reader.snapshot, below: root, after: position < 0 ? nil : expected[position], at: version)
         var found: [DocumentKey] = []
         while let step = try walk.next() {
@@ -263,7 +263,7 @@ private struct History {
       for at in version == versions[0] ? [version - 1, version] : [version] {
         #expect(try db.get("c/x", at: at)?.fields["n"] == value)
         try db.database.read { reader in
-          var scan = try CollectionScan(reader.snapshot, collection: try #require(number), at: at)
+          var scan = try DocumentIterator(reader.snapshot, collection: try #require(number), at: at)
           var found: [String] = []
           while try scan.next() != nil {
             var id: [UInt8] = []

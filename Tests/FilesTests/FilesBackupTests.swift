@@ -11,7 +11,7 @@ import Testing
 /// Copies of files are whole whatever goes on meanwhile, and a check tells what is wrong with files.
 @Suite struct FilesBackupTests {
   private static func copy(_ store: FileStore, to path: String, earlier: String? = nil) throws -> FilesBackup {
-    let hold = try ContentHold(store.contents.path)
+    let hold = try ContentLock(store.contents.path)
     return try withExtendedLifetime(hold) {
       let destination = try ContentDirectory(path)
       try store.metadata.copy(toFile: path + "/data.mdb")
@@ -85,7 +85,7 @@ import Testing
   @Test func nothingIsRemovedWhileSomebodyHoldsTheContent() throws {
     let files = try TestFiles()
     try files.put("a", "one")
-    var hold: ContentHold? = try ContentHold(files.path)
+    var hold: ContentLock? = try ContentLock(files.path)
     try files.put("a", "two")
     try files.store.delete(TestFiles.name("a"))
     #expect(Self.contentFiles(files.path).count == 2)

@@ -12,7 +12,7 @@ import WireFormat
 
   static func read(_ system: String) throws -> [FixtureDocument] {
     let source = try ByteSource(file: folder.appendingPathComponent("\(system).json").path)
-    var reader = try DocumentReader(source, database: demo)
+    var reader = try FixtureReader(source, database: demo)
     var all: [FixtureDocument] = []
     while let document = try reader.next() { all.append(document) }
     return all

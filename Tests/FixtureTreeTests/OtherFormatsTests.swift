@@ -47,7 +47,7 @@ import Testing
     #expect(try documents(lines, chunkBytesMax: 1).map(line) == expected)
   }
 
-  static let refused: [(format: DocumentReader.Format, text: String, error: String)] = [
+  static let refused: [(format: FixtureReader.Format, text: String, error: String)] = [
     (
       .collectionsTree, "{\"name\": 1}",
       "x.json:1:2: the root has no fields; it holds \"__collections__\" and nothing else"
@@ -91,7 +91,7 @@ import Testing
     #expect(error?.description == expected)
   }
 
-  static let formats: [(name: String, text: String, format: DocumentReader.Format)] = [
+  static let formats: [(name: String, text: String, format: FixtureReader.Format)] = [
     ("a.json", "{\"$collections\": [\"path\"]}", .fixtureTree),
     ("a.json", "{\"path\": {\"x\": {}}}", .fixtureTree),
     ("a.json", "{\"path\": \"a/b\"}", .documentLines),
@@ -106,7 +106,7 @@ import Testing
   @Test(arguments: formats.indices)
   func theFormatIsFound(index: Int) throws {
     let (name, text, format) = Self.formats[index]
-    let reader = try DocumentReader(ByteSource(Array(text.utf8), chunkBytesMax: 2, name: name), database: demo)
+    let reader = try FixtureReader(ByteSource(Array(text.utf8), chunkBytesMax: 2, name: name), database: demo)
     #expect(reader.format == format)
   }
 }

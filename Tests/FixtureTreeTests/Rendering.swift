@@ -29,17 +29,17 @@ func text(_ value: Value) -> String {
 
 /// Reads all documents of a text.
 func documents(
-  _ text: String, shape: CollectionShape? = nil, format: DocumentReader.Format? = nil, chunkBytesMax: Int = .max
+  _ text: String, shape: CollectionShape? = nil, format: FixtureReader.Format? = nil, chunkBytesMax: Int = .max
 ) throws(FixtureTreeError) -> [FixtureDocument] {
   try documents(Array(text.utf8), shape: shape, format: format, chunkBytesMax: chunkBytesMax)
 }
 
 /// Reads all documents of some bytes.
 func documents(
-  _ bytes: [UInt8], shape: CollectionShape? = nil, format: DocumentReader.Format? = nil, chunkBytesMax: Int = .max
+  _ bytes: [UInt8], shape: CollectionShape? = nil, format: FixtureReader.Format? = nil, chunkBytesMax: Int = .max
 ) throws(FixtureTreeError) -> [FixtureDocument] {
   let source = ByteSource(bytes, chunkBytesMax: chunkBytesMax, name: "x.json")
-  var reader = try DocumentReader(source, database: demo, shape: shape, format: format)
+  var reader = try FixtureReader(source, database: demo, shape: shape, format: format)
   var all: [FixtureDocument] = []
   while let document = try reader.next() { all.append(document) }
   return all

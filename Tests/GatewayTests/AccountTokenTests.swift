@@ -40,7 +40,7 @@ import Testing
       }
     }
 
-    func get(_ path: String, _ token: String?) throws -> TestServer.Reply {
+    func get(_ path: String, _ token: String?) throws -> TestServer.Responder {
       try server.call("GET", path, headers: token.map { [("Authorization", "Bearer \($0)")] } ?? [])
     }
 
@@ -168,7 +168,7 @@ import Testing
     let program = try ServiceProgram(file)
     let now = server.accounts.nowSeconds
     let assertion = try program.sign([("aud", .string("https://oauth2.googleapis.com/token"))], at: now)
-    func exchange(_ body: String) throws -> TestServer.Reply {
+    func exchange(_ body: String) throws -> TestServer.Responder {
       try server.server.request("POST", "/token", body, headers: [("Content-Type", "application/x-www-form-urlencoded")])
     }
     let grant = "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer"
@@ -202,7 +202,7 @@ import Testing
     let server = try Server()
     let admin = [("Authorization", "Bearer \(server.accounts.serviceKeys.localAccessToken())")]
     let user = [("Authorization", "Bearer \(try server.token("ann"))")]
-    func call(_ method: String, _ path: String, _ body: String? = nil, _ headers: [(String, String)]) throws -> TestServer.Reply {
+    func call(_ method: String, _ path: String, _ body: String? = nil, _ headers: [(String, String)]) throws -> TestServer.Responder {
       try server.server.call(method, "/hearth/v1/\(path)", body, headers: headers)
     }
     for (method, path, body) in [

@@ -58,7 +58,7 @@ import Testing
     }
     let request = FailedRequest(method: .get, path: Array("/a\u{1B}b".utf8), status: 500, message: "x")
     for _ in 0..<25 { log.write(request) }
-    #expect(lines.texts.withLock { $0 } == Array(repeating: "GET /a b failed with 500: x", count: FailureLog.toldMax))
+    #expect(lines.texts.withLock { $0 } == Array(repeating: "GET /a b failed with 500: x", count: FailureLog.loggedMax))
     second.store(1, ordering: .relaxed)
     log.write(request)
     log.write(request)

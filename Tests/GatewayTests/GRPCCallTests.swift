@@ -11,7 +11,7 @@ import WireFormat
 /// Deadlines and cancellation over a connection, of work that would never end by itself.
 @Suite struct GRPCCallTests {
   /// Makes messages for ever, or looks for ever and finds none; tells when nobody holds it any more.
-  private final class Endless: AnswerProducer {
+  private final class Endless: ResponseProducer {
     let isSilent: Bool
     let onEnd: @Sendable () -> Void
 
@@ -22,8 +22,8 @@ import WireFormat
 
     deinit { onEnd() }
 
-    func produce(_ emit: (AnswerMessage) throws -> Bool) throws -> Bool {
-      while !isSilent, try emit(AnswerMessage(readTime: Timestamp(uncheckedMicroseconds: 1))) {}
+    func produce(_ emit: (ResponseMessage) throws -> Bool) throws -> Bool {
+      while !isSilent, try emit(ResponseMessage(readTime: Timestamp(uncheckedMicroseconds: 1))) {}
       return false
     }
   }
@@ -47,7 +47,7 @@ import WireFormat
         } catch { call.fail(error) }
       case "/slices":
         let work = Endless(isSilent: true) { over.signal() }
-        SlicedWork.run(exchange) { withExtendedLifetime(work) { call.isAnswered } }
+        CooperativeTask.run(exchange) { withExtendedLifetime(work) { call.isAnswered } }
       case "/never":
         exchange.onClose { over.signal() }
         forgotten.withLock { $0.append(call.bound) }

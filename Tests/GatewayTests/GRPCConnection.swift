@@ -6,7 +6,7 @@ import WireFormat
 /// One HTTP/2 connection to a test's server that makes gRPC calls, one after the other.
 final class GRPCConnection {
   /// The answer to a call.
-  struct Reply {
+  struct Responder {
     var fields: [String: String] = [:]
     var frames: [(isCompressed: Bool, message: [UInt8])] = []
     var resetCode: Int?
@@ -22,7 +22,7 @@ final class GRPCConnection {
   private var stream: UInt32 = 1
   private var pending: [UInt8] = []
   /// What came on streams that stay open.
-  private var open: [UInt32: (reply: Reply, body: [UInt8], isEnded: Bool)] = [:]
+  private var open: [UInt32: (reply: Responder, body: [UInt8], isEnded: Bool)] = [:]
 
   /// `windowBytes` is what each stream of the server may send ahead.
   init(port: UInt16, windowBytes: Int = 0x7FFF_FFFF) throws {
@@ -57,12 +57,12 @@ final class GRPCConnection {
   }
 
   /// Calls a method of the Firestore service.
-  func call(_ method: String, _ message: [UInt8], headers: [(String, String)] = []) throws -> Reply {
+  func call(_ method: String, _ message: [UInt8], headers: [(String, String)] = []) throws -> Responder {
     try call(path: "/google.firestore.v1.Firestore/" + method, body: Self.framed(message), headers: headers)
   }
 
   /// Sends a body as it is.
-  func call(path: String, body: [UInt8], headers: [(String, String)] = []) throws -> Reply {
+  func call(path: String, body: [UInt8], headers: [(String, String)] = []) throws -> Responder {
     begin(path: path, body: body, headers: headers)
     defer { stream += 2 }
     return try reply()
@@ -97,7 +97,7 @@ final class GRPCConnection {
   func open(path: String, headers: [(String, String)] = []) -> UInt32 {
     defer { stream += 2 }
     send(head(path: path, headers: headers, end: false))
-    open[stream] = (Reply(), [], false)
+    open[stream] = (Responder(), [], false)
     return stream
   }
 
@@ -130,7 +130,7 @@ final class GRPCConnection {
   }
 
   /// Waits for the end of the answer.
-  func end(of stream: UInt32) throws -> Reply {
+  func end(of stream: UInt32) throws -> Responder {
     while try next(on: stream) != nil {}
     let ended = open.removeValue(forKey: stream)
     return try #require(ended).reply
@@ -152,7 +152,7 @@ final class GRPCConnection {
     switch head[3] {
     case 0: open[id]?.body += payload
     case 1:
-      var reply = open[id]?.reply ?? Reply()
+      var reply = open[id]?.reply ?? Responder()
       try inflate(payload, into: &reply)
       open[id]?.reply = reply
     case 3: open[id]?.reply.resetCode = payload.reduce(0) { $0 << 8 | Int($1) }
@@ -187,8 +187,8 @@ final class GRPCConnection {
     [isCompressed ? 1 : 0] + number(message.count, bytes: 4) + message
   }
 
-  private func reply() throws -> Reply {
-    var reply = Reply()
+  private func reply() throws -> Responder {
+    var reply = Responder()
     var body: [UInt8] = []
     while true {
       let head = try read(9)
@@ -216,11 +216,11 @@ final class GRPCConnection {
 
   /// Reads fields of a call that nobody waits for: later ones are compressed by reference to them.
   private func skipFields(_ block: [UInt8]) throws {
-    var ignored = Reply()
+    var ignored = Responder()
     try inflate(block, into: &ignored)
   }
 
-  private func inflate(_ block: [UInt8], into reply: inout Reply) throws {
+  private func inflate(_ block: [UInt8], into reply: inout Responder) throws {
     var rest = block[...]
     while true {
       var field = nghttp2_nv()

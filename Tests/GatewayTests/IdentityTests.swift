@@ -19,7 +19,7 @@ import WireFormat
       server = try TestServer(mode, change: change)
     }
 
-    func post(_ path: String, _ body: String = "{}", _ headers: [(String, String)] = []) throws -> TestServer.Reply {
+    func post(_ path: String, _ body: String = "{}", _ headers: [(String, String)] = []) throws -> TestServer.Responder {
       try server.call("POST", path, body, headers: headers)
     }
 

@@ -29,7 +29,7 @@ import Testing
     #expect(try server.call("PATCH", "/c/\(id)", body).status == 200)
   }
 
-  private static func ids(_ reply: TestServer.Reply) -> [String] {
+  private static func ids(_ reply: TestServer.Responder) -> [String] {
     (0..<10).compactMap { (reply.json($0, "document", "name", as: String.self))?.split(separator: "/").last.map(String.init) }
   }
 

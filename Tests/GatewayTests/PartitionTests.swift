@@ -42,7 +42,7 @@ import Testing
     #expect(pages == names)
   }
 
-  private static func names(_ reply: TestServer.Reply) -> [String] {
+  private static func names(_ reply: TestServer.Responder) -> [String] {
     (0..<100).compactMap { reply.json("partitions", $0, "values", 0, "referenceValue") }
   }
 

@@ -134,7 +134,7 @@ import Testing
     }
     _ = try server.call("PATCH", "/l/none/s/x", "{}")
     _ = try server.call("PATCH", "/l/d", "{}")
-    func names(_ reply: TestServer.Reply) -> [String] {
+    func names(_ reply: TestServer.Responder) -> [String] {
       (reply.json("documents", as: [Any].self) ?? []).compactMap {
         (($0 as? [String: Any])?["name"] as? String)?.components(separatedBy: "/").last
       }
@@ -258,11 +258,11 @@ import Testing
     func begin(_ body: String = "{}") throws -> String {
       try #require(try server.call("POST", ":beginTransaction", body).json("transaction"))
     }
-    func commit(_ transaction: String, _ writes: String = "") throws -> TestServer.Reply {
+    func commit(_ transaction: String, _ writes: String = "") throws -> TestServer.Responder {
       try server.call("POST", ":commit", #"{"transaction":"\#(transaction)","writes":[\#(writes)]}"#)
     }
     let write = #"{"update":{"name":"\#(TestServer.name)/c/y"}}"#
-    func read(_ transaction: String) throws -> TestServer.Reply {
+    func read(_ transaction: String) throws -> TestServer.Responder {
       try server.call("GET", "/c/x?transaction=\(transaction.replacingOccurrences(of: "+", with: "%2B"))")
     }
     var id = try begin()

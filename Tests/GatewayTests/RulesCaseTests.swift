@@ -65,9 +65,9 @@ private struct RulesCase {
     root = id.documentsRoot
   }
 
-  func send(to server: TestServer) throws -> TestServer.Reply {
+  func send(to server: TestServer) throws -> TestServer.Responder {
     let headers = try UnsignedToken.headers(item["as"] ?? .null)
-    func post(_ verb: String, parent: String = "", _ body: JSONNode) throws -> TestServer.Reply {
+    func post(_ verb: String, parent: String = "", _ body: JSONNode) throws -> TestServer.Responder {
       try server.call("POST", encoded(parent) + verb, body.text, headers: headers)
     }
     if let path = item["get"]?.stringValue { return try server.call("GET", encoded(path), headers: headers) }

@@ -15,7 +15,7 @@ import Testing
     try ["a", "b", "c"].filter { try server.call("GET", "/v1/\(database)/documents/\($0)/x").status == 404 }.joined()
   }
 
-  private static func upload(_ server: TestServer, _ place: String, _ content: String, _ rest: String = "") throws -> TestServer.Reply {
+  private static func upload(_ server: TestServer, _ place: String, _ content: String, _ rest: String = "") throws -> TestServer.Responder {
     let body: JSONNode = ["rules": ["files": [["name": "f.rules", "content": .string(content)]]]]
     return try server.call("PUT", "/emulator/v1/\(place):securityRules", String(body.text.dropLast()) + rest + "}")
   }

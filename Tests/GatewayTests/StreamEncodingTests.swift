@@ -70,9 +70,9 @@ import WireFormat
   private static func database() throws -> DatabaseID { try #require(DatabaseID(project: "p")) }
   private static let time = Timestamp(uncheckedMicroseconds: 1_743_085_800_123_456)
 
-  private static func document() throws -> FeedDocument {
+  private static func document() throws -> WatchedDocument {
     let key = try #require(DocumentKey(try ResourcePath("items/é")))
-    return FeedDocument(
+    return WatchedDocument(
       key, EncodedFields(MapValue([("a", .string("é😀\n"))])), createVersion: time.microseconds,
       updateVersion: time.microseconds)
   }
@@ -160,7 +160,7 @@ import WireFormat
   /// What cannot be written leaves what stood there.
   @Test func damagedDocuments() throws {
     let key = try #require(DocumentKey(try ResourcePath("a/b")))
-    let damaged = FeedDocument(
+    let damaged = WatchedDocument(
       key, EncodedFields(canonical: [0x12, 0x7F, 1]), createVersion: 1, updateVersion: 1)
     var out = Array("before".utf8)
     #expect(throws: WireError.self) {

@@ -31,7 +31,7 @@ final class TestServer: Sendable {
 
   deinit { server.stop() }
 
-  struct Reply {
+  struct Responder {
     var status = 0
     var headers: [(name: String, value: String)] = []
     var body: [UInt8] = []
@@ -55,7 +55,7 @@ final class TestServer: Sendable {
   /// Sends one request on a connection of its own. A path that starts with no `/v1` goes below the documents root.
   func call(
     _ method: String, _ path: String, _ body: String? = nil, headers: [(String, String)] = []
-  ) throws -> Reply {
+  ) throws -> Responder {
     let target = path.hasPrefix("/v1") || path.hasPrefix("/emulator") || path.hasPrefix("/hearth")
       || Self.ownPaths.contains(where: path.hasPrefix) || path == "/" || path.hasPrefix("/?")
       || path.contains(".googleapis.com/")
@@ -66,14 +66,14 @@ final class TestServer: Sendable {
   /// Sends one request for a target as it stands.
   func request(
     _ method: String, _ target: String, _ body: String? = nil, headers: [(String, String)] = []
-  ) throws -> Reply {
+  ) throws -> Responder {
     try request(method, target, bytes: body.map { Array($0.utf8) }, headers: headers)
   }
 
   /// Sends one request for a target as it stands, whose body need be no text.
   func request(
     _ method: String, _ target: String, bytes body: [UInt8]?, headers: [(String, String)] = []
-  ) throws -> Reply {
+  ) throws -> Responder {
     var request = "\(method) \(target) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
     for (name, value) in headers { request += "\(name): \(value)\r\n" }
     var bytes = body ?? []
@@ -114,12 +114,12 @@ final class TestServer: Sendable {
     return reply
   }
 
-  private static func parse(_ bytes: [UInt8], isHead: Bool) throws -> Reply {
+  private static func parse(_ bytes: [UInt8], isHead: Bool) throws -> Responder {
     let end = Array("\r\n\r\n".utf8)
     let headEnd = try #require(
       bytes.indices.first { bytes[$0] == 13 && bytes[$0...].starts(with: end) }, "no reply in \(bytes.count) bytes")
     var lines = String(decoding: bytes[..<headEnd], as: UTF8.self).components(separatedBy: "\r\n")
-    var reply = Reply()
+    var reply = Responder()
     reply.status = Int(lines.removeFirst().split(separator: " ")[1]) ?? 0
     for line in lines {
       let colon = line.firstIndex(of: ":") ?? line.endIndex
@@ -145,7 +145,7 @@ final class TestServer: Sendable {
 }
 
 /// Whether a JSON text matches: `"*"` stands for anything, all else must be equal.
-func matches(_ expected: String, _ reply: TestServer.Reply) -> Bool {
+func matches(_ expected: String, _ reply: TestServer.Responder) -> Bool {
   guard let expected = try? JSONSerialization.jsonObject(with: Data(expected.utf8), options: .fragmentsAllowed) else {
     Issue.record("the expectation is no JSON: \(expected)")
     return false

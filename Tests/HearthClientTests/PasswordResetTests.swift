@@ -12,7 +12,7 @@ import Testing
     try await client.auth.signUp(email: "ann@example.com", password: "correct horse")
     try await client.auth.sendPasswordReset(email: "ann@example.com")
     // In emulator mode the server keeps the codes in place of mailing them.
-    let http = HTTPClient(port: UInt16(hearth.port))
+    let http = TestHTTPClient(port: UInt16(hearth.port))
     defer { http.close() }
     let data = Data(try http.send("GET", "/emulator/v1/projects/demo/oobCodes").body)
     let root = try #require(try JSONSerialization.jsonObject(with: data) as? [String: Any])

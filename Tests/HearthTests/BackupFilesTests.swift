@@ -10,7 +10,7 @@ import Testing
 
   init() throws { directory = try TemporaryDirectory() }
 
-  private func put(_ name: String, _ body: [UInt8], _ client: HTTPClient) throws {
+  private func put(_ name: String, _ body: [UInt8], _ client: TestHTTPClient) throws {
     let reply = try client.send("POST", "/v0/b/b/o?name=\(name)", headers: Self.owner, body: body)
     try #require(reply.status == 200)
   }
@@ -23,7 +23,7 @@ import Testing
 
   @Test func damageOfAnEarlierBackupIsNotHandedOnAndLostMetadataAreTold() throws {
     let server = try HearthProcess(arguments: ["--emulator", "--data", directory.file("d"), "--project", "demo"])
-    try put("kept", [UInt8](repeating: 7, count: 300_000), HTTPClient(port: server.port))
+    try put("kept", [UInt8](repeating: 7, count: 300_000), TestHTTPClient(port: server.port))
     server.process.stop()
     #expect(try HearthBinary.run(["backup", directory.file("b1"), "--data", directory.file("d")]).exit == .code(0))
     let file = directory.file("b1/files/content/\(try #require(contents("b1").first))")
@@ -47,10 +47,10 @@ import Testing
   @Test(.timeLimit(.minutes(10))) func backupsUnderLoadAreWholeAndServe() async throws {
     let server = try HearthProcess(arguments: ["--emulator", "--data", directory.file("d"), "--project", "demo"])
     defer { server.process.stop() }
-    let client = HTTPClient(port: server.port)
+    let client = TestHTTPClient(port: server.port)
     try put("kept", [UInt8](repeating: 7, count: 300_000), client)
     let load = Thread { [directory] in
-      let client = HTTPClient(port: server.port)
+      let client = TestHTTPClient(port: server.port)
       var random = SplitMix(seed: 3)
       while !FileManager.default.fileExists(atPath: directory.file("over")) {
         let body = [UInt8](repeating: UInt8(Int.random(in: 0...255, using: &random)), count: Int.random(in: 1...50_000, using: &random))
@@ -75,7 +75,7 @@ import Testing
     _ = try directory.write("over", "")
     let restored = try HearthProcess(arguments: ["--emulator", "--data", directory.file("b4"), "--project", "demo"])
     defer { restored.process.stop() }
-    let reply = try HTTPClient(port: restored.port).send("GET", "/v0/b/b/o/kept?alt=media", headers: Self.owner)
+    let reply = try TestHTTPClient(port: restored.port).send("GET", "/v0/b/b/o/kept?alt=media", headers: Self.owner)
     #expect(reply.body == [UInt8](repeating: 7, count: 300_000))
     let stats = try HearthBinary.run(["stats", "--server", "http://127.0.0.1:\(restored.port)", "--json"])
     let json = try #require(try JSONSerialization.jsonObject(with: Data(stats.output.utf8)) as? [String: Any])

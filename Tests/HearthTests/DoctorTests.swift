@@ -176,7 +176,7 @@ import Testing
 
   @Test func keysOfProviders() throws {
     let server = try HearthProcess(arguments: ["--data", directory.file("cloud"), "--project", "cloud"])
-    let published = try HTTPClient(port: server.port).send(
+    let published = try TestHTTPClient(port: server.port).send(
       "GET", "/service_accounts/v1/jwk/securetoken@system.gserviceaccount.com")
     server.process.stop()
     let keys = try directory.write("keys.json", published.text)

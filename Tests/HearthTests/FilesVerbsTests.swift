@@ -108,7 +108,7 @@ import Testing
   @Test func noNameLeavesTheFolder() throws {
     let server = try HearthProcess(arguments: ["--emulator", "--in-memory", "--project", "demo"])
     defer { server.process.stop() }
-    let client = HTTPClient(port: server.port)
+    let client = TestHTTPClient(port: server.port)
     // A slash and a mark behind it, or a prefix in front of it, are one Character; the system knows bytes.
     let bad = [
       "x/../../up", "x/../\u{301}up", "x/link/\u{301}f", "x//etc", "x/./y", "x/f/below", "x/link/in",

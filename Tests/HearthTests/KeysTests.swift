@@ -19,7 +19,7 @@ import Testing
 
   private func status(_ port: UInt16, _ path: String, _ token: String) throws -> Int {
     let target = "/v1/projects/demo/databases/(default)/documents/\(path)"
-    return try HTTPClient(port: port).send("GET", target, headers: [("Authorization", "Bearer \(token)")]).status
+    return try TestHTTPClient(port: port).send("GET", target, headers: [("Authorization", "Bearer \(token)")]).status
   }
 
   private func serve() throws -> HearthProcess {
@@ -115,7 +115,7 @@ import Testing
     let cloud = directory.file("cloud")
     let token = try HearthBinary.run(["token", "ann", "--data", cloud, "--project", "cloud"]).output.dropLast()
     let other = try HearthProcess(arguments: ["--data", cloud, "--project", "cloud"])
-    let keys = try HTTPClient(port: other.port).send(
+    let keys = try TestHTTPClient(port: other.port).send(
       "GET", "/service_accounts/v1/jwk/securetoken@system.gserviceaccount.com")
     other.process.stop()
     let file = try directory.write("keys.json", keys.text)

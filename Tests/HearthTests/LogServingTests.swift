@@ -21,7 +21,7 @@ import Testing
       "--metrics-address", "127.0.0.1:0",
     ])
     defer { server.process.stop() }
-    let client = HTTPClient(port: server.port)
+    let client = TestHTTPClient(port: server.port)
     defer { client.close() }
     let secret = "s3cr3t"
     _ = try client.send(
@@ -49,7 +49,7 @@ import Testing
   @Test(arguments: ["json", "plain"]) func accountsAreTold(format: String) throws {
     let server = try HearthProcess(arguments: ["--in-memory", "--project", "demo", "--log", format])
     defer { server.process.stop() }
-    let client = HTTPClient(port: server.port)
+    let client = TestHTTPClient(port: server.port)
     defer { client.close() }
     func call(_ name: String, _ body: String) throws -> [String: Any] {
       let reply = try client.send("POST", "/v1/accounts:\(name)?key=any", body: Array(body.utf8)).text
@@ -98,7 +98,7 @@ import Testing
   }
 
   /// A server, and a client of its address for operators, which the log tells.
-  private func startForOperators() throws -> (server: HearthProcess, client: HTTPClient) {
+  private func startForOperators() throws -> (server: HearthProcess, client: TestHTTPClient) {
     let server = try HearthProcess(arguments: [
       "--in-memory", "--project", "demo", "--log", "text", "--metrics-address", "127.0.0.1:0",
     ])
@@ -106,7 +106,7 @@ import Testing
       $0.contains("operations.listening")
     }
     let port = try #require(line.firstMatch(of: /url=http:\/\/127.0.0.1:(\d+)/).flatMap { UInt16($0.1) }, "\(line)")
-    return (server, HTTPClient(port: port))
+    return (server, TestHTTPClient(port: port))
   }
 
   @Test func operatorsHaveAnAddress() throws {
@@ -130,7 +130,7 @@ import Testing
     for _ in 0..<40 {
       crowd.enter()
       Thread {
-        let stranger = HTTPClient(port: port)
+        let stranger = TestHTTPClient(port: port)
         for _ in 0..<200 { _ = try? stranger.send("GET", "/readyz") }
         stranger.close()
         crowd.leave()

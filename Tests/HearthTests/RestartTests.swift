@@ -89,7 +89,7 @@ import Testing
 
     init(_ name: String, port: UInt16, keepsConnection: Bool) {
       Thread { [self] in
-        let client = HTTPClient(port: port, timeoutSeconds: 20)
+        let client = TestHTTPClient(port: port, timeoutSeconds: 20)
         defer { client.close() }
         var isUsed = false
         for n in 0... {
@@ -98,7 +98,7 @@ import Testing
           func send() throws -> Int { try client.send("PATCH", target, body: Array("{}".utf8)).status }
           do {
             var status: Int
-            do { status = try send() } catch HTTPClientError.closed where isUsed {
+            do { status = try send() } catch TestHTTPClientError.closed where isUsed {
               // The server may close a connection between two requests; clients of HTTP/1.1 know that.
               lock.withLock { retries += 1 }
               status = try send()
@@ -191,7 +191,7 @@ import Testing
     server.send(signal: SIGHUP)
     try system.wait(for: "RELOADING=1\nMONOTONIC_USEC=")
     try system.wait(for: "READY=1")
-    let client = HTTPClient(port: system.port)
+    let client = TestHTTPClient(port: system.port)
     #expect(try client.send("GET", "/healthz").status == 200)
     client.close()
     server.send(signal: SIGTERM)
@@ -210,7 +210,7 @@ import Testing
     #expect(server.output.contains("--port are ignored"), "\(server.output)")
     // Without a terminal a hang-up ends nothing.
     server.send(signal: SIGHUP)
-    let client = HTTPClient(port: everywhere.port)
+    let client = TestHTTPClient(port: everywhere.port)
     defer { client.close() }
     #expect(try client.send("GET", "/healthz").status == 200)
   }

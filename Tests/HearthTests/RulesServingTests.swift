@@ -20,7 +20,7 @@ import Testing
   }
 
   private func status(_ server: HearthProcess) throws -> Int {
-    let client = HTTPClient(port: server.port)
+    let client = TestHTTPClient(port: server.port)
     defer { client.close() }
     return try client.send("GET", "/v1/projects/demo/databases/(default)/documents/notes/n", headers: [], body: []).status
   }

@@ -4,11 +4,11 @@ import WireFormat
 
 /// The official emulator as an oracle of rules.
 struct RulesOracle {
-  private let client: HTTPClient
+  private let client: TestHTTPClient
   private let project: String
 
   init(port: UInt16, project: String) {
-    client = HTTPClient(port: port, timeoutSeconds: 60)
+    client = TestHTTPClient(port: port, timeoutSeconds: 60)
     self.project = project
   }
 

@@ -7,9 +7,9 @@ import Testing
 /// Cases for rules of files.
 @Suite struct FileCaseTests {
   @Test func placesEndAtSlashesWhateverFollows() {
-    let (bucket, name) = TestFiles.place("b/own/o/\u{301}n/\u{200D}x")
+    let (bucket, name) = RuleTestFiles.place("b/own/o/\u{301}n/\u{200D}x")
     #expect(bucket == "own" && name == "\u{301}n/\u{200D}x")
-    #expect(TestFiles.place("/\u{301}n") == (TestFiles.bucket, "\u{301}n"))
+    #expect(RuleTestFiles.place("/\u{301}n") == (RuleTestFiles.bucket, "\u{301}n"))
     for (path, file, expected) in [
       ("a.rules", "dir/\u{301}x.json", "dir/a.rules"), ("/\u{301}a", "dir/x.json", "/\u{301}a"),
       ("a", "/x.json", "/a"), ("a", "x.json", "a"), ("a", "d\u{600}/x", "d\u{600}/a"),

@@ -183,14 +183,14 @@ import Testing
   }
 
   @Test func aTokenThatIsEndedEarlyEndsTheStream() throws {
-    let standing = SteppedStanding()
-    let auth = RulesAuth(uid: "ann", claims: MapValue([("sub", .string("ann"))]), standing: standing)
+    let revocationCheck = SteppedRevocationCheck()
+    let auth = RulesAuth(uid: "ann", claims: MapValue([("sub", .string("ann"))]), revocationCheck: revocationCheck)
     let client = try ListeningClient(service, as: .user(auth))
     try client.add(2, Self.owned(by: "ann"))
     _ = try told(client)
     try service.commit([.set("notes/a", ("owner", "ann"), ("n", 1))])
     #expect(try !told(client).isEmpty)
-    standing.object("the token is revoked")
+    revocationCheck.object("the token is revoked")
     try service.commit([.set("notes/a", ("owner", "ann"), ("n", 2))])
     #expect(throws: Status(.unauthenticated, "The token of this stream counts no more: the token is revoked.")) {
       try client.settle()
@@ -210,8 +210,8 @@ import Testing
 }
 
 /// Stands until it is told otherwise.
-final class SteppedStanding: TokenStanding {
+final class SteppedRevocationCheck: TokenRevocationCheck {
   private let text = Mutex<String?>(nil)
-  var objection: String? { text.withLock { $0 } }
+  var revocationReason: String? { text.withLock { $0 } }
   func object(_ reason: String?) { text.withLock { $0 = reason } }
 }

@@ -205,7 +205,7 @@ private struct ListenSimulation {
   private static func check(_ listener: Listener, _ service: SimulatedService, _ version: Int64) throws {
     for (id, state) in listener.client.states where state.isCurrent {
       guard let selection = listener.selections[id] else { continue }
-      let moment = Consistency.readTime(Timestamp(uncheckedMicroseconds: version))
+      let moment = ConsistencySelector.readTime(Timestamp(uncheckedMicroseconds: version))
       var expected: [ResourcePath: Int64] = [:]
       do {
         switch selection {

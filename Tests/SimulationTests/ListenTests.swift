@@ -247,7 +247,7 @@ import Testing
     let registry = DatabaseRegistry(clock: Clock { time.now }, idleSeconds: 10) { (_) throws(StorageError) in
       try LMDBStore.open(.inMemory(mapBytes: 1 << 24))
     }
-    let service = Service(databases: registry, admission: .everybody)
+    let service = FirestoreService(databases: registry, admission: .everybody)
     let stream = try ListenStream(service, in: self.service.id, as: .admin) {}
     time.advance(seconds: 100)
     registry.maintain()

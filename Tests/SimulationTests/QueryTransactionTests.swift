@@ -243,7 +243,7 @@ private struct RandomReader {
 
   /// Reads something in a transaction; `nil` where the query that came up is not legal.
   mutating func read(in transaction: TransactionID, _ database: SimulatedService) throws -> Reading? {
-    let consistency = Consistency.transaction(transaction)
+    let consistency = ConsistencySelector.transaction(transaction)
     if chance(oneIn: 6) {
       let key = keys[number(0...keys.count - 1)]
       let update = try database.updateTime(of: key, consistency)

@@ -58,7 +58,7 @@ private struct Simulation {
   private let time = SteppedTime()
   private let id: DatabaseID
   private var registry: DatabaseRegistry
-  private var service: Service
+  private var service: FirestoreService
   private var twin: Twin
   private var openIDs: [TransactionID] = []
   private(set) var doing = "nothing"
@@ -81,11 +81,11 @@ private struct Simulation {
   private static func start(
     _ open: @escaping @Sendable () throws(StorageError) -> any KeyValueStore, _ time: SteppedTime,
     _ indexes: IndexConfiguration?
-  ) -> (DatabaseRegistry, Service) {
+  ) -> (DatabaseRegistry, FirestoreService) {
     let registry = DatabaseRegistry(clock: Clock { time.now }, idleSeconds: nil, indexes: { _ in indexes }) {
       (_) throws(StorageError) in try open()
     }
-    return (registry, Service(databases: registry, admission: .everybody))
+    return (registry, FirestoreService(databases: registry, admission: .everybody))
   }
 
   mutating func step() throws {
@@ -177,7 +177,7 @@ private struct Simulation {
   }
 
   /// A moment that can be read, and what a read at it is told.
-  private mutating func moment() -> (Consistency, Int64) {
+  private mutating func moment() -> (ConsistencySelector, Int64) {
     guard random.chance(oneIn: 2) else { return (.latest, .max) }
     var version = time.now
     if let some = twin.versions.randomElement(using: &random), random.chance(oneIn: 4) == false {
@@ -350,7 +350,7 @@ private struct Simulation {
     try compare(key, consistency, at: version)
   }
 
-  private func compare(_ key: DocumentKey, _ consistency: Consistency, at version: Int64) throws {
+  private func compare(_ key: DocumentKey, _ consistency: ConsistencySelector, at version: Int64) throws {
     let expected = twin.document(key, at: version)
     do {
       let found = try service.getDocument(key, in: id, as: .admin, consistency: consistency) { try Self.stored($0) }
@@ -416,7 +416,7 @@ private struct Simulation {
 
   @discardableResult
   private mutating func list(
-    _ collection: ResourcePath, _ consistency: Consistency, at version: Int64
+    _ collection: ResourcePath, _ consistency: ConsistencySelector, at version: Int64
   ) throws -> Twin.Listing {
     var listing = Twin.Listing(collection: collection)
     var request = ListDocumentsRequest(collection)

@@ -17,15 +17,15 @@ struct SimulatedService: Sendable {
   }
 
   let time = SteppedTime()
-  let service: Service
+  let service: FirestoreService
   let id: DatabaseID
 
-  init(admission: Service.Admission = .everybody) throws {
+  init(admission: FirestoreService.Admission = .everybody) throws {
     guard let id = DatabaseID(project: "p") else { throw Difference("no id") }
     self.id = id
     let store = try LMDBStore.open(.inMemory(mapBytes: 1 << 30))
     let registry = DatabaseRegistry(clock: Clock { [time] in time.now }, idleSeconds: nil) { (_) throws(StorageError) in store }
-    service = Service(databases: registry, admission: admission)
+    service = FirestoreService(databases: registry, admission: admission)
   }
 
   func result(of writes: [Write], transaction: TransactionID?) throws -> Result<CommitOutcome, Status> {
@@ -43,7 +43,7 @@ struct SimulatedService: Sendable {
     try service.database(id).read { try $0.lastVersion() }
   }
 
-  func results(of query: Query, _ consistency: Consistency, countMax: Int = .max) throws -> [Row] {
+  func results(of query: Query, _ consistency: ConsistencySelector, countMax: Int = .max) throws -> [Row] {
     var request = RunQueryRequest(query)
     request.consistency = consistency
     let cursor = try service.runQuery(request, in: id, as: .admin)
@@ -57,21 +57,21 @@ struct SimulatedService: Sendable {
     return rows
   }
 
-  func aggregate(_ aggregations: [Aggregation], _ query: Query, _ consistency: Consistency) throws -> [Value] {
+  func aggregate(_ aggregations: [Aggregation], _ query: Query, _ consistency: ConsistencySelector) throws -> [Value] {
     var request = RunAggregationQueryRequest(query, aggregations)
     request.consistency = consistency
     return try service.numbers(request, in: id).values.map(\.value)
   }
 
   /// A document's update time, 0 where it is missing.
-  func updateTime(of key: DocumentKey, _ consistency: Consistency) throws -> Int64 {
+  func updateTime(of key: DocumentKey, _ consistency: ConsistencySelector) throws -> Int64 {
     do {
       return try service.getDocument(key, in: id, as: .admin, consistency: consistency) { $0.updateVersion }
     } catch let status as Status where status.code == .notFound { return 0 }
   }
 }
 
-extension Service {
+extension FirestoreService {
   /// All slices of an aggregation.
   func numbers(_ request: RunAggregationQueryRequest, in id: DatabaseID) throws -> AggregationOutcome {
     let cursor = try runAggregationQuery(request, in: id, as: .admin)

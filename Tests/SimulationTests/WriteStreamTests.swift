@@ -155,13 +155,13 @@ import Testing
   }
 
   @Test func nothingIsAppliedWithATokenThatIsEndedEarly() throws {
-    let standing = SteppedStanding()
-    let client = try Client(simulated, as: .user(RulesAuth(uid: "ann", claims: MapValue([]), standing: standing)))
+    let revocationCheck = SteppedRevocationCheck()
+    let client = try Client(simulated, as: .user(RulesAuth(uid: "ann", claims: MapValue([]), revocationCheck: revocationCheck)))
     try client.send()
     try client.send(.set("c/x", ("a", 1)))
     _ = try client.next()
     _ = try client.next()
-    standing.object("the token is revoked")
+    revocationCheck.object("the token is revoked")
     try client.send(.set("c/y", ("a", 1)))
     #expect(try client.end().1?.code == .unauthenticated)
     #expect(try simulated.results(of: Query(collectionID: "c"), .latest).map(\.path.text) == ["c/x"])

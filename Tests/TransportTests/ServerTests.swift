@@ -127,12 +127,12 @@ import Testing
   }
 
   @Test func stoppingAsksFeedsToEnd() throws {
-    final class Feed: BodySource {
+    final class WatchHub: BodySource {
       var isFinished = false
       func nextSlice(into out: inout [UInt8]) -> BodyProgress { isFinished ? .finished : .waiting }
     }
     let server = try TestServer { _, exchange in
-      let feed = Feed()
+      let feed = WatchHub()
       exchange.onShutdown { [unowned exchange] in
         feed.isFinished = true
         exchange.resume()

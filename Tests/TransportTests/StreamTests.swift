@@ -26,7 +26,7 @@ private final class CountedSource: BodySource {
 }
 
 /// Sends the lines put into it, and waits in between.
-private final class Feed: BodySource, @unchecked Sendable {
+private final class WatchHub: BodySource, @unchecked Sendable {
   // Sendable: touched on its exchange's loop only.
   var lines: [String] = []
   var isFinished = false
@@ -138,7 +138,7 @@ private final class Feed: BodySource, @unchecked Sendable {
   }
 
   @Test func aFeedWaitsAndResumes() throws {
-    let feed = Feed()
+    let feed = WatchHub()
     let server = try TestServer { _, exchange in
       feed.exchange = exchange
       exchange.stream(status: 200, headers: { _ in }, from: feed)
@@ -170,7 +170,7 @@ private final class Feed: BodySource, @unchecked Sendable {
     let closed = Shared(0)
     let server = try TestServer { _, exchange in
       exchange.onClose { closed.update { $0 += 1 } }
-      exchange.stream(status: 200, headers: { _ in }, from: Feed())
+      exchange.stream(status: 200, headers: { _ in }, from: WatchHub())
     }
     let client = try server.connect()
     client.send("GET / HTTP/1.1\r\n\r\n")

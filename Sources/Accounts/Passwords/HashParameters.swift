@@ -17,13 +17,13 @@ package struct HashParameters: Sendable {
 
   /// Reads the fields `hashAlgorithm` and its parameters of a batch.
   /// - Throws: `INVALID_HASH_ALGORITHM`, or `INVALID_HASH_PARAMETERS` saying which.
-  package init(_ fields: JSONTree) throws(AccountError) {
+  package init(_ fields: AccountsJSON) throws(AccountError) {
     guard let algorithm = fields["hashAlgorithm"]?.text, algorithm != "HASH_ALGORITHM_UNSPECIFIED" else {
       kind = nil
       return
     }
-    func number(_ value: JSONTree?) -> Int? { value?.int64.map { Int($0) } }
-    func bytes(_ value: JSONTree?) -> [UInt8]? { value?.text.flatMap { Base64.decode($0) } }
+    func number(_ value: AccountsJSON?) -> Int? { value?.int64.map { Int($0) } }
+    func bytes(_ value: AccountsJSON?) -> [UInt8]? { value?.text.flatMap { Base64.decode($0) } }
     func required<T>(_ value: T?, _ name: StaticString) throws(AccountError) -> T {
       guard let value else { throw AccountError(.invalidHashParameter, "\(name) is needed for \(algorithm)") }
       return value

@@ -72,7 +72,7 @@ package struct AccountsSettings: Equatable, Sendable {
 
   /// Takes over what a `Config` says; what it does not mention stays.
   /// - Throws: `NOT_IMPLEMENTED` for several accounts with one e-mail address.
-  package mutating func apply(_ config: JSONTree) throws(AccountError) {
+  package mutating func apply(_ config: AccountsJSON) throws(AccountError) {
     let signIn = config["signIn"]
     if signIn?["allowDuplicateEmails"]?.flag == true {
       throw AccountError(.notImplemented, "An e-mail address belongs to one account here.")
@@ -91,7 +91,7 @@ extension UserStore {
   /// The settings that are stored, over `defaults`.
   package func settings(over defaults: AccountsSettings) throws -> AccountsSettings {
     var settings = defaults
-    if let stored = try store.read(AccountsKey(.settings).bytes) { try settings.apply(JSONTree(parsing: stored)) }
+    if let stored = try store.read(AccountsKey(.settings).bytes) { try settings.apply(AccountsJSON(parsing: stored)) }
     return settings
   }
 

@@ -92,7 +92,7 @@ extension User {
 
   /// Reads what ``stored()`` wrote; `nil` for anything else.
   init?(stored bytes: [UInt8]) {
-    guard let tree = try? JSONTree(parsing: bytes), let uid = tree["localId"]?.text,
+    guard let tree = try? AccountsJSON(parsing: bytes), let uid = tree["localId"]?.text,
       let createdAt = tree["createdAt"]?.int64
     else { return nil }
     self.init(uid: uid, createdAt: createdAt)
@@ -121,7 +121,7 @@ extension User {
 
 extension User.LinkedProvider {
   /// Reads an entry of `providerUserInfo`; `nil` for the derived providers and for what has no id at its provider.
-  package init?(_ tree: JSONTree) {
+  package init?(_ tree: AccountsJSON) {
     guard let id = tree["providerId"]?.text, id != "password", id != "phone", !id.isEmpty,
       let rawID = tree["rawId"]?.text ?? tree["federatedId"]?.text, !rawID.isEmpty
     else { return nil }

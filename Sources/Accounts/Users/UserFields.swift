@@ -60,7 +60,7 @@ package enum UserFields {
   package static func customClaims(_ text: String) throws(AccountError) -> String? {
     guard text.unicodeScalars.count <= UserLimits.claimsCharactersMax else { throw AccountError(.claimsTooLarge) }
     if text.isEmpty { return nil }
-    guard let members = (try? JSONTree(parsing: Array(text.utf8)))?.members else {
+    guard let members = (try? AccountsJSON(parsing: Array(text.utf8)))?.members else {
       throw AccountError(.invalidClaims)
     }
     for member in members where ReservedClaims.names.contains(where: { $0.utf8.elementsEqual(member.name.utf8) }) {

@@ -6,7 +6,7 @@ struct Benchmark: Sendable {
   let summary: String
   /// What the numbers mean, printed under the table.
   let meaning: String
-  let run: @Sendable () throws -> Table
+  let run: @Sendable () throws -> ResultTable
 
   /// Every benchmark, in the order in which they run.
   static let all: [Benchmark] = [
@@ -16,7 +16,7 @@ struct Benchmark: Sendable {
 }
 
 /// Rows of results, in Markdown that is also legible as it stands.
-struct Table {
+struct ResultTable {
   private let columns: [String]
   private var rows: [[String]] = []
   /// Lines to print under the table, such as peers that were skipped.

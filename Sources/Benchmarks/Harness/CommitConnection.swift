@@ -12,7 +12,7 @@ final class CommitConnection {
   private static let marker = Array("HTTP/1.1 200".utf8)
 
   init(port: Int) throws {
-    guard let socket = HTTPClient.connection(port: port) else { throw BenchmarkError("nobody answers on port \(port)") }
+    guard let socket = LoadClient.connection(port: port) else { throw BenchmarkError("nobody answers on port \(port)") }
     self.socket = socket
   }
 

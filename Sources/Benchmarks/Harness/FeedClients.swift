@@ -41,7 +41,7 @@ final class FeedClients {
     for _ in 0..<count {
       let number = connections.count
       let text = try request(number)
-      guard let socket = HTTPClient.connection(port: port) else {
+      guard let socket = LoadClient.connection(port: port) else {
         throw BenchmarkError("connection \(number + 1) was refused: \(String(cString: strerror(errno)))")
       }
       connections.append(socket)

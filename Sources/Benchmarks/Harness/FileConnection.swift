@@ -7,7 +7,7 @@ final class FileConnection {
   private var buffer = [UInt8](repeating: 0, count: 64 << 10)
 
   init(port: Int) throws {
-    guard let socket = HTTPClient.connection(port: port) else { throw BenchmarkError("nobody answers on port \(port)") }
+    guard let socket = LoadClient.connection(port: port) else { throw BenchmarkError("nobody answers on port \(port)") }
     self.socket = socket
     self.port = port
   }

@@ -3,7 +3,7 @@ import WireFormat
 
 /// Documents of five scalar fields whose values differ, the same in every run.
 struct SampleDocuments {
-  private var generator = SplitMix(state: 0x6865_6172_7468)
+  private var generator = SampleGenerator(state: 0x6865_6172_7468)
 
   /// The fields of the next document.
   mutating func next() -> EncodedFields {
@@ -28,7 +28,7 @@ struct SampleDocuments {
 }
 
 /// A small generator of evenly spread numbers.
-struct SplitMix: RandomNumberGenerator {
+struct SampleGenerator: RandomNumberGenerator {
   var state: UInt64
 
   mutating func next() -> UInt64 {

@@ -18,7 +18,7 @@ extension Benchmark {
       thread. Memory is what the process grew by for each listener that is up to date (RssAnon), without a connection.
       """
   ) {
-    var table = Table("work", "µs each", "ratio to none", "KiB a listener")
+    var table = ResultTable("work", "µs each", "ratio to none", "KiB a listener")
     let commits = 2000
     let count = 10_000
     let bench = try FeedBench()
@@ -64,7 +64,7 @@ extension Benchmark {
 
 /// A database in memory, with listeners on this thread.
 private final class FeedBench {
-  let service: Service
+  let service: FirestoreService
   let id: DatabaseID
   private(set) var keys: [DocumentKey] = []
   private let server: HearthServer

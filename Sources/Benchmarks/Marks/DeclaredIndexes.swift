@@ -18,7 +18,7 @@ extension Benchmark {
       commit alone, on disk: whole pages of 4 KiB.
       """
   ) {
-    var table = Table("work", "µs each", "against the first", "bytes written")
+    var table = ResultTable("work", "µs each", "against the first", "bytes written")
     var first: Double?
     func add(_ name: String, _ seconds: Double, of count: Int, bytes: String = "") {
       let each = seconds / Double(count) * 1_000_000
@@ -61,7 +61,7 @@ extension Benchmark {
       }
       let configuration = IndexConfiguration(indexes: indexes)
       let (service, id) = try serve(configuration)
-      var random = SplitMix(state: 7)
+      var random = SampleGenerator(state: 7)
       let seconds = try commits(20_000, service, id, &random, underWay: 64)
       let directory = try Run.makeDirectory("indexes-\(round)")
       let (durable, durableID) = try serve(configuration, file: "\(directory)/data.mdb")
@@ -78,22 +78,22 @@ extension Benchmark {
 
   private static let owners = 50
 
-  private static func serve(_ indexes: IndexConfiguration, file: String? = nil) throws -> (Service, DatabaseID) {
+  private static func serve(_ indexes: IndexConfiguration, file: String? = nil) throws -> (FirestoreService, DatabaseID) {
     guard let id = DatabaseID(project: "bench") else { throw BenchmarkError("`bench` is no project id") }
     let registry = DatabaseRegistry(idleSeconds: nil, indexes: { _ in indexes }) { (_) throws(StorageError) in
       guard let file else { return try LMDBStore.open(.inMemory(mapBytes: 8 << 30)) }
       return try LMDBStore.open(LMDBOptions(path: file))
     }
-    return (Service(databases: registry, admission: .everybody), id)
+    return (FirestoreService(databases: registry, admission: .everybody), id)
   }
 
-  private static func load(documents: Int) throws -> (Service, DatabaseID) {
+  private static func load(documents: Int) throws -> (FirestoreService, DatabaseID) {
     let index = IndexDefinition(
       collectionID: "tasks", scope: .collection,
       fields: [.init(FieldPath(field: "owner"), .ascending), .init(FieldPath(field: "rank"), .descending)])
     let (service, id) = try serve(IndexConfiguration(indexes: [index]))
     let loader = try service.database(id).makeLoader()
-    var random = SplitMix(state: 3)
+    var random = SampleGenerator(state: 3)
     for start in stride(from: 0, to: documents, by: 10_000) {
       var items: [BulkLoader.Item] = []
       for number in start..<start + 10_000 {
@@ -111,7 +111,7 @@ extension Benchmark {
 
   /// Seconds to commit documents of ten fields, so many at a time.
   private static func commits(
-    _ count: Int, _ service: Service, _ id: DatabaseID, _ random: inout SplitMix, underWay: Int
+    _ count: Int, _ service: FirestoreService, _ id: DatabaseID, _ random: inout SampleGenerator, underWay: Int
   ) throws -> Double {
     var writes: [Write] = []
     for number in 0..<count {

@@ -12,7 +12,7 @@ extension Benchmark {
       row that says otherwise: clients that make random ids spread a group of commits over as many pages as can be.
       """
   ) {
-    var table = Table("server", "creates/s", "CPU µs/create", "bytes written/create", "Hearth, synced, against it", "mark")
+    var table = ResultTable("server", "creates/s", "CPU µs/create", "bytes written/create", "Hearth, synced, against it", "mark")
     let clients = 64
     func load(_ server: any DocumentServer, _ what: String, warmUp: Int = 1, makesIDs: Bool = false) throws -> Load {
       Run.progress("durable-commit: \(what)")

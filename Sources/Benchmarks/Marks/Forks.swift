@@ -14,7 +14,7 @@ extension Benchmark {
       and back. The last column is what the process holds after all of it beside what it held before.
       """
   ) {
-    var table = Table("documents", "forks", "fork", "slowest 10 %", "first read", "reset", "mark", "descriptors left")
+    var table = ResultTable("documents", "forks", "fork", "slowest 10 %", "first read", "reset", "mark", "descriptors left")
     for (documents, count) in [(1_000, 2_000), (10_000, 500)] {
       Run.progress("fork: \(documents) documents")
       let base = try TestServer(rules: .text(forkRules), fixtures: [.text(forkedTree(documents))])

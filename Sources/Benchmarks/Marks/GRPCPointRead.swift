@@ -8,7 +8,7 @@ extension Benchmark {
       one of the cores for itself: compare CPU time per request too.
       """
   ) {
-    var table = Table("server", "requests/s", "CPU µs/request", "against 100 streams")
+    var table = ResultTable("server", "requests/s", "CPU µs/request", "against 100 streams")
     let name = "projects/bench/databases/(default)/documents/tasks/sample"
     let hearth = try HearthPeer()
     defer { hearth.process.stop() }

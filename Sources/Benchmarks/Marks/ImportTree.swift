@@ -17,7 +17,7 @@ extension Benchmark {
       """
   ) {
     let count = 200_000
-    var table = Table("step", "documents/s", "against the raw loop", "mark")
+    var table = ResultTable("step", "documents/s", "against the raw loop", "mark")
     Run.progress("import: raw LMDB loop")
     let floor = Double(count) / (try rawLoop(documents: count))
     table.add("raw LMDB loop, 5 entries a document", Format.count(floor), "", "")
@@ -77,7 +77,7 @@ extension Benchmark {
   /// Seconds to write five entries a document through the seam.
   private static func rawLoop(documents: Int) throws -> Double {
     let store = try LMDBStore.open(.inMemory())
-    var random = SplitMix(state: 1)
+    var random = SampleGenerator(state: 1)
     var key = [UInt8](repeating: 0x20, count: 24)
     let watch = Stopwatch()
     for start in stride(from: 0, to: documents, by: perTransaction) {

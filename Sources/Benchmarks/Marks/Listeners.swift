@@ -14,7 +14,7 @@ extension Benchmark {
       and is below 100 % where it was shown only the last of several changes.
       """
   ) {
-    var table = Table("server", "work", "result", "mark")
+    var table = ResultTable("server", "work", "result", "mark")
     let hearth = try HearthPeer()
     do {
       defer { hearth.process.stop() }
@@ -49,7 +49,7 @@ extension Benchmark {
 enum Listening {
   /// One write at a time, to so many listeners of one collection.
   static func fanOut(
-    _ listening: some ListeningServer, listeners: Int, marks: (time: String, memory: String)?, _ table: inout Table
+    _ listening: some ListeningServer, listeners: Int, marks: (time: String, memory: String)?, _ table: inout ResultTable
   ) throws {
     let name = type(of: listening.server).name
     Run.progress("listeners: \(name), \(Format.count(Double(listeners))) listeners of one collection")
@@ -70,7 +70,7 @@ enum Listening {
       guard let write = try listening.beginChange(number) else { throw BenchmarkError("\(name) takes no changes") }
       try clients.read(withinSeconds: 60) { clients.total >= listeners && clients.counts.allSatisfy { $0 > 0 } }
       seconds.append(watch.seconds)
-      let reply = HTTPClient.finish(write)
+      let reply = LoadClient.finish(write)
       guard reply?.status == 200 else { throw BenchmarkError("\(name) refused a change: \(reply?.body ?? "")") }
       try settle(clients)
     }
@@ -87,16 +87,16 @@ enum Listening {
 
   /// Reads until nothing came for a while.
   private static func settle(_ clients: FeedClients) throws {
-    var quiet = 0
-    while quiet < 3 {
+    var noChange = 0
+    while noChange < 3 {
       let total = clients.total
       try clients.read(forMilliseconds: 50)
-      quiet = clients.total == total ? quiet + 1 : 0
+      noChange = clients.total == total ? noChange + 1 : 0
     }
   }
 
   /// What a write to a document costs, alone and beside listeners each of another document.
-  static func besides(listeners: Int, _ table: inout Table) throws {
+  static func besides(listeners: Int, _ table: inout ResultTable) throws {
     let hearth = try HearthPeer()
     defer { hearth.process.stop() }
     let listening = HearthListening(hearth)
@@ -138,7 +138,7 @@ enum Listening {
   }
 
   /// A stream of writes, a thousand a second, to listeners of one collection or of a document each.
-  static func stream(listeners: Int, isShared: Bool, _ table: inout Table) throws {
+  static func stream(listeners: Int, isShared: Bool, _ table: inout ResultTable) throws {
     let hearth = try HearthPeer()
     defer { hearth.process.stop() }
     let listening = HearthListening(hearth)

@@ -8,15 +8,15 @@ extension Benchmark {
       this load generator, which takes one of the cores for itself: compare CPU time per request too.
       """
   ) {
-    var table = Table(
+    var table = ResultTable(
       "server", "requests/s", "CPU µs/request", "Hearth against it", "mark")
     let hearth = try HearthPeer()
     defer { hearth.process.stop() }
     let target = try hearth.storeSample()
     let random = try hearth.storeMany(10_000)
     let files = [
-      "pretty": try HTTPClient.send(port: hearth.port, target).body,
-      "compact": try HTTPClient.send(port: hearth.port, target + "?prettyPrint=false").body,
+      "pretty": try LoadClient.send(port: hearth.port, target).body,
+      "compact": try LoadClient.send(port: hearth.port, target + "?prettyPrint=false").body,
     ]
 
     func load(_ server: any Server, _ target: String, script: String? = nil, warmUp: Int = 2) throws -> Load {

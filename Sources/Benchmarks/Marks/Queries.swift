@@ -15,7 +15,7 @@ extension Benchmark {
       keys: LMDB keeps no counts of subtrees, so that each key has to be stepped over.
       """
   ) {
-    var table = Table("work", "10,000 documents", "1,000,000 documents", "larger against smaller", "mark")
+    var table = ResultTable("work", "10,000 documents", "1,000,000 documents", "larger against smaller", "mark")
     let few = try QueryWorld(documents: 10_000)
     let many = try QueryWorld(documents: 1_000_000)
     defer {
@@ -43,7 +43,7 @@ extension Benchmark {
 /// A server in this process with one large collection, and what is asked of it.
 private struct QueryWorld {
   let server: HearthServer
-  private let service: Service
+  private let service: FirestoreService
   private let id: DatabaseID
   private let documents: Int
 

@@ -8,7 +8,7 @@ extension Benchmark {
       query for all of a collection over one connection, as compact JSON.
       """
   ) {
-    var table = Table("server", "work", "requests/s", "CPU µs/request", "Hearth against it", "mark")
+    var table = ResultTable("server", "work", "requests/s", "CPU µs/request", "Hearth against it", "mark")
     let hearth = try HearthPeer()
     defer { hearth.process.stop() }
     _ = try hearth.storeMany(10_000, into: "many")
@@ -76,7 +76,7 @@ enum FirestoreFilling {
         "createdAt": {"timestampValue": "2025-03-27T14:30:00.123456Z"}}}}
         """
       }
-      let reply = try HTTPClient.send(
+      let reply = try LoadClient.send(
         "POST", port: port, "\(documents):commit", body: "{\"writes\": [\(writes.joined(separator: ","))]}")
       guard reply.status == 200 else { throw BenchmarkError("a commit was refused: \(reply.body)") }
     }

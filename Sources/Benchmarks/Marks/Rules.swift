@@ -12,7 +12,7 @@ extension Benchmark {
       its condition reads two other documents, which come from memory.
       """
   ) {
-    var table = Table("work", "ns each", "per second")
+    var table = ResultTable("work", "ns each", "per second")
     Run.progress("rules")
     let ann = RulesAuth(uid: "ann", claims: MapValue([("sub", .string("ann")), ("admin", .boolean(false))]))
     var request = RulesRequest(

@@ -17,7 +17,7 @@ extension Benchmark {
       rules_version = '2';
       service cloud.firestore { match /{path=**} { allow read, write: if path != null; } }
       """.write(toFile: rules, atomically: true, encoding: .utf8)
-    let port = try HTTPClient.freePort()
+    let port = try LoadClient.freePort()
     let launch = try Launch(
       port: port, readyPath: "/",
       [
@@ -26,15 +26,15 @@ extension Benchmark {
       ])
     defer { launch.process.stop() }
     let target = "/v1/projects/bench/databases/(default)/documents/tasks/sample"
-    guard try HTTPClient.send("PATCH", port: port, target, body: Sample.firestoreJSON).status == 200,
-      try HTTPClient.send("POST", port: port, SignIns.target("signUp"), body: SignIns.body).status == 200
+    guard try LoadClient.send("PATCH", port: port, target, body: Sample.firestoreJSON).status == 200,
+      try LoadClient.send("POST", port: port, SignIns.target("signUp"), body: SignIns.body).status == 200
     else { throw BenchmarkError("the server refused what the benchmark prepares") }
     _ = try PacedReads.run(port: port, target, seconds: 2)
     let alone = try PacedReads.run(port: port, target, seconds: 8)
     let signIns = SignIns(port: port, clients: 16)
     let beside = try PacedReads.run(port: port, target, seconds: 8)
     let count = signIns.stop()
-    var table = Table("reads", "p50 ms", "p99 ms", "sign-ins/s", "mark")
+    var table = ResultTable("reads", "p50 ms", "p99 ms", "sign-ins/s", "mark")
     table.add("alone", Format.tenths(alone.p50), Format.tenths(alone.p99), "", "")
     table.add(
       "beside sign-ins", Format.tenths(beside.p50), Format.tenths(beside.p99), Format.tenths(Double(count) / 8),
@@ -55,7 +55,7 @@ private struct PacedReads {
       let due = Double(number) / Double(perSecond)
       let early = due - watch.seconds
       if early > 0 { usleep(UInt32(early * 1e6)) }
-      guard try HTTPClient.send(port: port, target).status == 200 else { throw BenchmarkError("a read failed") }
+      guard try LoadClient.send(port: port, target).status == 200 else { throw BenchmarkError("a read failed") }
       times.append((watch.seconds - due) * 1000)
     }
     times.sort()
@@ -76,7 +76,7 @@ private final class SignIns: Sendable {
     for _ in 0..<clients {
       let thread = Thread {
         while !self.isStopped.load(ordering: .relaxed) {
-          let reply = try? HTTPClient.send("POST", port: port, Self.target("signInWithPassword"), body: Self.body)
+          let reply = try? LoadClient.send("POST", port: port, Self.target("signInWithPassword"), body: Self.body)
           if reply?.status == 200 { self.count.add(1, ordering: .relaxed) }
         }
         self.group.leave()

@@ -8,7 +8,7 @@ extension Benchmark {
       file system, which counts apart; it is empty here.
       """
   ) {
-    var table = Table("server", "starts", "median ms", "slowest ms", "idle MiB", "mark")
+    var table = ResultTable("server", "starts", "median ms", "slowest ms", "idle MiB", "mark")
     func measure<S: Server>(_ name: String, times: Int, mark: String, _ start: () throws -> S) throws {
       Run.progress("start: \(name), \(times) times")
       var milliseconds: [Double] = []

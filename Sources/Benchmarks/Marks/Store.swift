@@ -19,7 +19,7 @@ extension Benchmark {
       alone: whole pages of 4 KiB, one for each table's path that changed.
       """
   ) {
-    var table = Table("work", "µs each", "per second", "bytes written")
+    var table = ResultTable("work", "µs each", "per second", "bytes written")
     let server = try HearthServer(configuration(.inMemory))
     defer { server.stop() }
     let service = server.service
@@ -134,7 +134,7 @@ extension Benchmark {
 
   /// Seconds to commit each write on its own, so many at a time.
   private static func commits(
-    _ writes: [Write], _ service: Service, _ id: DatabaseID, underWay: Int
+    _ writes: [Write], _ service: FirestoreService, _ id: DatabaseID, underWay: Int
   ) throws -> Double {
     let places = DispatchSemaphore(value: underWay)
     let failures = Lock(0)

@@ -13,7 +13,7 @@ extension Benchmark {
       bits) and its claims are checked, and its user's state is read. 1,000 tokens are known at a time.
       """
   ) {
-    var table = Table("work", "ns each", "per second", "mark")
+    var table = ResultTable("work", "ns each", "per second", "mark")
     var configuration = HearthConfiguration(storage: .inMemory)
     configuration.port = 0
     let server = try HearthServer(configuration)

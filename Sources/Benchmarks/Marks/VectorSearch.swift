@@ -16,7 +16,7 @@ extension Benchmark {
       """
   ) {
     let (count, dimensions) = (100_000, 128)
-    var table = Table("search", "ms each", "vectors per second", "GB/s of components")
+    var table = ResultTable("search", "ms each", "vectors per second", "GB/s of components")
     var configuration = HearthConfiguration(storage: .inMemory)
     configuration.mode = .emulator
     configuration.port = 0
@@ -72,7 +72,7 @@ extension Benchmark {
   }
 
   /// Commits writes together and waits for them.
-  private static func commit(_ writes: [Write], _ service: Service, _ id: DatabaseID) throws {
+  private static func commit(_ writes: [Write], _ service: FirestoreService, _ id: DatabaseID) throws {
     let isDone = DispatchSemaphore(value: 0)
     let failure = Lock(false)
     try service.commit(writes, in: id, as: .admin) { result in

@@ -18,7 +18,7 @@ final class EmulatorPeer: DocumentServer {
   private static let documents = "/v1/projects/bench/databases/(default)/documents"
 
   init() throws {
-    let port = try HTTPClient.freePort()
+    let port = try LoadClient.freePort()
     let launch = try Launch(
       port: port, readyPath: "/",
       [
@@ -29,7 +29,7 @@ final class EmulatorPeer: DocumentServer {
   }
 
   func storeSample() throws -> String {
-    let reply = try HTTPClient.send(
+    let reply = try LoadClient.send(
       "POST", port: port, "\(Self.documents)/tasks?documentId=sample", body: Sample.firestoreJSON)
     guard reply.status == 200 else { throw BenchmarkError("the emulator refused the sample: \(reply.body)") }
     return "\(Self.documents)/tasks/sample"

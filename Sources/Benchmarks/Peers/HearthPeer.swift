@@ -18,7 +18,7 @@ final class HearthPeer: DocumentServer {
   /// Starts it, with further arguments; without a data directory in memory.
   init(data: String? = nil, _ arguments: [String] = []) throws {
     let storage = data.map { ["--data", $0] } ?? ["--in-memory"]
-    let port = try HTTPClient.freePort()
+    let port = try LoadClient.freePort()
     let launch = try Launch(
       port: port, readyPath: "/",
       [Self.binary, "serve", "--emulator", "--project", "bench", "--port", "\(port)"] + storage + arguments)
@@ -28,7 +28,7 @@ final class HearthPeer: DocumentServer {
 
   func storeSample() throws -> String {
     let target = "\(Self.documents)/tasks/sample"
-    let reply = try HTTPClient.send("PATCH", port: port, target, body: Sample.firestoreJSON)
+    let reply = try LoadClient.send("PATCH", port: port, target, body: Sample.firestoreJSON)
     guard reply.status == 200 else { throw BenchmarkError("hearth refused the sample: \(reply.body)") }
     return target
   }

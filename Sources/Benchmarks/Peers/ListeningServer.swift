@@ -10,7 +10,7 @@ protocol ListeningServer {
   /// Opens connections that listen to the collection, and returns when all do.
   func open(_ count: Int, _ clients: FeedClients) throws
   /// Sends a change of one document of the collection, which is answered later with 200.
-  func beginChange(_ number: Int) throws -> HTTPClient.Pending?
+  func beginChange(_ number: Int) throws -> LoadClient.Pending?
 }
 
 /// Hearth's server-sent events.
@@ -34,7 +34,7 @@ struct HearthListening: ListeningServer {
     try clients.read(withinSeconds: 120) { clients.counts.allSatisfy { $0 > 0 } }
   }
 
-  func beginChange(_ number: Int) throws -> HTTPClient.Pending? {
+  func beginChange(_ number: Int) throws -> LoadClient.Pending? {
     try FirestoreWriting.beginChange(number, port: hearth.port)
   }
 }
@@ -62,15 +62,15 @@ struct PocketBaseListening: ListeningServer {
     }
     try clients.read(withinSeconds: 120) { names.found.count == count }
     for name in names.found.values {
-      let reply = try HTTPClient.send(
+      let reply = try LoadClient.send(
         "POST", port: pocketBase.port, "/api/realtime",
         body: #"{"clientId": "\#(name)", "subscriptions": ["tasks/*"]}"#)
       guard reply.status == 204 else { throw BenchmarkError("pocketbase let nobody listen: \(reply.body)") }
     }
   }
 
-  func beginChange(_ number: Int) throws -> HTTPClient.Pending? {
-    try HTTPClient.begin("PATCH", port: pocketBase.port, record, body: #"{"count": \#(number)}"#)
+  func beginChange(_ number: Int) throws -> LoadClient.Pending? {
+    try LoadClient.begin("PATCH", port: pocketBase.port, record, body: #"{"count": \#(number)}"#)
   }
 
   /// The ids that connections were given.
@@ -109,7 +109,7 @@ struct EmulatorListening: ListeningServer {
     let allowed = CharacterSet.alphanumerics
     let data = target.addingPercentEncoding(withAllowedCharacters: allowed) ?? ""
     try clients.open(count, port: emulator.port) { _ in
-      let reply = try HTTPClient.send(
+      let reply = try LoadClient.send(
         "POST", port: emulator.port, channel + "&RID=1&CVER=22&X-HTTP-Session-Id=gsessionid&t=1",
         body: "count=1&ofs=0&req0___data__=\(data)", headers: ["Content-Type": "application/x-www-form-urlencoded"])
       guard reply.status == 200, let start = reply.body.range(of: #"["c",""#),
@@ -123,15 +123,15 @@ struct EmulatorListening: ListeningServer {
     try clients.read(withinSeconds: 120) { clients.counts.allSatisfy { $0 > 0 } }
   }
 
-  func beginChange(_ number: Int) throws -> HTTPClient.Pending? {
+  func beginChange(_ number: Int) throws -> LoadClient.Pending? {
     try FirestoreWriting.beginChange(number, port: emulator.port)
   }
 }
 
 /// Changing the sample of a server that speaks Firestore's REST interface.
 enum FirestoreWriting {
-  static func beginChange(_ number: Int, port: Int) throws -> HTTPClient.Pending? {
+  static func beginChange(_ number: Int, port: Int) throws -> LoadClient.Pending? {
     let body = Sample.firestoreJSON.replacingOccurrences(of: #""42""#, with: "\"\(number)\"")
-    return try HTTPClient.begin("PATCH", port: port, "\(FirestoreFilling.documents)/tasks/sample", body: body)
+    return try LoadClient.begin("PATCH", port: port, "\(FirestoreFilling.documents)/tasks/sample", body: body)
   }
 }

@@ -20,7 +20,7 @@ final class NginxPeer: Server {
       try text.write(toFile: "\(directory)/\(name)", atomically: false, encoding: .utf8)
     }
     for (name, path) in links { try FileManager.default.createSymbolicLink(atPath: "\(directory)/\(name)", withDestinationPath: path) }
-    let port = try HTTPClient.freePort()
+    let port = try LoadClient.freePort()
     let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map { "\($0)_temp_path \(directory)/\($0);" }
     let configuration = """
       daemon off; worker_processes 2; pid \(directory)/pid; error_log \(directory)/errors;

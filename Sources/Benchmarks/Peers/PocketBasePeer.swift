@@ -23,7 +23,7 @@ final class PocketBasePeer: DocumentServer {
     let data = try Run.makeDirectory("pocketbase-\(UUID().uuidString)")
     let admin = try ChildProcess([binary, "superuser", "upsert", "bench@example.com", "benchmark-only", "--dir", data])
     guard admin.wait(seconds: 30) == 0 else { throw BenchmarkError("pocketbase made no admin") }
-    let port = try HTTPClient.freePort()
+    let port = try LoadClient.freePort()
     let launch = try Launch(
       port: port, readyPath: "/api/health",
       [binary, "serve", "--http", "127.0.0.1:\(port)", "--dir", data])
@@ -32,7 +32,7 @@ final class PocketBasePeer: DocumentServer {
 
   func storeSample() throws -> String {
     let (target, body) = try creation()
-    let reply = try HTTPClient.send("POST", port: port, target, body: body)
+    let reply = try LoadClient.send("POST", port: port, target, body: body)
     guard reply.status == 200, let id = member("id", of: reply.body) else {
       throw BenchmarkError("pocketbase refused the sample: \(reply.body)")
     }
@@ -41,7 +41,7 @@ final class PocketBasePeer: DocumentServer {
 
   /// The token of its administrator.
   private func signIn() throws -> String {
-    let login = try HTTPClient.send(
+    let login = try LoadClient.send(
       "POST", port: port, "/api/collections/_superusers/auth-with-password",
       body: #"{"identity": "bench@example.com", "password": "benchmark-only"}"#)
     guard let token = member("token", of: login.body) else {
@@ -53,7 +53,7 @@ final class PocketBasePeer: DocumentServer {
   /// Makes the collection, with rules that admit everybody.
   func creation() throws -> (target: String, body: String) {
     let token = try signIn()
-    let made = try HTTPClient.send(
+    let made = try LoadClient.send(
       "POST", port: port, "/api/collections",
       body: """
         {"name": "tasks", "type": "base", "listRule": "", "viewRule": "", "createRule": "", "updateRule": "",
@@ -76,7 +76,7 @@ final class PocketBasePeer: DocumentServer {
         {"title": "Buy oat milk and bread", "done": \(number.isMultiple(of: 2)), "count": \(number * 7919 % 10_007), \
         "score": 3.75, "createdAt": "2025-03-27 14:30:00.123Z"}
         """
-      let reply = try HTTPClient.send("POST", port: port, target, body: body)
+      let reply = try LoadClient.send("POST", port: port, target, body: body)
       guard reply.status == 200 else { throw BenchmarkError("pocketbase refused a record: \(reply.body)") }
     }
   }
@@ -84,7 +84,7 @@ final class PocketBasePeer: DocumentServer {
   /// Stores a file with a record of its own, and returns the target that reads it.
   func storeFile(at path: String) throws -> String {
     let token = try signIn()
-    let made = try HTTPClient.send(
+    let made = try LoadClient.send(
       "POST", port: port, "/api/collections",
       body: """
         {"name": "media", "type": "base", "listRule": "", "viewRule": "", "createRule": "", "updateRule": "",

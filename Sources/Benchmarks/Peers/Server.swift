@@ -34,7 +34,7 @@ struct Launch {
     let watch = Stopwatch()
     let process = try ChildProcess(arguments)
     while true {
-      if let reply = try HTTPClient.attempt(port: port, readyPath), reply.status == 200 { break }
+      if let reply = try LoadClient.attempt(port: port, readyPath), reply.status == 200 { break }
       guard process.isRunning, watch.seconds < limit else {
         process.stop()
         throw BenchmarkError("\(arguments[0]) did not answer on port \(port)")

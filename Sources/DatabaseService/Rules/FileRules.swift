@@ -15,8 +15,8 @@ package final class FileRules: Sendable {
   package static let lateFields = ["md5Hash", "crc32c", "etag", "generation"]
 
   private struct State {
-    var file: GuardingRuleset?
-    var upload: GuardingRuleset?
+    var file: ActiveRuleset?
+    var upload: ActiveRuleset?
   }
 
   private let state = Mutex(State())
@@ -31,13 +31,13 @@ package final class FileRules: Sendable {
   }
 
   /// Sets the rules from a file.
-  package func set(_ ruleset: Ruleset) { state.withLock { $0.file = GuardingRuleset(ruleset) } }
+  package func set(_ ruleset: Ruleset) { state.withLock { $0.file = ActiveRuleset(ruleset) } }
 
   /// Sets the rules over those from a file.
-  package func upload(_ ruleset: Ruleset) { state.withLock { $0.upload = GuardingRuleset(ruleset) } }
+  package func upload(_ ruleset: Ruleset) { state.withLock { $0.upload = ActiveRuleset(ruleset) } }
 
   /// The rules in force; `nil` where there are none.
-  package var inForce: GuardingRuleset? { state.withLock { $0.upload ?? $0.file } }
+  package var inForce: ActiveRuleset? { state.withLock { $0.upload ?? $0.file } }
 }
 
 /// A request for a file, as rules see it.
@@ -64,17 +64,17 @@ package struct FileRequest: Sendable {
   }
 }
 
-extension Service {
+extension FirestoreService {
   /// Judges a request for a file. `firestore.get()` reads one snapshot of the documents in `database`, whatever the
   /// number of lookups; where that database is not there they fail.
-  package func allows(_ request: FileRequest, by guarding: GuardingRuleset, documentsIn database: DatabaseID?) -> Bool {
+  package func allows(_ request: FileRequest, by guarding: ActiveRuleset, documentsIn database: DatabaseID?) -> Bool {
     decide(request, guarding, documentsIn: database, .none)?.isAllowed ?? false
   }
 
   /// What rules say of an upload whose ``FileRules/lateFields`` are not known, and not in the request: `nil` where that
   /// depends on them. Cost: traces the decision.
   package func allowsEarly(
-    _ request: FileRequest, by guarding: GuardingRuleset, documentsIn database: DatabaseID?
+    _ request: FileRequest, by guarding: ActiveRuleset, documentsIn database: DatabaseID?
   ) -> Bool? {
     guard let decision = decide(request, guarding, documentsIn: database, .trace) else { return false }
     if decision.isAllowed { return true }
@@ -93,7 +93,7 @@ extension Service {
   }
 
   private func decide(
-    _ request: FileRequest, _ guarding: GuardingRuleset, documentsIn database: DatabaseID?,
+    _ request: FileRequest, _ guarding: ActiveRuleset, documentsIn database: DatabaseID?,
     _ explaining: Decision.Explanation
   ) -> Decision? {
     // Opening a database for rules that read none would be in vain.
@@ -106,12 +106,12 @@ extension Service {
   }
 
   private func decide(
-    _ request: FileRequest, _ guarding: GuardingRuleset, _ snapshot: (any KeyValueSnapshot)?,
+    _ request: FileRequest, _ guarding: ActiveRuleset, _ snapshot: (any KeyValueSnapshot)?,
     _ explaining: Decision.Explanation
   ) -> Decision {
-    let judge = judges.take()
-    defer { judges.give(judge) }
-    if let snapshot { judge.documents.begin(snapshot) }
+    let evaluation = evaluations.take()
+    defer { evaluations.give(evaluation) }
+    if let snapshot { evaluation.documents.begin(snapshot) }
     let time = Timestamp(uncheckedMicroseconds: databases.clock.now())
     let before = request.resource.map { EncodedFields($0).bytes }
     let after = request.newResource.map { EncodedFields($0).bytes }
@@ -128,14 +128,14 @@ extension Service {
               borrowed.resource = before
               borrowed.newResource = after
               borrowed.lookupsMax = RulesRequest.lookupsMaxOfFile
-              return judge.evaluator.decide(
-                guarding.ruleset, borrowed, lookups: judge.lookups, explaining: explaining)
+              return evaluation.evaluator.decide(
+                guarding.ruleset, borrowed, lookups: evaluation.lookups, explaining: explaining)
             }
           }
         }
       }
     }
-    judges.counters.add(to: decision.isAllowed ? .rulesAllowed : .rulesDenied)
+    evaluations.counters.add(to: decision.isAllowed ? .rulesAllowed : .rulesDenied)
     return decision
   }
 

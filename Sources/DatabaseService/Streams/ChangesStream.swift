@@ -28,9 +28,9 @@ package final class ChangesStream {
   }
 
   private let database: DocumentDatabase
-  private let feed: Feed
-  private let feeds: FeedBook
-  private let listener: FeedListener
+  private let feed: WatchHub
+  private let feeds: WatchHubRegistry
+  private let listener: WatchMailbox
   private let incarnation: UInt64
   private var place: Place
   private var isCaughtUpDue = true
@@ -41,10 +41,10 @@ package final class ChangesStream {
 
   /// Follows a database from behind the commit that `token` names, or with `nil` from now on. `wake` is called, on any
   /// thread, once there is something to pull after ``ListenStream/Progress/waiting``.
-  /// - Throws: as ``Service/access(to:as:)``, `PERMISSION_DENIED` for who is no administrator, and where the token is of
+  /// - Throws: as ``FirestoreService/access(to:as:)``, `PERMISSION_DENIED` for who is no administrator, and where the token is of
   ///   another database, or before-images of commits behind it are gone, `OUT_OF_RANGE`: start afresh then.
   package init(
-    _ service: Service, in id: DatabaseID, as caller: Caller, since token: [UInt8]?,
+    _ service: FirestoreService, in id: DatabaseID, as caller: Caller, since token: [UInt8]?,
     wake: @escaping @Sendable () -> Void
   ) throws {
     let access = try service.access(to: id, as: caller)
@@ -64,10 +64,10 @@ package final class ChangesStream {
     self.database = database
     self.incarnation = incarnation
     feeds = service.feeds
-    listener = FeedListener(name: caller.name, wake: wake)
+    listener = WatchMailbox(name: caller.name, wake: wake)
     try Self.check(place.version, database)
     feed = feeds.take(database)
-    feed.followAll(listener)
+    feed.subscribeToAll(listener)
   }
 
   deinit { end() }
@@ -85,9 +85,9 @@ package final class ChangesStream {
   package func pull(_ emit: (ChangesEvent) throws -> Bool) throws -> ListenStream.Progress {
     guard !isOver else { return .waiting }
     // Mail says only that there may be something: first it is taken, then the log is read, so that nothing is missed.
-    while let news = listener.take() {
-      switch news {
-      case .quiet: isCaughtUpDue = true
+    while let event = listener.take() {
+      switch event {
+      case .noChange: isCaughtUpDue = true
       case .lagged: feed.rejoin(listener)
       case .failed(let error): throw Status(error, database: database.id)
       default: break
@@ -98,14 +98,14 @@ package final class ChangesStream {
   }
 
   private func pull(
-    _ reader: inout DocumentReader, _ emit: (ChangesEvent) throws -> Bool
+    _ reader: inout SnapshotReader, _ emit: (ChangesEvent) throws -> Bool
   ) throws -> ListenStream.Progress {
     guard try reader.isReadable(at: place.version) else { throw Self.tooOld }
     let scan =
       if let last = place.last {
-        try ChangeLogScan(reader.snapshot, behind: last.position, of: last.version)
+        try ChangeLogIterator(reader.snapshot, behind: last.position, of: last.version)
       } else {
-        try ChangeLogScan(reader.snapshot, after: place.version)
+        try ChangeLogIterator(reader.snapshot, after: place.version)
       }
     var left = Self.pullChangesMax
     while let row = try scan.next() {
@@ -129,7 +129,7 @@ package final class ChangesStream {
     return .waiting
   }
 
-  private func change(_ row: ChangeLogScan.Row, _ reader: inout DocumentReader) throws -> ChangesEvent {
+  private func change(_ row: ChangeLogIterator.Row, _ reader: inout SnapshotReader) throws -> ChangesEvent {
     let collection = try reader.collectionPath(row.collection)
     guard let id = row.document.id else {
       throw StorageError.corruption(path: "changeLog", detail: "a change without a document")

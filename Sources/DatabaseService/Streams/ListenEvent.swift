@@ -17,7 +17,7 @@ package enum ListenEvent {
   /// A document of a target's first state, borrowed for the call that it is given to.
   case found(DocumentKey, StoredDocument, targets: [Int32])
   /// The new state of a document, which targets it belongs to, and which it left.
-  case changed(FeedDocument, targets: [Int32], removedTargets: [Int32])
+  case changed(WatchedDocument, targets: [Int32], removedTargets: [Int32])
   /// A document is gone.
   case deleted(DocumentKey, readTime: Timestamp, removedTargets: [Int32])
   /// A document left targets; what became of it is not told.

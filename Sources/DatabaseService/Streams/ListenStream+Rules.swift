@@ -9,37 +9,37 @@ import RulesEngine
 extension ListenStream {
   /// A decision that used the time of day is judged again after so many microseconds. Listeners are woken every 32
   /// seconds at least, so it is never older than a minute.
-  private static let judgedMax: Int64 = 25_000_000
+  private static let reauthorizationInterval: Int64 = 25_000_000
 
   /// Whether time may have ended the admission of a target that is about to be told something: what was granted until a
   /// moment is not shown behind it. Costs such targets one judgement for each commit that touches them.
-  func isStale(_ target: FollowedTarget) -> Bool {
-    target.usesTime && database.clock.now() > target.judged
+  func isStale(_ target: WatchedTarget) -> Bool {
+    target.usesTime && database.clock.now() > target.authorizedAt
   }
 
   /// Checks what concerns the caller as a whole: that its token is not over, and that the rules are still those that
   /// admitted its targets.
-  /// - Throws: `UNAUTHENTICATED` for a token that is over; as ``Service/accessOfListener(to:as:)`` where the rules are
+  /// - Throws: `UNAUTHENTICATED` for a token that is over; as ``FirestoreService/accessOfListener(to:as:)`` where the rules are
   ///   others.
   func checkCaller() throws {
     guard case .user = caller else { return }
     try caller.checkToken(database.clock)
     switch service.rules.inForce(for: database.id) {
-    case .ruleset(let ruleset) where judgement?.ruleset === ruleset: break
-    case .none where judgement == nil || judgement?.ruleset === GuardingRuleset.grantingNothing: break
+    case .ruleset(let ruleset) where authorizer?.ruleset === ruleset: break
+    case .none where authorizer == nil || authorizer?.ruleset === ActiveRuleset.grantingNothing: break
     default:
-      judgement = try service.accessOfListener(to: database.id, as: caller).judgement
-      judgeAgain(Set(numbered.keys))
+      authorizer = try service.accessOfListener(to: database.id, as: caller).authorizer
+      reauthorize(Set(numbered.keys))
     }
-    guard judgement != nil else { return }
+    guard authorizer != nil else { return }
     let now = database.clock.now()
-    for target in targets.values where target.usesTime && target.judged + Self.judgedMax <= now {
-      judgeAgain([target.number])
+    for target in targets.values where target.usesTime && target.authorizedAt + Self.reauthorizationInterval <= now {
+      reauthorize([target.number])
     }
   }
 
   /// Judges targets, and ends those that are not admitted any more.
-  func judgeAgain(_ numbers: Set<Int>) {
+  func reauthorize(_ numbers: Set<Int>) {
     for number in numbers {
       guard let target = numbered[number] else { continue }
       do {
@@ -52,23 +52,23 @@ extension ListenStream {
 
   /// Judges whether a target is admitted, by the newest state.
   /// - Throws: `PERMISSION_DENIED`; what makes a query impossible to serve.
-  func admit(_ target: FollowedTarget) throws -> AdmissionGrounds {
-    var grounds = AdmissionGrounds()
-    guard judgement != nil || service.requiresIndexes else { return grounds }
-    target.judged = database.clock.now()
+  func admit(_ target: WatchedTarget) throws -> AuthorizationDependencies {
+    var grounds = AuthorizationDependencies()
+    guard authorizer != nil || service.requiresIndexes else { return grounds }
+    target.authorizedAt = database.clock.now()
     try database.read { reader in
       switch target.selection {
       case .query(let query):
-        if let judgement {
-          grounds = try judgement.admitList(query.resolved.query, in: database, reader.snapshot)
+        if let authorizer {
+          grounds = try authorizer.admitList(query.resolved.query, in: database, reader.snapshot)
         }
         try service.checkIndexes(of: query.resolved, database, &reader)
       case .documents(let keys):
-        guard let judgement else { return }
+        guard let authorizer else { return }
         for key in keys {
           let document = try reader.document(key)
-          grounds.formUnion(try judgement.admitGet(key, document?.fields, in: database, reader.snapshot))
-          target.judgedVersions[key] = document?.updateVersion ?? 0
+          grounds.formUnion(try authorizer.admitGet(key, document?.fields, in: database, reader.snapshot))
+          target.authorizedVersions[key] = document?.updateVersion ?? 0
         }
       }
     }
@@ -80,7 +80,7 @@ extension ListenStream {
   // MARK: What is told
 
   /// What a client is told of a step on the way to a version; `nil` for nothing.
-  func event(_ event: TargetRun.Event, of target: FollowedTarget) throws -> ListenEvent? {
+  func event(_ event: CatchUp.Event, of target: WatchedTarget) throws -> ListenEvent? {
     let time = Timestamp(uncheckedMicroseconds: joiningVersion)
     switch event {
     case .reset:
@@ -90,11 +90,11 @@ extension ListenStream {
     case .matches(let key, let document):
       guard mayShow(key, document.fields, version: document.updateVersion, target) else { return nil }
       guard let mask = target.projection else { return .found(key, document, targets: [target.id]) }
-      return .changed(try FeedDocument(key, document, keptBy: mask), targets: [target.id], removedTargets: [])
+      return .changed(try WatchedDocument(key, document, keptBy: mask), targets: [target.id], removedTargets: [])
     case .left(let key, let document):
       guard isReadable(key, document.fields) else { return .removed(key, readTime: time, removedTargets: [target.id]) }
-      let left = try target.projection.map { try FeedDocument(key, document, keptBy: $0) }
-      return .changed(left ?? FeedDocument(key, document), targets: [], removedTargets: [target.id])
+      let left = try target.projection.map { try WatchedDocument(key, document, keptBy: $0) }
+      return .changed(left ?? WatchedDocument(key, document), targets: [], removedTargets: [target.id])
     case .deleted(let key):
       guard mayShow(key, nil, version: 0, target) else { return nil }
       return .deleted(key, readTime: time, removedTargets: [target.id])
@@ -103,7 +103,7 @@ extension ListenStream {
   }
 
   /// What a client is told of a change; `nil` for nothing.
-  func event(_ change: FeedChange, of target: FollowedTarget, at version: Int64) -> ListenEvent? {
+  func event(_ change: TargetDocumentChange, of target: WatchedTarget, at version: Int64) -> ListenEvent? {
     let time = Timestamp(uncheckedMicroseconds: version)
     switch change.state {
     case .matches(let document):
@@ -129,18 +129,18 @@ extension ListenStream {
 
   /// Judges the new state of a document that a target names. Where it may not be seen the target ends.
   private func mayShow(
-    _ key: DocumentKey, _ fields: UnsafeRawBufferPointer?, version: Int64, _ target: FollowedTarget
+    _ key: DocumentKey, _ fields: UnsafeRawBufferPointer?, version: Int64, _ target: WatchedTarget
   ) -> Bool {
-    guard let judgement, case .documents = target.selection, target.judgedVersions[key] != version else { return true }
+    guard let authorizer, case .documents = target.selection, target.authorizedVersions[key] != version else { return true }
     do {
       let grounds = try database.read { reader in
-        try judgement.admitGet(key, fields, in: database, reader.snapshot)
+        try authorizer.admitGet(key, fields, in: database, reader.snapshot)
       }
-      target.judgedVersions[key] = version
+      target.authorizedVersions[key] = version
       target.usesTime = target.usesTime || grounds.usesTime
       if target.isGuarded || !grounds.documents.isEmpty {
         // What the other documents of the target rest on belongs to it too.
-        judgeAgain([target.number])
+        reauthorize([target.number])
       }
       return target.isActive
     } catch {
@@ -151,9 +151,9 @@ extension ListenStream {
 
   /// Whether the caller may see what became of a document that left a query's results.
   private func isReadable(_ key: DocumentKey, _ fields: UnsafeRawBufferPointer) -> Bool {
-    guard let judgement else { return true }
+    guard let authorizer else { return true }
     let grounds = try? database.read { reader in
-      try judgement.admitGet(key, fields, in: database, reader.snapshot)
+      try authorizer.admitGet(key, fields, in: database, reader.snapshot)
     }
     return grounds != nil
   }

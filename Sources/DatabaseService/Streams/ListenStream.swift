@@ -16,16 +16,16 @@ package final class ListenStream {
     case waiting
   }
 
-  let service: Service
+  let service: FirestoreService
   let caller: Caller
   let database: DocumentDatabase
-  let feed: Feed
-  let listener: FeedListener
+  let feed: WatchHub
+  let listener: WatchMailbox
   /// How requests are judged; `nil` where everything is allowed.
-  var judgement: Judgement?
+  var authorizer: Authorizer?
   /// The targets by the client's numbers, and by the feed's.
-  var targets: [Int32: FollowedTarget] = [:]
-  var numbered: [Int: FollowedTarget] = [:]
+  var targets: [Int32: WatchedTarget] = [:]
+  var numbered: [Int: WatchedTarget] = [:]
   /// What is to be told before anything else, the next one last.
   var events: [ListenEvent] = []
   var nextEvent = 0
@@ -34,11 +34,11 @@ package final class ListenStream {
   /// Whether the client left the numbers of its targets to the server.
   private var isNumbering = false
   private var lastGivenID: Int32 = 0
-  private var documentsFollowed = 0
+  private var documentsWatched = 0
   private var operandBytes = 0
   private var work = StreamWork.none
   /// Targets that have to be brought up to the version that was joined at.
-  private var joining: [FeedJoin.Target] = []
+  private var joining: [WatchStart.Target] = []
   private(set) var joiningVersion: Int64 = 0
   /// The version up to which everything was told of the targets that are current and not behind.
   private var shown = Int64.min
@@ -57,15 +57,15 @@ package final class ListenStream {
 
   /// Opens a stream to a database. `wake` is called, on any thread, once there is something to pull after
   /// ``Progress/waiting``; the stream may have ended meanwhile.
-  /// - Throws: as ``Service/accessOfListener(to:as:)``.
-  package init(_ service: Service, in id: DatabaseID, as caller: Caller, wake: @escaping @Sendable () -> Void) throws {
+  /// - Throws: as ``FirestoreService/accessOfListener(to:as:)``.
+  package init(_ service: FirestoreService, in id: DatabaseID, as caller: Caller, wake: @escaping @Sendable () -> Void) throws {
     let access = try service.accessOfListener(to: id, as: caller)
     self.service = service
     self.caller = caller
     database = access.database
-    judgement = access.judgement
+    authorizer = access.authorizer
     feed = service.feeds.take(access.database)
-    listener = FeedListener(name: caller.name, wake: wake)
+    listener = WatchMailbox(name: caller.name, wake: wake)
   }
 
   deinit { end() }
@@ -102,7 +102,7 @@ package final class ListenStream {
       try checkCaller()
       try add(target)
     }
-    listener.nudge()
+    listener.wake()
   }
 
   private func add(_ target: ListenTarget) throws {
@@ -116,7 +116,7 @@ package final class ListenStream {
     }
     let id = target.id == 0 ? freeID() : target.id
     tell(.targetAdded(id))
-    do { try follow(target, as: id) } catch {
+    do { try addTarget(target, as: id) } catch {
       tell(.targetRemoved(id, cause: Status(error, database: database.id)))
     }
   }
@@ -127,18 +127,18 @@ package final class ListenStream {
     return lastGivenID
   }
 
-  private func follow(_ asked: ListenTarget, as id: Int32) throws {
+  private func addTarget(_ asked: ListenTarget, as id: Int32) throws {
     guard targets.count < Self.targetsMax else {
       throw Status(.resourceExhausted, "A stream follows at most \(Self.targetsMax) targets. Open another one.")
     }
     let selection = try selection(asked)
-    let (told, isResetDue) = origin(asked.resumePoint)
+    let (lastSentVersion, isResetDue) = origin(asked.resumePoint)
     numbersGiven += 1
-    let target = FollowedTarget(
-      asked, id: id, number: numbersGiven, selection, told: told, isResetDue: isResetDue)
+    let target = WatchedTarget(
+      asked, id: id, number: numbersGiven, selection, lastSentVersion: lastSentVersion, isResetDue: isResetDue)
     let grounds = try admit(target)
     try reserve(target.operandBytes)
-    if case .documents(let keys) = selection { documentsFollowed += keys.count }
+    if case .documents(let keys) = selection { documentsWatched += keys.count }
     targets[id] = target
     numbered[target.number] = target
     feed.join(listener, target: target.number, selection, guards: grounds.documents)
@@ -157,13 +157,13 @@ package final class ListenStream {
     operandBytes += bytes
   }
 
-  private func selection(_ target: ListenTarget) throws -> FeedSelection {
+  private func selection(_ target: ListenTarget) throws -> TargetSelection {
     switch target.selection {
     case .query(let query):
       guard query.findNearest == nil else {
         throw Status(.invalidArgument, "A query with find_nearest cannot be listened to.")
       }
-      return .query(try FeedQuery(query, in: database.id, edition: database.edition))
+      return .query(try WatchedQuery(query, in: database.id, edition: database.edition))
     case .documents(let paths):
       var seen: Set<ResourcePath> = []
       let keys = try paths.filter { seen.insert($0).inserted }.map { path in
@@ -172,7 +172,7 @@ package final class ListenStream {
         }
         return key
       }
-      guard documentsFollowed + keys.count <= Self.documentsMax else {
+      guard documentsWatched + keys.count <= Self.documentsMax else {
         throw Status(
           .resourceExhausted, "A stream follows at most \(Self.documentsMax) documents by name. Follow a query instead."
         )
@@ -182,7 +182,7 @@ package final class ListenStream {
   }
 
   /// The version that a client has, and whether it has something that nobody knows.
-  private func origin(_ point: ListenTarget.ResumePoint?) -> (told: Int64?, isResetDue: Bool) {
+  private func origin(_ point: ListenTarget.ResumePoint?) -> (lastSentVersion: Int64?, isResetDue: Bool) {
     switch point {
     case nil: return (nil, false)
     case .readTime(let time): return (time.microseconds, false)
@@ -194,18 +194,18 @@ package final class ListenStream {
   }
 
   /// Lets go of a target.
-  func drop(_ target: FollowedTarget) {
+  func drop(_ target: WatchedTarget) {
     target.isActive = false
     targets[target.id] = nil
     numbered[target.number] = nil
-    if case .documents(let keys) = target.selection { documentsFollowed -= keys.count }
+    if case .documents(let keys) = target.selection { documentsWatched -= keys.count }
     operandBytes -= target.operandBytes
     service.feeds.release(target.operandBytes)
     feed.leave(listener, target: target.number)
   }
 
   /// Ends a target because of an error.
-  func end(_ target: FollowedTarget, because error: any Error) {
+  func end(_ target: WatchedTarget, because error: any Error) {
     guard target.isActive else { return }
     drop(target)
     tell(.targetRemoved(target.id, cause: Status(error, database: database.id)))
@@ -220,7 +220,7 @@ package final class ListenStream {
   package func pull(_ emit: (ListenEvent) throws -> Bool) throws -> Progress {
     guard !isOver else { return .waiting }
     try checkCaller()
-    judgeAgain(listener.takeDoubted())
+    reauthorize(listener.takeReauthorizations())
     var left = Self.pullEventsMax
     while true {
       while nextEvent < events.count {
@@ -252,13 +252,13 @@ package final class ListenStream {
     }
     switch listener.take() {
     case nil: return false
-    case .doubted(let numbers): judgeAgain(numbers)
+    case .needsReauthorization(let numbers): reauthorize(numbers)
     case .batch(let batch): work = .batch(batch, BatchPlace())
     case .joined(let join):
       joining = join.targets
       joiningVersion = join.version
     case .unreadable(let number, let error): if let target = numbered[number] { end(target, because: error) }
-    case .quiet(let version): if !targets.isEmpty { snapshot(version) }
+    case .noChange(let version): if !targets.isEmpty { snapshot(version) }
     case .lagged:
       // Each is told in its own time; until the last one is, nothing is consistent.
       for target in targets.values { fallBehind(target) }
@@ -282,8 +282,8 @@ package final class ListenStream {
 
   // MARK: Bringing a target to a version
 
-  private func begin(_ join: FeedJoin.Target) {
-    if let target = numbered[join.target], isStale(target) { judgeAgain([join.target]) }
+  private func begin(_ join: WatchStart.Target) {
+    if let target = numbered[join.target], isStale(target) { reauthorize([join.target]) }
     guard let target = numbered[join.target] else { return endRun(nil) }
     let version = joiningVersion
     var origin = reached(target)
@@ -296,15 +296,15 @@ package final class ListenStream {
       target.isCurrent = false
       tell(.targetReset(target.id))
     }
-    let run = TargetRun(
-      database, target.selection, from: origin, to: version, members: join.members, mayName: judgement == nil,
+    let run = CatchUp(
+      database, target.selection, from: origin, to: version, members: join.members, mayName: authorizer == nil,
       expectedCount: target.isCurrent ? nil : target.expectedCount)
     work = .run(run, target)
   }
 
   /// Goes on with a target; `false` where `emit` wanted no more.
   private func goOn(
-    _ run: TargetRun, _ target: FollowedTarget, _ emit: (ListenEvent) throws -> Bool
+    _ run: CatchUp, _ target: WatchedTarget, _ emit: (ListenEvent) throws -> Bool
   ) throws -> Bool {
     guard target.isActive else {
       endRun(nil)
@@ -331,10 +331,10 @@ package final class ListenStream {
   }
 
   /// Ends the work on a target, and with the last one tells that all are consistent.
-  private func endRun(_ target: FollowedTarget?) {
+  private func endRun(_ target: WatchedTarget?) {
     work = .none
     if let target {
-      target.told = joiningVersion
+      target.lastSentVersion = joiningVersion
       target.isBehind = false
       if !target.isCurrent {
         target.isCurrent = true
@@ -351,21 +351,21 @@ package final class ListenStream {
   }
 
   /// The version that the client has of a target: that of the stream, where the target is current.
-  private func reached(_ target: FollowedTarget) -> Int64? {
-    target.told.map { target.isCurrent && !target.isBehind ? max($0, shown) : $0 }
+  private func reached(_ target: WatchedTarget) -> Int64? {
+    target.lastSentVersion.map { target.isCurrent && !target.isBehind ? max($0, shown) : $0 }
   }
 
   /// Notes that others go on without a target, from a state that the client takes for consistent.
-  private func fallBehind(_ target: FollowedTarget) {
+  private func fallBehind(_ target: WatchedTarget) {
     guard target.isCurrent else { return }
-    target.told = reached(target)
+    target.lastSentVersion = reached(target)
     target.isBehind = true
   }
 
   /// Has a target told anew, from nothing.
-  private func refresh(_ target: FollowedTarget) {
+  private func refresh(_ target: WatchedTarget) {
     fallBehind(target)
-    target.told = nil
+    target.lastSentVersion = nil
     target.isResetDue = true
     feed.refresh(listener, target: target.number)
   }
@@ -374,7 +374,7 @@ package final class ListenStream {
 
   /// Goes on with what happened; `false` where `emit` wanted no more.
   private func goOn(
-    _ batch: FeedBatch, _ place: BatchPlace, _ emit: (ListenEvent) throws -> Bool
+    _ batch: WatchBatch, _ place: BatchPlace, _ emit: (ListenEvent) throws -> Bool
   ) throws -> Bool {
     var place = place
     while place.part < batch.parts.count {
@@ -389,7 +389,7 @@ package final class ListenStream {
         continue
       }
       if place.change == 0, isStale(target) {
-        judgeAgain([target.number])
+        reauthorize([target.number])
         work = .batch(batch, place)
         if nextEvent < events.count { return true }
       }
@@ -411,9 +411,9 @@ private enum StreamWork {
   /// Nothing: look for news.
   case none
   /// Bringing a target to a version.
-  case run(TargetRun, FollowedTarget)
+  case run(CatchUp, WatchedTarget)
   /// Telling what happened.
-  case batch(FeedBatch, BatchPlace)
+  case batch(WatchBatch, BatchPlace)
 }
 
 /// How far a batch was told.

@@ -18,7 +18,7 @@ package struct ListenerDescription: Sendable {
   package let queuedBytes: Int
 }
 
-extension Service {
+extension FirestoreService {
   /// Describes every listener of the open databases; `completion` is called once, on any thread.
   ///
   /// Cost: a step over the listeners, on the queues of their feeds.

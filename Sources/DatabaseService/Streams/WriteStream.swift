@@ -44,7 +44,7 @@ package final class WriteStream {
     var outcome: Result<CommitOutcome, Status>? { result.withLock { $0 } }
   }
 
-  private let service: Service
+  private let service: FirestoreService
   private let id: DatabaseID
   private let caller: Caller
   private let clock: Clock
@@ -60,8 +60,8 @@ package final class WriteStream {
   private var stopReason: Status?
 
   /// Opens a stream to a database. `wake` is called, on any thread, when there is something to pull.
-  /// - Throws: as ``Service/access(to:as:)``.
-  package init(_ service: Service, in id: DatabaseID, as caller: Caller, wake: @escaping @Sendable () -> Void) throws {
+  /// - Throws: as ``FirestoreService/access(to:as:)``.
+  package init(_ service: FirestoreService, in id: DatabaseID, as caller: Caller, wake: @escaping @Sendable () -> Void) throws {
     clock = try service.access(to: id, as: caller).database.clock
     self.service = service
     self.id = id

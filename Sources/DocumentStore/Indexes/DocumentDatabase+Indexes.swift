@@ -100,7 +100,7 @@ final class BackgroundWork: Sendable {
 
 extension DocumentDatabase {
   /// The indexes that a snapshot shows. Cost: one lookup, mostly.
-  package func indexes(_ reader: inout DocumentReader) throws(StorageError) -> IndexCatalog {
+  package func indexes(_ reader: inout SnapshotReader) throws(StorageError) -> IndexCatalog {
     try indexCache.catalog(&reader)
   }
 
@@ -136,7 +136,7 @@ extension DocumentDatabase {
     var hasMore = false
     do throws(StorageError) {
       let snapshot = try store.snapshot()
-      var reader = DocumentReader(snapshot)
+      var reader = SnapshotReader(snapshot)
       let before = try IndexCatalog(&reader)
       snapshot.end()
       if !background.isStopped, IndexBuilder.isDue(before) {
@@ -168,7 +168,7 @@ extension DocumentDatabase {
 extension IndexReport {
   /// What is to be told of every declared index that a snapshot shows, and of what is being removed.
   package static func all(_ snapshot: any KeyValueSnapshot) throws(StorageError) -> [IndexReport] {
-    var reader = DocumentReader(snapshot)
+    var reader = SnapshotReader(snapshot)
     return all(try IndexCatalog(&reader))
   }
 

@@ -17,14 +17,14 @@ struct ExpiredDocuments {
 
   private let catalog: IndexCatalog
   private let now: Int64
-  private var reader: DocumentReader
+  private var reader: SnapshotReader
   private var found: [Found] = []
 
   /// Up to ``countMax`` documents.
   ///
   /// Cost: a seek for each collection; where a field is exempt from indexing, a scan of its collections.
   static func find(
-    _ catalog: IndexCatalog, now: Int64, _ reader: inout DocumentReader
+    _ catalog: IndexCatalog, now: Int64, _ reader: inout SnapshotReader
   ) throws(StorageError) -> [Found] {
     var search = ExpiredDocuments(catalog: catalog, now: now, reader: reader)
     for field in catalog.expiringFields {
@@ -48,7 +48,7 @@ struct ExpiredDocuments {
     prefix.append(number: number)
     prefix.append(number: fieldNumber)
     prefix.append(raw: CollectionOfOne(TypeBracket.timestamp.rawValue))
-    let rows = Cursor(try reader.snapshot.makeCursor(), prefix: prefix.bytes)
+    let rows = PrefixCursor(try reader.snapshot.makeCursor(), prefix: prefix.bytes)
     try rows.seek(prefix)
     while found.count < Self.countMax, let suffix = try rows.suffix() {
       // A timestamp's code is its microseconds, in eight bytes.
@@ -68,7 +68,7 @@ struct ExpiredDocuments {
   private mutating func searchDocuments(
     _ field: FieldPath, _ path: ResourcePath, _ number: UInt64
   ) throws(StorageError) {
-    var scan = try CollectionScan(reader.snapshot, collection: number)
+    var scan = try DocumentIterator(reader.snapshot, collection: number)
     while found.count < Self.countMax, let document = try scan.next() {
       guard case .timestamp(let time)? = try? EncodedMap(documentFields: document.fields).value(at: field)?.content,
         time.microseconds <= now

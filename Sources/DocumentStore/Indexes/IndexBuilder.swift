@@ -28,13 +28,13 @@ struct IndexBuilder {
   private let batch: IndexBatch
   private let transaction: any KeyValueTransaction
   private let catalog: IndexCatalog
-  private var reader: DocumentReader
+  private var reader: SnapshotReader
 
   /// Does one batch of whatever is due; returns whether there may be more.
   static func advance(
     _ batch: IndexBatch, _ writer: inout CommitWriter, _ transaction: any KeyValueTransaction
   ) throws(StorageError) -> Bool {
-    var reader = DocumentReader(transaction)
+    var reader = SnapshotReader(transaction)
     let catalog = try IndexCatalog(&reader)
     var builder = IndexBuilder(batch: batch, transaction: transaction, catalog: catalog, reader: reader)
     return try builder.advance(&writer)
@@ -86,7 +86,7 @@ struct IndexBuilder {
 
   /// Removes up to a batch of the entries that start with a key; returns how many.
   private func removeEntries(under prefix: StorageKey, atMost countMax: Int? = nil) throws(StorageError) -> Int {
-    let rows = Cursor(try transaction.makeCursor(), prefix: prefix.bytes)
+    let rows = PrefixCursor(try transaction.makeCursor(), prefix: prefix.bytes)
     try rows.seek(prefix)
     var upper = prefix
     upper.becomeUpperBound()
@@ -152,7 +152,7 @@ struct IndexBuilder {
     var key = StorageKey()
     key.begin(table)
     key.append(number: collection)
-    let rows = Cursor(try transaction.makeCursor(), prefix: key.bytes)
+    let rows = PrefixCursor(try transaction.makeCursor(), prefix: key.bytes)
     key.append(number: field)
     try rows.seek(key)
     guard var suffix = try rows.suffix() else { return nil }
@@ -253,12 +253,12 @@ struct IndexBuilder {
     var documents = 0
     var bytes = 0
     var collections = CollectionNumbers(of: id, isForAll: isForAll, reader.snapshot)
-    var next = try WalkPosition(progress.position)
+    var next = try BackfillPosition(progress.position)
     while let number = try collections.next(from: next.collection) {
-      if number != next.collection { next = WalkPosition(collection: number) }
+      if number != next.collection { next = BackfillPosition(collection: number) }
       let path = try reader.collectionPath(number)
-      let start: CollectionScan.Start = next.id.isEmpty ? .beginning : .after(next.id)
-      var scan = try CollectionScan(transaction, collection: number, from: start)
+      let start: DocumentIterator.Start = next.id.isEmpty ? .beginning : .after(next.id)
+      var scan = try DocumentIterator(transaction, collection: number, from: start)
       while documents < batch.documentsMax, bytes < batch.bytesMax, let document = try scan.next() {
         var id: [UInt8] = []
         scan.appendID(to: &id)
@@ -275,7 +275,7 @@ struct IndexBuilder {
         progress.position = next.bytes
         return false
       }
-      next = WalkPosition(collection: number + 1)
+      next = BackfillPosition(collection: number + 1)
     }
     progress.documents += UInt64(documents)
     progress.position = next.bytes
@@ -309,7 +309,7 @@ private struct CollectionNumbers {
   mutating func next(from number: UInt64) throws(StorageError) -> UInt64? {
     let count = key.bytes.count
     defer { key.truncate(to: count) }
-    let rows = Cursor(try snapshot.makeCursor(), prefix: key.bytes)
+    let rows = PrefixCursor(try snapshot.makeCursor(), prefix: key.bytes)
     key.append(number: number)
     try rows.seek(key)
     guard var suffix = try rows.suffix() else { return nil }
@@ -321,7 +321,7 @@ private struct CollectionNumbers {
 }
 
 /// Where a walk through documents goes on: behind an id of a collection, or at its start.
-private struct WalkPosition {
+private struct BackfillPosition {
   var collection: UInt64
   var id: [UInt8] = []
 

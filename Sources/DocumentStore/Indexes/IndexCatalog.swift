@@ -40,7 +40,7 @@ package final class IndexCatalog: Sendable {
   }
 
   /// What a snapshot shows. Cost: reads a row for each index and each setting.
-  package convenience init(_ reader: inout DocumentReader) throws(StorageError) {
+  package convenience init(_ reader: inout SnapshotReader) throws(StorageError) {
     var configuration = IndexConfiguration()
     var indexes: [StoredIndex] = []
     let rows = try DatabaseContents.cursor(.indexes, reader.snapshot)
@@ -150,7 +150,7 @@ final class IndexCatalogCache: Sendable {
   /// The catalogue that a snapshot shows. Cost: one lookup, mostly.
   ///
   /// Not for a transaction that changes it: a rolled back generation may come again with other content.
-  func catalog(_ reader: inout DocumentReader) throws(StorageError) -> IndexCatalog {
+  func catalog(_ reader: inout SnapshotReader) throws(StorageError) -> IndexCatalog {
     let generation = try reader.meta(.indexGeneration)
     let known = latest.withLock { $0 }
     if known.generation == generation { return known }

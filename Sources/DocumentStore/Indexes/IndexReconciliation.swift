@@ -16,7 +16,7 @@ struct IndexReconciliation {
   static func apply(
     _ configuration: IndexConfiguration, _ transaction: any KeyValueTransaction
   ) throws(StorageError) -> Bool {
-    var reader = DocumentReader(transaction)
+    var reader = SnapshotReader(transaction)
     let catalog = try IndexCatalog(&reader)
     let hasFailed = catalog.indexes.contains { $0.state == .failed }
     if catalog.configuration == configuration, !hasFailed { return false }
@@ -35,7 +35,7 @@ struct IndexReconciliation {
 
   /// Says of everything that it is done; for a database whose documents and entries were all removed.
   static func finishAll(_ transaction: any KeyValueTransaction) throws(StorageError) {
-    var reader = DocumentReader(transaction)
+    var reader = SnapshotReader(transaction)
     let catalog = try IndexCatalog(&reader)
     guard IndexBuilder.isDue(catalog) else { return }
     for var index in catalog.indexes where index.state == .building {

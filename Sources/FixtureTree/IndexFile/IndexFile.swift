@@ -19,7 +19,7 @@ package enum IndexFile {
   /// What a text declares; errors carry the source's name.
   /// - Throws: as ``read(file:)``.
   package static func read(_ source: ByteSource) throws(FixtureTreeError) -> IndexConfiguration {
-    let root = try JSONTree.read(source, bytesMax: bytesMax)
+    let root = try PositionedJSON.read(source, bytesMax: bytesMax)
     let reader = IndexFileReader(file: source.name)
     return try reader.configuration(root)
   }

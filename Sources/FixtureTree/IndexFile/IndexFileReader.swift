@@ -4,7 +4,7 @@ import DocumentModel
 struct IndexFileReader {
   let file: String
 
-  func configuration(_ root: JSONTree) throws(FixtureTreeError) -> IndexConfiguration {
+  func configuration(_ root: PositionedJSON) throws(FixtureTreeError) -> IndexConfiguration {
     var configuration = IndexConfiguration()
     for member in try members(root, "") {
       switch member.name {
@@ -20,7 +20,7 @@ struct IndexFileReader {
 
   // MARK: Indexes
 
-  private func indexes(_ list: JSONTree) throws(FixtureTreeError) -> [IndexDefinition] {
+  private func indexes(_ list: PositionedJSON) throws(FixtureTreeError) -> [IndexDefinition] {
     var known: [IndexDefinition: Int] = [:]
     var all: [IndexDefinition] = []
     for (index, element) in try elements(list, "indexes").enumerated() {
@@ -35,7 +35,7 @@ struct IndexFileReader {
     return all
   }
 
-  private func index(_ tree: JSONTree, _ place: String) throws(FixtureTreeError) -> IndexDefinition {
+  private func index(_ tree: PositionedJSON, _ place: String) throws(FixtureTreeError) -> IndexDefinition {
     var collectionID: String?
     var scope = IndexDefinition.Scope.collection
     var fields: [IndexDefinition.Field]?
@@ -70,7 +70,7 @@ struct IndexFileReader {
     return IndexDefinition(collectionID: collectionID, scope: scope, fields: fields)
   }
 
-  private func fields(_ list: JSONTree, _ place: String) throws(FixtureTreeError) -> [IndexDefinition.Field] {
+  private func fields(_ list: PositionedJSON, _ place: String) throws(FixtureTreeError) -> [IndexDefinition.Field] {
     let elements = try elements(list, place, max: IndexFile.fieldsMax)
     var fields: [IndexDefinition.Field] = []
     for (index, element) in elements.enumerated() {
@@ -101,7 +101,7 @@ struct IndexFileReader {
     return fields
   }
 
-  private func field(_ tree: JSONTree, _ place: String) throws(FixtureTreeError) -> IndexDefinition.Field {
+  private func field(_ tree: PositionedJSON, _ place: String) throws(FixtureTreeError) -> IndexDefinition.Field {
     var path: FieldPath?
     var mode: IndexDefinition.Mode?
     for member in try members(tree, place) {
@@ -129,7 +129,7 @@ struct IndexFileReader {
 
   // MARK: Fields
 
-  private func fieldOverrides(_ list: JSONTree) throws(FixtureTreeError) -> [FieldIndexing] {
+  private func fieldOverrides(_ list: PositionedJSON) throws(FixtureTreeError) -> [FieldIndexing] {
     var all: [FieldIndexing] = []
     for (index, element) in try elements(list, "fieldOverrides").enumerated() {
       let place = "fieldOverrides[\(index)]"
@@ -142,7 +142,7 @@ struct IndexFileReader {
     return all
   }
 
-  private func fieldOverride(_ tree: JSONTree, _ place: String) throws(FixtureTreeError) -> FieldIndexing {
+  private func fieldOverride(_ tree: PositionedJSON, _ place: String) throws(FixtureTreeError) -> FieldIndexing {
     var collectionID: String?
     var path: FieldPath?
     var entries: Set<FieldIndexing.Entries>?
@@ -181,7 +181,7 @@ struct IndexFileReader {
       collectionID: collectionID, path: path, entries: entries ?? FieldIndexing.automatic, expires: expires ?? false)
   }
 
-  private func fieldEntries(_ list: JSONTree, _ place: String) throws(FixtureTreeError) -> Set<FieldIndexing.Entries> {
+  private func fieldEntries(_ list: PositionedJSON, _ place: String) throws(FixtureTreeError) -> Set<FieldIndexing.Entries> {
     var entries: Set<FieldIndexing.Entries> = []
     for (index, element) in try elements(list, place).enumerated() {
       let inner = "\(place)[\(index)]"
@@ -208,7 +208,7 @@ struct IndexFileReader {
   // MARK: Parts
 
   /// The mode that a member gives, or `nil` where it is about something else.
-  private func mode(_ member: JSONTree.Member, _ place: String) throws(FixtureTreeError) -> IndexDefinition.Mode? {
+  private func mode(_ member: PositionedJSON.Member, _ place: String) throws(FixtureTreeError) -> IndexDefinition.Mode? {
     let inner = "\(place).\(member.name)"
     switch member.name {
     case "order":
@@ -223,7 +223,7 @@ struct IndexFileReader {
     }
   }
 
-  private func vector(_ tree: JSONTree, _ place: String) throws(FixtureTreeError) -> IndexDefinition.Mode {
+  private func vector(_ tree: PositionedJSON, _ place: String) throws(FixtureTreeError) -> IndexDefinition.Mode {
     var dimension: Int?
     for member in try members(tree, place) {
       switch member.name {
@@ -246,12 +246,12 @@ struct IndexFileReader {
     return .vector(dimension: dimension)
   }
 
-  private func scope(_ tree: JSONTree, _ place: String) throws(FixtureTreeError) -> IndexDefinition.Scope {
+  private func scope(_ tree: PositionedJSON, _ place: String) throws(FixtureTreeError) -> IndexDefinition.Scope {
     try choose(tree, place, [("COLLECTION", .collection), ("COLLECTION_GROUP", .collectionGroup)])
   }
 
   private func collectionID(
-    _ tree: JSONTree, _ place: String, allowsDefault: Bool = false
+    _ tree: PositionedJSON, _ place: String, allowsDefault: Bool = false
   ) throws(FixtureTreeError) -> String {
     guard case .string(let id) = tree.kind else { throw failure(tree, place, "must be a string, a collection's id") }
     if allowsDefault, id.utf8.elementsEqual(FieldIndexing.allCollections.utf8) { return id }
@@ -266,7 +266,7 @@ struct IndexFileReader {
   }
 
   private func fieldPath(
-    _ tree: JSONTree, _ place: String, allowsAll: Bool = false
+    _ tree: PositionedJSON, _ place: String, allowsAll: Bool = false
   ) throws(FixtureTreeError) -> FieldPath {
     guard case .string(let text) = tree.kind else { throw failure(tree, place, "must be a string") }
     if text == "*" {
@@ -283,7 +283,7 @@ struct IndexFileReader {
   }
 
   private func choose<T>(
-    _ tree: JSONTree, _ place: String, _ choices: [(name: String, value: T)]
+    _ tree: PositionedJSON, _ place: String, _ choices: [(name: String, value: T)]
   ) throws(FixtureTreeError) -> T {
     if case .string(let text) = tree.kind, let choice = choices.first(where: { $0.name == text }) {
       return choice.value
@@ -293,12 +293,12 @@ struct IndexFileReader {
     throw failure(tree, place, "must be \(names)")
   }
 
-  private func expect(_ tree: JSONTree, _ place: String, _ names: [String], why: String) throws(FixtureTreeError) {
+  private func expect(_ tree: PositionedJSON, _ place: String, _ names: [String], why: String) throws(FixtureTreeError) {
     if case .string(let text) = tree.kind, names.contains(text) { return }
     throw failure(tree, place, "must be \"\(names.joined(separator: "\" or \""))\": \(why); leave it out")
   }
 
-  private func members(_ tree: JSONTree, _ place: String) throws(FixtureTreeError) -> [JSONTree.Member] {
+  private func members(_ tree: PositionedJSON, _ place: String) throws(FixtureTreeError) -> [PositionedJSON.Member] {
     guard case .object(let members) = tree.kind else { throw failure(tree, place, "must be an object") }
     var seen: Set<[UInt8]> = []
     for member in members where !seen.insert(Array(member.name.utf8)).inserted {
@@ -308,18 +308,18 @@ struct IndexFileReader {
   }
 
   private func elements(
-    _ tree: JSONTree, _ place: String, max: Int = IndexFile.declarationsMax
-  ) throws(FixtureTreeError) -> [JSONTree] {
+    _ tree: PositionedJSON, _ place: String, max: Int = IndexFile.declarationsMax
+  ) throws(FixtureTreeError) -> [PositionedJSON] {
     guard case .array(let elements) = tree.kind else { throw failure(tree, place, "must be an array") }
     guard elements.count <= max else { throw failure(tree, place, "has \(elements.count) elements, more than \(max)") }
     return elements
   }
 
-  private func failure(_ tree: JSONTree, _ place: String, _ message: String) -> FixtureTreeError {
+  private func failure(_ tree: PositionedJSON, _ place: String, _ message: String) -> FixtureTreeError {
     FixtureTreeError(file: file, line: tree.line, column: tree.column, path: place, message: message)
   }
 
-  private func failure(_ member: JSONTree.Member, _ place: String, _ message: String) -> FixtureTreeError {
+  private func failure(_ member: PositionedJSON.Member, _ place: String, _ message: String) -> FixtureTreeError {
     FixtureTreeError(file: file, line: member.line, column: member.column, path: place, message: message)
   }
 }

@@ -56,7 +56,7 @@ struct StreamJSONEncoder {
   }
 
   /// The Document message of a change.
-  private func encoded(_ document: FeedDocument) throws -> [UInt8] {
+  private func encoded(_ document: WatchedDocument) throws -> [UInt8] {
     var text: [UInt8] = []
     try write(to: &text, inObject: false) { json in
       try EncodedDocument.with(Document(document), root: root) { (encoded) throws(WireError) in
@@ -87,7 +87,7 @@ struct StreamJSONEncoder {
 
 extension Document {
   /// The state that listeners are told of.
-  init(_ document: FeedDocument) {
+  init(_ document: WatchedDocument) {
     self.init(
       key: document.key, fields: document.fields,
       createTime: Timestamp(uncheckedMicroseconds: document.createVersion),

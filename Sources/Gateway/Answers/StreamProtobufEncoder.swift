@@ -57,7 +57,7 @@ struct StreamProtobufEncoder {
   }
 
   /// The Document message of a change.
-  private func encoded(_ document: FeedDocument) throws -> [UInt8] {
+  private func encoded(_ document: WatchedDocument) throws -> [UInt8] {
     var bytes: [UInt8] = []
     try EncodedDocument.with(Document(document), root: root) { (encoded) throws(WireError) in
       try DocumentProtobuf.append(encoded, to: &bytes)

@@ -15,7 +15,7 @@ import WireFormat
 /// - `GET …:ruleCoverage` and `…:ruleCoverage.html` say what each expression of the rules in force gave: those that
 ///   were loaded over this port since then, those from files since the first such request.
 struct RulesCalls: Sendable {
-  let service: Service
+  let service: FirestoreService
 
   /// What is asked about the rules.
   enum Verb: String, CaseIterable {
@@ -25,7 +25,7 @@ struct RulesCalls: Sendable {
   }
 
   /// Whose rules a path speaks of, behind `/emulator/v1/`, and how; `nil` for a path that speaks of none.
-  static func target(_ path: UnsafeRawBufferPointer) -> (verb: Verb, place: RulesBook.Place)? {
+  static func target(_ path: UnsafeRawBufferPointer) -> (verb: Verb, place: RulesRegistry.Place)? {
     var decoded: [UInt8] = []
     guard PercentEncoding.decode(path, into: &decoded), PercentEncoding.isUTF8(decoded),
       let verb = Verb.allCases.first(where: { decoded.suffix($0.rawValue.utf8.count).elementsEqual($0.rawValue.utf8) })
@@ -33,7 +33,7 @@ struct RulesCalls: Sendable {
     return place(decoded.dropLast(verb.rawValue.utf8.count)).map { (verb, $0) }
   }
 
-  private static func place(_ path: ArraySlice<UInt8>) -> RulesBook.Place? {
+  private static func place(_ path: ArraySlice<UInt8>) -> RulesRegistry.Place? {
     let parts = path.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
       .map { String(decoding: $0, as: UTF8.self) }
     guard parts.first == "projects", parts.count >= 2 else { return nil }
@@ -44,17 +44,17 @@ struct RulesCalls: Sendable {
 
   /// Answers a request about the rules of a project or a database.
   func handle(
-    _ verb: Verb, _ place: RulesBook.Place, _ request: borrowing HTTPRequest, _ reply: Reply
+    _ verb: Verb, _ place: RulesRegistry.Place, _ request: borrowing HTTPRequest, _ responder: Responder
   ) throws {
     switch (verb, request.method) {
-    case (.securityRules, _): try handleRules(place, request, reply)
-    case (_, .get): try handleCoverage(asPage: verb == .ruleCoveragePage, place, reply)
-    default: reply.sendText(404, "Not Found\n")
+    case (.securityRules, _): try handleRules(place, request, responder)
+    case (_, .get): try handleCoverage(asPage: verb == .ruleCoveragePage, place, responder)
+    default: responder.sendText(404, "Not Found\n")
     }
   }
 
-  private func handleCoverage(asPage: Bool, _ place: RulesBook.Place, _ reply: Reply) throws {
-    guard let guarding = service.rules.guarding(place), let watched = CoverageWatcher.of(guarding) else {
+  private func handleCoverage(asPage: Bool, _ place: RulesRegistry.Place, _ responder: Responder) throws {
+    guard let guarding = service.rules.guarding(place), let watched = CoverageObserver.of(guarding) else {
       throw Self.noRules
     }
     // A long ruleset has many values to write.
@@ -62,7 +62,7 @@ struct RulesCalls: Sendable {
       let coverage = watched.coverage
       if asPage {
         let page = Array(Coverage.html([coverage]).utf8)
-        return reply.onLoop { reply.sendPage(page) }
+        return responder.onLoop { responder.sendPage(page) }
       }
       var json = JSONWriter(.pretty)
       json.beginObject()
@@ -72,13 +72,13 @@ struct RulesCalls: Sendable {
       coverage.appendReport(to: &json)
       json.endObject()
       let bytes = json.finish()
-      reply.onLoop { reply.sendJSON(bytes) }
+      responder.onLoop { responder.sendJSON(bytes) }
     }
   }
 
   private static let noRules = Status(.notFound, "There are no rules for this project or database.")
 
-  private func handleRules(_ place: RulesBook.Place, _ request: borrowing HTTPRequest, _ reply: Reply) throws {
+  private func handleRules(_ place: RulesRegistry.Place, _ request: borrowing HTTPRequest, _ responder: Responder) throws {
     switch request.method {
     case .put:
       let upload = try JSONDocument().withParsed(request.body, isPadded: true) { (root) throws(WireError) in
@@ -86,7 +86,7 @@ struct RulesCalls: Sendable {
       }
       guard let upload else { throw Status(.invalidArgument, "The body must be {\"rules\": {\"files\": […]}}.") }
       // A ruleset of some hundred kilobytes takes longer than the loop's other requests should wait.
-      DispatchQueue.global(qos: .userInitiated).async { load(upload, at: place, reply) }
+      DispatchQueue.global(qos: .userInitiated).async { load(upload, at: place, responder) }
     case .get:
       guard let guarding = service.rules.guarding(place) else { throw Self.noRules }
       var json = JSONWriter(.pretty)
@@ -94,28 +94,28 @@ struct RulesCalls: Sendable {
       json.key("rules")
       RulesUpload(of: guarding.ruleset).append(to: &json)
       json.endObject()
-      reply.sendJSON(json.finish())
-    default: reply.sendText(404, "Not Found\n")
+      responder.sendJSON(json.finish())
+    default: responder.sendText(404, "Not Found\n")
     }
   }
 
-  private func load(_ upload: RulesUpload, at place: RulesBook.Place, _ reply: Reply) {
+  private func load(_ upload: RulesUpload, at place: RulesRegistry.Place, _ responder: Responder) {
     let diagnostics: [Diagnostic]
     do throws(RulesetError) {
       let ruleset = try Ruleset(compiling: upload.text)
-      let guarding = GuardingRuleset(ruleset)
-      _ = CoverageWatcher.of(guarding)
+      let guarding = ActiveRuleset(ruleset)
+      _ = CoverageObserver.of(guarding)
       service.rules.upload(guarding, to: place)
       diagnostics = ruleset.diagnostics
     } catch {
       let text = "Error compiling rules:\n" + error.summary
       guard upload.ignoresErrors else {
-        return reply.onLoop { reply.sendError(Status(.invalidArgument, text)) }
+        return responder.onLoop { responder.sendError(Status(.invalidArgument, text)) }
       }
       service.rules.uploadBroken(text, to: place)
       diagnostics = error.diagnostics
     }
-    reply.onLoop {
+    responder.onLoop {
       var json = JSONWriter(.pretty)
       json.beginObject()
       let issues = diagnostics.filter { $0.severity != .lint }
@@ -126,7 +126,7 @@ struct RulesCalls: Sendable {
         json.endArray()
       }
       json.endObject()
-      reply.sendJSON(json.finish())
+      responder.sendJSON(json.finish())
     }
   }
 }

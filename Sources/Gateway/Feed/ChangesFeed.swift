@@ -9,7 +9,7 @@ import WireFormat
 ///
 /// A commit is written change by change, so that a large one takes no memory here; a client has all of it or, where the
 /// connection breaks, no whole event.
-final class ChangesFeed: FeedProducer {
+final class ChangesFeed: ChangeFeedProducer {
   private let stream: ChangesStream
   private let database: DatabaseID
   private let root: [UInt8]
@@ -21,7 +21,7 @@ final class ChangesFeed: FeedProducer {
   /// Follows a database behind what `token` stands for.
   /// - Throws: what opening the stream throws.
   init(
-    _ service: Service, _ database: DatabaseID, as caller: Caller, since token: [UInt8]?,
+    _ service: FirestoreService, _ database: DatabaseID, as caller: Caller, since token: [UInt8]?,
     wake: @escaping @Sendable () -> Void
   ) throws {
     stream = try ChangesStream(service, in: database, as: caller, since: token, wake: wake)
@@ -29,7 +29,7 @@ final class ChangesFeed: FeedProducer {
     root = database.documentsRootBytes
   }
 
-  func produce(into writer: inout FeedWriter, bytesMax: Int) throws -> FeedProgress {
+  func produce(into writer: inout ChangeFeedWriter, bytesMax: Int) throws -> FeedProgress {
     do {
       let progress = try stream.pull { event in
         try append(event, to: &writer)
@@ -48,7 +48,7 @@ final class ChangesFeed: FeedProducer {
 
   func end() { stream.end() }
 
-  private func append(_ event: ChangesEvent, to writer: inout FeedWriter) throws {
+  private func append(_ event: ChangesEvent, to writer: inout ChangeFeedWriter) throws {
     switch event {
     case .change(let key, let version, let before, let after):
       if !isInCommit { beginCommit(version, &writer) }
@@ -88,7 +88,7 @@ final class ChangesFeed: FeedProducer {
     }
   }
 
-  private func beginCommit(_ version: Timestamp, _ writer: inout FeedWriter) {
+  private func beginCommit(_ version: Timestamp, _ writer: inout ChangeFeedWriter) {
     isInCommit = true
     writer.beginEvent()
     writer.piece { json in
@@ -101,7 +101,7 @@ final class ChangesFeed: FeedProducer {
   }
 
   /// Ends a commit that cannot be completed: its event has an error in place of a token.
-  private func fail(_ status: Status, _ writer: inout FeedWriter) {
+  private func fail(_ status: Status, _ writer: inout ChangeFeedWriter) {
     isInCommit = false
     writer.piece { json in
       json.endArray()

@@ -5,7 +5,7 @@ import WireFormat
 /// The events of a Listen stream with one target, each as the JSON of a `ListenResponse`.
 ///
 /// The resume token of CURRENT and of snapshots is the event's token. The feed ends with its target.
-final class ListenFeed: FeedProducer {
+final class ListenFeed: ChangeFeedProducer {
   private let stream: ListenStream
   private let encoder: StreamJSONEncoder
   private(set) var isAdmitted = false
@@ -14,7 +14,7 @@ final class ListenFeed: FeedProducer {
   /// Follows a target.
   /// - Throws: what opening the stream throws, and `INVALID_ARGUMENT` for a target that no stream takes.
   init(
-    _ service: Service, _ target: ListenTarget, in database: DatabaseID, as caller: Caller,
+    _ service: FirestoreService, _ target: ListenTarget, in database: DatabaseID, as caller: Caller,
     wake: @escaping @Sendable () -> Void
   ) throws {
     stream = try ListenStream(service, in: database, as: caller, wake: wake)
@@ -27,7 +27,7 @@ final class ListenFeed: FeedProducer {
     }
   }
 
-  func produce(into writer: inout FeedWriter, bytesMax: Int) throws -> FeedProgress {
+  func produce(into writer: inout ChangeFeedWriter, bytesMax: Int) throws -> FeedProgress {
     let progress = try stream.pull { event in
       var token: [UInt8]?
       switch event {

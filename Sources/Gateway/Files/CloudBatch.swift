@@ -13,17 +13,17 @@ final class CloudBatch {
   private static let contentType: StaticString = "multipart/mixed; boundary=batch_hearth_2f0c7a41"
   private static let boundary = "\(contentType)".drop { $0 != "=" }.dropFirst()
 
-  private let call: FilesCall
+  private let call: StorageRequest
   private var parts: ArraySlice<BatchReader.Part>
   private var answers: [UInt8] = []
 
-  private init(_ call: FilesCall, _ parts: [BatchReader.Part]) {
+  private init(_ call: StorageRequest, _ parts: [BatchReader.Part]) {
     self.call = call
     self.parts = parts[...]
   }
 
   /// Answers a batch.
-  static func handle(_ call: FilesCall, _ request: borrowing HTTPRequest) {
+  static func handle(_ call: StorageRequest, _ request: borrowing HTTPRequest) {
     guard request.method == .post else { return call.failUnknown() }
     do throws(FilesError) {
       let parts = try BatchReader.parts(of: request.body, contentType: request.text("content-type"))
@@ -36,7 +36,7 @@ final class CloudBatch {
   private func next() {
     guard let part = parts.popFirst() else { return send() }
     var made = call
-    let bound = LoopBound(self, to: call.reply.exchange.loop)
+    let bound = LoopBound(self, to: call.responder.exchange.loop)
     made.answered = { status, type, body in
       // At the loop's next turn, so that many calls that answer at once do not pile up.
       bound.later { batch in
@@ -54,16 +54,16 @@ final class CloudBatch {
     if isMade == nil { made.failUnknown() }
   }
 
-  private func perform(_ request: borrowing HTTPRequest, _ made: FilesCall) {
+  private func perform(_ request: borrowing HTTPRequest, _ made: StorageRequest) {
     let target = request.target
     let end = target.firstIndex(of: UInt8(ascii: "?")) ?? target.count
     let path = UnsafeRawBufferPointer(rebasing: target[..<end])
     let query = UnsafeRawBufferPointer(rebasing: target[min(end + 1, target.count)...])
-    guard case (.cloud, let rest)? = FilesDialect.place(path) else { return made.failUnknown() }
+    guard case (.cloud, let rest)? = StorageHandler.place(path) else { return made.failUnknown() }
     guard let parameters = try? QueryParameters(query) else {
       return made.fail(.invalid("Malformed percent-encoding in the query of the URL."))
     }
-    guard !FilesDialect.namesKey(parameters, request) else { return made.fail(FilesDialect.noKeys) }
+    guard !StorageHandler.namesKey(parameters, request) else { return made.fail(StorageHandler.noKeys) }
     guard parameters.value("alt") != "media" else {
       return made.fail(.invalid("A batch moves no content: send this request by itself."))
     }

@@ -5,9 +5,9 @@ import WireFormat
 
 /// Buckets, as Cloud Storage's clients ask for them.
 struct CloudBuckets: Sendable {
-  let call: FilesCall
+  let call: StorageRequest
 
-  init(_ call: FilesCall) { self.call = call }
+  init(_ call: StorageRequest) { self.call = call }
 
   /// Answers a request for a bucket, or with `nil` for all of them.
   func handle(_ name: String?, _ request: borrowing HTTPRequest) throws(FilesError) {

@@ -7,9 +7,9 @@ import WireFormat
 
 /// One call of Cloud Storage's JSON API, which administrators make (storage-api.md, sections 9 to 11).
 struct CloudFiles: Sendable {
-  let call: FilesCall
+  let call: StorageRequest
 
-  init(_ call: FilesCall) { self.call = call }
+  init(_ call: StorageRequest) { self.call = call }
 
   /// The decoded parts of a path behind `…/b`.
   static func parts(_ path: UnsafeRawBufferPointer) throws(FilesError) -> [String] {
@@ -21,7 +21,7 @@ struct CloudFiles: Sendable {
   }
 
   /// Answers a request that brings no content.
-  func handle(_ place: FilesDialect.Place, _ path: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest) {
+  func handle(_ place: StorageHandler.Route, _ path: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest) {
     do throws(FilesError) {
       let parts = try Self.parts(path)
       if place == .cloudUpload { return try CloudResumableUpload(call).handle(parts, request) }

@@ -6,9 +6,9 @@ import Transport
 /// Uploads in several requests, as Cloud Storage's clients send them, and some of Firebase's: `PUT` with
 /// `Content-Range` (storage-api.md, section 10).
 struct CloudResumableUpload: Sendable {
-  let call: FilesCall
+  let call: StorageRequest
 
-  init(_ call: FilesCall) { self.call = call }
+  init(_ call: StorageRequest) { self.call = call }
 
   /// `bytes a-b/total`, each part of which may be missing.
   struct ContentRange: Sendable {
@@ -57,7 +57,7 @@ struct CloudResumableUpload: Sendable {
       throw .invalid("The metadata name another object than the one that the URL was signed for.")
     }
     guard let name = isSigned ? named : metadata.name ?? named else { throw .invalid("Required parameter: name") }
-    let isFirebase = call.dialect == .firebase
+    let isFirebase = call.api == .firebase
     var attributes = ObjectAttributes()
     attributes.contentType = request.text("x-upload-content-type")
     metadata.apply(to: &attributes, keepsTokens: false)
@@ -72,7 +72,7 @@ struct CloudResumableUpload: Sendable {
     record.owner = call.uploadOwner(isSigned: isSigned, request)
     try attributes.check()
     if isFirebase {
-      try call.judge.requireRules(as: call.caller)
+      try call.authorizer.requireRules(as: call.caller)
       try FirebaseFiles(call).requireEarly(record.name, attributes, sizes: record.declaredSize.map { $0...$0 })
     }
     let path = isFirebase ? "/v0/b" : "/upload/storage/v1/b"
@@ -95,7 +95,7 @@ struct CloudResumableUpload: Sendable {
     let starter = isNobody(request) ? call.store.starter(ofUpload: id) as? Caller : nil
     let plan = UploadBody.Plan(
       open: { () throws(FilesError) in
-        try Self.requireStanding(starter)
+        try Self.requireNotRevoked(starter)
         let upload = try call.store.openUpload(id)
         let size = upload.incoming.size
         let start = range == nil ? 0 : range?.start
@@ -132,23 +132,23 @@ struct CloudResumableUpload: Sendable {
           throw error
         }
         call.store.endUpload(upload)
-        return { sendStanding(size) }
+        return { sendProgress(size) }
       },
       interrupt: { file in
         if let upload = file.upload { call.store.endUpload(upload) }
       },
       fail: { error in
         switch error {
-        case .wrongOffset(let expected, _): sendStanding(expected)
+        case .wrongOffset(let expected, _): sendProgress(expected)
         case .uploadOver: answerAgain(id)
         default: call.fail(error)
         }
       })
-    return UploadBody(call.reply.exchange, plan)
+    return UploadBody(call.responder.exchange, plan)
   }
 
   /// Says how many bytes have come; the status means "go on" here, and redirects nobody as there is no `Location`.
-  private func sendStanding(_ size: Int) {
+  private func sendProgress(_ size: Int) {
     call.sendEmpty(308) { headers in
       if size > 0 { headers.add("Range", "bytes=0-\(size - 1)") }
     }
@@ -168,9 +168,9 @@ struct CloudResumableUpload: Sendable {
 
   /// Refuses who began an upload and might not begin one now: that may be days ago. A token's age does not matter,
   /// as nobody sends another.
-  private static func requireStanding(_ starter: Caller?) throws(FilesError) {
-    guard case .user(let auth?)? = starter, let objection = auth.standing?.objection else { return }
-    throw .denied("Whoever began the upload may not go on: \(objection).")
+  private static func requireNotRevoked(_ starter: Caller?) throws(FilesError) {
+    guard case .user(let auth?)? = starter, let revocationReason = auth.revocationCheck?.revocationReason else { return }
+    throw .denied("Whoever began the upload may not go on: \(revocationReason).")
   }
 
   private func finish(
@@ -180,7 +180,7 @@ struct CloudResumableUpload: Sendable {
     let declared: DeclaredChecksums
     do throws(FilesError) {
       // Much may have happened while the content came.
-      try Self.requireStanding(starter)
+      try Self.requireNotRevoked(starter)
       declared = try hashes.and(upload.record.declared)
     } catch {
       try call.store.cancelUpload(upload)
@@ -188,15 +188,15 @@ struct CloudResumableUpload: Sendable {
     }
     return try call.store.finishUpload(upload, declared: declared) { (before, after) throws(FilesError) in
       if upload.record.isAdmin { return }
-      try call.judge.require(.create, upload.record.name, as: caller, before: before, after: after)
+      try call.authorizer.require(.create, upload.record.name, as: caller, before: before, after: after)
     }
   }
 
   private func send(_ object: StoredObject) {
-    if call.dialect == .firebase { FirebaseFiles(call).send(object) } else { CloudFiles(call).send(object) }
+    if call.api == .firebase { FirebaseFiles(call).send(object) } else { CloudFiles(call).send(object) }
   }
 
   private func isNobody(_ request: borrowing HTTPRequest) -> Bool {
-    call.dialect == .firebase && request.header("authorization") == nil
+    call.api == .firebase && request.header("authorization") == nil
   }
 }

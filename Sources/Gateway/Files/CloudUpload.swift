@@ -73,7 +73,7 @@ extension CloudFiles {
       },
       fail: { call.fail($0) })
     let length = request.text("content-length").flatMap { Int($0) }
-    return UploadBody(call.reply.exchange, multipart: multipart, bodyBytes: length, plan)
+    return UploadBody(call.responder.exchange, multipart: multipart, bodyBytes: length, plan)
   }
 }
 

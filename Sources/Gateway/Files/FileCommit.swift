@@ -41,7 +41,7 @@ struct FileCommit: Sendable {
   }
 }
 
-extension FilesCall {
+extension StorageRequest {
   /// Makes an object and commits documents, both or neither.
   /// - Throws: what making the object throws, and ``FilesError/commitRefused(httpStatus:message:fault:)``.
   func put(
@@ -52,7 +52,7 @@ extension FilesCall {
     let documents = DocumentsCommit(database: FileCommitDatabase.text(of: commit.database)) {
       (number) throws(FilesError) in
       do {
-        outcome = try judge.service.commit(commit.writes, mark: number, in: commit.database, as: caller)
+        outcome = try authorizer.service.commit(commit.writes, mark: number, in: commit.database, as: caller)
       } catch {
         let status = Status(error, database: commit.database)
         throw .commitRefused(

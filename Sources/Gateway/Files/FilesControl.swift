@@ -8,10 +8,10 @@ import WireFormat
 
 /// What test suites do to an emulator's files: `PUT /internal/setRules` (storage-api.md, section 13).
 struct FilesControl: Sendable {
-  let call: FilesCall
+  let call: StorageRequest
   let rules: FileRules
 
-  init(_ call: FilesCall, rules: FileRules) {
+  init(_ call: StorageRequest, rules: FileRules) {
     self.call = call
     self.rules = rules
   }

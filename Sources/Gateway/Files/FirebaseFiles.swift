@@ -7,9 +7,9 @@ import WireFormat
 
 /// One call of the dialect that Firebase's clients speak (storage-api.md, sections 3 to 8).
 struct FirebaseFiles: Sendable {
-  let call: FilesCall
+  let call: StorageRequest
 
-  init(_ call: FilesCall) { self.call = call }
+  init(_ call: StorageRequest) { self.call = call }
 
   /// What a path behind `/v0/b/` names.
   struct Target {
@@ -146,7 +146,7 @@ struct FirebaseFiles: Sendable {
     call.work { () throws(FilesError) in
       try call.store.update(
         name, conditions: conditions,
-        judge: { (before, after) throws(FilesError) in try require(.update, name, before: before, after: after) }
+        check: { (before, after) throws(FilesError) in try require(.update, name, before: before, after: after) }
       ) { (attributes) throws(FilesError) in change.apply(to: &attributes, keepsTokens: true) }
     } then: {
       send($0)
@@ -212,7 +212,7 @@ struct FirebaseFiles: Sendable {
   func require(
     _ method: RulesMethod, _ name: ObjectName, before: StoredObject?, after: StoredObject?
   ) throws(FilesError) {
-    try call.judge.require(method, name, as: call.caller, before: before, after: after)
+    try call.authorizer.require(method, name, as: call.caller, before: before, after: after)
   }
 
   private static func isPatch(_ request: borrowing HTTPRequest) -> Bool {

@@ -4,9 +4,9 @@ import Transport
 
 /// Uploads in several requests, as `X-Goog-Upload-Command` says (storage-api.md, section 4).
 struct FirebaseResumableUpload: Sendable {
-  let call: FilesCall
+  let call: StorageRequest
 
-  init(_ call: FilesCall) { self.call = call }
+  init(_ call: StorageRequest) { self.call = call }
 
   /// What parts should be multiples of.
   private static let granularityBytes = 262_144
@@ -18,10 +18,10 @@ struct FirebaseResumableUpload: Sendable {
     if commands.contains("start") { return try start(target, request) }
     let id = try id()
     if commands.contains("query") {
-      call.work { () throws(FilesError) in try standing(id) } then: { standing in
+      call.work { () throws(FilesError) in try progress(id) } then: { progress in
         call.sendEmpty(200) { headers in
-          headers.add("X-Goog-Upload-Status", standing.isFinal ? "final" : "active")
-          headers.add("X-Goog-Upload-Size-Received", String(standing.received))
+          headers.add("X-Goog-Upload-Status", progress.isFinal ? "final" : "active")
+          headers.add("X-Goog-Upload-Size-Received", String(progress.received))
         }
       }
     } else if commands.contains("cancel") {
@@ -55,7 +55,7 @@ struct FirebaseResumableUpload: Sendable {
     record.isAdmin = call.isAdmin
     record.owner = call.uploadOwner(request)
     try attributes.check()
-    try call.judge.requireRules(as: call.caller)
+    try call.authorizer.requireRules(as: call.caller)
     try FirebaseFiles(call).requireEarly(name, attributes, sizes: record.declaredSize.map { $0...$0 })
     call.work { [record] () throws(FilesError) in
       try call.store.beginUpload(record)
@@ -135,7 +135,7 @@ struct FirebaseResumableUpload: Sendable {
           }
         }
       })
-    return UploadBody(call.reply.exchange, plan)
+    return UploadBody(call.responder.exchange, plan)
   }
 
   /// Answers a part of an upload that is over: as its end was answered, or that it was given up.
@@ -151,7 +151,7 @@ struct FirebaseResumableUpload: Sendable {
     }
   }
 
-  private func standing(_ id: String) throws(FilesError) -> (isFinal: Bool, received: Int) {
+  private func progress(_ id: String) throws(FilesError) -> (isFinal: Bool, received: Int) {
     let record = try call.store.upload(id)
     guard record.state == .active else { return (true, record.declaredSize ?? record.received) }
     let upload = try call.store.openUpload(id)

@@ -59,7 +59,7 @@ extension FirebaseFiles {
       let object = StoredObject(
         name: name, generation: now, created: now, updated: now, content: content, attributes: attributes)
       do throws(FilesError) {
-        let isDecided = try call.judge.requireEarly(object, as: call.caller, store: call.store)
+        let isDecided = try call.authorizer.requireEarly(object, as: call.caller, store: call.store)
         if isDecided || sizes.map({ $0.lowerBound <= Self.unknownBytesMax }) ?? true { return }
         refusal = .denied(
           "Rules look at checksums, which are known at the end only: no more than \(Self.unknownBytesMax) bytes may "
@@ -83,7 +83,7 @@ extension FirebaseFiles {
     let bucket = target.bucket
     let contentType = isMultipart ? nil : request.text("content-type")
     let contentEncoding = isMultipart ? nil : request.text("content-encoding")
-    try call.judge.requireRules(as: call.caller)
+    try call.authorizer.requireRules(as: call.caller)
     let length = request.text("content-length").flatMap { Int($0) }
     let hashes = try DeclaredChecksums(request, isContent: !isMultipart)
     var attributes = ObjectAttributes()
@@ -112,7 +112,7 @@ extension FirebaseFiles {
     }
     let plan = UploadBody.Plan(
       open: { () throws(FilesError) in .init(incoming: try call.store.makeIncoming(), limit: limit) },
-      judgeHead: { (head, sizes) throws(FilesError) in
+      authorizeHead: { (head, sizes) throws(FilesError) in
         let (name, attributes, _) = try described(head)
         try attributes.check()
         try requireEarly(name, attributes, sizes: sizes)
@@ -127,6 +127,6 @@ extension FirebaseFiles {
         return { send(object) }
       },
       fail: { call.fail($0) })
-    return UploadBody(call.reply.exchange, multipart: multipart, bodyBytes: length, plan)
+    return UploadBody(call.responder.exchange, multipart: multipart, bodyBytes: length, plan)
   }
 }

@@ -6,14 +6,14 @@ import WireFormat
 
 /// Answers with the content of an object, or the part that was asked for (storage-api.md, section 5).
 struct ObjectDownload: Sendable {
-  let call: FilesCall
+  let call: StorageRequest
   /// What `Range` says; `nil` for all of it.
   private let range: String?
   private let ifModifiedSince: String?
   private let ifRange: String?
   private let acceptsGzip: Bool
 
-  init(_ call: FilesCall, _ request: borrowing HTTPRequest) {
+  init(_ call: StorageRequest, _ request: borrowing HTTPRequest) {
     self.call = call
     range = request.text("range")
     ifModifiedSince = request.text("if-modified-since")
@@ -55,9 +55,9 @@ struct ObjectDownload: Sendable {
     let object = found.object
     let body = FileBody(
       descriptor: found.descriptor, offset: part.lowerBound, count: part.count,
-      isInMemory: call.store.contents.isInMemory, exchange: call.reply.exchange)
-    call.reply.exchange.claim(.download)
-    call.reply.exchange.stream(
+      isInMemory: call.store.contents.isInMemory, exchange: call.responder.exchange)
+    call.responder.exchange.claim(.download)
+    call.responder.exchange.stream(
       status: status,
       headers: { headers in
         addHeaders(object, &headers)
@@ -77,8 +77,8 @@ struct ObjectDownload: Sendable {
     } then: {
       let body = FileBody(
         descriptor: found.descriptor, offset: 0, count: object.content.size,
-        isInMemory: call.store.contents.isInMemory, exchange: call.reply.exchange)
-      call.reply.exchange.stream(
+        isInMemory: call.store.contents.isInMemory, exchange: call.responder.exchange)
+      call.responder.exchange.stream(
         status: 200, headers: { addHeaders(object, isDecoded: true, &$0) }, from: DecodedBody(body))
     }
   }
@@ -115,7 +115,7 @@ struct ObjectDownload: Sendable {
     headers.add("X-Goog-Stored-Content-Encoding", object.attributes.contentEncoding ?? "identity")
     addValidators(object, &headers)
     ContentSafety.addHeaders(contentType: object.contentType, &headers)
-    call.reply.writeOrigin(&headers)
+    call.responder.writeOrigin(&headers)
   }
 
   private func addValidators(_ object: StoredObject, _ headers: inout HeaderWriter) {
@@ -125,7 +125,7 @@ struct ObjectDownload: Sendable {
 
   /// Clients of Cloud Storage compare the field with the metadata's, where no quotes are.
   private func etag(_ object: StoredObject) -> String {
-    call.dialect == .cloud ? object.etag : "\"\(object.etag)\""
+    call.api == .cloud ? object.etag : "\"\(object.etag)\""
   }
 
   // MARK: - Range

@@ -4,9 +4,9 @@ import Transport
 
 /// Calls by signed URLs, `/BUCKET/NAME?…`: content comes, goes and is removed (see ``SignedURL``).
 struct SignedFiles: Sendable {
-  let call: FilesCall
+  let call: StorageRequest
 
-  init(_ call: FilesCall) { self.call = call }
+  init(_ call: StorageRequest) { self.call = call }
 
   /// The object that a path names.
   private static func object(_ path: UnsafeRawBufferPointer) throws(FilesError) -> ObjectName {

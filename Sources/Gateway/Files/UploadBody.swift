@@ -16,7 +16,7 @@ final class UploadBody: BodySink {
     /// Opens the file that takes the content, once its head is judged.
     var open: @Sendable () throws(FilesError) -> OpenUploadFile
     /// Refuses content of which the head and perhaps the length are known, before it comes. On the loop.
-    var judgeHead: @Sendable (MultipartHead, ClosedRange<Int>?) throws(FilesError) -> Void = { _, _ throws(FilesError) in }
+    var authorizeHead: @Sendable (MultipartHead, ClosedRange<Int>?) throws(FilesError) -> Void = { _, _ throws(FilesError) in }
     /// Ends the upload. Returns how to answer, on the loop.
     var finish: @Sendable (OpenUploadFile, MultipartHead?) throws(FilesError) -> @Sendable () -> Void
     /// The client went away, or was refused: what arrived may be kept.
@@ -60,11 +60,11 @@ final class UploadBody: BodySink {
   private let plan: Plan
   private let limits: Limits
   private let queue = DispatchQueue(label: "hearth.upload", qos: .userInitiated)
-  private let file = FileInHand()
+  private let file = UploadFile()
   private var multipart: MultipartReader?
   private let isMultipart: Bool
   private let bodyBytes: Int?
-  private var isHeadJudged = false
+  private var isHeadAuthorized = false
   /// Bytes of the head that count as held.
   private var headBytes = 0
   private var piece: [UInt8] = []
@@ -76,7 +76,7 @@ final class UploadBody: BodySink {
   private var refusal: (error: FilesError, discardedBytes: Int)?
 
   /// The file, once it is open. Only the upload's queue looks at it, so that nobody ever waits for the lock.
-  private final class FileInHand: Sendable {
+  private final class UploadFile: Sendable {
     private struct State {
       var file: OpenUploadFile?
       var error: FilesError?
@@ -155,7 +155,7 @@ final class UploadBody: BodySink {
         try reader.read(bytes) { gather($0) }
         multipart = reader
         countHead(reader.heldBytes)
-        if !isHeadJudged { try judgeHead(reader) }
+        if !isHeadAuthorized { try authorizeHead(reader) }
       } catch { stop(error) }
     } else {
       gather(bytes)
@@ -163,13 +163,13 @@ final class UploadBody: BodySink {
   }
 
   /// Opens the file once the head has come and is let in.
-  private func judgeHead(_ reader: MultipartReader) throws(FilesError) {
+  private func authorizeHead(_ reader: MultipartReader) throws(FilesError) {
     guard let head else {
       if headBytes > limits.crowdedHeadBytesMax && isCrowded { throw .tooManyUploads }
       return
     }
-    try plan.judgeHead(head, reader.contentBytes(ofBody: bodyBytes))
-    isHeadJudged = true
+    try plan.authorizeHead(head, reader.contentBytes(ofBody: bodyBytes))
+    isHeadAuthorized = true
     openFile()
     if piece.count >= limits.pieceBytes || isCrowded { write() }
   }
@@ -214,7 +214,7 @@ final class UploadBody: BodySink {
     piece.append(contentsOf: bytes.assumingMemoryBound(to: UInt8.self))
     let (_, held) = Self.heldBytes.add(bytes.count, ordering: .relaxed)
     // Content that came with the head's end waits until that is judged.
-    guard !isMultipart || isHeadJudged else { return }
+    guard !isMultipart || isHeadAuthorized else { return }
     if piece.count >= limits.pieceBytes || held > limits.heldBytesMax { write() }
   }
 

@@ -45,7 +45,7 @@ final class GRPCCall {
     } catch {
       switch error {
       case .malformed: throw Status(.internal, "The request's message is no gzip.")
-      case .tooLarge: throw GRPCDialect.tooLarge(Limits.enterpriseRequestBytesMax)
+      case .tooLarge: throw GRPCHandler.tooLarge(Limits.enterpriseRequestBytesMax)
       }
     }
   }
@@ -73,10 +73,10 @@ final class GRPCCall {
   /// Answers with messages, all at once where they are few.
   /// - Throws: what fails before anything is sent.
   func send(
-    _ answer: some AnswerProducer, _ response: ProtobufAnswerEncoder.Response, mask: FieldMask?, in database: DatabaseID
+    _ answer: some ResponseProducer, _ response: ProtobufResponseEncoder.Response, mask: FieldMask?, in database: DatabaseID
   ) throws {
-    let encoder = ProtobufAnswerEncoder(response, database: database, mask: mask, compression)
-    let stream = AnswerStream(answer, encoder, database: database)
+    let encoder = ProtobufResponseEncoder(response, database: database, mask: mask, compression)
+    let stream = ResponseStream(answer, encoder, database: database)
     if let body = try stream.whole() {
       guard begin() else { return }
       return exchange.respond(

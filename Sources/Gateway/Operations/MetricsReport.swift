@@ -9,14 +9,14 @@ import Transport
 /// Gathers all numbers of a server into one text. Nothing is added up before somebody asks.
 final class MetricsReport: Sendable {
   private let operations: OperationsService
-  private let service: Service
+  private let service: FirestoreService
   private let channels: @Sendable () -> Int
   /// Databases that have samples of their own; a test suite may make thousands.
   private static let databasesMax = 100
   /// How long the feeds are waited for, which answer when they have a moment.
   private static let feedsMilliseconds = 2000
 
-  init(_ operations: OperationsService, _ service: Service, channels: @escaping @Sendable () -> Int) {
+  init(_ operations: OperationsService, _ service: FirestoreService, channels: @escaping @Sendable () -> Int) {
     self.operations = operations
     self.service = service
     self.channels = channels

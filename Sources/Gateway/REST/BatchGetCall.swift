@@ -5,13 +5,13 @@ import Transport
 import WireFormat
 
 // BatchGetDocuments.
-extension RESTDialect {
-  func batchGetDocuments(_ call: RESTCall, _ request: borrowing HTTPRequest) throws {
+extension RESTHandler {
+  func batchGetDocuments(_ call: RESTRequest, _ request: borrowing HTTPRequest) throws {
     try call.parameters.allowOnly()
-    guard call.target.segmentCount == 0 else { return call.reply.sendText(404, "Not Found\n") }
+    guard call.target.segmentCount == 0 else { return call.responder.sendText(404, "Not Found\n") }
     var batch = BatchGetDocumentsRequest([])
     var mask: FieldMask?
-    var moment = RequestedMoment()
+    var moment = ConsistencyFields()
     try decode(request, call) { (decoder, root) throws(WireError) in
       guard let root else { return }
       var members = try decoder.members(of: root, "google.firestore.v1.BatchGetDocumentsRequest")
@@ -33,7 +33,7 @@ extension RESTDialect {
     batch.consistency = moment.consistency
     batch.newTransaction = moment.newTransaction
     let cursor = try service.batchGetDocuments(batch, in: call.database, as: call.caller)
-    try call.send(BatchGetAnswer(cursor), mask: mask)
+    try call.send(BatchGetResponseProducer(cursor), mask: mask)
   }
 
   private static func keys(

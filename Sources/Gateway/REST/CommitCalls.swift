@@ -5,15 +5,15 @@ import Transport
 import WireFormat
 
 // Commit, BatchWrite.
-extension RESTDialect {
-  func commit(_ call: RESTCall, _ request: borrowing HTTPRequest) throws {
+extension RESTHandler {
+  func commit(_ call: RESTRequest, _ request: borrowing HTTPRequest) throws {
     try call.parameters.allowOnly()
-    guard call.target.segmentCount == 0 else { return call.reply.sendText(404, "Not Found\n") }
+    guard call.target.segmentCount == 0 else { return call.responder.sendText(404, "Not Found\n") }
     let decoded = try decodeWrites(request, call, "google.firestore.v1.CommitRequest", takesTransaction: true)
     try service.commit(decoded.writes, transaction: decoded.transaction, in: call.database, as: call.caller) { result in
-      call.reply.onLoop {
+      call.responder.onLoop {
         switch result {
-        case .failure(let status): call.reply.sendError(status)
+        case .failure(let status): call.responder.sendError(status)
         case .success(let outcome):
           // Without writes there is nothing that a time could be the time of.
           guard !decoded.writes.isEmpty else { return call.sendEmpty() }
@@ -30,12 +30,12 @@ extension RESTDialect {
     }
   }
 
-  func batchWrite(_ call: RESTCall, _ request: borrowing HTTPRequest) throws {
+  func batchWrite(_ call: RESTRequest, _ request: borrowing HTTPRequest) throws {
     try call.parameters.allowOnly()
-    guard call.target.segmentCount == 0 else { return call.reply.sendText(404, "Not Found\n") }
+    guard call.target.segmentCount == 0 else { return call.responder.sendText(404, "Not Found\n") }
     let decoded = try decodeWrites(request, call, "google.firestore.v1.BatchWriteRequest", takesTransaction: false)
     try service.batchWrite(decoded.writes, in: call.database, as: call.caller) { results in
-      call.reply.onLoop {
+      call.responder.onLoop {
         call.send { json in
           guard !results.isEmpty else { return }
           json.key("writeResults")
@@ -66,7 +66,7 @@ extension RESTDialect {
   }
 
   private func decodeWrites(
-    _ request: borrowing HTTPRequest, _ call: RESTCall, _ type: StaticString, takesTransaction: Bool
+    _ request: borrowing HTTPRequest, _ call: RESTRequest, _ type: StaticString, takesTransaction: Bool
   ) throws -> (writes: [Write], transaction: TransactionID?) {
     var writes: [Write] = []
     var transaction: TransactionID?

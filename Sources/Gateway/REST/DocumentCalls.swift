@@ -5,8 +5,8 @@ import Transport
 import WireFormat
 
 // GetDocument, CreateDocument, UpdateDocument, DeleteDocument.
-extension RESTDialect {
-  func getDocument(_ call: RESTCall, _ request: borrowing HTTPRequest) throws {
+extension RESTHandler {
+  func getDocument(_ call: RESTRequest, _ request: borrowing HTTPRequest) throws {
     try call.parameters.allowOnly("mask.fieldPaths", "transaction", "readTime")
     let key = try call.target.documentKey()
     let mask = try call.parameters.mask("mask.fieldPaths")
@@ -16,8 +16,8 @@ extension RESTDialect {
     let incarnation = access.database.incarnation
     var tag = ""
     let body = try service.getDocument(key, in: access, consistency: consistency) { document -> [UInt8]? in
-      tag = EntityTag.make(incarnation: incarnation, version: document.updateVersion)
-      if let known, EntityTag.matches(known, tag) { return nil }
+      tag = ETag.make(incarnation: incarnation, version: document.updateVersion)
+      if let known, ETag.matches(known, tag) { return nil }
       var json = JSONWriter(call.style)
       // About what the head and a few short fields take when indented; a larger answer grows as arrays do.
       json.bytes.reserveCapacity(512 + 3 * document.fields.count)
@@ -25,13 +25,13 @@ extension RESTDialect {
       return json.finish()
     }
     if let body {
-      call.reply.sendJSON(body, etag: tag)
+      call.responder.sendJSON(body, etag: tag)
     } else {
-      call.reply.sendNotModified(etag: tag)
+      call.responder.sendNotModified(etag: tag)
     }
   }
 
-  func createDocument(_ call: RESTCall, _ request: borrowing HTTPRequest) throws {
+  func createDocument(_ call: RESTRequest, _ request: borrowing HTTPRequest) throws {
     try call.parameters.allowOnly("documentId", "mask.fieldPaths")
     let mask = try call.parameters.mask("mask.fieldPaths")
     let collection = try call.target.collection()
@@ -46,7 +46,7 @@ extension RESTDialect {
     ) { self.send($0, mask: mask, call) }
   }
 
-  func updateDocument(_ call: RESTCall, _ request: borrowing HTTPRequest) throws {
+  func updateDocument(_ call: RESTRequest, _ request: borrowing HTTPRequest) throws {
     try call.parameters.allowOnly(
       "updateMask.fieldPaths", "mask.fieldPaths", "currentDocument.exists", "currentDocument.updateTime")
     let key = try call.target.documentKey()
@@ -63,30 +63,30 @@ extension RESTDialect {
     ) { self.send($0, mask: mask, call) }
   }
 
-  func deleteDocument(_ call: RESTCall) throws {
+  func deleteDocument(_ call: RESTRequest) throws {
     try call.parameters.allowOnly("currentDocument.exists", "currentDocument.updateTime")
     try service.deleteDocument(
       try call.target.documentKey(), precondition: try call.parameters.precondition(), in: call.database,
       as: call.caller
     ) { result in
-      call.reply.onLoop {
+      call.responder.onLoop {
         switch result {
         case .success: call.sendEmpty()
-        case .failure(let status): call.reply.sendError(status)
+        case .failure(let status): call.responder.sendError(status)
         }
       }
     }
   }
 
-  private func send(_ result: Result<Document, Status>, mask: FieldMask?, _ call: RESTCall) {
-    call.reply.onLoop {
+  private func send(_ result: Result<Document, Status>, mask: FieldMask?, _ call: RESTRequest) {
+    call.responder.onLoop {
       do {
         let document = try result.get()
         var json = JSONWriter(call.style)
         try json.append(document, in: call.database, mask: mask)
-        call.reply.sendJSON(json.finish())
+        call.responder.sendJSON(json.finish())
       } catch {
-        call.reply.sendError(Status(error, database: call.database))
+        call.responder.sendError(Status(error, database: call.database))
       }
     }
   }

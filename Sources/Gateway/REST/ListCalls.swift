@@ -5,8 +5,8 @@ import Transport
 import WireFormat
 
 // ListDocuments, ListCollectionIds.
-extension RESTDialect {
-  func listDocuments(_ call: RESTCall, _ request: borrowing HTTPRequest) throws {
+extension RESTHandler {
+  func listDocuments(_ call: RESTRequest, _ request: borrowing HTTPRequest) throws {
     try call.parameters.allowOnly(
       "pageSize", "pageToken", "orderBy", "mask.fieldPaths", "transaction", "readTime", "showMissing")
     let parameters = call.parameters
@@ -22,18 +22,18 @@ extension RESTDialect {
     var tag: String?
     if !list.showMissing, list.consistency == .latest {
       let state = try service.collectionState(collection, in: call.database, as: call.caller)
-      tag = EntityTag.make(incarnation: state.incarnation, version: state.lastChange)
+      tag = ETag.make(incarnation: state.incarnation, version: state.lastChange)
     }
     let cursor = try service.listDocuments(list, in: call.database, as: call.caller)
     // Only who may list learns that nothing changed.
-    if let tag, let header = request.header("if-none-match"), EntityTag.matches(header, tag) {
-      return call.reply.sendNotModified(etag: tag)
+    if let tag, let header = request.header("if-none-match"), ETag.matches(header, tag) {
+      return call.responder.sendNotModified(etag: tag)
     }
     var json = JSONWriter(call.style)
     var isEmpty = true
     let root = call.database.documentsRootBytes
     json.beginObject()
-    SlicedWork.run(call.reply.exchange) {
+    CooperativeTask.run(call.responder.exchange) {
       do {
         let nextPageToken = try cursor.slice(answerBytes: { json.bytes.count }) { found in
           if isEmpty {
@@ -56,20 +56,20 @@ extension RESTDialect {
         json.endObject()
         var body = json.take()
         body.append(UInt8(ascii: "\n"))
-        call.reply.sendJSON(body, etag: tag)
+        call.responder.sendJSON(body, etag: tag)
       } catch {
-        call.reply.sendError(Status(error, database: call.database))
+        call.responder.sendError(Status(error, database: call.database))
       }
       return true
     }
   }
 
-  func listCollectionIds(_ call: RESTCall, _ request: borrowing HTTPRequest) throws {
+  func listCollectionIds(_ call: RESTRequest, _ request: borrowing HTTPRequest) throws {
     try call.parameters.allowOnly()
     let parent = try call.target.parent()
     var pageSize = 0
     var pageToken: [UInt8] = []
-    var consistency = Consistency.latest
+    var consistency = ConsistencySelector.latest
     try decode(request, call) { (decoder, root) throws(WireError) in
       guard let root else { return }
       var members = try decoder.members(of: root, "google.firestore.v1.ListCollectionIdsRequest")

@@ -4,8 +4,8 @@ import Transport
 import WireFormat
 
 // PartitionQuery.
-extension RESTDialect {
-  func partitionQuery(_ call: RESTCall, _ request: borrowing HTTPRequest) throws {
+extension RESTHandler {
+  func partitionQuery(_ call: RESTRequest, _ request: borrowing HTTPRequest) throws {
     try call.parameters.allowOnly()
     let parent = try call.target.parent()
     let partition = try decode(request, call) { (decoder, root) throws(WireError) -> PartitionQueryRequest? in
@@ -14,18 +14,18 @@ extension RESTDialect {
     }
     guard let partition else { throw Status(.invalidArgument, "only structured queries are supported") }
     let cursor = try service.partitionQuery(partition, in: call.database, as: call.caller)
-    SlicedWork.run(call.reply.exchange) {
+    CooperativeTask.run(call.responder.exchange) {
       do {
         guard let response = try cursor.slice() else { return false }
         Self.send(response, call)
       } catch {
-        call.reply.sendError(Status(error, database: call.database))
+        call.responder.sendError(Status(error, database: call.database))
       }
       return true
     }
   }
 
-  private static func send(_ response: PartitionQueryResponse, _ call: RESTCall) {
+  private static func send(_ response: PartitionQueryResponse, _ call: RESTRequest) {
     call.send { json in
       if !response.partitions.isEmpty {
         json.key("partitions")

@@ -5,8 +5,8 @@ import Transport
 import WireFormat
 
 // RunQuery, RunAggregationQuery.
-extension RESTDialect {
-  func runQuery(_ call: RESTCall, _ request: borrowing HTTPRequest) throws {
+extension RESTHandler {
+  func runQuery(_ call: RESTRequest, _ request: borrowing HTTPRequest) throws {
     try call.parameters.allowOnly()
     let parent = try call.target.parent()
     let run = try decode(request, call) { (decoder, root) throws(WireError) -> RunQueryRequest? in
@@ -14,11 +14,11 @@ extension RESTDialect {
       return try Self.runQueryRequest(root, below: parent, decoder)
     }
     guard let run else { throw Status(.invalidArgument, "only structured queries are supported") }
-    let answer = QueryAnswer(try service.runQuery(run, in: call.database, as: call.caller))
+    let answer = QueryResponseProducer(try service.runQuery(run, in: call.database, as: call.caller))
     try call.send(answer, mask: run.query.projection)
   }
 
-  func runAggregationQuery(_ call: RESTCall, _ request: borrowing HTTPRequest) throws {
+  func runAggregationQuery(_ call: RESTRequest, _ request: borrowing HTTPRequest) throws {
     try call.parameters.allowOnly()
     let parent = try call.target.parent()
     let run = try decode(request, call) { (decoder, root) throws(WireError) -> RunAggregationQueryRequest? in
@@ -26,7 +26,7 @@ extension RESTDialect {
       return try Self.runAggregationQueryRequest(root, below: parent, decoder)
     }
     guard let run else { throw Status(.invalidArgument, "only structured aggregation queries are supported") }
-    let answer = AggregationAnswer(try service.runAggregationQuery(run, in: call.database, as: call.caller))
+    let answer = AggregationResponseProducer(try service.runAggregationQuery(run, in: call.database, as: call.caller))
     try call.send(answer, mask: nil)
   }
 
@@ -35,7 +35,7 @@ extension RESTDialect {
   ) throws(WireError) -> RunAggregationQueryRequest? {
     var run: RunAggregationQueryRequest?
     var explain: ExplainMode?
-    var moment = RequestedMoment()
+    var moment = ConsistencyFields()
     var members = try decoder.members(of: root, "google.firestore.v1.RunAggregationQueryRequest")
     while let (name, value) = members.next() {
       switch name {
@@ -63,7 +63,7 @@ extension RESTDialect {
   ) throws(WireError) -> RunQueryRequest? {
     var query: Query?
     var explain: ExplainMode?
-    var moment = RequestedMoment()
+    var moment = ConsistencyFields()
     var members = try decoder.members(of: root, "google.firestore.v1.RunQueryRequest")
     while let (name, value) = members.next() {
       switch name {

@@ -5,10 +5,10 @@ import Transport
 import WireFormat
 
 // BeginTransaction, Rollback.
-extension RESTDialect {
-  func beginTransaction(_ call: RESTCall, _ request: borrowing HTTPRequest) throws {
+extension RESTHandler {
+  func beginTransaction(_ call: RESTRequest, _ request: borrowing HTTPRequest) throws {
     try call.parameters.allowOnly()
-    guard call.target.segmentCount == 0 else { return call.reply.sendText(404, "Not Found\n") }
+    guard call.target.segmentCount == 0 else { return call.responder.sendText(404, "Not Found\n") }
     let mode = try decode(request, call) { (decoder, root) throws(WireError) in
       var mode: TransactionMode?
       guard let root else { return mode }
@@ -34,9 +34,9 @@ extension RESTDialect {
     }
   }
 
-  func rollback(_ call: RESTCall, _ request: borrowing HTTPRequest) throws {
+  func rollback(_ call: RESTRequest, _ request: borrowing HTTPRequest) throws {
     try call.parameters.allowOnly()
-    guard call.target.segmentCount == 0 else { return call.reply.sendText(404, "Not Found\n") }
+    guard call.target.segmentCount == 0 else { return call.responder.sendText(404, "Not Found\n") }
     let id = try decode(request, call) { (decoder, root) throws(WireError) in
       var id = TransactionID(bytes: [])
       guard let root else { return id }

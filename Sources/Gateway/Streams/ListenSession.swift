@@ -8,7 +8,7 @@ final class ListenSession {
   /// Refusals that wait for a client to take them. One that goes on sending what cannot be followed is ended.
   static let refusalsMax = 100
 
-  private let service: Service
+  private let service: FirestoreService
   private let caller: Caller
   private let wake: @Sendable () -> Void
   private var stream: ListenStream?
@@ -17,7 +17,7 @@ final class ListenSession {
   private var unsettled = Set<Int32>()
 
   /// A stream for a caller; `wake` is called, on any thread, when there is something to pull.
-  init(_ service: Service, as caller: Caller, wake: @escaping @Sendable () -> Void) {
+  init(_ service: FirestoreService, as caller: Caller, wake: @escaping @Sendable () -> Void) {
     self.service = service
     self.caller = caller
     self.wake = wake

@@ -10,42 +10,42 @@ final class BackChannel: BodySource {
 
   /// Tells the channel whether what it hears of is still its back channel.
   let number = BackChannel.numbers.wrappingAdd(1, ordering: .relaxed).newValue
-  private let reply: Reply
+  private let responder: Responder
   private let channel: LoopBound<Channel>
   private var pending: [UInt8] = []
   private var isAsking = false
   private var isLast = false
 
   /// Makes the response to a request that waits for one, on its loop.
-  init(_ reply: Reply, of channel: LoopBound<Channel>) {
-    self.reply = reply
+  init(_ responder: Responder, of channel: LoopBound<Channel>) {
+    self.responder = responder
     self.channel = channel
     let number = number
-    reply.exchange.onClose { channel.onLoop { $0.lost(number) } }
-    reply.exchange.onShutdown { channel.onLoop { $0.shutDown() } }
+    responder.exchange.onClose { channel.onLoop { $0.lost(number) } }
+    responder.exchange.onShutdown { channel.onLoop { $0.shutDown() } }
   }
 
   /// Begins the response.
-  func begin() { reply.streamChannel(from: self) }
+  func begin() { responder.streamChannel(from: self) }
 
   /// Refuses the request.
-  func refuse(_ fault: ChannelFault) { reply.sendFault(fault) }
+  func refuse(_ fault: ChannelFault) { responder.sendFault(fault) }
 
   /// Sends a chunk that was asked for; the last one ends the response.
   func send(_ chunk: [UInt8], isLast: Bool) {
     pending = chunk
     isAsking = false
     self.isLast = isLast
-    reply.exchange.resume()
+    responder.exchange.resume()
   }
 
   /// Tells the log of a status that is a fault of the server's.
-  func tell(_ status: Status) { reply.exchange.tell(status) }
+  func tell(_ status: Status) { responder.exchange.tell(status) }
 
   /// Ends the response: another took its place, or the channel is over.
   func finish() {
     isLast = true
-    reply.exchange.resume()
+    responder.exchange.resume()
   }
 
   func nextSlice(into out: inout [UInt8]) -> BodyProgress {

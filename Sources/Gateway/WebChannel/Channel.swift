@@ -6,7 +6,7 @@ import WireFormat
 /// its handshake came; requests that come on other loops are handed over.
 final class Channel {
   private let loop: EventLoop
-  private let call: any ChannelCall
+  private let call: any ChannelStream
   private let budget: ChannelBudget
   /// Forgets the channel where requests look for it. Called once.
   private let forget: () -> Void
@@ -26,7 +26,7 @@ final class Channel {
   /// Opens a channel. On its loop.
   init(
     on loop: EventLoop, budget: ChannelBudget, forget: @escaping () -> Void,
-    call: (_ wake: @escaping @Sendable () -> Void) -> any ChannelCall
+    call: (_ wake: @escaping @Sendable () -> Void) -> any ChannelStream
   ) {
     self.loop = loop
     self.budget = budget
@@ -49,17 +49,17 @@ final class Channel {
   // MARK: Requests
 
   /// Takes the messages of a POST, and answers it.
-  func receive(_ maps: [ChannelForm.Map], acknowledging number: Int?, _ reply: Reply) {
+  func receive(_ maps: [ChannelForm.Map], acknowledging number: Int?, _ responder: Responder) {
     do throws(ChannelFault) {
       guard !isOver else { throw .unknownSession }
       if let number { try session.acknowledge(number) }
       try session.receive(maps, at: loop.nowMilliseconds)
     } catch {
-      return reply.onLoop { reply.sendFault(error) }
+      return responder.onLoop { responder.sendFault(error) }
     }
     // Receipt is all that is acknowledged; what becomes of the messages is told on the back channel.
     let receipt = session.receipt
-    reply.onLoop { reply.sendChunk(receipt) }
+    responder.onLoop { responder.sendChunk(receipt) }
     take()
     pump()
   }
@@ -171,7 +171,7 @@ final class Channel {
     settle()
   }
 
-  private func pull() -> ChannelCallProgress {
+  private func pull() -> ChannelStreamProgress {
     do {
       let progress = try call.pull { message in
         session.append(message)

@@ -4,15 +4,15 @@ import WireFormat
 
 /// Reads the requests of streams that channels carry. One for all channels: parsers are lent.
 final class StreamRequestDecoder: Sendable {
-  private struct Tools {
+  private struct JSONDecodingContext {
     let document = JSONDocument()
     let decoder = JSONMessageDecoder()
   }
 
-  private let service: Service
-  private let tools = Pool<Tools>()
+  private let service: FirestoreService
+  private let tools = ObjectPool<JSONDecodingContext>()
 
-  init(_ service: Service) { self.service = service }
+  init(_ service: FirestoreService) { self.service = service }
 
   /// Reads a request on a stream, whose database it may name.
   /// - Throws: ``WireError`` for what is no request, or names another database than the stream's.
@@ -20,7 +20,7 @@ final class StreamRequestDecoder: Sendable {
     _ request: [UInt8], _ database: inout StreamDatabase,
     _ body: (JSONMessageDecoder, JSONValue, DatabaseID) throws(WireError) -> R
   ) throws(WireError) -> (R, DatabaseID) {
-    let lent = tools.take() ?? Tools()
+    let lent = tools.take() ?? JSONDecodingContext()
     defer { tools.give(lent) }
     return try request.withRawBytes { (text) throws(WireError) in
       try lent.document.withParsed(text) { (root) throws(WireError) in

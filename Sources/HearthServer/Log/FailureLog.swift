@@ -7,12 +7,12 @@ import Transport
 final class FailureLog: Sendable {
   private struct State {
     var second = -1
-    var told = 0
+    var loggedCount = 0
     var omitted = 0
   }
 
   /// Requests that are told of within a second.
-  static let toldMax = 10
+  static let loggedMax = 10
 
   private let state = Mutex(State())
   private let seconds: @Sendable () -> Int
@@ -33,13 +33,13 @@ final class FailureLog: Sendable {
     let omitted = state.withLock { state -> Int? in
       if state.second != second {
         state.second = second
-        state.told = 0
+        state.loggedCount = 0
       }
-      guard state.told < Self.toldMax else {
+      guard state.loggedCount < Self.loggedMax else {
         state.omitted += 1
         return nil
       }
-      state.told += 1
+      state.loggedCount += 1
       defer { state.omitted = 0 }
       return state.omitted
     }

@@ -14,7 +14,7 @@ extension HearthConfiguration {
   }
 
   /// Whether anybody wants to know what happens in the ordinary course of things.
-  var isTold: Bool { log?.takes(.info) ?? false || report != nil }
+  var logsProgress: Bool { log?.takes(.info) ?? false || report != nil }
 
   /// Which requests the transport tells to the log.
   var requestLog: RequestLog? {

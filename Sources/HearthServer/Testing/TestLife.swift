@@ -11,13 +11,13 @@ import Transport
 
 /// One life of a test server, from its beginning or a reset to the next: everything that answers requests.
 final class TestLife: Sendable {
-  let rules: RulesBook
+  let rules: RulesRegistry
   let fileRules: FileRules
   let time: TestTime
   let stores: TestStores
   let accountsStore: LMDBStore
   let local: LocalServer
-  private let files: TestFiles
+  private let files: TestServerFiles
   private let fileStore: LazyFileStore
   private let origin: TestOrigin
   private let accountsTransaction: Int
@@ -31,7 +31,7 @@ final class TestLife: Sendable {
     self.origin = origin
     let time = TestTime(offsetMicroseconds: origin.offsetMicroseconds)
     self.time = time
-    rules = RulesBook(copying: origin.rules)
+    rules = RulesRegistry(copying: origin.rules)
     fileRules = FileRules(copying: origin.fileRules)
     do throws(StorageError) {
       stores = try TestStores(origin)
@@ -48,9 +48,9 @@ final class TestLife: Sendable {
     let registry = DatabaseRegistry(clock: time.clock, idleSeconds: nil) { [stores] (id) throws(StorageError) in
       try stores.open(id)
     }
-    let service = Service(
+    let service = FirestoreService(
       databases: registry, admission: .everybody, rules: rules, requiresIndexes: settings.requiresIndexes)
-    files = TestFiles(origin, configuration, registry)
+    files = TestServerFiles(origin, configuration, registry)
     fileStore = files.makeStore()
     let accounts: Accounts
     do throws(StorageError) {
@@ -58,14 +58,14 @@ final class TestLife: Sendable {
       accounts = try Accounts(
         store: accountsStore, project: AccountsProject(settings.project), mode: .emulator, now: { time.clock.now() })
     } catch { throw .storage(error.description) }
-    let gateway = Gateway(
+    let gateway = HTTPGateway(
       service, accounts: accounts, identity: try configuration.accounts.toolkit(accounts),
       files: FilesService(store: fileStore, rules: fileRules, project: settings.project),
       operations: OperationsService(counters: Self.counters, version: HearthServer.version, unready: { [] }))
     var limits = TransportConfiguration()
     limits.targetBytesMax = 48 << 10
-    limits.bodyBytesMax = Gateway.bodyBytesMax
-    limits.errorBody = { status, message in Gateway.errorBody(httpStatus: status, message: message) }
+    limits.bodyBytesMax = HTTPGateway.bodyBytesMax
+    limits.errorBody = { status, message in HTTPGateway.errorBody(httpStatus: status, message: message) }
     do throws(TransportError) { local = try LocalServer(handler: gateway, limits: limits) } catch {
       throw .listening(error.description)
     }

@@ -22,7 +22,7 @@ final class TestOrigin: Sendable {
   let databases: [DatabaseID: LMDBStore]
   let accounts: LMDBStore?
   let files: OriginFiles?
-  let rules: RulesBook
+  let rules: RulesRegistry
   let fileRules: FileRules
   let offsetMicroseconds: Int64
 
@@ -35,7 +35,7 @@ final class TestOrigin: Sendable {
     guard let id = DatabaseID(project: settings.project) else {
       throw .configuration("\"\(settings.project)\" is no project id; use lower-case letters, digits and hyphens")
     }
-    self.rules = RulesBook()
+    self.rules = RulesRegistry()
     fileRules = FileRules()
     if let rules { self.rules.set(try Self.compile(rules, "rules", "cloud.firestore"), forDatabase: nil) }
     if let storageRules { fileRules.set(try Self.compile(storageRules, "storage rules", FileRules.service)) }
@@ -51,7 +51,7 @@ final class TestOrigin: Sendable {
   /// Takes what a server holds now.
   init(of life: TestLife, _ before: TestOrigin) throws(HearthError) {
     settings = before.settings
-    rules = RulesBook(copying: life.rules)
+    rules = RulesRegistry(copying: life.rules)
     fileRules = FileRules(copying: life.fileRules)
     offsetMicroseconds = life.time.offsetMicroseconds
     do throws(StorageError) {

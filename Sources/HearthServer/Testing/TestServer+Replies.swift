@@ -11,7 +11,7 @@ extension TestServer {
     /// The body, piece by piece. A reply without an end of its own ends when it is let go.
     public let body: Body
 
-    init(_ head: LocalReplyHead, _ call: LocalCall) {
+    init(_ head: LocalResponseHead, _ call: LocalCall) {
       status = head.status
       headers = head.fields
       body = Body(call)
@@ -70,11 +70,11 @@ extension TestServer {
 /// The one reader of a body.
 final class BodyReader: Sendable {
   private let call: LocalCall
-  private let followed = Mutex<[LocalRequest.Field]>([])
+  private let trailingFields = Mutex<[LocalRequest.Field]>([])
 
   init(_ call: LocalCall) { self.call = call }
 
-  var trailers: [LocalRequest.Field] { followed.withLock { $0 } }
+  var trailers: [LocalRequest.Field] { trailingFields.withLock { $0 } }
 
   func next() async throws -> [UInt8]? {
     try Task.checkCancellation()
@@ -86,7 +86,7 @@ final class BodyReader: Sendable {
     switch piece {
     case .bytes(let bytes): return bytes
     case .end(let trailers):
-      followed.withLock { $0 = trailers }
+      trailingFields.withLock { $0 = trailers }
       return nil
     case .cut:
       try Task.checkCancellation()

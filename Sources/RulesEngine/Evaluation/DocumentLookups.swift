@@ -67,9 +67,9 @@ package final class DocumentLookups {
   func document(
     at path: UnsafeRawBufferPointer, isAfter: Bool, isFree: Bool, counted: inout Int, countedMax: Int
   ) -> (LookupOutcome, UnsafeRawBufferPointer?)? {
-    let isKnown = documents.contains { Bytes.equal(UnsafeRawBufferPointer($0.path), path) }
+    let isKnown = documents.contains { RuleBytes.equal(UnsafeRawBufferPointer($0.path), path) }
     if let known = documents.first(where: {
-      $0.isAfter == isAfter && Bytes.equal(UnsafeRawBufferPointer($0.path), path)
+      $0.isAfter == isAfter && RuleBytes.equal(UnsafeRawBufferPointer($0.path), path)
     }) {
       return (known.outcome, known.fields.map { UnsafeRawBufferPointer($0) })
     }

@@ -2,7 +2,7 @@ import DocumentModel
 import WireFormat
 
 /// When two values are the same.
-enum Comparison {
+enum RuleComparison {
   /// Inside lists and maps: `1` is not `1.0`, `0.0` is not `-0.0`.
   case strict
   /// Inside sets and for `diff()`: numbers are compared as numbers, also deep inside, and NaN is itself.
@@ -15,7 +15,7 @@ extension Evaluator {
     switch (left, right) {
     case (.string(let a), .string(let b)):
       guard charge(min(a.count, b.count) >> 4) else { return stopFailure }
-      return .bool(Bytes.equal(a, b) != isNegated)
+      return .bool(RuleBytes.equal(a, b) != isNegated)
     case (.constraint(let about), _): return constrained(about, equals: right, isNegated: isNegated)
     case (_, .constraint(let about)): return constrained(about, equals: left, isNegated: isNegated)
     case (.partialMap, .null), (.null, .partialMap): return .bool(isNegated)
@@ -32,7 +32,7 @@ extension Evaluator {
   /// Whether two values are the same; `false` once the judgement has done too much.
   ///
   /// Calls itself as deep as values nest, which is bounded for documents and for expressions.
-  func equal(_ a: RuleValue, _ b: RuleValue, _ how: Comparison) -> Bool {
+  func equal(_ a: RuleValue, _ b: RuleValue, _ how: RuleComparison) -> Bool {
     guard charge(1) else { return false }
     switch (a, b) {
     case (.constraint, _), (_, .constraint), (.partialMap, _), (_, .partialMap):
@@ -47,13 +47,13 @@ extension Evaluator {
     case (.float(let x), .float(let y)):
       return how == .lenient ? x == y || x.isNaN && y.isNaN : x.bitPattern == y.bitPattern && !x.isNaN
     case (.string(let x), .string(let y)), (.bytes(let x), .bytes(let y)), (.vector(let x), .vector(let y)):
-      return charge(min(x.count, y.count) >> 4) && Bytes.equal(x, y)
+      return charge(min(x.count, y.count) >> 4) && RuleBytes.equal(x, y)
     case (.timestamp(let x), .timestamp(let y)), (.duration(let x), .duration(let y)): return x == y
     case (.latlng(let x1, let x2), .latlng(let y1, let y2)):
       return x1.bitPattern == y1.bitPattern && x2.bitPattern == y2.bitPattern
     case (.path(let x), .path(let y)):
       return x.count == y.count
-        && zip(x, y).allSatisfy { $0.isBound && $1.isBound && Bytes.equal($0.text, $1.text) }
+        && zip(x, y).allSatisfy { $0.isBound && $1.isBound && RuleBytes.equal($0.text, $1.text) }
     case (.list, .list), (.list, .encodedList), (.encodedList, .list), (.encodedList, .encodedList):
       return nested { equalLists(a, b, how) }
     case (.set(let x), .set(let y)): return x.count == y.count && x.allSatisfy { isIn($0, .set(y), .lenient) }
@@ -77,7 +77,7 @@ extension Evaluator {
 
   private static let nestingMax = 1200
 
-  private func equalLists(_ a: RuleValue, _ b: RuleValue, _ how: Comparison) -> Bool {
+  private func equalLists(_ a: RuleValue, _ b: RuleValue, _ how: RuleComparison) -> Bool {
     var left = ItemCursor(a, self)
     var right = ItemCursor(b, self)
     while true {
@@ -90,7 +90,7 @@ extension Evaluator {
     }
   }
 
-  private func equalMaps(_ a: RuleValue, _ b: RuleValue, _ how: Comparison) -> Bool {
+  private func equalMaps(_ a: RuleValue, _ b: RuleValue, _ how: RuleComparison) -> Bool {
     guard let left = entries(a), let right = entries(b), left.count == right.count,
       let sorted = sortedByKey(right)
     else { return false }
@@ -100,7 +100,7 @@ extension Evaluator {
   }
 
   /// Whether a list or set holds a value.
-  func isIn(_ value: RuleValue, _ container: RuleValue, _ how: Comparison) -> Bool {
+  func isIn(_ value: RuleValue, _ container: RuleValue, _ how: RuleComparison) -> Bool {
     var items = ItemCursor(container, self)
     while let item = items.next() {
       if equal(value, item, how) { return true }

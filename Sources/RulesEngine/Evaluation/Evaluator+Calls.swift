@@ -19,7 +19,7 @@ extension Evaluator {
     if isCountKnown { return failure(.arguments, text: name(node, group), items: values, group: node.c) }
     // The engine's `debug` takes any number and returns the first.
     if group.name == "debug", let first = values.first { return first }
-    if group.name == "debug" { return failure(.serviceCall, text: Bytes.of("debug"), items: values) }
+    if group.name == "debug" { return failure(.serviceCall, text: RuleBytes.of("debug"), items: values) }
     return failure(.argumentCount, text: name(node, group), items: values, group: node.c)
   }
 
@@ -46,7 +46,7 @@ extension Evaluator {
 
   /// A copy of a group's name that lives as long as the decision.
   private func name(_ node: Program.Node, _ group: SignatureGroup) -> UnsafeRawBufferPointer {
-    copied(Array(group.name.utf8)) ?? Bytes.of("")
+    copied(Array(group.name.utf8)) ?? RuleBytes.of("")
   }
 
   /// A copy of some bytes in the arena; `nil` when that is used up.

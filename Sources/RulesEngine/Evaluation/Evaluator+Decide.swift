@@ -70,14 +70,14 @@ extension Evaluator {
     }
     self.request = request
     self.lookups = lookups
-    beginJudgement()
+    beginEvaluation()
     lookupCount = 0
     usesTime = false
     mode = .sound
   }
 
   /// Fills the budgets again.
-  func beginJudgement() {
+  func beginEvaluation() {
     remaining = Self.expressionsMax
     work = Self.workMax
     stopped = nil
@@ -103,9 +103,9 @@ extension Evaluator {
     for byte in path where byte == UInt8(ascii: "/") { count += 1 }
     guard let segments = arena.take(PathSegment.self, count + extra) else { return false }
     let isFile = request.bucket != nil
-    segments.initialize(to: PathSegment(isFile ? Bytes.of("b") : Bytes.of("databases")))
+    segments.initialize(to: PathSegment(isFile ? RuleBytes.of("b") : RuleBytes.of("databases")))
     (segments + 1).initialize(to: PathSegment(request.bucket ?? request.database))
-    (segments + 2).initialize(to: PathSegment(isFile ? Bytes.of("o") : Bytes.of("documents")))
+    (segments + 2).initialize(to: PathSegment(isFile ? RuleBytes.of("o") : RuleBytes.of("documents")))
     var place = 3
     var start = 0
     if !path.isEmpty {

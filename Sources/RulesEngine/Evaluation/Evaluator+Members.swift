@@ -76,7 +76,7 @@ extension Evaluator {
     switch map {
     case .encodedFields(let bytes): encodedEntry(EncodedMap(documentFields: bytes), name)
     case .encodedMap(let bytes): encodedEntry(EncodedMap(mapValue: bytes), name)
-    case .map(let entries), .partialMap(let entries): entries.first { Bytes.equal($0.key, name) }?.value
+    case .map(let entries), .partialMap(let entries): entries.first { RuleBytes.equal($0.key, name) }?.value
     case .object(let object): objectEntry(object, name, property: property)
     default: nil
     }
@@ -92,7 +92,7 @@ extension Evaluator {
 
   /// The value bound to a variable of a path.
   private func variable(_ name: UnsafeRawBufferPointer, of segments: UnsafeBufferPointer<PathSegment>) -> RuleValue {
-    guard let first = segments.firstIndex(where: { $0.kind != .simple && Bytes.equal($0.name, name) }) else {
+    guard let first = segments.firstIndex(where: { $0.kind != .simple && RuleBytes.equal($0.name, name) }) else {
       return failure(.undefinedProperty, text: name)
     }
     switch segments[first].kind {
@@ -136,7 +136,7 @@ extension Evaluator {
     case .failure: return base
     case .null: return failure(.nullValue)
     case .list, .encodedList, .string, .path, .map, .encodedMap, .encodedFields, .object, .partialMap: break
-    default: return failure(.unknownFunction, text: Bytes.of("[]"))
+    default: return failure(.unknownFunction, text: RuleBytes.of("[]"))
     }
     switch (base, index) {
     case (_, .failure): return index
@@ -194,7 +194,7 @@ extension Evaluator {
       guard charge(text.count) else { return stopFailure }
       size = UTF16Text.count(text)
     case .path(let segments): size = segments.count
-    default: return failure(.unknownFunction, text: Bytes.of("@range"))
+    default: return failure(.unknownFunction, text: RuleBytes.of("@range"))
     }
     if from.isFailure { return from }
     if to.isFailure { return to }

@@ -219,7 +219,7 @@ extension Evaluator {
     case .map, .encodedMap, .encodedFields, .object, .partialMap:
       if element.isFailure { return element }
       guard case .string(let key) = element else {
-        return failure(.arguments, text: Bytes.of("in"), items: [container, element], group: Builtins.inGroup)
+        return failure(.arguments, text: RuleBytes.of("in"), items: [container, element], group: Builtins.inGroup)
       }
       if let found = entry(container, key) {
         if case .failure(let reason) = found, reason.pointee.reason == .damaged { return found }
@@ -229,7 +229,7 @@ extension Evaluator {
       return .bool(false)
     case .constraint(let about):
       return element.isFailure ? element : constrained(about, contains: element)
-    default: return failure(.unknownFunction, text: Bytes.of("in"))
+    default: return failure(.unknownFunction, text: RuleBytes.of("in"))
     }
   }
 

@@ -160,8 +160,8 @@ extension Evaluator {
     if let unbound = segments.first(where: { !$0.isBound }) {
       return failure(.unboundVariable, text: unbound.name)
     }
-    guard segments.count >= 5, segments.count % 2 == 1, Bytes.equal(segments[0].text, "databases"),
-      Bytes.equal(segments[1].text, request.database), Bytes.equal(segments[2].text, "documents"),
+    guard segments.count >= 5, segments.count % 2 == 1, RuleBytes.equal(segments[0].text, "databases"),
+      RuleBytes.equal(segments[1].text, request.database), RuleBytes.equal(segments[2].text, "documents"),
       segments.allSatisfy({ !$0.text.isEmpty })
     else { return failure(.serviceCall, text: name, path) }
     let isExistence = builtin == .exists || builtin == .existsAfter
@@ -172,7 +172,7 @@ extension Evaluator {
       return isExistence ? .bool(false) : failure(.serviceCall, text: name, path)
     }
     guard let lookups, let bytes = joined(below) else { return failure(.serviceCall, text: name, path) }
-    let isOwn = request.bucket == nil && Bytes.equal(bytes, request.path)
+    let isOwn = request.bucket == nil && RuleBytes.equal(bytes, request.path)
     guard
       let (outcome, fields) = lookups.document(
         at: bytes, isAfter: isAfter, isFree: isOwn, counted: &lookupCount, countedMax: request.lookupsMax)

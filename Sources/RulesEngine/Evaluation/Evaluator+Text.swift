@@ -4,20 +4,20 @@ extension Evaluator {
   func string(_ value: RuleValue) -> RuleValue {
     switch value {
     case .failure, .string: return value
-    case .null: return .string(Bytes.of("null"))
-    case .bool(let flag): return .string(flag ? Bytes.of("true") : Bytes.of("false"))
+    case .null: return .string(RuleBytes.of("null"))
+    case .bool(let flag): return .string(flag ? RuleBytes.of("true") : RuleBytes.of("false"))
     case .int(let number): return text(Array(String(number).utf8))
     case .float(let number):
       var out: [UInt8] = []
       FloatText.append(number, to: &out)
       return text(out)
     case .path(let segments):
-      if segments.isEmpty { return .string(Bytes.of("/")) }
+      if segments.isEmpty { return .string(RuleBytes.of("/")) }
       return concatenated(
-        segments.flatMap { segment in [Bytes.of("/"), segment.text] })
+        segments.flatMap { segment in [RuleBytes.of("/"), segment.text] })
     default:
       return failure(
-        .arguments, text: Bytes.of("string"), items: CollectionOfOne(value),
+        .arguments, text: RuleBytes.of("string"), items: CollectionOfOne(value),
         group: Int32(Builtins.group("string", isMethod: false) ?? 0))
     }
   }
@@ -42,10 +42,10 @@ extension Evaluator {
           inner.allSatisfy({ Lexer.startsWord($0) || Lexer.isDigit($0) })
         else { return failure(.pathTemplate, text: text) }
         guard let name = copied(Array(inner)) else { return stopFailure }
-        guard !segments.contains(where: { $0.kind != .simple && Bytes.equal($0.name, name) }) else {
+        guard !segments.contains(where: { $0.kind != .simple && RuleBytes.equal($0.name, name) }) else {
           return failure(.pathTemplate, text: text)
         }
-        segments.append(PathSegment(isGlob ? .globCapture : .capture, name: name, text: Bytes.of("")))
+        segments.append(PathSegment(isGlob ? .globCapture : .capture, name: name, text: RuleBytes.of("")))
       } else {
         guard Self.isDecodable(piece) else { return failure(.pathDecoding, text: text) }
         guard let decoded = copied(Literal.decodedSegment(piece)) else { return stopFailure }
@@ -83,12 +83,12 @@ extension Evaluator {
   func bind(_ template: RuleValue, _ map: RuleValue) -> RuleValue {
     guard case .path(let segments) = template, let entries = entries(map) else { return stopFailure }
     guard charge(segments.count * (entries.count + 1)) else { return stopFailure }
-    for entry in entries where !segments.contains(where: { $0.kind != .simple && Bytes.equal($0.name, entry.key) }) {
+    for entry in entries where !segments.contains(where: { $0.kind != .simple && RuleBytes.equal($0.name, entry.key) }) {
       return failure(.unknownVariables, text: entry.key)
     }
     var bound: [PathSegment] = []
     for segment in segments {
-      guard segment.kind != .simple, let value = entries.first(where: { Bytes.equal($0.key, segment.name) })?.value
+      guard segment.kind != .simple, let value = entries.first(where: { RuleBytes.equal($0.key, segment.name) })?.value
       else {
         if segment.isBound { bound.append(segment) }
         continue
@@ -202,7 +202,7 @@ extension Evaluator {
       kept = pieces.count
     }
     if kept == 0 {
-      pieces = [.string(Bytes.of(""))]
+      pieces = [.string(RuleBytes.of(""))]
       kept = 1
     }
     guard stopped == nil, let copy = arena.take(RuleValue.self, kept) else { return outOfMemory() }

@@ -47,7 +47,7 @@ package final class Evaluator {
   /// Lends its memory to texts of traced values.
   private lazy var traceReader = Evaluator()
 
-  /// What one expression gave, in the text form of ``ValueText``.
+  /// What one expression gave, in the text form of ``RuleValueText``.
   package struct TracedValue: Sendable {
     /// Where the expression stands, in bytes.
     package let range: Range<Int>
@@ -166,7 +166,7 @@ package final class Evaluator {
 
   @inline(never)
   private func record(_ value: RuleValue, of number: Int32, _ node: Program.Node) {
-    traceReader.beginJudgement()
+    traceReader.beginEvaluation()
     traceReader.arena.reset()
     // `request` and what hangs on it is made when asked for.
     traceReader.request = request
@@ -178,7 +178,7 @@ package final class Evaluator {
     traceReader.transforms = transforms
     trace.append(
       TracedValue(
-        range: Int(node.start)..<Int(node.end), value: ValueText.typedJSON(value, reader: traceReader), node: number))
+        range: Int(node.start)..<Int(node.end), value: RuleValueText.typedJSON(value, reader: traceReader), node: number))
   }
 
   @inline(__always)
@@ -339,7 +339,7 @@ package final class Evaluator {
       }
       if values[place + 1].isFailure { return values[place + 1] }
       guard charge(count) else { return stopFailure }
-      let known = UnsafeMutableBufferPointer(start: entries, count: count).firstIndex { Bytes.equal($0.key, key) }
+      let known = UnsafeMutableBufferPointer(start: entries, count: count).firstIndex { RuleBytes.equal($0.key, key) }
       if let known {
         entries[known].value = values[place + 1]
       } else {

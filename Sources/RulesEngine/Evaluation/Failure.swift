@@ -54,7 +54,7 @@ struct Failure {
   var message: String {
     let name = String(decoding: text, as: UTF8.self)
     let types = items.map(\.type.rawValue)
-    let values = items.map { ValueText.plain($0) }
+    let values = items.map { RuleValueText.plain($0) }
     let moment = "is not valid. Seconds must be in range"
     switch reason {
     case .nullValue: return "Null value error."

@@ -28,7 +28,7 @@ enum PathMatcher {
         place += 1
       case .literal(let text):
         if isLastUnknown && place == path.count - 1 { return false }
-        if !Bytes.equal(path[place].text, text) { return false }
+        if !RuleBytes.equal(path[place].text, text) { return false }
         place += 1
       }
     }
@@ -50,7 +50,7 @@ enum PathMatcher {
     for index in 0..<glob {
       switch segments[first + index] {
       case .literal(let text):
-        if !Bytes.equal(path[index].text, text) { return false }
+        if !RuleBytes.equal(path[index].text, text) { return false }
       case .capture(let capture): captures[capture] = .string(path[index].text)
       case .glob: return false
       }
@@ -60,7 +60,7 @@ enum PathMatcher {
       let isUnknown = place == path.count - 1
       switch segments[first + glob + 1 + index] {
       case .literal(let text):
-        if isUnknown || !Bytes.equal(path[place].text, text) { return false }
+        if isUnknown || !RuleBytes.equal(path[place].text, text) { return false }
       case .capture(let capture): captures[capture] = isUnknown ? unknown : .string(path[place].text)
       case .glob: return false
       }

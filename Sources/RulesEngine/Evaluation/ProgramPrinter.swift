@@ -28,7 +28,7 @@ enum ProgramPrinter {
   }
 
   private static func text(_ node: Program.Node, _ program: Program) -> String {
-    func constant(_ index: Int32) -> String { ValueText.typedJSON(program.constants[Int(index)]) }
+    func constant(_ index: Int32) -> String { RuleValueText.typedJSON(program.constants[Int(index)]) }
     func list() -> String {
       (0..<max(0, node.b)).map { "%\(program.operands[Int(node.a + $0)])" }.joined(separator: " ")
     }

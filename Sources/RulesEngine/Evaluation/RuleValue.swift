@@ -141,7 +141,7 @@ struct Moment: Equatable {
 }
 
 /// Byte strings.
-enum Bytes {
+enum RuleBytes {
   @inline(__always)
   static func equal(_ a: UnsafeRawBufferPointer, _ b: UnsafeRawBufferPointer) -> Bool {
     a.count == b.count && EncodedMap.compare(a, b) == .equal

@@ -18,20 +18,20 @@ package enum RulesMethod: String, Sendable, CaseIterable {
   /// The name as bytes that live forever.
   var bytes: UnsafeRawBufferPointer {
     switch self {
-    case .get: Bytes.of("get")
-    case .list: Bytes.of("list")
-    case .create: Bytes.of("create")
-    case .update: Bytes.of("update")
-    case .delete: Bytes.of("delete")
+    case .get: RuleBytes.of("get")
+    case .list: RuleBytes.of("list")
+    case .create: RuleBytes.of("create")
+    case .update: RuleBytes.of("update")
+    case .delete: RuleBytes.of("delete")
     }
   }
 }
 
 /// What may end a token before its time. Asked by whatever stays open on the strength of one.
-package protocol TokenStanding: AnyObject, Sendable {
+package protocol TokenRevocationCheck: AnyObject, Sendable {
   /// Why the token counts no more, in a few words; `nil` where it does. Cost: a few loads while nothing has changed that
   /// ends tokens; called on any thread.
-  var objection: String? { get }
+  var revocationReason: String? { get }
 }
 
 /// Who asks: the claims of a verified token, as rules see them. Made once per token.
@@ -43,17 +43,17 @@ package struct RulesAuth: Sendable, Hashable {
   /// When the token is over, in microseconds since 1970; `nil` where nobody said. Rules do not see it.
   package let expiry: Int64?
   /// What may end the token early; `nil` where nothing does. Rules do not see it.
-  package let standing: (any TokenStanding)?
+  package let revocationCheck: (any TokenRevocationCheck)?
   /// Whether it is a guest's token: one of somebody who said nothing of who they are, and may come as any number.
   package let isGuest: Bool
   /// ``uid`` as UTF-8.
   let uidBytes: [UInt8]
 
   /// Encodes the claims. `uid` is usually the claim `sub`.
-  package init(uid: String?, claims: MapValue, expiry: Int64? = nil, standing: (any TokenStanding)? = nil) {
+  package init(uid: String?, claims: MapValue, expiry: Int64? = nil, revocationCheck: (any TokenRevocationCheck)? = nil) {
     self.uid = uid
     self.expiry = expiry
-    self.standing = standing
+    self.revocationCheck = revocationCheck
     self.claims = EncodedFields(claims)
     isGuest = if case .map(let firebase) = claims["firebase"] {
       firebase["sign_in_provider"] == .string("anonymous")

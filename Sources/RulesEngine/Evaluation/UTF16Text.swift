@@ -86,7 +86,7 @@ enum UTF16Text {
     let common = min(a.count, b.count)
     while index < common, a[index] == b[index] { index += 1 }
     guard index < common else { return a.count == b.count ? 0 : (a.count < b.count ? -1 : 1) }
-    // Bytes order as scalars do, and scalars as code units do, but for surrogates, which lie below U+E000…U+FFFF.
+    // RuleBytes order as scalars do, and scalars as code units do, but for surrogates, which lie below U+E000…U+FFFF.
     let x = a[index]
     let y = b[index]
     if x >= 0xF0, (0xEE..<0xF0).contains(y) { return -1 }

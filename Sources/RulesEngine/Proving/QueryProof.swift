@@ -39,7 +39,7 @@ extension Evaluator {
       guard preparePath(extra: 2), let disjuncts = Disjuncts.of(query.filter), !disjuncts.isEmpty else { return }
       appendUnknown(query, isWhole: isWhole)
       for disjunct in disjuncts {
-        beginJudgement()
+        beginEvaluation()
         decision.isAllowed = false
         decision.line = nil
         prove(program, disjunct, isWhole: isWhole, explaining, &decision)
@@ -60,12 +60,12 @@ extension Evaluator {
     guard let base = UnsafeMutablePointer(mutating: requestPath.baseAddress) else { return }
     var end = count
     if !isWhole {
-      let group = query.collectionID.flatMap { copied(Array($0.utf8)) } ?? Bytes.of("")
+      let group = query.collectionID.flatMap { copied(Array($0.utf8)) } ?? RuleBytes.of("")
       (base + end).initialize(to: PathSegment(group))
       end += 1
       requestPathKnown = 0
     }
-    (base + end).initialize(to: PathSegment(Bytes.of("")))
+    (base + end).initialize(to: PathSegment(RuleBytes.of("")))
     requestPath = UnsafeBufferPointer(start: base, count: end + 1)
   }
 

@@ -50,7 +50,7 @@ enum TreePrinter {
     case .null: return "null"
     case .boolean(let value): return String(value)
     case .integer(let value): return String(value)
-    case .float(let value): return ValueText.plain(.float(value))
+    case .float(let value): return RuleValueText.plain(.float(value))
     case .string(let value): return quoted(value)
     case .bytes(let value): return "b" + quoted(value)
     case .variable(let name): return name.text

@@ -1,7 +1,7 @@
 /// One request of this process and its reply. Belongs to its loop's thread.
 ///
 /// The reply is made only as fast as it is taken: a source is asked for a slice when somebody waits for one.
-final class LocalExchange: ReplySink {
+final class LocalExchange: ResponseSink {
   /// What a `BodySink` is given at a time.
   private static let passedBytesMax = 64 << 10
 
@@ -10,7 +10,7 @@ final class LocalExchange: ReplySink {
   private let method: HTTPMethod
   private let limits: TransportConfiguration
   private let onEnd: () -> Void
-  private var onHead: ((LocalReplyHead?) -> Void)?
+  private var onHead: ((LocalResponseHead?) -> Void)?
 
   // The request's body, where it is passed on piece by piece.
   private var sink: (any BodySink)?
@@ -29,7 +29,7 @@ final class LocalExchange: ReplySink {
 
   init(
     _ request: LocalRequest, _ resources: any LoopResources, _ limits: TransportConfiguration,
-    _ onHead: @escaping (LocalReplyHead?) -> Void, onEnd: @escaping () -> Void
+    _ onHead: @escaping (LocalResponseHead?) -> Void, onEnd: @escaping () -> Void
   ) {
     exchange = Exchange(resources)
     message = LocalMessage(request)
@@ -49,7 +49,7 @@ final class LocalExchange: ReplySink {
     if let sink {
       self.sink = sink
       passBody()
-    } else if exchange.isAwaitingReply {
+    } else if exchange.isAwaitingResponse {
       guard message.bodyCount <= limits.bodyBytesMax else { return refuse(.bodyTooLarge) }
       message.withRequest(hasBody: true) { handler.handle($0, exchange) }
     }
@@ -120,7 +120,7 @@ final class LocalExchange: ReplySink {
   private func begin(_ status: Int, _ headers: (inout HeaderWriter) -> Void) {
     let receive = onHead
     onHead = nil
-    receive?(LocalReplyHead(status: status, fields: Self.fields(Self.lines(headers))))
+    receive?(LocalResponseHead(status: status, fields: Self.fields(Self.lines(headers))))
   }
 
   /// The reply is made; what is pending may still be taken.

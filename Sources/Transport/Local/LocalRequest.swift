@@ -22,7 +22,7 @@ package struct LocalRequest: Sendable {
 }
 
 /// How a reply to a ``LocalRequest`` begins.
-package struct LocalReplyHead: Sendable {
+package struct LocalResponseHead: Sendable {
   /// The status.
   package var status: Int
   /// The header fields, in the order written.

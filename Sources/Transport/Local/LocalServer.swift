@@ -25,7 +25,7 @@ package final class LocalServer: Sendable {
   ///
   /// - Returns: what asks for the body, and gives the call up when it goes away.
   package func answer(
-    _ request: LocalRequest, _ receive: @escaping @Sendable (LocalReplyHead?) -> Void
+    _ request: LocalRequest, _ receive: @escaping @Sendable (LocalResponseHead?) -> Void
   ) -> LocalCall {
     let number = made.wrappingAdd(1, ordering: .relaxed).newValue
     let call = LocalCall()

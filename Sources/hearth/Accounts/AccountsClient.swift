@@ -21,7 +21,7 @@ struct AccountsClient {
   func finish() { admin.finish() }
 
   /// Hands on all accounts, a page at a time, in the order of their ids.
-  func forEachPage(_ take: ([JSONTree]) throws -> Bool) throws {
+  func forEachPage(_ take: ([AccountsJSON]) throws -> Bool) throws {
     var token: String?
     repeat {
       let next = token.map { "&nextPageToken=\(ServerClient.encode($0))" } ?? ""
@@ -34,7 +34,7 @@ struct AccountsClient {
 
   /// Sends the fields of a call of an administrator; returns the answer.
   @discardableResult
-  func call(_ verb: String, _ append: (inout JSONWriter) -> Void) throws -> JSONTree {
+  func call(_ verb: String, _ append: (inout JSONWriter) -> Void) throws -> AccountsJSON {
     var json = JSONWriter(.compact)
     json.beginObject()
     append(&json)
@@ -58,12 +58,12 @@ struct AccountsClient {
     return uid
   }
 
-  private func tree(_ body: [UInt8]?) throws -> JSONTree { try JSONTree(parsing: body ?? Array("{}".utf8)) }
+  private func tree(_ body: [UInt8]?) throws -> AccountsJSON { try AccountsJSON(parsing: body ?? Array("{}".utf8)) }
 }
 
 extension JSONWriter {
   /// Appends a value as it was read.
-  mutating func append(_ tree: JSONTree) {
+  mutating func append(_ tree: AccountsJSON) {
     switch tree {
     case .null: null()
     case .boolean(let value): bool(value)

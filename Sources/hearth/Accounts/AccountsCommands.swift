@@ -29,7 +29,7 @@ extension Command {
     })
 
   /// One line: id, address, how the account signs in, and what is special about it.
-  private static func row(_ user: JSONTree) -> String {
+  private static func row(_ user: AccountsJSON) -> String {
     let providers = (user["providerUserInfo"]?.elements ?? []).compactMap { $0["providerId"]?.text }
     var cells = [
       user["localId"]?.text ?? "", user["email"]?.text ?? user["phoneNumber"]?.text ?? "-",

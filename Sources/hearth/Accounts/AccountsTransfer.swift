@@ -58,8 +58,8 @@ extension Command {
     ],
     run: { arguments in
       let path = arguments.operands[0]
-      let file: JSONTree
-      do { file = try JSONTree(parsing: try bytes(of: path)) } catch let error as WireError {
+      let file: AccountsJSON
+      do { file = try AccountsJSON(parsing: try bytes(of: path)) } catch let error as WireError {
         throw CommandFailure.data("\(path) is no JSON: \(error)")
       }
       guard case .array(let users)? = file["users"] else {

@@ -25,28 +25,28 @@ extension Command {
     ],
     run: { arguments in
       let configuration = try configuration(arguments, isEmulator: arguments.has("emulator"))
-      let findings = examine(configuration, now: Clock.system.now())
+      let findings = checks(configuration, now: Clock.system.now())
       Terminal.output.write(arguments.has("json") ? findings.json() : Array(findings.table(on: .output).utf8))
       return findings.contains { $0.level == .problem } ? ExitCode.failure : 0
     })
 
-  private static func examine(_ configuration: HearthConfiguration, now: Int64) -> [Finding] {
+  private static func checks(_ configuration: HearthConfiguration, now: Int64) -> [Finding] {
     var findings: [Finding] = []
     var (holder, readable): (String?, String?)
     switch configuration.storage {
     case .directory(let path):
-      var directory = DirectoryExamination(path: path, mapBytes: configuration.mapBytes, now: now)
+      var directory = DirectoryChecks(path: path, mapBytes: configuration.mapBytes, now: now)
       findings += directory.findings()
       holder = directory.holder
       if directory.isReadable { readable = path }
-    case .inMemory: findings.append(MachineExamination.memory())
+    case .inMemory: findings.append(MachineChecks.memory())
     }
-    findings += MachineExamination.clock(now: now)
-    findings += RulesExamination(configuration: configuration, now: now).findings()
-    findings += IndexesExamination(configuration: configuration).findings()
-    findings += KeysExamination(configuration: configuration, directory: readable, now: now).findings()
-    findings += FrontExamination(configuration: configuration, holder: holder, now: now).findings()
-    findings += MachineExamination.limits()
+    findings += MachineChecks.clock(now: now)
+    findings += RulesChecks(configuration: configuration, now: now).findings()
+    findings += IndexesChecks(configuration: configuration).findings()
+    findings += KeysChecks(configuration: configuration, directory: readable, now: now).findings()
+    findings += ServingChecks(configuration: configuration, holder: holder, now: now).findings()
+    findings += MachineChecks.limits()
     return findings
   }
 }

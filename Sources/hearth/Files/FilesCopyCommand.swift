@@ -133,7 +133,7 @@ private final class FilesCopy {
   private func importFolder(_ path: String, _ bucket: String, _ name: String) throws {
     guard Self.isFolder(path) else { throw CommandFailure.data("\(path) is no folder; leave out --recursive") }
     let prefix = Self.prefix(name)
-    try FolderWalk.forEach(below: path) { entry in
+    try FolderIterator.forEach(below: path) { entry in
       switch entry {
       case .leftOut(let path, let reason): leaveOut(path, reason)
       case .file(let path, let name):

@@ -37,12 +37,12 @@ extension Command {
     _ client: FilesClient, bucket: String, prefix: String, foldsFolders: Bool
   ) throws {
     guard let database = DatabaseID(project: DatabaseChoice.defaultProject) else { return }
-    var table = Table(of: database, nameTitle: "name", chosen: ["size", "type", "updated"].map { FieldPath(field: $0) })
+    var table = TextTable(of: database, nameTitle: "name", chosen: ["size", "type", "updated"].map { FieldPath(field: $0) })
     var count = 0
     var bytes = 0
     try client.forEachPage(in: bucket, prefix: prefix, foldsFolders: foldsFolders) { page in
       for folder in page.folders {
-        Terminal.output.write(table.add(Table.Row(name: folder, fields: MapValue()), byteCount: folder.utf8.count))
+        Terminal.output.write(table.add(TextTable.Row(name: folder, fields: MapValue()), byteCount: folder.utf8.count))
       }
       for object in page.objects {
         count += 1
@@ -50,7 +50,7 @@ extension Command {
         var fields = MapValue([("size", .string(ByteCount.text(object.size))), ("type", .string(object.contentType))])
         fields["updated"] = object.updated.map(Value.timestamp)
         Terminal.output.write(
-          table.add(Table.Row(name: object.name, fields: fields), byteCount: object.name.utf8.count + 100))
+          table.add(TextTable.Row(name: object.name, fields: fields), byteCount: object.name.utf8.count + 100))
       }
     }
     Terminal.output.write(table.flush())

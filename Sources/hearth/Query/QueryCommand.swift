@@ -83,16 +83,16 @@ extension Command {
     let isAggregation = !options.aggregations.isEmpty
     let chosen = isAggregation ? options.aggregations.map { FieldPath(field: $0.alias) } : columns
     let nameTitle = isAggregation ? nil : query.includesDescendants ? "path" : "id"
-    var table = Table(of: client.database, nameTitle: nameTitle, chosen: chosen)
+    var table = TextTable(of: client.database, nameTitle: nameTitle, chosen: chosen)
     var explanation: ExplainText?
     try client.run(options) { part in
       switch part {
       case .document(let document):
         let path = document.key.path
-        let row = Table.Row(
+        let row = TextTable.Row(
           name: query.includesDescendants ? path.text : path.id, fields: try document.fields.decoded())
         Terminal.output.write(table.add(row, byteCount: document.fields.bytes.count))
-      case .numbers(let numbers): Terminal.output.write(table.add(Table.Row(name: "", fields: numbers), byteCount: 64))
+      case .numbers(let numbers): Terminal.output.write(table.add(TextTable.Row(name: "", fields: numbers), byteCount: 64))
       case .explanation(let text, _): explanation = text
       }
     }

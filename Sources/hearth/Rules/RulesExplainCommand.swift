@@ -44,7 +44,7 @@ extension Command {
       let client = arguments.has("server") ? try ServerClient(arguments) : nil
       var suite = try request(arguments, rulesFile: file, isOfFiles: isOfFiles)
       guard let test = suite.tests.first else { throw CommandFailure.usage("nothing is asked") }
-      let verdict = try judge(test, by: ruleset, over: &suite.documents, client)
+      let verdict = try evaluate(test, by: ruleset, over: &suite.documents, client)
       for part in verdict.parts {
         var lines = DecisionText.lines(part, ruleset, file: file).map(TerminalText.line)
         let head = lines.removeFirst()
@@ -90,16 +90,16 @@ extension Command {
     let reader = SuiteReader(rulesFile: rulesFile, now: RulesTestRun.now())
     var suite = try reader.read(Array(text.utf8), file: "the request")
     guard let file = arguments.value("documents") else { return suite }
-    var documents = try DocumentReader(ByteSource(file: file), database: try DatabaseChoice.database(arguments))
+    var documents = try FixtureReader(ByteSource(file: file), database: try DatabaseChoice.database(arguments))
     while let document = try documents.next() { suite.documents[document.key.path] = document.fields }
     return suite
   }
 
   /// Judges; with a server, fetches the documents that the decision turns out to need, until it needs no more.
-  private static func judge(
+  private static func evaluate(
     _ test: RuleTest, by ruleset: Ruleset, over documents: inout TestDocuments, _ client: ServerClient?
   ) throws -> Verdict {
-    let judge = CaseJudge()
+    let runner = TestCaseRunner()
     var wanted: [ResourcePath] = []
     switch test.operation {
     case .get(let key): wanted = [key.path]
@@ -112,7 +112,7 @@ extension Command {
         guard let client, let key = DocumentKey(path) else { continue }
         documents[path] = try client.get(key)?.fields
       }
-      let verdict = judge.judge(test, by: ruleset, over: documents, explaining: .trace)
+      let verdict = runner.run(test, by: ruleset, over: documents, explaining: .trace)
       wanted = verdict.lookups.filter { !known.contains($0) }
       if wanted.isEmpty || client == nil { return verdict }
     }

@@ -7,12 +7,12 @@ import TestSupport
 /// name in an earlier answer (a transaction, a time, a page token, the `etag`), `@3(x#)@` for `x0,x1,x2`, and `~3(x)~`
 /// for `xxx`.
 struct DifferenceProbe {
-  private let client: HTTPClient
+  private let client: TestHTTPClient
   private let root: String
   private var variables: [String: String]
 
   init(port: UInt16, project: String) {
-    client = HTTPClient(port: port, timeoutSeconds: 30)
+    client = TestHTTPClient(port: port, timeoutSeconds: 30)
     root = "projects/\(project)/databases/(default)/documents"
     variables = ["project": project]
   }

@@ -106,7 +106,7 @@ struct HabitualScenario {
       let target = chiara.database.url("", verb: "commit")
       let bodies = (0..<8).map { ["writes": .array(tap("tap-\($0)").map { $0.json(in: chiara.database) })] as JSONNode }
       let statuses = onThreads(8) { index in
-        try? HTTPClient(port: port).send("POST", target, headers: headers, body: Array(bodies[index].text.utf8)).status
+        try? TestHTTPClient(port: port).send("POST", target, headers: headers, body: Array(bodies[index].text.utf8)).status
       }()
       app.check(statuses, Array(repeating: 200, count: 8))
       app.check(try day(), before + 8)
@@ -225,7 +225,7 @@ struct HabitualScenario {
       try app.waitForLog("\"\(newcomer.uid)\"", "created")
       try app.waitForLog("\"\(newcomer.uid)\"", "deleted")
       try app.breakFiles()
-      let client = HTTPClient(port: app.server.port)
+      let client = TestHTTPClient(port: app.server.port)
       defer { client.close() }
       app.check(try client.send("GET", "/v0/b/demo.appspot.com/o/any").status, 500, "files")
       try app.waitForLog("GET /v0/b/demo.appspot.com/o/any failed with 500: ")

@@ -14,12 +14,12 @@ final class LiveScreen {
   private(set) var endedWithCode = 0
   /// The status of the answer; where it is not 200 there is no feed.
   let status: Int
-  private let client: HTTPClient
+  private let client: TestHTTPClient
   private var received: [UInt8] = []
   private var isConsistent = false
 
   init(_ person: Person, _ method: String, _ target: String, _ body: JSONNode?, resumingAt token: String?) throws {
-    client = HTTPClient(port: person.port, timeoutSeconds: 20)
+    client = TestHTTPClient(port: person.port, timeoutSeconds: 20)
     let headers = person.headers + [("Accept", "text/event-stream")] + (token.map { [("Last-Event-ID", $0)] } ?? [])
     status = try client.open(method, target, headers: headers, body: body.map { Array($0.text.utf8) }).status
   }

@@ -59,19 +59,19 @@ final class Person {
   let refreshToken: String
   let database: TestDatabase
   let port: UInt16
-  private let client: HTTPClient
+  private let client: TestHTTPClient
 
   /// Somebody who is not signed in.
   init(of scenario: Scenario) {
     (uid, idToken, refreshToken) = ("", "", "")
     (database, port) = (scenario.database, scenario.server.port)
-    client = HTTPClient(port: port)
+    client = TestHTTPClient(port: port)
   }
 
   /// Signs in or up with a call of the accounts service.
   init(of scenario: Scenario, call: String, _ body: JSONNode) throws {
     (database, port) = (scenario.database, scenario.server.port)
-    client = HTTPClient(port: port)
+    client = TestHTTPClient(port: port)
     let members = body.members + [JSONNode.Member("returnSecureToken", true)]
     let response = try client.send(
       "POST", "/v1/accounts:\(call)?key=any", headers: [("Content-Type", "application/json")],

@@ -5,13 +5,13 @@ import TestSupport
 /// Belongs to one thread, as its connection does.
 final class StoredFiles {
   private let person: Person
-  private let client: HTTPClient
+  private let client: TestHTTPClient
   private let bucket: String
 
   init(of person: Person, bucket: String = "demo.appspot.com") {
     self.person = person
     self.bucket = bucket
-    client = HTTPClient(port: person.port)
+    client = TestHTTPClient(port: person.port)
   }
 
   private func url(_ path: String) -> String { "/v0/b/\(bucket)/o/\(percentEncoded(path.utf8))" }

@@ -8,7 +8,7 @@ import Testing
   static let uploads = "/upload/storage/v1/b/bucket/o"
 
   @discardableResult
-  static func put(_ server: TestServer, _ name: String, _ content: String, _ query: String = "") throws -> TestServer.Reply {
+  static func put(_ server: TestServer, _ name: String, _ content: String, _ query: String = "") throws -> TestServer.Responder {
     let encoded = name.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? name
     return try server.call(
       "POST", "\(uploads)?uploadType=media&name=\(encoded)\(query)", content, headers: [("Content-Type", "text/plain")])
@@ -56,7 +56,7 @@ import Testing
     #expect(start.status == 200)
     let location = try #require(start.header("location"))
     let target = String(location.dropFirst("http://localhost".count))
-    func put(_ range: String?, _ body: String, _ more: [(String, String)] = []) throws -> TestServer.Reply {
+    func put(_ range: String?, _ body: String, _ more: [(String, String)] = []) throws -> TestServer.Responder {
       try server.call("PUT", target, body, headers: (range.map { [("Content-Range", $0)] } ?? []) + more)
     }
     let nothing = try put("bytes */*", "")

@@ -81,7 +81,7 @@ import Testing
     let server = try TestServer()
     try CloudFilesTests.put(server, "a", "one")
     let part = "--b\r\nContent-Type: application/http\r\n\r\nGET \(Self.objects)/a HTTP/1.1\r\n\r\n"
-    func send(_ count: Int) throws -> TestServer.Reply {
+    func send(_ count: Int) throws -> TestServer.Responder {
       try server.request(
         "POST", "/batch/storage/v1", String(repeating: part, count: count) + "--b--",
         headers: [("Content-Type", "multipart/mixed; boundary=b")])
@@ -231,7 +231,7 @@ import Testing
     #expect(firebase.status == 406 && firebase.message.hasPrefix("The object's contentEncoding"), "\(firebase.text)")
     // A reply that breaks off is not taken for whole.
     for name in ["cut", "late"] {
-      let client = HTTPClient(port: server.port)
+      let client = TestHTTPClient(port: server.port)
       defer { client.close() }
       #expect(throws: (any Error).self, "\(name)") { _ = try client.send("GET", "\(Self.objects)/\(name)?alt=media") }
     }

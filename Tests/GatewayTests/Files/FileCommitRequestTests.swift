@@ -10,7 +10,7 @@ import Testing
   private static func put(
     _ server: TestServer, _ commit: String, content: String = "%PDF", target: String = upload,
     headers: [(String, String)] = []
-  ) throws -> TestServer.Reply {
+  ) throws -> TestServer.Responder {
     let body = [
       "--cut", "Content-Type: application/json", "", #"{"name": "scan", "commit": \#(commit)}"#, "--cut",
       "Content-Type: application/pdf", "", content, "--cut--", "",

@@ -10,7 +10,7 @@ import Testing
   @discardableResult
   static func put(
     _ server: TestServer, _ name: String, _ content: String, type: String? = "text/plain"
-  ) throws -> TestServer.Reply {
+  ) throws -> TestServer.Responder {
     let encoded = name.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? name
     let reply = try server.call(
       "POST", "\(bucket)?name=\(encoded)", content, headers: [owner] + (type.map { [("Content-Type", $0)] } ?? []))
@@ -97,7 +97,7 @@ import Testing
 
   @Test func twoPartsAreMetadataAndContent() throws {
     let server = try TestServer()
-    func send(_ body: String, _ type: String, _ query: String = "?name=a%20b") throws -> TestServer.Reply {
+    func send(_ body: String, _ type: String, _ query: String = "?name=a%20b") throws -> TestServer.Responder {
       try server.call(
         "POST", Self.bucket + query, body,
         headers: [Self.owner, ("X-Goog-Upload-Protocol", "multipart"), ("Content-Type", type)])
@@ -137,7 +137,7 @@ import Testing
     let server = try TestServer()
     func command(
       _ command: String, _ target: String, _ body: String? = "", offset: Int? = nil, _ more: [(String, String)] = []
-    ) throws -> TestServer.Reply {
+    ) throws -> TestServer.Responder {
       let offset = offset.map { [("X-Goog-Upload-Offset", String($0))] } ?? []
       return try server.call(
         "POST", target, body, headers: [Self.owner, ("X-Goog-Upload-Command", command)] + offset + more)
@@ -177,7 +177,7 @@ import Testing
   @Test func metadataChangeByWhatIsSaid() throws {
     let server = try TestServer()
     try Self.put(server, "a", "1")
-    func patch(_ body: String, method: String = "PATCH", _ more: [(String, String)] = []) throws -> TestServer.Reply {
+    func patch(_ body: String, method: String = "PATCH", _ more: [(String, String)] = []) throws -> TestServer.Responder {
       try server.call(method, "\(Self.bucket)/a", body, headers: [Self.owner] + more)
     }
     let first = try patch(#"{"contentType": "image/gif", "metadata": {"a": "1", "b": "2"}}"#)
@@ -205,7 +205,7 @@ import Testing
   @Test func listsHaveFoldersAndPages() throws {
     let server = try TestServer()
     for name in ["a/1", "a/2", "a/b/3", "top"] { try Self.put(server, name, "x") }
-    func list(_ query: String) throws -> TestServer.Reply {
+    func list(_ query: String) throws -> TestServer.Responder {
       try server.call("GET", "\(Self.bucket)?\(query)", headers: [Self.owner])
     }
     #expect(matches(#"{"prefixes": ["a/"], "items": [{"name": "top", "bucket": "p.appspot.com"}]}"#, try list("prefix=&delimiter=/")))

@@ -29,14 +29,14 @@ import Testing
   private func command(
     _ server: TestServer, _ command: String, _ target: String, _ body: String = "", offset: Int? = nil,
     _ who: (String, String)?, _ more: [(String, String)] = []
-  ) throws -> TestServer.Reply {
+  ) throws -> TestServer.Responder {
     try server.call(
       "POST", target, body,
       headers: [("X-Goog-Upload-Command", command)] + (who.map { [$0] } ?? [])
         + (offset.map { [("X-Goog-Upload-Offset", String($0))] } ?? []) + more)
   }
 
-  private func target(_ reply: TestServer.Reply) throws -> String {
+  private func target(_ reply: TestServer.Responder) throws -> String {
     String(try #require(reply.header("x-goog-upload-url") ?? reply.header("location"), "\(reply.text)").dropFirst("http://localhost".count))
   }
 
@@ -74,7 +74,7 @@ import Testing
     func start() throws -> String {
       try target(server.call("POST", "\(Self.cloudUpload)?uploadType=resumable&name=x", ""))
     }
-    func put(_ url: String, _ range: String, _ body: String, _ more: [(String, String)] = []) throws -> TestServer.Reply {
+    func put(_ url: String, _ range: String, _ body: String, _ more: [(String, String)] = []) throws -> TestServer.Responder {
       try server.call("PUT", url, body, headers: [("Content-Range", range)] + more)
     }
     let url = try start()

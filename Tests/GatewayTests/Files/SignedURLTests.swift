@@ -185,7 +185,7 @@ import WireFormat
     let url = try signer.four("GET", "/bucket/a")
     let two = try signer.two("GET", "/bucket/a", until: Date() + 60)
     let type = ("Content-Type", "text/plain")
-    let refused: [(String, Int, TestServer.Reply)] = [
+    let refused: [(String, Int, TestServer.Responder)] = [
       ("another object", 403, try server.request("GET", url.replacing("/bucket/a?", with: "/bucket/b?"))),
       ("another method", 403, try server.request("DELETE", url)),
       ("a longer time", 403, try server.request("GET", url.replacing("Expires=600", with: "Expires=601"))),

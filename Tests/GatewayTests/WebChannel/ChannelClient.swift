@@ -9,7 +9,7 @@ final class ChannelClient {
   static let form = [("Content-Type", "application/x-www-form-urlencoded"), ("Origin", "http://page.test")]
 
   /// The connection for POSTs.
-  let posts: HTTPClient
+  let posts: TestHTTPClient
   /// The back channel.
   private(set) var back: ChunkReader?
   /// The session's id, once the channel is open.
@@ -20,7 +20,7 @@ final class ChannelClient {
   init(_ port: UInt16, _ method: String = "Listen") {
     self.port = port
     path = "\(Self.root)\(method)/channel?VER=8&"
-    posts = HTTPClient(port: port, timeoutSeconds: 20)
+    posts = TestHTTPClient(port: port, timeoutSeconds: 20)
   }
 
   /// Sends a form.

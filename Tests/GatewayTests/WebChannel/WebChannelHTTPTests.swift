@@ -39,7 +39,7 @@ import Testing
     func say(_ messages: String...) { change { $0.say += messages } }
   }
 
-  private final class ScriptedCall: ChannelCall {
+  private final class ScriptedCall: ChannelStream {
     let script: Script
     var database: DatabaseID? { nil }
     var hasRoom: Bool { script.state.withLock { $0.hasRoom } }
@@ -53,7 +53,7 @@ import Testing
       if text == "echo" { script.state.withLock { $0.say.append(#""echo""#) } }
     }
 
-    func pull(_ emit: (UnsafeRawBufferPointer) -> Bool) throws -> ChannelCallProgress {
+    func pull(_ emit: (UnsafeRawBufferPointer) -> Bool) throws -> ChannelStreamProgress {
       while let next = script.state.withLock({ $0.say.first }) {
         script.state.withLock { _ = $0.say.removeFirst() }
         guard Array(next.utf8).withUnsafeBytes({ emit($0) }) else { return .more }
@@ -85,7 +85,7 @@ import Testing
     let script = Script()
     let table: ChannelTable
     let clock = ManualClock()
-    private let dialect: WebChannelDialect
+    private let dialect: WebChannelHandler
     private let running = Mutex<HTTPServer?>(nil)
     private let port16 = Atomic<UInt16>(0)
 
@@ -94,7 +94,7 @@ import Testing
     init(loops: Int = 1, limits: ChannelTable.Limits = ChannelTable.Limits()) throws {
       table = ChannelTable(limits)
       let script = script
-      dialect = WebChannelDialect(Authenticator(verifier: Verifier()), channels: table) { _, caller, wake in
+      dialect = WebChannelHandler(Authenticator(verifier: Verifier()), channels: table) { _, caller, wake in
         let name =
           switch caller {
           case .admin: "admin"
@@ -132,7 +132,7 @@ import Testing
       let query = request.target.firstIndex(of: UInt8(ascii: "?")) ?? request.target.count
       let path = UnsafeRawBufferPointer(rebasing: request.target[..<query]).dropping("/google.firestore.v1.Firestore/")
       let rest = UnsafeRawBufferPointer(rebasing: request.target[min(query + 1, request.target.count)...])
-      dialect.handle(path.flatMap(WebChannelDialect.method) ?? .listen, rest, request, Reply(exchange, request))
+      dialect.handle(path.flatMap(WebChannelHandler.method) ?? .listen, rest, request, Responder(exchange, request))
     }
   }
 

@@ -1,0 +1,227 @@
+import DatabaseService
+import Dispatch
+import DocumentModel
+import DocumentStore
+import Files
+import Transport
+import WireFormat
+
+/// What tools and test suites do to a server beside reading and writing documents.
+///
+/// - `DELETE /emulator/v1/projects/{p}/databases/{d}/documents` clears a database (firestore-api.md, section 11.3).
+/// - `…:securityRules` behind a project or a database loads rules, `…:ruleCoverage` says what they gave; see
+///   ``RulesCalls``.
+/// - `DELETE /hearth/v1/projects/{p}/databases/{d}/documents/{path}` deletes a document or collection with everything
+///   below it, a few thousand documents a call: `{"deleted": n, "done": false, "last": "…"}`; the next call goes on with
+///   `?behind=` and that path.
+/// - `GET /hearth/v1/projects/{p}/databases/{d}/indexes` says which indexes a database has, and how far they are.
+/// - `POST /hearth/v1/projects/{p}/databases/{d}/indexes:suggest` says what an index file must declare for the queries
+///   that were served; its body, if any, is an index file to add to.
+/// - `GET /hearth/v1/stats` says what the open databases hold, and how far their indexes are, and how many files there
+///   are.
+/// - `GET /hearth/v1/listeners` says who listens to what in the open databases, and how far behind they are.
+///
+/// What is under `/emulator/` needs no credentials, and is there in emulator mode only.
+final class EmulatorHandler: Sendable {
+  private let service: FirestoreService
+  private let authenticator: Authenticator
+  private let rules: RulesCalls
+  private let files: LazyFileStore?
+  /// Documents that one call of a recursive delete takes, so that a call ends soon and a client can show progress.
+  private static let deletedPerCall = 5000
+
+  init(_ service: FirestoreService, _ authenticator: Authenticator, files: LazyFileStore?) {
+    self.service = service
+    self.files = files
+    self.authenticator = authenticator
+    rules = RulesCalls(service: service)
+  }
+
+  /// Answers a request for a path that stood behind `/emulator/v1/`.
+  func handleEmulator(_ path: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest, _ responder: Responder) {
+    answer(responder) {
+      guard service.admission == .everybody else {
+        throw Status(.permissionDenied, "Missing or insufficient permissions.")
+      }
+      if let (verb, place) = RulesCalls.target(path) { return try rules.handle(verb, place, request, responder) }
+      guard let target = try RESTRoute(path, of: request.method), target.segmentCount == 0, request.method == .delete
+      else { return responder.sendText(404, "Not Found\n") }
+      try service.clear(target.database, as: .admin) { result in
+        Self.send(result, responder) { _, _ in }
+      }
+    }
+  }
+
+  /// Answers a request for a path that stood behind `/hearth/v1/`.
+  func handleHearth(
+    _ path: UnsafeRawBufferPointer, _ query: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest, _ responder: Responder
+  ) {
+    answer(responder) {
+      let caller = try authenticator.caller(of: request)
+      if path.elementsEqual("stats".utf8), request.method == .get {
+        return try service.statistics(as: caller) { [files] result in
+          // Counted where the databases were: away from the loop.
+          let files = try? files?.opened?.statistics()
+          Self.send(result, responder) { databases, json in
+            Self.append(databases, to: &json)
+            if let files { json.append(files) }
+          }
+        }
+      }
+      if path.elementsEqual("listeners".utf8), request.method == .get {
+        return try service.listeners(as: caller) { Self.send(.success($0), responder, Self.append) }
+      }
+      if let target = try DatabaseRoute(path) { return try handleIndexes(target, request, responder, as: caller) }
+      guard let target = try RESTRoute(path, of: request.method), target.segmentCount > 0, request.method == .delete
+      else { return responder.sendText(404, "Not Found\n") }
+      let parameters = try QueryParameters(query)
+      try parameters.allowOnly("behind")
+      let path = try ResourcePath(checking: target.path)
+      let last = try parameters.value("behind").flatMap { DocumentKey(try ResourcePath($0)) }
+      // A place outside of the path would let the walk begin anywhere.
+      if let last, !last.path.isAtOrBelow(path) {
+        throw Status(.invalidArgument, "The document to go on behind must lie below the path.")
+      }
+      try service.recursiveDelete(
+        path, in: target.database, as: caller, behind: last, limit: Self.deletedPerCall
+      ) { result in
+        Self.send(result, responder) { outcome, json in
+          json.key("deleted")
+          json.number(outcome.deleted)
+          json.key("done")
+          json.bool(outcome.isDone)
+          if let last = outcome.last {
+            json.key("last")
+            json.string(last.path.text)
+          }
+        }
+      }
+    }
+  }
+
+  private func handleIndexes(
+    _ target: DatabaseRoute, _ request: borrowing HTTPRequest, _ responder: Responder, as caller: Caller
+  ) throws {
+    switch (request.method, target.rest) {
+    case (.get, "indexes"):
+      let reports = try service.indexReports(in: target.database, as: caller)
+      Self.send(.success(reports), responder) { $1.append($0) }
+    case (.post, "indexes:suggest"):
+      let base = try request.body.isEmpty ? nil : FirestoreService.indexConfiguration(Array(request.body))
+      // Some thousand shapes are too much work for the loop's thread.
+      let service = service
+      DispatchQueue.global(qos: .utility).async {
+        let outcome = Result { try service.suggestIndexes(base, in: target.database, as: caller) }
+          .mapError { Status($0, database: target.database) }
+        Self.send(outcome, responder) { suggestions, json in
+          json.key("queries")
+          json.number(suggestions.queries)
+          json.key("added")
+          json.number(suggestions.added)
+          json.key("complete")
+          json.bool(suggestions.isComplete)
+          json.key("file")
+          json.string(String(decoding: suggestions.file, as: UTF8.self))
+        }
+      }
+    default: responder.sendText(404, "Not Found\n")
+    }
+  }
+
+  private func answer(_ responder: Responder, _ work: () throws -> Void) {
+    do { try work() } catch { responder.sendError(Status(error, database: nil)) }
+  }
+
+  private static func send<Success: Sendable>(
+    _ result: Result<Success, Status>, _ responder: Responder,
+    _ append: @escaping @Sendable (Success, inout JSONWriter) -> Void
+  ) {
+    responder.onLoop {
+      switch result {
+      case .failure(let status): responder.sendError(status)
+      case .success(let success):
+        var json = JSONWriter(.pretty)
+        json.beginObject()
+        append(success, &json)
+        json.endObject()
+        responder.sendJSON(json.finish())
+      }
+    }
+  }
+
+  private static func append(_ databases: [DatabaseStatistics], to json: inout JSONWriter) {
+    json.key("databases")
+    json.beginArray()
+    for database in databases { json.append(database) }
+    json.endArray()
+  }
+
+  @Sendable private static func append(_ listeners: [ListenerDescription], to json: inout JSONWriter) {
+    json.key("listeners")
+    json.beginArray()
+    for listener in listeners {
+      json.beginObject()
+      json.key("project")
+      json.string(listener.database.project)
+      json.key("database")
+      json.string(listener.database.database)
+      json.key("name")
+      json.string(listener.name)
+      json.key("lagMilliseconds")
+      json.number(Int(listener.lag / 1000))
+      json.key("queuedBytes")
+      json.number(listener.queuedBytes)
+      json.key("targets")
+      json.beginArray()
+      for target in listener.targets { json.string(target) }
+      json.endArray()
+      json.endObject()
+    }
+    json.endArray()
+  }
+}
+
+extension JSONWriter {
+  /// Appends what a database holds as an object.
+  fileprivate mutating func append(_ statistics: DatabaseStatistics) {
+    beginObject()
+    key("project")
+    string(statistics.id.project)
+    key("database")
+    string(statistics.id.database)
+    for (column, value) in zip(DatabaseStatistics.columns, statistics.values) {
+      key(column.name)
+      number(value)
+    }
+    if !statistics.indexes.isEmpty { append(statistics.indexes) }
+    endObject()
+  }
+
+  /// Appends a member that says how many files there are.
+  fileprivate mutating func append(_ files: FilesStatistics) {
+    key("files")
+    beginObject()
+    for (name, value) in zip(FilesStatistics.columns, files.values) {
+      key(name)
+      number(value)
+    }
+    endObject()
+  }
+
+  /// Appends a member that says which indexes there are and how far each is.
+  fileprivate mutating func append(_ reports: [IndexReport]) {
+    key("indexes")
+    beginArray()
+    for report in reports {
+      beginObject()
+      key("index")
+      string(report.text)
+      key("state")
+      string(report.state.rawValue)
+      key("documents")
+      number(report.documents)
+      endObject()
+    }
+    endArray()
+  }
+}

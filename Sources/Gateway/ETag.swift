@@ -1,0 +1,32 @@
+import WireFormat
+
+/// Entity tags: names of states, so that an unchanged answer costs a 304 (RFC 9110, section 8.8.3).
+///
+/// Weak, because an answer may come compressed or indented. A state is a version in one life of the database.
+enum ETag {
+  /// The tag of a version.
+  static func make(incarnation: UInt64, version: Int64) -> String {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(32)
+    bytes.append(contentsOf: "W/\"".utf8)
+    Base32.append(incarnation, to: &bytes)
+    bytes.append(UInt8(ascii: "-"))
+    Base32.append(UInt64(bitPattern: version), to: &bytes)
+    bytes.append(UInt8(ascii: "\""))
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
+  /// Whether an `If-None-Match` header names the tag. Compared weakly; `*` names every tag.
+  static func matches(_ header: UnsafeRawBufferPointer, _ tag: String) -> Bool {
+    for candidate in header.split(separator: UInt8(ascii: ",")) {
+      let bytes = candidate.drop { $0 == UInt8(ascii: " ") }
+      let trimmed = bytes.prefix(bytes.lastIndex { $0 != UInt8(ascii: " ") }.map { $0 + 1 - bytes.startIndex } ?? 0)
+      if trimmed.elementsEqual("*".utf8) || opaque(trimmed).elementsEqual(opaque(tag.utf8[...])) { return true }
+    }
+    return false
+  }
+
+  private static func opaque<Bytes: BidirectionalCollection<UInt8>>(_ tag: Bytes) -> Bytes.SubSequence {
+    tag.starts(with: "W/".utf8) ? tag.dropFirst(2) : tag[...]
+  }
+}

@@ -1,0 +1,102 @@
+import DatabaseService
+import DocumentModel
+import Files
+import RulesEngine
+import WireFormat
+
+/// Who may do what to objects: administrators everything, others what rules allow.
+struct StorageAuthorizer: Sendable {
+  let service: FirestoreService
+  let rules: FileRules
+  /// The project whose documents rules may read where the bucket's name says no other.
+  let project: String?
+
+  /// Whether denials say what is missing: emulator mode.
+  private var explains: Bool { service.admission == .everybody }
+
+  /// Refuses what a caller may not do. `name` is an object's, or for a list the prefix without its last slash.
+  /// - Throws: ``FilesError/denied(_:)``.
+  func require(
+    _ method: RulesMethod, _ name: ObjectName, as caller: Caller, before: StoredObject?, after: StoredObject?
+  ) throws(FilesError) {
+    guard case .user(let auth) = caller else { return }
+    guard let guarding = rules.inForce else { throw denial(nil) }
+    var request = FileRequest(method, bucket: name.bucket, name: name.name, auth: auth)
+    request.resource = before.map { Self.fields(of: $0) }
+    request.newResource = after.map { Self.fields(of: $0) }
+    guard service.allows(request, by: guarding, documentsIn: database(of: name.bucket)) else { throw denial(method) }
+  }
+
+  /// Refuses an upload before its content has come, where what is known of it decides already. Returns whether it
+  /// does: rules may look at checksums, which are known at the end only.
+  /// - Throws: ``FilesError/denied(_:)``.
+  func requireEarly(_ after: StoredObject, as caller: Caller, store: FileStore) throws(FilesError) -> Bool {
+    guard case .user(let auth) = caller else { return true }
+    guard let guarding = rules.inForce else { throw denial(nil) }
+    let name = after.name
+    guard guarding.looksAtChecksums else {
+      try require(.create, name, as: caller, before: store.object(name), after: after)
+      return true
+    }
+    var request = FileRequest(.create, bucket: name.bucket, name: name.name, auth: auth)
+    request.resource = try store.object(name).map { Self.fields(of: $0) }
+    var fields = Self.fields(of: after)
+    for field in FileRules.lateFields { fields[field] = nil }
+    request.newResource = fields
+    switch service.allowsEarly(request, by: guarding, documentsIn: database(of: name.bucket)) {
+    case true?: return true
+    case false?: throw denial(.create)
+    case nil: return false
+    }
+  }
+
+  /// Refuses who needs rules where there are none.
+  /// - Throws: ``FilesError/denied(_:)``.
+  func requireRules(as caller: Caller) throws(FilesError) {
+    if case .user = caller, rules.inForce == nil { throw denial(nil) }
+  }
+
+  private func denial(_ method: RulesMethod?) -> FilesError {
+    guard explains else { return .denied("Permission denied.") }
+    switch method {
+    case nil: return .denied("Permission denied. Storage Emulator has no loaded ruleset.")
+    case .get: return .denied("Permission denied. No READ permission.")
+    case .list: return .denied("Permission denied. No LIST permission.")
+    case .create, .update, .delete: return .denied("Permission denied. No WRITE permission.")
+    }
+  }
+
+  /// The database that `firestore.get()` reads: the default one of the bucket's project.
+  private func database(of bucket: String) -> DatabaseID? {
+    var owner = project
+    for ending in [".appspot.com", ".firebasestorage.app"] where bucket.hasSuffix(ending) {
+      owner = String(bucket.dropLast(ending.count))
+    }
+    return owner.flatMap { DatabaseID(project: $0) }
+  }
+
+  /// An object as rules see it (storage-api.md, section 12).
+  private static func fields(of object: StoredObject) -> MapValue {
+    var map = MapValue()
+    map["name"] = .string(object.name.name)
+    map["bucket"] = .string(object.name.bucket)
+    map["generation"] = .integer(object.generation)
+    map["metageneration"] = .integer(object.metageneration)
+    map["size"] = .integer(Int64(object.content.size))
+    map["timeCreated"] = .timestamp(Timestamp(uncheckedMicroseconds: object.created))
+    map["updated"] = .timestamp(Timestamp(uncheckedMicroseconds: object.updated))
+    map["md5Hash"] = .string(Base64.encode(object.content.md5))
+    map["crc32c"] = .string(Base64.encode(object.content.crc32cBytes))
+    map["etag"] = .string(object.etag)
+    map["contentDisposition"] = .string(ContentDisposition.text(of: object))
+    map["contentEncoding"] = .string(object.attributes.contentEncoding ?? "identity")
+    map["contentLanguage"] = object.attributes.contentLanguage.map(Value.string) ?? .null
+    map["contentType"] = .string(object.contentType)
+    var custom = object.attributes.metadata
+    custom.downloadTokens = []
+    var metadata = MapValue()
+    for (name, value) in custom.entries { metadata[name] = .string(value) }
+    map["metadata"] = .map(metadata)
+    return map
+  }
+}

@@ -1,0 +1,32 @@
+import DocumentModel
+import FixtureTree
+import HearthServer
+
+/// What `hearth doctor` finds out about index files.
+struct IndexesChecks {
+  let configuration: HearthConfiguration
+
+  func findings() -> [Finding] {
+    let topic = "indexes"
+    guard !configuration.indexes.isEmpty else {
+      guard configuration.requiresIndexes else { return [] }
+      let text = "--require-indexes without --indexes: only queries that need no composite index are answered"
+      return [.warning(topic, text, "Add --indexes firestore.indexes.json, as 'hearth indexes suggest' writes it.")]
+    }
+    var databases: [String] = []
+    return configuration.indexes.map { file in
+      guard !databases.contains(file.database) else {
+        return .problem(topic, "database \(file.database) has two index files", "Give one of them.")
+      }
+      databases.append(file.database)
+      do throws(FixtureTreeError) {
+        let declared = try IndexFile.read(file: file.path)
+        let (indexes, fields) = (declared.indexes.count, declared.fields.count)
+        return .ok(
+          topic, "\(file.path): \(indexes) index\(indexes == 1 ? "" : "es"), \(fields) field\(fields == 1 ? "" : "s")")
+      } catch {
+        return .problem(topic, error.description, "Mend it, or name another file: the server would not start.")
+      }
+    }
+  }
+}

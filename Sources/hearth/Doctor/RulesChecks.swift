@@ -1,0 +1,140 @@
+import DatabaseService
+import DocumentModel
+import HearthServer
+import RulesEngine
+import WireFormat
+
+/// What `hearth doctor` finds out about rules: it asks them what strangers may do
+/// where no document and no file of the app is.
+struct RulesChecks {
+  let configuration: HearthConfiguration
+  /// Microseconds since 1970.
+  let now: Int64
+
+  func findings() -> [Finding] {
+    var findings: [Finding] = []
+    let isEmulator = configuration.mode == .emulator
+    if configuration.rules.isEmpty {
+      findings.append(
+        isEmulator
+          ? .warning(
+            "rules", "there are none: everybody who reaches the emulator may do everything", "Add --rules FILE.")
+          : .warning("rules", "there are none: every request of an app is denied", "Add --rules FILE."))
+    }
+    for file in configuration.rules { findings += checks(file.path, service: "cloud.firestore", topic: "rules") }
+    if let file = configuration.storageRules {
+      findings += checks(file, service: FileRules.service, topic: "storage rules")
+    }
+    return findings
+  }
+
+  private func checks(_ file: String, service: String, topic: String) -> [Finding] {
+    let ruleset: Ruleset
+    do {
+      ruleset = try Ruleset(compiling: RulesFile.read(file), service: service)
+    } catch let error as RulesetError {
+      let count = error.diagnostics.count { $0.severity == .error }
+      let text = "\(file) does not compile: \(count) error\(count == 1 ? "" : "s")"
+      return [.problem(topic, text, "hearth rules check \(file)")]
+    } catch { return [.problem(topic, CommandFailure(error).message, "Name a file that can be read.")] }
+    let isOfFiles = service == FileRules.service
+    let objects = isOfFiles ? "files of any name" : "documents of any collection"
+    let stranger = granted(ruleset, isOfFiles, to: nil)
+    if !stranger.isEmpty {
+      let what = stranger.map(\.rawValue).joined(separator: ", ")
+      return [
+        .problem(
+          topic, "\(file) is open to the world: whoever reaches the port may \(what) \(objects)",
+          "Grant what the app needs, \(isOfFiles ? "folder by folder" : "collection by collection").")
+      ]
+    }
+    let guest = configuration.accounts.allowsAnonymous || configuration.accounts.allowsSignUp
+    if guest, granted(ruleset, isOfFiles, to: Self.guest).contains(where: { $0 != .get && $0 != .list }) {
+      return [
+        .warning(
+          topic, "\(file) lets everybody who makes an account write \(objects)",
+          "Compare request.auth.uid with whose the \(isOfFiles ? "file" : "document") is; "
+            + "or --no-sign-up and --no-anonymous.")
+      ]
+    }
+    // Rules of a first month, as consoles offer them, grant everything before a date.
+    if !granted(ruleset, isOfFiles, to: nil, at: 946_684_800_000_000).isEmpty {
+      let text = "\(file) grants by a date that has passed: every request is denied now"
+      return [.warning(topic, text, "Write rules for the app.")]
+    }
+    return remarks(ruleset, file, topic)
+  }
+
+  private func remarks(_ ruleset: Ruleset, _ file: String, _ topic: String) -> [Finding] {
+    let count = ruleset.diagnostics.count
+    guard count > 0 else { return [.ok(topic, "\(file) compiles")] }
+    let text = "\(file) compiles, with \(count) remark\(count == 1 ? "" : "s")"
+    return [.warning(topic, text, "hearth rules check \(file)")]
+  }
+
+  private static let guest = RulesAuth(
+    uid: "wZ3kTqvB7dMnXcYhRjL5", claims: MapValue([("sub", .string("wZ3kTqvB7dMnXcYhRjL5"))]))
+
+  /// What is granted where no app has anything: only rules for any collection, or for files of any name, do so.
+  private func granted(
+    _ ruleset: Ruleset, _ isOfFiles: Bool, to auth: RulesAuth?, at time: Int64? = nil
+  ) -> [RulesMethod] {
+    let time = Timestamp(uncheckedMicroseconds: time ?? now)
+    return RulesMethod.allCases.filter { method in
+      isOfFiles
+        ? grantsFiles(ruleset, method, to: auth, at: time) : grantsDocuments(ruleset, method, to: auth, at: time)
+    }
+  }
+
+  /// Whether this is granted in collections that no app has, at two depths.
+  private func grantsDocuments(
+    _ ruleset: Ruleset, _ method: RulesMethod, to auth: RulesAuth?, at time: Timestamp
+  ) -> Bool {
+    let collections = ["x7qk-doctor", "x7qk-doctor/v4/p9wz-doctor"].compactMap { try? ResourcePath($0) }
+    let fields = EncodedFields(MapValue([("doctor", .integer(1))]))
+    return collections.contains { collection in
+      let id = String(decoding: collection.lastSegment, as: UTF8.self)
+      let path = method == .list ? collection : collection.appending("u2")
+      var request = RulesRequest(method, path, auth: auth, time: time)
+      switch method {
+      case .list: request.query = Query(parent: collection.parent, collectionID: id)
+      case .get, .delete: request.resource = fields
+      case .create: request.newResource = fields
+      case .update: (request.resource, request.newResource) = (fields, fields)
+      }
+      return ruleset.decide(request).isAllowed
+    }
+  }
+
+  /// Whether this is granted of files that no app has, at two depths: in the project's bucket, and in one that is no
+  /// app's. Uploads that only their kind or size would open are tried as a small picture.
+  private func grantsFiles(_ ruleset: Ruleset, _ method: RulesMethod, to auth: RulesAuth?, at time: Timestamp) -> Bool {
+    let evaluator = Evaluator()
+    return ["x7qk-doctor", "\(configuration.project ?? "demo").appspot.com"].contains { bucket in
+      ["x7qk-doctor/u2", "x7qk-doctor/v4/p9wz-doctor/u2"].contains { name in
+        let fields = EncodedFields(file(bucket, name, time))
+        var request = RulesRequest(method, ResourcePath(uncheckedBytes: Array(name.utf8)), auth: auth, time: time)
+        if method != .list && method != .create { request.resource = fields }
+        if method == .create || method == .update { request.newResource = fields }
+        request.lookupsMax = RulesRequest.lookupsMaxOfFile
+        return request.withBorrowed { borrowed in
+          Array(bucket.utf8).withUnsafeBytes { bucket in
+            var borrowed = borrowed
+            borrowed.bucket = bucket
+            return evaluator.decide(ruleset, borrowed).isAllowed
+          }
+        }
+      }
+    }
+  }
+
+  private func file(_ bucket: String, _ name: String, _ time: Timestamp) -> MapValue {
+    MapValue([
+      ("name", .string(name)), ("bucket", .string(bucket)), ("size", .integer(1024)),
+      ("contentType", .string("image/png")), ("contentDisposition", .string("inline")),
+      ("contentEncoding", .string("identity")), ("contentLanguage", .null), ("metadata", .map(MapValue())),
+      ("timeCreated", .timestamp(time)), ("updated", .timestamp(time)), ("generation", .integer(1)),
+      ("metageneration", .integer(1)),
+    ])
+  }
+}

@@ -1,0 +1,290 @@
+import DatabaseService
+import DocumentModel
+import Foundation
+import Glibc
+import Synchronization
+import TestSupport
+import Testing
+import WireFormat
+
+@testable import Gateway
+@testable import Transport
+
+/// Feeds over real sockets, of a producer that tells what the tests say.
+@Suite struct FeedReplyTests {
+  /// What a test does to the feeds of its server, and what became of them. Its feeds run on several loops.
+  private final class Source: Sendable {
+    struct State {
+      var texts: [String] = []
+      var failure: Status?
+      var isEndless = false
+      var isAdmitted = true
+      var isEnded = false
+      /// Of the feeds that wait, by when they were opened.
+      var wakes: [Int: @Sendable () -> Void] = [:]
+      var opened = 0
+      var ended = 0
+      var producedBytes = 0
+    }
+    let state = Mutex(State())
+
+    /// Tells something to every feed that waits.
+    func tell(_ change: (inout State) -> Void) {
+      let wakes = state.withLock { state in
+        change(&state)
+        defer { state.wakes = [:] }
+        return Array(state.wakes.values)
+      }
+      for wake in wakes { wake() }
+    }
+  }
+
+  private final class Producer: ChangeFeedProducer {
+    let source: Source
+    let wake: @Sendable () -> Void
+    private let number: Int
+    private var told = 0
+
+    init(_ source: Source, _ wake: @escaping @Sendable () -> Void) {
+      self.source = source
+      self.wake = wake
+      number = source.state.withLock { state in
+        state.opened += 1
+        return state.opened
+      }
+    }
+
+    var isAdmitted: Bool { source.state.withLock { $0.isAdmitted } }
+
+    func produce(into writer: inout ChangeFeedWriter, bytesMax: Int) throws -> FeedProgress {
+      let (texts, failure, isEndless, isEnded) = source.state.withLock { state in
+        (state.texts, state.failure, state.isEndless, state.isEnded)
+      }
+      while told < texts.count || isEndless {
+        let text = isEndless ? String(repeating: "x", count: 1000) : texts[told]
+        writer.event(token: [UInt8(truncatingIfNeeded: told)]) { $0.string(text) }
+        told += 1
+        guard writer.byteCount < bytesMax else {
+          source.state.withLock { $0.producedBytes += Exchange.sliceBytes }
+          return .more
+        }
+      }
+      if let failure { throw failure }
+      if isEnded { return .ended }
+      source.state.withLock { $0.wakes[number] = wake }
+      return .waiting
+    }
+
+    func end() { source.state.withLock { $0.ended += 1 } }
+  }
+
+  private final class Handler: RequestHandler {
+    let source: Source
+    init(_ source: Source) { self.source = source }
+
+    func handle(_ request: borrowing HTTPRequest, _ exchange: Exchange) {
+      let reply = Responder(exchange, request)
+      let isLines = request.target.elementsEqual("/lines".utf8)
+      guard let database = DatabaseID(project: "p") else { return }
+      do {
+        try ChangeFeedResponse.start(reply, isLines ? .lines : .events, of: database) { Producer(source, $0) }
+      } catch { reply.sendError(Status(error, database: database)) }
+    }
+  }
+
+  /// A server of feeds; stopped when it goes away.
+  private final class Server {
+    let source = Source()
+    let clock = ManualClock()
+    let server: HTTPServer
+    let port: UInt16
+
+    init(loops: Int = 2) throws {
+      var configuration = TransportConfiguration()
+      configuration.port = 0
+      configuration.loops = loops
+      configuration.clock = clock
+      configuration.errorBody = HTTPGateway.errorBody
+      server = try HTTPServer(configuration: configuration, handler: Handler(source))
+      port = UInt16(try server.start().port)
+    }
+
+    deinit { server.stop(graceSeconds: 0) }
+
+    func connect(_ target: String = "/events") throws -> FeedConnection {
+      try FeedConnection(port: port, "GET", target, headers: [("Origin", "http://page.example")])
+    }
+
+    func advance(seconds: Int) {
+      clock.advance(milliseconds: seconds * 1000)
+      server.sweepDeadlines()
+    }
+
+    /// Waits until the state satisfies a condition: other threads bring it about.
+    func wait(_ condition: (Source.State) -> Bool) -> Bool {
+      for _ in 0..<12_000 {
+        if source.state.withLock({ condition($0) }) { return true }
+        usleep(5000)
+      }
+      return false
+    }
+  }
+
+  @Test func eventsHaveTheFormOfTheirKind() throws {
+    let server = try Server()
+    server.source.tell { $0.texts = ["one", "two\nlines"] }
+    let events = try server.connect()
+    try events.read(until: "\n\n", count: 3)
+    #expect(events.body == "retry: 2000\n\ndata: \"one\"\nid: AA==\n\ndata: \"two\\nlines\"\nid: AQ==\n\n")
+    #expect(events.head.contains("content-type: text/event-stream"))
+    #expect(events.head.contains("cache-control: no-store, no-transform"))
+    #expect(events.head.contains("access-control-allow-origin: http://page.example"))
+    let lines = try server.connect("/lines")
+    try lines.read(until: "\n", count: 2)
+    #expect(lines.body == "\"one\"\n\"two\\nlines\"\n")
+    #expect(lines.head.contains("content-type: application/x-ndjson"))
+    #expect(server.wait { $0.wakes.count == 2 })
+    server.source.tell { $0.texts.append("three") }
+    try events.read(until: "data: \"three\"\nid: Ag==\n\n")
+    try lines.read(until: "\"three\"\n")
+    server.source.tell { $0.isEnded = true }
+    try events.readToEnd()
+    try lines.readToEnd()
+    #expect(server.wait { $0.ended == 2 })
+  }
+
+  @Test func whatFailsFirstHasItsOwnStatus() throws {
+    let server = try Server()
+    // Nobody knows yet whether the caller may have it: nothing is sent.
+    server.source.tell {
+      $0.isAdmitted = false
+      $0.texts = ["hidden"]
+    }
+    let feed = try server.connect()
+    #expect(server.wait { $0.wakes.count == 1 })
+    server.source.tell { $0.failure = Status(.permissionDenied, "no") }
+    try feed.readToEnd()
+    #expect(feed.status == 403)
+    #expect(feed.body.contains(#""status": "PERMISSION_DENIED""#) && !feed.body.contains("hidden"))
+    #expect(server.wait { $0.ended == 1 })
+  }
+
+  @Test func whatFailsLaterIsTheLastEvent() throws {
+    let server = try Server()
+    server.source.tell { $0.texts = ["one"] }
+    let feed = try server.connect("/lines")
+    try feed.read(until: "one")
+    #expect(server.wait { $0.wakes.count == 1 })
+    server.source.tell { $0.failure = Status(.permissionDenied, "no more") }
+    try feed.readToEnd()
+    #expect(
+      feed.body == "\"one\"\n" + #"{"error":{"code":403,"message":"no more","status":"PERMISSION_DENIED"}}"# + "\n")
+  }
+
+  @Test func silenceIsBroken() throws {
+    let server = try Server()
+    server.source.tell { $0.texts = ["one"] }
+    let (events, lines) = (try server.connect(), try server.connect("/lines"))
+    try events.read(until: "one")
+    try lines.read(until: "one")
+    #expect(server.wait { $0.wakes.count == 2 })
+    server.advance(seconds: 24)
+    server.source.tell { $0.texts.append("two") }
+    try events.read(until: "two")
+    server.advance(seconds: 10)
+    // Something was sent ten seconds ago.
+    #expect(!events.body.contains("keep-alive"))
+    server.advance(seconds: 16)
+    try events.read(until: ": keep-alive\n\n")
+    server.advance(seconds: 26)
+    try events.read(until: ": keep-alive\n\n", count: 2)
+    // A feed outlives the idle time of connections.
+    for _ in 0..<10 { server.advance(seconds: 26) }
+    #expect(server.wait { $0.wakes.count == 2 })
+    server.source.tell { $0.texts.append("three") }
+    try lines.read(until: "three")
+    #expect(lines.body == "\"one\"\n\"two\"\n\"three\"\n")
+    try events.read(until: "three")
+  }
+
+  @Test func nothingIsMadeForAClientThatDoesNotRead() throws {
+    let server = try Server()
+    server.source.tell { $0.isEndless = true }
+    let feed = try server.connect()
+    // The sockets' own buffers take some megabytes; then the feed stands still.
+    var produced = -1
+    while true {
+      let now = server.source.state.withLock { $0.producedBytes }
+      if now == produced, now > 0 { break }
+      produced = now
+      usleep(200_000)
+    }
+    #expect(produced < 32 << 20)
+    // Who takes nothing for half a minute is let go.
+    // Where the loop only had no turn, it takes a little more.
+    for _ in 0..<5 { server.advance(seconds: 20) }
+    for _ in 0..<1000 where server.source.state.withLock({ $0.ended }) == 0 {
+      server.advance(seconds: 20)
+      usleep(10_000)
+    }
+    #expect(server.wait { $0.ended == 1 })
+    #expect(feed.isCut())
+  }
+
+  @Test func clientsThatLeaveAreForgotten() throws {
+    let server = try Server()
+    server.source.tell { $0.texts = ["one"] }
+    do {
+      let feed = try server.connect()
+      try feed.read(until: "one")
+    }
+    #expect(server.wait { $0.ended == 1 })
+    // Also one that leaves before anything was said.
+    server.source.tell { $0.isAdmitted = false }
+    do {
+      _ = try server.connect()
+      #expect(server.wait { $0.opened == 2 && $0.wakes.count == 1 })
+    }
+    // It may have ended only its sending side, and is given some seconds to take an answer.
+    for _ in 0..<3 { server.advance(seconds: 5) }
+    #expect(server.wait { $0.ended == 2 })
+    // Those that are gone are not asked when something happens.
+    server.source.tell { $0.texts.append("two") }
+  }
+
+  @Test func aServerThatStopsEndsItsFeeds() throws {
+    let server = try Server()
+    server.source.tell { $0.texts = ["one"] }
+    let feeds = try (0..<10).map { _ in try server.connect() }
+    for feed in feeds { try feed.read(until: "one") }
+    let transport = server.server
+    Thread { transport.stop(graceSeconds: 600) }.start()
+    // They end whole, by themselves, long before the grace is over; then the server waits for clients to close.
+    for feed in feeds {
+      try feed.readToEnd()
+      feed.close()
+    }
+    #expect(server.wait { $0.ended == 10 })
+  }
+
+  @Test func thousandsListenFromOneAddress() throws {
+    let count = 2000
+    var limit = rlimit()
+    let files = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+    getrlimit(files, &limit)
+    if limit.rlim_cur < limit.rlim_max {
+      limit.rlim_cur = limit.rlim_max
+      setrlimit(files, &limit)
+    }
+    // Other tests have files open at the same time.
+    guard limit.rlim_cur > 3 * count else { return }
+    let server = try Server()
+    server.source.tell { $0.texts = ["one"] }
+    let feeds = try (0..<count).map { _ in try server.connect() }
+    for feed in feeds { try feed.read(until: "one") }
+    #expect(server.wait { $0.wakes.count == count })
+    server.source.tell { $0.texts.append("two") }
+    for feed in feeds { try feed.read(until: "two") }
+    #expect(server.server.openConnections == count)
+  }
+}
