@@ -1,8 +1,8 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// Arrows point only down; `Tests/TidyTests` compares every `import` with this table.
-// The map and its reasons are in README.md, "Map of the modules".
+// Dependencies point only down; `Tests/TidyTests` compares every `import` with this table.
+// docs/internals/architecture.md has the map and its reasons.
 
 let common: [SwiftSetting] = [
   .swiftLanguageMode(.v6),
@@ -12,20 +12,26 @@ let common: [SwiftSetting] = [
   .treatAllWarnings(as: .error),
 ]
 
-func library(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
-  .target(name: name, dependencies: dependencies, swiftSettings: common)
+/// A module in `Sources/GROUP/NAME`, or in `Sources/NAME` if it is a group of its own.
+func library(_ name: String, in group: String? = nil, _ dependencies: [Target.Dependency] = []) -> Target {
+  .target(name: name, dependencies: dependencies, path: path(name, in: group), swiftSettings: common)
 }
 
-func program(_ name: String, _ dependencies: [Target.Dependency], exclude: [String] = []) -> Target {
-  .executableTarget(name: name, dependencies: dependencies, exclude: exclude, swiftSettings: common)
+func program(_ name: String, in group: String, _ dependencies: [Target.Dependency]) -> Target {
+  .executableTarget(name: name, dependencies: dependencies, path: path(name, in: group), swiftSettings: common)
 }
 
 func tests(_ name: String, _ dependencies: [Target.Dependency], exclude: [String] = []) -> Target {
   .testTarget(name: name, dependencies: dependencies, exclude: exclude, swiftSettings: common)
 }
 
+/// A C library of a Debian package, in `Sources/C/NAME`.
 func debian(_ name: String, pkgConfig: String? = nil, _ package: String) -> Target {
-  .systemLibrary(name: name, pkgConfig: pkgConfig, providers: [.apt([package])])
+  .systemLibrary(name: name, path: path(name, in: "C"), pkgConfig: pkgConfig, providers: [.apt([package])])
+}
+
+func path(_ name: String, in group: String?) -> String {
+  group.map { "Sources/\($0)/\(name)" } ?? "Sources/\(name)"
 }
 
 let package = Package(
@@ -50,133 +56,137 @@ let package = Package(
     debian("CXCrypt", "libcrypt-dev"),
     debian("CZlib", pkgConfig: "zlib", "zlib1g-dev"),
     debian("CXXHash", pkgConfig: "libxxhash", "libxxhash-dev"),
-    .systemLibrary(name: "CEpoll"),
-    .systemLibrary(name: "CTimex"),
+    .systemLibrary(name: "CEpoll", path: path("CEpoll", in: "C")),
+    .systemLibrary(name: "CTimex", path: path("CTimex", in: "C")),
     .target(
       name: "CSimdjson",
+      path: path("CSimdjson", in: "C"),
       cxxSettings: [.define("NDEBUG"), .unsafeFlags(["-O3"])],
       linkerSettings: [.linkedLibrary("simdjson"), .linkedLibrary("stdc++")]),
     .target(
       name: "CRE2",
+      path: path("CRE2", in: "C"),
       cxxSettings: [.unsafeFlags(["-O2"])],
       linkerSettings: [.linkedLibrary("re2"), .linkedLibrary("stdc++")]),
 
-    // The nouns and the wire.
-    library("DocumentModel"),
-    library("WireFormat", ["DocumentModel", "CSimdjson"]),
-    library("FixtureTree", ["DocumentModel", "WireFormat"]),
+    // The model and its encodings.
+    library("DocumentModel", in: "Model"),
+    library("WireFormat", in: "Wire", ["DocumentModel", "CSimdjson"]),
+    library("FixtureTree", in: "Wire", ["DocumentModel", "WireFormat"]),
 
-    // What counters of several layers share.
-    library("Metrics"),
+    // Shared by counters of several layers.
+    library("Basics"),
 
     // The store.
-    library("KeyValueStore"),
-    library("LMDBStore", ["KeyValueStore", "CLMDB"]),
-    library("FieldMatch", ["WireFormat", "DocumentModel"]),
-    library("DocumentStore", ["KeyValueStore", "FieldMatch", "WireFormat", "DocumentModel", "Metrics", "CXXHash"]),
-    library("QueryEngine", ["DocumentStore", "KeyValueStore", "FieldMatch", "WireFormat", "DocumentModel"]),
+    library("KeyValue", in: "Storage"),
+    library("LMDBEngine", in: "Storage", ["KeyValue", "CLMDB"]),
+    library("KeyEncoding", in: "Storage", ["WireFormat", "DocumentModel"]),
+    library("Matching", in: "Storage", ["KeyEncoding", "WireFormat", "DocumentModel"]),
+    library("DocumentStore", in: "Storage", ["KeyValue", "KeyEncoding", "Matching", "WireFormat", "DocumentModel", "Basics", "CXXHash"]),
+    library("QueryEngine", in: "Query", ["DocumentStore", "KeyValue", "KeyEncoding", "Matching", "WireFormat", "DocumentModel"]),
     library(
-      "ChangeFeed",
-      ["QueryEngine", "DocumentStore", "KeyValueStore", "FieldMatch", "WireFormat", "DocumentModel"]),
+      "Watch",
+      ["QueryEngine", "DocumentStore", "KeyValue", "KeyEncoding", "Matching", "WireFormat", "DocumentModel"]),
     library(
-      "DatabaseService",
+      "DatabaseService", in: "Services",
       [
-        "RulesEngine", "ChangeFeed", "QueryEngine", "DocumentStore", "FieldMatch", "KeyValueStore", "FixtureTree",
+        "RulesEngine", "Watch", "QueryEngine", "DocumentStore", "KeyEncoding", "Matching", "KeyValue", "FixtureTree",
         "WireFormat",
         "DocumentModel",
       ]),
 
-    // The judge: security rules. It knows no store; it asks for documents through a protocol of its own.
-    library("RulesEngine", ["WireFormat", "DocumentModel", "CRE2"]),
+    // Security rules. The engine reads documents through a protocol of its own and does not depend on the store.
+    library("RulesEngine", in: "Rules", ["WireFormat", "DocumentModel", "CRE2"]),
 
-    // Rule tests as data: cases judged in process, reports, mutation tests.
-    library("RulesTesting", ["RulesEngine", "FixtureTree", "WireFormat", "DocumentModel"]),
+    // Rule tests as data: cases evaluated in process, reports, mutation tests.
+    library("RulesTesting", in: "Rules", ["RulesEngine", "FixtureTree", "WireFormat", "DocumentModel"]),
 
-    // Beside the documents: who people are, and their files.
-    library("Accounts", ["KeyValueStore", "WireFormat", "DocumentModel", "CCrypto", "CSodium", "CXCrypt"]),
-    library("Files", ["KeyValueStore", "WireFormat", "DocumentModel", "CCrypto", "CZlib"]),
+    // Accounts and files.
+    library("Accounts", in: "Services", ["KeyValue", "WireFormat", "DocumentModel", "CCrypto", "CSodium", "CXCrypt"]),
+    library("Files", in: "Services", ["KeyValue", "WireFormat", "DocumentModel", "CCrypto", "CZlib"]),
 
-    // The front.
-    library("Transport", ["Metrics", "CUV", "CHTTPParser", "CNGHTTP2", "COpenSSL", "CZlib"]),
+    // HTTP and the APIs.
+    library("Transport", in: "HTTP", ["Basics", "CUV", "CHTTPParser", "CNGHTTP2", "COpenSSL", "CZlib"]),
     library(
-      "Gateway",
+      "Gateway", in: "API",
       [
-        "Transport", "Accounts", "Files", "DatabaseService", "RulesTesting", "RulesEngine", "ChangeFeed", "QueryEngine",
+        "Transport", "Accounts", "Files", "DatabaseService", "RulesTesting", "RulesEngine", "Watch", "QueryEngine",
         "DocumentStore",
-        "WireFormat", "DocumentModel", "Metrics",
+        "WireFormat", "DocumentModel", "Basics",
       ]),
     library(
-      "HearthServer",
+      "HearthServer", in: "Server",
       [
-        "Gateway", "Transport", "Accounts", "Files", "DatabaseService", "RulesEngine", "DocumentStore", "LMDBStore",
-        "KeyValueStore",
+        "Gateway", "Transport", "Accounts", "Files", "DatabaseService", "RulesEngine", "DocumentStore", "LMDBEngine",
+        "KeyValue",
         "FixtureTree", "WireFormat", "DocumentModel",
       ]),
 
-    // For apps: the client, which stands alone, and a server in the process of an app's own tests.
-    library("HearthClient"),
-    library("HearthTesting", ["HearthServer", "HearthClient"]),
-    program(
-      "hearth",
+    // For apps: a client without dependencies, and a server inside the process of a test.
+    library("HearthClient", in: "Client"),
+    library("HearthTesting", in: "Server", ["HearthServer", "HearthClient"]),
+    library(
+      "HearthCLI", in: "CLI",
       [
-        "CTimex", "HearthServer", "Accounts", "Files", "Transport", "DatabaseService", "DocumentStore", "LMDBStore",
-        "KeyValueStore",
+        "CTimex", "HearthServer", "Accounts", "Files", "Transport", "DatabaseService", "DocumentStore", "LMDBEngine",
+        "KeyValue",
         "RulesTesting",
         "RulesEngine", "FixtureTree", "WireFormat", "DocumentModel",
       ]),
-    program(
-      "Benchmarks",
+
+    program("hearth", in: "CLI", ["HearthCLI"]),    program(
+      "Benchmarks", in: "Tools",
       [
-        "CEpoll", "HearthServer", "Accounts", "Files", "DatabaseService", "ChangeFeed", "DocumentStore", "LMDBStore",
-        "KeyValueStore",
+        "CEpoll", "HearthServer", "Accounts", "Files", "DatabaseService", "Watch", "DocumentStore", "LMDBEngine",
+        "KeyValue",
         "RulesEngine", "WireFormat", "DocumentModel",
       ]),
-    program("Fuzzers", ["DocumentStore", "FixtureTree", "RulesEngine", "Transport", "WireFormat", "DocumentModel"]),
+    program("Fuzzers", in: "Tools", ["DocumentStore", "FixtureTree", "RulesEngine", "Transport", "WireFormat", "DocumentModel"]),
 
     // Tests mirror Sources.
     library(
-      "TestSupport",
+      "TestSupport", in: "Tools",
       ["DocumentModel", "WireFormat"]),
     tests("DocumentModelTests", ["DocumentModel", "TestSupport"]),
     tests("WireFormatTests", ["WireFormat", "DocumentModel", "TestSupport"]),
     tests("FixtureTreeTests", ["FixtureTree", "WireFormat", "DocumentModel", "TestSupport"]),
-    tests("LMDBStoreTests", ["LMDBStore", "KeyValueStore", "TestSupport"]),
+    tests("LMDBEngineTests", ["LMDBEngine", "KeyValue", "TestSupport"]),
     tests(
       "DocumentStoreTests",
-      ["DocumentStore", "FieldMatch", "LMDBStore", "KeyValueStore", "WireFormat", "DocumentModel", "TestSupport"]),
-    tests("FieldMatchTests", ["FieldMatch", "WireFormat", "DocumentModel", "TestSupport"]),
+      ["DocumentStore", "KeyEncoding", "Matching", "LMDBEngine", "KeyValue", "WireFormat", "DocumentModel", "TestSupport"]),
+    tests("MatchingTests", ["KeyEncoding", "Matching", "WireFormat", "DocumentModel", "TestSupport"]),
     tests(
       "QueryEngineTests",
       [
-        "QueryEngine", "DocumentStore", "LMDBStore", "KeyValueStore", "FieldMatch", "WireFormat", "DocumentModel",
+        "QueryEngine", "DocumentStore", "LMDBEngine", "KeyValue", "KeyEncoding", "Matching", "WireFormat", "DocumentModel",
         "TestSupport",
       ]),
     tests(
-      "ChangeFeedTests",
+      "WatchTests",
       [
-        "ChangeFeed", "QueryEngine", "DocumentStore", "LMDBStore", "KeyValueStore", "FieldMatch", "WireFormat",
+        "Watch", "QueryEngine", "DocumentStore", "LMDBEngine", "KeyValue", "KeyEncoding", "Matching", "WireFormat",
         "DocumentModel", "TestSupport",
       ]),
     tests(
       "AccountsTests",
-      ["Accounts", "LMDBStore", "KeyValueStore", "WireFormat", "DocumentModel", "TestSupport"]),
-    tests("FilesTests", ["Files", "LMDBStore", "KeyValueStore", "WireFormat", "DocumentModel", "TestSupport"]),
-    tests("RulesEngineTests", ["RulesEngine", "FieldMatch", "WireFormat", "DocumentModel", "TestSupport"]),
+      ["Accounts", "LMDBEngine", "KeyValue", "WireFormat", "DocumentModel", "TestSupport"]),
+    tests("FilesTests", ["Files", "LMDBEngine", "KeyValue", "WireFormat", "DocumentModel", "TestSupport"]),
+    tests("RulesEngineTests", ["RulesEngine", "KeyEncoding", "Matching", "WireFormat", "DocumentModel", "TestSupport"]),
     tests(
       "RulesTestingTests", ["RulesTesting", "RulesEngine", "FixtureTree", "WireFormat", "DocumentModel", "TestSupport"]),
-    tests("TransportTests", ["Transport", "Metrics", "CNGHTTP2", "TestSupport"]),
+    tests("TransportTests", ["Transport", "Basics", "CNGHTTP2", "TestSupport"]),
     tests(
       "GatewayTests",
       [
-        "HearthServer", "Gateway", "Accounts", "Files", "Transport", "CNGHTTP2", "DatabaseService", "ChangeFeed",
+        "HearthServer", "Gateway", "Accounts", "Files", "Transport", "CNGHTTP2", "DatabaseService", "Watch",
         "FixtureTree", "DocumentStore", "WireFormat", "DocumentModel", "TestSupport",
       ]),
     tests(
-      "HearthTests", ["hearth", "LMDBStore", "KeyValueStore", "DocumentModel", "TestSupport"]),
+      "HearthCLITests", ["HearthCLI", "LMDBEngine", "KeyValue", "DocumentModel", "TestSupport"]),
     tests(
       "SimulationTests",
       [
-        "DatabaseService", "RulesEngine", "ChangeFeed", "QueryEngine", "DocumentStore", "LMDBStore", "KeyValueStore",
+        "DatabaseService", "RulesEngine", "Watch", "QueryEngine", "DocumentStore", "LMDBEngine", "KeyValue",
         "WireFormat", "DocumentModel", "TestSupport",
       ]),
     tests("HearthServerTests", ["HearthServer", "DocumentModel", "TestSupport"]),

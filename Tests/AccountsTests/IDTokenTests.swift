@@ -1,6 +1,6 @@
 import Accounts
 import DocumentModel
-import KeyValueStore
+import KeyValue
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 import Accounts
 import DocumentModel
-import KeyValueStore
+import KeyValue
 import Testing
 
 /// Refresh tokens: random, stored as a hash, ended one by one or all together.

@@ -30,7 +30,7 @@ import Testing
   static let url = "http://127.0.0.1:8080"
   static let tokenAudience: (String, Value?) = ("aud", .string("https://oauth2.googleapis.com/token"))
 
-  private static func bearer(_ token: [UInt8], _ accounts: Accounts) -> TokenError? {
+  private static func bearer(_ token: [UInt8], _ accounts: AccountStore) -> TokenError? {
     token.withUnsafeBytes { bytes in
       do throws(TokenError) {
         guard case .admin = try accounts.verifyBearer(bytes) else { return .badClaim("no admin") }
@@ -39,7 +39,7 @@ import Testing
     }
   }
 
-  private static func exchange(_ assertion: [UInt8], _ accounts: Accounts) -> TokenError? {
+  private static func exchange(_ assertion: [UInt8], _ accounts: AccountStore) -> TokenError? {
     do throws(TokenError) {
       _ = try accounts.serviceKeys.accessToken(for: assertion, at: [])
       return nil
@@ -109,8 +109,8 @@ import Testing
     ([("aud", .string("https://firestore.googleapis.com.example.com/"))], .wrongAudience),
     ([("aud", .array([.string("https://firestore.googleapis.com/")]))], .wrongAudience),
     // Custom tokens, which users hold.
-    ([("aud", .string(Accounts.customTokenAudience)), ("uid", .string("eve"))], .wrongAudience),
-    ([("aud", .string(Accounts.customTokenAudience)), ("scope", .string("s"))], .wrongAudience),
+    ([("aud", .string(AccountStore.customTokenAudience)), ("uid", .string("eve"))], .wrongAudience),
+    ([("aud", .string(AccountStore.customTokenAudience)), ("scope", .string("s"))], .wrongAudience),
     ([("aud", .string("https://firestore.googleapis.com/")), ("uid", .string("eve"))], .wrongAudience),
     ([("aud", .string("https://firestore.googleapis.com/")), ("sub", .string("eve"))], .wrongSubject),
     ([("aud", .string("https://firestore.googleapis.com/")), ("exp", .integer(1_799_999_000))], .expired),
@@ -172,7 +172,7 @@ import Testing
     let now = test.accounts.nowSeconds
     func check(_ claims: [(String, Value?)]) -> (CustomToken?, TokenError?) {
       do {
-        let token = try program.sign([("aud", .string(Accounts.customTokenAudience)), ("uid", .string("ann"))] + claims, at: now)
+        let token = try program.sign([("aud", .string(AccountStore.customTokenAudience)), ("uid", .string("ann"))] + claims, at: now)
         return (try token.withUnsafeBytes { try test.accounts.verifyCustomToken($0) }, nil)
       } catch { return (nil, error as? TokenError) }
     }
@@ -186,7 +186,7 @@ import Testing
     #expect(check([("claims", .string("x"))]).1 == .badClaim("claims must be an object"))
     #expect(check([("iss", .string("eve"))]).1 == .wrongIssuer)
     #expect(check([("exp", .integer(now - 61)), ("iat", .integer(now - 100))]).1 == .expired)
-    let unsigned = JSONWebToken.unsigned(MapValue([("aud", .string(Accounts.customTokenAudience)), ("uid", .string("eve"))]))
+    let unsigned = JSONWebToken.unsigned(MapValue([("aud", .string(AccountStore.customTokenAudience)), ("uid", .string("eve"))]))
     #expect(throws: TokenError.unsigned) { try Array(unsigned.utf8).withUnsafeBytes { try test.accounts.verifyCustomToken($0) } }
     let emulator = try TestAccounts(.emulator).accounts
     #expect(try Array(unsigned.utf8).withUnsafeBytes { try emulator.verifyCustomToken($0) }.uid == "eve")

@@ -1,23 +1,23 @@
 import Accounts
 import DocumentModel
-import KeyValueStore
-import LMDBStore
+import KeyValue
+import LMDBEngine
 import TestSupport
 
-/// Accounts in memory with a clock that stands still until it is moved.
+/// AccountStore in memory with a clock that stands still until it is moved.
 final class TestAccounts: Sendable {
   let clock: SteppedTime
   let store: any KeyValueStore
-  let accounts: Accounts
+  let accounts: AccountStore
 
   init(
-    _ mode: Accounts.Mode = .production, project: String = "demo", store: (any KeyValueStore)? = nil,
+    _ mode: AccountStore.Mode = .production, project: String = "demo", store: (any KeyValueStore)? = nil,
     clock: SteppedTime = SteppedTime()
   ) throws {
     self.clock = clock
     let store = try store ?? LMDBStore.open(.inMemory(mapBytes: 64 << 20))
     self.store = store
-    accounts = try Accounts(store: store, project: AccountsProject(project), mode: mode) { clock.now }
+    accounts = try AccountStore(store: store, project: AccountsProject(project), mode: mode) { clock.now }
   }
 
   /// The same store opened again, as after a restart.

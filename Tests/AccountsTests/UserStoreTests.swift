@@ -1,13 +1,13 @@
 import Accounts
-import KeyValueStore
-import LMDBStore
+import KeyValue
+import LMDBEngine
 import TestSupport
 import Testing
 
 @Suite struct UserStoreTests {
   /// A store of users in memory, and the states beside it.
-  static func make() throws -> Accounts {
-    try Accounts(
+  static func make() throws -> AccountStore {
+    try AccountStore(
       store: LMDBStore.open(.inMemory(mapBytes: 64 << 20)), project: AccountsProject("p"), mode: .production,
       now: { 1_700_000_000_000_000 })
   }

@@ -1,10 +1,10 @@
 import DocumentModel
-@testable import DocumentStore
-import KeyValueStore
+import KeyValue
 import Synchronization
 import TestSupport
 import Testing
 import WireFormat
+@testable import DocumentStore
 
 /// Commits that somebody judges: what the judge is shown, when it is asked, and what follows.
 @Suite struct CommitAuthorizerTests {

@@ -1,8 +1,8 @@
 import Dispatch
 import DocumentModel
 import DocumentStore
-import KeyValueStore
-import LMDBStore
+import KeyValue
+import LMDBEngine
 import Synchronization
 import TestSupport
 import Testing

@@ -1,8 +1,8 @@
 import DocumentModel
-@testable import DocumentStore
-import FieldMatch
+import Matching
 import TestSupport
 import Testing
+@testable import DocumentStore
 
 /// The two halves of a check: the committing thread's, and the writer's of what came after it.
 @Suite struct ConflictCheckTests {

@@ -1,6 +1,6 @@
 import DocumentModel
-import KeyValueStore
-import LMDBStore
+import KeyValue
+import LMDBEngine
 import Testing
 import WireFormat
 

@@ -1,11 +1,11 @@
 import DocumentModel
-@testable import DocumentStore
-import FieldMatch
-import KeyValueStore
-import LMDBStore
+import KeyValue
+import LMDBEngine
+import Matching
 import TestSupport
 import Testing
 import WireFormat
+@testable import DocumentStore
 
 /// Entries of declared indexes, and how they follow the configuration.
 @Suite struct DeclaredIndexTests {

@@ -1,8 +1,8 @@
 import DocumentModel
-@testable import DocumentStore
 import TestSupport
 import Testing
 import WireFormat
+@testable import DocumentStore
 
 /// Documents vanish after the time in a field that expires.
 @Suite struct ExpiryTests {

@@ -1,8 +1,8 @@
-import FieldMatch
 import DocumentModel
 import DocumentStore
-import KeyValueStore
-import LMDBStore
+import KeyEncoding
+import KeyValue
+import LMDBEngine
 import TestSupport
 import Testing
 import WireFormat

@@ -1,10 +1,10 @@
-import FieldMatch
 import DocumentModel
-@testable import DocumentStore
-import KeyValueStore
+import KeyEncoding
+import KeyValue
 import TestSupport
 import Testing
 import WireFormat
+@testable import DocumentStore
 
 /// Compares the index entries of a store with what its documents say, worked out in another way than the store does.
 enum IndexCheck {

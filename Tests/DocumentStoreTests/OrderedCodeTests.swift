@@ -1,6 +1,6 @@
-import FieldMatch
 import DocumentModel
 import DocumentStore
+import KeyEncoding
 import TestSupport
 import Testing
 import WireFormat

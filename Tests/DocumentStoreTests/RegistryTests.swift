@@ -1,10 +1,10 @@
 import DocumentModel
-@testable import DocumentStore
-import KeyValueStore
-import LMDBStore
+import KeyValue
+import LMDBEngine
 import Synchronization
 import TestSupport
 import Testing
+@testable import DocumentStore
 
 @Suite struct RegistryTests {
   /// Keeps the count of openings; the data survives a closing, as files do.

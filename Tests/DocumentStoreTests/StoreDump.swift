@@ -1,7 +1,7 @@
-import FieldMatch
 import DocumentModel
 import DocumentStore
-import KeyValueStore
+import KeyValue
+import Matching
 import TestSupport
 import Testing
 import WireFormat

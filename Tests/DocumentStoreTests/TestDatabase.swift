@@ -1,13 +1,14 @@
 import Dispatch
 import DocumentModel
-@testable import DocumentStore
-import FieldMatch
-import KeyValueStore
-import LMDBStore
+import KeyEncoding
+import KeyValue
+import LMDBEngine
+import Matching
 import Synchronization
 import TestSupport
 import Testing
 import WireFormat
+@testable import DocumentStore
 
 /// A database in memory, on a clock that the test moves, with calls that wait for their answers.
 struct TestDatabase {

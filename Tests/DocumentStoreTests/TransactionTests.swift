@@ -1,6 +1,7 @@
+import KeyEncoding
 import DocumentModel
 import DocumentStore
-import FieldMatch
+import Matching
 import Synchronization
 import TestSupport
 import Testing

@@ -1,7 +1,7 @@
 import Files
 import Foundation
 import Glibc
-import KeyValueStore
+import KeyValue
 import Testing
 import WireFormat
 

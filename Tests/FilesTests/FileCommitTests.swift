@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
-import KeyValueStore
-import LMDBStore
+import KeyValue
+import LMDBEngine
 import Synchronization
 import TestSupport
 import Testing

@@ -1,8 +1,8 @@
 import Files
 import Foundation
 import Glibc
-import KeyValueStore
-import LMDBStore
+import KeyValue
+import LMDBEngine
 import Synchronization
 import Testing
 

@@ -1,6 +1,6 @@
 import Files
 import Foundation
-import KeyValueStore
+import KeyValue
 import Synchronization
 import Testing
 

@@ -1,6 +1,6 @@
 import DocumentModel
-@testable import FixtureTree
 import Testing
+@testable import FixtureTree
 
 @Suite struct StreamingTests {
   /// A tree of so many documents of 10 KB that is never in memory as a whole.

@@ -5,13 +5,13 @@ import HearthServer
 import TestSupport
 import Testing
 
-/// Accounts under attack, in production: old tokens, codes that outlive what they were made for, sessions that must end.
+/// AccountStore under attack, in production: old tokens, codes that outlive what they were made for, sessions that must end.
 @Suite struct AccountDefenceTests {
   /// A server whose clock stands, and what is said to it.
   private final class World {
     let session: IdentityTests.Session
     let time = SteppedTime()
-    var accounts: Accounts { session.server.server.accounts }
+    var accounts: AccountStore { session.server.server.accounts }
 
     init(_ mode: HearthConfiguration.Mode = .production) throws {
       let time = time

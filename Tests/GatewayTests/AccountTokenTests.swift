@@ -1,8 +1,8 @@
 import Accounts
 import DocumentModel
+import DocumentStore
 import Foundation
 import HearthServer
-import DocumentStore
 import Synchronization
 import TestSupport
 import Testing
@@ -15,7 +15,7 @@ import Testing
     /// What the server reported.
     fileprivate let lines: ReportedLines
     private let directory: TemporaryDirectory
-    var accounts: Accounts { server.server.accounts }
+    var accounts: AccountStore { server.server.accounts }
 
     init(_ mode: HearthConfiguration.Mode = .production) throws {
       directory = try TemporaryDirectory()
@@ -191,7 +191,7 @@ import Testing
       let reply = try exchange(body)
       #expect(reply.status == 400 && reply.json("error") == error, "\(body.prefix(40)): \(reply.text)")
     }
-    let custom = try program.sign([("aud", .string(Accounts.customTokenAudience)), ("uid", .string("eve"))], at: now)
+    let custom = try program.sign([("aud", .string(AccountStore.customTokenAudience)), ("uid", .string("eve"))], at: now)
     #expect(try server.get("/open/x", custom).status == 401)
     #expect(try server.accounts.serviceKeys.revoke("backend"))
     for token in [access, signed] { #expect(try server.get("/users/bob", token).status == 401) }

@@ -71,7 +71,7 @@ import Testing
     #expect((value("process_open_fds") ?? 0) > 3)
     let started = try #require(value("process_start_time_seconds"))
     #expect(abs(started - Date().timeIntervalSince1970) < 3600)
-    #expect(value(#"hearth_build_info{version="\#(HearthServer.version)"}"#) == 1)
+    #expect(value(#"hearth_build_info{version="\#(Server.version)"}"#) == 1)
   }
 
   @Test func rulesAndTransactionsAreCounted() throws {

@@ -180,7 +180,7 @@ import Testing
     var configuration = HearthConfiguration(storage: .inMemory)
     configuration.mode = .emulator
     configuration.mapBytes = 1 << 26
-    let server = try HearthServer(configuration)
+    let server = try Server(configuration)
     defer { server.stop() }
     let id = try #require(DatabaseID(project: "p"))
     func ask(_ number: Int, orders: [Order] = []) throws {
@@ -213,7 +213,7 @@ import Testing
     configuration.mode = .emulator
     configuration.mapBytes = 1 << 28
     configuration.requiresIndexes = true
-    let server = try HearthServer(configuration)
+    let server = try Server(configuration)
     defer { server.stop() }
     let id = try #require(DatabaseID(project: "p"))
     let database = try #require(try server.service.databases.database(id))

@@ -1,7 +1,7 @@
 import DatabaseService
+import Dispatch
 import DocumentModel
 import DocumentStore
-import Dispatch
 import HearthServer
 import Synchronization
 import Testing

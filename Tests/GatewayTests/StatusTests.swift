@@ -3,7 +3,7 @@ import DocumentModel
 import DocumentStore
 import Glibc
 import HearthServer
-import KeyValueStore
+import KeyValue
 import Testing
 
 @Suite struct StatusTests {

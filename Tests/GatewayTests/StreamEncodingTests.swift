@@ -1,7 +1,7 @@
-import ChangeFeed
 import DatabaseService
 import DocumentModel
 import Testing
+import Watch
 import WireFormat
 
 @testable import Gateway

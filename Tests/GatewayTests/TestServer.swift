@@ -13,7 +13,7 @@ final class TestServer: Sendable {
   /// What goes below nothing.
   private static let ownPaths = ["/v0/", "/storage/", "/upload/", "/download/", "/internal/"]
 
-  let server: HearthServer
+  let server: Server
   let port: UInt16
 
   init(_ mode: HearthConfiguration.Mode = .emulator, change: (inout HearthConfiguration) -> Void = { _ in }) throws {
@@ -24,7 +24,7 @@ final class TestServer: Sendable {
     configuration.mapBytes = 1 << 30
     configuration.stopGraceSeconds = 1
     change(&configuration)
-    server = try HearthServer(configuration)
+    server = try Server(configuration)
     let url = try server.start()
     port = try #require(UInt16(url.drop { $0 != ":" }.dropFirst().drop { $0 != ":" }.dropFirst()))
   }

@@ -111,7 +111,7 @@ import Testing
     let hearth = try TestHearth(rules: Self.rules)
     let transport = try CountingTransport(hearth.url)
     let clock = TestClock()
-    let client = HearthClient(transport, "demo", "(default)", .signedIn, now: { clock.now })
+    let client = Hearth(transport, "demo", "(default)", .signedIn, now: { clock.now })
     let user = try await client.auth.signInAnonymously()
     let own = client.document("own/\(user.uid)")
     try await own.set(["n": 1])
@@ -132,11 +132,11 @@ import Testing
     let hearth = try TestHearth(rules: Self.rules)
     let transport = try CountingTransport(hearth.url)
     let asked = Mutex([Bool]())
-    let credentials = HearthClient.Credentials.provider { isRefused in
+    let credentials = Hearth.Credentials.provider { isRefused in
       asked.withLock { $0.append(isRefused) }
       return isRefused ? "ya29.new" : "owner"
     }
-    let client = HearthClient(transport: transport, project: "demo", credentials: credentials)
+    let client = Hearth(transport: transport, project: "demo", credentials: credentials)
     transport.refuse(1)
     try await client.document("own/a").set(["n": 1])
     #expect(asked.withLock { $0 } == [false, true])
@@ -182,7 +182,7 @@ import Testing
   ])
   func onlyTheServerEndsASession(status: Int, body: String, code: HearthClientError.Code, stays: Bool) async throws {
     let transport = ScriptedTransport { _ in HearthResponse(status: status, body: Data(body.utf8)) }
-    let auth = HearthClient(transport: transport, project: "demo").auth
+    let auth = Hearth(transport: transport, project: "demo").auth
     auth.restore(Self.session("guest"))
     await #expect { try await auth.token(forcingRefresh: true) } throws: { ($0 as? HearthClientError)?.code == code }
     #expect((auth.session != nil) == stays)
@@ -191,7 +191,7 @@ import Testing
   @Test func aTokenServesToItsEnd() async throws {
     let transport = ScriptedTransport { _ in HearthResponse(status: 400, body: Data("Bad Request".utf8)) }
     let time = Date()
-    let auth = HearthClient(transport, "demo", "(default)", .signedIn, now: { time }).auth
+    let auth = Hearth(transport, "demo", "(default)", .signedIn, now: { time }).auth
     auth.restore(Session(idToken: "old", refreshToken: "r", expiresAt: time.addingTimeInterval(100)))
     #expect(try await auth.token() == "old")
   }
@@ -207,7 +207,7 @@ import Testing
       let body = #"{"id_token": "new-\#(name)", "refresh_token": "refresh-\#(name)", "expires_in": "3600"}"#
       return HearthResponse(status: 200, body: Data(body.utf8))
     }
-    let auth = HearthClient(transport: transport, project: "demo").auth
+    let auth = Hearth(transport: transport, project: "demo").auth
     auth.restore(Self.session("ann"))
     let ann = Task { try await auth.token(forcingRefresh: true) }
     #expect(await eventually { isAnnAsked.isSet })

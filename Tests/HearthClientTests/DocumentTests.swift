@@ -219,7 +219,7 @@ import Testing
       }
       return HearthResponse(status: 200, body: Data(#"{"transaction": "dA=="}"#.utf8))
     }
-    let client = HearthClient(transport: transport, project: "demo")
+    let client = Hearth(transport: transport, project: "demo")
     let duration = await ContinuousClock().measure {
       await #expect(throws: Ended.self) { try await client.runTransaction { _ in throw Ended() } }
     }

@@ -67,7 +67,7 @@ import Testing
       }
       return HearthResponse(status: 200, headers: ["x-goog-upload-url": "http://h/v0/b/u"])
     }
-    let file = HearthClient(transport: transport, project: "demo").file("film.mp4")
+    let file = Hearth(transport: transport, project: "demo").file("film.mp4")
     await #expect { try await file.upload(from: source) } throws: {
       ($0 as? HearthClientError)?.code == .invalidArgument
     }
@@ -86,7 +86,7 @@ import Testing
   @Test func downloadsGoToDiskAndReplaceInOneStep() async throws {
     let hearth = try TestHearth(storageRules: Self.rules)
     let transport = NoStreams(inner: URLSessionTransport(url: try #require(URL(string: hearth.url))))
-    let file = HearthClient(transport: transport, project: "demo", credentials: .bearer("owner")).file("a.txt")
+    let file = Hearth(transport: transport, project: "demo", credentials: .bearer("owner")).file("a.txt")
     try await file.upload(Data("new".utf8))
     let directory = try TemporaryDirectory()
     let copy = URL(fileURLWithPath: directory.path + "/copy")

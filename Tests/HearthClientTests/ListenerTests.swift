@@ -67,8 +67,8 @@ import Testing
     return snapshot.documents.map(\.id).joined() + ": " + changes
   }
 
-  private func client(_ script: Script) -> HearthClient {
-    HearthClient(transport: script, project: "demo", credentials: .bearer("t"))
+  private func client(_ script: Script) -> Hearth {
+    Hearth(transport: script, project: "demo", credentials: .bearer("t"))
   }
 
   @Test func whatGoesByIsGoneThrough() async throws {

@@ -38,7 +38,7 @@ import Testing
   }
 
   @Test func targetsAreEncoded() {
-    let client = HearthClient(transport: detachedClient().connection.transport, project: "a b", database: "(default)")
+    let client = Hearth(transport: detachedClient().connection.transport, project: "a b", database: "(default)")
     #expect(
       client.document("users/å?/n/a:listen").client.target("users/å?/n/a:listen")
         == "/v1/projects/a%20b/databases/(default)/documents/users/%C3%A5%3F/n/a%3Alisten")

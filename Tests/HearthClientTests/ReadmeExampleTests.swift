@@ -24,7 +24,7 @@ import Testing
 
   private func example(_ url: URL, _ show: ([Todo]) -> Void) async throws {
     // begin of the example
-    let hearth = HearthClient(url: url, project: "demo")
+    let hearth = Hearth(url: url, project: "demo")
     try await hearth.auth.signInAnonymously()
     let todos = hearth.collection("todos")
     let milk = try await todos.add(Todo(title: "Buy milk"))

@@ -115,7 +115,7 @@ import Testing
   @Test func aCutConnectionGoesOnWhereItWas() async throws {
     let hearth = try TestHearth()
     let transport = CuttableTransport(try #require(URL(string: hearth.url)))
-    let notes = HearthClient(transport: transport, project: "demo").collection("notes")
+    let notes = Hearth(transport: transport, project: "demo").collection("notes")
     for n in 0..<5 { try await notes.document("n\(n)").set(Note(n: n)) }
     var snapshots = notes.snapshots(as: Note.self).makeAsyncIterator()
     #expect(try await snapshots.next()?.documents.count == 5)

@@ -7,7 +7,7 @@ import Testing
 
 /// A server in this process, and clients of it.
 final class TestHearth: Sendable {
-  let server: HearthServer
+  let server: Server
   let url: String
   private let directory: TemporaryDirectory
 
@@ -32,7 +32,7 @@ final class TestHearth: Sendable {
       configuration.storageRules = path
     }
     change(&configuration)
-    server = try HearthServer(configuration)
+    server = try Server(configuration)
     url = try server.start()
   }
 
@@ -40,14 +40,14 @@ final class TestHearth: Sendable {
 
   var port: Int { Int(url.split(separator: ":").last ?? "") ?? 0 }
 
-  func client(_ credentials: HearthClient.Credentials = .signedIn) throws -> HearthClient {
-    HearthClient(url: try #require(URL(string: url)), project: "demo", credentials: credentials)
+  func client(_ credentials: Hearth.Credentials = .signedIn) throws -> Hearth {
+    Hearth(url: try #require(URL(string: url)), project: "demo", credentials: credentials)
   }
 }
 
 /// A client that reaches no server, for what needs none.
-func detachedClient() -> HearthClient {
-  HearthClient(transport: ScriptedTransport { _ in throw HearthClientError(.network, "nowhere") }, project: "demo")
+func detachedClient() -> Hearth {
+  Hearth(transport: ScriptedTransport { _ in throw HearthClientError(.network, "nowhere") }, project: "demo")
 }
 
 /// A transport whose answers a test makes up.

@@ -1,9 +1,9 @@
 import DocumentModel
 import DocumentStore
-@testable import QueryEngine
 import TestSupport
 import Testing
 import WireFormat
+@testable import QueryEngine
 
 /// Searches for the nearest vectors, against a search by definition.
 @Suite struct NearestTests {

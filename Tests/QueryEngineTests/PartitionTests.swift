@@ -1,8 +1,8 @@
 import DocumentModel
 import DocumentStore
-@testable import QueryEngine
 import TestSupport
 import Testing
+@testable import QueryEngine
 
 /// Cuts part a group into pieces that cover it, none twice.
 @Suite struct PartitionTests {

@@ -1,12 +1,12 @@
 import Dispatch
 import DocumentModel
 import DocumentStore
-import KeyValueStore
-import LMDBStore
-@testable import QueryEngine
+import KeyValue
+import LMDBEngine
 import Synchronization
 import TestSupport
 import WireFormat
+@testable import QueryEngine
 
 /// A database in memory to run queries on.
 struct QueryDatabase {

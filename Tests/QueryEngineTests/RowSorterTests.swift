@@ -1,7 +1,7 @@
 import DocumentModel
-@testable import QueryEngine
 import TestSupport
 import Testing
+@testable import QueryEngine
 
 @Suite struct RowSorterTests {
   private typealias Entry = (key: [UInt8], path: [UInt8])

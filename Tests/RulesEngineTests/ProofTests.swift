@@ -1,6 +1,6 @@
 import DocumentModel
-import FieldMatch
 import Foundation
+import Matching
 import RulesEngine
 import TestSupport
 import Testing

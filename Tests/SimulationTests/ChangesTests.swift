@@ -1,9 +1,9 @@
-import ChangeFeed
 import DatabaseService
 import DocumentModel
 import DocumentStore
 import TestSupport
 import Testing
+import Watch
 import WireFormat
 
 /// The ordered feed of a whole database.

@@ -1,5 +1,5 @@
-@testable import DatabaseService
 import Testing
+@testable import DatabaseService
 
 @Suite struct DocumentIDsTests {
   private static let alphabet = Set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789".utf8)

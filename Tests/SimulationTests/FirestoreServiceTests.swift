@@ -1,8 +1,8 @@
 import DatabaseService
 import DocumentModel
 import DocumentStore
-import KeyValueStore
-import LMDBStore
+import KeyValue
+import LMDBEngine
 import TestSupport
 import Testing
 import WireFormat

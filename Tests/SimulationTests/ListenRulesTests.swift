@@ -1,4 +1,3 @@
-import ChangeFeed
 import DatabaseService
 import DocumentModel
 import DocumentStore
@@ -6,6 +5,7 @@ import RulesEngine
 import Synchronization
 import TestSupport
 import Testing
+import Watch
 
 /// What listeners may see, from the first state to the last: design, section 6.
 @Suite struct ListenRulesTests {

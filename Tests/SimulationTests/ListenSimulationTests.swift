@@ -1,9 +1,9 @@
-import ChangeFeed
 import DatabaseService
 import DocumentModel
 import DocumentStore
 import TestSupport
 import Testing
+import Watch
 import WireFormat
 
 /// Listeners join, lag, break off and resume while random commits go on; whatever they do, the state that each has put

@@ -1,11 +1,11 @@
-import ChangeFeed
 import DatabaseService
 import DocumentModel
 import DocumentStore
-import KeyValueStore
-import LMDBStore
+import KeyValue
+import LMDBEngine
 import TestSupport
 import Testing
+import Watch
 
 /// What a Listen stream tells, event by event.
 @Suite struct ListenTests {

@@ -1,9 +1,9 @@
-import ChangeFeed
 import DatabaseService
 import DocumentModel
 import DocumentStore
 import Synchronization
 import TestSupport
+import Watch
 
 /// A client of a Listen stream that believes what it is told, as the SDKs do, and notes it in short.
 final class ListeningClient {

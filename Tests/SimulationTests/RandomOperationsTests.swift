@@ -3,8 +3,8 @@ import Dispatch
 import DocumentModel
 import DocumentStore
 import Foundation
-import KeyValueStore
-import LMDBStore
+import KeyValue
+import LMDBEngine
 import Synchronization
 import TestSupport
 import Testing

@@ -58,8 +58,13 @@ struct SwiftFile: Sendable {
     code = SwiftFile.blanked(text).split(separator: "\n", omittingEmptySubsequences: false)
   }
 
-  /// The target the file belongs to: the folder below `Sources` or `Tests`.
-  var target: String { String(path.split(separator: "/").dropFirst().first ?? "") }
+  /// The file's target: in `Tests` the first folder; in `Sources` the first folder that names a target, since targets
+  /// are grouped (`Sources/Storage/DocumentStore`).
+  var target: String {
+    let folders = path.split(separator: "/").dropFirst().dropLast().map(String.init)
+    let isGrouped = path.hasPrefix("Sources/") && folders.count > 1 && !["Basics", "Watch"].contains(folders[0])
+    return isGrouped ? folders[1] : folders.first ?? ""
+  }
 
   /// Where in the code a pattern matches, as `path:line: text`.
   func places(where matches: (Substring) -> Bool) -> [String] {

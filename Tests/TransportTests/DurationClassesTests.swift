@@ -1,4 +1,4 @@
-import Metrics
+import Basics
 import Testing
 
 @Suite struct DurationClassesTests {

@@ -57,7 +57,7 @@ extension FitCareScenario {
     }
   }
 
-  private static func sharesInSwift(_ app: Scenario, _ patient: HearthClient, _ doctor: HearthClient) throws {
+  private static func sharesInSwift(_ app: Scenario, _ patient: Hearth, _ doctor: Hearth) throws {
     app.step("A doctor reads while a share holds; an open screen ends with the share, before anything else.") {
       let seen = try awaitResult {
         let place = "patients/pat-adele/measurements"

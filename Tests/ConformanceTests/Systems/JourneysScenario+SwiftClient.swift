@@ -40,7 +40,7 @@ extension JourneysScenario {
     }
   }
 
-  private static func contentInSwift(_ app: Scenario, _ phone: HearthClient) throws {
+  private static func contentInSwift(_ app: Scenario, _ phone: Hearth) throws {
     app.step("Content is readable by any signed-in user, paid journeys only with a subscriber claim.") {
       let seen = try awaitResult {
         let free = phone.collection("journeys").where("paid", .equal, false)
@@ -74,7 +74,7 @@ extension JourneysScenario {
     }
   }
 
-  private static func progressInSwift(_ app: Scenario, _ phone: HearthClient) throws {
+  private static func progressInSwift(_ app: Scenario, _ phone: Hearth) throws {
     app.step("A guest's progress is live, and goes on when the guest is linked to e-mail and password.") {
       let tablet = app.appInSwift()
       let seen = try awaitResult {

@@ -3,7 +3,7 @@ import HearthClient
 import TestSupport
 import Testing
 
-/// Applications in Swift: what they do through HearthClient, with types of their own.
+/// Applications in Swift: what they do through Hearth, with types of their own.
 @Suite(.enabled(if: HearthBinary.isBuilt, "no hearth binary beside the tests"))
 struct SwiftClientScenario {
   private struct Habit: Codable, Sendable {
@@ -71,7 +71,7 @@ struct SwiftClientScenario {
   }
 
   private static func records(
-    _ app: Scenario, _ omar: HearthClient, _ lena: HearthClient, _ history: CollectionReference
+    _ app: Scenario, _ omar: Hearth, _ lena: Hearth, _ history: CollectionReference
   ) throws {
     app.step("A user reads and writes only their own subtree.") {
       let seen = try awaitResult {
@@ -128,10 +128,10 @@ struct SwiftClientScenario {
   }
 
   private static func commits(
-    _ app: Scenario, _ omar: HearthClient, _ lena: HearthClient, _ habits: CollectionReference
+    _ app: Scenario, _ omar: Hearth, _ lena: Hearth, _ habits: CollectionReference
   ) throws {
     app.step("A report only when it is due, in the commit that puts the next one off a week.") {
-      @Sendable func report(_ client: HearthClient, _ uid: String, days: Double) async throws {
+      @Sendable func report(_ client: Hearth, _ uid: String, days: Double) async throws {
         let profile = client.document("users/\(uid)")
         var batch = client.batch()
         try batch.create(
@@ -180,7 +180,7 @@ struct SwiftClientScenario {
       let phone = try app.swiftClient("giulia")
       let marco = try app.swiftClient("marco")
       let editor = try app.swiftClient("editor", claims: #"{"admin": true}"#)
-      let visitor = HearthClient(url: app.url, project: "demo")
+      let visitor = Hearth(url: app.url, project: "demo")
       app.step("At start a client asks cheaply whether anything changed, or resumes from where it stopped.") {
         let seen = try awaitResult {
           let recipes = visitor.collection("recipes")
@@ -224,7 +224,7 @@ struct SwiftClientScenario {
     }
   }
 
-  private static func devices(_ app: Scenario, _ phone: HearthClient, _ tablet: HearthClient) throws {
+  private static func devices(_ app: Scenario, _ phone: Hearth, _ tablet: Hearth) throws {
     app.step("Several devices in step; offline edits catch up and find out what was faster.") {
       let seen = try awaitResult {
         let (here, there) = (phone.collection("users/giulia/groceries"), tablet.collection("users/giulia/groceries"))
@@ -277,14 +277,14 @@ extension Scenario {
   }
 
   /// Makes an account with a chosen id and signs in with its password.
-  fileprivate func swiftClient(_ uid: String, claims: String? = nil) throws -> HearthClient {
+  fileprivate func swiftClient(_ uid: String, claims: String? = nil) throws -> Hearth {
     _ = try person(uid, claims: claims)
     return try swiftClientAgain(uid)
   }
 
   /// Signs in on another device.
-  fileprivate func swiftClientAgain(_ uid: String) throws -> HearthClient {
-    let client = HearthClient(url: url, project: "demo")
+  fileprivate func swiftClientAgain(_ uid: String) throws -> Hearth {
+    let client = Hearth(url: url, project: "demo")
     _ = try awaitResult {
       try await client.auth.signIn(email: "\(uid)@example.com", password: "password of \(uid)")
     }

@@ -1,0 +1,162 @@
+package import Accounts
+package import DatabaseService
+package import Transport
+
+/// The front: tells the dialects apart by the first part of the path and hands the request on.
+///
+/// - `/v1/…`: the REST dialect of `google.firestore.v1`, in `REST/`; of `google.firestore.admin.v1`, in `Admin/`
+/// - `/emulator/v1/…`, `/hearth/v1/…`: what test suites and tools do to a server, in `Control/`
+/// - `/v0/b/…`, `/storage/v1/…` and more: files, in `Files/`
+/// - content type `application/grpc`: the gRPC dialect of the same, in `GRPC/`
+/// - `/google.firestore.v1.Firestore/…/channel`: the channel of browsers, in `WebChannel/`
+/// - `/token`, the paths of published keys, `/hearth/v1/keys`: see ``KeysHandler``, in `Keys/`
+/// - `/v1/accounts:…`, `/v1/token` and others, also behind the host names of the services they belong to: see
+///   ``IdentityHandler``, in `AccountStore/`
+/// - `/healthz`, `/readyz`, `/metrics`: how the server is, in `Operations/`
+/// - `/`: answers `Ok`, the emulator's readiness probe
+package final class HTTPGateway: RequestHandler {
+  /// Bytes that the body of a request may have at most, whatever it is for. The dialects have bounds of their own; this
+  /// one leaves room for a form of a channel, where percent-encoding makes two or three bytes of some.
+  package static let bodyBytesMax = 24 << 20
+
+  private let rest: RESTHandler
+  private let grpc: GRPCHandler
+  private let channels: WebChannelHandler
+  private let control: EmulatorHandler
+  private let keys: KeysHandler
+  private let identity: IdentityHandler
+  private let files: StorageHandler?
+  private let verifier: any TokenVerifier
+  let operations: OperationsHandler
+  private let authenticator: Authenticator
+  private let isOpen: Bool
+
+  /// Puts a front before a service, the accounts of its people and, where there are any, their files.
+  ///
+  /// - Parameter usesTLS: whether clients reach the server by `https`.
+  package init(
+    _ service: FirestoreService, accounts: AccountStore, identity: IdentityToolkit, files: FilesService? = nil, usesTLS: Bool = false,
+    operations: OperationsService
+  ) {
+    verifier =
+      switch accounts.mode {
+      case .emulator: EmulatorTokens(accounts)
+      case .production: AccountTokens(accounts)
+      }
+    let authenticator = Authenticator(verifier: verifier)
+    self.authenticator = authenticator
+    isOpen = service.admission == .everybody
+    keys = KeysHandler(accounts, authenticator)
+    self.identity = IdentityHandler(identity, authenticator)
+    rest = RESTHandler(service, authenticator)
+    grpc = GRPCHandler(service, authenticator)
+    channels = WebChannelHandler(service, authenticator)
+    control = EmulatorHandler(service, authenticator, files: files?.store)
+    self.operations = OperationsHandler(
+      operations, metrics: MetricsReport(operations, service) { [channels] in channels.openChannels })
+    self.files = files.map {
+      StorageHandler($0, service, authenticator, keys: accounts.serviceKeys, usesTLS: usesTLS)
+    }
+  }
+
+  /// What stands before and behind the `?` of a target.
+  static func split(
+    _ target: UnsafeRawBufferPointer
+  ) -> (path: UnsafeRawBufferPointer, query: UnsafeRawBufferPointer) {
+    let mark = target.firstIndex(of: UInt8(ascii: "?")) ?? target.count
+    return (
+      UnsafeRawBufferPointer(rebasing: target[..<mark]),
+      UnsafeRawBufferPointer(rebasing: target[min(mark + 1, target.count)...])
+    )
+  }
+
+  /// The caller that a bearer token stands for, as requests are told.
+  /// - Throws: `UNAUTHENTICATED`, with the reason.
+  package func caller(bearing token: UnsafeRawBufferPointer) throws(Status) -> Caller {
+    try verifier.caller(bearing: token)
+  }
+
+  /// Answers one request, at once or later, on the loop of its connection.
+  package func handle(_ request: borrowing HTTPRequest, _ exchange: Exchange) {
+    let responder = Responder(exchange, request)
+    guard request.method != .options else { return responder.sendPreflight(request) }
+    let (path, parameters) = Self.split(request.target)
+    if request.version == .http2, GRPCHandler.takes(request) {
+      exchange.claim(.grpc)
+      grpc.handle(path, request, exchange)
+    } else if let call = keys.call(path) {
+      exchange.claim(.keys)
+      keys.handle(call, request, responder)
+    } else if let route = IdentityRoute.find(path) {
+      exchange.claim(route.isSignIn ? .signIn : .accounts)
+      identity.handle(route, parameters, request, responder)
+    } else if let rest = path.dropping("/v1/") ?? path.dropping("/v1beta1/") {
+      exchange.claim(.rest)
+      self.rest.handle(rest, parameters, request, responder)
+    } else if let rest = path.dropping("/emulator/v1/") {
+      exchange.claim(.control)
+      control.handleEmulator(rest, request, responder)
+    } else if let rest = path.dropping("/hearth/v1/") {
+      exchange.claim(.control)
+      control.handleHearth(rest, parameters, request, responder)
+    } else if let files, let (place, rest) = StorageHandler.place(path, parameters) {
+      exchange.claim(.files)
+      files.handle(place, rest, parameters, request, exchange)
+    } else if let call = OperationsHandler.call(path) {
+      operations.handle(call, request, exchange, isTrusted: isAdmitted)
+    } else if path.elementsEqual("/".utf8), request.method == .get || request.method == .head {
+      exchange.claim(.operations)
+      responder.sendText(200, "Ok\n")
+    } else if let rest = path.dropping("/google.firestore.v1.Firestore/") {
+      exchange.claim(.channel)
+      if let method = WebChannelHandler.method(rest) { return channels.handle(method, parameters, request, responder) }
+      responder.sendText(415, "gRPC calls have the content type application/grpc and come by HTTP/2.\n")
+    } else {
+      responder.sendText(404, "Not Found\n")
+    }
+  }
+
+  /// Whether an administrator asks, or anybody where everybody is admitted.
+  private func isAdmitted(_ request: borrowing HTTPRequest) -> Bool {
+    guard let caller = try? authenticator.caller(of: request) else { return false }
+    if case .admin = caller { return true }
+    return isOpen
+  }
+
+  /// Takes uploads of files, and the bodies of gRPC calls that stream both ways, piece by piece.
+  package func openBody(of request: borrowing HTTPRequest, _ exchange: Exchange) -> (any BodySink)? {
+    let (path, parameters) = Self.split(request.target)
+    if let files, let (place, rest) = StorageHandler.place(path, parameters) {
+      exchange.claim(.files)
+      let sink = files.openBody(place, rest, parameters, request, exchange)
+      if sink != nil { exchange.claim(.upload) }
+      return sink
+    }
+    guard request.version == .http2 else { return nil }
+    if GRPCHandler.takes(request) { exchange.claim(.grpc) }
+    return grpc.openBody(path, request, exchange)
+  }
+
+  /// The body of an error that the transport itself finds, in the shape of the API's errors.
+  package static func errorBody(httpStatus: Int, message: String) -> [UInt8] {
+    let code: Status.Code =
+      switch httpStatus {
+      case 413, 431, 429: .resourceExhausted
+      case 408: .deadlineExceeded
+      case 503: .unavailable
+      case 501: .unimplemented
+      case 500...: .internal
+      default: .invalidArgument
+      }
+    return ErrorJSON.encode(Status(code, message), httpStatus: httpStatus)
+  }
+}
+
+extension UnsafeRawBufferPointer {
+  /// What follows a prefix, or `nil` where the bytes do not start with it.
+  func dropping(_ prefix: StaticString) -> UnsafeRawBufferPointer? {
+    guard count >= prefix.utf8CodeUnitCount else { return nil }
+    for index in 0..<prefix.utf8CodeUnitCount where self[index] != prefix.utf8Start[index] { return nil }
+    return UnsafeRawBufferPointer(rebasing: self[prefix.utf8CodeUnitCount...])
+  }
+}

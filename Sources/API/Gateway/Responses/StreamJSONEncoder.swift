@@ -1,0 +1,162 @@
+import DatabaseService
+import DocumentModel
+import DocumentStore
+import Watch
+import WireFormat
+
+/// Writes the messages of a Listen or a Write stream as JSON texts of ASCII characters, so that bytes are code units.
+struct StreamJSONEncoder {
+  private let root: [UInt8]
+
+  /// An encoder for the streams of a database.
+  init(_ database: DatabaseID) { root = database.documentsRootBytes }
+
+  /// Appends a ListenResponse. Cost of a document: one pass over its bytes, once for all listeners where it is shared.
+  /// - Throws: ``WireError`` where a stored document is damaged; nothing is appended then.
+  func append(_ event: ListenEvent, to out: inout [UInt8]) throws {
+    try write(to: &out) { json in
+      switch event {
+      case .targetAdded(let id): json.targetChange("ADD", id)
+      case .targetRemoved(let id, let cause): json.targetChange("REMOVE", id, cause: cause)
+      case .targetReset(let id): json.targetChange("RESET", id)
+      case .targetCurrent(let id, let token, let time): json.targetChange("CURRENT", id, at: (token, time))
+      case .snapshot(let token, let time): json.targetChange(nil, nil, at: (token, time))
+      case .found(let key, let document, let targets):
+        try json.documentChange(targets, []) { json in try json.append(key, document, root: root, mask: nil) }
+      case .changed(let document, let targets, let removed):
+        let text = try document.encoded(.json, encoded)
+        json.documentChange(targets, removed) { json in text.withUnsafeBytes { json.encoded($0) } }
+      case .deleted(let key, let time, let removed): json.departure("documentDelete", key, root, time, removed)
+      case .removed(let key, let time, let removed): json.departure("documentRemove", key, root, time, removed)
+      }
+    }
+  }
+
+  /// Appends a WriteResponse.
+  /// - Throws: ``WireError``, which no committed value causes; nothing is appended then.
+  func append(_ response: WriteStreamResponse, to out: inout [UInt8]) throws {
+    try write(to: &out) { json in
+      if !response.streamID.isEmpty {
+        json.key("streamId")
+        json.string(response.streamID)
+      }
+      json.key("streamToken")
+      response.streamToken.withUnsafeBytes { json.base64($0) }
+      if !response.results.isEmpty {
+        json.key("writeResults")
+        json.beginArray()
+        for result in response.results { try DocumentJSON.append(result, to: &json) }
+        json.endArray()
+      }
+      if let time = response.commitTime {
+        json.key("commitTime")
+        json.timestamp(time)
+      }
+    }
+  }
+
+  /// The Document message of a change.
+  private func encoded(_ document: WatchedDocument) throws -> [UInt8] {
+    var text: [UInt8] = []
+    try write(to: &text, inObject: false) { json in
+      try EncodedDocument.with(Document(document), root: root) { (encoded) throws(WireError) in
+        try DocumentJSON.append(encoded, to: &json)
+      }
+    }
+    return text
+  }
+
+  private func write(
+    to out: inout [UInt8], inObject: Bool = true, _ body: (inout JSONWriter) throws -> Void
+  ) throws {
+    let start = out.count
+    var json = JSONWriter(.compact)
+    json.escapesNonASCII = true
+    swap(&json.bytes, &out)
+    defer { swap(&json.bytes, &out) }
+    do {
+      if inObject { json.beginObject() }
+      try body(&json)
+      if inObject { json.endObject() }
+    } catch {
+      json.bytes.removeLast(json.bytes.count - start)
+      throw error
+    }
+  }
+}
+
+extension Document {
+  /// The state that listeners are told of.
+  init(_ document: WatchedDocument) {
+    self.init(
+      key: document.key, fields: document.fields,
+      createTime: Timestamp(uncheckedMicroseconds: document.createVersion),
+      updateTime: Timestamp(uncheckedMicroseconds: document.updateVersion))
+  }
+}
+
+extension JSONWriter {
+  /// Writes the member `targetChange`; what has its default is left out: NO_CHANGE, and no targets.
+  fileprivate mutating func targetChange(
+    _ type: StaticString?, _ id: Int32?, cause: Status? = nil, at point: (token: [UInt8], readTime: Timestamp)? = nil
+  ) {
+    key("targetChange")
+    beginObject()
+    if let type {
+      key("targetChangeType")
+      string(UnsafeRawBufferPointer(start: type.utf8Start, count: type.utf8CodeUnitCount))
+    }
+    if let id { targets("targetIds", [id]) }
+    if let cause {
+      key("cause")
+      beginObject()
+      key("code")
+      number(cause.code.rawValue)
+      key("message")
+      string(cause.message)
+      endObject()
+    }
+    if let point {
+      key("resumeToken")
+      point.token.withUnsafeBytes { base64($0) }
+      key("readTime")
+      timestamp(point.readTime)
+    }
+    endObject()
+  }
+
+  /// Writes the member `documentChange`, whose document `write` writes.
+  fileprivate mutating func documentChange<E: Error>(
+    _ ids: [Int32], _ removed: [Int32], _ write: (inout JSONWriter) throws(E) -> Void
+  ) throws(E) {
+    key("documentChange")
+    beginObject()
+    key("document")
+    try write(&self)
+    targets("targetIds", ids)
+    targets("removedTargetIds", removed)
+    endObject()
+  }
+
+  /// Writes the member for a document that is gone, or that left.
+  fileprivate mutating func departure(
+    _ name: StaticString, _ document: DocumentKey, _ root: [UInt8], _ time: Timestamp, _ removed: [Int32]
+  ) {
+    key(name)
+    beginObject()
+    key("document")
+    root.withUnsafeBytes { root in document.path.bytes.withUnsafeBytes { string(root, slash: $0) } }
+    key("readTime")
+    timestamp(time)
+    targets("removedTargetIds", removed)
+    endObject()
+  }
+
+  private mutating func targets(_ name: StaticString, _ ids: [Int32]) {
+    guard !ids.isEmpty else { return }
+    key(name)
+    beginArray()
+    for id in ids { number(Int(id)) }
+    endArray()
+  }
+}

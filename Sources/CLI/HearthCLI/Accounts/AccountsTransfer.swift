@@ -1,0 +1,123 @@
+import Accounts
+import Glibc
+import WireFormat
+
+/// AccountStore as a file, in the shape of `firebase auth:export`: `{"users": [{"localId", "email", "passwordHash", …}]}`.
+extension Command {
+  /// Writes all accounts.
+  static let accountsExport = Command(
+    name: "accounts export", summary: "Writes all accounts as JSON, their passwords' hashes among them.",
+    options: AccountsClient.options + [.value("output", "FILE", "write to a file, which only its owner can read")],
+    details: "Each hash says by itself how it was made: `hearth accounts import` needs no parameters for such a file.",
+    examples: [("hearth accounts export --output accounts.json", "")],
+    run: { arguments in
+      let output = try OutputFile(arguments.value("output"))
+      try output.write(Array("{\"users\": [".utf8))
+      var isFirst = true
+      let client = try AccountsClient(arguments)
+      defer { client.finish() }
+      try client.forEachPage { page in
+        for user in page {
+          var json = JSONWriter(.compact)
+          json.append(user)
+          try output.write(Array(isFirst ? "\n".utf8 : ",\n".utf8) + json.bytes)
+          isFirst = false
+        }
+        return true
+      }
+      try output.write(Array("\n]}\n".utf8))
+      try output.finish()
+      return 0
+    })
+
+  /// Loads accounts.
+  static let accountsImport = Command(
+    name: "accounts import", summary: "Loads accounts from JSON; passwords come along as hashes.", operands: "FILE",
+    operandCount: 1...1,
+    options: AccountsClient.options + [
+      .value("hash-algo", "NAME", "how passwords were hashed: SCRYPT (Firebase's), STANDARD_SCRYPT, BCRYPT, ARGON2, …"),
+      .value("hash-key", "BASE64", "the signer key, for SCRYPT and HMAC_…"),
+      .value("salt-separator", "BASE64", "for SCRYPT"),
+      .value("rounds", "N", "for SCRYPT, PBKDF…, MD5 and SHA…"),
+      .value("mem-cost", "N", "for SCRYPT and STANDARD_SCRYPT"),
+      .value("block-size", "N", "for STANDARD_SCRYPT"),
+      .value("parallelization", "N", "for STANDARD_SCRYPT"),
+      .value("hash-input-order", "ORDER", "SALT_FIRST or PASSWORD_FIRST, for MD5, SHA… and HMAC_…"),
+    ],
+    details: """
+      The file is what `firebase auth:export` or `hearth accounts export` wrote; an account with the id of one that is
+      there takes its place. Passwords are hashed anew, with Argon2id, at the first sign-in.
+      """,
+    examples: [
+      ("hearth accounts import accounts.json", "what Hearth exported"),
+      (
+        "hearth accounts import users.json --hash-algo SCRYPT --hash-key KEY --salt-separator Bw== --rounds 8 "
+          + "--mem-cost 14",
+        "what Firebase did; its console shows the parameters"
+      ),
+    ],
+    run: { arguments in
+      let path = arguments.operands[0]
+      let file: AccountsJSON
+      do { file = try AccountsJSON(parsing: try bytes(of: path)) } catch let error as WireError {
+        throw CommandFailure.data("\(path) is no JSON: \(error)")
+      }
+      guard case .array(let users)? = file["users"] else {
+        throw CommandFailure.data("\(path) has no list 'users'; it is to be what `firebase auth:export` writes")
+      }
+      let client = try AccountsClient(arguments)
+      defer { client.finish() }
+      var failures = 0
+      for start in stride(from: 0, to: users.count, by: batchSize) {
+        let batch = Array(users[start..<min(users.count, start + batchSize)])
+        let answer = try client.call("batchCreate") { json in
+          append(hashParameters: arguments, to: &json)
+          json.key("users")
+          json.append(.array(batch))
+        }
+        for error in answer["error"]?.elements ?? [] {
+          failures += 1
+          let index = start + Int(error["index"]?.int64 ?? 0)
+          let problem = "\(path): user \(index + 1): \(error["message"]?.text ?? "")"
+          Terminal.error.write("hearth: \(TerminalText.line(problem))\n")
+        }
+      }
+      Terminal.error.write("hearth: \(users.count - failures) of \(users.count) accounts imported\n")
+      return failures == 0 ? 0 : ExitCode.data
+    })
+
+  /// As many users as the server takes at once.
+  private static let batchSize = 1000
+
+  private static func append(hashParameters arguments: Arguments, to json: inout JSONWriter) {
+    json.add("hashAlgorithm", arguments.value("hash-algo"))
+    json.add("signerKey", arguments.value("hash-key"))
+    json.add("saltSeparator", arguments.value("salt-separator"))
+    json.add("rounds", arguments.value("rounds"))
+    json.add("memoryCost", arguments.value("mem-cost"))
+    json.add("blockSize", arguments.value("block-size"))
+    json.add("parallelization", arguments.value("parallelization"))
+    json.add(
+      "passwordHashOrder",
+      arguments.value("hash-input-order").map { $0 == "SALT_FIRST" ? "SALT_AND_PASSWORD" : "PASSWORD_AND_SALT" })
+  }
+
+  private static func bytes(of path: String) throws -> [UInt8] {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else {
+      throw CommandFailure.data("\(path) cannot be read: \(String(cString: strerror(errno)))")
+    }
+    defer { close(descriptor) }
+    var bytes: [UInt8] = []
+    var buffer = [UInt8](repeating: 0, count: 1 << 20)
+    while true {
+      let count = read(descriptor, &buffer, buffer.count)
+      if count == 0 { return bytes }
+      if count > 0 {
+        bytes += buffer[..<count]
+      } else if errno != EINTR {
+        throw CommandFailure.data("\(path) cannot be read: \(String(cString: strerror(errno)))")
+      }
+    }
+  }
+}

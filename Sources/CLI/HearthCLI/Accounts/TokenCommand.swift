@@ -1,0 +1,58 @@
+import Accounts
+import DocumentModel
+import DocumentStore
+import WireFormat
+
+extension Command {
+  /// Prints an ID token for tests.
+  static let token = Command(
+    name: "token", summary: "Prints an ID token of a user, for tests.", operands: "UID", operandCount: 1...1,
+    options: AccountsChoice.options + [
+      .value("claims", "JSON", "claims beside the usual ones, such as '{\"role\": \"editor\"}'"),
+      .value("provider", "NAME", "how the user signed in (default: custom)"),
+      .flag("unsigned", "for --emulator: unsigned, without a server or a data directory (default without either)"),
+    ],
+    details: """
+      Emulator mode believes the unsigned token. For a production server name its data directory or, with the token of
+      an admin, its address: then the token is signed. It lives an hour. The user need not exist.
+      """,
+    examples: [
+      ("hearth token ann", "unsigned, for a server in emulator mode"),
+      ("hearth token ann --claims '{\"role\": \"editor\"}' --data DIR", "signed"),
+      ("hearth get users/ann --token \"$(hearth token ann)\"", "a request as ann"),
+    ],
+    run: { arguments in
+      Terminal.output.write(try makeToken(arguments) + "\n")
+      return 0
+    })
+
+  private static func makeToken(_ arguments: Arguments) throws -> String {
+    var request = MapValue([("uid", .string(arguments.operands[0]))])
+    request["provider"] = arguments.value("provider").map(Value.string)
+    if let text = arguments.value("claims") {
+      guard let claims = MapValue(json: Array(text.utf8)) else {
+        throw CommandFailure.usage("'--claims' must be a JSON object, such as '{\"role\": \"editor\"}'")
+      }
+      request["claims"] = .map(claims)
+    }
+    let now = Clock.system.now() / 1_000_000
+    guard let user = SignedInUser(test: request, nowSeconds: now) else {
+      throw CommandFailure.usage("a uid has 1 to \(AccountStore.uidCharactersMax) characters")
+    }
+    if arguments.has("unsigned") || (arguments.value("data") == nil && arguments.value("server") == nil) {
+      let project = AccountsProject(DatabaseChoice.project(arguments) ?? DatabaseChoice.defaultProject)
+      return JSONWebToken.unsigned(
+        user.claims(project: project, issuedSeconds: now, lifetimeSeconds: AccountStore.idTokenSeconds))
+    }
+    switch try AccountsChoice.find(arguments) {
+    case .directory(let accounts, let directory):
+      return try withExtendedLifetime(directory) { try accounts.mintIDToken(for: user) }
+    case .server(let client):
+      let body = try client.call("POST", "/hearth/v1/tokens", request.json) ?? []
+      guard let token = MapValue(json: body)?.text("idToken") else {
+        throw CommandFailure.failed("\(client.address) answered no token")
+      }
+      return token
+    }
+  }
+}

@@ -1,0 +1,166 @@
+import DocumentModel
+import DocumentStore
+import Files
+import Glibc
+import HearthServer
+import KeyValue
+import LMDBEngine
+
+extension Command {
+  /// Copies a data directory while a server may write to it.
+  static let backup = Command(
+    name: "backup", summary: "Copies a data directory, also while a server uses it.", operands: "DEST",
+    operandCount: 1...1,
+    options: [
+      .value("data", "DIR", "the data directory (default: ./hearth-data)"),
+      .value("earlier", "DIR", "an earlier backup: content of files that it has is not copied but linked"),
+      .flag("quiet", "no progress and no summary"),
+    ],
+    details: """
+      Each database, and the accounts with their keys, is copied as of one moment; then the files, as of one moment, so
+      that a file which a document names is there. Content is verified on its way, and damage is told: exit code 1, and
+      DEST has all that could be read. DEST must not exist, or be an empty directory; it appears when the copy is whole
+      and on disk. Serve the copy with `hearth serve --data DEST`.
+      """,
+    examples: [
+      ("hearth backup /backups/monday --data ./hearth-data", ""),
+      ("hearth backup /backups/tuesday --earlier /backups/monday --data ./hearth-data", "copies new files only"),
+    ],
+    run: { arguments in
+      let source = try DirectoryReader(arguments.value("data") ?? "./hearth-data")
+      var progress = Progress(isQuiet: arguments.has("quiet"))
+      defer { progress.clear() }
+      let backup = Backup(source, earlier: try arguments.value("earlier").map(DirectoryReader.init))
+      let (destination, files) = try backup.run(to: arguments.operands[0]) { progress.show($0) }
+      progress.clear()
+      if !arguments.has("quiet") {
+        let more = files.map { ", \(ByteCount.text(ofFiles: $0.objects, $0.bytes))" } ?? ""
+        Terminal.output.write("copied \(source.databases.count) databases\(more) to \(destination)\n")
+      }
+      guard let files, files.problemCount > 0 else { return 0 }
+      for problem in files.problems { Terminal.error.write("hearth: \(TerminalText.line(problem))\n") }
+      throw CommandFailure.failed(
+        "\(files.problemCount) contents of files are damaged; all else was copied. "
+          + "`hearth check \(destination)` names the files")
+    })
+}
+
+/// Makes a consistent copy of every database of a data directory, of its accounts and its files.
+struct Backup {
+  private let source: DirectoryReader
+  private let earlier: DirectoryReader?
+
+  /// `earlier` is a backup whose content is linked where it has it.
+  init(_ source: DirectoryReader, earlier: DirectoryReader? = nil) {
+    self.source = source
+    self.earlier = earlier
+  }
+
+  /// Copies to a directory that does not exist or is empty; returns its path, and what was copied of files where there
+  /// are any. `progress` is told what is going on.
+  /// - Throws: ``CommandFailure``, `StorageError` or `FilesError`; nothing is left behind then.
+  func run(to path: String, progress: (String) -> Void) throws -> (path: String, files: FilesBackup?) {
+    let target = LocalPath.withoutLastSlashes(path)
+    guard try isFree(target) else {
+      throw CommandFailure.failed("\(target) is not empty; name a directory that does not exist")
+    }
+    let unfinished = "\(target).\(getpid()).part"
+    let files: FilesBackup?
+    do {
+      files = try copy(to: unfinished, progress: progress)
+      // Takes the place of an empty directory too, but of nothing else.
+      guard rename(unfinished, target) == 0 else {
+        throw StorageError.system(operation: "rename", path: target, code: errno)
+      }
+    } catch {
+      removeCopy(unfinished)
+      throw error
+    }
+    try sync(LocalPath.folder(of: target))
+    return (target, files)
+  }
+
+  private func copy(to directory: String, progress: (String) -> Void) throws -> FilesBackup? {
+    let destination = try DataDirectory(directory)
+    for id in source.databases {
+      progress("copying \(id)")
+      let file = try destination.makeFile(of: id)
+      try source.open(id).copy(toFile: file)
+      // What clients remember of the original, such as tags of lists, must mean nothing to the copy.
+      try DocumentDatabase.renewIncarnation(LMDBStore.open(LMDBOptions(path: file)))
+      unlink("\(file)-lock")
+      try sync("\(directory)/databases/\(id.project)/\(id.database)")
+      try sync("\(directory)/databases/\(id.project)")
+    }
+    if !source.databases.isEmpty { try sync("\(directory)/databases") }
+    for project in DataDirectory.accountsProjects(in: source.path) {
+      let file = try destination.makeAccountsFile(of: project)
+      let options = LMDBOptions(path: DataDirectory.accountsFile(of: project, in: source.path), readOnly: true)
+      try LMDBStore.open(options).copy(toFile: file)
+      try sync("\(directory)/accounts/\(project)")
+      try sync("\(directory)/accounts")
+    }
+    let files = try copyFiles(to: directory, progress: progress)
+    unlink("\(directory)/\(DataDirectoryLock.fileName)")
+    try sync(directory)
+    return files
+  }
+
+  private func copyFiles(to directory: String, progress: (String) -> Void) throws -> FilesBackup? {
+    guard let (metadata, contents, hold) = try source.openFiles() else { return nil }
+    let folder = DataDirectory.filesFolder(in: directory)
+    let destination = try ContentDirectory(folder)
+    let file = DataDirectory.filesFile(in: directory)
+    let earlier = try earlier?.openFiles()
+    let files = try withExtendedLifetime((hold, earlier?.hold)) {
+      try metadata.copy(toFile: file)
+      return try FilesBackup(
+        of: LMDBStore.open(LMDBOptions(path: file)), from: contents, to: destination, earlier: earlier?.contents
+      ) { progress("\(ByteCount.text($0)) of files copied") }
+    }
+    unlink("\(file)-lock")
+    try sync("\(folder)/content")
+    try sync(folder)
+    return files
+  }
+
+  private func isFree(_ path: String) throws -> Bool {
+    guard let stream = opendir(path) else {
+      if errno == ENOENT { return true }
+      throw CommandFailure.failed("\(path): \(String(cString: strerror(errno)))")
+    }
+    defer { closedir(stream) }
+    var count = 0
+    while readdir(stream) != nil { count += 1 }
+    return count <= 2
+  }
+
+  private func sync(_ directory: String) throws {
+    let descriptor = open(directory.isEmpty ? "/" : directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard descriptor >= 0 else { throw StorageError.system(operation: "open", path: directory, code: errno) }
+    defer { close(descriptor) }
+    guard fsync(descriptor) == 0 else { throw StorageError.system(operation: "fsync", path: directory, code: errno) }
+  }
+
+  /// Removes what ``copy(to:progress:)`` made.
+  private func removeCopy(_ directory: String) {
+    for id in source.databases {
+      let file = DataDirectory.file(of: id, in: directory)
+      unlink(file)
+      unlink("\(file)-lock")
+      rmdir("\(directory)/databases/\(id.project)/\(id.database)")
+      rmdir("\(directory)/databases/\(id.project)")
+    }
+    rmdir("\(directory)/databases")
+    for project in DataDirectory.accountsProjects(in: source.path) {
+      unlink(DataDirectory.accountsFile(of: project, in: directory))
+      rmdir("\(directory)/accounts/\(project)")
+    }
+    rmdir("\(directory)/accounts")
+    let files = DataDirectory.filesFile(in: directory)
+    for file in [files, "\(files)-lock"] { unlink(file) }
+    ContentDirectory.remove(DataDirectory.filesFolder(in: directory))
+    for name in ["FORMAT", DataDirectoryLock.fileName] { unlink("\(directory)/\(name)") }
+    rmdir(directory)
+  }
+}

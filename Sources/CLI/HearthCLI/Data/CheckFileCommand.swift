@@ -1,0 +1,54 @@
+import DocumentStore
+import Files
+import KeyValue
+import LMDBEngine
+
+extension Command {
+  /// The child of `check`: verifies one file and may die of it. See ``ChildCheck``.
+  ///
+  /// A file that cannot be read on ends with a problem, without `done`.
+  static let checkFile = Command(
+    name: "check-file", summary: "Verifies one data file; run by check.", operands: "FILE", operandCount: 1...1,
+    isHidden: true,
+    run: { arguments in
+      do throws(StorageError) {
+        let store = try LMDBStore.open(LMDBOptions(path: arguments.operands[0], readOnly: true))
+        _ = try store.verify { count in Terminal.output.write("progress \(count)\n") }
+        let snapshot = try store.snapshot()
+        let report = try DatabaseCheck.run(snapshot) { count in Terminal.output.write("progress \(count)\n") }
+        snapshot.end()
+        ChildCheck.print(problems: report.problems, count: report.problemCount)
+        Terminal.output.write(
+          "done \(report.documents) \(report.collections) \(report.indexEntries) \(report.history) \(report.changes)\n")
+        return report.problemCount == 0 ? 0 : ExitCode.failure
+      } catch {
+        ChildCheck.print(problem: text(of: error))
+        return ExitCode.failure
+      }
+    })
+
+  /// The child of `check` for files: verifies the metadata and every content of a data directory.
+  static let checkFiles = Command(
+    name: "check-files", summary: "Verifies the files of a data directory; run by check.", operands: "DIR",
+    operandCount: 1...1, isHidden: true,
+    run: { arguments in
+      do {
+        guard let (metadata, contents, hold) = try DirectoryReader(arguments.operands[0]).openFiles() else { return 0 }
+        _ = try metadata.verify { _ in Terminal.output.write("progress 0\n") }
+        let check = try withExtendedLifetime(hold) {
+          try FilesCheck(metadata, contents) { bytes in Terminal.output.write("progress \(bytes >> 20)\n") }
+        }
+        ChildCheck.print(problems: check.problems, count: check.problemCount)
+        Terminal.output.write(
+          "done \(check.objects) \(check.contents) \(check.contentBytes) \(check.uploads) \(check.orphans)\n")
+        return check.problemCount == 0 ? 0 : ExitCode.failure
+      } catch {
+        ChildCheck.print(problem: (error as? StorageError).map(text) ?? CommandFailure(error).message)
+        return ExitCode.failure
+      }
+    })
+
+  private static func text(of error: StorageError) -> String {
+    if case .corruption(_, let detail) = error { detail } else { error.description }
+  }
+}

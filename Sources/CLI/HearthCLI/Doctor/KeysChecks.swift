@@ -1,0 +1,97 @@
+import Accounts
+import FixtureTree
+import Glibc
+import HearthServer
+import KeyValue
+import LMDBEngine
+
+/// What `hearth doctor` finds out about keys: of those whose tokens count here, and of programs that are admin.
+struct KeysChecks {
+  let configuration: HearthConfiguration
+  /// The data directory, where accounts in it can be read; `nil` otherwise.
+  let directory: String?
+  /// Microseconds since 1970.
+  let now: Int64
+
+  /// A service-account file is a tenth of this.
+  private static let keyFileBytesMax = 64 << 10
+
+  func findings() -> [Finding] {
+    var findings = configuration.trustedIssuers.map { issuer in
+      checks("issuer", issuer.path, of: issuer.issuer) { (keys) throws(TokenError) in
+        try TrustedIssuers().trust(TrustedIssuer(issuer: issuer.issuer, audience: issuer.audience), keys: keys)
+      }
+    }
+    findings += configuration.accounts.identityProviders.map { provider in
+      checks("identity provider", provider.keysPath, of: provider.id) { (keys) throws(TokenError) in
+        try IdentityProviders().add(provider.id, issuer: provider.issuer, clientID: provider.clientID, keys: keys)
+      }
+    }
+    guard let directory else { return findings }
+    for project in DataDirectory.accountsProjects(in: directory) { findings += programs(of: project, in: directory) }
+    return findings
+  }
+
+  /// A file with the keys of somebody whose tokens count.
+  private func checks(
+    _ topic: String, _ path: String, of name: String, _ use: ([UInt8]) throws(TokenError) -> Void
+  ) -> Finding {
+    let keys: [UInt8]
+    do throws(HearthError) { keys = try KeyFile.read(path) } catch {
+      return .problem(topic, "the keys of \(name): \(error.description)", "Name a file that can be read.")
+    }
+    do throws(TokenError) { try use(keys) } catch {
+      return .problem(
+        topic, "\(path): \(error.description)", "Fetch the keys from the provider again, as a JSON Web Key Set.")
+    }
+    var status = stat()
+    if stat(path, &status) == 0, status.st_mode & 0o002 != 0 {
+      return .problem(
+        topic, "everybody on this machine may write \(path), and so sign in as anybody", "chmod o-w \(path)")
+    }
+    return .ok(topic, "\(path) has keys of \(name)")
+  }
+
+  /// The keys of programs: where they send what they sign, and who can read the files that `hearth keys create` wrote.
+  private func programs(of project: String, in directory: String) -> [Finding] {
+    let topic = "program keys"
+    let keys: [ServiceKey]
+    do throws(StorageError) {
+      let options = LMDBOptions(path: DataDirectory.accountsFile(of: project, in: directory), readOnly: true)
+      let now = now
+      keys = try AccountStore(
+        store: try LMDBStore.open(options), project: AccountsProject(project), mode: .production, now: { now }
+      ).serviceKeys.all
+    } catch {
+      return [.problem(topic, error.description, "Restore the accounts from a backup.")]
+    }
+    guard !keys.isEmpty else { return [] }
+    let findings = keys.flatMap { [exposure(of: $0, topic), connection(of: $0, topic)].compactMap { $0 } }
+    guard findings.isEmpty else { return findings }
+    return [.ok(topic, "\(project): \(keys.map(\.name).joined(separator: ", "))")]
+  }
+
+  private func exposure(of key: ServiceKey, _ topic: String) -> Finding? {
+    let file = "\(key.name).json"
+    var status = stat()
+    guard stat(file, &status) == 0, status.st_mode & 0o077 != 0,
+      let bytes = try? ByteSource(file: file).readAll(bytesMax: Self.keyFileBytesMax),
+      String(decoding: bytes, as: UTF8.self).contains(key.id)
+    else { return nil }
+    return .problem(
+      topic, "\(file) makes its reader admin, and others than its owner may read it",
+      "chmod go= it, then hearth keys revoke \(key.name), and create another.")
+  }
+
+  private func connection(of key: ServiceKey, _ topic: String) -> Finding? {
+    guard key.url.hasPrefix("http://") else { return nil }
+    let rest = key.url.dropFirst("http://".count).prefix { $0 != "/" }
+    let host = rest.hasPrefix("[") ? rest.dropFirst().prefix { $0 != "]" } : rest.prefix { $0 != ":" }
+    let isLocal = HearthConfiguration.isLoopback(String(host))
+    guard configuration.tls != nil || !isLocal else { return nil }
+    let text = "\(key.name) looks for the server at \(key.url)"
+    return .warning(
+      topic, configuration.tls != nil ? "\(text), which speaks TLS" : "\(text): its tokens travel unencrypted",
+      "hearth keys revoke \(key.name), and create it again with --url https://…")
+  }
+}

@@ -1,0 +1,3 @@
+import HearthCLI
+
+HearthProgram.main()

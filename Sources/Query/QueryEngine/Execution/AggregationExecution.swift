@@ -1,0 +1,112 @@
+package import DocumentModel
+import DocumentStore
+package import KeyValue
+import WireFormat
+
+/// The aggregations of one query, computed in slices in one pass over its results (firestore-api.md, section 5.1).
+///
+/// Beside a sum or an average only documents that hold every aggregated field count, as the service's indexes make it.
+/// Memory is bounded: no result is kept. Slices are those of ``QueryExecution``.
+package final class AggregationExecution {
+  /// The results that are aggregated.
+  package let results: any QueryResults
+
+  private let aggregations: [Aggregation]
+  private let fields: [FieldPath]
+  /// Results that settle every number.
+  private let countMax: Int
+  private var count = 0
+  private var numbers: [Accumulator]
+
+  /// Plans the query; see ``ResolvedQuery/results(_:at:_:)``.
+  package init(
+    _ aggregations: [Aggregation], over query: ResolvedQuery, _ snapshot: any KeyValueSnapshot, at version: Int64,
+    _ options: PlanOptions = PlanOptions()
+  ) throws {
+    self.aggregations = aggregations
+    fields = Array(Set(aggregations.compactMap(\.field))).sorted()
+    numbers = aggregations.map { Accumulator($0.op) }
+    // Counts alone stop at their bounds.
+    let bounds = aggregations.map { if case .count(let limit?) = $0.op { limit } else { Int.max } }
+    countMax = bounds.max() ?? 0
+    var options = options
+    options.required = fields
+    options.needsDocuments = !fields.isEmpty
+    options.addsDistances = false
+    // In which order results come matters only where they are cut off.
+    options.isOrderNeeded = query.query.limit != nil || query.query.offset > 0
+    results = try query.results(snapshot, at: version, options)
+  }
+
+  /// The plan in a stable text form, the outermost step first.
+  package var planText: String {
+    let steps = aggregations.map { aggregation in
+      switch aggregation.op {
+      case .count(let bound?): "count up to \(bound)"
+      case .count(nil): "count"
+      case .sum(let path): "sum of \(path.text)"
+      case .average(let path): "average of \(path.text)"
+      }
+    }
+    return results.planText.indented(below: steps.joined(separator: ", "))
+  }
+
+  /// Does a slice of the work. Returns the numbers, in the order of the aggregations, when that was the last.
+  /// - Throws: what reading throws.
+  package func slice(_ snapshot: any KeyValueSnapshot, units: Int) throws -> [Value]? {
+    if fields.isEmpty, let execution = results as? QueryExecution {
+      try execution.count(snapshot, upTo: countMax, units: units)
+      count = execution.returned
+    } else {
+      try results.slice(snapshot, units: units) { _, document in
+        let map = EncodedMap(documentFields: document.fields)
+        for (index, aggregation) in aggregations.enumerated() {
+          guard let field = aggregation.field else { continue }
+          try numbers[index].add(try map.value(at: field))
+        }
+        count += 1
+        return count < countMax
+      }
+    }
+    guard results.isAtEnd || count >= countMax else { return nil }
+    return numbers.map { $0.result(count: count) }
+  }
+}
+
+/// One number under way.
+private struct Accumulator {
+  private let op: Aggregation.Operator
+  private var count = 0
+  /// The integers' sum in 128 bits, so that an overflow on the way that cancels out leaves the exact sum.
+  private var integers: Int128 = 0
+  private var doubles = 0.0
+  private var hasDoubles = false
+
+  init(_ op: Aggregation.Operator) { self.op = op }
+
+  mutating func add(_ value: EncodedValue?) throws {
+    switch try value?.content {
+    case .integer(let number)?:
+      integers += Int128(number)
+      count += 1
+    case .double(let number)?:
+      doubles += number
+      hasDoubles = true
+      count += 1
+    default: break  // What is no number takes no part.
+    }
+  }
+
+  func result(count results: Int) -> Value {
+    switch op {
+    case .count(let limit): .integer(Int64(limit.map { min($0, results) } ?? results))
+    case .sum:
+      if !hasDoubles, let exact = Int64(exactly: integers) {
+        .integer(exact)
+      } else {
+        .double(Double(integers) + doubles)
+      }
+    case .average: count == 0 ? .null : .double((Double(integers) + doubles) / Double(count))
+    }
+  }
+}

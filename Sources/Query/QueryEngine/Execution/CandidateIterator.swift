@@ -1,0 +1,215 @@
+import DocumentModel
+import DocumentStore
+import KeyEncoding
+import KeyValue
+import Matching
+import WireFormat
+
+/// The candidates of a query, one after the other, from one collection or from many.
+///
+/// Candidates of several collections come in name order. Collections nest: what lies below a document comes between it
+/// and the next one of its collection, so a stack of open collections is as high as they nest, however many there are.
+final class CandidateIterator {
+  private let plan: QueryPlan
+  private let version: Int64
+  private var nextRange = 0
+  private var range = NameRange.all
+  /// Collections at work: candidates of an upper one come before those of the ones under it.
+  private var stack: [CollectionCandidateIterator] = []
+  private var tour: CollectionIterator?
+  /// The next collection of the tour.
+  private var stop: CollectionIterator.Stop?
+  private var isAtEnd = false
+  private var snapshot: (any KeyValueSnapshot)?
+  private var name: [UInt8] = []
+
+  /// The collection of the candidate.
+  private(set) var current: CollectionCandidateIterator?
+
+  init(_ plan: QueryPlan, at version: Int64) {
+    self.plan = plan
+    self.version = version
+  }
+
+  // MARK: Slices
+
+  func open(_ snapshot: any KeyValueSnapshot) throws {
+    self.snapshot = snapshot
+    var reader = SnapshotReader(snapshot)
+    for source in stack {
+      try source.open(snapshot, lastChange: try reader.collection(source.path)?.lastChange ?? 0)
+    }
+    try tour?.open(snapshot)
+  }
+
+  func close() {
+    for source in stack { source.close() }
+    tour?.close()
+    snapshot = nil
+  }
+
+  // MARK: Candidates
+
+  /// Moves to the next candidate; see ``CollectionCandidateIterator/next(loads:_:)``.
+  func next(loads: Bool, _ meter: inout SliceBudget) throws -> IteratorStep {
+    while true {
+      guard let top = stack.last else {
+        let step = try advance(&meter)
+        if step == .found { continue }
+        if step == .end { isAtEnd = true }
+        return step
+      }
+      if !top.isHeld {
+        let step = try top.next(loads: loads, &meter)
+        if step == .paused { return .paused }
+        if step == .end {
+          top.close()
+          stack.removeLast()
+          continue
+        }
+      }
+      if tour != nil {
+        // Until everything in front of it is done, the candidate waits.
+        top.isHeld = true
+        let step = try pushNested(before: top, &meter)
+        if step == .paused { return .paused }
+        if step == .found { continue }
+      }
+      top.isHeld = false
+      current = top
+      return .found
+    }
+  }
+
+  /// Gives the candidate back: the next step finds it again.
+  func hold() { current?.isHeld = true }
+
+  /// Moves over up to `countMax` candidates; see ``CollectionCandidateIterator/skip(_:_:)``.
+  func skip(_ countMax: Int, _ meter: inout SliceBudget) throws -> Int? {
+    guard plan.isOneIterator, plan.names.count == 1 else { return nil }
+    if stack.isEmpty, nextRange == 0 { _ = try advance(&meter) }
+    guard let top = stack.last else { return 0 }
+    current = top
+    return try top.skip(countMax, &meter)
+  }
+
+  /// Whether the source has come to a document with this ``NameCode`` in the state of the version, or past it. What it
+  /// was given back it has come to.
+  func hasPassed(_ document: [UInt8], idCode: [UInt8], _ fields: EncodedMap) throws -> Bool {
+    if isAtEnd || holds(document) { return true }
+    switch plan.access {
+    case .values, .ordered: return try stack.last?.hasPassed(document, idCode: idCode, fields) ?? false
+    case .names, .points: break
+    }
+    guard let current, !current.idCode.isEmpty else { return false }
+    name.removeAll(keepingCapacity: true)
+    current.appendName(to: &name)
+    return Ordering.raw(document, name) != (plan.isDescending ? .less : .greater)
+  }
+
+  /// Whether the document with a ``NameCode`` was found and given back.
+  func holds(_ document: [UInt8]) -> Bool {
+    stack.contains { source in
+      guard source.isHeld else { return false }
+      name.removeAll(keepingCapacity: true)
+      source.appendName(to: &name)
+      return name == document
+    }
+  }
+
+  // MARK: Collections
+
+  /// Opens the next collection, of this range of names or of the next one.
+  private func advance(_ meter: inout SliceBudget) throws -> IteratorStep {
+    while true {
+      if tour != nil {
+        let step = try peek(&meter)
+        if step == .paused { return .paused }
+        if step == .found, let stop {
+          self.stop = nil
+          if try push(stop.path, code: stop.code) { return .found }
+          continue
+        }
+        tour = nil
+      }
+      guard nextRange < plan.names.count else { return .end }
+      range = plan.names[nextRange]
+      nextRange += 1
+      switch plan.scope {
+      case .none: return .end
+      case .collection(let path, let code):
+        if try push(path, code: code) { return .found }
+      case .collections where plan.isOneIterator:
+        let source = CollectionCandidateIterator(
+          .root, code: [], number: 0, ids: IDRange(), plan.access, isDescending: plan.isDescending, at: version)
+        if let snapshot { try source.open(snapshot, lastChange: 0) }
+        stack.append(source)
+        return .found
+      case .collections(let scope):
+        tour = CollectionIterator(scope, from: range.lower)
+        if let snapshot { try tour?.open(snapshot) }
+        try pushAround(range.lower, scope)
+        if !stack.isEmpty { return .found }
+      }
+    }
+  }
+
+  /// Pushes a collection unless there is none or the range has nothing of it.
+  private func push(_ path: ResourcePath, code: [UInt8]) throws -> Bool {
+    guard let snapshot, let ids = range.ids(in: code) else { return false }
+    var reader = SnapshotReader(snapshot)
+    guard let row = try reader.collection(path) else { return false }
+    let source = CollectionCandidateIterator(
+      path, code: code, number: row.number, ids: ids, plan.access, isDescending: plan.isDescending, at: version)
+    try source.open(snapshot, lastChange: row.lastChange)
+    stack.append(source)
+    return true
+  }
+
+  /// Pushes the collections on the way to a bound: their own codes lie before it, but not all of their documents.
+  private func pushAround(_ bound: [UInt8], _ scope: QueryScope) throws {
+    var path = ResourcePath.root
+    var rest = bound[...]
+    var id: [UInt8] = []
+    while true {
+      id.removeAll(keepingCapacity: true)
+      let left = rest.withUnsafeBytes { bytes -> Int? in
+        var bytes = bytes
+        return OrderedCode.take(segment: &bytes, into: &id) ? bytes.count : nil
+      }
+      guard let left else { return }
+      rest = rest.suffix(left)
+      path = path.appending(id)
+      if path.isCollection, scope.contains(path) { _ = try push(path, code: NameCode.encode(path)) }
+    }
+  }
+
+  /// Pushes the next collection of the tour if it lies below a document in front of the candidate of `top`.
+  private func pushNested(before top: CollectionCandidateIterator, _ meter: inout SliceBudget) throws -> IteratorStep {
+    let step = try peek(&meter)
+    guard step == .found, let stop else { return step }
+    guard stop.code.starts(with: top.code) else { return .end }
+    name.removeAll(keepingCapacity: true)
+    top.appendName(to: &name)
+    guard Ordering.raw(stop.code, name) == .less else { return .end }
+    self.stop = nil
+    // One that the range has nothing of is passed over as if it were empty.
+    _ = try push(stop.path, code: stop.code)
+    return .found
+  }
+
+  /// Looks for the next collection of the tour.
+  private func peek(_ meter: inout SliceBudget) throws -> IteratorStep {
+    while stop == nil {
+      meter.passed()
+      switch try tour?.next() ?? .end {
+      case .end: return .end
+      case .passed: if meter.isSpent { return .paused }
+      case .stop(let found):
+        if let upper = range.upper, Ordering.raw(found.code, upper) != .less { return .end }
+        stop = found
+      }
+    }
+    return .found
+  }
+}

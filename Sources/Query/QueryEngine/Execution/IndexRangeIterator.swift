@@ -1,0 +1,135 @@
+import DocumentModel
+import Glibc
+import KeyValue
+
+/// The keys of a range that share a prefix, from either end.
+///
+/// Has a cursor only between ``open(_:)`` and ``close()``; in between snapshots it knows where to go on.
+struct IndexRangeIterator {
+  private let prefixCount: Int
+  private let isDescending: Bool
+  /// What is left of the range: whole keys, the upper one outside.
+  private var lower: [UInt8]
+  private var upper: [UInt8]
+  private var cursor: (any KeyValueCursor)?
+  private(set) var isAtEntry = false
+  private var isAtEnd = false
+
+  /// Scans the keys that begin with `prefix` and go on at or above `lower` and below `upper`.
+  init(prefix: [UInt8], from lower: [UInt8] = [], to upper: [UInt8]? = nil, isDescending: Bool) {
+    prefixCount = prefix.count
+    self.isDescending = isDescending
+    self.lower = prefix + lower
+    self.upper = upper.map { prefix + $0 } ?? QueryPlanner.successor(of: prefix)
+  }
+
+  mutating func open(_ snapshot: any KeyValueSnapshot) throws(StorageError) {
+    guard !isAtEnd else { return }
+    cursor = try snapshot.makeCursor()
+    isAtEntry = false
+  }
+
+  mutating func close() {
+    if isAtEntry, let cursor { leave(cursor.key) }
+    cursor = nil
+    isAtEntry = false
+  }
+
+  private mutating func leave(_ key: UnsafeRawBufferPointer) {
+    if isDescending {
+      upper.removeAll(keepingCapacity: true)
+      upper.append(raw: key)
+    } else {
+      lower.removeAll(keepingCapacity: true)
+      lower.append(raw: key)
+      lower.append(0)
+    }
+  }
+
+  /// Moves to the next key; `false` at the end.
+  mutating func next() throws(StorageError) -> Bool {
+    guard let cursor, !isAtEnd else { return false }
+    let isThere: Bool
+    if isAtEntry {
+      isThere = isDescending ? try cursor.previous() : try cursor.next()
+    } else {
+      isThere = isDescending ? try Self.seek(cursor, before: upper) : try Self.seek(cursor, atOrAfter: lower)
+    }
+    return settle(isThere, cursor)
+  }
+
+  /// Moves to the first key at or behind the one with a suffix, which must lie ahead; `false` at the end.
+  mutating func seek(_ suffix: [UInt8]) throws(StorageError) -> Bool {
+    guard let cursor, !isAtEnd else { return false }
+    var key = Array(lower[..<prefixCount])
+    key.append(contentsOf: suffix)
+    if isDescending { key.append(0) }
+    let isThere = isDescending ? try Self.seek(cursor, before: key) : try Self.seek(cursor, atOrAfter: key)
+    return settle(isThere, cursor)
+  }
+
+  /// Moves over up to `countMax` keys without a look at them; returns how many, fewer only at the end.
+  mutating func skip(_ countMax: Int) throws(StorageError) -> Int {
+    guard countMax > 0, try next(), let cursor else { return 0 }
+    var count = 1
+    guard !isDescending else {
+      while count < countMax, try next() { count += 1 }
+      return count
+    }
+    while count < countMax {
+      guard try cursor.next(), isBelowUpper(cursor.key) else {
+        isAtEntry = false
+        isAtEnd = true
+        break
+      }
+      count += 1
+    }
+    return count
+  }
+
+  @inline(__always)
+  private func isBelowUpper(_ key: UnsafeRawBufferPointer) -> Bool {
+    upper.withUnsafeBytes { upper in
+      guard let left = key.baseAddress, let right = upper.baseAddress else { return !upper.isEmpty }
+      let order = memcmp(left, right, min(key.count, upper.count))
+      return order == 0 ? key.count < upper.count : order < 0
+    }
+  }
+
+  private mutating func settle(_ isThere: Bool, _ cursor: any KeyValueCursor) -> Bool {
+    isAtEntry = isThere && isInside(cursor.key)
+    isAtEnd = !isAtEntry
+    return isAtEntry
+  }
+
+  private func isInside(_ key: UnsafeRawBufferPointer) -> Bool {
+    isDescending
+      ? lower.withUnsafeBytes { Ordering.raw(key, $0) != .less } : upper.withUnsafeBytes { Ordering.raw(key, $0) == .less }
+  }
+
+  private static func seek(_ cursor: any KeyValueCursor, before key: [UInt8]) throws(StorageError) -> Bool {
+    try lend(key) { (key) throws(StorageError) in try cursor.seek(before: key) }
+  }
+
+  private static func seek(_ cursor: any KeyValueCursor, atOrAfter key: [UInt8]) throws(StorageError) -> Bool {
+    try lend(key) { (key) throws(StorageError) in try cursor.seek(atOrAfter: key) }
+  }
+
+  private static func lend(
+    _ bytes: [UInt8], _ body: (UnsafeRawBufferPointer) throws(StorageError) -> Bool
+  ) throws(StorageError) -> Bool {
+    // `withUnsafeBytes` rethrows untyped, so the outcome travels as a value.
+    try bytes.withUnsafeBytes { bytes -> Result<Bool, StorageError> in
+      do throws(StorageError) { return .success(try body(bytes)) } catch { return .failure(error) }
+    }.get()
+  }
+
+  /// The current key behind the prefix. Valid until the scan moves.
+  var suffix: UnsafeRawBufferPointer {
+    guard let cursor else { return UnsafeRawBufferPointer(start: nil, count: 0) }
+    return UnsafeRawBufferPointer(rebasing: cursor.key[prefixCount...])
+  }
+
+  /// The current entry. Valid until the scan moves.
+  var entry: (key: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer)? { cursor.map { ($0.key, $0.value) } }
+}

@@ -1,0 +1,146 @@
+import DocumentModel
+import KeyEncoding
+import KeyValue
+
+/// The document ids that all of several entry ranges name, each range of one value, in name order.
+///
+/// Each range leaps to where the others are. Goes on across snapshots: what it found is kept in its own memory.
+struct IntersectionIterator {
+  /// The id that was found last, as ``OrderedCode/append(lastID:to:)`` writes it. For entries of declared indexes, the
+  /// codes of the order's fields stand before it, or a path in its place.
+  private(set) var idCode: [UInt8] = []
+  /// For entries of declared indexes: how many bytes of ``idCode`` are the name.
+  private(set) var nameCount = 0
+  /// Whether ``idCode`` was found and not taken yet.
+  private(set) var hasID = false
+  private(set) var isAtEnd = false
+
+  private var ranges: [IndexRangeIterator]
+  private let isOfDeclaredIndexes: Bool
+  /// While the ranges look for each other: how many agree on ``idCode``, and which is asked next.
+  private var agreeing = 0
+  private var asked = 0
+
+  init(_ ranges: [IndexRangeIterator], isOfDeclaredIndexes: Bool = false) {
+    self.ranges = ranges
+    self.isOfDeclaredIndexes = isOfDeclaredIndexes
+  }
+
+  mutating func open(_ snapshot: any KeyValueSnapshot) throws(StorageError) {
+    for index in ranges.indices { try ranges[index].open(snapshot) }
+  }
+
+  mutating func close() {
+    for index in ranges.indices { ranges[index].close() }
+  }
+
+  /// Finds the next id.
+  mutating func find(_ meter: inout SliceBudget) throws(StorageError) -> IteratorStep {
+    if isAtEnd { return .end }
+    if agreeing == 0 {
+      guard try ranges[0].next() else { return end() }
+      meter.readEntries()
+      try take(ranges[0])
+      (agreeing, asked) = (1, 1)
+    }
+    while agreeing < ranges.count {
+      if asked == ranges.count { asked = 0 }
+      guard try ranges[asked].seek(idCode) else { return end() }
+      meter.readEntries(4)
+      let found = ranges[asked].suffix
+      defer { asked += 1 }
+      if idCode.withUnsafeBytes({ Ordering.raw($0, found) }) == .equal {
+        agreeing += 1
+      } else {
+        try take(ranges[asked])
+        agreeing = 1
+        // Each slice comes further than the one before it.
+        if meter.isSpent { return .paused }
+      }
+    }
+    agreeing = 0
+    hasID = true
+    return .found
+  }
+
+  /// Takes the id, so that the next one is found.
+  mutating func takeID() { hasID = false }
+
+  /// Moves over up to `countMax` ids of one range without a look at them; `nil` where several ranges must agree.
+  mutating func skip(_ countMax: Int) throws(StorageError) -> Int? {
+    guard ranges.count == 1, agreeing == 0, !hasID else { return nil }
+    let count = try ranges[0].skip(countMax)
+    if count < countMax { isAtEnd = true } else { try take(ranges[0]) }
+    return count
+  }
+
+  private mutating func end() -> IteratorStep {
+    isAtEnd = true
+    return .end
+  }
+
+  private mutating func take(_ range: IndexRangeIterator) throws(StorageError) {
+    idCode.removeAll(keepingCapacity: true)
+    idCode.append(raw: range.suffix)
+    guard isOfDeclaredIndexes, var value = range.entry?.value else { return }
+    guard let count = OrderedCode.takeNumber(&value), count <= idCode.count else {
+      throw .corruption(path: "compositeEntries", detail: "an entry that does not say where the name is")
+    }
+    nameCount = Int(count)
+  }
+}
+
+/// The ids that any of several point scans find, each once, in name order.
+struct UnionIterator {
+  private var scans: [IntersectionIterator]
+  private let isDescending: Bool
+  private var current = 0
+
+  init(_ scans: [IntersectionIterator], isDescending: Bool) {
+    self.scans = scans
+    self.isDescending = isDescending
+  }
+
+  /// The id that was found last.
+  var idCode: [UInt8] { scans[current].idCode }
+  /// As ``IntersectionIterator/nameCount``.
+  var nameCount: Int { scans[current].nameCount }
+
+  mutating func open(_ snapshot: any KeyValueSnapshot) throws(StorageError) {
+    for index in scans.indices { try scans[index].open(snapshot) }
+  }
+
+  mutating func close() {
+    for index in scans.indices { scans[index].close() }
+  }
+
+  /// Finds the next id.
+  mutating func find(_ meter: inout SliceBudget) throws(StorageError) -> IteratorStep {
+    var best: Int?
+    for index in scans.indices {
+      if !scans[index].hasID {
+        switch try scans[index].find(&meter) {
+        case .paused: return .paused
+        case .end: continue
+        case .found: break
+        }
+      }
+      guard let known = best else {
+        best = index
+        continue
+      }
+      if Ordering.raw(scans[index].idCode, scans[known].idCode) == (isDescending ? .greater : .less) { best = index }
+    }
+    guard let best else { return .end }
+    current = best
+    for index in scans.indices where scans[index].hasID {
+      if index == best || scans[index].idCode == scans[best].idCode { scans[index].takeID() }
+    }
+    return .found
+  }
+
+  /// As ``IntersectionIterator/skip(_:)``; `nil` where there are several scans.
+  mutating func skip(_ countMax: Int) throws(StorageError) -> Int? {
+    scans.count == 1 ? try scans[0].skip(countMax) : nil
+  }
+}

@@ -1,0 +1,393 @@
+package import DocumentModel
+package import DocumentStore
+import KeyEncoding
+package import KeyValue
+import Matching
+import WireFormat
+
+/// A query that runs in slices, each on a snapshot of its own, and shows one version all the way.
+///
+/// Between slices it holds no snapshot, only places. A slice is bounded by its work, whether it finds something or not,
+/// so that a long query holds up nobody. Where documents changed since the version, ``ChangeOverlay`` brings back what
+/// they were. Memory: what is sorted, up to a bound, and the places of a bounded number of changed documents.
+package final class QueryExecution {
+  /// How it is answered. Changes when too much else changed for entries to be of use.
+  package private(set) var plan: QueryPlan
+  /// Documents that were passed over for the offset.
+  package private(set) var skipped = 0
+  /// Documents that were returned, or counted.
+  package private(set) var returned = 0
+  /// What was read so far.
+  package private(set) var work = QueryCost()
+  /// Whether there are no more results.
+  package private(set) var isAtEnd = false
+
+  /// The work of a slice that serves others soon: some hundred microseconds.
+  package static let sliceUnits = 8192
+
+  private let query: ResolvedQuery
+  let options: PlanOptions
+  private let version: Int64
+  private let indexGeneration: UInt64
+  private let wanted: [FieldPath]
+  private var matcher: DocumentMatcher
+  private var source: CandidateIterator
+  private var isSourceAtEnd = false
+  private var overlay: ChangeOverlay
+  /// Results that changed since the version and were not returned yet, the first one last.
+  private var pending: [(key: [UInt8], group: [UInt8], path: [UInt8])] = []
+  /// The source that too many changes put an end to, and the results it left in ``pending``.
+  private var former: (source: CandidateIterator, left: Set<[UInt8]>)?
+  /// The names of documents that changed since the version and went to the sorter.
+  private var sortedChanges: Set<[UInt8]> = []
+  private var sorter: RowSorter?
+  private var sorted: SortedEntries?
+  /// The first field of the order in what is sorted now, where candidates come by it.
+  private var sortedGroup: [UInt8] = []
+
+  // The match that was found last.
+  private var document: StoredDocument?
+  private var path: [UInt8] = []
+  private var key: [UInt8] = []
+  /// The part of ``key`` for the first field of the order, where candidates come by it.
+  private var group: [UInt8] = []
+  private var name: [UInt8] = []
+
+  /// Plans a query that shows the state at `version`, which must be readable on every snapshot it gets.
+  package init(
+    _ query: ResolvedQuery, _ snapshot: any KeyValueSnapshot, at version: Int64, _ options: PlanOptions = PlanOptions()
+  ) throws {
+    self.query = query
+    self.version = version
+    wanted = query.orders.map(\.path).filter { !$0.isDocumentName } + options.required
+    matcher = DocumentMatcher(query.query.filter, in: query.database)
+    var options = options
+    var reader = SnapshotReader(snapshot)
+    let indexes = if let known = options.indexes { known } else { try IndexCatalog(&reader) }
+    options.indexes = indexes
+    self.options = options
+    indexGeneration = indexes.generation
+    var planner = try QueryPlanner(query, snapshot, options)
+    plan = try planner.plan()
+    source = CandidateIterator(plan, at: version)
+    overlay = ChangeOverlay(plan.scope, since: version, changesMax: options.changesMax)
+  }
+
+  // MARK: Slices
+
+  /// Runs a slice; see ``QueryResults/slice(_:units:_:)``. At least one step is made, so that slices come to an end
+  /// whatever their size.
+  package func slice(
+    _ snapshot: any KeyValueSnapshot, units: Int, _ found: (DocumentKey, StoredDocument) throws -> Bool
+  ) throws {
+    try run(snapshot, units: units) { meter, reader in
+      try emit(&meter, &reader, found)
+    }
+  }
+
+  /// As ``slice(_:units:_:)``, but only counts results, without a look at documents where the plan allows.
+  package func count(_ snapshot: any KeyValueSnapshot, upTo countMax: Int = .max, units: Int) throws {
+    try run(snapshot, units: units) { meter, reader in
+      while returned < countMax, !isAtEnd {
+        if let limit = query.query.limit, returned >= limit { return isAtEnd = true }
+        if canSkip, skipped >= query.query.offset {
+          let room = min(query.query.limit ?? .max, countMax) - returned
+          guard let step = try skip(room, &meter) else { return }
+          returned += step
+        } else {
+          guard case .found = try nextResult(&meter, &reader) else { return }
+          returned += 1
+        }
+        if meter.isSpent { return }
+      }
+    }
+  }
+
+  private func run(
+    _ snapshot: any KeyValueSnapshot, units: Int, _ body: (inout SliceBudget, inout SnapshotReader) throws -> Void
+  ) throws {
+    guard !isAtEnd else { return }
+    var reader = SnapshotReader(snapshot)
+    var meter = SliceBudget(units: units, after: work)
+    defer {
+      work = meter.work
+      document = nil
+    }
+    guard !isSourceAtEnd else { return try body(&meter, &reader) }
+    try takeChanges(&reader)
+    try source.open(snapshot)
+    defer { source.close() }
+    try body(&meter, &reader)
+  }
+
+  private func emit(
+    _ meter: inout SliceBudget, _ reader: inout SnapshotReader, _ found: (DocumentKey, StoredDocument) throws -> Bool
+  ) throws {
+    while !isAtEnd {
+      if let limit = query.query.limit, returned >= limit { return isAtEnd = true }
+      guard case .found = try nextResult(&meter, &reader) else { return }
+      guard let document else { continue }
+      returned += 1
+      let wantsMore = try found(DocumentKey(uncheckedPath: ResourcePath(uncheckedBytes: path)), document)
+      if let limit = query.query.limit, returned >= limit { isAtEnd = true }
+      if !wantsMore || meter.isSpent { return }
+    }
+  }
+
+  // MARK: Results
+
+  /// Moves to the next match behind the offset. Sets ``isAtEnd`` at the end.
+  private func nextResult(_ meter: inout SliceBudget, _ reader: inout SnapshotReader) throws -> IteratorStep {
+    while skipped < query.query.offset {
+      if canSkip {
+        guard let step = try skip(query.query.offset - skipped, &meter) else { return isAtEnd ? .end : .paused }
+        skipped += step
+        if isAtEnd { return .end }
+      } else {
+        let step = try nextMatch(&meter, &reader)
+        guard step == .found else { return step }
+        skipped += 1
+      }
+      if meter.isSpent { return .paused }
+    }
+    return try nextMatch(&meter, &reader)
+  }
+
+  private func nextMatch(_ meter: inout SliceBudget, _ reader: inout SnapshotReader) throws -> IteratorStep {
+    let step = isSorting || sorted != nil ? try nextSorted(&meter, &reader) : try nextCandidateMatch(&meter, &reader)
+    if step == .end { isAtEnd = true }
+    return step
+  }
+
+  private func nextSorted(_ meter: inout SliceBudget, _ reader: inout SnapshotReader) throws -> IteratorStep {
+    while true {
+      if sorted == nil {
+        guard try fillSorter(&meter) else { return .paused }
+      }
+      while let next = try sorted?.next() {
+        if try read(next, &meter, &reader) { return .found }
+      }
+      if isSourceAtEnd, pending.isEmpty { return .end }
+      sorted = nil
+    }
+  }
+
+  /// The next match from the source, or of the documents that changed since the version, in order.
+  private func nextCandidateMatch(_ meter: inout SliceBudget, _ reader: inout SnapshotReader) throws -> IteratorStep {
+    while true {
+      if !isSourceAtEnd {
+        switch try source.next(loads: true, &meter) {
+        case .paused: return .paused
+        case .end: isSourceAtEnd = true
+        case .found:
+          guard try acceptCandidate() else {
+            if meter.isSpent, !isSourceAtEnd { return .paused }
+            continue
+          }
+        }
+      }
+      if let first = pending.last, isSourceAtEnd || (plan.isOrdered && Ordering.raw(first.key, key) == .less) {
+        if !isSourceAtEnd { source.hold() }
+        pending.removeLast()
+        if try read(first.path, &meter, &reader) { return .found }
+        continue
+      }
+      if isSourceAtEnd { return .end }
+      takePath()
+      return .found
+    }
+  }
+
+  /// Puts the path of the candidate together.
+  private func takePath() {
+    guard let current = source.current else { return }
+    path.removeAll(keepingCapacity: true)
+    path.append(contentsOf: current.path.bytes)
+    path.append(UInt8(ascii: "/"))
+    current.idCode.withUnsafeBytes { code in _ = OrderedCode.decode(lastID: code, into: &path) }
+  }
+
+  /// Reads a document of the version by its path.
+  private func read(_ path: [UInt8], _ meter: inout SliceBudget, _ reader: inout SnapshotReader) throws -> Bool {
+    let key = DocumentKey(uncheckedPath: ResourcePath(uncheckedBytes: path))
+    guard let row = try reader.collection(key.collection),
+      let found = try reader.document(key.id, in: row.number, at: version)
+    else { return false }
+    meter.readDocument(bytes: found.fields.count)
+    document = found
+    self.path = path
+    return true
+  }
+
+  // MARK: Checks
+
+  private var isSorting: Bool { !plan.isOrdered && plan.isSorted }
+
+  /// Whether the candidate is a result. One behind the end of an ordered query ends the source.
+  private func acceptCandidate() throws -> Bool {
+    guard let current = source.current, let candidate = current.document else { return false }
+    // What changed since the version is for the overlay.
+    guard candidate.updateVersion <= version else { return false }
+    let needsName = isSorting || plan.checks.bounds || !pending.isEmpty || former != nil || matcher.usesName
+    if needsName {
+      name.removeAll(keepingCapacity: true)
+      current.appendName(to: &name)
+    }
+    let fields = EncodedMap(documentFields: candidate.fields)
+    if former != nil, sortedChanges.contains(name) { return false }
+    if let former, try former.source.hasPassed(name, idCode: current.idCode, fields), !former.source.holds(name),
+      !former.left.contains(name)
+    {
+      return false
+    }
+    document = candidate
+    return try accept(fields, needsKey: isSorting || plan.checks.bounds || !pending.isEmpty)
+  }
+
+  /// Whether a document with ``name`` is a result; leaves its place in the order in ``key`` where that is needed.
+  private func accept(_ fields: EncodedMap, needsKey: Bool) throws -> Bool {
+    if plan.checks.filter, try !matcher.matches(fields, named: name) { return false }
+    if plan.checks.fields {
+      for field in wanted where try fields.value(at: field) == nil { return false }
+    }
+    guard needsKey else { return true }
+    key.removeAll(keepingCapacity: true)
+    guard try SortKey.append(query.orders, fields, name: name, to: &key) else { return false }
+    try takeGroup(fields)
+    guard plan.checks.bounds else { return true }
+    guard SortKey.isWithin(key, start: query.start, end: nil) else { return false }
+    if SortKey.isWithin(key, start: nil, end: query.end) { return true }
+    if plan.isOrdered { isSourceAtEnd = true }
+    return false
+  }
+
+  /// Puts the first part of ``key`` into ``group``.
+  private func takeGroup(_ fields: EncodedMap) throws {
+    guard plan.isGrouped, let first = query.orders.first, let value = try fields.value(at: first.path) else { return }
+    group.removeAll(keepingCapacity: true)
+    try OrderedCode.append(value, to: &group)
+    if first.isDescending { SortKey.invert(&group, from: 0) }
+  }
+
+  // MARK: Sorting
+
+  /// Sorts what the source has, or only what is alike in the first field of the order where candidates come by it;
+  /// `false` when the slice ends first.
+  private func fillSorter(_ meter: inout SliceBudget) throws -> Bool {
+    var sorter = self.sorter.take() ?? RowSorter(keptMax: keptMax)
+    while true {
+      if !isSourceAtEnd {
+        let step = try source.next(loads: true, &meter)
+        isSourceAtEnd = step == .end
+        if try step == .paused || (step == .found && !acceptCandidate()) {
+          guard step == .paused || meter.isSpent else { continue }
+          self.sorter = sorter
+          return false
+        }
+      }
+      let past = pending.last.flatMap { isSourceAtEnd || Ordering.raw($0.group, group) != .greater ? $0 : nil }
+      let isAtEnd = isSourceAtEnd && past == nil
+      let next = past?.group ?? group
+      if isAtEnd || (plan.isGrouped && !sortedGroup.isEmpty && sortedGroup != next) {
+        if !isSourceAtEnd { source.hold() }
+        sortedGroup = []
+        sorted = try sorter.finish()
+        return true
+      }
+      sortedGroup = next
+      if let past {
+        if !isSourceAtEnd { source.hold() }
+        pending.removeLast()
+        sortedChanges.insert(NameCode.encode(ResourcePath(uncheckedBytes: past.path)))
+        try sorter.add(past.key, path: past.path)
+      } else {
+        takePath()
+        try sorter.add(key, path: path)
+      }
+      if meter.isSpent {
+        self.sorter = sorter
+        return false
+      }
+    }
+  }
+
+  /// How many results are still wanted, those for the offset among them.
+  private var keptMax: Int? {
+    guard let limit = query.query.limit else { return nil }
+    let (sum, overflow) = (limit - returned).addingReportingOverflow(query.query.offset - skipped)
+    return overflow ? nil : sum
+  }
+}
+
+// MARK: - Counting
+
+extension QueryExecution {
+  /// Whether every candidate is a result as it is, so that none has to be looked at.
+  fileprivate var canSkip: Bool {
+    plan.checks.isEmpty && !isSorting && sorted == nil && overlay.isEmpty && former == nil && pending.isEmpty
+  }
+
+  /// Moves over up to `countMax` results; `nil` at the end of the slice or of the query.
+  fileprivate func skip(_ countMax: Int, _ meter: inout SliceBudget) throws -> Int? {
+    let wanted = min(countMax, meter.entriesLeft)
+    if let count = try source.skip(wanted, &meter) {
+      if count < wanted { isAtEnd = true }
+      return count
+    }
+    switch try source.next(loads: false, &meter) {
+    case .found: return 1
+    case .paused: return nil
+    case .end:
+      isAtEnd = true
+      return nil
+    }
+  }
+}
+
+// MARK: - Changes since the version
+
+extension QueryExecution {
+  /// Brings in what changed since the last slice.
+  fileprivate func takeChanges(_ reader: inout SnapshotReader) throws {
+    guard !plan.showsPast, !isSourceAtEnd else { return }
+    // An index that was removed meanwhile may have lost entries.
+    guard try reader.meta(.indexGeneration) == indexGeneration else { return try giveUpEntries(reader.snapshot) }
+    guard let changed = try overlay.take(&reader) else { return try giveUpEntries(reader.snapshot) }
+    guard !changed.isEmpty else { return }
+    for (changed, collection) in changed {
+      var id: [UInt8] = []
+      guard changed.idCode.withUnsafeBytes({ OrderedCode.decode(lastID: $0, into: &id) }),
+        let past = try reader.document(id, in: changed.collection, at: version)
+      else { continue }
+      let fields = EncodedMap(documentFields: past.fields)
+      let path = collection.appending(id)
+      name = NameCode.encode(path)
+      guard try !source.hasPassed(name, idCode: changed.idCode, fields) else { continue }
+      guard try acceptPast(fields) else { continue }
+      pending.append((key, group, path.bytes))
+    }
+    pending.sort { Ordering.raw($0.key, $1.key) == .greater }
+  }
+
+  /// As ``accept(_:needsKey:)`` for any document, whatever the source sees to.
+  private func acceptPast(_ fields: EncodedMap) throws -> Bool {
+    guard try matcher.matches(fields, named: name) else { return false }
+    for field in wanted where try fields.value(at: field) == nil { return false }
+    key.removeAll(keepingCapacity: true)
+    guard try SortKey.append(query.orders, fields, name: name, to: &key) else { return false }
+    try takeGroup(fields)
+    return SortKey.isWithin(key, start: query.start, end: query.end)
+  }
+
+  /// Goes on with a scan of names at the version, which leaves out what was returned.
+  private func giveUpEntries(_ snapshot: any KeyValueSnapshot) throws {
+    var options = options
+    options.ways = .names
+    var planner = try QueryPlanner(query, snapshot, options)
+    plan = try planner.plan()
+    former = (source, Set(pending.map { NameCode.encode(ResourcePath(uncheckedBytes: $0.path)) }))
+    pending = []
+    source = CandidateIterator(plan, at: version)
+    isSourceAtEnd = false
+  }
+}

@@ -1,0 +1,95 @@
+import DocumentModel
+import DocumentStore
+import KeyValue
+import WireFormat
+
+/// A search for the nearest vectors, exact: every document that the rest of the query leaves is measured.
+///
+/// The pass comes before the first result; memory is that of the results' names. Results are read again when they are
+/// asked for, so no bytes are held meanwhile.
+final class NearestExecution: QueryResults {
+  private let search: FindNearest
+  private let candidates: QueryExecution
+  private let query: ResolvedQuery
+  private let version: Int64
+  private let meter: VectorDistanceMeter
+  /// The field for the distance; `nil` where results are as stored.
+  private let resultField: String?
+  private var heap: NearestHeap
+  /// The nearest documents in reverse, once they were found.
+  private var nearest: [NearestHeap.Entry]?
+  private var again = 0
+  /// The fields of the latest result, where they are not as stored, at an address that stays.
+  private var fields = UnsafeMutableRawBufferPointer(start: nil, count: 0)
+
+  init(
+    _ query: ResolvedQuery, _ search: FindNearest, _ snapshot: any KeyValueSnapshot, at version: Int64,
+    _ options: PlanOptions
+  ) throws {
+    self.search = search
+    self.query = query
+    self.version = version
+    meter = VectorDistanceMeter(search)
+    resultField = options.addsDistances ? search.resultField?.segments[0] : nil
+    heap = NearestHeap(countMax: search.limit)
+    // The distance takes the place of the order, but what lacks a field of the order is no candidate.
+    var options = options
+    options.isOrderNeeded = false
+    options.needsDocuments = true
+    candidates = try QueryExecution(query, snapshot, at: version, options)
+  }
+
+  deinit { fields.deallocate() }
+
+  var skipped: Int { 0 }
+  var isAtEnd: Bool { nearest?.isEmpty ?? false }
+
+  var work: QueryCost {
+    var work = candidates.work
+    work.documents += again
+    return work
+  }
+
+  var planText: String {
+    let bound = search.threshold.map { " within \($0)" } ?? ""
+    let measured = "\(search.field.text) by \(search.measure), \(search.vector.count) dimensions\(bound)"
+    return candidates.planText.indented(below: "nearest \(search.limit) in \(measured)")
+  }
+
+  var indexesUsed: [ExplainMetrics.IndexUse] { candidates.plan.indexesUsed(reading: [], search: (search, query)) }
+
+  func slice(
+    _ snapshot: any KeyValueSnapshot, units: Int, _ found: (DocumentKey, StoredDocument) throws -> Bool
+  ) throws {
+    if nearest == nil {
+      try candidates.slice(snapshot, units: units) { key, document in
+        let fields = EncodedMap(documentFields: document.fields)
+        guard let distance = try meter.distance(of: fields, farthest: heap.farthestDistance) else { return true }
+        heap.add(meter.rank(distance), key.path, distance: distance)
+        return true
+      }
+      guard candidates.isAtEnd else { return }
+      nearest = heap.sorted().reversed()
+    }
+    var reader = SnapshotReader(snapshot)
+    while let entry = nearest?.popLast() {
+      guard let key = DocumentKey(entry.path), let row = try reader.collection(key.collection),
+        let document = try reader.document(key.id, in: row.number, at: version)
+      else { continue }
+      again += 1
+      guard try found(key, try withDistance(document, entry.distance)) else { return }
+    }
+  }
+
+  /// The document with its distance as a field, where the search asks for it.
+  private func withDistance(_ document: StoredDocument, _ distance: Double) throws(WireError) -> StoredDocument {
+    guard let resultField else { return document }
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(document.fields.count + 32)
+    try EncodedMap(documentFields: document.fields).append(setting: resultField, to: distance, out: &bytes)
+    fields.deallocate()
+    fields = .allocate(byteCount: bytes.count, alignment: 1)
+    fields.copyBytes(from: bytes)
+    return document.with(fields: UnsafeRawBufferPointer(fields))
+  }
+}

@@ -1,0 +1,84 @@
+import DocumentModel
+import KeyEncoding
+
+/// The nearest so many of the documents it was shown: a heap with the farthest of them on top.
+///
+/// What is equally near stands by name. Memory: a path and its code for each document that is kept.
+struct NearestHeap {
+  /// A document that is kept.
+  struct Entry {
+    /// Where it stands: low is near.
+    var rank: Rank
+    /// The code of its name.
+    var name: [UInt8]
+    var path: ResourcePath
+    /// Its distance as the measure has it.
+    var distance: Double
+  }
+
+  /// Distances in order as numbers: NaN behind everything, both zeros one.
+  struct Rank: Comparable {
+    private let bits: UInt64
+
+    init(_ distance: Double) {
+      let pattern = (distance + 0.0).bitPattern
+      bits = distance.isNaN ? .max : (pattern >> 63 == 0 ? pattern | 1 << 63 : ~pattern)
+    }
+
+    static func < (a: Rank, b: Rank) -> Bool { a.bits < b.bits }
+  }
+
+  private let countMax: Int
+  private var entries: [Entry] = []
+
+  /// Keeps the `countMax` nearest, at least one.
+  init(countMax: Int) { self.countMax = countMax }
+
+  /// The distance of the farthest that is kept, once another one must be as near to get in.
+  var farthestDistance: Double? { entries.count == countMax ? entries[0].distance : nil }
+
+  /// Shows it a document. Allocates only for one that is kept or as near as the farthest.
+  mutating func add(_ rank: Rank, _ path: ResourcePath, distance: Double) {
+    guard entries.count == countMax else {
+      entries.append(Entry(rank: rank, name: NameCode.encode(path), path: path, distance: distance))
+      siftUp()
+      return
+    }
+    guard rank <= entries[0].rank else { return }
+    let entry = Entry(rank: rank, name: NameCode.encode(path), path: path, distance: distance)
+    guard Self.precedes(entry, entries[0]) else { return }
+    entries[0] = entry
+    siftDown()
+  }
+
+  /// The documents from the nearest to the farthest.
+  consuming func sorted() -> [Entry] { entries.sorted(by: Self.precedes) }
+
+  private mutating func siftUp() {
+    var child = entries.count - 1
+    while child > 0 {
+      let parent = (child - 1) / 2
+      guard Self.precedes(entries[parent], entries[child]) else { return }
+      entries.swapAt(parent, child)
+      child = parent
+    }
+  }
+
+  private mutating func siftDown() {
+    var parent = 0
+    while true {
+      var farthest = parent
+      for child in [2 * parent + 1, 2 * parent + 2]
+      where child < entries.count && Self.precedes(entries[farthest], entries[child]) {
+        farthest = child
+      }
+      guard farthest != parent else { return }
+      entries.swapAt(parent, farthest)
+      parent = farthest
+    }
+  }
+
+  private static func precedes(_ a: Entry, _ b: Entry) -> Bool {
+    a.rank == b.rank ? Ordering.bytes(a.name, b.name) == .less : a.rank < b.rank
+  }
+}

@@ -1,0 +1,281 @@
+package import Accounts
+package import DatabaseService
+import Dispatch
+import DocumentModel
+import DocumentStore
+package import Files
+import Gateway
+import KeyValue
+import LMDBEngine
+import RulesEngine
+import Synchronization
+import Transport
+
+/// A Firestore server: databases, their rules, and the port where they answer.
+///
+///     let server = try Server(configuration)
+///     let url = try server.start()
+///     …
+///     server.stop()
+public final class Server: Sendable {
+  /// The calls, for use in this process without a port.
+  package let service: FirestoreService
+  /// Who the people of the project are.
+  package let accounts: AccountStore
+  private let configuration: HearthConfiguration
+  private let directory: DataDirectory?
+  private let registry: DatabaseRegistry
+  private let rules: RulesFiles
+  private let issuers: IssuerFiles
+  /// What is stored beside the documents.
+  package let files: LazyFileStore
+  private let gateway: HTTPGateway
+  private let http: HTTPServer
+  /// Answers operators on an address of its own.
+  private let operationsHTTP: HTTPServer?
+  private let readiness: Readiness
+  private let isStopped = Atomic(false)
+
+  /// The version of the program.
+  public static let version = "0.1.0"
+
+  /// Opens the data directory and gets everything ready; nothing listens yet.
+  /// - Throws: ``HearthError``.
+  public init(_ configuration: HearthConfiguration) throws(HearthError) {
+    self.configuration = configuration
+    if configuration.mode == .emulator, !configuration.allowsRemoteEmulator { try Self.requireLoopback(configuration) }
+    if configuration.isEmulatorCompatible, configuration.mode != .emulator {
+      throw .configuration("--compat emulator lets queries past the rules; it needs --emulator")
+    }
+    do throws(StorageError) {
+      switch configuration.storage {
+      case .inMemory: directory = nil
+      case .directory(let path): directory = try DataDirectory(path)
+      }
+    } catch { throw .storage(error.description) }
+    let indexes = try IndexFiles(configuration.indexes)
+    let book = RulesRegistry()
+    let fileRules = FileRules()
+    rules = try RulesFiles(configuration, book, fileRules)
+    registry = Self.makeRegistry(configuration, directory, indexes)
+    service = FirestoreService(
+      databases: registry, admission: configuration.mode == .emulator ? .everybody : .nobody, rules: book,
+      proofs: configuration.isEmulatorCompatible ? .emulator : .sound,
+      requiresIndexes: configuration.requiresIndexes)
+    files = FilesSetup.make(configuration, directory, registry)
+    var transport = TransportConfiguration()
+    transport.host = configuration.host
+    transport.port = configuration.port
+    transport.tls = configuration.tls.map { TLSConfiguration(certificateFile: $0.certificate, keyFile: $0.key) }
+    transport.targetBytesMax = 48 << 10
+    transport.bodyBytesMax = HTTPGateway.bodyBytesMax
+    transport.requestLog = configuration.requestLog
+    transport.failureLog = configuration.failureLog
+    transport.listeningSocket = configuration.listeningSocket
+    let counters = TransportCounters(loops: transport.loops)
+    transport.counters = counters
+    transport.errorBody = { status, message in HTTPGateway.errorBody(httpStatus: status, message: message) }
+    accounts = try Self.openAccounts(configuration, directory)
+    let identity = try configuration.accounts.toolkit(accounts)
+    issuers = try IssuerFiles(configuration, accounts.trustedIssuers)
+    readiness = Readiness(directory: directory?.path, project: configuration.project, service: service)
+    let log = configuration.log
+    let operations = OperationsService(
+      counters: counters, version: Self.version, unready: { [readiness] in readiness.unready() },
+      droppedLogLines: { log?.droppedLines ?? 0 }, staleRulesFiles: { [rules] in rules.staleCount })
+    gateway = HTTPGateway(
+      service, accounts: accounts, identity: identity,
+      files: FilesService(store: files, rules: fileRules, project: configuration.project),
+      usesTLS: configuration.tls != nil, operations: operations)
+    let listener = OperationsListener(gateway)
+    do {
+      http = try HTTPServer(configuration: transport, handler: gateway)
+      operationsHTTP = try configuration.metricsAddress.map { address throws(TransportError) in
+        var transport = TransportConfiguration()
+        (transport.host, transport.port) = (address.host, address.port)
+        transport.loops = 1
+        transport.connectionsMax = 64
+        transport.bodyBytesMax = 1 << 10
+        return try HTTPServer(configuration: transport, handler: listener)
+      }
+    } catch { throw Self.error(error) }
+    try openConfigured(indexes)
+    do throws(FilesError) { try FilesSetup.openStored(files, directory) } catch {
+      throw .storage("the files of the data directory cannot be opened: \(error)")
+    }
+  }
+
+  private static func openAccounts(
+    _ configuration: HearthConfiguration, _ directory: DataDirectory?
+  ) throws(HearthError) -> AccountStore {
+    let project = configuration.project ?? "demo"
+    let clock = configuration.clock
+    do throws(StorageError) {
+      let options =
+        if let directory {
+          LMDBOptions(path: try directory.makeAccountsFile(of: project), mapBytes: configuration.mapBytes)
+        } else {
+          LMDBOptions.inMemory(mapBytes: configuration.mapBytes)
+        }
+      return try AccountStore(
+        store: try LMDBStore.open(options), project: AccountsProject(project),
+        mode: configuration.mode == .emulator ? .emulator : .production, now: { clock.now() },
+        audit: { configuration.tell(LogEvent($0)) })
+    } catch { throw .storage(error.description) }
+  }
+
+  /// Opens the stored databases that an index file is for, so that their indexes are built before somebody asks.
+  private func openConfigured(_ indexes: IndexFiles) throws(HearthError) {
+    guard case .directory(let path) = configuration.storage, !configuration.indexes.isEmpty else { return }
+    do throws(StorageError) {
+      for id in try DataDirectory.databases(in: path) where indexes.configuration(of: id) != nil {
+        _ = try registry.database(id)
+      }
+    } catch { throw .storage(error.description) }
+  }
+
+  /// Starts to listen and returns the URL.
+  /// - Throws: ``HearthError`` when the address is taken or not ours.
+  public func start() throws(HearthError) -> String {
+    let address: (host: String, port: Int)
+    do {
+      if let own = try operationsHTTP?.start() {
+        let url = Self.url("http", own)
+        configuration.tell(.info, "operations.listening", "metrics at \(url)/metrics", [("url", .text(url))])
+      }
+      address = try http.start()
+    } catch { throw Self.error(error) }
+    let url = Self.url(configuration.tls == nil ? "http" : "https", address)
+    do { try directory?.announce(url: url) } catch { throw .storage(error.description) }
+    readiness.phase = .serving
+    scheduleMaintenance()
+    accounts.prepare()
+    if !rules.isEmpty { watchRules() }
+    return url
+  }
+
+  /// Reads the certificate and its key again, for connections that come from now on. Without TLS it does nothing.
+  /// - Throws: ``HearthError/configuration(_:)`` when they cannot be used; then those in use stay.
+  public func reloadCertificate() throws(HearthError) {
+    do { try http.reloadCertificate() } catch { throw Self.error(error) }
+  }
+
+  /// Reads again what may change while it runs: rules, the certificate and its key, the keys of trusted issuers. What
+  /// cannot be used leaves what was in force, and the log says so.
+  public func reload() {
+    reloadRules()
+    issuers.reload()
+    guard configuration.tls != nil else { return }
+    do {
+      try reloadCertificate()
+      configuration.tell(.info, "certificate.reloaded", "the certificate was read again")
+    } catch {
+      configuration.tell(.error, "certificate.refused", "\(error.description); the certificate in use stays")
+    }
+  }
+
+  /// Whether every event loop takes its turn within so long. Not to be called on a loop.
+  public func isResponsive(withinMilliseconds milliseconds: Int) -> Bool {
+    http.loopsRespond(withinMilliseconds: milliseconds)
+  }
+
+  /// Reads the rules files again. One that does not compile leaves the rules in force that came from it last, and is
+  /// told to ``HearthConfiguration/warn``.
+  public func reloadRules() { rules.reload(all: true) }
+
+  /// Stops: finishes what is under way, within the grace the configuration gives, then closes the databases.
+  public func stop() {
+    isStopped.store(true, ordering: .sequentiallyConsistent)
+    readiness.phase = .stopping
+    http.stop(graceSeconds: configuration.stopGraceSeconds)
+    // Last, so that whoever asks meanwhile learns that it stops.
+    operationsHTTP?.stop(graceSeconds: 1)
+    registry.closeAll()
+    files.close()
+  }
+
+  /// The caller that a bearer token stands for, as requests are told.
+  /// - Throws: `UNAUTHENTICATED`, with the reason.
+  package func caller(bearing token: UnsafeRawBufferPointer) throws(Status) -> Caller {
+    try gateway.caller(bearing: token)
+  }
+
+  private static func url(_ scheme: String, _ address: (host: String, port: Int)) -> String {
+    "\(scheme)://\(address.host.contains(":") ? "[\(address.host)]" : address.host):\(address.port)"
+  }
+
+  private static func error(_ error: TransportError) -> HearthError {
+    if case .badCertificate = error { return .configuration(error.description) }
+    return .listening(error.description)
+  }
+
+  private func scheduleMaintenance() {
+    DispatchQueue.global(qos: .utility).asyncAfter(deadline: .now() + .seconds(30)) { [weak self] in
+      guard let self, !isStopped.load(ordering: .sequentiallyConsistent) else { return }
+      registry.maintain()
+      issuers.reload()
+      do throws(FilesError) { try files.opened?.maintain() } catch {
+        configuration.tell(.warn, "files.sweep", "looking for files that nothing names failed: \(error)")
+      }
+      do throws(TokenError) { try accounts.maintain() } catch {
+        configuration.tell(.error, "keys.renewal", "the signing keys could not be renewed: \(error.description)")
+      }
+      scheduleMaintenance()
+    }
+  }
+
+  /// Looks every second whether a rules file changed.
+  private func watchRules() {
+    DispatchQueue.global(qos: .utility).asyncAfter(deadline: .now() + .seconds(1)) { [weak self] in
+      guard let self, !isStopped.load(ordering: .sequentiallyConsistent) else { return }
+      rules.reload()
+      watchRules()
+    }
+  }
+
+  private static func makeRegistry(
+    _ configuration: HearthConfiguration, _ directory: DataDirectory?, _ indexes: IndexFiles
+  ) -> DatabaseRegistry {
+    let isEmulator = configuration.mode == .emulator
+    let declared = configuration.project.flatMap { DatabaseID(project: $0) }
+    let mapBytes = configuration.mapBytes
+    let enterprise = enterpriseNames(configuration)
+    return DatabaseRegistry(
+      retention: configuration.retention, clock: configuration.clock,
+      idleSeconds: directory == nil ? nil : Self.idleSeconds,
+      editions: { id in enterprise.contains { names(id.database, $0) } ? .enterprise : .standard },
+      indexes: { indexes.configuration(of: $0) }, indexObserver: configuration.logsProgress ? IndexLog { configuration.tell(.info, "index.progress", $0) }.observer : nil
+    ) { (id) throws(StorageError) in
+      guard isEmulator || id == declared else { return nil }
+      guard let directory else { return try LMDBStore.open(.inMemory(mapBytes: mapBytes)) }
+      return try LMDBStore.open(LMDBOptions(path: try directory.makeFile(of: id), mapBytes: mapBytes))
+    }
+  }
+
+  private static func enterpriseNames(_ configuration: HearthConfiguration) -> [String] {
+    configuration.enterpriseDatabases ?? (configuration.mode == .emulator ? ["enterprise*"] : [])
+  }
+
+  /// Whether a pattern of ``HearthConfiguration/enterpriseDatabases`` names a database.
+  private static func names(_ database: String, _ pattern: String) -> Bool {
+    pattern.hasSuffix("*") ? database.hasPrefix(pattern.dropLast()) : database == pattern
+  }
+
+  /// Seconds after which a database that nobody uses is closed.
+  private static let idleSeconds = 600
+
+  /// - Throws: ``HearthError`` where others than this machine would reach the server.
+  private static func requireLoopback(_ configuration: HearthConfiguration) throws(HearthError) {
+    var remedy = "use --host 127.0.0.1"
+    var host = configuration.host
+    // What is no socket with an address is refused where it is taken over.
+    if let socket = configuration.listeningSocket, let bound = HTTPServer.host(ofSocket: socket) {
+      host = bound
+      remedy = "have the socket that is handed over, which is bound to \(bound), bound to 127.0.0.1 (ListenStream=)"
+    }
+    guard !HearthConfiguration.isLoopback(host) else { return }
+    throw .configuration(
+      "emulator mode admits everybody who can reach it, so it listens on loopback only; \(remedy), "
+        + "or add --allow-remote-emulator if the network is trusted")
+  }
+}

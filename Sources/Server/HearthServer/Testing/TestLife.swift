@@ -1,0 +1,128 @@
+import Accounts
+import DatabaseService
+import DocumentModel
+import DocumentStore
+import Files
+import Gateway
+import KeyValue
+import LMDBEngine
+import Synchronization
+import Transport
+
+/// One life of a test server, from its beginning or a reset to the next: everything that answers requests.
+final class TestLife: Sendable {
+  let rules: RulesRegistry
+  let fileRules: FileRules
+  let time: TestTime
+  let stores: TestStores
+  let accountsStore: LMDBStore
+  let local: LocalServer
+  private let files: TestServerFiles
+  private let fileStore: LazyFileStore
+  private let origin: TestOrigin
+  private let accountsTransaction: Int
+
+  /// Nobody asks how busy the sockets of a server without any are.
+  private static let counters = TransportCounters(loops: 1)
+
+  /// Begins with what an origin holds.
+  init(_ origin: TestOrigin) throws(HearthError) {
+    let settings = origin.settings
+    self.origin = origin
+    let time = TestTime(offsetMicroseconds: origin.offsetMicroseconds)
+    self.time = time
+    rules = RulesRegistry(copying: origin.rules)
+    fileRules = FileRules(copying: origin.fileRules)
+    do throws(StorageError) {
+      stores = try TestStores(origin)
+      accountsStore =
+        if let accounts = origin.accounts { try TestOrigin.copy(accounts, settings) } else {
+          try LMDBStore.open(TestOrigin.options(settings))
+        }
+    } catch { throw .storage(error.description) }
+    var configuration = HearthConfiguration(storage: .inMemory)
+    configuration.mode = .emulator
+    configuration.project = settings.project
+    configuration.mapBytes = settings.mapBytes
+    configuration.clock = time.clock
+    let registry = DatabaseRegistry(clock: time.clock, idleSeconds: nil) { [stores] (id) throws(StorageError) in
+      try stores.open(id)
+    }
+    let service = FirestoreService(
+      databases: registry, admission: .everybody, rules: rules, requiresIndexes: settings.requiresIndexes)
+    files = TestServerFiles(origin, configuration, registry)
+    fileStore = files.makeStore()
+    let accounts: AccountStore
+    do throws(StorageError) {
+      for id in origin.databases.keys { _ = try registry.database(id) }
+      accounts = try AccountStore(
+        store: accountsStore, project: AccountsProject(settings.project), mode: .emulator, now: { time.clock.now() })
+    } catch { throw .storage(error.description) }
+    let gateway = HTTPGateway(
+      service, accounts: accounts, identity: try configuration.accounts.toolkit(accounts),
+      files: FilesService(store: fileStore, rules: fileRules, project: settings.project),
+      operations: OperationsService(counters: Self.counters, version: Server.version, unready: { [] }))
+    var limits = TransportConfiguration()
+    limits.targetBytesMax = 48 << 10
+    limits.bodyBytesMax = HTTPGateway.bodyBytesMax
+    limits.errorBody = { status, message in HTTPGateway.errorBody(httpStatus: status, message: message) }
+    do throws(TransportError) { local = try LocalServer(handler: gateway, limits: limits) } catch {
+      throw .listening(error.description)
+    }
+    stores.noteBeginning()
+    accountsTransaction = accountsStore.lastTransaction
+  }
+
+  /// Whether nothing was written since it began.
+  var isUnchanged: Bool {
+    stores.isUnchanged && files.isUnchanged && accountsStore.lastTransaction == accountsTransaction
+      && time.offsetMicroseconds == origin.offsetMicroseconds
+  }
+
+  /// The files that a fork begins with.
+  func originFiles() throws(HearthError) -> OriginFiles? {
+    do throws(FilesError) { return try files.asOrigin(fileStore) } catch {
+      throw .storage("the files cannot be copied: \(error)")
+    }
+  }
+
+  /// Ends what goes on; requests under way are still answered.
+  func end() { local.close() }
+}
+
+/// The stores of a life's databases.
+final class TestStores: Sendable {
+  private struct State {
+    var stores: [DatabaseID: LMDBStore] = [:]
+    var beginning: [DatabaseID: Int] = [:]
+  }
+
+  private let state = Mutex(State())
+  private let settings: TestOrigin.Settings
+
+  /// Copies the databases of an origin, and gives each a life of its own.
+  init(_ origin: TestOrigin) throws(StorageError) {
+    settings = origin.settings
+    for (id, store) in origin.databases {
+      let copy = try TestOrigin.copy(store, settings)
+      try DocumentDatabase.renewIncarnation(copy)
+      state.withLock { $0.stores[id] = copy }
+    }
+  }
+
+  /// Every store.
+  var all: [DatabaseID: LMDBStore] { state.withLock { $0.stores } }
+
+  /// The store of a database; an empty one where there is none yet.
+  func open(_ id: DatabaseID) throws(StorageError) -> LMDBStore {
+    if let store = state.withLock({ $0.stores[id] }) { return store }
+    let store = try LMDBStore.open(TestOrigin.options(settings))
+    state.withLock { $0.stores[id] = store }
+    return store
+  }
+
+  /// Says that what was written up to now is how it begins.
+  func noteBeginning() { state.withLock { $0.beginning = $0.stores.mapValues(\.lastTransaction) } }
+
+  var isUnchanged: Bool { state.withLock { $0.stores.mapValues(\.lastTransaction) == $0.beginning } }
+}

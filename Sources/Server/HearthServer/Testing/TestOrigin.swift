@@ -1,0 +1,147 @@
+import DatabaseService
+import Dispatch
+import DocumentModel
+import DocumentStore
+import FixtureTree
+import Glibc
+import KeyValue
+import LMDBEngine
+import RulesEngine
+
+/// What test servers begin with and go back to. Nobody writes to it, so any number share it.
+final class TestOrigin: Sendable {
+  /// What stays the same from one life to the next.
+  struct Settings: Sendable {
+    var project: String
+    var requiresIndexes: Bool
+    /// The size each database's file may grow to, in bytes. Address space: many servers have one each.
+    var mapBytes = 4 << 30
+  }
+
+  let settings: Settings
+  let databases: [DatabaseID: LMDBStore]
+  let accounts: LMDBStore?
+  let files: OriginFiles?
+  let rules: RulesRegistry
+  let fileRules: FileRules
+  let offsetMicroseconds: Int64
+
+  /// Reads what a server is to begin with.
+  init(
+    _ settings: Settings, rules: TestServer.Input?, storageRules: TestServer.Input?, indexes: TestServer.Input?,
+    fixtures: [TestServer.Input]
+  ) throws(HearthError) {
+    self.settings = settings
+    guard let id = DatabaseID(project: settings.project) else {
+      throw .configuration("\"\(settings.project)\" is no project id; use lower-case letters, digits and hyphens")
+    }
+    self.rules = RulesRegistry()
+    fileRules = FileRules()
+    if let rules { self.rules.set(try Self.compile(rules, "rules", "cloud.firestore"), forDatabase: nil) }
+    if let storageRules { fileRules.set(try Self.compile(storageRules, "storage rules", FileRules.service)) }
+    do {
+      let configuration = try indexes.map { try IndexFile.read($0.source("indexes")) }
+      databases = [id: try Self.load(fixtures, into: id, configuration, settings)]
+    } catch { throw Self.error(error) }
+    accounts = nil
+    files = nil
+    offsetMicroseconds = 0
+  }
+
+  /// Takes what a server holds now.
+  init(of life: TestLife, _ before: TestOrigin) throws(HearthError) {
+    settings = before.settings
+    rules = RulesRegistry(copying: life.rules)
+    fileRules = FileRules(copying: life.fileRules)
+    offsetMicroseconds = life.time.offsetMicroseconds
+    do throws(StorageError) {
+      var copies: [DatabaseID: LMDBStore] = [:]
+      for (id, store) in life.stores.all { copies[id] = try Self.copy(store, settings) }
+      databases = copies
+      accounts = try Self.copy(life.accountsStore, settings)
+    } catch { throw .storage(error.description) }
+    // After the documents: one that is committed with a file meanwhile must not be there without it.
+    files = try life.originFiles()
+  }
+
+  /// A store that begins as another one is now.
+  static func copy(
+    _ store: LMDBStore, isCompact: Bool = false, _ settings: Settings
+  ) throws(StorageError) -> LMDBStore {
+    try .openInMemory(copyOf: store, isCompact: isCompact, options: options(settings))
+  }
+
+  static func options(_ settings: Settings) -> LMDBOptions {
+    .inMemory(mapBytes: settings.mapBytes, readersMax: 128)
+  }
+
+  // MARK: Reading
+
+  private static func load(
+    _ fixtures: [TestServer.Input], into id: DatabaseID, _ indexes: IndexConfiguration?, _ settings: Settings
+  ) throws -> LMDBStore {
+    let store = try LMDBStore.open(options(settings))
+    let isBuilt = DispatchSemaphore(value: 0)
+    let database = try DocumentDatabase(
+      id: id, store: store, indexes: indexes,
+      indexObserver: { reports in
+        if !reports.contains(where: { $0.state == .building || $0.state == .removing }) { isBuilt.signal() }
+      })
+    let sources = fixtures.enumerated().map { number, input -> ImportFiles.Source in
+      switch input {
+      case .file(let path): .file(path)
+      case .text(let text): .text(name: "fixture \(number + 1)", Array(text.utf8))
+      }
+    }
+    _ = try database.load(ImportFiles(sources, database: id))
+    // Otherwise every fork would build them again.
+    if try database.indexReports().contains(where: { $0.state != .ready }) {
+      database.continueBackgroundWork()
+      guard isBuilt.wait(timeout: .now() + .seconds(600)) == .success else {
+        throw HearthError.storage("the indexes of the fixtures are not built after ten minutes")
+      }
+    }
+    return try copy(store, isCompact: true, settings)
+  }
+
+  private static func compile(
+    _ input: TestServer.Input, _ name: String, _ service: String
+  ) throws(HearthError) -> Ruleset {
+    do throws(FixtureTreeError) {
+      let source = try input.source(name)
+      let bytes = try source.readAll(bytesMax: SourceText.bytesMax + 1)
+      guard let text = String(validating: bytes, as: UTF8.self) else {
+        throw FixtureTreeError(file: source.name, message: "not UTF-8")
+      }
+      return try compile(text, source.name, service)
+    } catch { throw .data(error.description) }
+  }
+
+  private static func compile(
+    _ text: String, _ name: String, _ service: String
+  ) throws(FixtureTreeError) -> Ruleset {
+    do throws(RulesetError) { return try Ruleset(compiling: text, service: service) } catch {
+      let errors = error.diagnostics.filter { $0.severity == .error }
+      throw FixtureTreeError(file: name, message: errors.map { $0.rendered(file: name) }.joined(separator: "\n"))
+    }
+  }
+
+  private static func error(_ error: any Error) -> HearthError {
+    switch error {
+    case let error as HearthError: error
+    case let error as FixtureTreeError: .data(error.description)
+    case let error as StorageError: .storage(error.description)
+    default: .storage("\(error)")
+    }
+  }
+}
+
+extension TestServer.Input {
+  /// The bytes, under the name that errors carry.
+  func source(_ name: String) throws(FixtureTreeError) -> ByteSource {
+    switch self {
+    case .file(let path): try ByteSource(file: path)
+    case .text(let text): ByteSource(Array(text.utf8), name: name)
+    }
+  }
+}

@@ -1,0 +1,70 @@
+package import KeyValue
+
+extension KeyValueSnapshot {
+  /// A copy of the value under a key.
+  package func read(_ key: [UInt8]) throws(StorageError) -> [UInt8]? {
+    let key = Bytes(key)
+    return try key.lend { (key) throws(StorageError) in try value(for: key).map(Array.init) }
+  }
+}
+
+extension KeyValueStore {
+  /// A copy of the newest value under a key.
+  package func read(_ key: [UInt8]) throws(StorageError) -> [UInt8]? {
+    let snapshot = try snapshot()
+    defer { snapshot.end() }
+    return try snapshot.read(key)
+  }
+
+  /// Copies of the rows whose keys begin with `prefix`, in order: their keys behind it, and their values. Takes
+  /// `limit` rows at most.
+  package func rows(_ prefix: AccountsKey, limit: Int) throws(StorageError) -> [(key: [UInt8], value: [UInt8])] {
+    let snapshot = try snapshot()
+    defer { snapshot.end() }
+    return try snapshot.rows(prefix, limit: limit)
+  }
+}
+
+extension KeyValueSnapshot {
+  /// Copies of the rows whose keys begin with `prefix`, in order: their keys behind it, and their values. Takes
+  /// `limit` rows at most.
+  package func rows(_ prefix: AccountsKey, limit: Int) throws(StorageError) -> [(key: [UInt8], value: [UInt8])] {
+    let cursor = try makeCursor()
+    let prefix = prefix.bytes
+    var rows: [(key: [UInt8], value: [UInt8])] = []
+    var isAtRow = try Bytes(prefix).lend { (key) throws(StorageError) in try cursor.seek(atOrAfter: key) }
+    while isAtRow, rows.count < limit, cursor.key.starts(with: prefix) {
+      rows.append((Array(cursor.key.dropFirst(prefix.count)), Array(cursor.value)))
+      isAtRow = try cursor.next()
+    }
+    return rows
+  }
+}
+
+extension KeyValueTransaction {
+  /// Stores a value.
+  package func put(_ key: [UInt8], _ value: [UInt8]) throws(StorageError) {
+    try Bytes(key).lend { (key) throws(StorageError) in
+      try Bytes(value).lend { (value) throws(StorageError) in try put(key, value) }
+    }
+  }
+
+  /// Removes a row. Returns whether there was one.
+  @discardableResult
+  package func remove(_ key: [UInt8]) throws(StorageError) -> Bool {
+    try Bytes(key).lend { (key) throws(StorageError) in try remove(key) }
+  }
+}
+
+/// Lends the bytes of an array to a closure that throws one type of error, which the library's own call cannot.
+private struct Bytes {
+  let array: [UInt8]
+
+  init(_ array: [UInt8]) { self.array = array }
+
+  func lend<R>(_ body: (UnsafeRawBufferPointer) throws(StorageError) -> R) throws(StorageError) -> R {
+    try array.withUnsafeBytes { (bytes) -> Result<R, StorageError> in
+      do throws(StorageError) { return .success(try body(bytes)) } catch { return .failure(error) }
+    }.get()
+  }
+}

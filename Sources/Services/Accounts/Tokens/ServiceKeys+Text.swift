@@ -1,0 +1,34 @@
+package import DocumentModel
+
+extension ServiceKeys {
+  /// `{"keys": [{"name": …, "keyId": …, "email": …, "createdSeconds": …}]}`: keys without anything secret.
+  package static func list(_ keys: [ServiceKey]) -> [UInt8] {
+    let rows = keys.map { key in
+      Value.map(
+        MapValue([
+          ("name", .string(key.name)), ("keyId", .string(key.id)), ("email", .string(key.email)),
+          ("url", .string(key.url)), ("createdSeconds", .integer(key.createdSeconds)),
+        ]))
+    }
+    return MapValue([("keys", .array(rows))]).json
+  }
+}
+
+extension SignedInUser {
+  /// A user whom a test asks for with `{"uid": …, "claims": {…}}`; `nil` where that is something else. The claims `email`,
+  /// `email_verified`, `phone_number`, `name` and `picture` become the user's own, and `provider` says how it signed in.
+  package init?(test request: MapValue, nowSeconds: Int64) {
+    guard let uid = request.text("uid"), !uid.isEmpty, uid.utf16.count <= AccountStore.uidCharactersMax else { return nil }
+    var claims = MapValue()
+    switch request["claims"] {
+    case nil: break
+    case .map(let map)?: claims = map
+    default: return nil
+    }
+    self.init(uid: uid, provider: request.text("provider") ?? "custom", authTimeSeconds: nowSeconds)
+    email = claims.text("email")
+    isEmailVerified = claims["email_verified"] == .boolean(true)
+    phoneNumber = claims.text("phone_number")
+    customClaims = claims
+  }
+}

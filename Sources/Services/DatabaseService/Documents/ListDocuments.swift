@@ -1,0 +1,252 @@
+package import DocumentModel
+import DocumentStore
+import KeyEncoding
+import KeyValue
+import Matching
+import QueryEngine
+import WireFormat
+
+/// What a ListDocuments call asks for.
+package struct ListDocumentsRequest: Sendable {
+  /// The root or a document: what is listed lies directly below it.
+  package let parent: ResourcePath
+  /// The collection; `nil` lists the documents of all collections below the parent, in name order.
+  package let collectionID: String?
+  /// The most documents of a page; 0 for the default.
+  package var pageSize = 0
+  /// What an earlier page ended with; empty for the first page.
+  package var pageToken: [UInt8] = []
+  /// The order as text; empty for name order.
+  package var orderBy = ""
+  /// Whether documents that are missing but have descendants are listed.
+  package var showMissing = false
+  /// The moment to show.
+  package var consistency = ConsistencySelector.latest
+
+  /// Asks for the first page of a collection in name order.
+  package init(_ collection: ResourcePath) {
+    parent = collection.parent
+    collectionID = collection.id
+  }
+
+  /// Asks for the first page of all collections directly below a parent.
+  package init(allBelow parent: ResourcePath) {
+    self.parent = parent
+    collectionID = nil
+  }
+
+  /// What it lists, as a query would find it.
+  var query: Query { Query(parent: parent, collectionID: collectionID) }
+}
+
+extension FirestoreService {
+  /// Lists a page of a collection.
+  ///
+  /// Cost here: the plan. In name order a page of a collection is one scan; otherwise it costs what a query costs.
+  /// Only administrators may ask for documents that are missing: no rule speaks of those.
+  /// - Throws: `INVALID_ARGUMENT` for a bad size, token or order, or an order together with `showMissing`; without a
+  ///   collection also for `showMissing` and for any order but that of names. `PERMISSION_DENIED` as for a query.
+  package func listDocuments(
+    _ request: ListDocumentsRequest, in id: DatabaseID, as caller: Caller
+  ) throws -> ListDocumentsCursor {
+    let access = try access(to: id, as: caller)
+    let database = access.database
+    if request.showMissing { try access.requireAdmin() }
+    guard request.pageSize >= 0 else { throw Status(.invalidArgument, "Page size must be nonnegative.") }
+    let orders = request.orderBy.isEmpty ? [ListDocumentsCursor.byName] : try OrderBy.parse(request.orderBy)
+    if request.collectionID == nil {
+      guard !request.showMissing else {
+        throw Status(.invalidArgument, "collection id must be set when show_missing is true")
+      }
+      guard orders == [ListDocumentsCursor.byName] else {
+        throw Status(.invalidArgument, "kind is required for all orders except __key__ ascending")
+      }
+    }
+    if request.showMissing, !request.orderBy.isEmpty {
+      throw Status(.invalidArgument, "cannot specify an order when show_missing is true")
+    }
+    let binding = PageToken.Binding(
+      "documents", request.parent.text, request.collectionID ?? "", request.orderBy,
+      request.showMissing ? "missing" : "")
+    let after = try request.pageToken.isEmpty ? nil : PageToken.position(request.pageToken, binding)
+    return try database.read(request.consistency) { reader, moment in
+      if let authorizer = access.authorizer {
+        var query = request.query
+        query.limit = request.pageSize == 0 ? nil : request.pageSize
+        if !request.orderBy.isEmpty { query.orders = orders }
+        try authorizer.allowList(query, in: database, at: moment, reader.snapshot)
+      }
+      if !request.orderBy.isEmpty {
+        try checkIndexes(
+          of: ResolvedQuery(listing: request.query, orders: orders, behind: nil, limit: 1, in: id), database, &reader)
+      }
+      return try ListDocumentsCursor(database, request, orders, after: after, binding, at: moment, &reader)
+    }
+  }
+
+  /// The version of the last change of a collection, and the life of the database it counts in: together they name
+  /// one state of the collection's documents. Not judged: tell it only to who may list the collection.
+  package func collectionState(
+    _ collection: ResourcePath, in id: DatabaseID, as caller: Caller
+  ) throws -> (incarnation: UInt64, lastChange: Int64) {
+    let database = try access(to: id, as: caller).database
+    let incarnation = database.incarnation
+    return try database.read { reader in (incarnation, try reader.collection(collection)?.lastChange ?? 0) }
+  }
+}
+
+/// A page of a collection under way, made in slices as ``RunQueryCursor``'s results are.
+///
+/// A page ends early when it holds ``pageBytesMax`` of stored documents, or when the dialect made as much of them: deep
+/// maps take many times their stored bytes in JSON.
+package final class ListDocumentsCursor {
+  /// What gives the page.
+  private enum Source {
+    /// A collection in name order.
+    case scan(ResourcePath)
+    /// Any other listing.
+    case query(ResolvedQuery, any QueryResults)
+  }
+
+  static let byName = Order(FieldPath(field: "__name__"))
+  /// Documents of one page, whatever was asked for.
+  private static let pageDocumentsMax = 10_000
+  /// Stored bytes of one page, in bytes, so that no answer needs memory without bound.
+  private static let pageBytesMax = 8 << 20
+
+  private let database: DocumentDatabase
+  private let request: ListDocumentsRequest
+  private let orders: [Order]
+  private let after: [UInt8]?
+  private let binding: PageToken.Binding
+  private let moment: ReadTime
+  private let limit: Int
+  private let source: Source
+  private var count = 0
+  private var bytes = 0
+  private var lastKey: DocumentKey?
+  /// The place of the last document of the page, once it is full.
+  private var place: [UInt8]?
+
+  fileprivate init(
+    _ database: DocumentDatabase, _ request: ListDocumentsRequest, _ orders: [Order], after: [UInt8]?,
+    _ binding: PageToken.Binding, at moment: ReadTime, _ reader: inout SnapshotReader
+  ) throws {
+    self.database = database
+    self.request = request
+    self.orders = orders
+    self.after = after
+    self.binding = binding
+    self.moment = moment
+    limit = min(request.pageSize == 0 ? Limits.pageSizeDefault : request.pageSize, Self.pageDocumentsMax)
+    if orders == [Self.byName], let id = request.collectionID {
+      source = .scan(request.parent.appending(id))
+    } else {
+      // One more than the page holds tells whether there is a next one.
+      let query = ResolvedQuery(
+        listing: request.query, orders: orders, behind: after, limit: limit + 1, in: database.id)
+      let options = PlanOptions(indexes: try database.indexes(&reader))
+      source = .query(query, try query.results(reader.snapshot, at: moment.readTime.microseconds, options))
+    }
+  }
+
+  /// Calls `found` per document; returns the token of the next page, empty at the end, once the page is whole.
+  /// `answerBytes` is the length of the answer so far.
+  package func slice(
+    answerBytes: () -> Int = { 0 }, _ found: (FoundDocument) throws -> Void
+  ) throws -> [UInt8]? {
+    try database.read { reader in
+      try database.checkReadable(moment.readTime.microseconds, &reader)
+      switch source {
+      case .query(let query, let results):
+        try listOrdered(query, results, reader.snapshot, answerBytes, found)
+        guard results.isAtEnd || count > limit else { return nil }
+        if count <= limit { place = nil }
+      case .scan(let collection):
+        place = try listByName(collection, &reader, answerBytes, found)
+      }
+      try note(&reader)
+      return place.map { PageToken.encode($0, binding) } ?? []
+    }
+  }
+
+  /// Notes the page where a transaction rests on it.
+  private func note(_ reader: inout SnapshotReader) throws {
+    guard let transaction = moment.transaction else { return }
+    let start = after.map { after in
+      switch source {
+      case .scan(let collection): SortBound.behind(collection.appending(after))
+      case .query: SortBound(code: after, isBefore: false)
+      }
+    }
+    var range = QueryRange(
+      listing: QueryScope(request.query), orders: orders, from: start, includesMissing: request.showMissing,
+      in: database.id)
+    if place != nil, let lastKey {
+      let document = try database.document(lastKey, at: moment, &reader)
+      let fields = EncodedMap(documentFields: document?.fields ?? UnsafeRawBufferPointer(start: nil, count: 0))
+      try range.end(behind: fields, at: lastKey.path)
+    }
+    database.transactions.note(range, in: transaction)
+  }
+
+  /// Goes on with the page; ``count`` is above ``limit`` once there is a document behind it.
+  private func listOrdered(
+    _ query: ResolvedQuery, _ results: any QueryResults, _ snapshot: any KeyValueSnapshot, _ answerBytes: () -> Int,
+    _ found: (FoundDocument) throws -> Void
+  ) throws {
+    try results.slice(snapshot, units: QueryExecution.sliceUnits) { key, document in
+      guard place == nil else {
+        count = limit + 1
+        return false
+      }
+      try found(FoundDocument(key: key, stored: document))
+      count += 1
+      bytes += document.fields.count
+      if count == limit || max(bytes, answerBytes()) >= Self.pageBytesMax {
+        lastKey = key
+        place = try query.place(of: key, EncodedMap(documentFields: document.fields))
+      }
+      return true
+    }
+  }
+
+  /// Returns the id the next page starts after, or `nil` at the end.
+  private func listByName(
+    _ collection: ResourcePath, _ reader: inout SnapshotReader, _ answerBytes: () -> Int,
+    _ found: (FoundDocument) throws -> Void
+  ) throws -> [UInt8]? {
+    var scan: DocumentIterator?
+    if let row = try reader.collection(collection) {
+      scan = try DocumentIterator(
+        reader.snapshot, collection: row.number, from: after.map(DocumentIterator.Start.after) ?? .beginning,
+        at: moment.version)
+    }
+    var parents: SubtreeSegments?
+    if request.showMissing {
+      parents = try SubtreeSegments(reader.snapshot, below: collection, after: after, at: moment.version)
+    }
+    var document = try scan?.next()
+    var parent = try parents?.next()
+    var last: [UInt8] = []
+    while document != nil || parent != nil {
+      if count == limit || max(bytes, answerBytes()) >= Self.pageBytesMax { return last }
+      var id: [UInt8] = []
+      if document != nil { scan?.appendID(to: &id) }
+      var isMissing = document == nil
+      if let parent, let order = document.map({ _ in ResourceID.compare(parent, id) }) { isMissing = order == .less }
+      if isMissing, let parent { id = parent }
+      let key = DocumentKey(uncheckedPath: collection.appending(id))
+      lastKey = key
+      try found(FoundDocument(key: key, stored: isMissing ? nil : document))
+      last = id
+      count += 1
+      if parent == id { parent = try parents?.next() }
+      if !isMissing {
+        bytes += document?.fields.count ?? 0
+        document = try scan?.next()
+      }
+    }
+    return nil
+  }
+}

@@ -1,0 +1,132 @@
+package import DocumentModel
+import DocumentStore
+import Glibc
+import KeyValue
+import QueryEngine
+import WireFormat
+
+/// The answer to a call that failed: a canonical code and the text clients see.
+///
+/// Every error of the layers below becomes one here, and only here.
+package struct Status: Error, Equatable, Sendable {
+  /// The canonical codes, with their numbers on the wire (firestore-api.md, section 1.4).
+  package enum Code: Int, Sendable {
+    case cancelled = 1
+    case unknown = 2
+    case invalidArgument = 3
+    case deadlineExceeded = 4
+    case notFound = 5
+    case alreadyExists = 6
+    case permissionDenied = 7
+    case resourceExhausted = 8
+    case failedPrecondition = 9
+    case aborted = 10
+    case outOfRange = 11
+    case unimplemented = 12
+    case `internal` = 13
+    case unavailable = 14
+    case dataLoss = 15
+    case unauthenticated = 16
+  }
+
+  /// The code.
+  package var code: Code
+  /// The text.
+  package var message: String
+  /// What went wrong, where it is a fault of the server's or its operator's business: for the log, as it may name
+  /// files.
+  package private(set) var fault: String?
+
+  /// Creates a status.
+  package init(_ code: Code, _ message: String) {
+    self.code = code
+    self.message = message
+  }
+
+  /// Creates the status of a fault of the server's, which clients learn nothing of but its kind.
+  package init(fault: String, _ code: Code = .internal) {
+    self.init(code, code == .dataLoss ? Self.damaged : Self.hidden)
+    self.fault = fault
+  }
+
+  private static let damaged = "Stored data is damaged."
+  private static let hidden = "Internal error."
+
+  /// Turns an error of any layer into what a client of `database` is told.
+  package init(_ error: any Error, database: DatabaseID?) {
+    switch error {
+    case let status as Status: self = status
+    case let error as ModelError: self.init(.invalidArgument, error.description)
+    case let error as WireError: self.init(.invalidArgument, error.description)
+    case let error as CommitError: self.init(error, database: database)
+    case let error as StorageError: self.init(error)
+    case let error as QueryError: self.init(.invalidArgument, error.description)
+    default: self.init(fault: "\(error)")
+    }
+  }
+
+  private init(_ error: CommitError, database: DatabaseID?) {
+    func name(_ key: DocumentKey) -> String {
+      database.map { ResourceName(database: $0, path: key.path).text } ?? key.path.text
+    }
+    switch error {
+    case .documentMissing(let key): self.init(.notFound, "No document to update: \(name(key))")
+    case .documentExists(let key): self.init(.alreadyExists, "Document already exists: \(name(key))")
+    case .existsAfterDelete:
+      self.init(.invalidArgument, "Cannot delete then update an entity in the same request.")
+    case .createAfterWrite:
+      self.init(.invalidArgument, "Cannot upsert then insert an entity in the same request.")
+    case .versionMismatch(_, let stored, let required):
+      self.init(
+        .failedPrecondition,
+        "the stored version (\(stored)) does not match the required base version (\(required))")
+    case .versionAhead(let key):
+      self.init(
+        .invalidArgument, "Invalid base version, it is greater than the stored version: \(name(key))")
+    case .aborted(let path):
+      self.init(
+        .aborted,
+        "Too much contention on these documents. Please try again."
+          + (path.map { " (\($0.text) changed meanwhile)" } ?? ""))
+    case .transactionOver(let isReadOnly):
+      self.init(
+        isReadOnly ? .invalidArgument : .aborted, "The referenced transaction has expired or is no longer valid.")
+    case .transactionUnknown: self.init(.invalidArgument, "Invalid transaction.")
+    case .transactionReadOnly: self.init(.invalidArgument, "Cannot modify entities in a read-only transaction.")
+    case .readTimeInFuture: self.init(.invalidArgument, "The requested 'read_time' cannot be in the future.")
+    case .readTimeBeforeDatabase:
+      self.init(.invalidArgument, "The requested 'read_time' cannot be before database creation time.")
+    case .readTimeTooOld: self.init(.failedPrecondition, "The requested 'read_time' is too old.")
+    case .model(let error): self.init(.invalidArgument, error.description)
+    case .wire(let error): self.init(.invalidArgument, error.description)
+    case .storage(let error): self.init(error)
+    case .denied(let text): self.init(.permissionDenied, text)
+    case .overloaded(let limit):
+      self.init(
+        .unavailable, "More than \(limit) bytes of commits wait for the disk. Try again with exponential backoff.")
+    }
+  }
+
+  /// What storage says names files of the server, so that is for its log; clients are told what they can do about it.
+  private init(_ error: StorageError) {
+    let (code, message): (Code, String) =
+      switch error {
+      case .storageFull, .tooManyReaders: (.resourceExhausted, error.description)
+      case .diskFull: (.resourceExhausted, "no space left on the disk of the server; free some, then try again")
+      case .oversized: (.invalidArgument, error.description)
+      case .locked: (.failedPrecondition, "another process uses the data of this server; stop it, then try again")
+      case .unsupportedFormat:
+        (.failedPrecondition, "another version of hearth wrote the data of this server; use a newer hearth")
+      case .exposed:
+        (.failedPrecondition, "secrets of this server lie open; its log names the file to close, then try again")
+      // Out of memory, address space or descriptors: too many databases are open, mostly.
+      case .system(_, _, ENOMEM), .system(_, _, EMFILE), .system(_, _, ENFILE):
+        (.resourceExhausted, "the server has no memory, or no open files, left for this; try again later")
+      case .corruption: (.dataLoss, Self.damaged)
+      case .system, .rolledBack: (.internal, Self.hidden)
+      }
+    self.init(code, message)
+    // What is too long is the client's own fault.
+    if code != .invalidArgument { fault = error.description }
+  }
+}

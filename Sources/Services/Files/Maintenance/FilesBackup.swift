@@ -1,0 +1,97 @@
+import Glibc
+package import KeyValue
+
+/// What a copy of files has.
+package struct FilesBackup: Sendable {
+  /// Objects that the metadata name.
+  package private(set) var objects = 0
+  /// Contents that were copied, and their bytes.
+  package private(set) var contents = 0
+  /// Bytes of the contents.
+  package private(set) var bytes = 0
+  /// What is missing at the source, or not what its name says; the first thousand, each a text for people.
+  package private(set) var problems: [String] = []
+  /// How many there are.
+  package private(set) var problemCount = 0
+
+  private static let problemsMax = 1000
+
+  /// Copies the content that a copy of the metadata names, and forgets the copy's uploads, whose content stays behind.
+  ///
+  /// Take a ``ContentLock`` on the source before the metadata are copied, and keep it until this is done: then all that
+  /// they name is there. Content is verified on its way; where `earlier` has it whole, that file gets a second name
+  /// instead.
+  /// Cost: reads and syncs every content.
+  /// - Throws: ``FilesError`` where nothing can be written.
+  package init(
+    of metadata: any KeyValueStore, from source: ContentDirectory, to destination: ContentDirectory,
+    earlier: ContentDirectory? = nil, progress: (Int) -> Void = { _ in }
+  ) throws(FilesError) {
+    try Self.forgetUploads(metadata)
+    let snapshot: any KeyValueSnapshot
+    do throws(StorageError) { snapshot = try metadata.snapshot() } catch { throw .storage(error) }
+    defer { snapshot.end() }
+    let scan = try MetadataCursor(snapshot)
+    let wanted = FilesKeySpace.all(.contents)
+    var isFound = try scan.seek(wanted)
+    while isFound, scan.key.starts(with: wanted) {
+      let digest = ContentDigest(bytes: Array(scan.key.dropFirst()))
+      objects += Int(scan.value.fieldNumber)
+      if let earlier, try Self.holds(earlier, digest), try destination.link(digest, from: earlier) {
+        bytes += destination.size(of: digest) ?? 0
+      } else {
+        try copy(digest, source, destination)
+      }
+      contents += 1
+      progress(bytes)
+      isFound = try scan.next()
+    }
+  }
+
+  /// Whether a directory has content, and it is what its name says.
+  private static func holds(_ contents: ContentDirectory, _ digest: ContentDigest) throws(FilesError) -> Bool {
+    guard let descriptor = try contents.open(digest) else { return false }
+    defer { close(descriptor) }
+    let hasher = ContentHasher()
+    do throws(FilesError) {
+      try ContentFile.forEachPiece(of: descriptor, path: contents.file(of: digest)) { hasher.update($0) }
+    } catch { return false }
+    return try hasher.finish().digest == digest
+  }
+
+  private mutating func copy(
+    _ digest: ContentDigest, _ source: ContentDirectory, _ destination: ContentDirectory
+  ) throws(FilesError) {
+    guard let descriptor = try source.open(digest) else { return note("\(source.file(of: digest)) is missing") }
+    defer { close(descriptor) }
+    let incoming = try destination.makeIncoming(digest.text)
+    try ContentFile.forEachPiece(of: descriptor, path: source.file(of: digest)) { (piece) throws(FilesError) in
+      try incoming.append(piece)
+    }
+    bytes += incoming.size
+    let found = try incoming.finish()
+    if found.digest != digest { note("\(source.file(of: digest)) is not what its name says") }
+    // What is left of damaged content is worth keeping too.
+    try destination.publish(incoming, as: digest)
+  }
+
+  private mutating func note(_ problem: String) {
+    problemCount += 1
+    if problems.count < Self.problemsMax { problems.append(problem) }
+  }
+
+  private static func forgetUploads(_ metadata: any KeyValueStore) throws(FilesError) {
+    var failure: FilesError?
+    do throws(StorageError) {
+      try metadata.write { (transaction) throws(StorageError) in
+        do throws(FilesError) {
+          let wanted = FilesKeySpace.all(.uploads)
+          while let key = try MetadataCursor(transaction).first(atOrAfter: wanted), key.starts(with: wanted) {
+            try transaction.erase(key)
+          }
+        } catch { failure = error }
+      }
+    } catch { throw .storage(error) }
+    if let failure { throw failure }
+  }
+}

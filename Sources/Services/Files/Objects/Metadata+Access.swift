@@ -1,0 +1,66 @@
+import KeyValue
+
+extension KeyValueSnapshot {
+  /// The value under a key of the metadata store, valid until the snapshot ends or something is written.
+  func read(_ key: [UInt8]) throws(FilesError) -> UnsafeRawBufferPointer? {
+    do throws(StorageError) {
+      return try withKey(key) { (key) throws(StorageError) in try value(for: key) }
+    } catch { throw FilesError(error) }
+  }
+
+  /// The object of a name; with a generation also a version of it that was replaced or deleted.
+  func object(_ name: ObjectName, generation: Int64? = nil) throws(FilesError) -> StoredObject? {
+    if let record = try read(FilesKeySpace.object(name)) {
+      guard let object = ObjectRecord.decode(record, name) else { throw .damaged(name) }
+      if generation == nil || object.generation == generation { return object }
+    }
+    guard let generation, let record = try read(FilesKeySpace.version(name, generation)) else { return nil }
+    guard let object = ObjectRecord.decode(record, name) else { throw .damaged(name) }
+    return object
+  }
+
+  /// How many objects hold content.
+  func holders(of digest: ContentDigest) throws(FilesError) -> Int {
+    try read(FilesKeySpace.content(digest)).map { Int($0.fieldNumber) } ?? 0
+  }
+}
+
+extension KeyValueTransaction {
+  func write(_ key: [UInt8], _ value: [UInt8]) throws(FilesError) {
+    do throws(StorageError) {
+      try withKey(key) { (key) throws(StorageError) in
+        try withKey(value) { (value) throws(StorageError) in try put(key, value) }
+      }
+    } catch { throw FilesError(error) }
+  }
+
+  func erase(_ key: [UInt8]) throws(FilesError) {
+    do throws(StorageError) {
+      _ = try withKey(key) { (key) throws(StorageError) in try remove(key) }
+    } catch { throw FilesError(error) }
+  }
+
+  /// Counts one object more, or one less, that holds content; returns how many there are now.
+  func count(_ digest: ContentDigest, by change: Int) throws(FilesError) -> Int {
+    let count = try holders(of: digest) + change
+    let key = FilesKeySpace.content(digest)
+    if count > 0 {
+      try write(key, (0..<8).map { UInt8(truncatingIfNeeded: count >> (56 - 8 * $0)) })
+    } else {
+      try erase(key)
+    }
+    return count
+  }
+}
+
+/// Lends an array's bytes, whose closure's error keeps its type.
+private func withKey<R>(
+  _ key: [UInt8], _ body: (UnsafeRawBufferPointer) throws(StorageError) -> R
+) throws(StorageError) -> R {
+  var result: Result<R, StorageError>?
+  key.withUnsafeBytes { bytes in
+    do throws(StorageError) { result = .success(try body(bytes)) } catch { result = .failure(error) }
+  }
+  guard let result else { throw .rolledBack }
+  return try result.get()
+}

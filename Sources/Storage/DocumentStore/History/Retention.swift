@@ -1,0 +1,154 @@
+import DocumentModel
+import KeyEncoding
+import KeyValue
+
+/// How long a database remembers what was.
+package struct Retention: Sendable {
+  /// Seconds for which reads in the past find before-images: 300 to 604,800.
+  package var historySeconds: Int
+  /// Seconds for which listeners can resume from the change log; at least ``historySeconds``.
+  package var changeLogSeconds: Int
+  /// Changes the log holds at most.
+  package var changeLogEntriesMax: Int
+
+  /// Creates settings; out-of-range numbers are moved to the nearest bound.
+  package init(historySeconds: Int = 3600, changeLogSeconds: Int = 7 * 86_400, changeLogEntriesMax: Int = 5_000_000) {
+    self.historySeconds = min(max(historySeconds, 300), 7 * 86_400)
+    self.changeLogSeconds = max(changeLogSeconds, self.historySeconds)
+    self.changeLogEntriesMax = max(changeLogEntriesMax, 1000)
+  }
+}
+
+/// Removes history and log entries that are past their time, a bounded number at once.
+struct Trimmer {
+  let retention: Retention
+  /// Entries removed in one write transaction, so that commits never wait long.
+  static let batchEntriesMax = 2000
+
+  /// Removes up to a batch; returns whether more is left to remove now.
+  func trim(_ transaction: any KeyValueTransaction, now: Int64) throws(StorageError) -> Bool {
+    let moreHistory = try trimHistory(transaction, cutoff: historyCutoff(now))
+    let moreLog = try trimChangeLog(transaction, cutoff: changeLogCutoff(now))
+    return moreHistory || moreLog
+  }
+
+  /// Whether ``trim(_:now:)`` would find something; costs two seeks.
+  func isDue(_ reader: inout SnapshotReader, now: Int64) throws(StorageError) -> Bool {
+    // A minute's slack, so that a steady load trims in batches.
+    let now = now - 60_000_000
+    let historyFrom = Int64(bitPattern: try reader.meta(.historyFrom))
+    if let next = try nextVersion(reader.snapshot, after: historyFrom), next <= historyCutoff(now) { return true }
+    let logFrom = Int64(bitPattern: try reader.meta(.changeLogFrom))
+    guard let next = try nextVersion(reader.snapshot, after: logFrom), next <= historyFrom else { return false }
+    let count = try reader.meta(.changeLogCount)
+    return next <= changeLogCutoff(now) || count > UInt64(retention.changeLogEntriesMax + Self.batchEntriesMax)
+  }
+
+  private func historyCutoff(_ now: Int64) -> Int64 { now - Int64(retention.historySeconds) * 1_000_000 }
+
+  private func changeLogCutoff(_ now: Int64) -> Int64 { now - Int64(retention.changeLogSeconds) * 1_000_000 }
+
+  /// A before-image made by commit `v` serves reads below `v`: it can go once nobody may read below `v`.
+  ///
+  /// ``MetaKey/historyFrom`` is exact: the version of the last commit whose before-images are gone. So what was true at
+  /// a commit stays readable until the commit after it is trimmed, however long ago it was.
+  private func trimHistory(_ transaction: any KeyValueTransaction, cutoff: Int64) throws(StorageError) -> Bool {
+    var reader = SnapshotReader(transaction)
+    let from = Int64(bitPattern: try reader.meta(.historyFrom))
+    let entries = try logEntries(transaction, above: from, upTo: cutoff)
+    guard let last = entries.last?.version else { return false }
+    var key = StorageKey()
+    for entry in entries {
+      key.begin(.history)
+      key.append(number: entry.collection)
+      key.append(segment: entry.id)
+      key.append(version: entry.version)
+      try transaction.remove(key)
+    }
+    try transaction.put(.historyFrom, UInt64(bitPattern: last))
+    return entries.count >= Self.batchEntriesMax
+  }
+
+  private func trimChangeLog(_ transaction: any KeyValueTransaction, cutoff: Int64) throws(StorageError) -> Bool {
+    var reader = SnapshotReader(transaction)
+    let from = Int64(bitPattern: try reader.meta(.changeLogFrom))
+    let count = try reader.meta(.changeLogCount)
+    let excess = max(0, Int(count) - retention.changeLogEntriesMax)
+    // The log must go on serving the trimming of history, so it never ends after it.
+    let historyFrom = Int64(bitPattern: try reader.meta(.historyFrom))
+    let limit = excess > 0 ? historyFrom : min(cutoff, historyFrom)
+    var entries = try logEntries(transaction, above: from, upTo: limit)
+    if excess > 0, entries.count > excess {
+      // Only whole commits go: a token stands between commits.
+      let last = max(entries[excess - 1].version, cutoff)
+      entries.removeAll { $0.version > last }
+    }
+    guard let last = entries.last?.version else { return false }
+    var key = StorageKey()
+    for entry in entries {
+      key.begin(.changeLog)
+      key.append(version: entry.version)
+      key.append(number: entry.position)
+      try transaction.remove(key)
+      key.begin(.collectionChanges)
+      key.append(number: entry.collection)
+      key.append(version: entry.version)
+      key.append(lastID: entry.id)
+      try transaction.remove(key)
+    }
+    try transaction.put(.changeLogFrom, UInt64(bitPattern: last))
+    try transaction.put(.changeLogCount, count - min(count, UInt64(entries.count)))
+    return entries.count >= Self.batchEntriesMax
+  }
+
+  /// The version of the first commit in the log after a version.
+  private func nextVersion(_ snapshot: any KeyValueSnapshot, after version: Int64) throws(StorageError) -> Int64? {
+    var key = StorageKey()
+    key.begin(.changeLog)
+    let rows = PrefixCursor(try snapshot.makeCursor(), prefix: key.bytes)
+    key.append(version: version + 1)
+    try rows.seek(key)
+    guard let suffix = try rows.suffix(), suffix.count >= 8 else { return nil }
+    return OrderedCode.version(at: 0, of: suffix)
+  }
+
+  private struct LogEntry {
+    var version: Int64
+    var position: UInt64
+    var collection: UInt64
+    var id: [UInt8]
+  }
+
+  /// Log entries above one version up to another, about a batch of them and never half a commit.
+  private func logEntries(
+    _ transaction: any KeyValueTransaction, above from: Int64, upTo limit: Int64
+  ) throws(StorageError) -> [LogEntry] {
+    var key = StorageKey()
+    key.begin(.changeLog)
+    let rows = PrefixCursor(try transaction.makeCursor(), prefix: key.bytes)
+    key.append(version: from + 1)
+    try rows.seek(key)
+    var entries: [LogEntry] = []
+    while var suffix = try rows.suffix() {
+      guard let entry = Self.decode(&suffix, value: rows.cursor.value) else {
+        throw .corruption(path: "changeLog", detail: "a row that is no change")
+      }
+      guard entry.version <= limit else { break }
+      if entries.count >= Self.batchEntriesMax, entries.last?.version != entry.version { break }
+      entries.append(entry)
+      rows.consume()
+    }
+    return entries
+  }
+
+  private static func decode(_ key: inout UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) -> LogEntry? {
+    guard key.count > 8, value.count > 2 else { return nil }
+    let version = OrderedCode.version(at: 0, of: key)
+    key = UnsafeRawBufferPointer(rebasing: key[8...])
+    var rest = UnsafeRawBufferPointer(rebasing: value[1...])
+    guard let position = OrderedCode.takeNumber(&key), let collection = OrderedCode.takeNumber(&rest) else { return nil }
+    var id: [UInt8] = []
+    guard OrderedCode.decode(lastID: rest, into: &id) else { return nil }
+    return LogEntry(version: version, position: position, collection: collection, id: id)
+  }
+}

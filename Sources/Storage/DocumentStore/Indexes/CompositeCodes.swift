@@ -1,0 +1,99 @@
+import DocumentModel
+import KeyEncoding
+import WireFormat
+
+extension StoredIndex {
+  /// Appends the codes of a document's entries to `bytes` and returns where each stands: sorted, each once.
+  ///
+  /// Empty for a document that lacks one of the fields. Cost: a walk through the map for each field, and linear in
+  /// what is encoded.
+  /// - Throws: ``WireError`` when stored bytes are no fields, or a code or all of them are larger than may be.
+  func codes(of map: EncodedMap, into bytes: inout [UInt8]) throws(WireError) -> [Range<Int>] {
+    var prefix: [UInt8] = []
+    var suffix: [UInt8] = []
+    var elements: EncodedArray?
+    for field in definition.fields {
+      guard let value = try map.value(at: field.path) else { return [] }
+      switch field.mode {
+      case .contains:
+        guard case .array(let array) = try value.content else { return [] }
+        elements = array
+      case .vector(let dimension):
+        guard case .map(let inner) = try value.content, let components = try inner.vectorComponents,
+          try components.count == dimension
+        else { return [] }
+      case .ascending, .descending:
+        let isInverted = field.mode == .descending
+        if elements == nil {
+          try Self.append(value, isInverted: isInverted, to: &prefix)
+        } else {
+          try Self.append(value, isInverted: isInverted, to: &suffix)
+        }
+      }
+    }
+    guard let elements else {
+      let start = bytes.count
+      bytes += prefix
+      return [try Self.checked(start..<bytes.count)]
+    }
+    let first = bytes.count
+    var ranges: [Range<Int>] = []
+    var iterator = elements.makeIterator()
+    while let element = try iterator.next() {
+      let start = bytes.count
+      bytes += prefix
+      try Self.append(element, isInverted: false, to: &bytes)
+      bytes += suffix
+      ranges.append(try Self.checked(start..<bytes.count))
+      guard bytes.count - first <= Limits.indexEntriesBytesMax else { throw .model(.tooManyIndexEntries) }
+    }
+    return Self.distinct(ranges, bytes)
+  }
+
+  /// The number of entries a document has at most: one, or one for each element of an array.
+  func countMax(of map: EncodedMap) throws(WireError) -> Int {
+    var count = 1
+    for field in definition.fields {
+      guard let value = try map.value(at: field.path) else { return 0 }
+      guard field.mode == .contains else { continue }
+      guard case .array(let array) = try value.content else { return 0 }
+      count = try array.count
+    }
+    return count
+  }
+
+  /// Whether two states of a document have the same entries because none of the fields differs.
+  func isSame(_ a: EncodedMap, _ b: EncodedMap) throws(WireError) -> Bool {
+    for field in definition.fields {
+      switch (try a.value(at: field.path), try b.value(at: field.path)) {
+      case (nil, nil): continue
+      case (let a?, let b?):
+        guard a.bytes.count == b.bytes.count, a.bytes.elementsEqual(b.bytes) else { return false }
+      default: return false
+      }
+    }
+    return true
+  }
+
+  private static func append(
+    _ value: EncodedValue, isInverted: Bool, to bytes: inout [UInt8]
+  ) throws(WireError) {
+    let start = bytes.count
+    try OrderedCode.append(value, to: &bytes, budget: Limits.indexedValueBytesMax)
+    if isInverted { OrderedCode.invert(&bytes, from: start) }
+  }
+
+  private static func checked(_ code: Range<Int>) throws(WireError) -> Range<Int> {
+    guard code.count <= Limits.indexEntryCodeBytesMax else { throw .model(.indexEntryTooLarge) }
+    return code
+  }
+
+  private static func distinct(_ ranges: [Range<Int>], _ bytes: [UInt8]) -> [Range<Int>] {
+    var distinct: [Range<Int>] = []
+    for range in ranges.sorted(by: { Ordering.bytes(bytes[$0], bytes[$1]) == .less }) {
+      if let last = distinct.last, bytes[last] == bytes[range] { continue }
+      distinct.append(range)
+    }
+    return distinct
+  }
+}

@@ -1,0 +1,112 @@
+import Dispatch
+import DocumentModel
+import KeyEncoding
+import KeyValue
+import WireFormat
+
+/// Finds documents whose time is over: those with a timestamp before now in a field that expires.
+struct ExpiredDocuments {
+  /// A document to delete, unless it was changed after it was found.
+  struct Found {
+    var key: DocumentKey
+    var updateVersion: Int64
+  }
+
+  /// Documents found at once.
+  static let countMax = 300
+
+  private let catalog: IndexCatalog
+  private let now: Int64
+  private var reader: SnapshotReader
+  private var found: [Found] = []
+
+  /// Up to ``countMax`` documents.
+  ///
+  /// Cost: a seek for each collection; where a field is exempt from indexing, a scan of its collections.
+  static func find(
+    _ catalog: IndexCatalog, now: Int64, _ reader: inout SnapshotReader
+  ) throws(StorageError) -> [Found] {
+    var search = ExpiredDocuments(catalog: catalog, now: now, reader: reader)
+    for field in catalog.expiringFields {
+      for path in try reader.collections(ofGroup: Array(field.collectionID.utf8)) ?? [] {
+        guard search.found.count < countMax else { return search.found }
+        guard let number = try reader.collection(path)?.number else { continue }
+        if catalog.mayScan(field.path, of: field.collectionID, .ascendingEntries) {
+          try search.searchEntries(field.path, path, number)
+        } else {
+          try search.searchDocuments(field.path, path, number)
+        }
+      }
+    }
+    return search.found
+  }
+
+  private mutating func searchEntries(_ field: FieldPath, _ path: ResourcePath, _ number: UInt64) throws(StorageError) {
+    guard let fieldNumber = try reader.fieldNumber(field) else { return }
+    var prefix = StorageKey()
+    prefix.begin(.ascendingEntries)
+    prefix.append(number: number)
+    prefix.append(number: fieldNumber)
+    prefix.append(raw: CollectionOfOne(TypeBracket.timestamp.rawValue))
+    let rows = PrefixCursor(try reader.snapshot.makeCursor(), prefix: prefix.bytes)
+    try rows.seek(prefix)
+    while found.count < Self.countMax, let suffix = try rows.suffix() {
+      // A timestamp's code is its microseconds, in eight bytes.
+      guard suffix.count > 8, OrderedCode.version(at: 0, of: suffix) <= now else { return }
+      var id: [UInt8] = []
+      let code = UnsafeRawBufferPointer(rebasing: suffix[8...])
+      guard OrderedCode.decode(lastID: code, into: &id), let key = DocumentKey(path.appending(id)) else {
+        throw .corruption(path: "ascendingEntries", detail: "an entry without a document id")
+      }
+      if let document = try reader.document(id, in: number) {
+        found.append(Found(key: key, updateVersion: document.updateVersion))
+      }
+      rows.consume()
+    }
+  }
+
+  private mutating func searchDocuments(
+    _ field: FieldPath, _ path: ResourcePath, _ number: UInt64
+  ) throws(StorageError) {
+    var scan = try DocumentIterator(reader.snapshot, collection: number)
+    while found.count < Self.countMax, let document = try scan.next() {
+      guard case .timestamp(let time)? = try? EncodedMap(documentFields: document.fields).value(at: field)?.content,
+        time.microseconds <= now
+      else { continue }
+      var id: [UInt8] = []
+      scan.appendID(to: &id)
+      if let key = DocumentKey(path.appending(id)) {
+        found.append(Found(key: key, updateVersion: document.updateVersion))
+      }
+    }
+  }
+}
+
+extension DocumentDatabase {
+  /// Deletes documents whose time is over, in ordinary commits that listeners see. Returns at once.
+  func removeExpired() {
+    guard hasExpiringFields, background.beginExpiring() else { return }
+    DispatchQueue.global(qos: .utility).async { self.removeExpiredBatch() }
+  }
+
+  private func removeExpiredBatch() {
+    let found = try? read { reader in
+      try ExpiredDocuments.find(try indexes(&reader), now: clock.now(), &reader)
+    }
+    guard let found, !found.isEmpty, !background.isStopped else { return background.endExpiring() }
+    // A document that was given more time meanwhile has another version, and stays.
+    let writes = found.map { document in
+      Write(
+        .delete, key: document.key,
+        precondition: .updateTime(Timestamp(uncheckedMicroseconds: document.updateVersion)))
+    }
+    commitEach(writes) { [self] results in
+      // Where none could be deleted, the next round of maintenance tries again.
+      let isProgress = results.contains { result in
+        if case .success = result { true } else { false }
+      }
+      guard isProgress, found.count >= ExpiredDocuments.countMax else { return background.endExpiring() }
+      DispatchQueue.global(qos: .utility).async { self.removeExpiredBatch() }
+    }
+  }
+}

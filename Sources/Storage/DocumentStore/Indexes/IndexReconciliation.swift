@@ -1,0 +1,145 @@
+import DocumentModel
+import KeyValue
+import Matching
+
+/// Makes what is stored follow a declared configuration: new indexes start to be built, others to be removed.
+///
+/// Only rows that describe indexes change here, in one transaction; entries follow in the background
+/// (``IndexBuilder``), and nothing is used before it is complete.
+struct IndexReconciliation {
+  private let catalog: IndexCatalog
+  private let configuration: IndexConfiguration
+  /// Without documents there is nothing to build.
+  private let isEmpty: Bool
+
+  /// Applies a configuration; returns whether anything differs from what was declared before.
+  static func apply(
+    _ configuration: IndexConfiguration, _ transaction: any KeyValueTransaction
+  ) throws(StorageError) -> Bool {
+    var reader = SnapshotReader(transaction)
+    let catalog = try IndexCatalog(&reader)
+    let hasFailed = catalog.indexes.contains { $0.state == .failed }
+    if catalog.configuration == configuration, !hasFailed { return false }
+    let isEmpty = try DatabaseContents.cursor(.documents, transaction).suffix() == nil
+    let reconciliation = IndexReconciliation(catalog: catalog, configuration: configuration, isEmpty: isEmpty)
+    try reconciliation.writeIndexes(transaction, highest: try reader.meta(.indexNumber))
+    try reconciliation.writeSettings(transaction)
+    var key = StorageKey()
+    key.begin(.indexes)
+    key.append(number: 0)
+    try transaction.put(key, IndexCatalog.row(of: configuration))
+    try transaction.put(.indexGeneration, catalog.generation + 1)
+    try transaction.put(.format, DocumentStoreFormat.current)
+    return true
+  }
+
+  /// Says of everything that it is done; for a database whose documents and entries were all removed.
+  static func finishAll(_ transaction: any KeyValueTransaction) throws(StorageError) {
+    var reader = SnapshotReader(transaction)
+    let catalog = try IndexCatalog(&reader)
+    guard IndexBuilder.isDue(catalog) else { return }
+    for var index in catalog.indexes where index.state == .building {
+      index.state = .ready
+      try transaction.put(index)
+    }
+    for var setting in catalog.settings where setting.state != .settled {
+      setting.state = .settled
+      setting.progress = IndexProgress()
+      try transaction.put(setting)
+    }
+    try transaction.put(.indexGeneration, catalog.generation + 1)
+  }
+
+  /// The stored forms that the configuration asks for, each once.
+  private var wanted: [IndexDefinition] {
+    var definitions = configuration.indexes
+    for field in configuration.fields where !field.path.isAllFields {
+      for mode in [IndexDefinition.Mode.ascending, .descending, .contains]
+      where field.entries.contains(FieldIndexing.Entries(.collectionGroup, mode)) {
+        let part = IndexDefinition.Field(field.path, mode)
+        definitions.append(
+          IndexDefinition(collectionID: field.collectionID, scope: .collectionGroup, fields: [part]))
+      }
+    }
+    var seen: Set<IndexDefinition> = []
+    return definitions.map(\.stored).filter { seen.insert($0).inserted }
+  }
+
+  private func writeIndexes(_ transaction: any KeyValueTransaction, highest: UInt64) throws(StorageError) {
+    var missing = wanted
+    for var index in catalog.indexes where index.state != .removing {
+      if let place = missing.firstIndex(of: index.definition), index.state != .failed {
+        missing.remove(at: place)
+      } else {
+        index.state = .removing
+        try transaction.put(index)
+      }
+    }
+    var number = highest
+    for definition in missing {
+      number += 1
+      try transaction.put(StoredIndex(number: number, definition: definition, state: isEmpty ? .ready : .building))
+    }
+    if number != highest { try transaction.put(.indexNumber, number) }
+  }
+
+  private func writeSettings(_ transaction: any KeyValueTransaction) throws(StorageError) {
+    var declared = configuration.fields.map { field in
+      FieldSetting(
+        collectionID: Array(field.collectionID.utf8), path: field.path, entries: AutomaticEntries(field.entries),
+        expires: field.expires)
+    }
+    for var setting in catalog.settings {
+      var entries: AutomaticEntries
+      if let place = declared.firstIndex(where: { $0.isSamePlace(as: setting) }) {
+        let new = declared.remove(at: place)
+        entries = new.entries
+        setting.expires = new.expires
+        setting.isLifted = false
+      } else {
+        entries = entriesWithout(setting)
+        setting.expires = false
+        setting.isLifted = true
+      }
+      if entries != setting.entries {
+        setting.entries = entries
+        setting.state = isEmpty ? .settled : .clearing
+        setting.progress = IndexProgress()
+      }
+      try transaction.put(setting)
+    }
+    for var setting in declared {
+      // What stands is what this setting asks for where the one that governed so far asked for the same.
+      let rules = catalog.collection(setting.collectionID)?.rules
+      let governor = rules.flatMap { $0.setting(at: setting.path.isAllFields ? FieldRules.root : $0.place(of: setting.path)) }
+      let isThere = (governor?.readable ?? .all) == setting.entries && governor?.state ?? .settled == .settled
+      setting.state = isEmpty || isThere ? .settled : .clearing
+      try transaction.put(setting)
+    }
+  }
+
+  /// What the configuration asks for where a setting that it no longer has governs.
+  private func entriesWithout(_ setting: FieldSetting) -> AutomaticEntries {
+    let rules = FieldRules(configuration, of: setting.collectionID)
+    return rules.written(at: setting.path.isAllFields ? FieldRules.root : rules.place(of: setting.path))
+  }
+}
+
+extension FieldSetting {
+  func isSamePlace(as other: FieldSetting) -> Bool { collectionID == other.collectionID && path == other.path }
+}
+
+extension KeyValueTransaction {
+  /// Stores the row of an index.
+  func put(_ index: StoredIndex) throws(StorageError) {
+    var key = StorageKey()
+    key.begin(.indexes)
+    key.append(number: index.number)
+    try put(key, index.row)
+  }
+
+  /// Stores the row of a field's setting.
+  func put(_ setting: FieldSetting) throws(StorageError) {
+    try put(FieldSetting.key(setting.collectionID, setting.path), setting.row)
+  }
+}

@@ -1,0 +1,56 @@
+import Glibc
+import KeyValue
+
+/// An open file descriptor, closed when it goes out of use.
+struct Descriptor: ~Copyable {
+  let number: Int32
+  let path: String
+
+  /// Opens `path`; `O_CLOEXEC` is added to `flags`.
+  init(path: String, flags: Int32, mode: mode_t = 0) throws(StorageError) {
+    let opened = open(path, flags | O_CLOEXEC, mode)
+    guard opened >= 0 else { throw .systemCall("open", path: path) }
+    number = opened
+    self.path = path
+  }
+
+  deinit {
+    close(number)
+  }
+
+  /// The length of the file, in bytes.
+  func length() throws(StorageError) -> Int {
+    var information = stat()
+    guard fstat(number, &information) == 0 else { throw .systemCall("fstat", path: path) }
+    return Int(information.st_size)
+  }
+
+  /// Waits until the disk has everything written so far.
+  func sync() throws(StorageError) {
+    guard fsync(number) == 0 else { throw .systemCall("fsync", path: path) }
+  }
+
+  /// Fills `buffer` from the file at `offset`; returns how many bytes there were, less only at its end.
+  func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int) throws(StorageError) -> Int {
+    var filled = 0
+    while filled < buffer.count, let start = buffer.baseAddress {
+      let count = pread(number, start + filled, buffer.count - filled, off_t(offset + filled))
+      if count < 0, errno == EINTR { continue }
+      guard count >= 0 else { throw .systemCall("pread", path: path) }
+      if count == 0 { break }
+      filled += count
+    }
+    return filled
+  }
+
+  /// Makes the names of files in the directory of `path` durable.
+  static func syncDirectory(of path: String) throws(StorageError) {
+    let directory: String
+    if let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) {
+      directory = slash == path.utf8.startIndex ? "/" : String(path[..<slash])
+    } else {
+      directory = "."
+    }
+    try Descriptor(path: directory, flags: O_RDONLY | O_DIRECTORY).sync()
+  }
+}

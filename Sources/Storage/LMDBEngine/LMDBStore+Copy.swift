@@ -1,0 +1,24 @@
+import CLMDB
+import Glibc
+package import KeyValue
+
+extension LMDBStore {
+  /// Writes a compact copy of the newest state to a new file and syncs it and its directory.
+  ///
+  /// Works for in-memory stores and while other threads write; like a snapshot held for as long, it keeps LMDB
+  /// from reusing pages. On failure no file is left.
+  /// - Throws: ``StorageError/system(operation:path:code:)`` with `EEXIST` when there is a file already.
+  package func copy(toFile path: String) throws(StorageError) {
+    let file = try Descriptor(path: path, flags: O_WRONLY | O_CREAT | O_EXCL, mode: 0o600)
+    do throws(StorageError) {
+      let code = mdb_env_copyfd2(environment, file.number, UInt32(MDB_CP_COMPACT))
+      if code == ENOSPC || code == EDQUOT { throw .diskFull(path: path) }
+      guard code == 0 else { throw failure(code, "mdb_env_copyfd2") }
+      try file.sync()
+      try Descriptor.syncDirectory(of: path)
+    } catch {
+      unlink(path)
+      throw error
+    }
+  }
+}

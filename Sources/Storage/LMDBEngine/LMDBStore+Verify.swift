@@ -1,0 +1,159 @@
+import CLMDB
+package import KeyValue
+
+/// What ``LMDBStore/verify(progress:)`` counted.
+package struct VerifyReport: Equatable, Sendable {
+  /// Entries of the key space.
+  package var entries = 0
+  /// Those of them whose key is longer than LMDB's, and continues in nodes.
+  package var longEntries = 0
+  /// Continuation nodes.
+  package var nodes = 0
+  /// Bytes of all values.
+  package var valueBytes = 0
+
+  /// A report of an empty store.
+  package init() {}
+}
+
+extension LMDBStore {
+  /// Reads everything in the store and checks what LMDB and ``LongKeys`` promise about it.
+  ///
+  /// Checked: keys ascend; every page of every value can be read; each pointer leads to a node of its own that is
+  /// not empty; no node lacks a pointer; a node's number is above its parent's and below the next to be given; the
+  /// counts in `meta` and in LMDB's own records are right. Not checked: bytes of values (LMDB has no checksums) and
+  /// LMDB's list of free pages.
+  ///
+  /// Run it in a process that may die of it. LMDB answers some damage with an error, but a tree page overwritten
+  /// with other bytes can make it read outside the map (`SIGSEGV`, `SIGBUS`), fail an assertion (`SIGABRT`) or,
+  /// where pages lead to each other in a circle, go on for ever.
+  ///
+  /// `progress` is called now and then with the number of entries read so far. Holds one snapshot for the whole
+  /// time. Cost: reads the whole store; 8 bytes of memory for each continuation node.
+  /// - Throws: ``StorageError/corruption(path:detail:)`` for the first thing that is wrong.
+  package func verify(progress: (Int) -> Void = { _ in }) throws(StorageError) -> VerifyReport {
+    try withReadTransaction { transaction throws(StorageError) in
+      var walk = PageVerifier(store: self, transaction: transaction)
+      return try walk.run(progress)
+    }
+  }
+}
+
+/// One run of `verify`.
+private struct PageVerifier {
+  let store: LMDBStore
+  let transaction: OpaquePointer
+  private var report = VerifyReport()
+  private var entriesRead = 0
+  /// Where the pointers lead, in the order they were met.
+  private var pointedTo: [UInt64] = []
+  private var nodes: [UInt64] = []
+
+  /// How often to tell about progress, in entries.
+  private static let progressStep = 65_536
+
+  init(store: LMDBStore, transaction: OpaquePointer) {
+    self.store = store
+    self.transaction = transaction
+  }
+
+  mutating func run(_ progress: (Int) -> Void) throws(StorageError) -> VerifyReport {
+    try walk(store.databases.entries, "entries", progress) { walk, key, value throws(StorageError) in
+      try walk.visit(key, value, node: 0, chunkBytes: key.mv_size)
+    }
+    try walk(store.databases.continuations, "continuations", progress) { walk, key, value throws(StorageError) in
+      guard let node = key.leadingNumber, node != 0, key.mv_size > LongKeys.nodeNumberBytes else {
+        throw walk.damage("a key of \(key.mv_size) bytes in continuations names no node")
+      }
+      if walk.nodes.last != node { walk.nodes.append(node) }
+      try walk.visit(key, value, node: node, chunkBytes: key.mv_size - LongKeys.nodeNumberBytes)
+    }
+    try compareNodes()
+    progress(entriesRead)
+    report.nodes = nodes.count
+    return report
+  }
+
+  /// Goes through one named database in key order.
+  private mutating func walk(
+    _ database: MDB_dbi, _ name: String, _ progress: (Int) -> Void,
+    _ visit: (inout PageVerifier, MDB_val, MDB_val) throws(StorageError) -> Void
+  ) throws(StorageError) {
+    var opened: OpaquePointer?
+    let code = mdb_cursor_open(transaction, database, &opened)
+    guard code == 0, let cursor = opened else { throw store.failure(code, "mdb_cursor_open") }
+    defer { mdb_cursor_close(cursor) }
+    var count = 0
+    var previous: MDB_val?
+    while true {
+      var key = MDB_val()
+      var value = MDB_val()
+      let code = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)
+      if code == MDB_NOTFOUND { break }
+      guard code == 0 else { throw store.failure(code, "mdb_cursor_get") }
+      guard (1...LongKeys.pointerKeyBytes).contains(key.mv_size) else {
+        throw damage("a key in \(name) has \(key.mv_size) bytes")
+      }
+      if var last = previous, mdb_cmp(transaction, database, &last, &key) >= 0 {
+        throw damage("entry \(count) of \(name) is not above the one before it")
+      }
+      previous = key
+      touchPages(of: value)
+      try visit(&self, key, value)
+      count += 1
+      entriesRead += 1
+      if entriesRead.isMultiple(of: Self.progressStep) { progress(entriesRead) }
+    }
+    let recorded = try store.counts(of: database, in: transaction).ms_entries
+    guard count == recorded else { throw damage("\(name) has \(count) entries, its record says \(recorded)") }
+  }
+
+  private mutating func visit(
+    _ key: MDB_val, _ value: MDB_val, node: UInt64, chunkBytes: Int
+  ) throws(StorageError) {
+    guard key.isPointerKey else {
+      guard value.mv_size <= KeyValueLimits.valueBytesMax else {
+        throw damage("a value has \(value.mv_size) bytes")
+      }
+      report.entries += 1
+      report.longEntries += node == 0 ? 0 : 1
+      report.valueBytes += value.mv_size
+      return
+    }
+    guard key.bytes.last == LongKeys.pointerMarker, let next = value.nodeNumber, next > node else {
+      throw store.damagedPointer(in: node)
+    }
+    pointedTo.append(next)
+  }
+
+  /// Reads a byte of each page of a value, so that a page the disk cannot read shows now.
+  private func touchPages(of value: MDB_val) {
+    for offset in stride(from: 0, to: value.mv_size, by: 4096) {
+      _ = value.bytes.load(fromByteOffset: offset, as: UInt8.self)
+    }
+  }
+
+  /// Pointers and nodes must match one to one.
+  private mutating func compareNodes() throws(StorageError) {
+    pointedTo.sort()
+    for (pointed, node) in zip(pointedTo, nodes) where pointed != node {
+      throw pointed < node
+        ? damage("a pointer leads to continuation node \(pointed), which does not exist or has another pointer")
+        : damage("continuation node \(node) has no pointer")
+    }
+    if nodes.count != pointedTo.count {
+      throw damage("there are \(pointedTo.count) pointers to \(nodes.count) continuation nodes")
+    }
+    let counts = try store.nodeCounts(in: transaction)
+    guard counts.inUse == nodes.count else {
+      throw damage("there are \(nodes.count) continuation nodes, their count says \(counts.inUse)")
+    }
+    if let last = nodes.last, last >= counts.next {
+      throw damage("continuation node \(last) exists, and the next number to give is \(counts.next)")
+    }
+  }
+
+  private func damage(_ detail: String) -> StorageError {
+    .corruption(path: store.path, detail: detail)
+  }
+}

@@ -1,0 +1,56 @@
+import Foundation
+
+/// What a load of `wrk` on a server showed.
+struct Load {
+  /// Requests answered in all.
+  let requests: Double
+  let requestsPerSecond: Double
+  /// CPU time the server spent for each request, in microseconds.
+  let cpuMicrosecondsPerRequest: Double
+  /// Bytes the server handed to the kernel, replies among them.
+  let bytesWritten: Double
+
+  /// Loads a server over keep-alive connections to this machine, bounded in time.
+  ///
+  /// - Parameters:
+  ///   - script: lines of Lua that say what `wrk` is to send, where it is more than GET of the target.
+  ///   - warmUpSeconds: seconds of the same load before it is measured.
+  /// - Throws: ``BenchmarkError`` when `wrk` fails or a reply was an error.
+  static func run(
+    on server: any PeerServer, _ target: String, connections: Int, script: String? = nil, seconds: Int = 5,
+    warmUpSeconds: Int
+  ) throws -> Load {
+    var arguments = ["-t1", "-c\(connections)"]
+    if let script {
+      let path = "\(try Run.makeDirectory("wrk"))/script.lua"
+      try script.write(toFile: path, atomically: false, encoding: .utf8)
+      arguments += ["-s", path]
+    }
+    arguments.append("http://127.0.0.1:\(server.port)\(target)")
+    if warmUpSeconds > 0 { _ = try wrk(arguments, seconds: warmUpSeconds) }
+    let (cpu, written) = (server.process.cpuSeconds, server.process.bytesWritten)
+    let (requests, rate) = try wrk(arguments, seconds: seconds)
+    return Load(
+      requests: requests, requestsPerSecond: rate,
+      cpuMicrosecondsPerRequest: (server.process.cpuSeconds - cpu) / requests * 1e6,
+      bytesWritten: Double(server.process.bytesWritten - written))
+  }
+
+  private static func wrk(_ arguments: [String], seconds: Int) throws -> (requests: Double, rate: Double) {
+    let output = "\(Run.scratchDirectory)/wrk.txt"
+    let process = try ChildProcess(["wrk", "-d\(seconds)s"] + arguments, output: output)
+    defer { process.stop() }
+    let status = process.wait(seconds: Double(seconds) + 20)
+    let text = try String(contentsOfFile: output, encoding: .utf8)
+    func number(before label: String) -> Double? {
+      text.split(separator: "\n").first { $0.contains(label) }?.split(separator: " ").first.flatMap { Double($0) }
+    }
+    func number(after label: String) -> Double? {
+      text.split(separator: "\n").first { $0.contains(label) }?.split(separator: " ").last.flatMap { Double($0) }
+    }
+    guard status == 0, let requests = number(before: " requests in "), let rate = number(after: "Requests/sec:"),
+      requests > 0, !text.contains("Non-2xx"), !text.contains("Socket errors")
+    else { throw BenchmarkError("wrk did not measure what it should:\n\(text)") }
+    return (requests, rate)
+  }
+}

@@ -1,0 +1,158 @@
+import DatabaseService
+import Dispatch
+import DocumentModel
+import DocumentStore
+import Foundation
+import HearthServer
+import Synchronization
+import Watch
+
+extension Benchmark {
+  static let changeFeed = Benchmark(
+    name: "feed",
+    summary: "listeners in this process, without connections",
+    meaning: """
+      What listeners cost whoever writes, and how soon they know. Each follows one document of its own, or all follow
+      one query. "Commits" are of one document, one after the other, in memory, until they are acknowledged. "All told"
+      is the time from such a commit until every listener was handed the change and the snapshot behind it, on one
+      thread. Memory is what the process grew by for each listener that is up to date (RssAnon), without a connection.
+      """
+  ) {
+    var table = ResultTable("work", "µs each", "ratio to none", "KiB a listener")
+    let commits = 2000
+    let count = 10_000
+    let bench = try FeedBench()
+    try bench.fill(count)
+    _ = try bench.commit(commits)
+    let alone = try bench.commit(commits)
+    table.add("commit of a document, nobody listens", Format.tenths(alone / Double(commits) * 1e6), "", "")
+
+    Run.progress("feed: 10,000 listeners of 10,000 documents")
+    var before = bench.memory
+    var listeners = try (0..<count).map { number in
+      try FeedBench.Listener(bench, .documents([bench.keys[number].path]))
+    }
+    try bench.settle(listeners)
+    let memory = Double(bench.memory - before) / Double(count)
+    let among = try bench.commit(commits, settling: listeners[0])
+    table.add(
+      "the same, 10,000 follow documents of their own", Format.tenths(among / Double(commits) * 1e6),
+      Format.ratio(among / alone, to: 1), Format.tenths(memory))
+    for listener in listeners { listener.stream.end() }
+    listeners = []
+
+    Run.progress("feed: 10,000 listeners of one query")
+    before = bench.memory
+    var query = Query(collectionID: "tasks")
+    query.limit = 20
+    listeners = try (0..<count).map { _ in try FeedBench.Listener(bench, .query(query)) }
+    try bench.settle(listeners)
+    let queryMemory = Double(bench.memory - before) / Double(count)
+    let rounds = 20
+    let watch = Stopwatch()
+    for _ in 0..<rounds {
+      _ = try bench.commit(1)
+      try bench.settle(listeners)
+    }
+    table.add(
+      "all told, 10,000 follow one query", Format.tenths(watch.seconds / Double(rounds) * 1e6), "",
+      Format.tenths(queryMemory))
+    for listener in listeners { listener.stream.end() }
+    return table
+  }
+}
+
+/// A database in memory, with listeners on this thread.
+private final class FeedBench {
+  let service: FirestoreService
+  let id: DatabaseID
+  private(set) var keys: [DocumentKey] = []
+  private let server: Server
+  private var samples = SampleDocuments()
+
+  final class Listener {
+    let stream: ListenStream
+    private(set) var snapshots = 0
+    private let wake: Wake
+
+    init(_ bench: FeedBench, _ selection: ListenTarget.Selection) throws {
+      let wake = Wake()
+      self.wake = wake
+      stream = try ListenStream(bench.service, in: bench.id, as: .admin) {
+        wake.isDue.store(true, ordering: .sequentiallyConsistent)
+      }
+      try stream.receive(.add(ListenTarget(id: 1, selection)))
+    }
+
+    final class Wake: Sendable {
+      let isDue = Atomic(true)
+    }
+
+    /// Takes what there is, where there may be something.
+    func take() throws {
+      while wake.isDue.exchange(false, ordering: .sequentiallyConsistent) {
+        while case .more = try stream.pull({ event in
+          if case .snapshot = event { snapshots += 1 }
+          return true
+        }) {}
+      }
+    }
+  }
+
+  init() throws {
+    var configuration = HearthConfiguration(storage: .inMemory)
+    configuration.mode = .emulator
+    configuration.port = 0
+    server = try Server(configuration)
+    service = server.service
+    guard let id = DatabaseID(project: "bench") else { throw BenchmarkError("`bench` is no project id") }
+    self.id = id
+  }
+
+  deinit { server.stop() }
+
+  /// Makes so many documents.
+  func fill(_ count: Int) throws {
+    keys = (0..<count).compactMap { DocumentKey(ResourcePath(uncheckedBytes: Array("tasks/t\($0)".utf8))) }
+    for start in stride(from: 0, to: count, by: 500) {
+      try commit(keys[start..<min(start + 500, count)].map { Write(.update(samples.next(), mask: nil), key: $0) })
+    }
+  }
+
+  /// Changes the first document so often, one commit after the other; returns the seconds.
+  func commit(_ count: Int, settling listener: Listener? = nil) throws -> Double {
+    let writes = (0..<count).map { _ in Write(.update(samples.next(), mask: nil), key: keys[0]) }
+    let watch = Stopwatch()
+    for write in writes {
+      try commit([write])
+      try listener?.take()
+    }
+    return watch.seconds
+  }
+
+  private func commit(_ writes: [Write]) throws {
+    let done = DispatchSemaphore(value: 0)
+    let failed = Lock(false)
+    try service.commit(writes, in: id, as: .admin) { result in
+      if case .failure = result { failed.withLock { $0 = true } }
+      done.signal()
+    }
+    done.wait()
+    if failed.withLock({ $0 }) { throw BenchmarkError("a commit failed") }
+  }
+
+  /// Waits until everybody has everything.
+  func settle(_ listeners: [Listener]) throws {
+    for _ in 0..<3 {
+      for listener in listeners { try listener.take() }
+      for feed in service.feeds.all { feed.settle() }
+    }
+    for listener in listeners { try listener.take() }
+  }
+
+  /// KiB of this process that no file stands behind.
+  var memory: Int {
+    let lines = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""
+    return lines.split(separator: "\n").first { $0.hasPrefix("RssAnon:") }.flatMap { Int($0.filter(\.isNumber)) } ?? 0
+  }
+}

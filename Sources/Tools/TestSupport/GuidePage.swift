@@ -1,0 +1,196 @@
+import Foundation
+
+/// A Markdown page with commands that a test runs as a reader would type them.
+///
+/// A mark on a line of its own says what the fenced block behind it is:
+///
+/// - `<!-- run -->`: commands for the shell. All of a page run in one shell and folder.
+/// - `<!-- run python -->`: a program for the Python of ``PythonClients``, left out where there is none.
+/// - `<!-- serve -->`: one `hearth serve …`, kept running beside the blocks behind it. What stands behind it runs in a
+///   new shell in the same folder, as in a second terminal. Its port is another than the page's 8080, and
+///   `127.0.0.1:8080` means it in the commands and in what they print.
+///
+/// A fenced block right behind one to run is what it prints, save times, tokens and ids that the server makes. A block
+/// without one has to succeed.
+package struct GuidePage: Sendable {
+  /// What a marked block is.
+  package enum Kind: Sendable { case shell, python, serve }
+
+  /// A marked block, with the output that stands behind it, if any does.
+  package struct Block: Sendable {
+    package var kind: Kind
+    /// Of the mark, from 1.
+    package var line: Int
+    package var commands: String
+    package var output: String?
+  }
+
+  /// The page's path below the repository's root.
+  package let path: String
+  package let blocks: [Block]
+  /// Lines of blocks of commands without a mark, which nothing runs.
+  package let unmarkedLines: [Int]
+
+  /// The repository's root.
+  package static let root = URL(fileURLWithPath: #filePath)
+    .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+    .path
+
+  /// Reads the page at `path`, relative to the repository's root.
+  package init(path: String) throws {
+    self.path = path
+    let lines = try String(contentsOfFile: "\(Self.root)/\(path)", encoding: .utf8).components(separatedBy: "\n")
+    var blocks: [Block] = []
+    var unmarkedLines: [Int] = []
+    var index = 0
+    while index < lines.count {
+      let kind = Self.marks[lines[index]]
+      if let kind, index + 1 < lines.count {
+        let (commands, next) = Self.block(lines, at: index + 1)
+        let hasOutput = kind != .serve && next < lines.count && lines[next].hasPrefix("```")
+        let output = hasOutput ? Self.block(lines, at: next) : nil
+        blocks.append(Block(kind: kind, line: index + 1, commands: commands, output: output?.text))
+        index = output?.next ?? next
+      } else if lines[index].hasPrefix("```") {
+        if ["```sh", "```bash", "```python", "```console"].contains(lines[index]) { unmarkedLines.append(index + 1) }
+        index = Self.block(lines, at: index).next
+      } else {
+        index += 1
+      }
+    }
+    self.blocks = blocks
+    self.unmarkedLines = unmarkedLines
+  }
+
+  private static let marks: [String: Kind] = [
+    "<!-- run -->": .shell, "<!-- run python -->": .python, "<!-- serve -->": .serve,
+  ]
+
+  /// The text between two fences, and the line behind them.
+  private static func block(_ lines: [String], at start: Int) -> (text: String, next: Int) {
+    let inside = lines[(start + 1)...].prefix { !$0.hasPrefix("```") }
+    return (inside.joined(separator: "\n"), start + inside.count + 2)
+  }
+}
+
+/// How a page's commands were run: in a folder of their own, with `fixtures` and `rules` in it and `hearth` on the path.
+package struct GuideRun: Sendable {
+  /// One line for each block that printed something else than the page shows, or failed.
+  package private(set) var problems: [String] = []
+  /// How many blocks were left out for want of Python.
+  package private(set) var skippedCount = 0
+  private let mayFail: Bool
+
+  /// Runs the blocks of `page` in order; blocks before the first `<!-- serve -->` find `server`, if there is one.
+  ///
+  /// `mayFail` lets blocks fail that show no output. Throws `ServerProcessError` where a server does not start or the
+  /// commands do not end within `timeoutSeconds`.
+  package init(
+    _ page: GuidePage, server: HearthProcess? = nil, mayFail: Bool = false, timeoutSeconds: Double = 150
+  ) throws {
+    self.mayFail = mayFail
+    let folder = try TemporaryDirectory()
+    let files = FileManager.default
+    try files.createDirectory(atPath: folder.path + "/bin", withIntermediateDirectories: false)
+    for name in ["fixtures", "rules"] {
+      try files.createSymbolicLink(
+        atPath: "\(folder.path)/\(name)", withDestinationPath: "\(GuidePage.root)/\(name)")
+    }
+    guard let hearth = HearthBinary.path else { throw ServerProcessError(description: "no hearth binary") }
+    try files.createSymbolicLink(atPath: folder.path + "/bin/hearth", withDestinationPath: hearth)
+
+    var address = server.map { "127.0.0.1:\($0.port)" } ?? "127.0.0.1:1"
+    var serving: ServerProcess?
+    defer { serving?.stop() }
+    var pending: [GuidePage.Block] = []
+    for block in page.blocks {
+      guard block.kind == .serve else {
+        pending.append(block)
+        continue
+      }
+      try run(pending, of: page, at: address, in: folder.path, timeoutSeconds: timeoutSeconds)
+      pending = []
+      serving?.stop()
+      let command = Self.environment(folder.path, address) + "exec \(block.commands.trimmed) --port 0\n"
+      let process = try ServerProcess(executable: "/bin/bash", arguments: ["-c", command])
+      serving = process
+      address = try process.waitForLine(prefix: "hearth: listening on http://", timeoutSeconds: 30)
+    }
+    try run(pending, of: page, at: address, in: folder.path, timeoutSeconds: timeoutSeconds)
+  }
+
+  private static func environment(_ folder: String, _ address: String) -> String {
+    """
+    cd '\(folder)'
+    export PATH="$PWD/bin:$PATH" HEARTH_SERVER='http://\(address)' PYTHONWARNINGS=ignore PYTHONDONTWRITEBYTECODE=1
+    unset HEARTH_PROJECT GOOGLE_CLOUD_PROJECT FIRESTORE_EMULATOR_HOST FIREBASE_AUTH_EMULATOR_HOST
+    python3() { '\(PythonClients.interpreter ?? "/usr/bin/python3")' "$@"; }
+
+    """
+  }
+
+  /// Runs blocks in one shell and compares what each prints.
+  private mutating func run(
+    _ blocks: [GuidePage.Block], of page: GuidePage, at address: String, in folder: String, timeoutSeconds: Double
+  ) throws {
+    let ran = blocks.filter { $0.kind != .python || PythonClients.interpreter != nil }
+    skippedCount += blocks.count - ran.count
+    guard !ran.isEmpty else { return }
+    var script = Self.environment(folder, address)
+    for block in ran {
+      let text = block.commands.replacingOccurrences(of: "127.0.0.1:8080", with: address)
+      script += "printf '\\036'\n"
+      script += block.kind == .python ? "python3 - <<'END OF PROGRAM'\n\(text)\nEND OF PROGRAM\n" : text + "\n"
+      // Keeps the status of a block for the block behind it, as a terminal does.
+      script += "status=$?; printf '\\037%d' $status; (exit $status)\n"
+    }
+    let shell = try ServerProcess(executable: "/bin/bash", arguments: ["-c", script])
+    guard shell.waitForExit(timeoutSeconds: timeoutSeconds) != nil else {
+      shell.stop()
+      throw ServerProcessError(description: "the commands of \(page.path) do not end:\n\(shell.output)")
+    }
+    // One part stands before the first mark: what the shell itself said.
+    let parts = shell.output.components(separatedBy: "\u{1E}")
+    guard parts.count == ran.count + 1, parts[0].isEmpty else {
+      throw ServerProcessError(description: "the shell of \(page.path) stopped early:\n\(shell.output)")
+    }
+    for (block, part) in zip(ran, parts.dropFirst()) {
+      let (printed, status) = Self.statusCut(part)
+      let place = "\(page.path):\(block.line): "
+      if let expected = block.output {
+        let (actual, shown) = (Self.normalized(printed, address), Self.normalized(expected, address))
+        if actual != shown {
+          problems.append("\(place)\(block.commands)\n--- shown\n\(shown)\n--- printed\n\(actual)")
+        }
+      } else if status != 0, !mayFail {
+        problems.append("\(place)exits with \(status): \(block.commands)\n\(printed)")
+      }
+    }
+  }
+
+  /// What a block printed, and the exit status behind it.
+  private static func statusCut(_ part: String) -> (printed: String, status: Int) {
+    guard let mark = part.lastIndex(of: "\u{1F}") else { return (part, 0) }
+    return (String(part[..<mark]), Int(part[part.index(after: mark)...].trimmed) ?? 0)
+  }
+
+  /// Times of the server, its address, tokens and made-up ids differ from run to run; times that commands write have no
+  /// fraction. How many index entries there are is the store's business.
+  private static func normalized(_ text: String, _ address: String) -> String {
+    text.replacing(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z/, with: "TIME")
+      .replacingOccurrences(of: address, with: "127.0.0.1:8080")
+      .replacing(/"nextPageToken": "[^"]+"/, with: "\"nextPageToken\": TOKEN")
+      .replacing(/"resumeToken":"[^"]+"/, with: "\"resumeToken\":TOKEN")
+      .replacing(/id: [A-Za-z0-9+\/=]{12,}/, with: "id: TOKEN")
+      .replacing(/\b[A-Za-z0-9]{28}\b/, with: "UID")
+      .replacing(/\b[A-Za-z0-9]{20}\b/, with: "ID")
+      .replacing(/W\/"[0-9a-v-]+"/, with: "ETAG")
+      .replacing(/\(\d+\.\d ms\)/, with: "(N ms)")
+      .replacing(/\d+ index entries/, with: "N index entries")
+      .trimmed
+  }
+}
+
+extension StringProtocol {
+  fileprivate var trimmed: String { trimmingCharacters(in: .whitespacesAndNewlines) }
+}

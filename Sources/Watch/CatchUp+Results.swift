@@ -1,0 +1,124 @@
+import DocumentModel
+import DocumentStore
+import KeyValue
+import QueryEngine
+
+/// Documents by name, as they were at a version: those of a target, or of a window.
+final class DocumentsCatchUp: CatchUpStrategy {
+  private let keys: [DocumentKey]
+  /// What was not changed since is left out.
+  private let origin: Int64?
+  private let version: Int64
+  /// Whether missing ones are told.
+  private let tellsMissing: Bool
+  private var next = 0
+
+  /// Tells what became of documents since a version; that they are missing is always told.
+  init(_ keys: [DocumentKey], since origin: Int64?, at version: Int64) {
+    self.keys = keys
+    self.origin = origin
+    self.version = version
+    tellsMissing = true
+  }
+
+  /// Tells the documents of a window.
+  init(members: [ResourcePath], at version: Int64) {
+    keys = members.map(DocumentKey.init(uncheckedPath:))
+    origin = nil
+    self.version = version
+    tellsMissing = false
+  }
+
+  func slice(_ reader: inout SnapshotReader, _ emit: (CatchUp.Event) throws -> Bool) throws -> CatchUpProgress {
+    var left = 64
+    while next < keys.count {
+      guard left > 0 else { return .paused }
+      left -= 1
+      let key = keys[next]
+      next += 1
+      var wantsMore = true
+      if let document = try reader.document(key, at: version) {
+        if let origin, document.updateVersion <= origin { continue }
+        wantsMore = try emit(.matches(key, document))
+      } else if tellsMissing {
+        wantsMore = try emit(.deleted(key))
+      }
+      guard wantsMore else { break }
+    }
+    return next == keys.count ? .done : .paused
+  }
+}
+
+/// All results of a query at a version.
+final class FullResultCatchUp: CatchUpStrategy {
+  private let execution: QueryExecution
+
+  init(_ query: WatchedQuery, _ snapshot: any KeyValueSnapshot, at version: Int64) throws {
+    execution = try QueryExecution(query.resolved, snapshot, at: version)
+  }
+
+  func slice(_ reader: inout SnapshotReader, _ emit: (CatchUp.Event) throws -> Bool) throws -> CatchUpProgress {
+    try execution.slice(reader.snapshot, units: QueryExecution.sliceUnits) { key, document in
+      try emit(.matches(key, document))
+    }
+    return execution.isAtEnd ? .done : .paused
+  }
+}
+
+/// The difference between the windows of a query at two versions.
+final class WindowCatchUp: CatchUpStrategy {
+  private let query: WatchedQuery
+  private let origin: Int64
+  private let version: Int64
+  private let members: [ResourcePath]
+  private let expectedCount: Int?
+  private let execution: QueryExecution
+  private var before: Set<ResourcePath> = []
+  private var left: [ResourcePath]?
+  private var nextLeft = 0
+  private var nextMember = 0
+
+  init(
+    _ query: WatchedQuery, _ snapshot: any KeyValueSnapshot, from origin: Int64, to version: Int64,
+    _ members: [ResourcePath], expectedCount: Int?
+  ) throws {
+    self.query = query
+    self.origin = origin
+    self.version = version
+    self.members = members
+    self.expectedCount = expectedCount
+    execution = try QueryExecution(query.resolved, snapshot, at: origin)
+  }
+
+  func slice(_ reader: inout SnapshotReader, _ emit: (CatchUp.Event) throws -> Bool) throws -> CatchUpProgress {
+    guard try reader.isReadable(at: origin) else { return .unknown }
+    guard let left else {
+      try execution.slice(reader.snapshot, units: QueryExecution.sliceUnits) { key, _ in
+        // The key's memory is used again for the next result.
+        before.insert(ResourcePath(uncheckedBytes: key.path.bytes.map { $0 }))
+        return true
+      }
+      guard execution.isAtEnd else { return .paused }
+      if let expectedCount, expectedCount != before.count { return .unknown }
+      left = Array(before.subtracting(members))
+      return .paused
+    }
+    while nextLeft < left.count {
+      nextLeft += 1
+      guard try emit(try departure(of: DocumentKey(uncheckedPath: left[nextLeft - 1]), &reader)) else { return .paused }
+    }
+    while nextMember < members.count {
+      let key = DocumentKey(uncheckedPath: members[nextMember])
+      nextMember += 1
+      guard let document = try reader.document(key, at: version) else { continue }
+      if document.updateVersion <= origin, before.contains(key.path) { continue }
+      guard try emit(.matches(key, document)) else { return .paused }
+    }
+    return .done
+  }
+
+  private func departure(of key: DocumentKey, _ reader: inout SnapshotReader) throws -> CatchUp.Event {
+    guard let document = try reader.document(key, at: version) else { return .deleted(key) }
+    return try query.canReturn(key, document) ? .removed(key) : .left(key, document)
+  }
+}

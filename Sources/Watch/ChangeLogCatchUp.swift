@@ -1,0 +1,219 @@
+import DocumentModel
+import DocumentStore
+import Matching
+import QueryEngine
+import WireFormat
+
+/// What became of a query's results between two versions, from the change log: for queries where that hangs on each
+/// document alone.
+///
+/// Each changed document is told once, by its last change up to the version. How it was before is looked up in the
+/// history, as far as that reaches.
+final class ChangeLogCatchUp: CatchUpStrategy {
+  /// Where changes are looked for.
+  enum Collections {
+    /// In these, by number.
+    case some([(number: UInt64, path: ResourcePath)])
+    /// In all that the query looks at.
+    case all
+  }
+
+  /// Changes that are looked at before it is cheaper to start over.
+  private static let rowsMax = 100_000
+  /// Changes that one slice looks at.
+  private static let sliceRows = 128
+  /// Collections of a group that are looked at one by one.
+  private static let collectionsMax = 64
+
+  private let query: WatchedQuery
+  private var range: QueryRange?
+  private let origin: Int64
+  private let version: Int64
+  private let mayName: Bool
+  /// How many results the client says that there were at the origin.
+  private let expectedCount: Int?
+  /// Results that came since, less those that left; `nil` where that is not known.
+  private var gained: Int? = 0
+  /// The results that left.
+  private var lost: Set<ChangedDocument> = []
+  private var counting: QueryExecution?
+
+  private static let lostMax = 10_000
+
+  private let collections: Collections
+  private var nextCollection = 0
+  private var last: ChangeLogIterator.Row?
+  private var rows = 0
+  private var paths: [UInt64: ResourcePath?] = [:]
+  private var place: [UInt8] = []
+
+  init(
+    _ query: WatchedQuery, _ collections: Collections, from origin: Int64, to version: Int64, mayName: Bool,
+    expectedCount: Int?
+  ) {
+    self.query = query
+    range = query.range
+    self.collections = collections
+    self.origin = origin
+    self.version = version
+    self.mayName = mayName
+    self.expectedCount = expectedCount
+  }
+
+  /// The collections of a scope in which something happened after a version; `nil` where nothing did. Cost: a lookup a
+  /// collection.
+  static func collections(
+    changedIn scope: QueryScope, after version: Int64, _ reader: inout SnapshotReader
+  ) throws -> Collections? {
+    if try reader.lastVersion() <= version { return nil }
+    var paths: [ResourcePath]
+    switch scope {
+    case .collection(let path): paths = [path]
+    case .group(let id, _):
+      guard let group = try reader.collections(ofGroup: id, countMax: collectionsMax) else { return .all }
+      paths = group.filter { scope.contains($0) }
+    case .children, .subtree: return .all
+    }
+    var changed: [(number: UInt64, path: ResourcePath)] = []
+    for path in paths {
+      guard let row = try reader.collection(path), row.lastChange > version else { continue }
+      changed.append((row.number, path))
+    }
+    return changed.isEmpty ? nil : .some(changed)
+  }
+
+  func slice(_ reader: inout SnapshotReader, _ emit: (CatchUp.Event) throws -> Bool) throws -> CatchUpProgress {
+    guard try reader.isLogged(since: origin) else { return .unknown }
+    let isBeforeKnown = try reader.isReadable(at: origin)
+    var left = Self.sliceRows
+    while let (number, isNew) = nextPlace() {
+      let scan = try isNew ? start(number, &reader) : resume(&reader)
+      while let row = try scan.next(), row.version <= version {
+        last = row
+        rows += 1
+        left -= 1
+        guard rows <= Self.rowsMax else { return .unknown }
+        if let path = try path(of: row.collection, &reader), let id = row.document.id {
+          let key = DocumentKey(uncheckedPath: path.appending(id))
+          switch try event(row, key, id, isBeforeKnown, &reader) {
+          case .nothing: break
+          case .unknown: return .unknown
+          case .event(let event): guard try emit(event) else { return .paused }
+          }
+        }
+        if left <= 0 { return .paused }
+      }
+      last = nil
+      nextCollection += 1
+    }
+    return try check(&reader)
+  }
+
+  /// Compares the number of results with what the client says that it had.
+  private func check(_ reader: inout SnapshotReader) throws -> CatchUpProgress {
+    guard let expectedCount, let gained else { return .done }
+    let counting = try self.counting ?? QueryExecution(query.resolved, reader.snapshot, at: version)
+    self.counting = counting
+    let now = expectedCount + gained
+    guard now >= 0 else { return .unknown }
+    try counting.count(reader.snapshot, upTo: now + 1, units: QueryExecution.sliceUnits)
+    if counting.returned > now { return .unknown }
+    guard counting.isAtEnd else { return .paused }
+    return counting.returned == now ? .done : .unknown
+  }
+
+  // MARK: Places in the log
+
+  /// The log that is read now, by collection, and whether from its beginning; `nil` at the end.
+  private func nextPlace() -> (collection: UInt64?, isNew: Bool)? {
+    switch collections {
+    case .all: nextCollection == 0 ? (nil, last == nil) : nil
+    case .some(let some): nextCollection < some.count ? (some[nextCollection].number, last == nil) : nil
+    }
+  }
+
+  private func start(_ collection: UInt64?, _ reader: inout SnapshotReader) throws -> ChangeLogIterator {
+    try ChangeLogIterator(reader.snapshot, after: origin, in: collection)
+  }
+
+  private func resume(_ reader: inout SnapshotReader) throws -> ChangeLogIterator {
+    guard let last else { return try start(nil, &reader) }
+    if case .all = collections {
+      return try ChangeLogIterator(reader.snapshot, behind: last.position, of: last.version)
+    }
+    return try ChangeLogIterator(reader.snapshot, behind: last)
+  }
+
+  /// The path of a collection, or `nil` where the query does not look at it.
+  private func path(of number: UInt64, _ reader: inout SnapshotReader) throws -> ResourcePath? {
+    if case .some(let some) = collections { return some[nextCollection].path }
+    if let known = paths[number] { return known }
+    let path = try reader.collectionPath(number)
+    let wanted = query.scope.contains(path) ? path : nil
+    if paths.count >= 10_000 { paths.removeAll() }
+    paths.updateValue(wanted, forKey: number)
+    return wanted
+  }
+
+  // MARK: One change
+
+  private enum Outcome {
+    case nothing
+    case unknown
+    case event(CatchUp.Event)
+  }
+
+  private func event(
+    _ row: ChangeLogIterator.Row, _ key: DocumentKey, _ id: [UInt8], _ isBeforeKnown: Bool, _ reader: inout SnapshotReader
+  ) throws -> Outcome {
+    let now = try reader.document(id, in: row.collection, at: version)
+    if let now {
+      // The last change up to the version tells.
+      guard now.updateVersion == row.version else { return .nothing }
+      if try isResult(key, now) {
+        if expectedCount != nil { try noteGain(of: key, id, row.collection, isBeforeKnown, &reader) }
+        return .event(.matches(key, now))
+      }
+    } else if row.kind != .removed {
+      return .nothing
+    }
+    if !isBeforeKnown {
+      guard mayName else { return .unknown }
+      gained = nil
+      return .event(now == nil ? .deleted(key) : .removed(key))
+    }
+    guard let before = try reader.document(id, in: row.collection, at: origin), try isResult(key, before) else {
+      return .nothing
+    }
+    // A document that was deleted more than once is told as often, but was lost once.
+    if expectedCount != nil {
+      if lost.count >= Self.lostMax {
+        gained = nil
+      } else if lost.insert(row.document).inserted {
+        gained = gained.map { $0 - 1 }
+      }
+    }
+    return .event(now.map { .left(key, $0) } ?? .deleted(key))
+  }
+
+  private func noteGain(
+    of key: DocumentKey, _ id: [UInt8], _ collection: UInt64, _ isBeforeKnown: Bool, _ reader: inout SnapshotReader
+  ) throws {
+    guard isBeforeKnown else { return gained = nil }
+    if let before = try reader.document(id, in: collection, at: origin), try isResult(key, before) { return }
+    gained = gained.map { $0 + 1 }
+  }
+
+  private func isResult(_ key: DocumentKey, _ document: StoredDocument) throws -> Bool {
+    try range?.place(of: EncodedMap(documentFields: document.fields), at: key.path, into: &place) ?? false
+  }
+}
+
+extension WatchedQuery {
+  /// Whether a document can be a result, its place in the order aside.
+  func canReturn(_ key: DocumentKey, _ document: StoredDocument) throws -> Bool {
+    guard var range else { return false }
+    var place: [UInt8] = []
+    return try range.place(of: EncodedMap(documentFields: document.fields), at: key.path, into: &place)
+  }
+}

@@ -1,0 +1,317 @@
+import DocumentModel
+import DocumentStore
+import KeyValue
+
+/// Everything a feed knows, used on its queue only.
+struct WatchHubState {
+  /// The version that was reached: everything up to it was told.
+  private(set) var version = Int64.min
+  private(set) var members: [ObjectIdentifier: Subscriber] = [:]
+  private var index = ViewIndex()
+  private var joined = 0
+  private var turn = 0
+  /// The windows that are to be filled, in turn, and what fetches them.
+  private var fills: [(view: QueryView, fill: WindowRefill?)] = []
+  /// Whether a slice of them is under way.
+  private(set) var isFilling = false
+  private var subscribersToAll = 0
+
+  /// A listener is told that nothing happened every so many beats: 32 seconds.
+  static let slots = 8
+  /// Changes that one step takes, about.
+  static let stepRowsMax = 4096
+  /// Slices of a query that a step runs for a window that became short, before it leaves that to be done in turn.
+  private static let refillSlicesMax = 4
+
+  // MARK: Members
+
+  mutating func member(_ listener: WatchMailbox) -> Subscriber {
+    if let known = members[ObjectIdentifier(listener)] { return known }
+    joined += 1
+    let member = Subscriber(listener, slot: joined % Self.slots)
+    members[ObjectIdentifier(listener)] = member
+    return member
+  }
+
+  /// Has a listener woken by every commit.
+  mutating func subscribeToAll(_ listener: WatchMailbox) {
+    let member = member(listener)
+    guard !member.receivesAll else { return }
+    member.receivesAll = true
+    subscribersToAll += 1
+    // What was committed since it looked last went untold.
+    listener.wake()
+  }
+
+  mutating func remove(_ listener: WatchMailbox) {
+    guard let member = members.removeValue(forKey: ObjectIdentifier(listener)) else { return }
+    if member.receivesAll { subscribersToAll -= 1 }
+    for target in member.targets.keys { remove(target, from: member) }
+  }
+
+  mutating func add(_ number: Int, _ selection: TargetSelection, to member: Subscriber) {
+    let subscription = Subscription(member: member, target: number)
+    switch selection {
+    case .query(let query):
+      let view = index.view(of: query)
+      view.subscriptions[subscription.id] = subscription
+      member.targets[number] = Subscriber.Target(selection: selection, view: view)
+    case .documents(let keys):
+      for key in keys { index.change(key) { $0.subscriptions[subscription.id] = subscription } }
+      member.targets[number] = Subscriber.Target(selection: selection, view: nil)
+    }
+  }
+
+  mutating func remove(_ number: Int, from member: Subscriber) {
+    guard let target = member.targets.removeValue(forKey: number) else { return }
+    let id = Subscription(member: member, target: number).id
+    for key in target.guards { index.change(key) { $0.guarded[id] = nil } }
+    switch target.selection {
+    case .documents(let keys): for key in keys { index.change(key) { $0.subscriptions[id] = nil } }
+    case .query:
+      guard let view = target.view else { return }
+      view.subscriptions[id] = nil
+      if view.subscriptions.isEmpty { index.remove(view) }
+    }
+  }
+
+  /// Notes what a target's admission rests on, and doubts it where that is not what was seen.
+  mutating func setGuards(
+    _ guards: [(key: DocumentKey, version: Int64)], of number: Int, _ member: Subscriber, _ reader: inout SnapshotReader
+  ) {
+    let subscription = Subscription(member: member, target: number)
+    for key in member.targets[number]?.guards ?? [] { index.change(key) { $0.guarded[subscription.id] = nil } }
+    member.targets[number]?.guards = guards.map(\.key)
+    for (key, seen) in guards {
+      index.change(key) { $0.guarded[subscription.id] = subscription }
+      // One that cannot be read is for the judge to find.
+      if (try? reader.document(key)?.updateVersion ?? 0) != seen { member.listener.requireReauthorization(number) }
+    }
+  }
+
+  /// Tells a member from which version on targets are followed; those whose windows are to be filled first, later.
+  mutating func tellJoined(_ member: Subscriber, _ numbers: [Int]) {
+    guard !member.isDetached else { return }
+    var targets: [WatchStart.Target] = []
+    for number in numbers {
+      guard let view = member.targets[number]?.view else {
+        targets.append(WatchStart.Target(target: number, members: nil))
+        member.targets[number]?.isJoined = true
+        continue
+      }
+      member.targets[number]?.isJoined = !view.isUnfilled
+      if view.isUnfilled {
+        if !fills.contains(where: { $0.view === view }) { fills.append((view, nil)) }
+      } else {
+        targets.append(WatchStart.Target(target: number, members: view.members))
+      }
+    }
+    if !targets.isEmpty { member.listener.answer(.joined(WatchStart(version: version, targets: targets))) }
+  }
+
+  /// Has everybody catch up by themselves.
+  private func detachAll() {
+    for view in index.allViews { view.startOver() }
+    for member in members.values {
+      member.parts = []
+      if !member.isDetached { member.detach() }
+    }
+  }
+
+  // MARK: Windows
+
+  /// Whether there are windows to be filled and nobody is at it; then somebody is.
+  mutating func beginsFilling() -> Bool {
+    guard !fills.isEmpty, !isFilling else { return false }
+    isFilling = true
+    return true
+  }
+
+  /// Fetches a slice of the window whose turn it is, and tells those who wait for it when it is filled.
+  mutating func fillSlice(_ reader: inout SnapshotReader) throws {
+    isFilling = false
+    guard !fills.isEmpty else { return }
+    let (view, started) = fills.removeFirst()
+    var begun = started
+    guard view.isUnfilled, !view.subscriptions.isEmpty else { return tellFilled(view) }
+    do {
+      if let known = begun, try !reader.isReadable(at: known.version) { begun = nil }
+      let fill = if let begun { begun } else { try WindowRefill(view.query, reader.snapshot, at: version) }
+      try fill.slice(reader.snapshot)
+      if let contents = fill.contents {
+        try self.fill(view, contents, &reader)
+        if !view.isUnfilled { return tellFilled(view) }
+        fills.append((view, nil))
+      } else {
+        fills.append((view, fill))
+      }
+    } catch { tellUnreadable(view, error) }
+  }
+
+  private mutating func tellFilled(_ view: QueryView) {
+    for subscription in view.subscriptions.values where subscription.member.targets[subscription.target]?.isJoined == false {
+      tellJoined(subscription.member, [subscription.target])
+    }
+  }
+
+  private func tellUnreadable(_ view: QueryView, _ error: any Error) {
+    for subscription in view.subscriptions.values {
+      subscription.member.listener.answer(.unreadable(target: subscription.target, error))
+    }
+  }
+
+  /// Ends the wait for windows that cannot be filled.
+  mutating func giveUpFilling(_ error: any Error) {
+    isFilling = false
+    for (view, _) in fills { tellUnreadable(view, error) }
+    fills = []
+  }
+
+  /// Takes a window that was fetched at an earlier version, where it can be brought up to this one.
+  private func fill(_ view: QueryView, _ contents: WindowRefill.Contents, _ reader: inout SnapshotReader) throws {
+    guard contents.version <= version, try reader.isLogged(since: contents.version) else { return }
+    view.fill(contents.entries)
+    var from = contents.version
+    while from < version {
+      let changes = try reader.loggedChanges(after: from, rowsMax: Self.stepRowsMax)
+      for changed in changes.documents {
+        guard let id = changed.id else { continue }
+        let key = DocumentKey(uncheckedPath: try reader.collectionPath(changed.collection).appending(id))
+        try view.bringUp(key, try reader.document(id, in: changed.collection, at: version))
+      }
+      guard changes.upTo > from else { break }
+      from = changes.upTo
+    }
+    if view.isShort { try refill(view, &reader, at: version) }
+  }
+
+  /// Runs the query of a window that became short, as far as that is soon done; else empties it.
+  private func refill(_ view: QueryView, _ reader: inout SnapshotReader, at version: Int64) throws {
+    guard try reader.isReadable(at: version) else { return view.empty() }
+    let fill = try WindowRefill(view.query, reader.snapshot, at: version)
+    for _ in 0..<Self.refillSlicesMax {
+      try fill.slice(reader.snapshot)
+      if let contents = fill.contents { return view.fill(contents.entries) }
+    }
+    view.empty()
+  }
+
+  // MARK: Steps
+
+  /// Steps to the newest version that a snapshot shows.
+  mutating func step(_ reader: inout SnapshotReader) throws(StorageError) {
+    let newest = try reader.lastVersion()
+    guard newest > version else { return }
+    defer {
+      if subscribersToAll > 0 {
+        for member in members.values where member.receivesAll { member.listener.wake() }
+      }
+    }
+    do {
+      // Nobody may be there, and a database that was cleared has no log of before.
+      guard !members.isEmpty, try reader.isLogged(since: version) else { return startOver(at: newest) }
+      while version < newest {
+        let changes = try reader.loggedChanges(after: version, rowsMax: Self.stepRowsMax)
+        guard try reader.isReadable(at: changes.upTo) else { return startOver(at: newest) }
+        try take(changes, &reader)
+        version = changes.upTo
+      }
+    } catch {
+      // What cannot be read here is met again by the listeners whom it concerns, and only by them.
+      startOver(at: newest)
+    }
+  }
+
+  private mutating func startOver(at newest: Int64) {
+    index.forgetNumbers()
+    detachAll()
+    version = newest
+  }
+
+  private mutating func take(_ changes: LoggedChanges, _ reader: inout SnapshotReader) throws {
+    var views: [QueryView] = []
+    var touched: [Subscriber] = []
+    let isBeforeKnown = try reader.isReadable(at: version)
+    for changed in changes.documents {
+      let interest = try index.interest(in: changed.collection) { try reader.collectionPath(changed.collection) }
+      let hasViews = !interest.sets.isEmpty
+      guard hasViews || interest.documents != nil, let id = changed.id else { continue }
+      let document = interest.documents?.documents[id]
+      guard hasViews || document != nil else { continue }
+      let now = try reader.document(id, in: changed.collection, at: changes.upTo)
+      let before = hasViews && isBeforeKnown ? try reader.document(id, in: changed.collection, at: version) : nil
+      let transition = DocumentTransition(
+        DocumentKey(uncheckedPath: interest.path.appending(id)), before: before, isBeforeKnown: isBeforeKnown, now: now)
+      for set in interest.sets {
+        try set.forEach(transition) { view in
+          let wasTouched = view.isTouched
+          try view.take(transition)
+          if view.isTouched, !wasTouched { views.append(view) }
+        }
+      }
+      if let document { Self.tell(document, transition, &touched) }
+    }
+    for view in views {
+      if view.isShort { try refill(view, &reader, at: changes.upTo) }
+      let delta = try view.finish { key in
+        guard let row = try reader.collection(key.collection) else { return nil }
+        return try reader.document(key.id, in: row.number, at: changes.upTo)
+      }
+      if let delta, delta.changes.isEmpty { continue }
+      Self.tell(view, delta, &touched)
+    }
+    deliver(to: touched, at: changes.upTo)
+  }
+
+  private static func tell(
+    _ document: DocumentSubscriptions, _ transition: DocumentTransition, _ touched: inout [Subscriber]
+  ) {
+    for subscription in document.guarded.values { subscription.member.listener.requireReauthorization(subscription.target) }
+    guard !document.subscriptions.isEmpty else { return }
+    let state = transition.document.map(TargetDocumentChange.State.matches) ?? .deleted
+    let delta = TargetDelta([TargetDocumentChange(key: transition.key, state: state)])
+    for subscription in document.subscriptions.values { add(delta, for: subscription, &touched) }
+  }
+
+  private static func tell(_ view: QueryView, _ delta: TargetDelta?, _ touched: inout [Subscriber]) {
+    for subscription in view.subscriptions.values {
+      add(delta, for: subscription, &touched)
+      if delta == nil { subscription.member.targets[subscription.target]?.isJoined = false }
+    }
+  }
+
+  private static func add(_ delta: TargetDelta?, for subscription: Subscription, _ touched: inout [Subscriber]) {
+    let member = subscription.member
+    guard !member.isDetached, member.targets[subscription.target]?.isJoined == true else { return }
+    if member.parts.isEmpty { touched.append(member) }
+    member.parts.append(WatchBatch.Part(target: subscription.target, delta: delta))
+  }
+
+  private func deliver(to touched: [Subscriber], at version: Int64) {
+    for member in touched {
+      let batch = WatchBatch(version: version, parts: member.parts)
+      member.parts = []
+      if !member.listener.deliver(.batch(batch)) { member.isDetached = true }
+    }
+  }
+
+  /// Tells the members whose turn it is that nothing happened.
+  mutating func beat() {
+    turn = (turn + 1) % Self.slots
+    for member in members.values where member.slot == turn {
+      if !member.isDetached, !member.listener.deliver(.noChange(version)) { member.isDetached = true }
+    }
+  }
+
+  /// What is known of each member.
+  func descriptions() -> [SubscriberDescription] {
+    members.values.map { member in
+      let load = member.listener.load
+      return SubscriberDescription(
+        name: member.listener.name,
+        targets: (member.receivesAll ? ["all changes"] : [])
+          + member.targets.sorted { $0.key < $1.key }.map(\.value.selection.text),
+        lag: load.lastSentVersion == 0 ? 0 : max(0, version - load.lastSentVersion), queuedBytes: load.bytes)
+    }
+  }
+}

@@ -1,0 +1,136 @@
+package import DocumentModel
+import KeyEncoding
+import Matching
+package import QueryEngine
+
+/// What a target follows, made ready for the feed.
+package enum TargetSelection: Sendable {
+  /// Documents, each once.
+  case documents([DocumentKey])
+  /// The results of a query.
+  case query(WatchedQuery)
+
+  /// The target as people write it.
+  package var text: String {
+    switch self {
+    case .documents(let keys):
+      return keys.prefix(3).map(\.path.text).joined(separator: ", ") + (keys.count > 3 ? ", …" : "")
+    case .query(let query): return query.text
+    }
+  }
+}
+
+/// A query that is followed.
+package struct WatchedQuery: Sendable {
+  /// How the feed keeps up with its results.
+  enum Shape: Equatable, Sendable {
+    /// It has none, ever.
+    case nothing
+    /// Whether a document is a result hangs on nothing but the document.
+    case each
+    /// Results are those at some places of the order: a window is kept of them.
+    case window(Range<Int>)
+    /// Too many places to keep: the query is run anew after a change.
+    case whole
+  }
+
+  /// Queries that are the same have the same view.
+  struct Key: Hashable, Sendable {
+    /// Tells collections apart by bytes, where the query's text compares by Unicode equivalence.
+    var scope: QueryScope
+    var query: Query
+  }
+
+  /// The query, checked and completed.
+  package let resolved: ResolvedQuery
+  let scope: QueryScope
+  let shape: Shape
+  let key: Key
+  /// What decides whether a document can be a result, and its place in the order.
+  let range: QueryRange?
+  /// A field that every result has with one value, and the code of that value.
+  let pin: (field: FieldPath, code: [UInt8])?
+  /// Fetches a window and the slack behind it.
+  let filling: ResolvedQuery
+
+  /// The last place of a window that is kept in memory.
+  static let windowMax = 2000
+
+  /// Checks and completes a query.
+  /// - Throws: ``QueryError`` with the documented text for the first rule it breaks.
+  package init(_ query: Query, in database: DatabaseID, edition: Edition) throws(QueryError) {
+    resolved = try ResolvedQuery(query, in: database, edition: edition)
+    scope = QueryScope(query)
+    key = Key(scope: scope, query: query)
+    range = resolved.range()
+    pin = query.filter.flatMap(Self.pin)
+    shape = Self.shape(query)
+    var whole = query
+    if case .window(let places) = shape {
+      whole.offset = 0
+      whole.limit = ResultWindow.capacity(places)
+    }
+    filling = try ResolvedQuery(whole, in: database, edition: edition)
+  }
+
+  private static func pin(_ filter: QueryFilter) -> (field: FieldPath, code: [UInt8])? {
+    switch filter {
+    case .field(let path, .equal, let value) where !path.isDocumentName: (path, OrderedCode.encode(value))
+    case .and(let filters): filters.lazy.compactMap(pin).first
+    default: nil
+    }
+  }
+
+  private static func shape(_ query: Query) -> Shape {
+    guard let limit = query.limit else { return query.offset == 0 ? .each : .whole }
+    if limit == 0 { return .nothing }
+    let (end, overflow) = query.offset.addingReportingOverflow(limit)
+    return overflow || end > windowMax ? .whole : .window(query.offset..<end)
+  }
+
+  /// About how many bytes its operands take; the feed keeps several copies of them.
+  package var operandBytes: Int {
+    let bounds = [resolved.query.start, resolved.query.end].compactMap { $0?.values }.joined()
+    return bounds.reduce(resolved.query.filter.map(Self.bytes) ?? 0) { $0 + Self.bytes($1) }
+  }
+
+  private static func bytes(_ filter: QueryFilter) -> Int {
+    switch filter {
+    case .field(_, _, let value): bytes(value)
+    case .unary: 0
+    case .and(let filters), .or(let filters): filters.reduce(0) { $0 + bytes($1) }
+    }
+  }
+
+  /// Values are nested as deep as documents at most.
+  private static func bytes(_ value: Value) -> Int {
+    switch value {
+    case .string(let text), .reference(let text): 16 + text.utf8.count
+    case .bytes(let bytes): 16 + bytes.count
+    case .array(let values): values.reduce(16) { $0 + bytes($1) }
+    case .map(let map): map.entries.reduce(16) { $0 + $1.key.utf8.count + bytes($1.value) }
+    default: 16
+    }
+  }
+
+  /// The fields that clients are told of; `nil` for all.
+  package var projection: FieldMask? { resolved.query.projection }
+
+  /// The query as people write it, in short.
+  var text: String {
+    var text =
+      switch scope {
+      case .collection(let path): path.text
+      case .group(let id, let root): (root.isRoot ? "" : root.text + "/") + "**/" + String(decoding: id, as: UTF8.self)
+      case .children(let root): (root.isRoot ? "" : root.text + "/") + "*"
+      case .subtree(let root): (root.isRoot ? "" : root.text + "/") + "**"
+      }
+    if resolved.query.filter != nil { text += " where …" }
+    let orders = resolved.query.orders.filter { !$0.path.isDocumentName }
+    if !orders.isEmpty {
+      text += " order by " + orders.map { $0.path.text + ($0.isDescending ? " desc" : "") }.joined(separator: ", ")
+    }
+    if let limit = resolved.query.limit { text += " limit \(limit)" }
+    return text
+  }
+}

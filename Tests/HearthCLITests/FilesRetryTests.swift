@@ -1,0 +1,202 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import HearthCLI
+
+/// Copies of files over connections that break.
+@Suite(.enabled(if: HearthBinary.isBuilt)) struct FilesRetryTests {
+  private let directory: TemporaryDirectory
+  private let server: HearthProcess
+
+  init() throws {
+    directory = try TemporaryDirectory()
+    server = try HearthProcess(arguments: ["--emulator", "--in-memory", "--project", "demo"])
+  }
+
+  /// A client and what it waited for, in milliseconds.
+  private final class Attempt {
+    let client: FilesClient
+    private(set) var pauses: [Int] = []
+    private(set) var reasons: [String] = []
+    var atPause: () throws -> Void = {}
+
+    init(port: UInt16, partBytes: Int = 1 << 20) throws {
+      var client = try FilesClient(
+        Arguments(["a", "b", "--server", "http://127.0.0.1:\(port)", "--project", "demo"], for: .filesCopy))
+      client.partBytes = partBytes
+      self.client = client
+      client.retries.wait = { [unowned self] milliseconds in
+        pauses.append(milliseconds)
+        try? atPause()
+        // A tenth of it: the server must notice that the connection broke.
+        usleep(UInt32(milliseconds * 100))
+      }
+      client.retries.tell = { [unowned self] _, reason in reasons.append(reason) }
+    }
+
+    func upload(_ path: String, as name: String) throws -> [Int] {
+      var shown: [Int] = []
+      try client.upload(LocalSource(path), as: name, in: "b", type: "a/b") { shown.append($0) }
+      return shown
+    }
+
+    func download(_ name: String) throws -> [UInt8] {
+      var bytes: [UInt8] = []
+      let object = try #require(try client.object(name, in: "b"))
+      try client.download(object) { bytes += $0 }
+      return bytes
+    }
+  }
+
+  private static func content(_ count: Int, seed: Int) -> [UInt8] {
+    // Built from blocks: byte by byte it would take longer than the copies.
+    let block = (0..<1021).map { UInt8(truncatingIfNeeded: ($0 &+ seed) &* 2_654_435_761 >> 13) }
+    var bytes: [UInt8] = []
+    while bytes.count < count {
+      bytes += block
+      bytes.append(UInt8(truncatingIfNeeded: bytes.count >> 10))
+    }
+    return Array(bytes.prefix(count))
+  }
+
+  private func make(_ name: String, _ bytes: [UInt8]) throws -> String {
+    let path = directory.file(name)
+    try Data(bytes).write(to: URL(fileURLWithPath: path))
+    return path
+  }
+
+  @Test func anUploadGoesOnWhereTheServerIs() throws {
+    defer { server.process.stop() }
+    let size = 3 << 20
+    let content = Self.content(size, seed: 1)
+    let path = try make("f", content)
+    let proxy = try CuttingProxy(
+      to: server.port, [.cut(up: 300_000), .cut(up: 1_800_000), .answer(503), .cut(up: 1), .cut(down: 10)])
+    let attempt = try Attempt(port: proxy.port, partBytes: 512 << 10)
+    let shown = try attempt.upload(path, as: "f")
+    #expect(proxy.isThrough)
+    #expect(attempt.pauses.count >= 4 && attempt.pauses.allSatisfy { $0 >= 500 }, "\(attempt.pauses)")
+    #expect(try Attempt(port: server.port).download("f") == content)
+    // What had arrived was not sent again, but for what was on its way.
+    #expect(proxy.upBytes < size + 1_500_000, "\(proxy.upBytes)")
+    // What is shown went back with what the server lost, and ended where it should.
+    #expect(zip(shown, shown.dropFirst()).contains { $0 > $1 })
+    #expect(shown.last == size && shown.allSatisfy { (0...size).contains($0) })
+  }
+
+  @Test func aSmallFileIsSentAgainWhole() throws {
+    defer { server.process.stop() }
+    let path = try make("f", Self.content(200_000, seed: 2))
+    let proxy = try CuttingProxy(to: server.port, [.cut(up: 100_000), .answer(429), .answer(408), .answer(500)])
+    let attempt = try Attempt(port: proxy.port)
+    _ = try attempt.upload(path, as: "f")
+    #expect(attempt.pauses == [500, 1000, 2000, 4000])
+    #expect(try Attempt(port: server.port).download("f") == Self.content(200_000, seed: 2))
+  }
+
+  /// Also one that goes in a single request, of which nothing was answered yet.
+  @Test(arguments: [200_000, 3 << 20]) func anUploadGoesOnOnceItsServerIsBack(size: Int) throws {
+    defer { server.process.stop() }
+    let content = Self.content(size, seed: 8)
+    let path = try make("f", content)
+    let proxy = try CuttingProxy(to: server.port, [.cut(up: size / 2)])
+    let attempt = try Attempt(port: proxy.port)
+    attempt.atPause = { [unowned attempt] in
+      switch attempt.pauses.count {
+      case 1: try proxy.refuse()
+      case 3: try proxy.goOn()
+      default: break
+      }
+    }
+    _ = try attempt.upload(path, as: "f")
+    #expect(attempt.pauses.starts(with: [500, 1000, 2000]), "\(attempt.pauses)")
+    let refusals = attempt.reasons.filter { $0.contains("no Hearth server answers") }
+    #expect(refusals.count == 2, "\(attempt.reasons)")
+    #expect(try Attempt(port: server.port).download("f") == content)
+  }
+
+  /// The server does not know the upload any more.
+  @Test func anUploadThatIsLostBeginsAnew() throws {
+    defer { server.process.stop() }
+    let content = Self.content(3 << 20, seed: 3)
+    let path = try make("f", content)
+    let proxy = try CuttingProxy(to: server.port, [.cut(up: 1_500_000), .answer(404)])
+    let attempt = try Attempt(port: proxy.port)
+    _ = try attempt.upload(path, as: "f")
+    #expect(attempt.pauses == [500, 1000])
+    #expect(try Attempt(port: server.port).download("f") == content)
+  }
+
+  @Test func aDownloadGoesOnBehindWhatItHas() throws {
+    defer { server.process.stop() }
+    let size = 3 << 20
+    let content = Self.content(size, seed: 4)
+    _ = try Attempt(port: server.port).upload(make("f", content), as: "f")
+    // The first connection is the one that asks for the metadata too.
+    let proxy = try CuttingProxy(
+      to: server.port, [.cut(down: 700_000), .cut(down: 200), .answer(503), .cut(down: 1_500_000)])
+    let attempt = try Attempt(port: proxy.port)
+    #expect(try attempt.download("f") == content)
+    #expect(proxy.isThrough)
+    // Much came with the third, so that the count began anew.
+    #expect(attempt.pauses == [500, 1000, 2000, 500], "\(attempt.pauses)")
+    #expect(proxy.downBytes < size + 100_000, "\(proxy.downBytes)")
+    for name in ["empty", "f"] {
+      _ = try Attempt(port: server.port).upload(make(name, []), as: name)
+      #expect(try Attempt(port: server.port).download(name) == [])
+    }
+  }
+
+  @Test func partsOfTwoContentsAreNeverJoined() throws {
+    defer { server.process.stop() }
+    let direct = try Attempt(port: server.port)
+    _ = try direct.upload(make("f", Self.content(3 << 20, seed: 5)), as: "f")
+    let other = try make("g", Self.content(3 << 20, seed: 6))
+    let proxy = try CuttingProxy(to: server.port, [.cut(down: 1_000_000)])
+    let attempt = try Attempt(port: proxy.port)
+    attempt.atPause = { _ = try direct.upload(other, as: "f") }
+    let failure = #expect(throws: CommandFailure.self) { try attempt.download("f") }
+    #expect(failure?.httpStatus == 404)
+    #expect(attempt.pauses == [500])
+  }
+
+  @Test func whatDoesNotPassIsNotTriedForLong() throws {
+    defer { server.process.stop() }
+    let path = try make("f", Self.content(3 << 20, seed: 7))
+    // Nobody ever answered: there is no server.
+    let none = try Attempt(port: 1)
+    #expect(throws: CommandFailure.self) { try none.upload(path, as: "f") }
+    #expect(none.pauses == [])
+    // Refusals.
+    for status in [400, 401, 403, 404, 412, 501, 507] {
+      let proxy = try CuttingProxy(to: server.port, [.answer(status)])
+      let attempt = try Attempt(port: proxy.port)
+      #expect(throws: (any Error).self) { try attempt.upload(path, as: "f") }
+      #expect(attempt.pauses == [], "\(status)")
+    }
+    let proxy = try CuttingProxy(to: server.port, [CuttingProxy.Step](repeating: .answer(503), count: 100))
+    let busy = try Attempt(port: proxy.port)
+    let failure = #expect(throws: CommandFailure.self) { try busy.upload(path, as: "f") }
+    #expect(failure?.httpStatus == 503 && busy.pauses == [500, 1000, 2000, 4000, 8000])
+    #expect(busy.reasons.count == 5 && busy.reasons.allSatisfy { $0.contains("answered 503") }, "\(busy.reasons)")
+    // A local failure ends it at once, and the upload with it.
+    let shrinking = try Attempt(port: server.port)
+    let source = try LocalSource(path)
+    truncate(path, 2 << 20)
+    let shorter = #expect(throws: CommandFailure.self) {
+      try shrinking.client.upload(source, as: "f", in: "b", type: "a/b") { _ in }
+    }
+    #expect(shorter?.message.contains("became shorter") == true && shrinking.pauses == [])
+    #expect(try shrinking.client.object("f", in: "b") == nil)
+  }
+
+  @Test func aRemovalWhoseAnswerIsLostCounts() throws {
+    defer { server.process.stop() }
+    _ = try Attempt(port: server.port).upload(make("f", [1]), as: "f")
+    let proxy = try CuttingProxy(to: server.port, [.cut(down: 1)])
+    let attempt = try Attempt(port: proxy.port)
+    #expect(try attempt.client.delete("f", in: "b"))
+    #expect(try attempt.client.delete("f", in: "b") == false)
+  }
+}

@@ -1,0 +1,93 @@
+import Foundation
+import KeyValue
+import LMDBEngine
+import Testing
+
+@Suite struct LockTests {
+  @Test func oneFileOpensOnceInAProcess() throws {
+    let directory = try TemporaryDirectory()
+    let path = directory.file("data.mdb")
+    var store: LMDBStore? = try LMDBStore.open(LMDBOptions(path: path))
+    let otherName = directory.file("other.mdb")
+    try FileManager.default.createSymbolicLink(atPath: otherName, withDestinationPath: path)
+    for name in [path, otherName] {
+      #expect {
+        try LMDBStore.open(LMDBOptions(path: name))
+      } throws: { error in
+        guard case StorageError.locked(name, let holder) = error else { return false }
+        return holder.contains("this process")
+      }
+    }
+    // A snapshot keeps the store open, its end lets go.
+    let snapshot = try store?.snapshot()
+    store = nil
+    #expect(throws: StorageError.self) { try LMDBStore.open(LMDBOptions(path: path)) }
+    snapshot?.end()
+    store = try LMDBStore.open(LMDBOptions(path: path))
+    try store?.put([Entry([1], [1])])
+  }
+
+  @Test func aDataDirectoryHasOneHolder() throws {
+    let directory = try TemporaryDirectory()
+    var lock: DataDirectoryLock? = try DataDirectoryLock(directory: directory.path)
+    try lock?.announce(serverURL: "http://127.0.0.1:8080")
+    let holder = "hearth, process \(getpid()) (http://127.0.0.1:8080)"
+    #expect(throws: StorageError.locked(path: directory.path, holder: holder)) {
+      try DataDirectoryLock(directory: directory.path)
+    }
+    lock = nil
+    lock = try DataDirectoryLock(directory: directory.path)
+    #expect(throws: StorageError.locked(path: directory.path, holder: "hearth, process \(getpid())")) {
+      try DataDirectoryLock(directory: directory.path)
+    }
+    _ = lock
+  }
+
+  /// A program that this process is just starting has a copy of each of its descriptors for a moment.
+  @Test func aLockEndsWhereCopiesOfItsDescriptorAreLeft() throws {
+    let directory = try TemporaryDirectory()
+    var lock: DataDirectoryLock? = try DataDirectoryLock(directory: directory.path)
+    let file = URL(filePath: directory.path).lastPathComponent + "/" + DataDirectoryLock.fileName
+    let descriptors = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").filter { name in
+      let place = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\(name)")
+      return place?.hasSuffix(file) == true
+    }
+    let copy = dup(try #require(descriptors.first.flatMap { Int32($0) }))
+    defer { close(copy) }
+    #expect(lock != nil)
+    lock = nil
+    lock = try DataDirectoryLock(directory: directory.path)
+  }
+
+  @Test func anotherProcessHoldsADataDirectoryUntilItEnds() throws {
+    let directory = try TemporaryDirectory()
+    let file = directory.file(DataDirectoryLock.fileName)
+    try Data("process 7 (http://[::1]:9)\n".utf8).write(to: URL(filePath: file))
+    let child = Process()
+    child.executableURL = URL(filePath: "/usr/bin/flock")
+    child.arguments = ["--no-fork", file, "sh", "-c", "echo ready; read line"]
+    let (input, output) = (Pipe(), Pipe())
+    child.standardInput = input
+    child.standardOutput = output
+    try child.run()
+    #expect(try output.fileHandleForReading.read(upToCount: 5) == Data("ready".utf8))
+    #expect(throws: StorageError.locked(path: directory.path, holder: "hearth, process 7 (http://[::1]:9)")) {
+      try DataDirectoryLock(directory: directory.path)
+    }
+    kill(child.processIdentifier, SIGKILL)
+    child.waitUntilExit()
+    _ = try DataDirectoryLock(directory: directory.path)
+  }
+
+  @Test func aMissingDirectoryIsNamed() throws {
+    let directory = try TemporaryDirectory()
+    let missing = directory.file("nowhere")
+    #expect(
+      throws: StorageError.system(
+        operation: "open", path: "\(missing)/\(DataDirectoryLock.fileName)", code: ENOENT)
+    ) {
+      try DataDirectoryLock(directory: missing)
+    }
+    #expect(throws: StorageError.self) { try LMDBStore.open(LMDBOptions(path: "\(missing)/data.mdb")) }
+  }
+}
