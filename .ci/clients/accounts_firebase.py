@@ -1,4 +1,4 @@
-"""firebase-admin against Hearth's accounts, unmodified, in emulator mode.
+"""Tests the unmodified firebase-admin against Hearth's accounts, in emulator mode.
 
 usage: accounts_firebase.py HOST:PORT PROJECT
 """
@@ -84,9 +84,9 @@ refresh = requests.post(
 step("a revoked session ends", refresh.status_code == 400 and refresh.json()["error"]["message"] == "TOKEN_EXPIRED")
 auth.update_user("ann", disabled=True)
 status, answer = call("signInWithPassword", email="ann@example.com", password="secret-1")
-step("a disabled user is refused", status == 400 and answer["error"]["message"] == "USER_DISABLED")
+step("a disabled user cannot sign in", status == 400 and answer["error"]["message"] == "USER_DISABLED")
 status, fresh = call("signInWithCustomToken", token=token, returnSecureToken=True)
-step("a disabled user is refused by custom token too", status == 400 and fresh["error"]["message"] == "USER_DISABLED")
+step("a disabled user cannot sign in with a custom token", status == 400 and fresh["error"]["message"] == "USER_DISABLED")
 auth.update_user("ann", disabled=False)
 
 # Lists
@@ -99,7 +99,7 @@ step("get_users", {u.uid for u in found.users} == {"u0", "ann"} and len(found.no
 result = auth.delete_users(["u0", "u1", "nobody"])
 step("delete_users", result.success_count == 3 and result.failure_count == 0)
 
-# Import, with Firebase's own scrypt: its published sample
+# Import with Firebase's scrypt, using its published sample
 scrypt = auth.UserImportHash.scrypt(
     key=base64.b64decode("jxspr8Ki0RYycVU8zykbdLGjFQ3McFUH0uiiTvC8pVMXAn210wjLNmdZJzxUECKbm0QsEmYUSDzZvpjeJ9WmXA=="),
     salt_separator=base64.b64decode("Bw=="), rounds=8, memory_cost=14)
@@ -127,11 +127,11 @@ status, answer = call("signInWithEmailLink", email="new@example.com", oobCode=qu
 step("sign in by link", status == 200 and answer["isNewUser"])
 
 # Errors
-step("no such user", fails(auth.UserNotFoundError, auth.get_user, "nobody") and fails(auth.UserNotFoundError, auth.delete_user, "nobody"))
+step("unknown user", fails(auth.UserNotFoundError, auth.get_user, "nobody") and fails(auth.UserNotFoundError, auth.delete_user, "nobody"))
 step("taken address", fails(auth.EmailAlreadyExistsError, auth.create_user, email="ann@example.com"))
 step("taken uid", fails(auth.UidAlreadyExistsError, auth.create_user, uid="ann"))
 
-# A guest becomes a member, elsewhere with the same data, which rules guard
+# A guest becomes a member and has the same data on another device, protected by rules
 _, guest = call("signUp", returnSecureToken=True)
 uid = guest["localId"]
 document = f"{DOCUMENTS}/own/{uid}"
@@ -146,13 +146,13 @@ step("guest writes", as_user("PATCH", document, guest["idToken"], json=note) == 
 _, member = call("update", idToken=guest["idToken"], email="guest@example.com", password="secret-3", returnSecureToken=True)
 step("same uid", member["localId"] == uid)
 _, elsewhere = call("signInWithPassword", email="guest@example.com", password="secret-3", returnSecureToken=True)
-step("same data elsewhere", elsewhere["localId"] == uid and as_user("GET", document, elsewhere["idToken"]) == 200)
-step("not another's", as_user("GET", f"{DOCUMENTS}/own/ann", elsewhere["idToken"]) == 403)
-step("no staff", as_user("PATCH", f"{DOCUMENTS}/staff/x", elsewhere["idToken"], json=note) == 403)
+step("same data on another device", elsewhere["localId"] == uid and as_user("GET", document, elsewhere["idToken"]) == 200)
+step("no access to other users' documents", as_user("GET", f"{DOCUMENTS}/own/ann", elsewhere["idToken"]) == 403)
+step("no access to staff documents", as_user("PATCH", f"{DOCUMENTS}/staff/x", elsewhere["idToken"], json=note) == 403)
 auth.set_custom_user_claims(uid, {"admin": True})
 _, staff = call("signInWithPassword", email="guest@example.com", password="secret-3", returnSecureToken=True)
 step("claims reach the rules", as_user("PATCH", f"{DOCUMENTS}/staff/x", staff["idToken"], json=note) == 200)
-step("the same data for an administrator", firestore.client().document(f"own/{uid}").get().get("note") == "hello")
+step("same data for an administrator", firestore.client().document(f"own/{uid}").get().get("note") == "hello")
 auth.delete_user(uid)
 status, answer = call("lookup", idToken=staff["idToken"])
 step("deleted", answer["error"]["message"] == "USER_NOT_FOUND")

@@ -1,4 +1,4 @@
-"""pyrebase4's sign-in against Hearth, its hosts sent to this server instead of Google's.
+"""Tests the sign-in of pyrebase4 against Hearth. Requests to Google's hosts are redirected to this server.
 
 usage: accounts_pyrebase4.py HOST:PORT PROJECT
 """
@@ -66,8 +66,8 @@ step("reset", auth.verify_password_reset_code(code, "secret-3")["email"] == "ann
 step("sign in again", auth.sign_in_with_email_and_password("ann.b@example.com", "secret-3")["localId"] == user["localId"])
 guest = auth.sign_in_anonymous()
 step("guest", "email" not in auth.get_account_info(guest["idToken"])["users"][0])
-step("weak", failure(auth.create_user_with_email_and_password, "b@example.com", "123").startswith("WEAK_PASSWORD : "))
-step("taken", failure(auth.create_user_with_email_and_password, "ann.b@example.com", "secret-1") == "EMAIL_EXISTS")
+step("weak password", failure(auth.create_user_with_email_and_password, "b@example.com", "123").startswith("WEAK_PASSWORD : "))
+step("e-mail address in use", failure(auth.create_user_with_email_and_password, "ann.b@example.com", "secret-1") == "EMAIL_EXISTS")
 auth.delete_user_account(guest["idToken"])
 step("deleted", failure(auth.get_account_info, guest["idToken"]) == "USER_NOT_FOUND")
 

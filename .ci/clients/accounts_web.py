@@ -1,4 +1,4 @@
-"""The vendor's web SDK signs in against Hearth, in a headless Chromium: its build lies in streamlit-firebase-auth.
+"""Signs in with the Firebase web SDK, from the package streamlit-firebase-auth, in headless Chromium.
 
 usage: accounts_web.py HOST:PORT PROJECT
 """
@@ -25,7 +25,7 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 
 def sign_in(browser, page_url, password):
-    """What the page says of a sign-in, and which calls it made."""
+    """Returns the page's result of a sign-in, and the requests that the page sent."""
     page = browser.new_page()
     calls = []
     page.on("request", lambda request: calls.append(request.url.split("accounts:")[-1].split("?")[0]) if "accounts:" in request.url else None)

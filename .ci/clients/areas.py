@@ -1,4 +1,4 @@
-"""Prints a table of what failed in a run of pytest, by area.
+"""Prints the failed tests of a pytest run, grouped by area.
 
 usage: areas.py JUNIT_XML
 """
@@ -8,7 +8,8 @@ import re
 import sys
 import xml.etree.ElementTree as ElementTree
 
-# The first pattern that a test's name has names its area. What a server does not implement is an area of its own.
+# The first pattern that matches a test's name determines its area. Requests that the server does not implement are
+# grouped by their error message.
 AREAS = [
     ("pipelines", r"pipeline"),
     ("watch", r"watch"),

@@ -1,6 +1,6 @@
-"""Drives the channel of browsers with python-webchannel, a client that is independent of the web SDK.
+"""Tests the web SDK's channel with python-webchannel, an independent client.
 
-Streamed responses only: in long polls this client asks again for what it has.
+Uses streamed responses only, because this client requests received messages again in long polls.
 
 usage: channel_client.py HOST:PORT
 """
@@ -16,7 +16,7 @@ SECONDS = 10
 
 
 class Channel:
-    """One channel, and the messages it has brought."""
+    """A channel and the messages it received."""
 
     def __init__(self, server, method):
         url = f"http://{server}/google.firestore.v1.Firestore/{method}/channel?database={ROOT}"
@@ -37,14 +37,14 @@ class Channel:
         return message[0] if isinstance(message, list) else message
 
     async def until(self, wanted):
-        """The first message that is wanted; those before it are dropped."""
+        """Returns the first message that `wanted` accepts, and drops the preceding messages."""
         while True:
             message = await self.next()
             if wanted(message):
                 return message
 
     async def snapshot(self):
-        """What comes up to the next consistent state."""
+        """Returns the messages up to the next consistent state."""
         messages = []
         while True:
             message = await self.next()
@@ -138,7 +138,7 @@ async def a_listener_resumes(server):
     await write.close()
 
 
-async def errors_are_told_inside(server):
+async def errors_arrive_as_messages(server):
     write = Channel(server, "Write")
     await write.open({})
     token = (await write.next())["streamToken"]
@@ -153,7 +153,7 @@ CHECKS = {
     "a listener sees writes": a_listener_sees_writes,
     "targets come and go": targets_come_and_go,
     "a listener resumes": a_listener_resumes,
-    "errors are told inside": errors_are_told_inside,
+    "errors arrive as messages": errors_arrive_as_messages,
 }
 
 
@@ -163,7 +163,7 @@ async def main(server):
         try:
             await asyncio.wait_for(check(server), 3 * SECONDS)
             passed += 1
-        except Exception as error:  # one check leaves the others alone
+        except Exception as error:  # a failed check must not stop the others
             print(f"FAILED {name}: {type(error).__name__}: {error}")
     print(f"{passed} passed")
 

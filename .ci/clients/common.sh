@@ -34,8 +34,8 @@ install() {
   return 1
 }
 
-# source_of ENVIRONMENT PACKAGE VERSION FOLDER: unpacks the source of a package below $work/FOLDER, because wheels do not
-# contain tests. If it exists, does nothing. If it cannot be downloaded, prints the reason and fails.
+# source_of ENVIRONMENT PACKAGE VERSION FOLDER: unpacks the source of a package, which contains its tests, below
+# $work/FOLDER. If it exists, does nothing. If it cannot be downloaded, prints the reason and fails.
 source_of() {
   local unpacked=$work/$4/${2//-/_}-$3
   [[ -d $unpacked ]] && return
@@ -83,7 +83,7 @@ passed_of() {
   grep -oE '[0-9]+ passed' "$1" | tail -n 1 | grep -oE '[0-9]+' || echo 0
 }
 
-# areas_failed NAME: prints the failures of a suite by area, in one line, or nothing if there is no areas file.
+# areas_failed NAME: prints the failures of a suite by area, in one line, or nothing if they are unknown.
 areas_failed() {
   [[ -s $work/$1.areas ]] || return 0
   echo "; failed: $(sed -E 's/^ *([0-9]+)  (.*[^.])\.?$/\1 (\2)/' "$work/$1.areas" | paste -sd, | sed 's/),/), /g')"

@@ -1,10 +1,12 @@
-"""Google's own clients against a server for people's data: with a key of `hearth keys create`, nothing of them replaced
-but, for firebase-admin's auth, the addresses it has as constants. Prints a line a check; the last says how many passed.
+"""Tests Google's clients against a server in production mode, with a key of `hearth keys create`.
+
+The clients are unmodified, except that firebase-admin's auth has constant URLs, which are replaced. Prints one line for
+each check, then the number of passed checks.
 
 usage: production.py URL KEY_FILE HEARTH DATA_DIR [CERTIFICATE]
 
-With an https URL and its certificate it runs the checks that need TLS, since Google's gRPC sends credentials over nothing
-else; otherwise all others.
+With an https URL and its certificate, runs only the checks that need TLS, because Google's gRPC library sends
+credentials only over TLS. With an http URL, runs the other checks.
 """
 import base64
 import json
@@ -34,7 +36,7 @@ from google.oauth2 import service_account
 
 with open(key_file, encoding="utf-8") as file:
     info = json.load(file)
-# The port is another with each start of a test.
+# The port changes with each start of the server.
 info["token_uri"] = f"{plain}/token"
 project = info["project_id"]
 trusted = ssl.create_default_context(cafile=sys.argv[5]) if is_tls else None
@@ -42,7 +44,7 @@ passed = failed = 0
 
 
 def check(name, body):
-    """Runs one check; whatever it raises is a failure."""
+    """Runs one check. Any exception is a failure."""
     global passed, failed
     try:
         body()
@@ -59,11 +61,11 @@ def raises(kind, body):
         body()
     except kind:
         return
-    raise AssertionError(f"not refused with {kind}")
+    raise AssertionError(f"not rejected with {kind}")
 
 
 def get(path, token=None):
-    """The status of a request."""
+    """Returns the status and the body of a response."""
     request = urllib.request.Request(plain + path)
     if token:
         request.add_header("Authorization", f"Bearer {token}")
@@ -83,7 +85,7 @@ document = f"/v1/projects/{project}/databases/(default)/documents/users/ann"
 id_token = None if is_tls else command("token", "ann", "--claims", '{"role": "editor", "email": "ann@example.com"}')
 
 
-# Access tokens, as google-auth gets them.
+# google-auth requests an access token.
 def access_token():
     own = service_account.Credentials.from_service_account_info(
         info, scopes=["https://www.googleapis.com/auth/cloud-platform"])
@@ -91,7 +93,7 @@ def access_token():
     assert own.valid and get(document, own.token)[0] in (200, 404)
 
 
-# google-cloud-firestore over TLS: a JWT that the library signs itself, then one it exchanges.
+# google-cloud-firestore over TLS: with a JWT that the library signs, then with an access token.
 def client(info, signs_itself):
     own = service_account.Credentials.from_service_account_info(info)
     return firestore.Client(
@@ -108,7 +110,7 @@ def documents(signs_itself):
 
 
 def user():
-    """A user's ID token as the library's credential: the rules decide."""
+    """Uses a user's ID token as the library's credential, so that the rules apply."""
     with urllib.request.urlopen(f"{plain}/v1/accounts:signUp?key=any", b"{}", timeout=10, context=trusted) as reply:
         guest = json.load(reply)
     database = firestore.Client(
@@ -126,13 +128,13 @@ def stranger():
     pem = rsa.generate_private_key(65537, 2048).private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()).decode()
     for signs_itself in (True, False):
-        # Refused as a credential, or already where it would get one.
+        # The server rejects the JWT, either in the request or in the token exchange.
         database = client({**info, "private_key": pem}, signs_itself)
         raises((exceptions.Unauthenticated, exceptions.ServiceUnavailable),
                lambda database=database: database.document("users/ann").get(timeout=10, retry=None))
 
 
-# Published keys, read by other people's code.
+# Other libraries verify tokens with the published keys.
 def key_set():
     status, body = get("/service_accounts/v1/jwk/securetoken@system.gserviceaccount.com")
     keys = {key["kid"]: jwt.PyJWK(key).key for key in json.loads(body)["keys"]}
@@ -175,12 +177,12 @@ def verify():
 
 
 def custom_token():
-    # A custom token lets a user sign in; it is no credential itself.
+    # A custom token is only for signing in; it does not authorize requests.
     token = auth.create_custom_token("eve", {"admin": True}, app).decode()
     assert get(document, token)[0] == 401
 
 
-# What production refuses.
+# Tokens that a server in production mode rejects.
 def refused():
     head, body, signature = id_token.split(".")
     payload = json.loads(base64.urlsafe_b64decode(body + "=="))
@@ -206,15 +208,15 @@ if is_tls:
     check("google-cloud-firestore with JWTs it signs itself", lambda: documents(True))
     check("google-cloud-firestore with an access token", lambda: documents(False))
     check("google-cloud-firestore with a user's ID token", user)
-    check("google-cloud-firestore with somebody else's key is refused", stranger)
+    check("google-cloud-firestore with another key is rejected", stranger)
 else:
     check("google-auth exchanges an assertion for an access token", access_token)
     check("PyJWT verifies an ID token with the key set", key_set)
     check("cryptography and openssl read the certificates", certificates)
     check("firebase-admin verifies ID tokens", verify)
-    check("a custom token is no credential", custom_token)
-    check("unsigned, changed and borrowed tokens are refused", refused)
-    check("a revoked key ends its access tokens", revoked)
+    check("a custom token does not authorize requests", custom_token)
+    check("unsigned, modified and foreign tokens are rejected", refused)
+    check("revoking a key invalidates its access tokens", revoked)
 print(f"production: {passed} of {passed + failed}")
 sys.stdout.flush()
 os._exit(0)

@@ -1,4 +1,4 @@
-"""firebase-client-sdk's storage against Hearth's files, with accounts and storage rules in force.
+"""Tests the storage of firebase-client-sdk against Hearth's files, with accounts and storage rules.
 
 usage: storage_client_sdk.py HOST:PORT PROJECT
 """
@@ -54,11 +54,11 @@ step("upload_bytes", result.metadata["size"] == "5" and result.metadata["content
 step("get_bytes", storage.get_bytes(f"{place}/a.txt") == b"hello")
 step("upload_string", storage.upload_string(f"{place}/b.txt", "aGk=", format="base64").metadata["size"] == "2")
 named = storage.upload_bytes(f"{place}/c", b"typed", content_type="text/plain", metadata={"customMetadata": {"k": "v"}})
-step("a session without a range", named.metadata["size"] == "5" and named.metadata["contentType"] == "text/plain")
+step("a resumable upload without a range", named.metadata["size"] == "5" and named.metadata["contentType"] == "text/plain")
 content = bytes(range(256)) * 3000
 task = storage.upload_bytes_resumable(f"{place}/chunks.bin", content, chunk_size=256 << 10)
-step("a session of chunks", task.result(timeout=60).metadata["size"] == str(len(content)))
-step("its content", storage.get_bytes(f"{place}/chunks.bin") == content)
+step("a resumable upload in chunks", task.result(timeout=60).metadata["size"] == str(len(content)))
+step("content of the resumable upload", storage.get_bytes(f"{place}/chunks.bin") == content)
 url = storage.get_download_url(f"{place}/a.txt")
 step("get_download_url", requests.get(url, timeout=20).content == b"hello")
 changed = storage.update_metadata(f"{place}/a.txt", {"cacheControl": "no-store", "metadata": {"k": "v"}})
@@ -72,13 +72,13 @@ step("pages", [item.name for item in first.items + rest.items] == ["a.txt", "b.t
 with tempfile.TemporaryDirectory() as folder:
     storage.download_object(f"{place}/a.txt", f"{folder}/a")
     step("download_object", pathlib.Path(f"{folder}/a").read_bytes() == b"hello")
-step("another may not read", refused(bob.storage.get_bytes, f"{place}/a.txt"))
-step("another may not list", refused(bob.storage.list, place))
-step("another may not write", refused(bob.storage.upload_bytes, f"{place}/a.txt", b"x"))
-step("another may not write in a session", refused(bob.storage.upload_bytes_resumable(f"{place}/x", b"x" * 600_000, chunk_size=256 << 10).result, timeout=60))
+step("another user cannot read", refused(bob.storage.get_bytes, f"{place}/a.txt"))
+step("another user cannot list", refused(bob.storage.list, place))
+step("another user cannot write", refused(bob.storage.upload_bytes, f"{place}/a.txt", b"x"))
+step("another user cannot start a resumable upload", refused(bob.storage.upload_bytes_resumable(f"{place}/x", b"x" * 600_000, chunk_size=256 << 10).result, timeout=60))
 step("too large", refused(storage.upload_bytes_resumable(f"{place}/x", b"x" * (2 << 20), chunk_size=512 << 10).result, timeout=60))
-step("of a kind that is not wanted", refused(storage.upload_bytes, f"{place}/x.html", b"x", content_type="text/html"))
-step("nothing of it is there", refused(storage.get_metadata, f"{place}/x"))
+step("content type that the rules deny", refused(storage.upload_bytes, f"{place}/x.html", b"x", content_type="text/html"))
+step("a rejected upload stores nothing", refused(storage.get_metadata, f"{place}/x"))
 storage.delete_object(f"{place}/a.txt")
 step("deleted", refused(storage.get_bytes, f"{place}/a.txt"))
 

@@ -1,4 +1,4 @@
-"""firebase-admin's storage against Hearth's files, unmodified, in emulator mode.
+"""Tests the unmodified firebase-admin storage against Hearth's files, in emulator mode.
 
 usage: storage_firebase.py HOST:PORT PROJECT
 """
@@ -69,10 +69,10 @@ with bucket.blob("videos/written.bin").open("wb", chunk_size=256 << 10) as write
 step("open for writing", bucket.get_blob("videos/written.bin").crc32c == large.crc32c)
 empty = bucket.blob("notes/empty")
 empty.upload_from_string(b"")
-step("nothing", empty.size == 0 and empty.download_as_bytes() == b"")
-step("a wrong checksum is refused", fails(
+step("empty file", empty.size == 0 and empty.download_as_bytes() == b"")
+step("a wrong checksum is rejected", fails(
     exceptions.BadRequest, bucket.blob("notes/wrong").upload_from_file, io.BytesIO(b"x"), crc32c_checksum_value="AAAAAA=="))
-step("and leaves nothing", not bucket.blob("notes/wrong").exists())
+step("a rejected upload stores nothing", not bucket.blob("notes/wrong").exists())
 
 # Downloads
 step("download", note.download_as_text() == "hello")
@@ -107,10 +107,10 @@ step("metageneration precondition", fails(exceptions.PreconditionFailed, note.pa
 
 # Generations
 first = note.generation
-step("a taken name", fails(exceptions.PreconditionFailed, note.upload_from_string, "x", if_generation_match=0))
+step("name in use", fails(exceptions.PreconditionFailed, note.upload_from_string, "x", if_generation_match=0))
 note.upload_from_string("again", if_generation_match=first)
 step("a generation is replaced", note.generation > first and note.download_as_text(if_generation_match=note.generation) == "again")
-step("the old one is gone", fails(exceptions.NotFound, bucket.blob("notes/first.txt", generation=first).download_as_bytes))
+step("the old generation is deleted", fails(exceptions.NotFound, bucket.blob("notes/first.txt", generation=first).download_as_bytes))
 step("not modified", fails(exceptions.NotModified, note.reload, if_generation_not_match=note.generation))
 
 # Lists
@@ -136,16 +136,16 @@ step("compose of a missing part", fails(exceptions.NotFound, whole.compose, [buc
 note.update_storage_class("NEARLINE")
 step("storage class", bucket.get_blob("notes/first.txt").storage_class == "NEARLINE")
 
-# Download tokens, which the other dialect gives out and takes
+# Download tokens, with the Firebase Storage API
 shared = bucket.blob("notes/shared.txt")
 shared.metadata = {"firebaseStorageDownloadTokens": "a-token"}
-shared.upload_from_string("for everybody", content_type="text/plain")
+shared.upload_from_string("shared", content_type="text/plain")
 link = f"http://{HOST}/v0/b/{BUCKET}/o/notes%2Fshared.txt?alt=media"
-step("with its token", requests.get(f"{link}&token=a-token", timeout=20).text == "for everybody")
-step("without", requests.get(link, timeout=20).status_code == 403)
+step("with the download token", requests.get(f"{link}&token=a-token", timeout=20).text == "shared")
+step("without the download token", requests.get(link, timeout=20).status_code == 403)
 shared.metadata = {"firebaseStorageDownloadTokens": None}
 shared.patch()
-step("a token withdrawn", requests.get(f"{link}&token=a-token", timeout=20).status_code == 403)
+step("a removed download token", requests.get(f"{link}&token=a-token", timeout=20).status_code == 403)
 
 # Versions
 bucket.versioning_enabled = True
@@ -160,11 +160,11 @@ kept = bucket.blob("versions/one")
 kept.delete()
 step("deleted", not kept.exists() and len(list(bucket.list_blobs(prefix="versions/", versions=True))) == 2)
 bucket.copy_blob(kept, bucket, "versions/one", source_generation=old)
-step("brought back", bucket.blob("versions/one").download_as_bytes() == b"old")
+step("restored", bucket.blob("versions/one").download_as_bytes() == b"old")
 bucket.versioning_enabled = False
 bucket.patch()
 
-# Many in one request, and the end
+# Batches, and cleaning up
 with bucket.client.batch():
     for name in ["copies/two", "copies/four", "copies/whole"]:
         bucket.blob(name).delete()

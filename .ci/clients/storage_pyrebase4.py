@@ -1,5 +1,6 @@
-"""Storage of pyrebase4, or of empyrebase which came of it, against Hearth's files, with accounts and storage rules in
-force; its hosts sent to this server.
+"""Tests the storage of pyrebase4, or of its fork empyrebase, against Hearth's files, with accounts and storage rules.
+
+Requests to Google's hosts are redirected to this server.
 
 usage: storage_pyrebase4.py HOST:PORT PROJECT [empyrebase]
 """
@@ -71,10 +72,10 @@ token, other, place = ann["idToken"], bob["idToken"], f"own/{ann['localId']}"
 made = storage.child(f"{place}/note.txt").put(io.BytesIO(b"hello"), token)
 step("put", made["name"] == f"{place}/note.txt" and made["size"] == "5" and made["md5Hash"] == "XUFAKrxLKna5cZ2REBfFkg==")
 step("download", download(f"{place}/note.txt", token) == b"hello")
-step("another may not read", download(f"{place}/note.txt", other) is None and download(f"{place}/note.txt") is None)
-step("another may not write", refused(storage.child(f"{place}/note.txt").put, io.BytesIO(b"x"), other) == 403)
+step("another user cannot read", download(f"{place}/note.txt", other) is None and download(f"{place}/note.txt") is None)
+step("another user cannot write", refused(storage.child(f"{place}/note.txt").put, io.BytesIO(b"x"), other) == 403)
 storage.path = None
-step("a guest may not write", refused(storage.child(f"{place}/note.txt").put, io.BytesIO(b"x")) == 403)
+step("an unauthenticated caller cannot write", refused(storage.child(f"{place}/note.txt").put, io.BytesIO(b"x")) == 403)
 storage.path = None
 step("too large", refused(storage.child(f"{place}/large").put, io.BytesIO(b"x" * (2 << 20)), token) == 403)
 storage.path = None
@@ -83,18 +84,18 @@ with tempfile.NamedTemporaryFile() as file:
     file.flush()
     step("put a file", storage.child(f"{place}/file").put(file.name, token)["size"] == "110000")
 url = storage.child(f"{place}/note.txt").get_url(token)
-step("get_url is no pass by itself", requests.get(url, timeout=20).status_code == 403)
+step("get_url without a download token gives no access", requests.get(url, timeout=20).status_code == 403)
 url = storage.child(f"{place}/note.txt").get_url(made["downloadTokens"])
-step("a download token is", requests.get(url, timeout=20).content == b"hello")
-step("a name with blanks and signs", storage.child(f"{place}/ä b+c.txt").put(io.BytesIO(b"1"), token)["name"] == f"{place}/ä b c.txt")
+step("get_url with a download token gives access", requests.get(url, timeout=20).content == b"hello")
+step("a name with spaces and special characters", storage.child(f"{place}/ä b+c.txt").put(io.BytesIO(b"1"), token)["name"] == f"{place}/ä b c.txt")
 again = storage.child(f"{place}/note.txt").put(io.BytesIO(b"changed"), token)
 step("replaced", int(again["generation"]) > int(made["generation"]) and download(f"{place}/note.txt", token) == b"changed")
-step("another may not delete", refused(storage.delete, f"{place}/note.txt", other) == 403)
+step("another user cannot delete", refused(storage.delete, f"{place}/note.txt", other) == 403)
 storage.delete(f"{place}/note.txt", token)
 step("deleted", download(f"{place}/note.txt", token) is None)
-step("a missing one", refused(storage.delete, f"{place}/note.txt", token) == 404)
+step("delete a missing file", refused(storage.delete, f"{place}/note.txt", token) == 404)
 
-# What administrators do goes through Google's own client; pyrebase4 makes it from a key of a kind that is no more.
+# Administrators use Google's client. pyrebase4 creates it from a type of key that no longer exists, so create it here.
 from google.auth.credentials import AnonymousCredentials
 from google.cloud.storage import Client
 

@@ -1,7 +1,8 @@
-"""What google-cloud-firestore's listeners see of this server, over connections that break.
+"""Tests the listeners of google-cloud-firestore on connections that break.
 
-Its own system tests listen five times for a moment. These follow documents, collections and queries through many
-changes and through a relay that cuts every connection: what a listener holds must always become what a read returns.
+The library's system tests contain only five short listeners. These tests follow documents, collections and queries
+through many changes, and through a relay that cuts every connection. The state of a listener must always converge to
+the result of a read.
 
 Environment: FIRESTORE_EMULATOR_HOST, host:port of the server.
 """
@@ -19,7 +20,7 @@ SECONDS_MAX = 20
 
 
 class Relay:
-    """Hands bytes between clients and the server, until it is told to cut every connection."""
+    """Forwards bytes between clients and the server. `cut` breaks every connection."""
 
     def __init__(self, address):
         host, port = address.rsplit(":", 1)
@@ -71,7 +72,7 @@ class Relay:
 
 
 def client(address):
-    """A client of its own connection to an address; the library itself asks the environment."""
+    """Returns a client for an address. By default the library reads the address from the environment."""
     made = firestore.Client(project="watch")
     made._emulator_host = address
     return made
@@ -100,7 +101,7 @@ def collection():
 
 
 class Listener:
-    """The newest snapshot, and every change that was told."""
+    """Stores the latest snapshot and every reported change."""
 
     def __init__(self, followed):
         self.condition = threading.Condition()
@@ -163,7 +164,7 @@ def test_a_query_with_a_limit(listening, writing, collection):
         batch.set(documents.document(f"d{number}"), {"n": number, "on": True})
     batch.commit()
     listener.expect([("d0", {"n": 0, "on": True}), ("d1", {"n": 1, "on": True})])
-    # The window refills, whether its members go away, stop matching, or are pushed out.
+    # The limit is filled again after a result is deleted, stops matching, or is displaced.
     documents.document("d0").delete()
     listener.expect([("d1", {"n": 1, "on": True}), ("d2", {"n": 2, "on": True})])
     documents.document("d1").update({"on": False})
@@ -207,7 +208,7 @@ def test_a_connection_that_breaks(relay, listening, writing, collection):
         documents.document("d40").set({"n": round + 1})
         expected["d40"] = {"n": round + 1}
         listener.expect(sorted(expected.items()))
-    # It went on from where it was: nobody told it again of what it had.
+    # The listener resumed, so it reported no change twice.
     assert len(listener.kinds) - told == 6, listener.kinds[told:]
     listener.close()
 
@@ -225,7 +226,7 @@ def test_random_changes_over_connections_that_break(relay, listening, writing, c
     ]
     state = {}
 
-    # Ascending only: the library sorts what it holds in this order, whatever the query says.
+    # Ascending order only, because the library sorts its documents in this order for any query.
     def rows(keep=lambda value: True):
         found = [(name, value) for name, value in state.items() if keep(value)]
         return sorted(found, key=lambda row: (row[1]["n"], row[0]))
@@ -263,7 +264,7 @@ def test_many_listeners_of_one_client(listening, writing, collection):
 
 
 def test_write_stream(writing, collection):
-    """The library has no use for Write; its stub does."""
+    """The library does not use the Write stream, so this test calls the generated stub."""
     root = writing._database_string + "/documents/" + collection
     started = threading.Event()
     answers = []

@@ -3,30 +3,30 @@ import DocumentStore
 import KeyValue
 import QueryEngine
 
-/// Documents by name, as they were at a version: those of a target, or of a window.
+/// Reports documents by name, as they were at a version: those of a target, or of a window.
 final class DocumentsCatchUp: CatchUpStrategy {
   private let keys: [DocumentKey]
-  /// What was not changed since is left out.
+  /// Documents that have not changed since this version are omitted.
   private let origin: Int64?
   private let version: Int64
-  /// Whether missing ones are told.
-  private let tellsMissing: Bool
+  /// Whether documents that do not exist are reported.
+  private let reportsMissing: Bool
   private var next = 0
 
-  /// Tells what became of documents since a version; that they are missing is always told.
+  /// Reports the documents that have changed since a version, and all documents that do not exist.
   init(_ keys: [DocumentKey], since origin: Int64?, at version: Int64) {
     self.keys = keys
     self.origin = origin
     self.version = version
-    tellsMissing = true
+    reportsMissing = true
   }
 
-  /// Tells the documents of a window.
+  /// Reports the documents of a window.
   init(members: [ResourcePath], at version: Int64) {
     keys = members.map(DocumentKey.init(uncheckedPath:))
     origin = nil
     self.version = version
-    tellsMissing = false
+    reportsMissing = false
   }
 
   func slice(_ reader: inout SnapshotReader, _ emit: (CatchUp.Event) throws -> Bool) throws -> CatchUpProgress {
@@ -40,7 +40,7 @@ final class DocumentsCatchUp: CatchUpStrategy {
       if let document = try reader.document(key, at: version) {
         if let origin, document.updateVersion <= origin { continue }
         wantsMore = try emit(.matches(key, document))
-      } else if tellsMissing {
+      } else if reportsMissing {
         wantsMore = try emit(.deleted(key))
       }
       guard wantsMore else { break }
@@ -49,7 +49,7 @@ final class DocumentsCatchUp: CatchUpStrategy {
   }
 }
 
-/// All results of a query at a version.
+/// Reports all results of a query at a version.
 final class FullResultCatchUp: CatchUpStrategy {
   private let execution: QueryExecution
 
@@ -65,7 +65,7 @@ final class FullResultCatchUp: CatchUpStrategy {
   }
 }
 
-/// The difference between the windows of a query at two versions.
+/// Reports the difference between the windows of a query at two versions.
 final class WindowCatchUp: CatchUpStrategy {
   private let query: WatchedQuery
   private let origin: Int64
@@ -94,7 +94,7 @@ final class WindowCatchUp: CatchUpStrategy {
     guard try reader.isReadable(at: origin) else { return .unknown }
     guard let left else {
       try execution.slice(reader.snapshot, units: QueryExecution.sliceUnits) { key, _ in
-        // The key's memory is used again for the next result.
+        // The key's memory is reused for the next result.
         before.insert(ResourcePath(uncheckedBytes: key.path.bytes.map { $0 }))
         return true
       }

@@ -2,27 +2,27 @@ package import DocumentModel
 package import DocumentStore
 import KeyValue
 
-/// Brings a client's state of one target to a version: from nothing, or from an earlier version that it has.
+/// Brings a client's state of one target to a version, from nothing or from an earlier version that the client has.
 ///
-/// Runs on the client's thread in slices, each on a snapshot of its own, so that a slow client holds none.
+/// Runs on the client's thread in slices, each on its own snapshot, so that a slow client does not hold a snapshot.
 package final class CatchUp {
-  /// What the client is to do, in order.
+  /// A change that the client must apply. The order of events matters.
   package enum Event {
-    /// Forget all documents of the target: what comes is everything.
+    /// The client must discard all documents of the target (RESET). The following events contain all of them.
     case reset
-    /// A document belongs to the target. Borrowed for the call that it is given to.
+    /// A document matches the target. Borrowed: valid only during the call that receives it.
     case matches(DocumentKey, StoredDocument)
-    /// A document belongs to the target no longer, as it is now. Borrowed.
+    /// A document, as it is now, no longer matches the target. Borrowed.
     case left(DocumentKey, StoredDocument)
-    /// A document is gone.
+    /// A document does not exist.
     case deleted(DocumentKey)
-    /// A document belongs to the target no longer.
+    /// A document no longer belongs to the target.
     case removed(DocumentKey)
   }
 
-  /// The version that is brought about.
+  /// The version that the client reaches.
   package let version: Int64
-  /// Whether the client has everything.
+  /// Whether the client has received all events.
   package private(set) var isAtEnd = false
   private let database: DocumentDatabase
   private let selection: TargetSelection
@@ -32,11 +32,14 @@ package final class CatchUp {
   private let expectedCount: Int?
   private var work: (any CatchUpStrategy)?
 
-  /// Goes from `origin`, or from nothing, to `version`, where the target consists of `members` if they are known.
+  /// Goes from `origin`, or from nothing, to `version`.
   ///
-  /// `mayName` says that the client may be told of any document in the target's collections that it is no result, where
-  /// nobody knows any more whether it was one; else such a client starts over. So does one that says that it has
-  /// another number of documents at `origin` than there were, where something changed since.
+  /// - Parameters:
+  ///   - members: the target's documents at `version`, if they are known.
+  ///   - mayName: whether events may name any document in the target's collections as removed, even if the history
+  ///     no longer shows whether it was a result. If `false`, such a client starts over with ``Event/reset``.
+  ///   - expectedCount: the number of documents that the client has at `origin`. If the actual number differs and
+  ///     something has changed since, the client starts over.
   package init(
     _ database: DocumentDatabase, _ selection: TargetSelection, from origin: Int64?, to version: Int64,
     members: [ResourcePath]?, mayName: Bool, expectedCount: Int? = nil
@@ -50,9 +53,10 @@ package final class CatchUp {
     self.expectedCount = expectedCount
   }
 
-  /// Calls `emit` per event until it returns `false`, there are no more, or some hundred microseconds were spent.
-  /// - Throws: what `emit` throws, and ``CommitError/readTimeTooOld`` where the client took so long that the version
-  ///   cannot be read any more.
+  /// Calls `emit` for each event until it returns `false`, no events are left, or some hundred microseconds have
+  /// passed.
+  /// - Throws: ``CommitError/readTimeTooOld`` if the client took so long that the version cannot be read any more,
+  ///   ``StorageError`` if a read fails, ``WireError`` if a stored document is malformed, and any error of `emit`.
   package func slice(_ emit: (Event) throws -> Bool) throws {
     guard !isAtEnd else { return }
     try database.read { reader in
@@ -84,7 +88,7 @@ package final class CatchUp {
     }
   }
 
-  /// The way from a version that the client has, where it is known.
+  /// Returns the strategy to catch up from a version that the client has, or `nil` if the client must start over.
   private func resume(
     _ query: WatchedQuery, from origin: Int64, _ reader: inout SnapshotReader
   ) throws -> (any CatchUpStrategy)? {
@@ -106,29 +110,30 @@ package final class CatchUp {
   }
 }
 
-/// A way to a version, step by step.
+/// A way to reach a version, in slices.
 protocol CatchUpStrategy: AnyObject {
-  /// Goes on; see ``CatchUp/slice(_:)``.
+  /// Runs the next slice; see ``CatchUp/slice(_:)``.
   func slice(_ reader: inout SnapshotReader, _ emit: (CatchUp.Event) throws -> Bool) throws -> CatchUpProgress
 }
 
-/// How far a slice came.
+/// The outcome of a slice.
 enum CatchUpProgress {
-  /// There is more.
+  /// Some events are left.
   case paused
-  /// All is told.
+  /// All events have been emitted.
   case done
-  /// It cannot be known what is to be told: the client has to start over.
+  /// The changes are not known. The client must start over.
   case unknown
 }
 
-/// No way at all.
+/// A strategy without known changes: the client must start over.
 final class NoCatchUp: CatchUpStrategy {
   func slice(_ reader: inout SnapshotReader, _ emit: (CatchUp.Event) throws -> Bool) -> CatchUpProgress { .unknown }
 }
 
 extension SnapshotReader {
-  /// The document as it was at a version. Cost: as ``document(_:in:at:)``, and a look for its collection.
+  /// Returns the document as it was at a version. Cost: that of ``document(_:in:at:)`` and a lookup of its
+  /// collection.
   mutating func document(_ key: DocumentKey, at version: Int64) throws -> StoredDocument? {
     guard let row = try collection(key.collection) else { return nil }
     return try document(key.id, in: row.number, at: version)

@@ -4,25 +4,25 @@ import Matching
 import QueryEngine
 import WireFormat
 
-/// What became of a query's results between two versions, from the change log: for queries where that hangs on each
-/// document alone.
+/// Finds the changes of a query's results between two versions in the change log. This works for queries in which
+/// every document is a result or not by itself.
 ///
-/// Each changed document is told once, by its last change up to the version. How it was before is looked up in the
-/// history, as far as that reaches.
+/// Each changed document is reported once, by its last change up to the version. Its previous state is read from the
+/// history, if the history reaches back that far.
 final class ChangeLogCatchUp: CatchUpStrategy {
-  /// Where changes are looked for.
+  /// The collections whose changes are read.
   enum Collections {
-    /// In these, by number.
+    /// These collections, by number.
     case some([(number: UInt64, path: ResourcePath)])
-    /// In all that the query looks at.
+    /// All collections of the query.
     case all
   }
 
-  /// Changes that are looked at before it is cheaper to start over.
+  /// The maximum number of changes to read. With more changes it is cheaper to start over.
   private static let rowsMax = 100_000
-  /// Changes that one slice looks at.
+  /// The number of changes that one slice reads.
   private static let sliceRows = 128
-  /// Collections of a group that are looked at one by one.
+  /// The maximum number of collections of a group to read one by one.
   private static let collectionsMax = 64
 
   private let query: WatchedQuery
@@ -30,11 +30,11 @@ final class ChangeLogCatchUp: CatchUpStrategy {
   private let origin: Int64
   private let version: Int64
   private let mayName: Bool
-  /// How many results the client says that there were at the origin.
+  /// The number of results that the client has at the origin.
   private let expectedCount: Int?
-  /// Results that came since, less those that left; `nil` where that is not known.
+  /// The number of results gained since the origin minus those lost; `nil` if it is not known.
   private var gained: Int? = 0
-  /// The results that left.
+  /// The results lost since the origin.
   private var lost: Set<ChangedDocument> = []
   private var counting: QueryExecution?
 
@@ -60,8 +60,8 @@ final class ChangeLogCatchUp: CatchUpStrategy {
     self.expectedCount = expectedCount
   }
 
-  /// The collections of a scope in which something happened after a version; `nil` where nothing did. Cost: a lookup a
-  /// collection.
+  /// Returns the collections of a scope that have changed since a version, or `nil` if none has changed. Cost: a
+  /// lookup for each collection.
   static func collections(
     changedIn scope: QueryScope, after version: Int64, _ reader: inout SnapshotReader
   ) throws -> Collections? {
@@ -109,7 +109,7 @@ final class ChangeLogCatchUp: CatchUpStrategy {
     return try check(&reader)
   }
 
-  /// Compares the number of results with what the client says that it had.
+  /// Compares the number of results with the number that the client has.
   private func check(_ reader: inout SnapshotReader) throws -> CatchUpProgress {
     guard let expectedCount, let gained else { return .done }
     let counting = try self.counting ?? QueryExecution(query.resolved, reader.snapshot, at: version)
@@ -122,9 +122,9 @@ final class ChangeLogCatchUp: CatchUpStrategy {
     return counting.returned == now ? .done : .unknown
   }
 
-  // MARK: Places in the log
+  // MARK: Positions in the log
 
-  /// The log that is read now, by collection, and whether from its beginning; `nil` at the end.
+  /// The collection whose log is read next, and whether from its beginning; `nil` at the end.
   private func nextPlace() -> (collection: UInt64?, isNew: Bool)? {
     switch collections {
     case .all: nextCollection == 0 ? (nil, last == nil) : nil
@@ -144,7 +144,7 @@ final class ChangeLogCatchUp: CatchUpStrategy {
     return try ChangeLogIterator(reader.snapshot, behind: last)
   }
 
-  /// The path of a collection, or `nil` where the query does not look at it.
+  /// Returns the path of a collection, or `nil` if the query does not cover it.
   private func path(of number: UInt64, _ reader: inout SnapshotReader) throws -> ResourcePath? {
     if case .some(let some) = collections { return some[nextCollection].path }
     if let known = paths[number] { return known }
@@ -168,7 +168,7 @@ final class ChangeLogCatchUp: CatchUpStrategy {
   ) throws -> Outcome {
     let now = try reader.document(id, in: row.collection, at: version)
     if let now {
-      // The last change up to the version tells.
+      // Only the last change up to the version is reported.
       guard now.updateVersion == row.version else { return .nothing }
       if try isResult(key, now) {
         if expectedCount != nil { try noteGain(of: key, id, row.collection, isBeforeKnown, &reader) }
@@ -185,7 +185,7 @@ final class ChangeLogCatchUp: CatchUpStrategy {
     guard let before = try reader.document(id, in: row.collection, at: origin), try isResult(key, before) else {
       return .nothing
     }
-    // A document that was deleted more than once is told as often, but was lost once.
+    // A document that was deleted several times is reported each time, but must be subtracted only once.
     if expectedCount != nil {
       if lost.count >= Self.lostMax {
         gained = nil
@@ -210,7 +210,7 @@ final class ChangeLogCatchUp: CatchUpStrategy {
 }
 
 extension WatchedQuery {
-  /// Whether a document can be a result, its place in the order aside.
+  /// Whether a document can be a result, regardless of its position in the order.
   func canReturn(_ key: DocumentKey, _ document: StoredDocument) throws -> Bool {
     guard var range else { return false }
     var place: [UInt8] = []

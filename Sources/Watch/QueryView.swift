@@ -3,9 +3,9 @@ import DocumentStore
 import Matching
 import WireFormat
 
-/// Who follows something: a member of the feed, by one of its targets.
+/// A subscriber and one of its targets.
 struct Subscription {
-  /// Tells followers apart.
+  /// The identity of a subscription.
   struct ID: Hashable {
     var member: ObjectIdentifier
     var target: Int
@@ -17,16 +17,16 @@ struct Subscription {
   var id: ID { ID(member: ObjectIdentifier(member), target: target) }
 }
 
-/// A document between two versions, read once for all views that may care.
+/// A document at two versions, read once for all views that it may affect.
 final class DocumentTransition {
   let key: DocumentKey
-  /// How it was, where it was and that is known.
+  /// The previous state, or `nil` if the document did not exist or its previous state is not known.
   let before: StoredDocument?
-  /// Whether it is known how it was.
+  /// Whether the previous state is known.
   let isBeforeKnown: Bool
-  /// How it is; `nil` where it is missing.
+  /// The new state; `nil` if the document does not exist.
   let now: StoredDocument?
-  private var made: WatchedDocument?
+  private var sharedDocument: WatchedDocument?
 
   init(_ key: DocumentKey, before: StoredDocument?, isBeforeKnown: Bool, now: StoredDocument?) {
     self.key = key
@@ -35,56 +35,56 @@ final class DocumentTransition {
     self.now = now
   }
 
-  /// How it is, to be shared.
+  /// The new state in a form that listeners share.
   var document: WatchedDocument? {
-    if let made { return made }
+    if let sharedDocument { return sharedDocument }
     guard let now else { return nil }
-    made = WatchedDocument(key, now)
-    return made
+    sharedDocument = WatchedDocument(key, now)
+    return sharedDocument
   }
 }
 
-/// What a query's followers are told: evaluated once a step, however many they are.
+/// The changes in a query's results: evaluated once a step, regardless of the number of subscriptions.
 final class QueryView {
   let query: WatchedQuery
   var subscriptions: [Subscription.ID: Subscription] = [:]
-  /// The results, for a query that is kept as a window; `nil` while nobody has fetched them.
+  /// The results of a query that is kept as a window; `nil` until they have been read.
   private(set) var window: ResultWindow?
-  /// Whether the step under way touched it.
+  /// Whether the current step may have changed the results.
   private(set) var isTouched = false
 
   private var range: QueryRange?
   private var changes: [TargetDocumentChange] = []
-  /// Whether the step hangs on a state that nobody knows any more.
+  /// Whether the changes of the current step depend on a state that is not known any more.
   private var isUnknown = false
-  /// The documents of the step, for a window: how they are told where they are shown, and where not.
+  /// For a window: the documents that the current step changed, whether shown or not.
   private var touched: [ResourcePath: DocumentTransition] = [:]
   private var shownBefore: [ResourcePath] = []
-  private var wasPlace: [UInt8] = []
-  private var isPlace: [UInt8] = []
+  private var placeBefore: [UInt8] = []
+  private var placeNow: [UInt8] = []
 
   init(_ query: WatchedQuery) {
     self.query = query
     range = query.range
   }
 
-  /// Whether somebody has to fetch the window before the view can be followed.
+  /// Whether the window must be filled before the view can be followed.
   var isUnfilled: Bool {
     if case .window = query.shape { window == nil } else { false }
   }
 
-  /// The documents that are shown, where that is known here.
+  /// The documents that are shown, if the view knows them.
   var members: [ResourcePath]? { window?.shown }
 
-  /// Takes the results that somebody fetched.
+  /// Sets the results of the window.
   func fill(_ entries: [ResultWindow.Entry]) {
     if case .window(let places) = query.shape { window = ResultWindow(places, entries) }
   }
 
-  /// Forgets the results.
+  /// Discards the results.
   func empty() { window = nil }
 
-  /// Forgets the results, and a step that was broken off.
+  /// Discards the results and any incomplete step.
   func startOver() {
     window = nil
     endStep()
@@ -100,12 +100,12 @@ final class QueryView {
 
   // MARK: A step
 
-  /// Takes a document that changed.
-  /// - Throws: ``WireError`` when the stored bytes are no fields.
+  /// Processes a changed document.
+  /// - Throws: ``WireError`` if the stored bytes are malformed.
   func take(_ transition: DocumentTransition) throws(WireError) {
     guard range != nil else { return }
-    let was = try place(transition.before, transition.key, &wasPlace)
-    let isNow = try place(transition.now, transition.key, &isPlace)
+    let was = try place(transition.before, transition.key, &placeBefore)
+    let isNow = try place(transition.now, transition.key, &placeNow)
     switch query.shape {
     case .nothing: return
     case .each:
@@ -114,7 +114,7 @@ final class QueryView {
       } else if was {
         add(TargetDocumentChange(key: transition.key, state: transition.document.map(TargetDocumentChange.State.left) ?? .deleted))
       } else if !transition.isBeforeKnown {
-        // It may have been a result; to say that it is none would name a document that never was.
+        // It may have been a result. Reporting it as removed could reveal a document that never was one.
         isTouched = true
         isUnknown = true
       }
@@ -127,15 +127,15 @@ final class QueryView {
       }
       touched[transition.key.path] = transition
       if was {
-        window?.remove(place: wasPlace)
+        window?.remove(place: placeBefore)
       } else if !transition.isBeforeKnown {
         window?.remove(transition.key.path)
       }
-      if isNow { window?.insert(ResultWindow.Entry(place: isPlace, path: transition.key.path)) }
+      if isNow { window?.insert(ResultWindow.Entry(place: placeNow, path: transition.key.path)) }
     }
   }
 
-  /// What the query shows of a document.
+  /// Returns the document with only the fields that the query selects.
   private func projected(_ document: WatchedDocument) throws(WireError) -> WatchedDocument {
     guard let mask = query.projection else { return document }
     return try document.kept(by: mask)
@@ -153,12 +153,13 @@ final class QueryView {
     return try range?.place(of: EncodedMap(documentFields: document.fields), at: key.path, into: &place) ?? false
   }
 
-  /// Whether the window must be fetched before ``finish(_:)`` can tell what became of it.
+  /// Whether the window must be refilled before ``finish(_:)`` can determine the changes.
   var isShort: Bool { window?.isShort ?? false }
 
-  /// Ends the step: what became of the results; `nil` where that is not known, and followers have to start anew.
+  /// Ends the step. Returns the changes of the results, or `nil` if these are not known and listeners must refresh
+  /// the target.
   ///
-  /// `read` finds a document that came into the window without having changed.
+  /// `read` finds a document that entered the window without having changed.
   func finish(_ read: (DocumentKey) throws -> StoredDocument?) throws -> TargetDelta? {
     defer { endStep() }
     switch query.shape {
@@ -181,7 +182,7 @@ final class QueryView {
       if let transition = touched[path] {
         if transition.now == nil {
           state = .deleted
-        } else if try !place(transition.now, key, &isPlace), let document = transition.document {
+        } else if try !place(transition.now, key, &placeNow), let document = transition.document {
           state = .left(document)
         }
       }
@@ -200,10 +201,10 @@ final class QueryView {
     return changes
   }
 
-  /// Brings a window that was fetched at an earlier version up to a document's state now.
+  /// Updates a window that was read at an earlier version with the current state of a document.
   func bringUp(_ key: DocumentKey, _ now: StoredDocument?) throws(WireError) {
     guard query.scope.contains(key.collection) else { return }
     window?.remove(key.path)
-    if try place(now, key, &isPlace) { window?.insert(ResultWindow.Entry(place: isPlace, path: key.path)) }
+    if try place(now, key, &placeNow) { window?.insert(ResultWindow.Entry(place: placeNow, path: key.path)) }
   }
 }

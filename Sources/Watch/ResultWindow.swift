@@ -1,33 +1,33 @@
 import DocumentModel
 
-/// The first results of a query in order, up to a place behind the last that is shown.
+/// The first results of a query in order, up to some position after the last one shown.
 ///
-/// It knows everything up to its last entry, and where it is complete everything there is. What lies behind the places
-/// shown is slack: it moves up when documents leave, so that the query need not be run for each.
+/// A window contains all results up to its last entry; if it is complete, it contains all results. The results after
+/// the shown ones are slack: they take the places of documents that leave, so that the query need not run each time.
 struct ResultWindow: Sendable {
   /// A result.
   struct Entry: Equatable, Sendable {
-    /// Its place in the order, different for each.
+    /// The position of the result in the order, unique to each result.
     var place: [UInt8]
-    /// Where it is.
+    /// The path of the document.
     var path: ResourcePath
   }
 
-  /// The places that are shown.
+  /// The positions of the shown results, counted from 0.
   let places: Range<Int>
   /// The results, in order.
   private(set) var entries: [Entry]
-  /// Whether there are no more results than these.
+  /// Whether the entries are all results of the query.
   private(set) var isComplete: Bool
 
-  /// Takes results in order, the first ``capacity(_:)`` or all there are.
+  /// Takes results in order: the first ``capacity(_:)``, or all results if there are fewer.
   init(_ places: Range<Int>, _ entries: [Entry]) {
     self.places = places
     self.entries = entries
     isComplete = entries.count < Self.capacity(places)
   }
 
-  /// How many results a window of some places starts with.
+  /// The initial number of results in a window that shows these positions.
   static func capacity(_ places: Range<Int>) -> Int { places.upperBound + slack(places) }
 
   private static func slack(_ places: Range<Int>) -> Int { min(max(places.count / 2, 8), 100) }
@@ -35,16 +35,16 @@ struct ResultWindow: Sendable {
   /// The results that are shown.
   var shown: [ResourcePath] { entries.dropFirst(places.lowerBound).prefix(places.count).map(\.path) }
 
-  /// Whether more results left than there was slack, so that the query has to be run.
+  /// Whether more results have left than there was slack, so that the query must run again.
   var isShort: Bool { !isComplete && entries.count < places.upperBound }
 
-  /// Puts a result in its place, where that is known. One that is there already stays as it is.
+  /// Inserts a result if its position is known. A result that is already present does not change.
   mutating func insert(_ entry: Entry) {
     let index = firstIndex(atOrAfter: entry.place)
     if index < entries.count {
       if entries[index].place == entry.place { return }
     } else if !isComplete {
-      // Others that are not known may come before it.
+      // Results that are not in the window may precede it.
       return
     }
     entries.insert(entry, at: index)
@@ -54,13 +54,13 @@ struct ResultWindow: Sendable {
     }
   }
 
-  /// Takes a result out, if it is there. Cost: a search by place.
+  /// Removes a result, if present. Cost: a binary search by position.
   mutating func remove(place: [UInt8]) {
     let index = firstIndex(atOrAfter: place)
     if index < entries.count, entries[index].place == place { entries.remove(at: index) }
   }
 
-  /// Takes a result out whose place is not known. Cost: a look at every entry.
+  /// Removes a result whose position is not known. Cost: a pass over all entries.
   mutating func remove(_ path: ResourcePath) { entries.removeAll { $0.path == path } }
 
   private func firstIndex(atOrAfter place: [UInt8]) -> Int {

@@ -1,23 +1,23 @@
-/// Where a listener stood: a version of a database. Clients keep it as opaque bytes.
+/// The position of a listener: a version of a database. Clients keep it as opaque bytes.
 ///
-/// It fits every target of the database, since the change log holds the changes of all. Layout, big-endian: a format
-/// byte, the database's incarnation (8), the version (8), a check of what stands before it (4).
+/// A token fits every target of the database, because the change log covers all collections. Layout, big-endian: a
+/// format byte, the database's incarnation (8 bytes), the version (8 bytes), a checksum of the bytes before it (4
+/// bytes).
 package struct ResumeToken: Hashable, Sendable {
-  /// The life of the database that the version belongs to.
+  /// The incarnation of the database in which the version is valid.
   package let incarnation: UInt64
-  /// The version that was told.
+  /// The last version that the client was notified of.
   package let version: Int64
 
   private static let format: UInt8 = 1
   private static let byteCount = 21
 
-  /// Names a version.
   package init(incarnation: UInt64, version: Int64) {
     self.incarnation = incarnation
     self.version = version
   }
 
-  /// Reads a token, or returns `nil` where the bytes are none of ours.
+  /// Decodes a token. Returns `nil` if the bytes are not a valid token.
   package init?(_ bytes: [UInt8]) {
     guard bytes.count == Self.byteCount, bytes[0] == Self.format else { return nil }
     func number(_ range: Range<Int>) -> UInt64 { bytes[range].reduce(0) { $0 << 8 | UInt64($1) } }
@@ -26,7 +26,7 @@ package struct ResumeToken: Hashable, Sendable {
     version = Int64(bitPattern: number(9..<17))
   }
 
-  /// The token as clients get it.
+  /// The encoded token.
   package var bytes: [UInt8] {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(Self.byteCount)
@@ -42,7 +42,8 @@ package struct ResumeToken: Hashable, Sendable {
     return bytes
   }
 
-  /// FNV-1a: finds what was cut or mistyped. A token grants nothing, so nobody gains by forging one.
+  /// An FNV-1a checksum, to detect truncated or mistyped tokens. A token grants no access, so forging one is
+  /// useless.
   private static func check(_ bytes: ArraySlice<UInt8>) -> UInt32 {
     bytes.reduce(0x811C_9DC5) { ($0 ^ UInt32($1)) &* 0x0100_0193 }
   }

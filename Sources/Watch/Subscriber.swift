@@ -1,27 +1,27 @@
 import DocumentModel
 
-/// A listener as its feed knows it: what it follows, and what a step has for it.
+/// A listener as seen by the hub: its targets, and the changes that the current step has found for it.
 final class Subscriber {
   /// One target.
   struct Target {
     let selection: TargetSelection
-    /// The view of its query.
+    /// The view of the query; `nil` for targets of documents.
     let view: QueryView?
-    /// The documents that its admission rests on.
+    /// The documents on which the authorization of the target depends.
     var guards: [DocumentKey] = []
-    /// Whether it was told from which version on it is followed.
+    /// Whether the listener was notified of the version from which the target is followed.
     var isJoined = false
   }
 
   let listener: WatchMailbox
-  /// When it is told that nothing happened.
+  /// The beats in which the listener receives NO_CHANGE; see ``WatchHubState/slots``.
   let slot: Int
   var targets: [Int: Target] = [:]
-  /// Whether it is woken by every commit.
+  /// Whether every commit wakes the listener.
   var receivesAll = false
-  /// Whether it is told nothing until it asks to be caught up.
+  /// Whether the listener is not notified of changes until it rejoins.
   var isDetached = false
-  /// What the step under way has for it.
+  /// The changes that the current step has found for the listener.
   var parts: [WatchBatch.Part] = []
 
   init(_ listener: WatchMailbox, slot: Int) {
@@ -29,7 +29,7 @@ final class Subscriber {
     self.slot = slot
   }
 
-  /// Has it told of nothing until it asks.
+  /// Stops notifying the listener until it rejoins.
   func detach() {
     isDetached = true
     listener.lag()

@@ -1,25 +1,23 @@
 package import DocumentModel
 
-/// What became of a document, as a target sees it.
+/// The change of a document in a target.
 package struct TargetDocumentChange: Sendable {
-  /// Its new state.
+  /// The state of the document after the change.
   package enum State: Sendable {
-    /// It belongs to the target.
+    /// The document matches the target.
     case matches(WatchedDocument)
-    /// It belonged to the target, and does no longer as it is.
+    /// The document belonged to the target, and in its present state no longer matches it.
     case left(WatchedDocument)
-    /// It is gone.
+    /// The document does not exist.
     case deleted
-    /// It belonged to the target, and others took its place.
+    /// The document belonged to the target and still matches the filter, but other documents took its place.
     case removed
   }
 
-  /// The document.
   package let key: DocumentKey
-  /// What became of it.
   package let state: State
 
-  /// About how much memory it holds, in bytes.
+  /// The approximate memory use of the change, in bytes.
   var bytes: Int {
     switch state {
     case .matches(let document), .left(let document): 128 + 2 * key.path.bytes.count + document.fields.bytes.count
@@ -28,9 +26,10 @@ package struct TargetDocumentChange: Sendable {
   }
 }
 
-/// What became of the documents of a target between two versions, shared by all who follow the same.
+/// The changes of a target's documents between two versions, shared by all subscriptions to the same query or
+/// document.
 package final class TargetDelta: Sendable {
-  /// The documents, each once.
+  /// The changes, at most one per document.
   package let changes: [TargetDocumentChange]
   let bytes: Int
 
@@ -40,36 +39,35 @@ package final class TargetDelta: Sendable {
   }
 }
 
-/// Everything that happened between two versions to what one listener follows.
+/// All changes between two versions in the targets of one listener.
 package struct WatchBatch: Sendable {
-  /// What happened to a target.
+  /// The changes of one target.
   package struct Part: Sendable {
-    /// The target, by the listener's number.
+    /// The target ID.
     package let target: Int
-    /// Its changes; `nil` where they are not known and it has to be followed anew.
+    /// The changes, or `nil` if they are not known and the listener must refresh the target.
     package let delta: TargetDelta?
   }
 
-  /// The version that is reached.
+  /// The version after the changes.
   package let version: Int64
-  /// The targets that are touched.
+  /// The targets with changes.
   package let parts: [Part]
 
   var bytes: Int { parts.reduce(64) { $0 + 32 + ($1.delta?.bytes ?? 0) } }
 }
 
-/// A version from which on targets are followed.
+/// The version from which targets are followed.
 package struct WatchStart: Sendable {
-  /// A target.
+  /// A target that is now followed.
   package struct Target: Sendable {
-    /// The target, by the listener's number.
+    /// The target ID.
     package let target: Int
-    /// Its documents at the version, in order, where the feed knows them.
+    /// The target's documents at the version, in order, if the hub knows them.
     package let members: [ResourcePath]?
   }
 
-  /// The version: what happens after it is told.
+  /// The version. The listener is notified of all later changes.
   package let version: Int64
-  /// The targets.
   package let targets: [Target]
 }

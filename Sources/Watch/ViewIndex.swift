@@ -4,25 +4,25 @@ import KeyEncoding
 import Matching
 import WireFormat
 
-/// Who follows one document, or rests on it.
+/// The subscriptions that follow one document, or whose authorization depends on it.
 final class DocumentSubscriptions {
-  /// Who is told of its changes.
+  /// The subscriptions that are notified of the document's changes.
   var subscriptions: [Subscription.ID: Subscription] = [:]
-  /// Whose admission rests on what is in it.
+  /// The subscriptions whose authorization depends on the document's content.
   var guarded: [Subscription.ID: Subscription] = [:]
 
   var isEmpty: Bool { subscriptions.isEmpty && guarded.isEmpty }
 }
 
-/// The documents of one collection that somebody follows by name, or rests on, by id.
+/// The documents of one collection that subscriptions follow by name or depend on, by ID.
 final class DocumentSet {
   var documents: [[UInt8]: DocumentSubscriptions] = [:]
 }
 
-/// The views of queries that look at the same collections.
+/// The views of queries with the same scope.
 ///
-/// Where a query wants a field to equal a value, its view is found by that value: of 10,000 users who each follow their
-/// own documents in one collection, a change concerns two at most, and the others cost nothing.
+/// If a query requires a field to equal a value, its view is found by that value. If 10,000 users each follow their
+/// own documents in one collection, a change affects two views at most, and the others cost nothing.
 final class ViewSet {
   private var views: [ObjectIdentifier: QueryView] = [:]
   private var pinned: [FieldPath: [[UInt8]: [QueryView]]] = [:]
@@ -43,11 +43,11 @@ final class ViewSet {
     if pinned[pin.field]?.isEmpty == true { pinned[pin.field] = nil }
   }
 
-  /// Calls `body` with each view that a document may concern, as it was or as it is, once.
+  /// Calls `body` once for each view that a document may affect, in its state before or after the change.
   func forEach(_ transition: DocumentTransition, _ body: (QueryView) throws -> Void) throws {
     for view in views.values { try body(view) }
     for (field, views) in pinned {
-      // Where nobody knows how the document was, all may have had it.
+      // The previous state is not known, so every value is possible.
       guard transition.isBeforeKnown else {
         for view in views.values.joined() { try body(view) }
         continue
@@ -59,7 +59,7 @@ final class ViewSet {
     }
   }
 
-  /// Puts the code of a document's field into `code`; `false` where the document has none.
+  /// Writes the code of a document's field to `code`. Returns `false` if the document lacks the field.
   private static func put(
     _ field: FieldPath, of fields: UnsafeRawBufferPointer?, into code: inout [UInt8]
   ) throws(WireError) -> Bool {
@@ -70,30 +70,30 @@ final class ViewSet {
   }
 }
 
-/// Who cares about changes in one collection.
+/// The views and documents that changes in one collection may affect.
 struct CollectionSubscriptions {
   let path: ResourcePath
-  /// The queries that look here.
+  /// The views whose scopes contain the collection.
   let sets: [ViewSet]
-  /// The documents that somebody follows by name, or rests on.
+  /// The documents that subscriptions follow by name or depend on.
   let documents: DocumentSet?
 }
 
-/// Finds what a changed document concerns, by its collection and its name.
+/// Finds the views and subscriptions that a changed document may affect, by its collection and its name.
 struct ViewIndex {
   private var views: [WatchedQuery.Key: QueryView] = [:]
   private var sets: [QueryScope: ViewSet] = [:]
-  /// The scopes of ``sets`` that are groups, by collection id.
+  /// The scopes of ``sets`` that are collection groups, by collection ID.
   private var groups: [[UInt8]: [QueryScope]] = [:]
-  /// The scopes of ``sets`` that look at more than collections of one id.
+  /// The scopes of ``sets`` that contain collections of several IDs.
   private var wide: [QueryScope] = []
   private var documents: [ResourcePath: DocumentSet] = [:]
-  /// What is known of collections by number, as long as no set comes or goes.
+  /// A cache by collection number, valid until a set is added or removed.
   private var found: [UInt64: CollectionSubscriptions] = [:]
 
   private static let foundMax = 10_000
 
-  /// The view of a query, made where there is none.
+  /// Returns the view of a query, and creates it if necessary.
   mutating func view(of query: WatchedQuery) -> QueryView {
     if let view = views[query.key] { return view }
     let view = QueryView(query)
@@ -115,7 +115,7 @@ struct ViewIndex {
     return set
   }
 
-  /// Lets go of a view that nobody follows.
+  /// Removes a view that no longer has subscriptions.
   mutating func remove(_ view: QueryView) {
     let scope = view.query.scope
     views[view.query.key] = nil
@@ -133,10 +133,9 @@ struct ViewIndex {
     }
   }
 
-  /// Every view.
   var allViews: some Collection<QueryView> { views.values }
 
-  /// Changes who follows a document, or rests on it.
+  /// Changes the subscriptions to a document, and removes their entry if none are left.
   mutating func change(_ key: DocumentKey, _ body: (DocumentSubscriptions) -> Void) {
     let collection = key.collection
     let id = Array(key.id)
@@ -157,7 +156,7 @@ struct ViewIndex {
     return set
   }
 
-  /// Who cares about a collection, by its number; `path` is asked where that is not known yet.
+  /// Returns the views and documents in a collection, by its number. Calls `path` if they are not in the cache.
   mutating func interest(in number: UInt64, _ path: () throws -> ResourcePath) throws -> CollectionSubscriptions {
     if let known = found[number] { return known }
     let path = try path()
@@ -171,6 +170,6 @@ struct ViewIndex {
     return interest
   }
 
-  /// Forgets the numbers of collections: they may name others now.
+  /// Empties the cache, because collection numbers may now identify other collections.
   mutating func forgetNumbers() { found.removeAll() }
 }

@@ -3,29 +3,29 @@ package import DocumentModel
 package import DocumentStore
 import Synchronization
 
-/// The changes of one database, told to those who follow parts of it.
+/// Distributes the changes of one database to the listeners of its targets.
 ///
-/// 1. The writer says that something is durable; the feed *steps* from the version it has reached to the newest, on its
-///    own queue. Steps take what gathered meanwhile together.
-/// 2. A step reads the change log, finds the views that each changed document concerns, evaluates each view once, and
-///    puts one batch into the mailbox of each listener that is touched. Nobody is waited for.
-/// 3. A listener *joins* a target at the version of the moment: what happens later is told. What is true at that
-///    version it reads itself (``CatchUp``), on its own thread, in its own time.
-/// 4. Whoever does not take its mail is *detached*, and catches up from the change log when it does.
+/// 1. The writer signals that a commit is durable. The hub then *steps*, on its own queue, from the version it has
+///    reached to the newest one. One step handles all commits that have arrived in the meantime.
+/// 2. A step reads the change log, finds the views that each changed document may affect, evaluates each view once,
+///    and delivers one batch to the mailbox of each affected listener. It never waits for a listener.
+/// 3. A listener *joins* a target at the current version and is notified of all later changes. It reads the results
+///    at that version itself (``CatchUp``), on its own thread and at its own pace.
+/// 4. A listener that does not empty its mailbox is *detached*. When it reads its mailbox again, it catches up from
+///    the change log.
 package final class WatchHub: Sendable {
-  /// The database.
   package let database: DocumentDatabase
   private let queue: DispatchQueue
-  /// Safe because it is touched on ``queue`` only, which is serial.
+  /// Safe because it is used only on ``queue``, which is serial.
   private nonisolated(unsafe) var state: WatchHubState
   private let isStepDue = Atomic(false)
   private let observation = Mutex<ChangeSignal.Observation?>(nil)
   private let isStopped = Atomic(false)
 
-  /// How often ``beat()`` is called, in seconds.
+  /// The interval between calls of ``beat()``, in seconds.
   package static let beatSeconds = 4
 
-  /// Follows a database until ``stop()``. Without a timer somebody has to call ``beat()``.
+  /// Follows a database until ``stop()``. Without a timer, the caller must call ``beat()`` itself.
   package init(_ database: DocumentDatabase, hasTimer: Bool = true) {
     self.database = database
     queue = DispatchQueue(label: "hearth.feed.\(database.id.name)")
@@ -34,19 +34,19 @@ package final class WatchHub: Sendable {
     if hasTimer { beatLater() }
   }
 
-  /// Ends it: nobody is told anything any more.
+  /// Stops the hub. Listeners are not notified any more.
   package func stop() {
     isStopped.store(true, ordering: .sequentiallyConsistent)
     if let observation = observation.withLock({ $0.take() }) { database.changes.end(observation) }
   }
 
-  // MARK: What listeners ask for
+  // MARK: Requests of listeners
 
-  /// Begins to follow a target; the answer is ``WatchMailbox/Event/joined(_:)``.
+  /// Starts to follow a target. The hub responds with ``WatchMailbox/Event/joined(_:)``.
   ///
-  /// Every commit that was acknowledged before is at or below the version that is joined at. `guards` are the documents
-  /// that its admission rests on, with the versions that were seen; if one is another by now, or becomes so,
-  /// the target is doubted.
+  /// Every commit acknowledged before this call is at or below the joined version. `guards` are the documents on
+  /// which the authorization of the target depends, with the versions that the authorization has read. If the
+  /// version of one differs now or changes later, the target must be authorized again.
   package func join(
     _ listener: WatchMailbox, target: Int, _ selection: TargetSelection, guards: [(key: DocumentKey, version: Int64)]
   ) {
@@ -58,12 +58,13 @@ package final class WatchHub: Sendable {
     }
   }
 
-  /// Wakes a listener after every commit from now on, whatever it changed.
+  /// Wakes a listener after every commit from now on, regardless of the changes.
   package func subscribeToAll(_ listener: WatchMailbox) {
     run(for: listener) { state, _ in state.subscribeToAll(listener) }
   }
 
-  /// Follows a target anew, from the version of the moment on, after it was told that its changes are not known.
+  /// Follows a target again from the current version, after the listener was notified that its changes are not
+  /// known.
   package func refresh(_ listener: WatchMailbox, target: Int) {
     run(for: listener) { state, _ in
       guard let member = state.members[ObjectIdentifier(listener)], member.targets[target] != nil else { return }
@@ -71,7 +72,7 @@ package final class WatchHub: Sendable {
     }
   }
 
-  /// Takes the documents that the admission of a target rests on now; see ``join(_:target:_:guards:)``.
+  /// Replaces the documents on which the authorization of a target depends; see ``join(_:target:_:guards:)``.
   package func setGuards(_ listener: WatchMailbox, target: Int, _ guards: [(key: DocumentKey, version: Int64)]) {
     run(for: listener) { state, reader in
       guard let member = state.members[ObjectIdentifier(listener)], member.targets[target] != nil else { return }
@@ -79,7 +80,7 @@ package final class WatchHub: Sendable {
     }
   }
 
-  /// Goes on after ``WatchMailbox/Event/lagged``: all targets are joined anew at the version of the moment.
+  /// Resumes after ``WatchMailbox/Event/lagged``: the listener joins all its targets again at the current version.
   package func rejoin(_ listener: WatchMailbox) {
     run(for: listener) { state, _ in
       guard let member = state.members[ObjectIdentifier(listener)] else { return }
@@ -89,20 +90,20 @@ package final class WatchHub: Sendable {
     }
   }
 
-  /// Ends a target.
+  /// Stops following a target.
   package func leave(_ listener: WatchMailbox, target: Int) {
     queue.async { [self] in
       if let member = state.members[ObjectIdentifier(listener)] { state.remove(target, from: member) }
     }
   }
 
-  /// Ends a listener.
+  /// Removes a listener.
   package func close(_ listener: WatchMailbox) {
     listener.close()
     queue.async { [self] in state.remove(listener) }
   }
 
-  /// Wakes every listener, because what admits them may have changed.
+  /// Wakes every listener, because its authorization may have changed.
   package func wakeAll() {
     queue.async { [self] in
       for member in state.members.values { member.listener.wake() }
@@ -116,9 +117,9 @@ package final class WatchHub: Sendable {
     run()
   }
 
-  /// Tells those whose turn it is that nothing happened, so that nobody is left in silence.
+  /// Sends NO_CHANGE to the listeners whose turn it is, so that every listener receives something from time to time.
   ///
-  /// Everybody has a turn in ``WatchHubState/slots`` calls. Cost: a step over the listeners.
+  /// Each listener has its turn once in ``WatchHubState/slots`` calls. Cost: one pass over the listeners.
   package func beat() { queue.async { self.beatNow() } }
 
   private func beatLater() {
@@ -131,7 +132,7 @@ package final class WatchHub: Sendable {
 
   private func beatNow() { state.beat() }
 
-  /// Steps to the newest version, then runs `body` there, on the queue.
+  /// Steps to the newest version, then runs `body` on the queue.
   private func run(
     for listener: WatchMailbox? = nil,
     _ body: @escaping @Sendable (inout WatchHubState, inout SnapshotReader) throws -> Void = { _, _ in }
@@ -148,7 +149,7 @@ package final class WatchHub: Sendable {
     }
   }
 
-  /// Goes on with windows that are to be filled, a slice at a time, so that steps are not held up.
+  /// Fills the windows that are due, one slice at a time, so that steps are not delayed.
   private func fillSoon() {
     guard state.beginsFilling() else { return }
     queue.async { [self] in
@@ -162,25 +163,25 @@ package final class WatchHub: Sendable {
     }
   }
 
-  /// Waits until everything asked for so far is done.
+  /// Waits until all previous requests have been processed.
   package func settle() {
     while queue.sync(execute: { state.isFilling }) {}
   }
 
-  /// Calls `body` with what is known of each listener, on the feed's queue.
+  /// Calls `body` with a description of each listener, on the hub's queue.
   package func describe(_ body: @escaping @Sendable ([SubscriberDescription]) -> Void) {
     queue.async { [self] in body(state.descriptions()) }
   }
 }
 
-/// What is known of a listener.
+/// The state of one listener, for diagnostics.
 package struct SubscriberDescription: Sendable {
-  /// Who listens.
+  /// The name of the listener.
   package let name: String
-  /// What it follows.
+  /// Text forms of the listener's targets.
   package let targets: [String]
-  /// How far it is behind, in microseconds of commit time.
+  /// How far the listener lags behind the hub, in microseconds of commit time.
   package let lag: Int64
-  /// Bytes that wait for it.
+  /// The number of bytes in the listener's mailbox.
   package let queuedBytes: Int
 }

@@ -2,25 +2,26 @@ import DocumentModel
 import DocumentStore
 import KeyValue
 
-/// Everything a feed knows, used on its queue only.
+/// The entire state of a hub, used only on its queue.
 struct WatchHubState {
-  /// The version that was reached: everything up to it was told.
+  /// The version that the hub has reached. Listeners have been notified of everything up to it.
   private(set) var version = Int64.min
   private(set) var members: [ObjectIdentifier: Subscriber] = [:]
   private var index = ViewIndex()
   private var joined = 0
   private var turn = 0
-  /// The windows that are to be filled, in turn, and what fetches them.
+  /// The windows to be filled, in turn, and the refills that have started.
   private var fills: [(view: QueryView, fill: WindowRefill?)] = []
-  /// Whether a slice of them is under way.
+  /// Whether a slice of a refill is scheduled.
   private(set) var isFilling = false
   private var subscribersToAll = 0
 
-  /// A listener is told that nothing happened every so many beats: 32 seconds.
+  /// Each listener receives NO_CHANGE once in this many beats, that is, every 32 seconds.
   static let slots = 8
-  /// Changes that one step takes, about.
+  /// The approximate maximum number of changes handled at once.
   static let stepRowsMax = 4096
-  /// Slices of a query that a step runs for a window that became short, before it leaves that to be done in turn.
+  /// The number of slices that a step may run to refill a short window. If they are not enough, the window is filled
+  /// in turn.
   private static let refillSlicesMax = 4
 
   // MARK: Members
@@ -33,13 +34,13 @@ struct WatchHubState {
     return member
   }
 
-  /// Has a listener woken by every commit.
+  /// Wakes a listener after every commit from now on.
   mutating func subscribeToAll(_ listener: WatchMailbox) {
     let member = member(listener)
     guard !member.receivesAll else { return }
     member.receivesAll = true
     subscribersToAll += 1
-    // What was committed since it looked last went untold.
+    // The listener may have missed the commits since it last read.
     listener.wake()
   }
 
@@ -75,7 +76,8 @@ struct WatchHubState {
     }
   }
 
-  /// Notes what a target's admission rests on, and doubts it where that is not what was seen.
+  /// Records the documents on which the authorization of a target depends. If one has another version than the
+  /// authorization has read, the target must be authorized again.
   mutating func setGuards(
     _ guards: [(key: DocumentKey, version: Int64)], of number: Int, _ member: Subscriber, _ reader: inout SnapshotReader
   ) {
@@ -84,12 +86,13 @@ struct WatchHubState {
     member.targets[number]?.guards = guards.map(\.key)
     for (key, seen) in guards {
       index.change(key) { $0.guarded[subscription.id] = subscription }
-      // One that cannot be read is for the judge to find.
+      // If the document cannot be read, the authorization will find out.
       if (try? reader.document(key)?.updateVersion ?? 0) != seen { member.listener.requireReauthorization(number) }
     }
   }
 
-  /// Tells a member from which version on targets are followed; those whose windows are to be filled first, later.
+  /// Notifies a listener of the version from which its targets are followed. Targets whose windows must be filled
+  /// first follow later.
   mutating func tellJoined(_ member: Subscriber, _ numbers: [Int]) {
     guard !member.isDetached else { return }
     var targets: [WatchStart.Target] = []
@@ -109,7 +112,7 @@ struct WatchHubState {
     if !targets.isEmpty { member.listener.answer(.joined(WatchStart(version: version, targets: targets))) }
   }
 
-  /// Has everybody catch up by themselves.
+  /// Makes all listeners catch up from the change log.
   private func detachAll() {
     for view in index.allViews { view.startOver() }
     for member in members.values {
@@ -120,54 +123,54 @@ struct WatchHubState {
 
   // MARK: Windows
 
-  /// Whether there are windows to be filled and nobody is at it; then somebody is.
+  /// Whether there are windows to be filled and no slice is scheduled. If so, marks a slice as scheduled.
   mutating func beginsFilling() -> Bool {
     guard !fills.isEmpty, !isFilling else { return false }
     isFilling = true
     return true
   }
 
-  /// Fetches a slice of the window whose turn it is, and tells those who wait for it when it is filled.
+  /// Runs a slice of the refill whose turn it is. When a window is filled, notifies the listeners that wait for it.
   mutating func fillSlice(_ reader: inout SnapshotReader) throws {
     isFilling = false
     guard !fills.isEmpty else { return }
     let (view, started) = fills.removeFirst()
     var begun = started
-    guard view.isUnfilled, !view.subscriptions.isEmpty else { return tellFilled(view) }
+    guard view.isUnfilled, !view.subscriptions.isEmpty else { return notifyFilled(view) }
     do {
       if let known = begun, try !reader.isReadable(at: known.version) { begun = nil }
       let fill = if let begun { begun } else { try WindowRefill(view.query, reader.snapshot, at: version) }
       try fill.slice(reader.snapshot)
       if let contents = fill.contents {
         try self.fill(view, contents, &reader)
-        if !view.isUnfilled { return tellFilled(view) }
+        if !view.isUnfilled { return notifyFilled(view) }
         fills.append((view, nil))
       } else {
         fills.append((view, fill))
       }
-    } catch { tellUnreadable(view, error) }
+    } catch { notifyUnreadable(view, error) }
   }
 
-  private mutating func tellFilled(_ view: QueryView) {
+  private mutating func notifyFilled(_ view: QueryView) {
     for subscription in view.subscriptions.values where subscription.member.targets[subscription.target]?.isJoined == false {
       tellJoined(subscription.member, [subscription.target])
     }
   }
 
-  private func tellUnreadable(_ view: QueryView, _ error: any Error) {
+  private func notifyUnreadable(_ view: QueryView, _ error: any Error) {
     for subscription in view.subscriptions.values {
       subscription.member.listener.answer(.unreadable(target: subscription.target, error))
     }
   }
 
-  /// Ends the wait for windows that cannot be filled.
+  /// Notifies the listeners that wait for windows that these cannot be filled.
   mutating func giveUpFilling(_ error: any Error) {
     isFilling = false
-    for (view, _) in fills { tellUnreadable(view, error) }
+    for (view, _) in fills { notifyUnreadable(view, error) }
     fills = []
   }
 
-  /// Takes a window that was fetched at an earlier version, where it can be brought up to this one.
+  /// Takes the results that were read at an earlier version, if they can be brought up to the current version.
   private func fill(_ view: QueryView, _ contents: WindowRefill.Contents, _ reader: inout SnapshotReader) throws {
     guard contents.version <= version, try reader.isLogged(since: contents.version) else { return }
     view.fill(contents.entries)
@@ -185,7 +188,7 @@ struct WatchHubState {
     if view.isShort { try refill(view, &reader, at: version) }
   }
 
-  /// Runs the query of a window that became short, as far as that is soon done; else empties it.
+  /// Runs the query of a window that has become short. Empties the window if this would take more than a few slices.
   private func refill(_ view: QueryView, _ reader: inout SnapshotReader, at version: Int64) throws {
     guard try reader.isReadable(at: version) else { return view.empty() }
     let fill = try WindowRefill(view.query, reader.snapshot, at: version)
@@ -198,7 +201,7 @@ struct WatchHubState {
 
   // MARK: Steps
 
-  /// Steps to the newest version that a snapshot shows.
+  /// Steps to the newest version in a snapshot.
   mutating func step(_ reader: inout SnapshotReader) throws(StorageError) {
     let newest = try reader.lastVersion()
     guard newest > version else { return }
@@ -208,7 +211,7 @@ struct WatchHubState {
       }
     }
     do {
-      // Nobody may be there, and a database that was cleared has no log of before.
+      // If there are no listeners, there is nothing to do. A cleared database has no log of the time before.
       guard !members.isEmpty, try reader.isLogged(since: version) else { return startOver(at: newest) }
       while version < newest {
         let changes = try reader.loggedChanges(after: version, rowsMax: Self.stepRowsMax)
@@ -217,7 +220,7 @@ struct WatchHubState {
         version = changes.upTo
       }
     } catch {
-      // What cannot be read here is met again by the listeners whom it concerns, and only by them.
+      // Listeners that this error affects will meet it again while they catch up. The others are not affected.
       startOver(at: newest)
     }
   }
@@ -249,7 +252,7 @@ struct WatchHubState {
           if view.isTouched, !wasTouched { views.append(view) }
         }
       }
-      if let document { Self.tell(document, transition, &touched) }
+      if let document { Self.notify(document, transition, &touched) }
     }
     for view in views {
       if view.isShort { try refill(view, &reader, at: changes.upTo) }
@@ -258,12 +261,12 @@ struct WatchHubState {
         return try reader.document(key.id, in: row.number, at: changes.upTo)
       }
       if let delta, delta.changes.isEmpty { continue }
-      Self.tell(view, delta, &touched)
+      Self.notify(view, delta, &touched)
     }
     deliver(to: touched, at: changes.upTo)
   }
 
-  private static func tell(
+  private static func notify(
     _ document: DocumentSubscriptions, _ transition: DocumentTransition, _ touched: inout [Subscriber]
   ) {
     for subscription in document.guarded.values { subscription.member.listener.requireReauthorization(subscription.target) }
@@ -273,7 +276,7 @@ struct WatchHubState {
     for subscription in document.subscriptions.values { add(delta, for: subscription, &touched) }
   }
 
-  private static func tell(_ view: QueryView, _ delta: TargetDelta?, _ touched: inout [Subscriber]) {
+  private static func notify(_ view: QueryView, _ delta: TargetDelta?, _ touched: inout [Subscriber]) {
     for subscription in view.subscriptions.values {
       add(delta, for: subscription, &touched)
       if delta == nil { subscription.member.targets[subscription.target]?.isJoined = false }
@@ -295,7 +298,7 @@ struct WatchHubState {
     }
   }
 
-  /// Tells the members whose turn it is that nothing happened.
+  /// Sends NO_CHANGE to the listeners whose turn it is.
   mutating func beat() {
     turn = (turn + 1) % Self.slots
     for member in members.values where member.slot == turn {
@@ -303,7 +306,7 @@ struct WatchHubState {
     }
   }
 
-  /// What is known of each member.
+  /// Describes each listener, for diagnostics.
   func descriptions() -> [SubscriberDescription] {
     members.values.map { member in
       let load = member.listener.load

@@ -1,51 +1,51 @@
 import Synchronization
 
-/// The mailbox between a feed and one of its listeners: filled on the feed's queue, emptied on the client's thread.
+/// The mailbox between a hub and one of its listeners: filled on the hub's queue, emptied on the client's thread.
 ///
-/// Bounded: what does not fit makes it forget everything and note that the listener lags. Such a listener is caught up
-/// from the change log when it comes for its mail; nobody waits for it meanwhile.
+/// Its size is limited. If an event does not fit, the mailbox discards all events and marks the listener as lagging.
+/// A lagging listener catches up from the change log when it next reads its mailbox. The hub does not wait for it.
 package final class WatchMailbox: Sendable {
-  /// What a listener is told.
+  /// A notification for a listener.
   package enum Event: Sendable {
-    /// Targets are followed from a version on.
+    /// Targets are followed from a version.
     case joined(WatchStart)
-    /// A target's results could not be read.
+    /// The results of a target could not be read.
     case unreadable(target: Int, any Error)
-    /// Something happened.
+    /// Targets of the listener have changed.
     case batch(WatchBatch)
-    /// Nothing happened up to a version.
+    /// None of the listener's targets has changed up to a version (NO_CHANGE).
     case noChange(Int64)
-    /// The mailbox overflowed: ``WatchHub/rejoin(_:)``.
+    /// The mailbox has overflowed. The listener must call ``WatchHub/rejoin(_:)``.
     case lagged
-    /// The feed could not read the database.
+    /// The hub could not read the database.
     case failed(any Error)
-    /// The admission of targets is to be judged again.
+    /// The targets must be authorized again.
     case needsReauthorization(Set<Int>)
   }
 
   private struct Box {
-    var event: [Event] = []
+    var events: [Event] = []
     var taken = 0
     var bytes = 0
-    /// Targets whose admission rests on documents that changed.
+    /// Targets whose authorization depends on documents that have changed.
     var needsReauthorization: Set<Int> = []
     var isLagging = false
     var isWaiting = false
     var wake: (@Sendable () -> Void)?
   }
 
-  /// Bytes that may wait for a listener. One batch may always wait, however large.
+  /// The maximum size of the waiting batches, in bytes. A single batch may be larger.
   static let bytesMax = 1 << 20
-  /// Batches that may wait for a listener.
+  /// The maximum number of waiting events.
   static let newsMax = 512
 
-  /// Who listens, for people to see.
+  /// A name for the listener in diagnostics.
   package let name: String
   private let box: Mutex<Box>
-  /// The version that the client was told last.
+  /// The last version that the client was notified of.
   private let lastSentVersion = Atomic<Int64>(0)
 
-  /// Makes a mailbox. `wake` is called, on any thread, when there is mail after ``take()`` had none.
+  /// Creates a mailbox. `wake` is called, on any thread, when an event arrives after ``take()`` has returned `nil`.
   package init(name: String, wake: @escaping @Sendable () -> Void) {
     self.name = name
     box = Mutex(Box(wake: wake))
@@ -53,22 +53,22 @@ package final class WatchMailbox: Sendable {
 
   // MARK: The client's side
 
-  /// The next news, or `nil`: then `wake` is called once there is some.
+  /// Returns the next event. If it returns `nil`, `wake` is called when the next event arrives.
   package func take() -> Event? {
     box.withLock { box in
       if !box.needsReauthorization.isEmpty { return .needsReauthorization(Self.takeReauthorizations(&box)) }
-      guard box.taken < box.event.count else {
-        box.event.removeAll(keepingCapacity: box.event.count < 16)
+      guard box.taken < box.events.count else {
+        box.events.removeAll(keepingCapacity: box.events.count < 16)
         box.taken = 0
         box.isWaiting = true
         return nil
       }
-      let event = box.event[box.taken]
-      // What was taken is held no longer, also where the box is never quite empty.
-      box.event[box.taken] = .lagged
+      let event = box.events[box.taken]
+      // Release the event here, because the array may never become empty.
+      box.events[box.taken] = .lagged
       box.taken += 1
-      if box.taken >= 64, box.taken * 2 >= box.event.count {
-        box.event.removeFirst(box.taken)
+      if box.taken >= 64, box.taken * 2 >= box.events.count {
+        box.events.removeFirst(box.taken)
         box.taken = 0
       }
       if case .batch(let batch) = event { box.bytes -= batch.bytes }
@@ -76,7 +76,7 @@ package final class WatchMailbox: Sendable {
     }
   }
 
-  /// Targets whose admission is to be judged again, before anything that waits.
+  /// Returns the targets that must be authorized again before the waiting events are handled.
   package func takeReauthorizations() -> Set<Int> { box.withLock { Self.takeReauthorizations(&$0) } }
 
   private static func takeReauthorizations(_ box: inout Box) -> Set<Int> {
@@ -84,39 +84,39 @@ package final class WatchMailbox: Sendable {
     return box.needsReauthorization
   }
 
-  /// Notes the version that the client was told.
+  /// Records the last version that the client was notified of.
   package func tell(_ version: Int64) { lastSentVersion.store(version, ordering: .relaxed) }
 
-  // MARK: The feed's side
+  // MARK: The hub's side
 
-  /// Puts a batch, or that there was none, into the box; returns `false` where it overflowed.
+  /// Adds a batch or NO_CHANGE. Returns `false` if the mailbox has overflowed.
   func deliver(_ event: Event) -> Bool {
     var bytes = 0
     if case .batch(let batch) = event { bytes = batch.bytes }
     return post { box in
-      let waiting = box.event.count - box.taken
+      let waiting = box.events.count - box.taken
       if waiting > 0, box.bytes + bytes > Self.bytesMax || waiting >= Self.newsMax {
         box.isLagging = true
-        box.event = [.lagged]
+        box.events = [.lagged]
         box.taken = 0
         box.bytes = 0
         return false
       }
-      box.event.append(event)
+      box.events.append(event)
       box.bytes += bytes
       return true
     }
   }
 
-  /// Puts what answers a request of the listener into the box.
-  func answer(_ event: Event) { post { $0.event.append(event) } }
+  /// Adds the response to a request of the listener. It always fits.
+  func answer(_ event: Event) { post { $0.events.append(event) } }
 
-  /// Has the listener start over from what it was told last.
+  /// Makes the listener catch up from the last version that it was notified of.
   func lag() {
     post { box in
       guard !box.isLagging else { return }
       box.isLagging = true
-      box.event = [.lagged]
+      box.events = [.lagged]
       box.taken = 0
       box.bytes = 0
     }
@@ -125,17 +125,17 @@ package final class WatchMailbox: Sendable {
   /// Ends the state that ``lag()`` or an overflow began.
   func caughtUp() { box.withLock { $0.isLagging = false } }
 
-  /// Has the admission of a target judged again, before anything else that waits.
+  /// Requires that a target is authorized again before other waiting events are handled.
   func requireReauthorization(_ target: Int) { post { _ = $0.needsReauthorization.insert(target) } }
 
-  /// Wakes the client where it waits.
+  /// Wakes the client if it is waiting.
   package func wake() { post { _ in } }
 
-  /// Lets go of the client; nothing is put in any more.
+  /// Empties the mailbox and releases `wake`. The client is not woken any more.
   package func close() {
     box.withLock { box in
       box.wake = nil
-      box.event = []
+      box.events = []
       box.taken = 0
       box.bytes = 0
       box.needsReauthorization = []
@@ -153,6 +153,6 @@ package final class WatchMailbox: Sendable {
     return result
   }
 
-  /// What is known of it: bytes that wait, and the version told last.
+  /// The size of the waiting batches, in bytes, and the last version that the client was notified of.
   var load: (bytes: Int, lastSentVersion: Int64) { (box.withLock { $0.bytes }, lastSentVersion.load(ordering: .relaxed)) }
 }

@@ -3,29 +3,26 @@ package import DocumentStore
 import Synchronization
 package import WireFormat
 
-/// The state of a document after a change, shared by all listeners that are told of it.
+/// The state of a document after a change, shared by all listeners that are notified of it.
 ///
-/// Each dialect writes it once; the bytes are kept here for the others.
+/// Each encoding of the document is made once and kept for the other listeners.
 package final class WatchedDocument: Sendable {
-  /// Who writes it, and how.
+  /// The encodings that responses use.
   package enum Encoding: Int, CaseIterable, Sendable {
-    /// The `Document` message as JSON, non-ASCII characters escaped.
+    /// The `Document` message as JSON, with non-ASCII characters escaped.
     case json
     /// The `Document` message as protobuf.
     case protobuf
   }
 
-  /// Where it is.
   package let key: DocumentKey
-  /// Its fields.
   package let fields: EncodedFields
-  /// The version at which it came into being.
+  /// The version at which the document was created.
   package let createVersion: Int64
-  /// The version of its last change.
+  /// The version of the document's last change.
   package let updateVersion: Int64
   private let encodings = Mutex<[[UInt8]?]>(Array(repeating: nil, count: Encoding.allCases.count))
 
-  /// Holds a state.
   package init(_ key: DocumentKey, _ fields: EncodedFields, createVersion: Int64, updateVersion: Int64) {
     self.key = key
     self.fields = fields
@@ -40,16 +37,16 @@ package final class WatchedDocument: Sendable {
       updateVersion: stored.updateVersion)
   }
 
-  /// Copies what a mask keeps of a stored document.
-  /// - Throws: ``WireError`` when the stored bytes are no fields.
+  /// Copies the fields of a stored document that a mask selects.
+  /// - Throws: ``WireError`` if the stored bytes are malformed.
   package convenience init(_ key: DocumentKey, _ stored: StoredDocument, keptBy mask: FieldMask) throws(WireError) {
     self.init(
       key, try DocumentProtobuf.fields(stored.fields, keptBy: mask), createVersion: stored.createVersion,
       updateVersion: stored.updateVersion)
   }
 
-  /// What a mask keeps of the document.
-  /// - Throws: ``WireError`` when its bytes are no fields.
+  /// Returns the document with only the fields that a mask selects.
+  /// - Throws: ``WireError`` if the document's bytes are malformed.
   package func kept(by mask: FieldMask) throws(WireError) -> WatchedDocument {
     var kept: EncodedFields?
     var failure: WireError?
@@ -60,12 +57,12 @@ package final class WatchedDocument: Sendable {
     return WatchedDocument(key, kept ?? .none, createVersion: createVersion, updateVersion: updateVersion)
   }
 
-  /// The document in a dialect, made by `encode` where nobody asked before. Cost: a short lock.
-  /// - Throws: what `encode` throws.
-  package func encoded(_ dialect: Encoding, _ encode: (WatchedDocument) throws -> [UInt8]) rethrows -> [UInt8] {
-    if let bytes = encodings.withLock({ $0[dialect.rawValue] }) { return bytes }
+  /// Returns the document in an encoding. Calls `encode` if it has not been made yet. Cost: a short lock.
+  /// - Throws: Any error of `encode`.
+  package func encoded(_ encoding: Encoding, _ encode: (WatchedDocument) throws -> [UInt8]) rethrows -> [UInt8] {
+    if let bytes = encodings.withLock({ $0[encoding.rawValue] }) { return bytes }
     let bytes = try encode(self)
-    encodings.withLock { $0[dialect.rawValue] = bytes }
+    encodings.withLock { $0[encoding.rawValue] = bytes }
     return bytes
   }
 }

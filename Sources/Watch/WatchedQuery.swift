@@ -3,14 +3,13 @@ import KeyEncoding
 import Matching
 package import QueryEngine
 
-/// What a target follows, made ready for the feed.
+/// The documents or the query that a target follows, prepared for the hub.
 package enum TargetSelection: Sendable {
-  /// Documents, each once.
+  /// Documents, without duplicates.
   case documents([DocumentKey])
-  /// The results of a query.
   case query(WatchedQuery)
 
-  /// The target as people write it.
+  /// A short text form of the target, for diagnostics.
   package var text: String {
     switch self {
     case .documents(let keys):
@@ -20,44 +19,45 @@ package enum TargetSelection: Sendable {
   }
 }
 
-/// A query that is followed.
+/// A query that a target follows.
 package struct WatchedQuery: Sendable {
-  /// How the feed keeps up with its results.
+  /// The way the hub tracks the query's results.
   enum Shape: Equatable, Sendable {
-    /// It has none, ever.
+    /// The query never has results.
     case nothing
-    /// Whether a document is a result hangs on nothing but the document.
+    /// Whether a document is a result depends only on the document.
     case each
-    /// Results are those at some places of the order: a window is kept of them.
+    /// Results are at these positions of the order. The hub keeps a window of them.
     case window(Range<Int>)
-    /// Too many places to keep: the query is run anew after a change.
+    /// There are too many positions to keep. Each change requires that the query runs again.
     case whole
   }
 
-  /// Queries that are the same have the same view.
+  /// The identity of a query. Equal queries share a view.
   struct Key: Hashable, Sendable {
-    /// Tells collections apart by bytes, where the query's text compares by Unicode equivalence.
+    /// Distinguishes collections by bytes, because the text in the query compares by Unicode equivalence.
     var scope: QueryScope
     var query: Query
   }
 
-  /// The query, checked and completed.
+  /// The checked and completed query.
   package let resolved: ResolvedQuery
   let scope: QueryScope
   let shape: Shape
   let key: Key
-  /// What decides whether a document can be a result, and its place in the order.
+  /// Determines whether a document can be a result, and its position in the order; `nil` if the query never has
+  /// results.
   let range: QueryRange?
-  /// A field that every result has with one value, and the code of that value.
+  /// A field that has the same value in every result, and the code of that value.
   let pin: (field: FieldPath, code: [UInt8])?
-  /// Fetches a window and the slack behind it.
+  /// The query that reads a window and its slack.
   let filling: ResolvedQuery
 
-  /// The last place of a window that is kept in memory.
+  /// The highest end position of a window that is kept in memory.
   static let windowMax = 2000
 
   /// Checks and completes a query.
-  /// - Throws: ``QueryError`` with the documented text for the first rule it breaks.
+  /// - Throws: ``QueryError`` for the first rule that the query violates, with the documented text.
   package init(_ query: Query, in database: DatabaseID, edition: Edition) throws(QueryError) {
     resolved = try ResolvedQuery(query, in: database, edition: edition)
     scope = QueryScope(query)
@@ -88,7 +88,7 @@ package struct WatchedQuery: Sendable {
     return overflow || end > windowMax ? .whole : .window(query.offset..<end)
   }
 
-  /// About how many bytes its operands take; the feed keeps several copies of them.
+  /// The approximate size of the query's operands, in bytes. The hub keeps several copies of them.
   package var operandBytes: Int {
     let bounds = [resolved.query.start, resolved.query.end].compactMap { $0?.values }.joined()
     return bounds.reduce(resolved.query.filter.map(Self.bytes) ?? 0) { $0 + Self.bytes($1) }
@@ -102,7 +102,7 @@ package struct WatchedQuery: Sendable {
     }
   }
 
-  /// Values are nested as deep as documents at most.
+  /// Recurses at most as deep as documents can be nested.
   private static func bytes(_ value: Value) -> Int {
     switch value {
     case .string(let text), .reference(let text): 16 + text.utf8.count
@@ -113,10 +113,10 @@ package struct WatchedQuery: Sendable {
     }
   }
 
-  /// The fields that clients are told of; `nil` for all.
+  /// The fields that clients receive; `nil` for all.
   package var projection: FieldMask? { resolved.query.projection }
 
-  /// The query as people write it, in short.
+  /// A short text form of the query, for diagnostics.
   var text: String {
     var text =
       switch scope {

@@ -6,21 +6,21 @@ import Testing
 import WireFormat
 @testable import DocumentStore
 
-/// Commits that somebody judges: what the judge is shown, when it is asked, and what follows.
+/// Commits with an authorizer: its arguments, when it runs, and the effects of its decisions.
 @Suite struct CommitAuthorizerTests {
-  /// Asks a closure.
-  private final class Judge: CommitAuthorizer {
-    typealias Verdict = @Sendable (
+  /// An authorizer that calls a closure.
+  private final class ClosureAuthorizer: CommitAuthorizer {
+    typealias Decision = @Sendable (
       Int, [ProposedDocument], Timestamp, inout SnapshotReader
     ) throws(CommitError) -> [(key: DocumentKey, version: Int64)]
 
     let bytes = 0
-    private let verdict: Verdict
+    private let decision: Decision
     private let count = Mutex(0)
 
-    init(_ verdict: @escaping Verdict) { self.verdict = verdict }
+    init(_ decision: @escaping Decision) { self.decision = decision }
 
-    /// How often it was asked.
+    /// The number of calls.
     var calls: Int { count.withLock { $0 } }
 
     func authorize(
@@ -31,7 +31,7 @@ import WireFormat
         return count
       }
       var reader = SnapshotReader(snapshot)
-      return try verdict(call, documents, requestTime, &reader)
+      return try decision(call, documents, requestTime, &reader)
     }
   }
 
@@ -39,12 +39,12 @@ import WireFormat
     Write(.update(EncodedFields(MapValue(fields)), mask: nil), key: document(path), precondition: precondition)
   }
 
-  @Test func isShownEachDocumentBeforeAndAfterAllWrites() throws {
+  @Test func receivesEachDocumentBeforeAndAfterAllWrites() throws {
     let database = try TestDatabase()
     try database.commit(Self.set("c/a", ("n", .integer(1))), Self.set("c/gone", ("n", .integer(1))))
     let shown = Mutex<[ProposedDocument]>([])
     let time = Mutex<Timestamp?>(nil)
-    let authorizer = Judge { (_, documents, requestTime, _) throws(CommitError) in
+    let authorizer = ClosureAuthorizer { (_, documents, requestTime, _) throws(CommitError) in
       shown.withLock { $0 = documents }
       time.withLock { $0 = requestTime }
       return []
@@ -71,10 +71,10 @@ import WireFormat
     #expect(try database.get("c/a")?.fields["t"] == .timestamp(requestTime))
   }
 
-  @Test func aDenialComesBeforePreconditionsAndWritesNothing() throws {
+  @Test func aDenialPrecedesPreconditionsAndWritesNothing() throws {
     let database = try TestDatabase()
-    let denies = Judge { (_, _, _, _) throws(CommitError) in throw .denied("no") }
-    let allows = Judge { (_, _, _, _) throws(CommitError) in [] }
+    let denies = ClosureAuthorizer { (_, _, _, _) throws(CommitError) in throw .denied("no") }
+    let allows = ClosureAuthorizer { (_, _, _, _) throws(CommitError) in [] }
     let update = Self.set("c/a", precondition: .exists(true))
     #expect(throws: CommitError.denied("no")) { try database.commit(CommitRequest([update], authorizer: denies)) }
     #expect(throws: CommitError.documentMissing(document("c/a"))) {
@@ -86,9 +86,9 @@ import WireFormat
     #expect(try database.get("c/a") == nil)
   }
 
-  /// A judge that reads `gates/g`, and during whose first judgement somebody else writes that document.
-  private static func gatekeeper(_ database: TestDatabase, _ change: Write?) -> Judge {
-    Judge { [database] (call, _, _, reader) throws(CommitError) in
+  /// Returns an authorizer that reads `gates/g`. If `change` is given, it is committed during the first call.
+  private static func gatekeeper(_ database: TestDatabase, _ change: Write?) -> ClosureAuthorizer {
+    ClosureAuthorizer { [database] (call, _, _, reader) throws(CommitError) in
       let gate: StoredDocument?
       do throws(StorageError) { gate = try reader.document(document("gates/g")) } catch { throw .storage(error) }
       let isOpen = gate.map { $0.fields.isEmpty } ?? true
@@ -100,10 +100,10 @@ import WireFormat
   }
 
   @Test(arguments: [true, false])
-  func isAskedAgainWhereWhatItReadChanged(gateExists: Bool) throws {
+  func runsAgainIfADocumentItReadChanged(gateExists: Bool) throws {
     let database = try TestDatabase()
     if gateExists { try database.commit(Self.set("gates/g")) }
-    // The gate closes between the judgement and the write.
+    // The gate closes between the authorization and the write.
     let authorizer = Self.gatekeeper(database, Self.set("gates/g", ("closed", .boolean(true))))
     #expect(throws: CommitError.denied("closed")) {
       try database.commit(CommitRequest([Self.set("c/a")], authorizer: authorizer))
@@ -112,26 +112,26 @@ import WireFormat
     #expect(try database.get("c/a") == nil)
   }
 
-  @Test func isAskedOnceWhereNothingMoved() throws {
+  @Test func runsOnceIfNothingItReadChanged() throws {
     let database = try TestDatabase()
     let authorizer = Self.gatekeeper(database, Self.set("other/o"))
     try database.commit(CommitRequest([Self.set("c/a")], authorizer: authorizer))
     #expect(authorizer.calls == 1)
-    // What moved but is still as the judge wants it does not abort.
+    // A document that the authorizer read changes, but its decision remains the same: the commit succeeds.
     let again = Self.gatekeeper(database, Self.set("gates/g"))
     try database.commit(CommitRequest([Self.set("c/b")], authorizer: again))
     #expect(again.calls == 2)
     #expect(try database.get("c/b") != nil)
   }
 
-  @Test func isAskedAgainWhereATargetChanged() throws {
+  @Test func runsAgainIfATargetChanged() throws {
     let database = try TestDatabase()
-    let authorizer = Judge { [database] (call, documents, _, _) throws(CommitError) in
+    let authorizer = ClosureAuthorizer { [database] (call, documents, _, _) throws(CommitError) in
       if call == 1 { try database.commit(Self.set("c/a", ("owner", .string("ben")))) }
-      guard documents.allSatisfy({ $0.before == nil }) else { throw .denied("somebody has it") }
+      guard documents.allSatisfy({ $0.before == nil }) else { throw .denied("already owned") }
       return []
     }
-    #expect(throws: CommitError.denied("somebody has it")) {
+    #expect(throws: CommitError.denied("already owned")) {
       try database.commit(CommitRequest([Self.set("c/a", ("owner", .string("ann")))], authorizer: authorizer))
     }
     #expect(authorizer.calls == 2)

@@ -11,8 +11,8 @@ import WireFormat
 @Suite struct CommitTests {
   // MARK: Preconditions
 
-  /// Each operation, precondition and state, and what comes of it.
-  @Test func preconditions() throws {
+  /// Checks each operation with each precondition, on an existing and on a missing document.
+  @Test func everyPreconditionIsChecked() throws {
     let operations: [(String, (Precondition) -> Write)] = [
       ("set", { .set("c/x", ("a", 2), if: $0) }), ("merge", { .merge("c/x", ["a"], ("a", 2), if: $0) }),
       ("transform", { .merge("c/x", [], transforms: [.increment("a", 1)], if: $0) }), ("delete", { .delete("c/x", if: $0) }),
@@ -24,7 +24,7 @@ import WireFormat
         var stored: Int64 = 0
         if exists { stored = try db.commit(.set("c/x", ("a", 1))).version.microseconds }
         let other: Int64 = 77
-        // The mismatch first: the cases after it move the stored version.
+        // The mismatch comes first, because the later cases change the stored version.
         let cases: [(Precondition, CommitError?)] = [
           (
             .updateTime(Timestamp(uncheckedMicroseconds: other)),
@@ -42,7 +42,7 @@ import WireFormat
             continue
           }
           try db.commit(make(precondition))
-          // Back to the state under test.
+          // Restore the state under test.
           if exists { stored = try db.commit(.set("c/x", ("a", 1))).version.microseconds }
           if !exists { try db.commit(.delete("c/x")) }
         }
@@ -56,7 +56,7 @@ import WireFormat
 
   // MARK: Results and times
 
-  @Test func resultsOfEachWrite() throws {
+  @Test func everyWriteReportsItsResult() throws {
     let db = try TestDatabase()
     let created = try db.commit(.set("c/x", ("a", 1)))
     #expect(created.results == [WriteResult(updateTime: created.version)])
@@ -69,7 +69,7 @@ import WireFormat
     #expect(unchanged.results[3].transformResults == [1])
     #expect(try db.get("c/x")?.update == created.version.microseconds)
     db.time.advance(seconds: 1)
-    // Several writes of one document: all tell what became of it in the end.
+    // If a commit writes a document several times, all results report its final state.
     let several = try db.commit(
       .set("c/x", ("a", 2)), .merge("c/x", [], transforms: [.increment("a", 3)]), .delete("c/gone"), .set("c/y"))
     #expect(several.results.map(\.updateTime) == [several.version, several.version, nil, several.version])
@@ -77,7 +77,7 @@ import WireFormat
     let x = try #require(try db.get("c/x"))
     #expect(x.create == created.version.microseconds)
     #expect(x.update == several.version.microseconds)
-    // There and back is no change.
+    // A document that is changed and changed back is unchanged.
     let back = try db.commit(.set("c/x", ("a", 9)), .set("c/x", ("a", 5)))
     #expect(back.results.map(\.updateTime) == [several.version, several.version])
     let deleted = try db.commit(.set("c/x", ("a", 9)), .delete("c/x"))
@@ -115,7 +115,7 @@ import WireFormat
     #expect(try db.get("c/x")?.fields == MapValue([("z", 1)]))
   }
 
-  @Test func timesRiseWhateverTheClockDoes() throws {
+  @Test func versionsRiseWhateverTheClockDoes() throws {
     let db = try TestDatabase()
     var last = try db.meta(.lastVersion)
     var current = db
@@ -123,28 +123,28 @@ import WireFormat
       db.time.advance(seconds: step)
       if index.isMultiple(of: 4) {
         current = try current.reopened()
-        // What changed nothing left nothing that a restart could remember.
+        // A commit that changes nothing is not stored, so the reopened database does not know its version.
         last = try current.meta(.lastVersion)
       }
       let version = try current.commit(.set("c/x", ("i", .integer(Int64(index))))).version.microseconds
       #expect(version > last)
       #expect(version >= db.time.now)
       last = version
-      // A commit that changes nothing has a time of its own too.
+      // A commit that changes nothing has a distinct time, too.
       let empty = try current.commit(.set("c/x", ("i", .integer(Int64(index))))).version.microseconds
       #expect(empty > last)
       last = empty
     }
   }
 
-  @Test func aCommitWithoutWrites() throws {
+  @Test func aCommitWithoutWritesSucceeds() throws {
     let db = try TestDatabase()
     let outcome = try db.commit(CommitRequest([]))
     #expect(outcome.results.isEmpty)
     #expect(outcome.version.microseconds > (try db.meta(.created)) - 1)
   }
 
-  @Test func aMarkIsKeptWithItsCommitOnly() throws {
+  @Test func aMarkIsStoredOnlyWithItsCommit() throws {
     let db = try TestDatabase()
     func commit(_ mark: UInt64?, _ writes: Write...) throws {
       var request = CommitRequest(writes)
@@ -156,7 +156,7 @@ import WireFormat
     #expect(throws: CommitError.documentMissing(document("c/no"))) { try commit(8, .set("c/no", if: .exists(true))) }
     try commit(nil, .set("c/x", ("a", 2)))
     #expect(try db.meta(.lastMark) == 7)
-    // Also where the documents were so already.
+    // The mark is stored even if the commit changes no document.
     try commit(9, .set("c/x", ("a", 2)))
     #expect(try db.meta(.lastMark) == 9)
   }
@@ -176,7 +176,7 @@ import WireFormat
     #expect(try StoreDump(db) == before)
   }
 
-  @Test func writesOfABatchStandAlone() throws {
+  @Test func writesOfABatchAreIndependent() throws {
     let db = try TestDatabase()
     try db.commit(.set("c/x", ("a", 1)))
     let results = db.commitEach([
@@ -200,7 +200,7 @@ import WireFormat
     concurrently(8) { thread in
       for round in 0..<100 {
         let write = Write.merge("c/hot", [], transforms: [.increment("n", 1)])
-        // Between the others, commits that cannot succeed: they must not take anyone with them.
+        // Commits that cannot succeed run between the others and must not affect them.
         let bad = Write.set("c/hot", if: .exists(false))
         if round % 3 == 2, (try? db.commit(bad, .set("c/never"))) == nil { failures.withLock { $0 += 1 } }
         if let outcome = try? db.commit(write, .set("own/t\(thread)-\(round)")) {
@@ -214,7 +214,7 @@ import WireFormat
     #expect(failures.withLock { $0 } >= 263)
   }
 
-  @Test func manyAtOnceFromOneThread() throws {
+  @Test func oneThreadSubmitsManyCommitsAtOnce() throws {
     let db = try TestDatabase()
     let group = DispatchGroup()
     let results = Mutex<[Int: Result<CommitOutcome, CommitError>]>([:])
@@ -242,7 +242,7 @@ import WireFormat
     #expect(try db.get("c/sum")?.fields["n"] == 2700)
   }
 
-  @Test func aFullStoreFailsOnlyWhatDoesNotFit() throws {
+  @Test func aFullStoreFailsOnlyCommitsThatDoNotFit() throws {
     let db = try TestDatabase(LMDBStore.open(.inMemory(mapBytes: 2 << 20)))
     try db.commit(.set("c/before", ("a", 1)))
     let group = DispatchGroup()
@@ -281,9 +281,9 @@ import WireFormat
 
   // MARK: Limits
 
-  @Test func documentSize() throws {
+  @Test func documentsAreLimitedInSize() throws {
     let db = try TestDatabase()
-    // Name: 16 + (c, x) 2 + 2; fields: name 2, bytes; 32 on top.
+    // The name takes 16 + 2 + 2 bytes (c, x), the field names 2, and each document 32 more.
     let room = Limits.documentBytesMax - 20 - 2 - 32
     let half = room / 2
     func fill(_ extra: Int) -> Write {
@@ -297,7 +297,7 @@ import WireFormat
     #expect(try db.get("c/x")?.fields["z"] == nil)
   }
 
-  @Test func indexEntriesOfOneDocument() throws {
+  @Test func documentsAreLimitedInIndexEntries() throws {
     let db = try TestDatabase()
     func many(_ count: Int) -> Write { .set("c/x", ("a", .array((0..<count).map { .integer(Int64($0 % 100)) }))) }
     try db.commit(many(39_999))
@@ -305,13 +305,13 @@ import WireFormat
     try IndexCheck.check(db)
   }
 
-  @Test func depth() throws {
+  @Test func documentsAreLimitedInDepth() throws {
     let db = try TestDatabase()
     func nested(_ levels: Int) -> Value { (0..<levels).reduce(1) { value, _ in map(("m", value)) } }
     try db.commit(.set("c/x", ("m", nested(20))))
     try IndexCheck.check(db)
     #expect(throws: CommitError.self) { try db.commit(.set("c/y", ("m", nested(21)))) }
-    // A transform may be what makes it too deep.
+    // A transform can make a document too deep.
     let path = Array(repeating: "m", count: 22).joined(separator: ".")
     #expect(throws: CommitError.self) { try db.commit(.merge("c/x", [], transforms: [.increment(path, 1)])) }
     #expect(try db.get("c/y") == nil)

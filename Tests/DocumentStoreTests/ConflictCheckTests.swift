@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 @testable import DocumentStore
 
-/// The two halves of a check: the committing thread's, and the writer's of what came after it.
+/// The two parts of a conflict check: on the committing thread, and on the writer's thread for later commits.
 @Suite struct ConflictCheckTests {
   private let db: TestDatabase
 
@@ -22,7 +22,7 @@ import Testing
     }
   }
 
-  /// What was read, as it was at the newest version: so many documents by name, and a query where asked for.
+  /// Returns a read set at the newest version: a number of documents by name, and optionally a query.
   private func readSet(documents: Int, query: Bool = false) throws -> ReadSet {
     var reads = ReadSet(at: try db.meta(.lastVersion))
     for index in 0..<documents {
@@ -39,7 +39,7 @@ import Testing
     return reads
   }
 
-  @Test(arguments: [1, 64, 65, 100]) func theTailIsLookedAtAlone(documents: Int) throws {
+  @Test(arguments: [1, 64, 65, 100]) func changesSinceTheReadConflict(documents: Int) throws {
     for path in ["c/d0", "c/d\(documents - 1)"] {
       let reads = try readSet(documents: documents)
       let before = try db.meta(.lastVersion)
@@ -51,12 +51,12 @@ import Testing
       let after = try db.meta(.lastVersion)
       let aborted = CommitError.aborted(conflicting: document(path).path)
       for checked in [nil, before, between] { #expect(try conflict(reads, checked: checked) == aborted) }
-      // Long lists are looked for in the log, and there is nothing in it behind the last commit.
+      // Long lists of documents are checked against the log, which is empty after the last commit.
       #expect(try conflict(reads, checked: after) == (documents <= 64 ? aborted : nil))
     }
   }
 
-  @Test func aQueryLooksAtTheTail() throws {
+  @Test func aQueryIsCheckedAgainstLaterChanges() throws {
     let reads = try readSet(documents: 0, query: true)
     try db.commit(.set("c/other", ("a", 3)))
     let between = try db.meta(.lastVersion)
@@ -67,14 +67,14 @@ import Testing
     #expect(try conflict(reads, checked: try db.meta(.lastVersion)) == nil)
   }
 
-  /// Clearing leaves no log: whoever was checked before it is looked at anew.
-  @Test func aClearedDatabaseHasNoTail() throws {
+  /// Clearing removes the log, so reads checked before it are checked again in full.
+  @Test func aClearedDatabaseIsCheckedInFull() throws {
     for documents in [1, 100] {
       let reads = try readSet(documents: documents)
       let checked = try db.meta(.lastVersion)
       try db.clear()
       guard case .aborted(conflicting: _?) = try conflict(reads, checked: checked) else {
-        Issue.record("\(documents) documents that are gone were overlooked")
+        Issue.record("the removal of \(documents) documents was missed")
         return
       }
       for index in 0..<100 { try db.commit(.set("c/d\(index)", ("a", 1))) }

@@ -6,7 +6,7 @@ import WireFormat
 
 @testable import DocumentStore
 
-/// Rows of the meta table have no checksum: whatever they say must end in an error, not in a trap.
+/// Rows of the meta table have no checksum, so any value in them must cause an error and not a trap.
 @Suite struct DamagedMetaTests {
   static let names: [MetaKey] = [.lastVersion, .collectionNumber, .fieldNumber, .changeLogCount]
 
@@ -28,7 +28,7 @@ import WireFormat
     }
   }
 
-  @Test func formatsOfTheFutureAreNamed() throws {
+  @Test func refusesNewerFormats() throws {
     let store = try LMDBStore.open(.inMemory(mapBytes: 64 << 20))
     let id = try #require(DatabaseID(project: "p"))
     _ = try DocumentDatabase(id: id, store: store)

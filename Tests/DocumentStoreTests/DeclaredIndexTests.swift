@@ -7,7 +7,7 @@ import Testing
 import WireFormat
 @testable import DocumentStore
 
-/// Entries of declared indexes, and how they follow the configuration.
+/// Entries of declared indexes, and changes of the configuration.
 @Suite struct DeclaredIndexTests {
   static func index(_ id: String, _ fields: (String, IndexDefinition.Mode)..., group: Bool = false) -> IndexDefinition {
     IndexDefinition(
@@ -30,8 +30,8 @@ import WireFormat
     }
   }
 
-  /// Rows of indexes and settings come back as they were written, whatever is in them.
-  @Test func rowsReadBack() throws {
+  /// Rows of indexes and settings round-trip, whatever they contain.
+  @Test func rowsRoundTrip() throws {
     let configuration = IndexConfiguration(
       indexes: [
         Self.index("é", ("a.`b c`", .descending), ("t", .contains), ("v", .vector(dimension: 2048)), group: true),
@@ -55,7 +55,7 @@ import WireFormat
     #expect(catalog.mayScan(field("m.k"), of: "c", .ascendingEntries))
     #expect(catalog.mayScan(field("m.k.inside"), of: "c", .ascendingEntries))
     #expect(!catalog.mayScan(field("m.k"), of: "c", .containmentEntries))
-    // The same configuration again changes nothing.
+    // Applying the same configuration again changes nothing.
     #expect(try db.reopened(indexes: configuration).catalog().generation == catalog.generation)
     for cut in 0..<40 {
       let row = Array(IndexCatalog.row(of: configuration).prefix(cut))
@@ -66,8 +66,8 @@ import WireFormat
     }
   }
 
-  /// A database that never had a configuration stays readable for versions that know none.
-  @Test func theFormatRisesWithTheFirstConfiguration() throws {
+  /// A database that never had a configuration stays readable for versions that do not support one.
+  @Test func theFirstConfigurationRaisesTheFormat() throws {
     let db = try TestDatabase()
     try db.commit(.set("c/x", ("a", 1)))
     #expect(try db.meta(.format) == 1)
@@ -116,8 +116,8 @@ import WireFormat
     return configuration
   }
 
-  /// Random writes, configurations, batches of background work and restarts: what is complete is exactly what the
-  /// documents say, and nothing is ever left over.
+  /// Runs random writes, configurations, batches of background work and restarts. Complete indexes must match the
+  /// documents exactly, without extra entries.
   @Test(arguments: [31, 32, 33, 34, 35, 36] as [UInt64]) func entriesFollowTheConfiguration(seed: UInt64) throws {
     var random = SplitMix(seed: seed)
     let batch = IndexBatch(documentsMax: 4, entriesMax: 7)
@@ -129,7 +129,7 @@ import WireFormat
       case 1: try db.database.setIndexesOnly(Self.randomConfiguration(&random))
       case 2: db = try db.reopened()
       case 3:
-        // A batch that is rolled back leaves nothing behind, in the store or in memory.
+        // A batch that is rolled back leaves no trace in the store or in memory.
         try? db.database.queue.write { (writer, transaction) throws(StorageError) in
           _ = try IndexBuilder.advance(batch, &writer, transaction)
           throw .diskFull(path: "test")
@@ -155,7 +155,7 @@ import WireFormat
     let catalog = try db.catalog()
     #expect(catalog.indexes.allSatisfy { $0.state == .ready })
     #expect(catalog.settings.allSatisfy { $0.state == .settled && !$0.isLifted })
-    // Without a configuration all is as if there had never been one.
+    // Without a configuration, the store is as if there had never been one.
     db = try db.reopened(indexes: IndexConfiguration())
     try db.finishIndexes()
     try IndexCheck.check(db, "seed \(seed), without a configuration")
@@ -165,7 +165,7 @@ import WireFormat
     #expect(try StoreDump(db, table: .indexes).entries.count == 1)
   }
 
-  /// A build goes on beside commits on other threads, and ends complete.
+  /// An index is built while other threads commit, and is complete in the end.
   @Test func indexesAreBuiltWhileCommitsRun() throws {
     let db = try TestDatabase(indexBatch: IndexBatch(documentsMax: 20, entriesMax: 50))
     for start in stride(from: 0, to: 2000, by: 500) {
@@ -189,8 +189,8 @@ import WireFormat
     ])
   }
 
-  /// Loading many documents at once keeps the entries of declared indexes too.
-  @Test func loadsKeepEntries() throws {
+  /// Bulk loads write the entries of declared indexes, too.
+  @Test func loadsWriteIndexEntries() throws {
     let db = try TestDatabase(indexes: IndexConfiguration(
       indexes: [Self.index("c", ("a", .ascending), ("t", .contains)), Self.index("c", ("a", .descending), group: true)],
       fields: [FieldIndexing(collectionID: "c", path: field("m"), entries: [])]))
@@ -207,8 +207,8 @@ import WireFormat
     #expect(try !StoreDump(db, table: .groupEntries).entries.isEmpty)
   }
 
-  /// What a document may have of entries counts declared indexes, and not exempt fields.
-  @Test func limitsCountWhatIsWritten() throws {
+  /// The limits on a document's entries include declared indexes and exclude exempt fields.
+  @Test func limitsCountOnlyWrittenEntries() throws {
     let db = try TestDatabase(indexes: IndexConfiguration(
       indexes: [Self.index("c", ("t", .contains), ("a", .ascending)), Self.index("c", ("l1", .ascending), ("l2", .ascending), ("l3", .ascending), ("l4", .ascending), ("l5", .ascending), ("l6", .ascending), ("l7", .ascending), ("l8", .ascending), ("l9", .ascending), ("l10", .ascending), ("l11", .ascending))],
       fields: [FieldIndexing(collectionID: "c", path: field("big"), entries: [])]))
@@ -227,7 +227,7 @@ import WireFormat
     try IndexCheck.check(db)
   }
 
-  /// A document that is too large for an index that is declared later leaves that index unused, and all else alone.
+  /// If an existing document is too large for a new index, only that index fails.
   @Test func anIndexThatCannotHoldADocumentFails() throws {
     let db = try TestDatabase()
     let long = Value.string(String(repeating: "x", count: 1500))
@@ -242,15 +242,15 @@ import WireFormat
     try again.commit(write)
     try again.commit(.delete("c/z"))
     try IndexCheck.check(again)
-    // The next start tries again.
+    // The next start retries.
     let third = try again.reopened(indexes: configuration)
     try third.finishIndexes()
     #expect(try third.catalog().indexes.map(\.state) == [.ready, .ready])
     #expect(try third.catalog().indexes.map(\.number) == [2, 3])
   }
 
-  /// `hearth check` finds an entry that is missing, and one that is too many.
-  @Test func damageToEntriesIsFound() throws {
+  /// `hearth check` finds missing and extra entries.
+  @Test func theCheckFindsDamagedEntries() throws {
     let db = try TestDatabase(indexes: IndexConfiguration(indexes: [
       Self.index("c", ("a", .ascending), ("b", .descending)), Self.index("c", ("a", .ascending), group: true),
     ]))
@@ -274,7 +274,7 @@ import WireFormat
       try write(first, nil)
       #expect(try problems().contains { $0.contains("no entry in index") })
       try write(first, [99])
-      #expect(try problems().contains { $0.contains("does not say where the name is") })
+      #expect(try problems().contains { $0.contains("has a wrong name length") })
       try write(first, value)
       #expect(try problems().isEmpty)
       var other = first
@@ -290,7 +290,7 @@ import WireFormat
 }
 
 extension DocumentDatabase {
-  /// Changes the configuration without starting the work that follows from it.
+  /// Changes the configuration without starting the background work.
   func setIndexesOnly(_ configuration: IndexConfiguration) throws {
     try store.write { (transaction) throws(StorageError) in
       _ = try IndexReconciliation.apply(configuration, transaction)

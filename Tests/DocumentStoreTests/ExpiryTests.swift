@@ -4,20 +4,20 @@ import Testing
 import WireFormat
 @testable import DocumentStore
 
-/// Documents vanish after the time in a field that expires.
+/// Deletion of documents after the time in a field configured to expire.
 @Suite struct ExpiryTests {
   private static func at(_ seconds: Int, of db: TestDatabase) -> Value {
     .timestamp(Timestamp(uncheckedMicroseconds: db.time.now + Int64(seconds) * 1_000_000))
   }
 
-  /// Removes what is over and waits until that is done.
+  /// Deletes expired documents and waits until they are deleted.
   private func expire(_ db: TestDatabase) throws {
     db.database.removeExpired()
     db.database.background.waitForExpiring()
     try db.commit(CommitRequest([]))
   }
 
-  @Test(arguments: [true, false]) func documentsVanishWhenTheirTimeIsOver(isExempt: Bool) throws {
+  @Test(arguments: [true, false]) func documentsAreDeletedWhenTheyExpire(isExempt: Bool) throws {
     let field = FieldIndexing(
       collectionID: "c", path: field("m.end"), entries: isExempt ? [] : FieldIndexing.automatic, expires: true)
     let db = try TestDatabase(indexes: IndexConfiguration(fields: [field]))
@@ -35,7 +35,7 @@ import WireFormat
     try expire(db)
     for path in ["c/soon", "x/y/c/soon"] {
       #expect(try db.get(path) == nil)
-      // An ordinary commit: the past still has it.
+      // The deletion is an ordinary commit, so past reads still find the document.
       #expect(try db.get(path, at: before) != nil)
     }
     for path in kept { #expect(try db.get(path) != nil, "\(path)") }
@@ -46,8 +46,8 @@ import WireFormat
     try IndexCheck.check(db)
   }
 
-  /// More documents than one batch takes all go, and those that were given more time meanwhile stay.
-  @Test func manyGoAndRefreshedOnesStay() throws {
+  /// More documents than one batch takes are all deleted, except those whose time was extended meanwhile.
+  @Test func manyDocumentsExpireAndRefreshedOnesStay() throws {
     let db = try TestDatabase(indexes: IndexConfiguration(fields: [
       FieldIndexing(collectionID: "c", path: field("end"), entries: FieldIndexing.automatic, expires: true)
     ]))
@@ -58,7 +58,7 @@ import WireFormat
       try db.commit(CommitRequest((start..<end).map { .set("c/d\($0)", ("end", soon)) }))
     }
     db.time.advance(seconds: 20)
-    // Found, then changed before the delete: the precondition keeps it.
+    // The document changes after it was found, so the precondition keeps it.
     let found = try db.database.read { reader in
       try ExpiredDocuments.find(try db.database.indexes(&reader), now: db.time.now, &reader)
     }

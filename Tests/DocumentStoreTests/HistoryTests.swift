@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 import WireFormat
 
-/// The states of a database at all its versions, kept as plain dictionaries.
+/// The states of a database at all its versions, as plain dictionaries.
 private struct Model {
   private(set) var states: [(version: Int64, documents: [DocumentKey: Stored])] = []
 
@@ -22,7 +22,7 @@ private struct Model {
   }
 }
 
-/// Makes random commits and notes what they leave.
+/// Makes random commits and records the resulting states.
 private struct History {
   let db: TestDatabase
   var model: Model
@@ -99,7 +99,7 @@ private struct History {
     try IndexCheck.check(db, "seed \(seed)")
   }
 
-  /// Scans, walks and segments at a version against the model.
+  /// Compares scans, walks and segments at a version with the model.
   private func check(
     _ db: TestDatabase, _ documents: [DocumentKey: Stored], at version: Int64?, _ comment: String
   ) throws {
@@ -127,12 +127,12 @@ private struct History {
           try #require(found == Array(expected), "\(comment), scan of \(path) from \(start)")
         }
       }
-      // Segments below every path there is.
+      // Segments below every existing path.
       var below: [ResourcePath: Set<[UInt8]>] = [:]
       for key in documents.keys {
         var path = ResourcePath.root
         for segment in key.path.segments {
-          // Documents of a collection count only where something lies below them.
+          // A document's own segment counts only if there are documents below it.
           let next = path.appending(segment)
           if !(path.isCollection && next == key.path) { below[path, default: []].insert(Array(segment)) }
           path = next
@@ -152,7 +152,7 @@ private struct History {
     }
   }
 
-  /// A few places of a list, spread over it.
+  /// Returns a few positions spread over a list.
   private func some(_ indices: Range<Int>) -> [Int] {
     Array(stride(from: indices.lowerBound, to: indices.upperBound, by: max(1, indices.count / 4)))
   }
@@ -171,7 +171,7 @@ private struct History {
     let sorted = all.sorted()
     for root in [ResourcePath.root, collection("c"), document("c/a").path, document("c/missing").path, collection("none")] {
       let expected = sorted.filter { $0.path.isAtOrBelow(root) && $0.path != root }
-      // From the start, and continued behind a document.
+      // From the start, and resumed after a document.
       for position in [-1] + some(expected.indices) {
         var walk = try SubtreeIterator(
           reader.snapshot, below: root, after: position < 0 ? nil : expected[position], at: version)
@@ -185,9 +185,9 @@ private struct History {
     }
   }
 
-  // MARK: Moments that can be read
+  // MARK: Readable times
 
-  @Test func momentsThatCannotBeRead() throws {
+  @Test func refusesUnreadableTimes() throws {
     let db = try TestDatabase()
     let created = try db.meta(.created)
     db.time.advance(seconds: 10)
@@ -201,8 +201,8 @@ private struct History {
     #expect(try db.get("c/x", at: db.time.now)?.update == first)
   }
 
-  /// Who read a moment after the last commit was told what it looks like: it must not change any more.
-  @Test func aMomentThatWasReadDoesNotChange() throws {
+  /// After a read at a time later than the last commit, the state at that time must not change.
+  @Test func aStateOnceReadDoesNotChange() throws {
     let db = try TestDatabase()
     try db.commit(.set("c/x", ("a", 1)))
     db.time.advance(seconds: 10)
@@ -216,8 +216,8 @@ private struct History {
     #expect(try db.meta(.lastVersion) > later)
   }
 
-  /// Readers of the present and writers side by side: a moment reads the same whenever it is read.
-  @Test func momentsAreStableUnderLoad() throws {
+  /// Readers and writers run side by side. The state at a time must be the same whenever it is read.
+  @Test func pastReadsAreStableUnderLoad() throws {
     let db = try TestDatabase()
     concurrently(4) { thread in
       for round in 0..<150 {
@@ -236,8 +236,8 @@ private struct History {
     }
   }
 
-  /// A creation leaves no before-image; builds before this one left an empty one, which says the same.
-  @Test(arguments: [false, true]) func whatWasMadeLaterIsMissingBefore(hasEmptyImages: Bool) throws {
+  /// A creation leaves no before-image. Older releases left an empty one, with the same meaning.
+  @Test(arguments: [false, true]) func documentsAreMissingBeforeTheirCreation(hasEmptyImages: Bool) throws {
     let db = try TestDatabase()
     let versions = try [
       Write.set("c/other"), .set("c/x", ("n", 1)), .set("c/x", ("n", 2)), .delete("c/x"), .set("c/x", ("n", 3)),
@@ -280,7 +280,7 @@ private struct History {
 
   // MARK: Trimming
 
-  @Test(arguments: [11, 12] as [UInt64]) func trimmingKeepsWhatMayStillBeRead(seed: UInt64) throws {
+  @Test(arguments: [11, 12] as [UInt64]) func trimmingKeepsReadableStates(seed: UInt64) throws {
     let retention = Retention(historySeconds: 300, changeLogSeconds: 900)
     var history = try History(seed: seed, TestDatabase(retention: retention))
     let db = history.db
@@ -298,7 +298,7 @@ private struct History {
         }
         if history.random.chance(oneIn: 40) { try check(db, documents, at: version, "seed \(seed)") }
       }
-      // What commits after `historyFrom` changed or removed has its before-images, the rest none; likewise the log.
+      // Changes and deletions after `historyFrom` have before-images, and others have none. The log is alike.
       let logFrom = try db.meta(.changeLogFrom)
       #expect(logFrom <= from)
       let log = try StoreDump(db, table: .changeLog).entries
@@ -312,7 +312,7 @@ private struct History {
       }
       #expect(try StoreDump(db, table: .history).entries.count == images)
     }
-    // In the end everything goes.
+    // In the end, everything is removed.
     db.time.advance(seconds: 2000)
     try db.maintain()
     #expect(try StoreDump(db, table: .history).entries.isEmpty)
@@ -322,7 +322,7 @@ private struct History {
     try IndexCheck.check(db)
   }
 
-  /// More than a batch in one commit, and many batches.
+  /// One commit larger than a batch, and many batches.
   @Test func largeCommitsAreTrimmedWhole() throws {
     let db = try TestDatabase(retention: Retention(historySeconds: 300, changeLogSeconds: 300))
     func many(_ value: Int64) -> CommitRequest {
@@ -335,7 +335,7 @@ private struct History {
     let third = try db.commit(.set("c/d0", ("n", 3))).version.microseconds
     db.time.advance(seconds: 200)
     try db.maintain()
-    // The second commit's before-images are gone with it, so its own moment is the first that can be read.
+    // The second commit's before-images are removed with it, so its own version is the first readable one.
     #expect(try db.meta(.historyFrom) == second)
     #expect(throws: CommitError.readTimeTooOld) { try db.get("c/d0", at: second - 1) }
     #expect(throws: CommitError.readTimeTooOld) { try db.get("c/d0", at: first) }
@@ -351,7 +351,7 @@ private struct History {
       try db.commit(CommitRequest((0..<10).map { .set("c/d\($0)", ("n", .integer(Int64(round)))) }))
       db.time.advance(seconds: 1)
     }
-    // 4000 changes in 400 seconds: what the history still needs stays, whatever the count.
+    // 4000 changes in 400 seconds: entries that the history still needs stay, regardless of the count.
     try db.maintain()
     #expect(try db.meta(.changeLogCount) >= 2900)
     db.time.advance(seconds: 600)
@@ -361,8 +361,8 @@ private struct History {
     #expect(try StoreDump(db, table: .history).entries.isEmpty)
   }
 
-  /// Time and count together: what is past its time goes, of the rest only the excess.
-  @Test func trimmingByCountTakesOnlyTheExcess() throws {
+  /// Limits on age and count together: entries that are too old are removed, and of the others only the excess.
+  @Test func trimmingByCountRemovesOnlyTheExcess() throws {
     let retention = Retention(historySeconds: 300, changeLogSeconds: 1000, changeLogEntriesMax: 1000)
     let db = try TestDatabase(retention: retention)
     for _ in 0..<5 { try db.commit(.set("old/x", ("n", .integer(Int64.random(in: 0...Int64.max))))) }
@@ -373,13 +373,13 @@ private struct History {
     db.time.advance(seconds: 400)
     try db.maintain()
     #expect(try db.meta(.changeLogCount) == 1000)
-    // Nothing new is due now.
+    // Nothing more is due now.
     let before = try StoreDump(db)
     try db.maintain()
     #expect(try StoreDump(db) == before)
   }
 
-  @Test func whatIsOldButUnchangedStaysReadable() throws {
+  @Test func oldUnchangedDocumentsStayReadable() throws {
     let db = try TestDatabase(retention: Retention(historySeconds: 300))
     let first = try db.commit(.set("c/x", ("a", 1))).version.microseconds
     db.time.advance(seconds: 100_000)
@@ -394,7 +394,7 @@ private struct History {
 
   // MARK: Loading
 
-  @Test func loadedDocumentsAreThereFromTheLoadOn() throws {
+  @Test func loadedDocumentsExistFromTheLoadOn() throws {
     let db = try TestDatabase()
     let created = try db.meta(.created)
     db.time.advance(seconds: 5)
@@ -417,7 +417,7 @@ private struct History {
     try IndexCheck.check(db)
   }
 
-  @Test func clearing() throws {
+  @Test func clearingRemovesDocumentsAndHistory() throws {
     let db = try TestDatabase()
     let seen = try db.commit(.set("c/x", ("a", 1)), .set("c/x/s/y")).version.microseconds
     let incarnation = db.database.incarnation

@@ -6,12 +6,12 @@ import Testing
 import WireFormat
 @testable import DocumentStore
 
-/// Compares the index entries of a store with what its documents say, worked out in another way than the store does.
+/// Compares the index entries of a store with its documents, computed independently of the store's code.
 enum IndexCheck {
-  /// An entry that a document has, and what it belongs to.
+  /// An entry that follows from a document.
   private struct Expected {
     var key: [UInt8]
-    /// Whether it must be there, or may be because it is being added.
+    /// Whether the entry must exist. Otherwise it may exist, because it is being added.
     var isRequired: Bool
   }
 
@@ -42,15 +42,15 @@ enum IndexCheck {
     let missing = Set(expected.filter(\.isRequired).map(\.key)).subtracting(found)
     try #require(missing.isEmpty, "\(missing.count) entries are missing \(comment)")
     let left = found.subtracting(expected.map(\.key))
-    try #require(left.isEmpty, "\(left.count) entries were left behind \(comment)")
-    // The store's own check finds nothing either.
+    try #require(left.isEmpty, "\(left.count) entries were left over \(comment)")
+    // The store's own check must find no problem either.
     let snapshot = try db.store.snapshot()
     defer { snapshot.end() }
     let problems = try DatabaseCheck.run(snapshot).problems
     try #require(problems.isEmpty, "\(problems) \(comment)")
   }
 
-  /// The entries that are there, but for those that are being deleted.
+  /// Returns the existing entries, without those being deleted.
   private static func found(
     _ db: TestDatabase, _ catalog: IndexCatalog, _ fields: FieldNumbers
   ) throws -> Set<[UInt8]> {
@@ -72,7 +72,7 @@ enum IndexCheck {
     return found
   }
 
-  /// The number behind the table's, and the rest.
+  /// Returns the number after the table's number, and the rest.
   private static func split(_ key: [UInt8]) -> (number: UInt64, rest: [UInt8]) {
     key.dropFirst().withUnsafeBytes { bytes in
       var rest = bytes
@@ -98,7 +98,7 @@ enum IndexCheck {
         OrderedCode.append(number: try #require(field, "\(name) has no number \(comment)"), to: &key)
         expected.append(Expected(key: key + code(value) + idCode, isRequired: isRequired))
       }
-      // A field that is being filled may not have a number yet.
+      // A field whose entries are being added may not have a number yet.
       let isNumbered = field != nil || isRequired
       if kinds.contains(.ascending), isNumbered { try add(.ascendingEntries, value) }
       if kinds.contains(.containment), isNumbered, case .array(let elements) = value {
@@ -112,7 +112,8 @@ enum IndexCheck {
     return expected
   }
 
-  /// The setting that governs a field: of its own, of the nearest field around, of all fields, of all collections.
+  /// Returns the setting that governs a field: its own, or that of the nearest enclosing field, of all fields of
+  /// the collection, or of all collections.
   private static func governor(_ field: [String], _ collection: ResourcePath, _ catalog: IndexCatalog) -> FieldSetting? {
     let own = catalog.settings.filter { $0.collectionID.elementsEqual(collection.lastSegment) }
     for count in stride(from: field.count, to: 0, by: -1) {
@@ -122,7 +123,7 @@ enum IndexCheck {
     return own.first { $0.path.isAllFields } ?? catalog.settings.first { $0.isForAllCollections }
   }
 
-  /// The codes of a document's entries in an index in stored form.
+  /// Returns the codes of a document's entries in an index in stored form.
   private static func codes(_ index: IndexDefinition, _ document: MapValue) -> Set<[UInt8]> {
     var codes: Set<[UInt8]> = [[]]
     for field in index.fields {
@@ -147,7 +148,7 @@ enum IndexCheck {
   }
 }
 
-/// The numbers of fields, as the catalogue has them.
+/// The numbers of fields in the catalog.
 private struct FieldNumbers {
   private var names: [UInt64: (parent: UInt64, name: String)] = [:]
   private var numbers: [UInt64: [[UInt8]: UInt64]] = [:]

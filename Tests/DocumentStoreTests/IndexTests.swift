@@ -6,7 +6,7 @@ import Testing
 import WireFormat
 
 @Suite struct IndexTests {
-  /// After any writes, the entries are those of the documents as they are, and nothing else.
+  /// After any writes, the entries are exactly those of the current documents.
   @Test(arguments: [21, 22, 23] as [UInt64]) func entriesFollowTheirDocuments(seed: UInt64) throws {
     let db = try TestDatabase()
     var random = SplitMix(seed: seed)
@@ -26,7 +26,7 @@ import WireFormat
         default: writes.append(Write(.update(EncodedFields(random.mapValue()), mask: nil), key: key))
         }
       }
-      // Some fail and must leave nothing.
+      // Some commits fail and must change nothing.
       if random.chance(oneIn: 5) { writes.append(.set("c/never", if: .exists(true))) }
       _ = try? current.commit(CommitRequest(writes))
       if random.chance(oneIn: 50) { current = try current.reopened() }
@@ -51,7 +51,7 @@ import WireFormat
     #expect(try StoreDump(current, table: .containmentEntries).entries.isEmpty)
   }
 
-  /// Numbers of collections and fields are given out once, and mean the same ever after.
+  /// The numbers of collections are assigned once and keep their meaning.
   @Test func numbersAreNeverReused() throws {
     let db = try TestDatabase()
     var seen: [String: UInt64] = [:]
@@ -67,7 +67,7 @@ import WireFormat
     #expect(Set(seen.values).count == seen.count)
   }
 
-  /// Rolled back numbers must not stay in the writer's memory.
+  /// Numbers assigned in a rolled-back transaction must not stay in the writer's cache.
   @Test func numbersOfFailedCommitsAreForgotten() throws {
     let db = try TestDatabase()
     let huge = Value.bytes(Array(repeating: 1, count: Limits.documentBytesMax))

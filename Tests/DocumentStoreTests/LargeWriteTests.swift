@@ -5,12 +5,12 @@ import WireFormat
 
 @testable import DocumentStore
 
-/// Writes that one request can hold must not cost the square of their size.
+/// Large writes in one request must not take quadratic time.
 @Suite struct LargeWriteTests {
   static let key = DocumentKey(ResourcePath(uncheckedBytes: Array("c/d".utf8)))
   static let now = Timestamp(uncheckedMicroseconds: 1_700_000_000_000_000)
 
-  /// Nothing as simple could be wrong: each with each.
+  /// Appends elements in the simplest way: compares each operand with each element.
   static func appended(_ operands: [Value], to stored: [Value]) -> [Value] {
     var elements = stored
     for operand in operands where !elements.contains(where: { Value.compare($0, operand) == .equal }) {
@@ -33,7 +33,7 @@ import WireFormat
     .vector([1, 2]), .integer(.max), .double(0x1p63),
   ]
 
-  @Test(arguments: 0..<50) func arrayTransformsAgreeWithTheSimpleWay(seed: UInt64) throws {
+  @Test(arguments: 0..<50) func arrayTransformsMatchASimpleImplementation(seed: UInt64) throws {
     var generator = SplitMix(state: seed)
     func values() -> [Value] {
       (0..<Int(generator.next() % 12)).compactMap { _ in Self.pool.randomElement(using: &generator) }
@@ -49,7 +49,7 @@ import WireFormat
     #expect(map[path] == .array(Self.removed(operands, from: stored)), "seed \(seed)")
   }
 
-  @Test func arrayTransformsOfManyElementsEnd() throws {
+  @Test func arrayTransformsOfManyElementsAreFast() throws {
     let path = try FieldPath("x")
     let operands = (0..<100_000).map { Value.integer($0) }
     var map = MapValue()
@@ -105,7 +105,7 @@ import WireFormat
     #expect(same.isChanged && same.fields == nil)
   }
 
-  @Test func operandsCountAmongTheBytesThatWait() throws {
+  @Test func requestBytesIncludeTransformOperands() throws {
     let key = try #require(Self.key)
     let operands = (0..<1000).map { _ in Value.string(String(repeating: "x", count: 1000)) }
     let write = Write(
@@ -114,7 +114,7 @@ import WireFormat
     #expect(CommitRequest([write]).bytes > 1_000_000)
   }
 
-  /// A small generator; the same seed gives the same numbers.
+  /// A small generator. The same seed gives the same numbers.
   struct SplitMix: RandomNumberGenerator {
     var state: UInt64
     mutating func next() -> UInt64 {

@@ -27,7 +27,7 @@ private func code(_ value: Value, budget: Int = .max) throws -> (bytes: [UInt8],
     bson(.regex, map(("pattern", .string(pattern)), ("options", .string(options))))
   }
 
-  /// Values in ascending order; those of one row are equal.
+  /// Values in ascending order. The values of one row are equal.
   private static let ladder: [[Value]] = [
     [.null], [bson(.minKey, .null)],
     [false], [true],
@@ -95,7 +95,7 @@ private func code(_ value: Value, budget: Int = .max) throws -> (bytes: [UInt8],
     [bson(.maxKey, .null)],
   ]
 
-  @Test func ladderOfValues() throws {
+  @Test func codesSortAsTheirValues() throws {
     for (i, row) in Self.ladder.enumerated() {
       for (j, other) in Self.ladder.enumerated() {
         for a in row {
@@ -109,7 +109,7 @@ private func code(_ value: Value, budget: Int = .max) throws -> (bytes: [UInt8],
     }
   }
 
-  @Test func randomPairs() throws {
+  @Test func codesOfRandomPairsSortAsTheirValues() throws {
     let seed: UInt64 = 0xC0DE
     var random = SplitMix(seed: seed)
     for round in 0..<6000 {
@@ -119,14 +119,14 @@ private func code(_ value: Value, budget: Int = .max) throws -> (bytes: [UInt8],
       let (codeA, codeB) = (try code(a), try code(b))
       try #require(codeA.isWhole && codeB.isWhole)
       try #require(Ordering.bytes(codeA.bytes, codeB.bytes) == order, "seed \(seed) round \(round): \(a) against \(b)")
-      // Codes that are cut tie at worst.
+      // At worst, codes that are cut are equal.
       let budget = random.pick([0, 1, 2, 5, 9, 20, 1500])
       let (cutA, cutB) = (try code(a, budget: budget), try code(b, budget: budget))
       let cutOrder = Ordering.bytes(cutA.bytes, cutB.bytes)
       let isRight = cutOrder == order || (cutOrder == .equal && !(cutA.isWhole && cutB.isWhole))
       try #require(isRight, "seed \(seed) round \(round), budget \(budget): \(a) against \(b)")
       if cutOrder == .equal, order != .equal {
-        try #require(!cutA.isWhole && !cutB.isWhole, "a whole code ties with a cut one: \(a) against \(b)")
+        try #require(!cutA.isWhole && !cutB.isWhole, "a whole code equals a cut one: \(a) against \(b)")
       }
     }
   }
@@ -139,7 +139,7 @@ private func code(_ value: Value, budget: Int = .max) throws -> (bytes: [UInt8],
       let value = random.value()
       let budget = random.pick([0, 3, 12, 30, 1500, Int.max])
       var (bytes, isWhole) = try code(value, budget: budget)
-      // The code of an id follows, as in an index key.
+      // The code of a document ID follows, as in an index key.
       id = Array(random.documentID().utf8)
       OrderedCode.append(lastID: id, to: &bytes)
       let (extent, found) = bytes.withUnsafeBytes { bytes in
@@ -164,7 +164,7 @@ private func code(_ value: Value, budget: Int = .max) throws -> (bytes: [UInt8],
     }
   }
 
-  @Test func skippingDamagedCodesEnds() throws {
+  @Test func skippingADamagedCodeTerminates() throws {
     let seed: UInt64 = 0xDA3A6E
     var random = SplitMix(seed: seed)
     for _ in 0..<3000 {
@@ -181,7 +181,7 @@ private func code(_ value: Value, budget: Int = .max) throws -> (bytes: [UInt8],
     }
   }
 
-  @Test func cutAtTheBudget() throws {
+  @Test func codesAreCutAtTheBudget() throws {
     let long = String(repeating: "x", count: 3000)
     let (whole, isWhole) = try code(.string(String(repeating: "x", count: 1499)), budget: 1500)
     #expect(isWhole && whole.count == 1502)
@@ -190,12 +190,12 @@ private func code(_ value: Value, budget: Int = .max) throws -> (bytes: [UInt8],
       #expect(!isWhole)
       #expect(bytes.count <= 1520, "\(bytes.count) bytes")
     }
-    // Zero bytes take two in a code: at most twice the budget.
+    // A zero byte takes two bytes in a code, so a code has at most twice the budget.
     let (zeros, areWhole) = try code(.bytes(Array(repeating: 0, count: 3000)), budget: 1500)
     #expect(!areWhole && zeros.count <= 3002)
   }
 
-  @Test func documentIDs() throws {
+  @Test func documentIDsSortInNameOrder() throws {
     let ascending = [
       "__id-9223372036854775808__", "__id-2__", "__id-1__", "__id1__", "__id7__", "__id12__", "__id255__", "__id256__",
       "__id9223372036854775807__", "\u{1}", "12", "7", "A", "Aa", "__id", "__id01__", "__id0__",
@@ -227,7 +227,7 @@ private func code(_ value: Value, budget: Int = .max) throws -> (bytes: [UInt8],
     }
   }
 
-  @Test func numbersAndVersions() throws {
+  @Test func numbersAndVersionsRoundTripInOrder() throws {
     var random = SplitMix(seed: 7)
     var numbers: [UInt64] = [0, 1, 0xEF, 0xF0, 0xFF, 0x100, 0xFFFF, 0x10000, 1 << 32, .max - 1, .max]
     for _ in 0..<500 { numbers.append(random.next() >> UInt64.random(in: 0...63, using: &random)) }

@@ -7,7 +7,7 @@ import Testing
 @testable import DocumentStore
 
 @Suite struct RegistryTests {
-  /// Keeps the count of openings; the data survives a closing, as files do.
+  /// Opens stores and counts the openings. The data survives closing, because it is in files.
   private final class Files: Sendable {
     let opened = Mutex<[DatabaseID: Int]>([:])
     let directory: TemporaryDirectory
@@ -45,7 +45,7 @@ import Testing
     #expect(files.opened.withLock { $0 } == [a: 1, b: 1])
   }
 
-  @Test func closesWhatIsIdle() throws {
+  @Test func closesIdleDatabases() throws {
     let (registry, files, time) = try make(idleSeconds: 60)
     let (a, b) = (try id("a"), try id("b"))
     let write = CommitRequest([.set("c/x", ("a", 1))])
@@ -57,19 +57,19 @@ import Testing
     time.advance(seconds: 60)
     registry.maintain()
     #expect(registry.openDatabases.count == 2)
-    // One is held by somebody.
+    // One database is still held by this test.
     let held = try #require(registry.openDatabases.last)
     time.advance(seconds: 1)
     try waitUntilClosed(registry, a)
     #expect(registry.openDatabases.map(\.id) == [b])
     #expect(held.id == b)
-    // It comes back with all it had.
+    // The database reopens with its data.
     let again = try #require(try registry.database(a))
     #expect(files.opened.withLock { $0[a] } == 2)
     #expect(try again.read { reader in try reader.document(document("c/x")) != nil })
   }
 
-  /// Trimming holds on to its database for a moment: lets it end, then asks again.
+  /// Trimming holds its database for a moment, so let it finish and then maintain again.
   private func waitUntilClosed(_ registry: DatabaseRegistry, _ id: DatabaseID) throws {
     for _ in 0..<100 {
       if let database = registry.openDatabases.first(where: { $0.id == id }) {
@@ -80,7 +80,7 @@ import Testing
     #expect(!registry.openDatabases.contains { $0.id == id })
   }
 
-  @Test func keepsAllWithoutATime() throws {
+  @Test func keepsDatabasesOpenWithoutAnIdleLimit() throws {
     let (registry, _, time) = try make(idleSeconds: nil)
     _ = try registry.database(try id("a"))
     time.advance(seconds: 1_000_000)

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 import WireFormat
 
-/// Every entry of a store.
+/// All entries of a store.
 struct StoreDump: Equatable {
   var entries: [[UInt8]: [UInt8]] = [:]
 

@@ -10,7 +10,7 @@ import Testing
 import WireFormat
 @testable import DocumentStore
 
-/// A database in memory, on a clock that the test moves, with calls that wait for their answers.
+/// An in-memory database with a clock controlled by the test and with synchronous calls.
 struct TestDatabase {
   let time: SteppedTime
   let store: any KeyValueStore
@@ -28,12 +28,12 @@ struct TestDatabase {
       indexBatch: indexBatch)
   }
 
-  /// The same store opened again, as after a restart.
+  /// Opens the same store again, as after a restart.
   func reopened(indexes: IndexConfiguration? = nil) throws -> TestDatabase {
     try TestDatabase(store, time: time, indexes: indexes, indexBatch: database.background.batch)
   }
 
-  /// Does one batch of the background work on indexes; returns whether there may be more.
+  /// Runs one batch of the background work on indexes. Returns whether more may be due.
   @discardableResult
   func advanceIndexes() throws -> Bool {
     var hasMore = false
@@ -43,7 +43,7 @@ struct TestDatabase {
     return hasMore
   }
 
-  /// Does all of it.
+  /// Runs all background work on indexes.
   func finishIndexes() throws {
     while try advanceIndexes() {}
   }
@@ -67,11 +67,11 @@ struct TestDatabase {
     try wait { done in database.clear(completion: done) }.get()
   }
 
-  /// Trims until nothing is left to trim now.
+  /// Runs maintenance until nothing is left to trim.
   func maintain() throws {
     for _ in 0..<8 {
       database.maintain()
-      // Commits of nothing go through the same line, so they come after it.
+      // An empty commit passes through the same queue, so it completes after the trimming.
       try commit(CommitRequest([]))
     }
   }
@@ -89,7 +89,7 @@ struct TestDatabase {
     }
   }
 
-  /// Opens a transaction at the newest version, as BeginTransaction does.
+  /// Begins a transaction at the newest version, as BeginTransaction does.
   func begin(_ mode: TransactionTable.Mode = .readWrite) throws -> TransactionID {
     try database.read { reader in database.transactions.begin(mode, readVersion: try reader.lastVersion()) }
   }
@@ -123,7 +123,7 @@ struct TestDatabase {
   }
 }
 
-/// A document taken out of its snapshot.
+/// A document copied out of its snapshot.
 struct Stored: Equatable, CustomStringConvertible {
   var fields: MapValue
   var create: Int64
@@ -138,20 +138,20 @@ struct Stored: Equatable, CustomStringConvertible {
   var description: String { "\(fields.entries) created \(create) updated \(update)" }
 }
 
-/// Waits for the one answer of a call.
+/// Calls a function and waits for its one result.
 func wait<T: Sendable>(_ call: (@escaping @Sendable (T) -> Void) -> Void) -> T {
-  let answer = Mutex<T?>(nil)
+  let result = Mutex<T?>(nil)
   let isThere = DispatchSemaphore(value: 0)
   call { value in
-    answer.withLock { $0 = value }
+    result.withLock { $0 = value }
     isThere.signal()
   }
   isThere.wait()
-  guard let value = answer.withLock({ $0 }) else { preconditionFailure("answered without an answer") }
+  guard let value = result.withLock({ $0 }) else { preconditionFailure("the call completed without a result") }
   return value
 }
 
-/// Runs a body many times at once, each on a thread.
+/// Runs `body` many times at once, each on a thread.
 func concurrently(_ count: Int, _ body: @Sendable (Int) -> Void) {
   DispatchQueue.concurrentPerform(iterations: count, execute: body)
 }

@@ -10,56 +10,56 @@ import WireFormat
 @Suite struct TransactionTests {
   private func aborts(_ path: String) -> CommitError { .aborted(conflicting: document(path).path) }
 
-  @Test func conflicts() throws {
+  @Test func aCommitAbortsOnlyIfAReadChanged() throws {
     let db = try TestDatabase()
     try db.commit(.set("c/x", ("a", 1)), .set("c/other", ("a", 1)))
 
-    // A document that was read changed.
+    // A document that was read has changed.
     var transaction = try db.begin()
     try db.get("c/x", in: transaction)
     try db.commit(.set("c/x", ("a", 2)))
     #expect(throws: aborts("c/x")) { try db.commit(transaction, .set("c/y", ("a", 1))) }
     #expect(try db.get("c/y") == nil)
 
-    // It was rewritten as it was: nothing changed.
+    // The document was rewritten without a change.
     transaction = try db.begin()
     try db.get("c/x", in: transaction)
     try db.commit(.set("c/x", ("a", 2)))
     try db.commit(transaction, .set("c/x", ("a", 3)))
 
-    // A missing document came into being.
+    // A missing document was created.
     transaction = try db.begin()
     #expect(try db.get("c/missing", in: transaction) == nil)
     try db.commit(.set("c/missing"))
     #expect(throws: aborts("c/missing")) { try db.commit(transaction, .set("c/y", ("a", 1))) }
 
-    // One went away.
+    // A document was deleted.
     transaction = try db.begin()
     try db.get("c/missing", in: transaction)
     try db.commit(.delete("c/missing"))
     #expect(throws: aborts("c/missing")) { try db.commit(transaction, .set("c/y", ("a", 1))) }
 
-    // One went away and came back the same.
+    // A document was deleted and created again with the same fields.
     transaction = try db.begin()
     try db.get("c/x", in: transaction)
     try db.commit(.delete("c/x"))
     try db.commit(.set("c/x", ("a", 3)))
     #expect(throws: aborts("c/x")) { try db.commit(transaction) }
 
-    // Something else changed.
+    // Another document changed.
     transaction = try db.begin()
     try db.get("c/x", in: transaction)
     try db.commit(.set("c/other", ("a", 2)))
     try db.commit(transaction, .set("c/x", ("a", 4)))
 
-    // It writes without reading.
+    // The transaction writes without reading.
     transaction = try db.begin()
     try db.commit(.set("c/x", ("a", 5)))
     try db.commit(transaction, .set("c/x", ("a", 6)))
     #expect(try db.get("c/x")?.fields["a"] == 6)
   }
 
-  @Test(arguments: [false, true]) func listingsConflictWithWhatTheyWouldShow(showMissing: Bool) throws {
+  @Test(arguments: [false, true]) func listingsConflictWithChangesToTheirResult(showMissing: Bool) throws {
     let db = try TestDatabase()
     try db.commit(.set("c/x", ("a", 1)), .set("c/x/s/y"), .set("c/gone/s/y"), .set("c/gone/s/z"))
     for (change, conflicting) in [
@@ -79,15 +79,15 @@ import WireFormat
         try db.commit(transaction, write)
       }
     }
-    // A collection that was never there.
+    // A collection that did not exist.
     let transaction = try db.begin()
     db.noteListing(of: "fresh", in: transaction)
     try db.commit(.set("fresh/x"))
     #expect(throws: aborts("fresh/x")) { try db.commit(transaction) }
   }
 
-  /// A page ends behind its last document and begins behind the last of the page before.
-  @Test func aPageConflictsWithWhatItSpans() throws {
+  /// A page ends after its last document and begins after the last document of the previous page.
+  @Test func aPageConflictsOnlyWithinItsSpan() throws {
     let db = try TestDatabase()
     try db.commit(.set("c/b"), .set("c/d"))
     for (id, conflicts) in [("a", false), ("b", false), ("c", true), ("d", true), ("e", false)] {
@@ -114,7 +114,7 @@ import WireFormat
     }
   }
 
-  @Test func theStateThatWasListedMayNotBeClearedAway() throws {
+  @Test func clearingAbortsATransactionThatListed() throws {
     let db = try TestDatabase()
     try db.commit(.set("c/x"))
     let transaction = try db.begin()
@@ -124,7 +124,7 @@ import WireFormat
     #expect(throws: CommitError.aborted(conflicting: nil)) { try db.commit(request) }
   }
 
-  /// Nobody can tell any more what changed; so something may have.
+  /// The history no longer shows the changes since the read, so the commit must be aborted.
   @Test func aQueryFromBeforeTheHistoryConflicts() throws {
     let db = try TestDatabase(retention: Retention(historySeconds: 300))
     try db.commit(.set("c/x"))
@@ -140,11 +140,11 @@ import WireFormat
     try db.commit(.set("d/other", ("a", 1)))
     try db.maintain()
     #expect(throws: CommitError.aborted(conflicting: nil)) { try db.commit(requests[0]) }
-    // A document that was read by name speaks for itself.
+    // A document read by name is checked by its version alone.
     try db.commit(requests[1])
   }
 
-  @Test func everyReadShowsTheStart() throws {
+  @Test func everyReadShowsTheStartOfTheTransaction() throws {
     let db = try TestDatabase()
     try db.commit(.set("c/x", ("a", 1)))
     for mode in [TransactionTable.Mode.readOnly, .readWrite] {
@@ -157,19 +157,19 @@ import WireFormat
     }
   }
 
-  @Test func readOnly() throws {
+  @Test func readOnlyTransactionsRefuseWrites() throws {
     let db = try TestDatabase()
     try db.commit(.set("c/x", ("a", 1)))
     let transaction = try db.begin(.readOnly)
     try db.get("c/x", in: transaction)
     #expect(throws: CommitError.transactionReadOnly) { try db.commit(transaction, .set("c/x")) }
-    // It is still open, and what others change does not matter to it.
+    // The transaction is still open, and other commits do not affect it.
     try db.commit(.set("c/x", ("a", 2)))
     try db.commit(transaction)
     #expect(throws: CommitError.transactionOver(isReadOnly: true)) { try db.get("c/x", in: transaction) }
   }
 
-  @Test func overAndUnknown() throws {
+  @Test func endedTransactionsDifferFromUnknownOnes() throws {
     let db = try TestDatabase()
     let table = db.database.transactions
     let committed = try db.begin()
@@ -183,7 +183,7 @@ import WireFormat
       #expect(throws: CommitError.transactionOver(isReadOnly: isReadOnly)) { try db.commit(id, .set("c/x")) }
       try table.rollback(id)
     }
-    // Every other byte string is none.
+    // Every other byte string is unknown.
     let good = try db.begin()
     for index in good.bytes.indices {
       var bytes = good.bytes
@@ -196,7 +196,7 @@ import WireFormat
       #expect(throws: CommitError.transactionUnknown) { try table.use(TransactionID(bytes: bytes)) }
     }
     _ = try table.use(good)
-    // Another database's, and a database that was opened again.
+    // The ID is unknown in another database, and over in the same database after a restart.
     let other = try TestDatabase()
     #expect(throws: CommitError.transactionUnknown) { try other.database.transactions.use(good) }
     #expect(throws: CommitError.transactionOver(isReadOnly: false)) {
@@ -204,7 +204,7 @@ import WireFormat
     }
   }
 
-  @Test func time() throws {
+  @Test func transactionsExpire() throws {
     let db = try TestDatabase()
     let table = db.database.transactions
     let idle = try db.begin()
@@ -236,15 +236,15 @@ import WireFormat
     #expect(table.count == Limits.transactionsMax)
     #expect(throws: CommitError.transactionOver(isReadOnly: false)) { try table.use(oldest) }
     _ = try table.use(kept)
-    // Those that ran out of time make room first.
+    // Expired transactions make room first.
     db.time.advance(seconds: 300)
     _ = table.begin(.readWrite, readVersion: 1)
     #expect(table.count == 1)
   }
 
-  /// A transaction that reads a lot remembers collections in place of documents, then only that it read: what it rests
-  /// on is never overlooked, and its memory is bounded.
-  @Test func readsOfOneTransactionAreBounded() throws {
+  /// A transaction that reads much keeps collections instead of documents, then only the fact that it read. No
+  /// conflict is missed, and its memory is bounded.
+  @Test func theMemoryOfOneTransactionIsBounded() throws {
     let db = try TestDatabase()
     let table = db.database.transactions
     func begin(collections: Int, documents: Int) throws -> TransactionID {
@@ -272,8 +272,8 @@ import WireFormat
     #expect(table.bytes == 0)
   }
 
-  /// Queries turn to their collections too, and a listing with missing documents to all that lies below.
-  @Test func manyQueriesAreKeptAsTheirCollections() throws {
+  /// Many queries are reduced to their collections, and listings with missing documents to everything below theirs.
+  @Test func manyQueriesAreReducedToTheirCollections() throws {
     let db = try TestDatabase()
     for (showMissing, change, conflicting) in [
       (false, "c/a", "c"), (false, "c/a/s/x", nil), (true, "c/a/s/x", "c/a/s"), (true, "d/a", nil),
@@ -291,7 +291,7 @@ import WireFormat
     }
   }
 
-  @Test func theMemoryOfAllIsBounded() throws {
+  @Test func theMemoryOfAllTransactionsIsBounded() throws {
     let db = try TestDatabase()
     let table = db.database.transactions
     let oldest = try db.begin()
@@ -311,7 +311,8 @@ import WireFormat
     #expect(table.bytes == 0)
   }
 
-  /// Money moves between accounts in many transactions at once: none is lost, and somebody always gets through.
+  /// Many transactions move money between accounts at once. The sum stays the same, and all transfers complete in
+  /// the end.
   @Test func transfersKeepTheSum() throws {
     let db = try TestDatabase()
     let accounts = 5

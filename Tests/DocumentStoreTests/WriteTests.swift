@@ -4,11 +4,11 @@ import TestSupport
 import Testing
 import WireFormat
 
-/// What a write makes of a document: operations, masks, transforms.
+/// The effects of writes on a document: operations, masks, transforms.
 @Suite struct WriteTests {
   struct Case: CustomTestStringConvertible {
     var name: String
-    /// The document before; `nil` for none.
+    /// The document before the write, or `nil` if it does not exist.
     var before: MapValue?
     var write: Write
     var after: MapValue?
@@ -30,9 +30,9 @@ import WireFormat
   static let operations: [Case] = [
     Case("set creates", nil, .set("c/x", ("a", 1)), m(("a", 1))),
     Case("set replaces", m(("a", 1), ("b", 2)), .set("c/x", ("c", 3)), m(("c", 3))),
-    Case("set of nothing", m(("a", 1)), .set("c/x"), m()),
+    Case("set without fields", m(("a", 1)), .set("c/x"), m()),
     Case("delete", m(("a", 1)), .delete("c/x"), nil),
-    Case("delete of nothing", nil, .delete("c/x"), nil),
+    Case("delete of a missing document", nil, .delete("c/x"), nil),
     Case("verify keeps", m(("a", 1)), .verify("c/x"), m(("a", 1))),
     Case("merge sets and keeps", m(("a", 1), ("b", 2)), .merge("c/x", ["a"], ("a", 9), ("z", 9)), m(("a", 9), ("b", 2))),
     Case("merge deletes", m(("a", 1), ("b", 2)), .merge("c/x", ["a"]), m(("b", 2))),
@@ -47,15 +47,15 @@ import WireFormat
     Case("set through a scalar", m(("a", 1)), .merge("c/x", ["a.b.c"], ("a", map(("b", map(("c", 2)))))),
       m(("a", map(("b", map(("c", 2))))))),
     Case("deletion through a scalar", m(("a", 1)), .merge("c/x", ["a.b"]), m(("a", 1))),
-    Case("deletion through nothing", m(("b", 1)), .merge("c/x", ["a.b.c"]), m(("b", 1))),
+    Case("deletion through a missing field", m(("b", 1)), .merge("c/x", ["a.b.c"]), m(("b", 1))),
     Case(
-      "the shorter of overlapping paths stands", m(("a", map(("b", 1), ("c", 2)))),
+      "the shorter of overlapping paths wins", m(("a", map(("b", 1), ("c", 2)))),
       .merge("c/x", ["a.b", "a"], ("a", map(("b", 3)))), m(("a", map(("b", 3))))),
     Case("quoted names", m(("a.b", 1), ("a", map(("b", 2)))), .merge("c/x", ["`a.b`"], ("a.b", 7)),
       m(("a.b", 7), ("a", map(("b", 2))))),
     Case("canonically equivalent names differ", m(("\u{E9}", 1)), .merge("c/x", ["`e\u{301}`"], ("e\u{301}", 2)),
       m(("e\u{301}", 2), ("\u{E9}", 1))),
-    Case("array elements are no fields", m(("a", [1, 2])), .merge("c/x", ["a.b"], ("a", map(("b", 2)))),
+    Case("array elements are not fields", m(("a", [1, 2])), .merge("c/x", ["a.b"], ("a", map(("b", 2)))),
       m(("a", map(("b", 2))))),
   ]
 
@@ -82,7 +82,7 @@ import WireFormat
     Case("maximum of equals keeps", m(("a", 3)), transform(f("a", .maximum(3.0))), m(("a", 3)), [3]),
     Case("maximum of equal doubles keeps", m(("a", 3.0)), transform(f("a", .maximum(3))), m(("a", 3.0)), [3.0]),
     Case("maximum keeps the zero", m(("a", -0.0)), transform(f("a", .maximum(0))), m(("a", -0.0)), [-0.0]),
-    Case("maximum of nothing", nil, transform(f("a", .maximum(-3))), m(("a", -3)), [-3]),
+    Case("maximum of a missing field", nil, transform(f("a", .maximum(-3))), m(("a", -3)), [-3]),
     Case("maximum of text", m(("a", "z")), transform(f("a", .maximum(-3))), m(("a", -3)), [-3]),
     Case("maximum with NaN", m(("a", 3)), transform(f("a", .maximum(.double(.nan)))), m(("a", .double(.nan))), [.double(.nan)]),
     Case("maximum of NaN", m(("a", .double(.nan))), transform(f("a", .maximum(9))), m(("a", .double(.nan))), [.double(.nan)]),
@@ -91,22 +91,23 @@ import WireFormat
     Case("minimum of equals keeps", m(("a", 3.0)), transform(f("a", .minimum(3))), m(("a", 3.0)), [3.0]),
     Case("minimum with NaN", m(("a", 3)), transform(f("a", .minimum(.double(.nan)))), m(("a", .double(.nan))), [.double(.nan)]),
     Case("minimum of NaN", m(("a", .double(.nan))), transform(f("a", .minimum(9))), m(("a", .double(.nan))), [.double(.nan)]),
-    Case("maximum exactly", m(("a", .integer(1 << 53 + 1))), transform(f("a", .maximum(.double(0x1p53)))),
+    Case("maximum compares exactly", m(("a", .integer(1 << 53 + 1))), transform(f("a", .maximum(.double(0x1p53)))),
       m(("a", .integer(1 << 53 + 1))), [.integer(1 << 53 + 1)]),
-    Case("append to nothing", nil, transform(f("a", .appendMissingElements([1, 2, 1]))), m(("a", [1, 2])), [.null]),
+    Case("append to a missing field", nil, transform(f("a", .appendMissingElements([1, 2, 1]))), m(("a", [1, 2])),
+      [.null]),
     Case("append to text", m(("a", "x")), transform(f("a", .appendMissingElements([1]))), m(("a", [1])), [.null]),
-    Case("append what is missing", m(("a", [1, "x"])), transform(f("a", .appendMissingElements([1.0, "y", "x", 2]))),
+    Case("append missing elements", m(("a", [1, "x"])), transform(f("a", .appendMissingElements([1.0, "y", "x", 2]))),
       m(("a", [1, "x", "y", 2])), [.null]),
     Case("NaN is NaN, null is null", m(("a", [.double(.nan), .null])),
       transform(f("a", .appendMissingElements([.double(.nan), .null]))), m(("a", [.double(.nan), .null])), [.null]),
     Case("equal inside maps", m(("a", [map(("k", 1))])), transform(f("a", .appendMissingElements([map(("k", 1.0))]))),
       m(("a", [map(("k", 1))])), [.null]),
-    Case("append nothing", nil, transform(f("a", .appendMissingElements([]))), m(("a", [])), [.null]),
+    Case("append no elements", nil, transform(f("a", .appendMissingElements([]))), m(("a", [])), [.null]),
     Case("stored duplicates stay", m(("a", [1, 1])), transform(f("a", .appendMissingElements([2]))), m(("a", [1, 1, 2])),
       [.null]),
     Case("remove every equal", m(("a", [1, 2, 1.0, "1"])), transform(f("a", .removeAllFromArray([1]))), m(("a", [2, "1"])),
       [.null]),
-    Case("remove from nothing", nil, transform(f("a", .removeAllFromArray([1]))), m(("a", [])), [.null]),
+    Case("remove from a missing field", nil, transform(f("a", .removeAllFromArray([1]))), m(("a", [])), [.null]),
     Case("remove from text", m(("a", "x")), transform(f("a", .removeAllFromArray([1]))), m(("a", [])), [.null]),
     Case("canonical equivalents differ", m(("a", ["\u{E9}"])), transform(f("a", .removeAllFromArray(["e\u{301}"]))),
       m(("a", ["\u{E9}"])), [.null]),
@@ -116,12 +117,12 @@ import WireFormat
       m(("a", 5), ("b", 2)), [5]),
   ]
 
-  @Test(arguments: operations + transforms) func effect(_ test: Case) throws {
+  @Test(arguments: operations + transforms) func everyWriteHasItsEffect(_ test: Case) throws {
     let before = test.before.map { EncodedFields($0) }
     let effect = try WriteApplication.apply(test.write, to: before, requestTime: Timestamp(uncheckedMicroseconds: 1))
     #expect(try effect.fields?.decoded() == test.after)
     #expect(effect.transformResults == test.results)
-    // The same through a commit.
+    // The same write in a commit.
     let db = try TestDatabase()
     if let before { try db.commit(Write(.update(before, mask: nil), key: document("c/x"))) }
     let outcome = try db.commit(test.write)
@@ -148,8 +149,8 @@ import WireFormat
     #expect(times == (0..<3).map { .timestamp(Timestamp(uncheckedMicroseconds: 1_800_000_000_123_000 + $0)) })
   }
 
-  /// Random masks against an application that walks trees in its own way.
-  @Test func randomMasks() throws {
+  /// Compares random masks with an independent implementation.
+  @Test func randomMasksMatchASimpleImplementation() throws {
     let seed: UInt64 = 0x3A5C
     var random = SplitMix(seed: seed)
     let names = ["a", "b", "c"]
@@ -160,7 +161,7 @@ import WireFormat
       }
       return map
     }
-    /// Every leaf and empty map by its path.
+    /// Returns every leaf and every empty map by its path.
     func flat(_ map: MapValue, _ prefix: [String] = []) -> [[String]: Value] {
       var result: [[String]: Value] = [:]
       for (key, value) in map.entries {
@@ -181,7 +182,7 @@ import WireFormat
       let effect = try WriteApplication.apply(
         write, to: EncodedFields(before), requestTime: Timestamp(uncheckedMicroseconds: 0))
       let after = try #require(effect.fields).decoded()
-      // A path of the mask shows what the body has; what no path touches is as before.
+      // Paths in the mask have the body's values. Other paths are unchanged.
       for path in FieldMask(paths).paths {
         try #require(after[path] == body[path], "seed \(seed) round \(round) path \(path.text)")
       }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import HearthClient
 
-/// Sign-in, and tokens that are renewed in time.
+/// Sign-in, sessions and the renewal of tokens.
 @Suite struct AuthenticationTests {
   private static let rules = """
     rules_version = '2';
@@ -15,7 +15,7 @@ import Testing
     }
     """
 
-  /// A transport that counts the calls of a path, and can answer as if tokens were no longer taken.
+  /// A transport that counts requests by path, and can reject tokens.
   final class CountingTransport: HearthTransport {
     let inner: URLSessionTransport
     private let state = Mutex((calls: [String: Int](), refusals: 0))
@@ -43,7 +43,7 @@ import Testing
     func open(_ request: HearthRequest) async throws -> HearthStream { try await inner.open(request) }
   }
 
-  /// Stands still, however slow the machine is, until it is moved.
+  /// A clock that only the test advances.
   final class TestClock: Sendable {
     private let start = Date()
     private let seconds = Mutex(0.0)
@@ -51,30 +51,30 @@ import Testing
     func advance(seconds count: Double) { seconds.withLock { $0 += count } }
   }
 
-  private func denied(_ error: any Error) -> Bool { (error as? HearthClientError)?.code == .permissionDenied }
+  private func isDenied(_ error: any Error) -> Bool { (error as? HearthClientError)?.code == .permissionDenied }
 
-  @Test func guestsBecomeMembers() async throws {
+  @Test func anonymousUsersBecomePermanent() async throws {
     let hearth = try TestHearth(rules: Self.rules)
     let client = try hearth.client()
     #expect(client.auth.currentUser == nil)
-    await #expect { try await client.document("own/x").set(["n": 1]) } throws: { denied($0) }
+    await #expect { try await client.document("own/x").set(["n": 1]) } throws: { isDenied($0) }
     let guest = try await client.auth.signInAnonymously()
     #expect(guest.isAnonymous && guest.email == nil && client.auth.currentUser == guest)
     #expect(try await client.auth.signInAnonymously().uid == guest.uid)
     let own = client.document("own/\(guest.uid)")
     try await own.set(["n": 1])
-    await #expect { try await client.document("own/x").set(["n": 1]) } throws: { denied($0) }
+    await #expect { try await client.document("own/x").set(["n": 1]) } throws: { isDenied($0) }
     let member = try await client.auth.link(email: "ann@example.com", password: "correct horse")
     #expect(member.uid == guest.uid && !member.isAnonymous && member.email == "ann@example.com")
     #expect(try await own.get().exists)
     client.auth.signOut()
-    await #expect { try await own.get() } throws: { denied($0) }
+    await #expect { try await own.get() } throws: { isDenied($0) }
     let back = try await client.auth.signIn(email: "ann@example.com", password: "correct horse")
     #expect(back.uid == guest.uid && back.claims["email"] == "ann@example.com")
     #expect(try await own.get().exists)
   }
 
-  @Test func errorsHaveReasons() async throws {
+  @Test func signInErrorsHaveReasons() async throws {
     let hearth = try TestHearth()
     let auth = try hearth.client().auth
     try await auth.signUp(email: "ann@example.com", password: "correct horse")
@@ -93,7 +93,7 @@ import Testing
     }
   }
 
-  @Test func sessionsAreKept() async throws {
+  @Test func restoresAStoredSession() async throws {
     let hearth = try TestHearth(rules: Self.rules)
     let client = try hearth.client()
     var sessions = client.auth.sessions().makeAsyncIterator()
@@ -107,7 +107,7 @@ import Testing
     try await later.document("own/\(user.uid)").set(["n": 1])
   }
 
-  @Test func tokensAreRenewedInTime() async throws {
+  @Test func renewsTokensBeforeTheyExpire() async throws {
     let hearth = try TestHearth(rules: Self.rules)
     let transport = try CountingTransport(hearth.url)
     let clock = TestClock()
@@ -119,7 +119,7 @@ import Testing
     try await own.set(["n": 2])
     #expect(transport.count("/v1/token") == 0)
     clock.advance(seconds: 200)
-    // Many calls at once share one renewal.
+    // Concurrent requests share one renewal.
     try await withThrowingTaskGroup(of: Void.self) { group in
       for n in 0..<8 { group.addTask { try await own.update(["n\(n)": 1]) } }
       try await group.waitForAll()
@@ -128,27 +128,27 @@ import Testing
     #expect(client.auth.currentUser?.uid == user.uid)
   }
 
-  @Test func aRefusedTokenIsRenewedOnce() async throws {
+  @Test func renewsARejectedTokenOnce() async throws {
     let hearth = try TestHearth(rules: Self.rules)
     let transport = try CountingTransport(hearth.url)
-    let asked = Mutex([Bool]())
+    let refusals = Mutex([Bool]())
     let credentials = Hearth.Credentials.provider { isRefused in
-      asked.withLock { $0.append(isRefused) }
+      refusals.withLock { $0.append(isRefused) }
       return isRefused ? "ya29.new" : "owner"
     }
     let client = Hearth(transport: transport, project: "demo", credentials: credentials)
     transport.refuse(1)
     try await client.document("own/a").set(["n": 1])
-    #expect(asked.withLock { $0 } == [false, true])
-    // One that is refused again is an error.
+    #expect(refusals.withLock { $0 } == [false, true])
+    // A second rejection is an error.
     transport.refuse(5)
     await #expect { try await client.document("own/a").get() } throws: {
       ($0 as? HearthClientError)?.code == .unauthenticated
     }
-    #expect(asked.withLock { $0 } == [false, true, false, true])
+    #expect(refusals.withLock { $0 } == [false, true, false, true])
   }
 
-  @Test func anEndedSessionSignsOut() async throws {
+  @Test func signsOutIfTheSessionHasEnded() async throws {
     let hearth = try TestHearth()
     let client = try hearth.client()
     try await client.auth.signUp(email: "ann@example.com", password: "correct horse")
@@ -162,7 +162,7 @@ import Testing
     #expect(client.auth.currentUser == nil)
   }
 
-  @Test func bearersAreSent() async throws {
+  @Test func sendsABearerToken() async throws {
     let hearth = try TestHearth(rules: Self.rules)
     let admin = try hearth.client(.bearer("owner"))
     try await admin.document("own/anybody").set(["n": 1])
@@ -180,7 +180,9 @@ import Testing
     (400, #"{"error": {"message": "USER_DISABLED"}}"#, .unauthenticated, false),
     (400, #"{"error": {"message": "INVALID_REFRESH_TOKEN"}}"#, .unauthenticated, false),
   ])
-  func onlyTheServerEndsASession(status: Int, body: String, code: HearthClientError.Code, stays: Bool) async throws {
+  func onlyReasonsOfTheServerEndASession(
+    status: Int, body: String, code: HearthClientError.Code, stays: Bool
+  ) async throws {
     let transport = ScriptedTransport { _ in HearthResponse(status: status, body: Data(body.utf8)) }
     let auth = Hearth(transport: transport, project: "demo").auth
     auth.restore(Self.session("guest"))
@@ -188,7 +190,7 @@ import Testing
     #expect((auth.session != nil) == stays)
   }
 
-  @Test func aTokenServesToItsEnd() async throws {
+  @Test func usesATokenUntilItExpires() async throws {
     let transport = ScriptedTransport { _ in HearthResponse(status: 400, body: Data("Bad Request".utf8)) }
     let time = Date()
     let auth = Hearth(transport, "demo", "(default)", .signedIn, now: { time }).auth
@@ -196,13 +198,13 @@ import Testing
     #expect(try await auth.token() == "old")
   }
 
-  @Test func aRenewalBelongsToItsSession() async throws {
-    let (isAnnAsked, isBenAsked) = (Flag(), Flag())
+  @Test func aRenewalDoesNotReplaceAnotherSession() async throws {
+    let (annRequested, benRequested) = (Flag(), Flag())
     let transport = ScriptedTransport { request in
       let isAnn = String(decoding: request.body ?? Data(), as: UTF8.self).contains("refresh-ann")
-      (isAnn ? isAnnAsked : isBenAsked).set()
-      // The answer for Ann comes after that for Ben.
-      if isAnn { _ = await eventually { isBenAsked.isSet } }
+      (isAnn ? annRequested : benRequested).set()
+      // The response for Ann arrives after that for Ben.
+      if isAnn { _ = await eventually { benRequested.isSet } }
       let name = isAnn ? "ann" : "ben"
       let body = #"{"id_token": "new-\#(name)", "refresh_token": "refresh-\#(name)", "expires_in": "3600"}"#
       return HearthResponse(status: 200, body: Data(body.utf8))
@@ -210,7 +212,7 @@ import Testing
     let auth = Hearth(transport: transport, project: "demo").auth
     auth.restore(Self.session("ann"))
     let ann = Task { try await auth.token(forcingRefresh: true) }
-    #expect(await eventually { isAnnAsked.isSet })
+    #expect(await eventually { annRequested.isSet })
     auth.restore(Self.session("ben"))
     #expect(try await auth.token(forcingRefresh: true) == "new-ben")
     #expect(try await ann.value == "new-ann")

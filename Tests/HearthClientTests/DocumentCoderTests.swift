@@ -3,7 +3,7 @@ import Testing
 
 @testable import HearthClient
 
-/// Codable types as fields, fields as the API's JSON, and back.
+/// Conversions between Codable types, fields and the JSON of the API.
 @Suite struct DocumentCoderTests {
   struct Address: Codable, Equatable {
     var city: String
@@ -38,7 +38,7 @@ import Testing
     var moreFields: [String: Value]
   }
 
-  @Test func aTypeGoesThereAndBack() throws {
+  @Test func roundTripsAType() throws {
     let client = detachedClient()
     let person = Person(
       id: "ann", name: "Ann", age: 41, weight: 60, height: 1.75, small: 200, isMember: true,
@@ -82,12 +82,12 @@ import Testing
     ),
   ]
 
-  @Test(arguments: wire) func valuesAreJSON(value: Value, json: String) throws {
+  @Test(arguments: wire) func convertsValuesToJSON(value: Value, json: String) throws {
     #expect(String(decoding: value.json.data, as: UTF8.self) == json)
     #expect(try Value(json: JSON(parsing: Data(json.utf8)), in: detachedClient()) == value)
   }
 
-  @Test func whatIsLeftOutInJSONIsEmpty() throws {
+  @Test func missingMembersHaveDefaults() throws {
     for (json, value) in [
       (#"{"arrayValue":{}}"#, [] as Value), (#"{"mapValue":{}}"#, [:]), (#"{"doubleValue":3}"#, 3.0),
       (#"{"geoPointValue":{}}"#, .geoPoint(GeoPoint(latitude: 0, longitude: 0))),
@@ -99,7 +99,7 @@ import Testing
   }
 
   @Test(arguments: ["", "{", "[1,]", "{\"a\":}", "tru", "\"\\ud800x\"", "1 2", "-", String(repeating: "[", count: 5000)])
-  func whatIsNoJSONIsRefused(text: String) {
+  func rejectsInvalidJSON(text: String) {
     #expect(throws: HearthClientError.self) { try JSON(parsing: Data(text.utf8)) }
   }
 
@@ -108,7 +108,7 @@ import Testing
     var double: Double
   }
 
-  @Test func numbersGoWhereTheyFit() throws {
+  @Test func numbersMustFitTheirTypes() throws {
     let decoder = DocumentDecoder(reference: nil)
     #expect(try decoder.decode(Numbers.self, from: ["exact": 2.0, "double": 3]) == Numbers(exact: 2, double: 3))
     #expect(throws: DecodingError.self) { try decoder.decode(Numbers.self, from: ["exact": 2.5, "double": 3]) }
@@ -117,11 +117,11 @@ import Testing
     #expect(throws: EncodingError.self) { try DocumentEncoder().encode([1]).fields() }
   }
 
-  @Test func errorsSayWhereAndWhat() throws {
+  @Test func errorsNameThePathAndTheTypes() throws {
     let decoder = DocumentDecoder(reference: detachedClient().document("people/ann"))
     do {
       _ = try decoder.decode([String: [Address]].self, from: ["former": [["city": "Oslo"], ["city": 1]]])
-      Issue.record("it decoded")
+      Issue.record("expected an error")
     } catch DecodingError.typeMismatch(_, let context) {
       #expect(context.codingPath.map(\.stringValue) == ["people/ann", "former", "1", "city"])
       #expect(context.debugDescription == "Expected String, found an integer.")
@@ -154,13 +154,13 @@ import Testing
     (#"`a\`b\\c`"#, [#"a`b\c"#], #"`a\`b\\c`"#), ("1st", ["1st"], "`1st`"), ("größe", ["größe"], "`größe`"),
     ("a..b", ["a", "", "b"], "a.``.b"),
   ])
-  func fieldPathsAreRead(text: String, segments: [String], written: String) {
+  func parsesFieldPaths(text: String, segments: [String], written: String) {
     let path = FieldPath(stringLiteral: text)
     #expect(path.segments == segments)
     #expect(path.description == written)
   }
 
-  @Test func timestampsAreText() {
+  @Test func roundTripsTimestamps() {
     for microseconds in [0, 1, -1, 951_782_399_999_999, 951_782_400_000_000, 4_107_542_400_000_000, -2_208_988_800_000_001] {
       let timestamp = Timestamp(microseconds: Int64(microseconds))
       #expect(Timestamp(text: timestamp.description) == timestamp, "\(timestamp)")

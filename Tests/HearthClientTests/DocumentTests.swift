@@ -5,7 +5,7 @@ import Testing
 
 @testable import HearthClient
 
-/// Documents: reading, writing, batches, transactions, and whether anything changed.
+/// Reads, writes, batches, transactions and ETags of documents.
 @Suite struct DocumentTests {
   struct User: Codable, Equatable {
     @DocumentID var id: String?
@@ -14,7 +14,7 @@ import Testing
     var address: [String: String]?
   }
 
-  @Test func documentsAreReadAndWritten() async throws {
+  @Test func readsAndWritesDocuments() async throws {
     let hearth = try TestHearth()
     let client = try hearth.client()
     let ann = client.document("users/ann")
@@ -40,7 +40,7 @@ import Testing
     #expect(both.map(\.exists) == [false, true, false] && both[1].data?.name == "Bob")
   }
 
-  @Test func updatesTransform() async throws {
+  @Test func updatesApplyTransforms() async throws {
     let hearth = try TestHearth()
     let doc = try hearth.client().document("stats/d")
     await #expect { try await doc.update(["n": 1]) } throws: { ($0 as? HearthClientError)?.code == .notFound }
@@ -53,7 +53,7 @@ import Testing
     #expect(fields["n"] == 3.5 && fields["m"] == 9 && fields["k"] == 3 && fields["tags"] == ["a", "b", "c"])
     #expect(fields["old"] == nil && fields["map"] == ["x": "new", "y": 2])
     #expect(fields["meals.`Calorie intake`" as FieldPath] == 900)
-    // The server's time is one of milliseconds.
+    // Server timestamps have millisecond precision.
     let seen = try #require(result.updateTime).microseconds / 1000 * 1000
     #expect(fields["seen"] == .timestamp(Timestamp(microseconds: seen)))
     #expect(result.transformResults.count == 5)
@@ -61,7 +61,7 @@ import Testing
     #expect(try await doc.get().fields["tags"] == ["b", "c"])
   }
 
-  @Test func preconditionsHoldOrNothingHappens() async throws {
+  @Test func aFailedPreconditionPreventsTheWrite() async throws {
     let hearth = try TestHearth()
     let client = try hearth.client()
     let doc = client.document("users/ann")
@@ -81,7 +81,7 @@ import Testing
     #expect(try await doc.get(as: User.self).data?.age == 1)
   }
 
-  @Test func unchangedIsNotSentAgain() async throws {
+  @Test func unchangedDocumentsAreNotSentAgain() async throws {
     let hearth = try TestHearth()
     let users = try hearth.client().collection("users")
     let ann = users.document("ann")
@@ -104,7 +104,7 @@ import Testing
     #expect(second?.data?.name == "An" && newTag != tag)
   }
 
-  @Test func transactionsAreOneAfterTheOther() async throws {
+  @Test func transactionsAreSerialized() async throws {
     let hearth = try TestHearth()
     let client = try hearth.client()
     let counter = client.document("counters/c")
@@ -141,12 +141,12 @@ import Testing
         throw SoldOut()
       }
     }
-    // Nothing is held either: another writer goes on at once.
+    // The transaction has released the document: another write succeeds at once.
     try await item.update(["stock": .increment(1)])
     #expect(try await item.get().fields["stock"] == 1)
   }
 
-  @Test func aTransactionGivesUpAfterItsAttempts() async throws {
+  @Test func aTransactionFailsAfterItsAttempts() async throws {
     let hearth = try TestHearth()
     let client = try hearth.client()
     let item = client.document("items/cup")
@@ -166,7 +166,7 @@ import Testing
     func count() { number += 1 }
   }
 
-  @Test func noServerIsANetworkError() async throws {
+  @Test func anUnreachableServerIsANetworkError() async throws {
     var hearth: TestHearth? = try TestHearth()
     let client = try #require(try hearth?.client())
     try await client.document("a/b").set(["n": 1])
@@ -179,7 +179,7 @@ import Testing
   }
 
 
-  @Test func namesAreBytes() async throws {
+  @Test func namesAreComparedByBytes() async throws {
     let (composed, combined) = ("\u{e9}", "e\u{301}")
     #expect(FieldPath(composed) != FieldPath(combined) && FieldPath("a", "b") != FieldPath("ab"))
     #expect(Set([FieldPath(composed), FieldPath(combined), FieldPath(composed)]).count == 2)
@@ -198,7 +198,7 @@ import Testing
     }
   }
 
-  @Test func slashesPartPathsWhateverFollows() throws {
+  @Test func combiningMarksDoNotHideSlashes() throws {
     let client = detachedClient()
     #expect(client.target("users/\u{301}ann").hasSuffix("/documents/users/%CC%81ann"))
     let ann = client.document("users/\u{301}ann")
@@ -209,7 +209,7 @@ import Testing
     #expect(other?.client.project == "p" && other?.client.database == "d")
   }
 
-  @Test func aServerThatIsAwayHoldsNoTransactionUp() async throws {
+  @Test func aTransactionDoesNotWaitForItsRollback() async throws {
     struct Ended: Error {}
     let isRollingBack = Mutex(false)
     let transport = ScriptedTransport { request in
@@ -227,8 +227,8 @@ import Testing
     #expect(await eventually { isRollingBack.withLock { $0 } })
   }
 
-  @Test func namesAreThereForWhereOthersClash() {
-    // This suite has a User of its own.
+  @Test func alternativeTypeNamesExist() {
+    // This suite has its own type User.
     #expect(HearthUser.self != User.self && HearthSession.self == Session.self)
     #expect(HearthTransaction.self == Transaction.self && HearthQuery.self == Query.self)
     #expect(HearthValue.self == Value.self)

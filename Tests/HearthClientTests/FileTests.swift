@@ -4,7 +4,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Files beside the documents.
+/// Uploads, downloads and metadata of files.
 @Suite struct FileTests {
   private static let rules = """
     rules_version = '2';
@@ -15,7 +15,7 @@ import Testing
     }
     """
 
-  @Test func filesAreStored() async throws {
+  @Test func storesAFile() async throws {
     let hearth = try TestHearth(storageRules: Self.rules)
     let client = try hearth.client()
     let user = try await client.auth.signInAnonymously()
@@ -25,7 +25,7 @@ import Testing
     #expect(try await file.download() == Data("hello".utf8))
     let metadata = try await file.metadata()
     #expect(metadata.path == "own/\(user.uid)/a b.txt" && metadata.md5 == "XUFAKrxLKna5cZ2REBfFkg==")
-    // Whoever has the link needs no sign-in.
+    // The link works without sign-in.
     let target = try #require(metadata.sharedTarget)
     let link = try #require(URL(string: hearth.url + target))
     #expect(try Data(contentsOf: link) == Data("hello".utf8))
@@ -36,7 +36,7 @@ import Testing
     }
   }
 
-  @Test(arguments: [0, 1, (4 << 20) + 1]) func filesGoFromDiskToDisk(size: Int) async throws {
+  @Test(arguments: [0, 1, (4 << 20) + 1]) func copiesLocalFiles(size: Int) async throws {
     let hearth = try TestHearth(storageRules: Self.rules)
     let client = try hearth.client(.bearer("owner"))
     let directory = try TemporaryDirectory()
@@ -55,7 +55,7 @@ import Testing
   }
 
 
-  @Test func aFileThatBecomesShorterIsNotSent() async throws {
+  @Test func rejectsAFileThatIsTruncatedDuringTheUpload() async throws {
     let directory = try TemporaryDirectory()
     let source = URL(fileURLWithPath: directory.path + "/source")
     try Data(count: (4 << 20) + 10).write(to: source)
@@ -73,7 +73,7 @@ import Testing
     }
   }
 
-  /// A transport that reaches a server, without streams: they are read into memory as fast as they come.
+  /// A transport without streams, so that a download cannot read one into memory.
   private struct NoStreams: HearthTransport {
     let inner: URLSessionTransport
     func send(_ request: HearthRequest) async throws -> HearthResponse { try await inner.send(request) }
@@ -83,7 +83,7 @@ import Testing
     }
   }
 
-  @Test func downloadsGoToDiskAndReplaceInOneStep() async throws {
+  @Test func downloadsReplaceFilesInOneStep() async throws {
     let hearth = try TestHearth(storageRules: Self.rules)
     let transport = NoStreams(inner: URLSessionTransport(url: try #require(URL(string: hearth.url))))
     let file = Hearth(transport: transport, project: "demo", credentials: .bearer("owner")).file("a.txt")
@@ -95,7 +95,7 @@ import Testing
     try await file.download(to: copy)
     #expect(try Data(contentsOf: copy) == Data("new".utf8))
     #expect(try old.readToEnd() == Data("old".utf8))
-    // What cannot be replaced stays.
+    // A directory cannot be replaced, and stays unchanged.
     let folder = URL(fileURLWithPath: directory.path + "/folder")
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
     try Data("kept".utf8).write(to: folder.appendingPathComponent("kept"))

@@ -4,17 +4,17 @@ import Testing
 
 @testable import HearthClient
 
-/// What a listener makes of what a server might say; the server is a script.
+/// The reactions of a listener to the responses of a server, which a script provides.
 @Suite(.timeLimit(.minutes(10))) struct ListenerTests {
-  /// Answers each stream that is opened with the next part of a script, and keeps the last one open.
+  /// A transport that serves each new stream with the next part of a script, and keeps the last stream open.
   final class Script: HearthTransport {
-    private let state: Mutex<(parts: [(status: Int, text: String)], asked: [HearthRequest])>
+    private let state: Mutex<(parts: [(status: Int, text: String)], requests: [HearthRequest])>
 
     init(_ parts: [(status: Int, text: String)]) { state = Mutex((parts, [])) }
 
-    /// The tokens that were asked with.
+    /// The resume tokens of the requests.
     var tokens: [String?] {
-      state.withLock { $0.asked }.map { request in
+      state.withLock { $0.requests }.map { request in
         (try? request.body.map { try JSON(parsing: $0)["resumeToken"]?.text }) ?? nil
       }
     }
@@ -23,12 +23,12 @@ import Testing
 
     func open(_ request: HearthRequest) async throws -> HearthStream {
       let (part, isLast) = state.withLock { state in
-        state.asked.append(request)
+        state.requests.append(request)
         return (state.parts.removeFirst(), state.parts.isEmpty)
       }
       if part.status == 0 { throw HearthClientError(.network, part.text) }
       let (body, pieces) = AsyncThrowingStream<Data, any Error>.makeStream()
-      // Cut where it hurts.
+      // Split at every byte, the worst case for the parser.
       for byte in part.text.utf8 { pieces.yield(Data([byte])) }
       if !isLast || part.status >= 400 { pieces.finish() }
       return HearthStream(status: part.status, body: body)
@@ -71,15 +71,15 @@ import Testing
     Hearth(transport: script, project: "demo", credentials: .bearer("t"))
   }
 
-  @Test func whatGoesByIsGoneThrough() async throws {
+  @Test func recoversFromTemporaryErrors() async throws {
     let script = Script([
       (0, "the server is away"), (503, "a proxy's page"),
-      // It breaks before anything is consistent: what was told is forgotten.
+      // The stream breaks before the results are consistent: the listener discards them.
       (200, Self.add + Self.document("x", 1)),
       (200, Self.add + Self.document("a", 1) + Self.document("b", 1) + Self.current("one")),
-      // The token of the caller came to its end.
+      // The token of the caller expires.
       (200, Self.add + Self.current("two") + Self.ended(16)),
-      // Half of what changed, and then the rest.
+      // One stream breaks after half of the changes, and the next contains all of them.
       (200, Self.add + Self.document("a", 2)), (200, Self.add + Self.document("a", 2) + Self.deleted("b") + Self.current("three")),
     ])
     var snapshots = client(script).collection("notes").snapshots().makeAsyncIterator()
@@ -88,12 +88,12 @@ import Testing
     #expect(script.tokens == [nil, nil, nil, nil, "one", "two", "two"])
   }
 
-  @Test func whatDoesNotAddUpIsReadAnew() async throws {
+  @Test func readsInconsistentResultsAgain() async throws {
     let script = Script([
       (200, Self.add + Self.document("a", 1) + Self.document("b", 1) + Self.current("one")),
       (200, Self.add + Self.event(#"{"filter":{"targetId":1,"count":1}}"#)),
       (200, Self.add + Self.document("b", 1) + Self.current("two")),
-      // A server that lost its log tells everything, and what is missing is gone.
+      // A server that lost its log sends everything, and the listener removes the missing documents.
       (200, Self.add + Self.reset + Self.document("c", 1) + Self.current("three")),
     ])
     var snapshots = client(script).collection("notes").snapshots().makeAsyncIterator()
@@ -109,12 +109,12 @@ import Testing
     (404, "a page", .notFound), (200, event("{nonsense}"), .unknown), (200, ended(7), .permissionDenied),
     (200, event(#"{"error":{"code":400,"status":"INVALID_ARGUMENT","message":"no"}}"#), .invalidArgument),
   ])
-  func whatIsFinalEndsIt(status: Int, text: String, code: HearthClientError.Code) async throws {
+  func permanentErrorsEndTheListener(status: Int, text: String, code: HearthClientError.Code) async throws {
     var snapshots = client(Script([(status, text)])).collection("notes").snapshots().makeAsyncIterator()
     await #expect { try await snapshots.next() } throws: { ($0 as? HearthClientError)?.code == code }
   }
 
-  @Test func errorsAreRead() {
+  @Test func readsErrors() {
     func error(_ status: Int, _ body: String) -> HearthClientError { HearthClientError(status: status, body: Data(body.utf8)) }
     #expect(error(409, #"[{"error":{"status":"ABORTED","message":"m"}}]"#) == HearthClientError(.aborted, "m"))
     #expect(error(502, "<html>").code == .unavailable && error(502, "").isRetryable)

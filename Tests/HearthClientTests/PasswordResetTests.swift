@@ -4,14 +4,14 @@ import Testing
 
 @testable import HearthClient
 
-/// Links to choose a new password.
+/// Requests for links with which users choose a new password.
 @Suite struct PasswordResetTests {
-  @Test func aMailIsSent() async throws {
+  @Test func requestsAResetCode() async throws {
     let hearth = try TestHearth()
     let client = try hearth.client()
     try await client.auth.signUp(email: "ann@example.com", password: "correct horse")
     try await client.auth.sendPasswordReset(email: "ann@example.com")
-    // In emulator mode the server keeps the codes in place of mailing them.
+    // In emulator mode the server does not mail codes, but lists them.
     let http = TestHTTPClient(port: UInt16(hearth.port))
     defer { http.close() }
     let data = Data(try http.send("GET", "/emulator/v1/projects/demo/oobCodes").body)

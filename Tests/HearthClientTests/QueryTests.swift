@@ -3,7 +3,7 @@ import Testing
 
 @testable import HearthClient
 
-/// What queries look like on the wire, and what they find.
+/// The JSON of queries, and their results.
 @Suite struct QueryTests {
   static let users = detachedClient().collection("users")
 
@@ -32,12 +32,12 @@ import Testing
     ),
   ]
 
-  @Test(arguments: requests.indices) func queriesAreJSON(index: Int) {
+  @Test(arguments: requests.indices) func convertsQueriesToJSON(index: Int) {
     let (query, json) = Self.requests[index]
     #expect(String(decoding: query.json.data, as: UTF8.self) == json)
   }
 
-  @Test func targetsAreEncoded() {
+  @Test func percentEncodesTargets() {
     let client = Hearth(transport: detachedClient().connection.transport, project: "a b", database: "(default)")
     #expect(
       client.document("users/å?/n/a:listen").client.target("users/å?/n/a:listen")
@@ -49,7 +49,7 @@ import Testing
     var tag: String
   }
 
-  @Test func queriesFind() async throws {
+  @Test func queriesReturnTheirResults() async throws {
     let hearth = try TestHearth()
     let items = try hearth.client().collection("items")
     for (id, n, tag) in [("a", 1, "x"), ("b", 2, "y"), ("c", 3, "x"), ("d", 4, "y"), ("e", 5, "x")] {
@@ -75,7 +75,7 @@ import Testing
     #expect(try await items.average(of: "n") == 3)
     #expect(try await items.average(of: "none") == nil)
     #expect(try await items.aggregate([.count, .sum("n"), .average("n")]) == [5, 15, 3.0])
-    // Below documents, and in groups.
+    // Queries below a document, and of a collection group.
     try await items.document("a").collection("parts").document("p").set(Item(n: 9, tag: "p"))
     #expect(try await ids(items.document("a").collection("parts").where("n", .equal, 9)) == "p")
     #expect(try await ids(items.client.collectionGroup("parts")) == "p")
@@ -83,7 +83,7 @@ import Testing
     #expect(names.documents.count == 5 && names.documents.allSatisfy { $0.fields.isEmpty })
   }
 
-  @Test func theNearestAreFound() async throws {
+  @Test func findsTheNearestVectors() async throws {
     let hearth = try TestHearth()
     let items = try hearth.client().collection("items")
     for (id, vector) in [("a", [0, 0]), ("b", [1, 1]), ("c", [5, 5])] as [(String, VectorValue)] {
@@ -94,7 +94,7 @@ import Testing
     #expect(found.documents.first?.fields["d"] == .double(2.0.squareRoot()))
   }
 
-  @Test func whatTheServerRefusesIsSaid() async throws {
+  @Test func reportsTheErrorsOfTheServer() async throws {
     let hearth = try TestHearth()
     let items = try hearth.client().collection("items")
     await #expect { try await items.limit(to: -1).get() } throws: { error in

@@ -6,21 +6,22 @@ import Testing
 
 @testable import HearthClient
 
-/// Listeners: what they tell, and that they go on where connections break.
+/// Listeners: their snapshots, and how they resume after a lost connection.
 @Suite(.timeLimit(.minutes(10))) struct SnapshotsTests {
   struct Note: Codable, Equatable, Sendable {
     var n: Int
   }
 
-  /// A transport whose streams a test can cut, and which writes down what they were asked for.
+  /// A transport whose streams a test can break. It records the requests for streams.
   final class CuttableTransport: HearthTransport {
     private struct Cut: Error {}
     private let inner: URLSessionTransport
-    private let state = Mutex((streams: [AsyncThrowingStream<Data, any Error>.Continuation](), asked: [HearthRequest]()))
+    private let state = Mutex(
+      (streams: [AsyncThrowingStream<Data, any Error>.Continuation](), requests: [HearthRequest]()))
 
     init(_ url: URL) { inner = URLSessionTransport(url: url) }
 
-    var asked: [HearthRequest] { state.withLock { $0.asked } }
+    var requests: [HearthRequest] { state.withLock { $0.requests } }
 
     func cut() {
       for stream in state.withLock({ $0.streams }) { stream.finish(throwing: HearthClientError(.network, "cut")) }
@@ -34,7 +35,7 @@ import Testing
       stream.body = AsyncThrowingStream { pieces in
         state.withLock {
           $0.streams.append(pieces)
-          $0.asked.append(request)
+          $0.requests.append(request)
         }
         let task = Task {
           do {
@@ -57,7 +58,7 @@ import Testing
     return "\(documents) | \(changes.joined(separator: " "))"
   }
 
-  @Test func aQueryIsFollowed() async throws {
+  @Test func followsAQuery() async throws {
     let hearth = try TestHearth()
     let notes = try hearth.client().collection("notes")
     for (id, n) in [("a", 3), ("b", 1), ("c", 2)] { try await notes.document(id).set(Note(n: n)) }
@@ -72,14 +73,14 @@ import Testing
     let last = try await snapshots.next()
     #expect(summary(last) == "b=4 | -a")
     #expect(last?.isComplete == true && last?.readTime != nil && last?.resumeToken != nil)
-    // A window from the end refills.
+    // The window moves to other documents if one is deleted.
     var window = notes.order(by: "n").limit(toLast: 1).snapshots(as: Note.self).makeAsyncIterator()
     #expect(summary(try await window.next()) == "a=10 | +a")
     try await notes.document("a").delete()
     #expect(summary(try await window.next()) == "b=4 | -a +b")
   }
 
-  @Test func aDocumentIsFollowed() async throws {
+  @Test func followsADocument() async throws {
     let hearth = try TestHearth()
     let note = try hearth.client().document("notes/a b")
     var snapshots = note.snapshots(as: Note.self).makeAsyncIterator()
@@ -90,7 +91,7 @@ import Testing
     #expect(try await snapshots.next()?.exists == false)
   }
 
-  @Test func aSlowReaderGetsTheNewest() async throws {
+  @Test func aSlowReaderGetsTheNewestResults() async throws {
     let hearth = try TestHearth()
     let notes = try hearth.client().collection("notes")
     var snapshots = notes.snapshots(as: Note.self).makeAsyncIterator()
@@ -102,17 +103,17 @@ import Testing
     try await notes.document("b").set(Note(n: 0))
     try await notes.document("b").delete()
     try await notes.document("last").set(Note(n: 1))
-    var told: [String] = []
+    var summaries: [String] = []
     while let snapshot = try await snapshots.next() {
-      told.append(summary(snapshot))
+      summaries.append(summary(snapshot))
       if snapshot.documents.contains(where: { $0.id == "last" }) { break }
     }
-    // However many there were, the changes lead from one to the next.
-    #expect(told.count <= 24 && told.last?.hasPrefix("a=20 last=1 | ") == true, "\(told)")
-    #expect(told.filter { $0.contains("+a") }.count == 1, "\(told)")
+    // Some snapshots may be skipped, but the changes of each lead to its results.
+    #expect(summaries.count <= 24 && summaries.last?.hasPrefix("a=20 last=1 | ") == true, "\(summaries)")
+    #expect(summaries.filter { $0.contains("+a") }.count == 1, "\(summaries)")
   }
 
-  @Test func aCutConnectionGoesOnWhereItWas() async throws {
+  @Test func resumesAfterABrokenConnection() async throws {
     let hearth = try TestHearth()
     let transport = CuttableTransport(try #require(URL(string: hearth.url)))
     let notes = Hearth(transport: transport, project: "demo").collection("notes")
@@ -124,16 +125,16 @@ import Testing
       try await notes.document("n1").set(Note(n: 100 * round))
       #expect(summary(try await snapshots.next()) == "n0=0 n1=\(100 * round) n2=2 n3=3 n4=4 | ~n1")
     }
-    #expect(transport.asked.count == 4)
-    let tokens = transport.asked.map { request in
+    #expect(transport.requests.count == 4)
+    let tokens = transport.requests.map { request in
       (try? request.body.map { try JSON(parsing: $0)["resumeToken"]?.text }) ?? nil
     }
     #expect(tokens[0] == nil && tokens.dropFirst().allSatisfy { $0 != nil })
   }
 
-  @Test func aServerThatComesBackIsFollowedOn() async throws {
+  @Test func resumesAfterARestartOfTheServer() async throws {
     let directory = try TemporaryDirectory()
-    // At an address where no other test takes the port meanwhile.
+    // Use an address on which no other test can take the port meanwhile.
     var hearth: TestHearth? = try TestHearth {
       $0.storage = .directory(directory.path)
       $0.host = "127.0.0.2"
@@ -155,11 +156,12 @@ import Testing
     let other = try again.client()
     try await other.document("notes/n1").set(Note(n: 7))
     try await other.document("notes/n2").delete()
-    var told = try await snapshots.next()
-    if told?.documents.count == 5 { told = try await snapshots.next() }
-    #expect(told?.documents.map(\.id) == ["n0", "n1", "n3", "n4"] && told?.documents[1].data == Note(n: 7))
+    var snapshot = try await snapshots.next()
+    if snapshot?.documents.count == 5 { snapshot = try await snapshots.next() }
+    #expect(
+      snapshot?.documents.map(\.id) == ["n0", "n1", "n3", "n4"] && snapshot?.documents[1].data == Note(n: 7))
 
-    // Another process that kept the results itself goes on from its token, and is told only what changed.
+    // A process that stored the results itself resumes from its token, and receives only the changes.
     try await other.document("notes/n9").set(Note(n: 9))
     var resumed = other.collection("notes").snapshots(as: Note.self, resumingFrom: first?.resumeToken).makeAsyncIterator()
     let since = try await resumed.next()
@@ -170,7 +172,7 @@ import Testing
     #expect(try await resumed.next()?.changes.map { "\($0.kind) \($0.document.id)" } == ["removed n9"])
   }
 
-  @Test func anUnknownTokenStartsAnew() async throws {
+  @Test func anUnknownTokenStartsOver() async throws {
     let hearth = try TestHearth()
     let notes = try hearth.client().collection("notes")
     try await notes.document("a").set(Note(n: 1))
@@ -179,7 +181,7 @@ import Testing
     #expect(first?.isComplete == true && first?.documents.map(\.id) == ["a"])
   }
 
-  @Test func refusalsEndIt() async throws {
+  @Test func denialsEndAListener() async throws {
     let hearth = try TestHearth(rules: """
       rules_version = '2';
       service cloud.firestore {
@@ -193,7 +195,7 @@ import Testing
     func isDenied(_ error: any Error) -> Bool { (error as? HearthClientError)?.code == .permissionDenied }
     var closed = client.collection("closed").snapshots().makeAsyncIterator()
     await #expect { try await closed.next() } throws: { isDenied($0) }
-    // Rules that change their mind end it later.
+    // A denial that starts later also ends the listener.
     try await client.document("open/gate").set(["isOpen": true])
     var gated = client.document("gated/a").snapshots().makeAsyncIterator()
     #expect(try await gated.next()?.exists == false)
@@ -201,15 +203,15 @@ import Testing
     await #expect { while try await gated.next() != nil {} } throws: { isDenied($0) }
   }
 
-  @Test func cancellingEndsIt() async throws {
+  @Test func cancellationEndsAListener() async throws {
     let hearth = try TestHearth()
     let notes = try hearth.client().collection("notes")
-    let (told, telling) = AsyncStream<Int>.makeStream()
+    let (received, continuation) = AsyncStream<Int>.makeStream()
     let task = Task {
-      for try await snapshot in notes.snapshots(as: Note.self) { telling.yield(snapshot.documents.count) }
-      telling.finish()
+      for try await snapshot in notes.snapshots(as: Note.self) { continuation.yield(snapshot.documents.count) }
+      continuation.finish()
     }
-    var counts = told.makeAsyncIterator()
+    var counts = received.makeAsyncIterator()
     #expect(await counts.next() == 0)
     task.cancel()
     #expect(await counts.next() == nil)
@@ -218,7 +220,7 @@ import Testing
 
   struct Row: Codable { var v: Value }
 
-  @Test func listenersSortAsTheServerDoes() async throws {
+  @Test func listenersSortLikeTheServer() async throws {
     let hearth = try TestHearth()
     let client = try hearth.client()
     let rows = client.collection("rows")

@@ -5,14 +5,14 @@ import Testing
 
 @testable import HearthClient
 
-/// A server in this process, and clients of it.
+/// A server in this process. Creates clients for it.
 final class TestHearth: Sendable {
   let server: Server
   let url: String
   private let directory: TemporaryDirectory
 
   /// Starts a server in emulator mode.
-  /// - Parameter rules: security rules; without them everybody may do everything.
+  /// - Parameter rules: security rules. Without them, every request is allowed.
   init(rules: String? = nil, storageRules: String? = nil, change: (inout HearthConfiguration) -> Void = { _ in }) throws {
     directory = try TemporaryDirectory()
     var configuration = HearthConfiguration(storage: .inMemory)
@@ -45,23 +45,23 @@ final class TestHearth: Sendable {
   }
 }
 
-/// A client that reaches no server, for what needs none.
+/// Returns a client that reaches no server.
 func detachedClient() -> Hearth {
   Hearth(transport: ScriptedTransport { _ in throw HearthClientError(.network, "nowhere") }, project: "demo")
 }
 
-/// A transport whose answers a test makes up.
+/// A transport with responses from a closure.
 struct ScriptedTransport: HearthTransport {
-  let answer: @Sendable (HearthRequest) async throws -> HearthResponse
+  let respond: @Sendable (HearthRequest) async throws -> HearthResponse
 
-  init(_ answer: @escaping @Sendable (HearthRequest) async throws -> HearthResponse) { self.answer = answer }
+  init(_ respond: @escaping @Sendable (HearthRequest) async throws -> HearthResponse) { self.respond = respond }
 
-  func send(_ request: HearthRequest) async throws -> HearthResponse { try await answer(request) }
+  func send(_ request: HearthRequest) async throws -> HearthResponse { try await respond(request) }
   func open(_ request: HearthRequest) async throws -> HearthStream { throw HearthClientError(.network, "no streams") }
 }
 
-/// Waits until something holds, for a minute at most.
-/// - Returns: whether it does.
+/// Waits until a condition holds, for a minute at most.
+/// - Returns: whether it holds.
 func eventually(_ condition: () -> Bool) async -> Bool {
   for _ in 0..<6000 where !condition() { try? await Task.sleep(for: .milliseconds(10)) }
   return condition()

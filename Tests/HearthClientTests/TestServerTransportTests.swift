@@ -4,7 +4,7 @@ import HearthServer
 import HearthTesting
 import Testing
 
-/// A client's transport to a server of the same process.
+/// The transport of a client to a server in the same process.
 @Suite struct TestServerTransportTests {
   static let documents = "/v1/projects/demo/databases/(default)/documents"
 
@@ -20,14 +20,14 @@ import Testing
       fixtures: [.text(#"{"$collections": ["users"], "users": {"ann": {"name": "Ann"}}}"#)])
   }
 
-  @Test func answersComeWhole() async throws {
+  @Test func sendReturnsACompleteResponse() async throws {
     let server = try Self.server()
     for (caller, status) in [(TestServer.Caller.user("ann"), 200), (.user("ben"), 403), (.nobody, 403)] {
-      let answer = try await TestServerTransport(server, as: caller)
+      let response = try await TestServerTransport(server, as: caller)
         .send(HearthRequest("GET", "\(Self.documents)/users/ann"))
-      #expect(answer.status == status)
-      #expect(answer.headers["content-type"]?.hasPrefix("application/json") == true)
-      #expect(String(decoding: answer.body, as: UTF8.self).contains(status == 200 ? "Ann" : "PERMISSION_DENIED"))
+      #expect(response.status == status)
+      #expect(response.headers["content-type"]?.hasPrefix("application/json") == true)
+      #expect(String(decoding: response.body, as: UTF8.self).contains(status == 200 ? "Ann" : "PERMISSION_DENIED"))
     }
     let change = HearthRequest(
       "PATCH", "\(Self.documents)/users/ann", headers: ["content-type": "application/json"],
@@ -35,7 +35,7 @@ import Testing
     #expect(try await TestServerTransport(server, as: .user("ann")).send(change).status == 200)
   }
 
-  @Test func streamsComePieceByPiece() async throws {
+  @Test func openStreamsInPieces() async throws {
     let server = try Self.server()
     let transport = TestServerTransport(server, as: .user("ann"))
     let stream = try await transport.open(
@@ -52,7 +52,7 @@ import Testing
     #expect(text.contains("Delete"), "\(text)")
   }
 
-  @Test func clientsTalkToForks() async throws {
+  @Test func clientsReachForks() async throws {
     let base = try Self.server()
     let (one, two) = (try base.fork(), try base.fork())
     let ann = one.client(as: .user("ann")).document("users/ann")
@@ -63,14 +63,14 @@ import Testing
     await #expect { try await one.client().document("users/ann").get() } throws: {
       ($0 as? HearthClientError)?.code == .permissionDenied
     }
-    // A client that signs in is that person from then on.
+    // After a sign-in, the client acts as the signed-in user.
     let guest = two.client()
     let user = try await guest.auth.signInAnonymously()
     try await guest.document("users/\(user.uid)").set(["name": "Guest"])
     #expect(try await guest.document("users/\(user.uid)").get().fields["name"] == "Guest")
   }
 
-  @Test func listenersHearOfForksAndEnd() async throws {
+  @Test func listenersFollowForks() async throws {
     let db = try Self.server().fork()
     let client = db.client(as: .admin)
     var names: [Value] = []

@@ -2,7 +2,7 @@ import KeyValue
 
 typealias Bytes = [UInt8]
 
-/// Hands out an array's bytes to a closure with a typed error, which the standard library cannot yet.
+/// Calls a closure with an array's bytes and a typed error, which the standard library does not support yet.
 func withBytes<Result>(
   _ bytes: Bytes, _ body: (UnsafeRawBufferPointer) throws(StorageError) -> Result
 ) throws(StorageError) -> Result {
@@ -22,7 +22,7 @@ extension KeyValueSnapshot {
     try withBytes(key) { key throws(StorageError) in try value(for: key).map { Bytes($0) } }
   }
 
-  /// Every entry, in cursor order.
+  /// Returns every entry, in cursor order.
   func entries() throws(StorageError) -> [Entry] {
     let cursor = try makeCursor()
     var entries: [Entry] = []
@@ -34,7 +34,7 @@ extension KeyValueSnapshot {
     return entries
   }
 
-  /// Every entry, last to first.
+  /// Returns every entry, from last to first.
   func entriesBackwards() throws(StorageError) -> [Entry] {
     let cursor = try makeCursor()
     var entries: [Entry] = []
@@ -107,7 +107,7 @@ struct Entry: Equatable, Comparable, CustomStringConvertible {
     a.key.lexicographicallyPrecedes(b.key)
   }
 
-  /// Lengths and the beginning; whole keys would drown a failure message.
+  /// The lengths and the first bytes only, to keep failure messages readable.
   var description: String {
     "\(key.count) B \(key.suffix(4)): \(value.count) B \(value.prefix(4))"
   }

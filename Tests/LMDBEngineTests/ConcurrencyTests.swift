@@ -5,7 +5,7 @@ import Synchronization
 import Testing
 
 @Suite struct ConcurrencyTests {
-  /// Runs `body` on threads of its own and waits for all of them.
+  /// Runs `body` on `count` new threads and waits for all of them.
   private func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) throws -> Void) {
     let group = DispatchGroup()
     for index in 0..<count {
@@ -20,7 +20,7 @@ import Testing
 
   private static let keys: [Bytes] = (1...12).map { [UInt8($0)] } + (1...6).map { Bytes(repeating: 7, count: 400 * $0) }
 
-  @Test func everySnapshotIsOneStateAndNeverOlderThanWhatWasAcknowledged() throws {
+  @Test func everySnapshotIsOneStateWithAllAcknowledgedWrites() throws {
     let store = try LMDBStore.open(.inMemory())
     let acknowledged = Atomic<Int>(0)
     let rounds = 300
@@ -40,7 +40,7 @@ import Testing
         let entries = try snapshot.entries()
         let round = Int(entries[0].value[0]) << 8 | Int(entries[0].value[1])
         #expect(entries.map(\.key) == Self.keys.sorted { $0.lexicographicallyPrecedes($1) })
-        #expect(entries.allSatisfy { $0.value == entries[0].value }, "states of two commits in one snapshot")
+        #expect(entries.allSatisfy { $0.value == entries[0].value }, "one snapshot mixes two commits")
         #expect(round >= max(before, last))
         last = round
         snapshot.end()

@@ -3,11 +3,11 @@ import KeyValue
 import LMDBEngine
 import Testing
 
-/// Damaged files: the right error, and never a crash. Where one is thinkable, a child process takes the risk.
+/// Damaged files cause the right error and never a crash. Tests that could crash run in a child process.
 @Suite struct DamageTests {
   private static let pageBytes = 4096
 
-  /// A file with long keys, overflow values and free pages, and what is in it.
+  /// Creates a file with long keys, overflow values and free pages. Returns its path and its entries.
   private static func makeFile(in directory: TemporaryDirectory) throws -> (path: String, entries: [Entry]) {
     let path = directory.file("data.mdb")
     let store = try LMDBStore.open(LMDBOptions(path: path))
@@ -39,7 +39,7 @@ import Testing
     }
   }
 
-  @Test func filesThatAreNoDataFiles() throws {
+  @Test func refusesFilesThatAreNotDataFiles() throws {
     let directory = try TemporaryDirectory()
     let path = directory.file("data.mdb")
     try Self.write([], to: path)
@@ -47,16 +47,16 @@ import Testing
     try Self.write(Bytes(repeating: 0, count: 100), to: path)
     expectCorruption(path, saying: "100 bytes")
     try Self.write(Bytes(repeating: 0, count: 50_000), to: path)
-    expectCorruption(path, saying: "no LMDB file")
+    expectCorruption(path, saying: "not an LMDB file")
     var random = SplitMix(seed: 1)
     try Self.write((0..<50_000).map { _ in UInt8.random(in: 0...255, using: &random) }, to: path)
-    expectCorruption(path, saying: "no LMDB file")
+    expectCorruption(path, saying: "not an LMDB file")
     #expect(throws: StorageError.self) { try LMDBStore.open(LMDBOptions(path: directory.path)) }
-    // None of them was taken for a new store and overwritten.
+    // None of the files was mistaken for a new store and overwritten.
     #expect(try Self.read(path).count == 50_000)
   }
 
-  @Test func otherFormatsAreNamed() throws {
+  @Test func errorsNameUnsupportedFormats() throws {
     let directory = try TemporaryDirectory()
     let (path, _) = try Self.makeFile(in: directory)
     let bytes = try Self.read(path)
@@ -66,7 +66,7 @@ import Testing
     #expect(throws: StorageError.unsupportedFormat(path: path, found: "LMDB data version 2", supported: "1")) {
       try LMDBStore.open(LMDBOptions(path: path))
     }
-    // Key and value of the layout record.
+    // The key and the value of the layout record.
     other = bytes
     while let layout = other.firstIndex(of: Bytes("layout".utf8) + [0, 0, 0, 1]) { other[layout + 9] = 2 }
     try Self.write(other, to: path)
@@ -84,7 +84,7 @@ import Testing
     }
   }
 
-  @Test func aTruncatedFileIsNamedWithBothLengths() throws {
+  @Test func theErrorOfATruncatedFileNamesBothLengths() throws {
     let directory = try TemporaryDirectory()
     let (path, _) = try Self.makeFile(in: directory)
     let bytes = try Self.read(path)
@@ -95,7 +95,7 @@ import Testing
     _ = try LMDBStore.open(LMDBOptions(path: path)).verify()
   }
 
-  @Test func noTruncationCrashesAnOpen() async throws {
+  @Test func openingSurvivesEveryTruncation() async throws {
     await #expect(processExitsWith: .success) {
       let directory = try TemporaryDirectory()
       let (path, entries) = try DamageTests.makeFile(in: directory)
@@ -105,7 +105,7 @@ import Testing
         try DamageTests.write(bytes.prefix(length), to: path)
         do {
           let store = try LMDBStore.open(LMDBOptions(path: path))
-          // Only free pages were cut off.
+          // Only free pages were truncated.
           try #require(try store.entries() == entries)
           _ = try store.verify()
           whole += 1
@@ -116,7 +116,7 @@ import Testing
     }
   }
 
-  @Test func noFlippedBitInAMetaPageCrashesAnOpen() async throws {
+  @Test func openingSurvivesEveryFlippedMetaPageBit() async throws {
     await #expect(processExitsWith: .success) {
       let directory = try TemporaryDirectory()
       let (path, _) = try DamageTests.makeFile(in: directory)
@@ -136,12 +136,12 @@ import Testing
           }
         }
       }
-      // Not all bits mean something, and the older page is not read much.
+      // Some bits have no meaning, and little of the older page is read.
       try #require(refused > 400)
     }
   }
 
-  /// A page taken at the end of the file and given back in one transaction is never written.
+  /// A page that a transaction allocates at the end of the file and frees again is never written.
   @Test func aHealthyFileMayBeShorterThanItsMetaPageSays() throws {
     let directory = try TemporaryDirectory()
     let (path, entries) = try Self.makeFile(in: directory)
@@ -157,7 +157,7 @@ import Testing
     let bytes = try Self.read(path)
     let newest = max(Self.number(bytes, 144), Self.number(bytes, Self.pageBytes + 144)) & 1
     let lastPage = Self.number(bytes, newest * Self.pageBytes + 136)
-    try #require(bytes.count < (lastPage + 1) * Self.pageBytes, "the case this test is about did not come up")
+    try #require(bytes.count < (lastPage + 1) * Self.pageBytes, "the file is not shorter than its meta page says")
     do {
       let store = try LMDBStore.open(LMDBOptions(path: path))
       #expect(try store.entries() == entries)
@@ -175,7 +175,7 @@ import Testing
     bytes.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: offset, as: Int.self) }
   }
 
-  @Test func verifyFindsWhatIsInconsistent() throws {
+  @Test func verifyFindsInconsistencies() throws {
     let directory = try TemporaryDirectory()
     let path = directory.file("data.mdb")
     do {
@@ -185,7 +185,7 @@ import Testing
     }
     let bytes = try Self.read(path)
 
-    /// Replaces every occurrence, in old versions of pages too.
+    /// Replaces every occurrence, also in old versions of pages.
     func expectDamage(
       _ old: Bytes, _ new: Bytes, saying words: String, _ location: SourceLocation = #_sourceLocation
     ) throws {
@@ -215,7 +215,7 @@ import Testing
 }
 
 extension Bytes {
-  /// Where `part` first occurs.
+  /// The start of the first occurrence of `part`.
   fileprivate func firstIndex(of part: Bytes) -> Int? {
     Data(self).range(of: Data(part))?.lowerBound
   }

@@ -37,7 +37,7 @@ import Testing
     #expect(try store.entries() == Self.entries)
   }
 
-  @Test func aKilledProcessLosesOnlyWhatItDidNotCommit() async throws {
+  @Test func aKilledProcessLosesOnlyUncommittedWrites() async throws {
     let directory = try TemporaryDirectory()
     let path = directory.file("data.mdb")
     await #expect(processExitsWith: .signal(SIGKILL)) { [path = path as String] in
@@ -71,12 +71,12 @@ import Testing
       kill(getpid(), SIGKILL)
       snapshot.end()
     }
-    #expect(try store.statistics().readers == 0, "the slot of a dead process counts")
+    #expect(try store.statistics().readers == 0, "the slot of a dead process is still in use")
     try store.put([Entry([9], [9])])
     #expect(try store.entries().count == 4)
   }
 
-  @Test func memoryLeavesNoFile() throws {
+  @Test func inMemoryStoresLeaveNoFile() throws {
     let store = try LMDBStore.open(.inMemory())
     try store.put(Self.entries)
     #expect(!FileManager.default.fileExists(atPath: store.path))
@@ -105,12 +105,12 @@ import Testing
     #expect(try copy.entries() == fork.entries())
     try copy.put([Entry(Bytes(repeating: 3, count: 4001), [1])])
     #expect(try copy.verify().entries == all.count + 2)
-    // An empty store can be copied too.
+    // An empty store can be copied, too.
     #expect(try LMDBStore.openInMemory(copyOf: .open(.inMemory())).entries() == [])
   }
 
   @Test(arguments: [LMDBOptions.Durability.inMemory, .durable])
-  func aFullMapKeepsWhatItHasAndTakesDeletes(_ durability: LMDBOptions.Durability) throws {
+  func aFullMapKeepsItsDataAndAllowsDeletes(_ durability: LMDBOptions.Durability) throws {
     let directory = try TemporaryDirectory()
     let limit = 1 << 20
     let store = try LMDBStore.open(
@@ -125,7 +125,7 @@ import Testing
     }
     #expect(stored.count > 200)
     #expect(try store.entries() == stored)
-    // An error that the caller swallows must not commit half of the transaction.
+    // If the caller ignores an error, the transaction must not be committed in part.
     #expect(throws: StorageError.storageFull(limitBytes: limit)) {
       try store.write { transaction throws(StorageError) in
         try transaction.put([0], [0])

@@ -3,11 +3,11 @@ import KeyValue
 import LMDBEngine
 import Testing
 
-/// Disks that refuse, and callers that break the rules. Each in a child process.
+/// Full disks, and callers that break the contract. Each test runs in a child process.
 @Suite struct FailureTests {
-  /// Exchanges LMDB's descriptors of a data file for one that always says that the disk is full.
+  /// Replaces LMDB's descriptors of a data file with one that always reports a full disk.
   ///
-  /// LMDB keeps two: one that syncs each write, for meta pages, and one for everything else.
+  /// LMDB has two: one that syncs each write, for meta pages, and one for everything else.
   private struct FullDisk {
     private var replaced: [(number: Int32, original: Int32)] = []
 
@@ -30,7 +30,7 @@ import Testing
     }
   }
 
-  @Test func aFullDiskStopsACommitAndNothingElse() async {
+  @Test func aFullDiskFailsOnlyTheCommit() async {
     await #expect(processExitsWith: .success) {
       let directory = try TemporaryDirectory()
       let path = directory.file("data.mdb")
@@ -64,7 +64,7 @@ import Testing
           try #require(detail.contains("restart"))
         }
       }
-      // The restart.
+      // A restart.
       store = nil
       store = try LMDBStore.open(LMDBOptions(path: path))
       try #require(try store?.entries() == [Entry([1], [1])])

@@ -1,7 +1,7 @@
 import KeyValue
 import Testing
 
-/// What every engine behind the seam must do. A case gets an empty store of its own.
+/// The contract that every storage engine must meet. Each case gets an empty store.
 enum KeyValueContract {
   struct Case: CustomTestStringConvertible, Sendable {
     var testDescription: String
@@ -11,19 +11,19 @@ enum KeyValueContract {
   static let cases: [Case] = [
     Case(testDescription: "get, put, replace, remove", check: getPutRemove),
     Case(testDescription: "keys are ordered as unsigned bytes, prefixes first", check: order),
-    Case(testDescription: "seeks land where they say", check: seeks),
-    Case(testDescription: "a cursor at its end stands nowhere", check: ends),
+    Case(testDescription: "seeks move to the right entry", check: seeks),
+    Case(testDescription: "a cursor past its end has no current entry", check: ends),
     Case(testDescription: "an empty store has no entries", check: emptyStore),
     Case(testDescription: "ranges include the lower bound and not the upper", check: ranges),
     Case(testDescription: "a snapshot keeps its state", check: isolation),
     Case(testDescription: "snapshots are reused without mixing them up", check: reusedSnapshots),
-    Case(testDescription: "a thrown error leaves no trace", check: rollback),
+    Case(testDescription: "a thrown error rolls back the transaction", check: rollback),
     Case(testDescription: "a transaction reads its own writes", check: readYourWrites),
     Case(testDescription: "keys of every length, with decoys", check: longKeys),
-    Case(testDescription: "removing long keys leaves their neighbours", check: longKeyRemoval),
+    Case(testDescription: "removing long keys leaves their neighbors", check: longKeyRemoval),
     Case(testDescription: "values from 0 bytes to 1 MiB", check: values),
     Case(testDescription: "oversized keys and values are refused", check: oversized),
-    Case(testDescription: "counts are counts of keys", check: counts),
+    Case(testDescription: "the number of entries is the number of keys", check: counts),
   ]
 
   @Sendable static func getPutRemove(_ store: any KeyValueStore) throws {
@@ -113,7 +113,7 @@ enum KeyValueContract {
       #expect(try transaction.removeRange(from: [], to: [255]) == 2)
     }
     #expect(try store.entries() == [])
-    // Enough of them to empty whole pages.
+    // Enough entries to empty whole pages.
     let many = (0..<5000).map { Entry([1, UInt8($0 >> 8), UInt8($0 & 255)], Bytes(repeating: 1, count: 40)) }
     try store.put(many)
     try store.write { transaction throws(StorageError) in
@@ -145,7 +145,7 @@ enum KeyValueContract {
     let first = try store.snapshot()
     first.end()
     let second = try store.snapshot()
-    // `first` is still held here: ending it again must not end `second`.
+    // The test still holds `first`. Ending it again must not end `second`.
     first.end()
     try store.put([Entry([1], [2])])
     #expect(try second.get([1]) == [1])
@@ -210,7 +210,7 @@ enum KeyValueContract {
     KeyValueLimits.keyBytesMax - 1, KeyValueLimits.keyBytesMax,
   ]
 
-  /// For each length: all the same bytes, one with the last byte higher, one lower, one cut in the middle.
+  /// Variants of a key of each length: as it is, with three other last bytes, and with two other bytes in the middle.
   static var keysWithDecoys: [Bytes] {
     var keys: Set<Bytes> = []
     for length in lengths {
@@ -260,7 +260,7 @@ enum KeyValueContract {
     var entries = keysWithDecoys.map { Entry($0, [1]) }
     try store.put(entries)
     while !entries.isEmpty {
-      // From the middle outwards, a few at a time.
+      // A few at a time, from the middle outward.
       let count = min(7, entries.count)
       let start = (entries.count - count) / 2
       let removed = entries[start..<start + count]
@@ -282,7 +282,7 @@ enum KeyValueContract {
     let long = short.map { Entry(Bytes(repeating: 200, count: 800) + $0.key, $0.value) }
     try store.put(short + long)
     #expect(try store.entries() == short + long)
-    // Grown, shrunk and emptied in place.
+    // Values that grow, shrink and become empty in place.
     let moved = zip(short + long, (short + long).reversed()).map { Entry($0.key, $1.value) }
     try store.put(moved)
     #expect(try store.entries() == moved)
@@ -302,7 +302,7 @@ enum KeyValueContract {
       }
       #expect(try !transaction.remove(tooLong))
     }
-    // A refused argument does not spoil the rest of the transaction.
+    // A refused argument does not affect the rest of the transaction.
     #expect(try store.entries() == [Entry([1], [1])])
   }
 

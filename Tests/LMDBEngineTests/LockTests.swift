@@ -4,7 +4,7 @@ import LMDBEngine
 import Testing
 
 @Suite struct LockTests {
-  @Test func oneFileOpensOnceInAProcess() throws {
+  @Test func aProcessOpensAFileOnlyOnce() throws {
     let directory = try TemporaryDirectory()
     let path = directory.file("data.mdb")
     var store: LMDBStore? = try LMDBStore.open(LMDBOptions(path: path))
@@ -18,7 +18,7 @@ import Testing
         return holder.contains("this process")
       }
     }
-    // A snapshot keeps the store open, its end lets go.
+    // A snapshot keeps the store open. Ending it releases the store.
     let snapshot = try store?.snapshot()
     store = nil
     #expect(throws: StorageError.self) { try LMDBStore.open(LMDBOptions(path: path)) }
@@ -43,8 +43,8 @@ import Testing
     _ = lock
   }
 
-  /// A program that this process is just starting has a copy of each of its descriptors for a moment.
-  @Test func aLockEndsWhereCopiesOfItsDescriptorAreLeft() throws {
+  /// A child process that is just being started has copies of all descriptors for a moment.
+  @Test func aLockEndsEvenIfItsDescriptorWasCopied() throws {
     let directory = try TemporaryDirectory()
     var lock: DataDirectoryLock? = try DataDirectoryLock(directory: directory.path)
     let file = URL(filePath: directory.path).lastPathComponent + "/" + DataDirectoryLock.fileName
@@ -79,7 +79,7 @@ import Testing
     _ = try DataDirectoryLock(directory: directory.path)
   }
 
-  @Test func aMissingDirectoryIsNamed() throws {
+  @Test func errorsNameAMissingDirectory() throws {
     let directory = try TemporaryDirectory()
     let missing = directory.file("nowhere")
     #expect(

@@ -2,7 +2,7 @@ import KeyValue
 import LMDBEngine
 import Testing
 
-/// Random operations against a sorted array. Keys share prefixes across the places where long keys are cut.
+/// Compares random operations with a sorted array. Keys share prefixes across the offsets at which long keys are split.
 @Suite struct ModelTests {
   @Test(arguments: [1, 2, 3, 4] as [UInt64])
   func agreesWithASortedArray(seed: UInt64) throws {
@@ -16,7 +16,7 @@ import Testing
 }
 
 private struct Disagreement: Error {
-  var what: String
+  var description: String
 }
 
 private struct ModelRun {
@@ -83,7 +83,7 @@ private struct ModelRun {
       try transaction.put(key, value)
       if isThere { model[index].value = value } else { model.insert(Entry(key, value), at: index) }
     case 6..<9:
-      // Mostly one that is there.
+      // Usually a key that exists.
       let any = model.randomElement(using: &random)?.key ?? key
       let target = random.next() % 4 == 0 ? key : any
       let index = firstIndex(atOrAfter: target, model)
@@ -99,7 +99,7 @@ private struct ModelRun {
     }
   }
 
-  /// Moves a cursor about and follows in the array.
+  /// Moves a cursor randomly and tracks its position in the array.
   private mutating func walk(_ snapshot: any KeyValueSnapshot, _ model: [Entry]) throws {
     let cursor = try snapshot.makeCursor()
     var position: Int?
@@ -139,7 +139,7 @@ private struct ModelRun {
     return range.lowerBound
   }
 
-  /// Runs of one byte with at most two others, cut and changed near the ends of chunks.
+  /// Returns a run of one byte with at most two other bytes, with lengths and changes near the ends of chunks.
   private mutating func someKey() -> Bytes {
     let edges = [1, 2, 510, 1012, 1514, 2016]
     let edge = edges[Int(random.next() % UInt64(edges.count))]
@@ -155,6 +155,6 @@ private struct ModelRun {
 
   private func expect<T: Equatable>(_ found: @autoclosure () throws -> T, _ wanted: T, _ what: String) throws {
     let found = try found()
-    if found != wanted { throw Disagreement(what: "\(what): \(found), expected \(wanted)") }
+    if found != wanted { throw Disagreement(description: "\(what): \(found), expected \(wanted)") }
   }
 }

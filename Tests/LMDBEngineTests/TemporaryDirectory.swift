@@ -1,6 +1,6 @@
 import Foundation
 
-/// A directory of its own for one test, removed with everything in it at the end.
+/// A directory for one test, removed with its content at the end.
 final class TemporaryDirectory {
   let path: String
 

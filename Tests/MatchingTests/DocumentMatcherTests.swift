@@ -41,7 +41,7 @@ import WireFormat
     }
   }
 
-  @Test func noFilterMatchesAll() throws {
+  @Test func noFilterMatchesEveryDocument() throws {
     var matcher = DocumentMatcher(nil, in: database)
     let found = try EncodedFields(MapValue()).withMap { (map) throws(WireError) in
       try matcher.matches(map, at: document("c/x").path)
@@ -49,7 +49,7 @@ import WireFormat
     #expect(found)
   }
 
-  /// What section 4.3 says in words.
+  /// The rules of firestore-api.md, section 4.3, as examples.
   private static let rows: [(filter: QueryFilter, value: Value, expected: Bool)] = [
     (.field(field("f"), .equal, .null), .null, false),
     (.field(field("f"), .equal, .double(.nan)), .double(.nan), false),
@@ -77,7 +77,7 @@ import WireFormat
     (.and([]), 1, true),
   ]
 
-  @Test(arguments: rows) func says(filter: QueryFilter, value: Value, expected: Bool) throws {
+  @Test(arguments: rows) func matchesTheDocumentedExamples(filter: QueryFilter, value: Value, expected: Bool) throws {
     var matcher = DocumentMatcher(filter, in: database)
     let found = try fields(("f", value)).withMap { (map) throws(WireError) in
       try matcher.matches(map, at: document("c/x").path)

@@ -2,7 +2,7 @@ import DocumentModel
 import TestSupport
 import Testing
 
-/// The rules of section 5.1.
+/// Aggregations follow firestore-api.md, section 5.1.
 @Suite struct AggregationTests {
   private static let rows: [(values: [Value], sum: Value, average: Value)] = [
     ([], .integer(0), .null),
@@ -20,7 +20,7 @@ import Testing
     ([.double(.greatestFiniteMagnitude), .double(.greatestFiniteMagnitude)], .double(.infinity), .double(.infinity)),
   ]
 
-  @Test(arguments: rows) func sumsAndAverages(values: [Value], sum: Value, average: Value) throws {
+  @Test(arguments: rows) func computesSumsAndAverages(values: [Value], sum: Value, average: Value) throws {
     let database = try QueryDatabase()
     try database.commit([.set("other/x", ("a", 1))])
     try database.commit(values.enumerated().map { .set("c/\($0)", ("a", $1)) })
@@ -29,7 +29,7 @@ import Testing
     #expect(results == [sum, average, .integer(Int64(values.count))])
   }
 
-  @Test func aFieldThatIsAggregatedIsRequiredOfAll() throws {
+  @Test func documentsNeedEveryAggregatedField() throws {
     let database = try QueryDatabase()
     let version = try database.commit([
       .set("c/1", ("a", 1), ("b", 10)), .set("c/2", ("a", 2)), .set("c/3", ("b", 30)),
@@ -46,7 +46,7 @@ import Testing
     }
   }
 
-  @Test func countsStopAtTheirBounds() throws {
+  @Test func countsStopAtTheirLimits() throws {
     let database = try QueryDatabase()
     try database.commit((0..<7).map { .set("c/\($0)", ("a", .integer(Int64($0)))) })
     var query = Query(collectionID: "c")
@@ -56,7 +56,7 @@ import Testing
     #expect(try database.aggregate(query, [.count(upTo: 2), .count(upTo: nil), .sum(field("a"))]) == [2, 7, 21])
     query.offset = 2
     query.limit = 4
-    // A limit counts documents in the order of the aggregated field, here that of the names.
+    // A limit selects documents in the order of the aggregated field, which here is that of the names.
     #expect(try database.aggregate(query, [.count(upTo: nil), .sum(field("a"))]) == [4, 14])
     query.filter = .field(field("a"), .greaterThan, 4)
     #expect(try database.aggregate(query, [.count(upTo: nil)]) == [0])
@@ -64,8 +64,8 @@ import Testing
     #expect(try database.aggregate(query, [.count(upTo: nil), .average(field("a"))]) == [0, .null])
   }
 
-  /// A limit counts along the aggregated fields, unless the name is asked for in front of them.
-  @Test func aLimitCountsInTheOrderOfTheAggregatedField() throws {
+  /// A limit selects documents in the order of the aggregated fields, unless the query orders by name before them.
+  @Test func limitFollowsTheOrderOfTheAggregatedField() throws {
     let database = try QueryDatabase()
     try database.commit((0..<5).map { .set("c/\($0)", ("a", .integer(Int64(9 - $0)))) })
     var query = Query(collectionID: "c")

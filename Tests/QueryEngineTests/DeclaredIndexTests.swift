@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 import WireFormat
 
-/// Queries over declared indexes: which plan they get, and that none changes what they find.
+/// Queries with declared indexes: their plans, and that indexes never change their results.
 @Suite struct DeclaredIndexTests {
   private static func index(
     _ id: String, _ fields: (String, IndexDefinition.Mode)..., group: Bool = false
@@ -47,19 +47,19 @@ import WireFormat
   }
 
   private static let rows = [
-    // Equality and order, either way.
+    // Equality and order, in either direction.
     Row(filter: on("a", .equal), orders: [up("b")], limit: 20, plan:
       "limit 20\n  scan index c (a ascending, b ascending): a == …"),
     Row(filter: on("a", .equal), orders: [down("b")], limit: 20, plan:
       "limit 20\n  scan index c (a ascending, b ascending): a == … descending"),
     Row(filter: on("a", .equal), orders: [up("b")], start: QueryBound([5], isBefore: false), plan:
       "scan index c (a ascending, b ascending): a == … between cursors"),
-    // A range behind the equality.
+    // A range after the equality.
     Row(filter: .and([on("a", .equal), on("b", .greaterThan), on("b", .lessThan, 9)]), plan:
       "scan index c (a ascending, b ascending): a == … and b > … and b < …"),
     Row(filter: .and([on("a", .equal), on("b", .notEqual)]), plan:
       "filter\n  scan index c (a ascending, b ascending): a == …"),
-    // Directions that differ.
+    // Different directions.
     Row(filter: on("a", .equal), orders: [down("b"), up("d")], plan:
       "scan index c (a ascending, b descending, d ascending): a == …"),
     Row(filter: on("a", .equal), orders: [up("b"), down("d")], plan:
@@ -67,20 +67,20 @@ import WireFormat
     Row(orders: [up("a"), up("b")], plan: "scan index c (a ascending, b ascending): all"),
     Row(filter: on("a", .greaterThan), orders: [up("a"), up("b")], plan:
       "scan index c (a ascending, b ascending): a > …"),
-    // No index has this direction.
+    // No index has these directions.
     Row(orders: [up("a"), down("b")], plan: "sort by b descending, __name__ descending within a\n  filter\n    scan entries of c: a"),
-    // The order may name what is compared for equality.
+    // The order may contain a field of an equality.
     Row(filter: on("a", .equal), orders: [up("a"), up("b")], plan: "scan index c (a ascending, b ascending): a == …"),
     Row(filter: on("a", .equal), orders: [down("a"), up("b")], plan: "scan index c (a ascending, b ascending): a == …"),
     // Array elements.
     Row(filter: on("t", .arrayContains), orders: [down("b")], plan:
       "scan index c (t contains, b ascending): t contains … descending"),
-    // Indexes with the same end serve together.
+    // Indexes that end in the same fields are used together.
     Row(filter: .and([on("a", .equal), on("x", .equal)]), orders: [up("b")], plan:
       "intersect indexes c (a ascending, b ascending) and c (x ascending, b ascending): a == … and x == …"),
     Row(filter: .and([on("a", .equal), on("x", .equal), on("t", .arrayContains)]), orders: [up("b")], plan:
       "intersect indexes c (a ascending, b ascending) and c (x ascending, b ascending) and c (t contains, b ascending): a == … and x == … and t contains …"),
-    // What no index has is filtered; few documents are sorted rather than gone through in order.
+    // A condition without an index is filtered. A few documents are sorted, not scanned in order.
     Row(filter: .and([on("a", .equal), on("free", .equal)]), orders: [up("b")], plan:
       "sort by b, __name__\n  filter\n    scan entries of c: a == …"),
     // Several alternatives are merged in order.
@@ -88,14 +88,14 @@ import WireFormat
       "limit 5\n  merge indexes c (a ascending, b ascending): a == … or c (a ascending, b ascending): a == …"),
     Row(filter: .or([on("a", .equal), on("x", .equal)]), orders: [up("b")], plan:
       "merge indexes c (a ascending, b ascending): a == … or c (x ascending, b ascending): x == …"),
-    // Equalities alone.
+    // Only equalities.
     Row(filter: on("a", .equal), plan: "scan entries of c: a == …"),
     Row(filter: .and([on("a", .equal), on("x", .equal), on("y", .equal)]), plan:
       "scan index c (a ascending, x ascending, y ascending): a == … and x == … and y == …"),
-    // Exempt fields are not looked up.
+    // Exempt fields have no entries.
     Row(filter: on("free", .equal), plan: "filter\n  scan names of c"),
     Row(orders: [up("free")], plan: "sort by free, __name__\n  filter\n    scan names of c"),
-    // Groups.
+    // Collection groups.
     Row(filter: on("a", .equal), orders: [up("b")], isGroup: true, plan:
       "scan index group of c (a ascending, b ascending): a == …"),
     Row(filter: on("b", .greaterThan), orders: [down("b")], isGroup: true, plan:
@@ -104,7 +104,7 @@ import WireFormat
     Row(filter: on("a", .equal), isGroup: true, plan: "scan entries of **/c: a == …"),
   ]
 
-  @Test func plans() throws {
+  @Test func queriesUseDeclaredIndexes() throws {
     let database = try QueryDatabase(indexes: Self.configuration)
     try database.commit([
       .set("c/x", ("a", 1), ("b", 1), ("d", 1), ("t", [1]), ("x", 1), ("y", 1), ("free", 1)), .set("d/x/c/y", ("a", 1)),
@@ -116,12 +116,12 @@ import WireFormat
       query.start = row.start
       query.limit = row.limit
       let plan = try database.plan(query)
-      #expect(plan == row.plan, "\(plan) instead of \(row.plan)")
+      #expect(plan == row.plan, "\(plan) is not \(row.plan)")
     }
   }
 
-  /// While an index is built it is not used.
-  @Test func anIndexUnderWayIsNotUsed() throws {
+  /// Declaring an index changes the plan, and removing it restores the old plan.
+  @Test func planFollowsTheDeclaredIndexes() throws {
     let database = try QueryDatabase()
     try database.commit((0..<30).map { .set("c/\($0)", ("a", 1), ("b", .integer(Int64($0)))) })
     var query = Query(collectionID: "c")
@@ -155,8 +155,8 @@ import WireFormat
     return configuration
   }
 
-  /// Random queries on random documents find what they are defined to find, whatever indexes there are.
-  @Test(arguments: 41...56) func everyIndexGivesTheDefinedResult(seed: UInt64) throws {
+  /// Random queries on random documents have the defined results, regardless of the indexes.
+  @Test(arguments: 41...56) func resultsDoNotDependOnIndexes(seed: UInt64) throws {
     var generator = QueryGenerator(seed: seed)
     var random = SplitMix(seed: seed)
     let database = try QueryDatabase(indexes: Self.randomConfiguration(&random))
@@ -198,7 +198,7 @@ import WireFormat
     #expect(used > 2, "seed \(seed): only \(used) plans used a declared index")
   }
 
-  /// A query in slices shows one version, whatever is written, and whatever becomes of its indexes, in between.
+  /// The slices of a query show one version, regardless of writes and index changes between them.
   @Test(arguments: 61...72) func slicesShowOneVersion(seed: UInt64) throws {
     var generator = QueryGenerator(seed: seed)
     var random = SplitMix(seed: seed)
@@ -212,8 +212,8 @@ import WireFormat
       let query = generator.query()
       guard let orders = try? ResolvedQuery(query, in: database.id).orders else { continue }
       all = documents
-      // Documents of rounds before that this one did not write.
-      try database.commit(Self.leftovers(than: documents).map { .delete($0) })
+      // Delete the documents of earlier rounds that this round did not write.
+      try database.commit(Self.leftovers(except: documents).map { .delete($0) })
       let expected = model.results(query, orders: orders, in: all)
       let plan = try database.plan(query)
       let found = try database.run(query, units: 1) {
@@ -230,8 +230,8 @@ import WireFormat
     }
   }
 
-  /// Every path the generator knows that is not among some documents.
-  private static func leftovers(than documents: [QueryModel.Document]) -> [String] {
+  /// Returns all paths of the generator except those of some documents.
+  private static func leftovers(except documents: [QueryModel.Document]) -> [String] {
     let written = Set(documents.map { Array($0.path.text.utf8) })
     var generator = QueryGenerator(seed: 1)
     var all: Set<[UInt8]> = []
@@ -239,8 +239,8 @@ import WireFormat
     return all.subtracting(written).map { String(decoding: $0, as: UTF8.self) }
   }
 
-  /// A hundred thousand equal values, forwards and in reverse, page by page, and from the middle.
-  @Test(arguments: [false, true]) func manyTies(isDescending: Bool) throws {
+  /// A hundred thousand equal values, in ascending and descending order, page by page and from the middle.
+  @Test(arguments: [false, true]) func equalValuesArePagedInNameOrder(isDescending: Bool) throws {
     let database = try QueryDatabase(
       indexes: IndexConfiguration(indexes: [Self.index("c", ("a", .ascending), ("b", .ascending))]), mapBytes: 2 << 30)
     let count = 100_000
@@ -266,7 +266,7 @@ import WireFormat
       query.start = QueryBound([long, .reference("\(database.id.documentsRoot)/\(page[page.count - 1])")], isBefore: false)
     } while found.count <= count
     #expect(found == expected)
-    // From the middle, a page costs a page.
+    // A page from the middle costs no more than a page.
     query.start = QueryBound([long, .reference("\(database.id.documentsRoot)/c/d150000")], isBefore: true)
     query.limit = 3
     let results = try database.database.read {

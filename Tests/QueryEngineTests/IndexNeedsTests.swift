@@ -4,10 +4,10 @@ import QueryEngine
 import TestSupport
 import Testing
 
-/// Which indexes production wants for a query, and which declared ones answer it.
+/// The indexes that production requires for a query, and the declared indexes that satisfy it.
 @Suite struct IndexNeedsTests {
-  /// The nearest declaration counts, as it does for what commits write.
-  @Test func theNearestDeclarationOfAFieldCounts() {
+  /// The most specific declaration applies, as it does for the entries that commits write.
+  @Test func mostSpecificDeclarationApplies() {
     let marks: [FieldIndexing.Entries] = [
       .init(.collection, .ascending), .init(.collection, .descending), .init(.collection, .contains),
       .init(.collectionGroup, .ascending), .init(.collectionGroup, .descending),
@@ -44,7 +44,7 @@ import Testing
     .field(field("__name__"), op, .reference("\(database.documentsRoot)/c/x"))
   }
 
-  /// An index of `c`: `a` ascending, `-a` descending, `a[]` containing, `a<3>` a vector.
+  /// Makes an index of `c` from texts: `a` is ascending, `-a` descending, `a[]` array-contains, `a<3>` a vector.
   private static func index(_ fields: String..., group: Bool = false) -> IndexDefinition {
     IndexDefinition(
       collectionID: "c", scope: group ? .collectionGroup : .collection,
@@ -89,7 +89,7 @@ import Testing
       let configuration = IndexConfiguration(indexes: declared, fields: fields)
       let missing = needs.missing(in: configuration)
       #expect(missing.map(\.description) == self.missing)
-      // What is wanted is enough.
+      // The missing indexes must be enough.
       var completed = configuration
       for index in missing {
         switch index {
@@ -102,7 +102,7 @@ import Testing
             FieldIndexing(collectionID: wanted.collectionID, path: wanted.path, entries: entries))
         }
       }
-      #expect(needs.missing(in: completed).isEmpty, "\(missing) is not enough")
+      #expect(needs.missing(in: completed).isEmpty, "\(missing) are not enough")
     }
   }
 
@@ -125,15 +125,15 @@ import Testing
     Row(filter: on("a", .in, [1, 2]), orders: [up("a")]),
     Row(filter: named(.greaterThan)), Row(filter: named(.equal)), Row(filter: .and([named(.equal), on("a")])),
     Row(filter: .and([named(.greaterThan), on("a")])),
-    // Each alternative by itself wants no more than a field's entries.
+    // Each alternative alone needs only single-field entries.
     Row(filter: .or([on("a"), on("b", .arrayContains), .and([on("c"), on("d")])])),
-    // Kindless queries know names only.
+    // Queries over all collection IDs can select only by name.
     Row(isGroup: true, collectionID: nil), Row(orders: [down("__name__")], collectionID: nil),
     Row(isGroup: true),
     Row(filter: on("a"), aggregated: ["a"]), Row(aggregated: ["a"]),
     Row(filter: on("a", .greaterThan), aggregated: ["a"]),
   ])
-  func entriesOfEveryFieldAreEnough(row: Row) throws { try row.check() }
+  func automaticEntriesAreEnough(row: Row) throws { try row.check() }
 
   @Test(arguments: [
     Row(filter: on("a"), orders: [up("b")], missing: ["collection c(a ASC, b ASC, __name__ ASC)"]),
@@ -154,7 +154,7 @@ import Testing
     Row(
       filter: .and([on("a", .greaterThan), on("b", .lessThan)]), orders: [down("b")],
       missing: ["collection c(b DESC, a DESC, __name__ DESC)"]),
-    // A field that equals leaves the order, and the name keeps its direction.
+    // A field in an equality leaves the order. The name keeps its direction.
     Row(
       filter: on("a", .in, [1]), orders: [down("b"), up("a")], missing: ["collection c(a ASC, b DESC, __name__ ASC)"]),
     Row(
@@ -180,14 +180,14 @@ import Testing
     Row(filter: on("a"), nearest: "v", missing: ["collection c(a ASC, __name__ ASC, v VECTOR<3>)"]),
     Row(isGroup: true, nearest: "v", missing: ["group c(__name__ ASC, v VECTOR<3>)"]),
   ])
-  func indexesAreWanted(row: Row) throws { try row.check() }
+  func queriesRequireIndexes(row: Row) throws { try row.check() }
 
   @Test(arguments: [
     Row(filter: on("a"), orders: [up("b")], declared: [index("a", "b")]),
     Row(filter: on("a"), orders: [up("b")], declared: [index("-a", "b")]),
     Row(filter: on("a"), orders: [up("b")], declared: [index("a", "b", "__name__")]),
     Row(filter: .and([on("x"), on("y")]), orders: [up("b")], declared: [index("y", "x", "b")]),
-    // Indexes with the same end merge.
+    // Indexes that end in the same fields are merged.
     Row(filter: .and([on("x"), on("y")]), orders: [up("b")], declared: [index("x", "b"), index("y", "b")]),
     Row(
       filter: .and([on("x"), on("y"), on("z")]), orders: [down("b")],
@@ -203,20 +203,20 @@ import Testing
     Row(filter: on("a"), nearest: "v", declared: [index("a", "v<3>")]),
     Row(filter: on("a"), nearest: "v", declared: [index("a", "__name__", "v<3>")]),
     Row(filter: on("a"), orders: [up("b")], isGroup: true, declared: [index("a", "b", group: true)]),
-    // An index of several fields stands in for a field that has no entries.
+    // An index of several fields can replace the entries of an exempt field.
     Row(filter: .and([on("a"), on("b")]), declared: [index("a", "b")], fields: [only(field("a"))]),
   ])
-  func declaredIndexesServe(row: Row) throws { try row.check() }
+  func declaredIndexesSatisfyQueries(row: Row) throws { try row.check() }
 
   @Test(arguments: [
-    // Not read backwards, neither the end nor the names.
+    // Neither the last fields nor the names are read backwards.
     Row(
       filter: on("a"), orders: [down("b")], declared: [index("a", "b")],
       missing: ["collection c(a ASC, b DESC, __name__ DESC)"]),
     Row(
       filter: on("a"), orders: [up("b")], declared: [index("a", "b", "-__name__")],
       missing: ["collection c(a ASC, b ASC, __name__ ASC)"]),
-    // One field more than the query has would leave out documents.
+    // With a field that the query does not have, the index would lack documents.
     Row(
       filter: on("a"), orders: [up("b")], declared: [index("a", "x", "b")],
       missing: ["collection c(a ASC, b ASC, __name__ ASC)"]),
@@ -226,7 +226,7 @@ import Testing
     Row(
       filter: .and([on("x"), on("y")]), orders: [up("b")], declared: [index("x", "b"), index("y", "-b")],
       missing: ["collection c(x ASC, y ASC, b ASC, __name__ ASC)"]),
-    // Every field that equals must be in some index, also beside the order of one field.
+    // Each field in an equality must be in some index, even if an index gives the order.
     Row(
       filter: .and([on("x"), on("y")]), orders: [up("b")], declared: [index("x", "b")],
       missing: ["collection c(x ASC, y ASC, b ASC, __name__ ASC)"]),
@@ -247,14 +247,14 @@ import Testing
       filter: .or([on("a"), on("b")]), orders: [up("n")], declared: [index("a", "n")],
       missing: ["collection c(b ASC, n ASC, __name__ ASC)"]),
   ])
-  func otherIndexesDoNotServe(row: Row) throws { try row.check() }
+  func otherIndexesDoNotSatisfyQueries(row: Row) throws { try row.check() }
 
   @Test(arguments: [
     Row(filter: on("a"), fields: [only(field("a"))], missing: ["collection c.a ASC"]),
     Row(orders: [down("a")], fields: [only(field("a"), .init(.collection, asc))], missing: ["collection c.a DESC"]),
     Row(filter: on("a", .arrayContains), fields: [only(field("a"))], missing: ["collection c.a CONTAINS"]),
     Row(filter: .and([on("a"), on("b")]), fields: [only(field("a"))], missing: ["collection c.a ASC"]),
-    // A map's exemption reaches what is inside it, unless that has its own.
+    // The exemption of a map applies to its members, unless these have their own declaration.
     Row(orders: [up("m.a")], fields: [only(field("m"))], missing: ["collection c.m.a ASC"]),
     Row(orders: [up("m.a")], fields: [only(field("m")), only(field("m.a"), .init(.collection, asc))]),
     Row(orders: [up("a")], fields: [only(FieldIndexing.allFields)], missing: ["collection c.a ASC"]),
@@ -273,12 +273,12 @@ import Testing
     Row(
       orders: [down("a")], isGroup: true, fields: [only(field("a"), .init(.collectionGroup, asc))],
       missing: ["group c.a DESC"]),
-    // Indexes of several fields do not depend on the entries of each.
+    // Indexes of several fields do not depend on the entries of single fields.
     Row(filter: on("a"), orders: [up("b")], declared: [index("a", "b")], fields: [only(field("a")), only(field("b"))]),
   ])
-  func fieldsMayBeExempt(row: Row) throws { try row.check() }
+  func exemptFieldsLackEntries(row: Row) throws { try row.check() }
 
-  @Test func shapesDifferWhereNeedsMay() throws {
+  @Test func shapesDifferIfNeedsMayDiffer() throws {
     var queries: [Query] = []
     func add(_ change: (inout Query) -> Void) {
       var query = Query(collectionID: "c")
@@ -304,7 +304,7 @@ import Testing
     shapes.insert(QueryShape(queries[0], aggregated: [field("n")], in: Self.database))
     shapes.insert(QueryShape(queries[0], in: try #require(DatabaseID(project: "q"))))
     #expect(shapes.count == queries.count + 2)
-    // Values, bounds and parents are not part of it.
+    // Values, limits, cursors and parents are not part of the shape.
     var other = queries[3]
     other.filter = Self.on("a", .equal, 7)
     other.limit = 9

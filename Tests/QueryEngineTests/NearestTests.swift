@@ -5,24 +5,24 @@ import Testing
 import WireFormat
 @testable import QueryEngine
 
-/// Searches for the nearest vectors, against a search by definition.
+/// Vector searches match a naive implementation of their definition.
 @Suite struct NearestTests {
-  /// Components are small whole numbers, so that sums are exact in whatever order they are made.
-  @Test(arguments: 1...12) func findsWhatTheDefinitionFinds(seed: UInt64) throws {
+  /// Components are small integers, so that sums are exact in any order.
+  @Test(arguments: 1...12) func searchMatchesItsDefinition(seed: UInt64) throws {
     var random = SplitMix(seed: seed)
     var generator = QueryGenerator(seed: seed)
     let database = try QueryDatabase()
     let dimensions = Int.random(in: 1...9, using: &random)
     var documents = generator.documents()
     for index in documents.indices where !random.chance(oneIn: 6) {
-      // Some are of other dimensions.
+      // Some vectors have other dimensions.
       let count = random.chance(oneIn: 8) ? dimensions + 1 : dimensions
       documents[index].fields["v"] = .vector(Self.vector(count, &random))
     }
     let version = try database.set(documents)
     let model = QueryModel(database.id)
     var found = 0
-    var asked: [(query: Query, results: [String])] = []
+    var queries: [(query: Query, results: [String])] = []
     for _ in 0..<60 {
       var query = generator.query()
       (query.start, query.end) = (nil, nil)
@@ -39,11 +39,11 @@ import WireFormat
       #expect(results == expected, "seed \(seed): \(query)")
       #expect(try database.nearest(query, units: 40) == expected, "seed \(seed), in slices: \(query)")
       found += results.count
-      asked.append((query, expected))
+      queries.append((query, expected))
     }
-    #expect(found > 20, "seed \(seed): next to nothing was found")
+    #expect(found > 20, "seed \(seed): too few results")
     try database.commit(documents.prefix(documents.count / 2).map { Write(.delete, key: document($0.path.text)) })
-    for (query, results) in asked {
+    for (query, results) in queries {
       #expect(try database.nearest(query, at: version) == results, "seed \(seed), in the past: \(query)")
     }
   }
@@ -55,7 +55,7 @@ import WireFormat
     }
   }
 
-  /// The results by definition, each with its distance.
+  /// Returns the results by definition, each with its distance.
   private static func nearest(_ search: FindNearest, _ documents: [QueryModel.Document]) -> [String] {
     var rows: [(distance: Double, path: ResourcePath)] = []
     for document in documents {
@@ -89,7 +89,7 @@ import WireFormat
     }
   }
 
-  @Test func cosineIsRoundedAsTheServiceRoundsIt() throws {
+  @Test func cosineIsRoundedAsInProduction() throws {
     let database = try QueryDatabase()
     try database.commit([.set("c/x", ("v", .vector([3, 4, 5])))])
     var query = Query(collectionID: "c")
@@ -98,7 +98,7 @@ import WireFormat
     #expect(try database.nearest(query) == ["c/x 0.017292370176009153"])
   }
 
-  @Test func distanceReplacesAFieldInItsPlace() throws {
+  @Test func distanceIsStoredInFieldOrder() throws {
     let database = try QueryDatabase()
     try database.commit([.set("c/x", ("a", 1), ("m", 2), ("v", .vector([3, 4])), ("z", 3))])
     for name in ["", "a", "b", "m", "n", "v", "z", "zz", "m.k"] {
@@ -115,7 +115,7 @@ import WireFormat
     }
   }
 
-  struct Illegal: Sendable {
+  struct InvalidSearch: Sendable {
     var text: String
     var change: @Sendable (inout Query) -> Void
 
@@ -126,37 +126,37 @@ import WireFormat
   }
 
   private static let limitText = "FindNearest.limit must be a positive integer of no more than 1000"
-  static let illegal = [
-    Illegal("A query limit cannot be used with FindNearest") { $0.limit = 0 },
-    Illegal("A query offset cannot be used with FindNearest") { $0.offset = 1 },
-    Illegal("A cursor cannot be used with FindNearest") { $0.start = QueryBound([], isBefore: true) },
-    Illegal("A cursor cannot be used with FindNearest") { $0.end = QueryBound([], isBefore: true) },
-    Illegal(limitText) { $0.findNearest?.limit = 0 },
-    Illegal(limitText) { $0.findNearest?.limit = 1001 },
-    Illegal(limitText) { $0.findNearest?.limit = -1 },
-    Illegal("distanceThreshold must be a finite number.") { $0.findNearest?.threshold = .nan },
-    Illegal("distanceThreshold must be a finite number.") { $0.findNearest?.threshold = .infinity },
-    Illegal("The distanceResultField.property.name \"__d__\" is reserved.") {
+  static let invalidSearches = [
+    InvalidSearch("A query limit cannot be used with FindNearest") { $0.limit = 0 },
+    InvalidSearch("A query offset cannot be used with FindNearest") { $0.offset = 1 },
+    InvalidSearch("A cursor cannot be used with FindNearest") { $0.start = QueryBound([], isBefore: true) },
+    InvalidSearch("A cursor cannot be used with FindNearest") { $0.end = QueryBound([], isBefore: true) },
+    InvalidSearch(limitText) { $0.findNearest?.limit = 0 },
+    InvalidSearch(limitText) { $0.findNearest?.limit = 1001 },
+    InvalidSearch(limitText) { $0.findNearest?.limit = -1 },
+    InvalidSearch("distanceThreshold must be a finite number.") { $0.findNearest?.threshold = .nan },
+    InvalidSearch("distanceThreshold must be a finite number.") { $0.findNearest?.threshold = .infinity },
+    InvalidSearch("The distanceResultField.property.name \"__d__\" is reserved.") {
       $0.findNearest?.resultField = FieldPath(field: "__d__")
     },
-    Illegal("The distanceResultField.property.name is longer than 1500 bytes.") {
+    InvalidSearch("The distanceResultField.property.name is longer than 1500 bytes.") {
       $0.findNearest?.resultField = FieldPath(field: String(repeating: "d", count: 1501))
     },
   ]
 
-  @Test(arguments: illegal.indices) func whatIsNotLegalIsRefused(row: Int) throws {
+  @Test(arguments: invalidSearches.indices) func refusesInvalidSearches(row: Int) throws {
     var query = Query(collectionID: "c")
     query.findNearest = FindNearest(field("v"), near: [1], by: .cosine, limit: 1000)
     let id = try QueryDatabase().id
     _ = try ResolvedQuery(query, in: id)
-    Self.illegal[row].change(&query)
+    Self.invalidSearches[row].change(&query)
     let error = #expect(throws: QueryError.self) { _ = try ResolvedQuery(query, in: id) }
-    #expect(error?.description == Self.illegal[row].text)
+    #expect(error?.description == Self.invalidSearches[row].text)
   }
 }
 
 extension QueryDatabase {
-  /// The paths of a search's results, each with the field `d` where it is asked for.
+  /// Returns the paths of a search's results, each with the distance in field `d` if the search asks for it.
   fileprivate func nearest(_ query: Query, at version: Int64? = nil, units: Int = 1_000_000) throws -> [String] {
     try results(query, at: version, units: units) { key, document in
       guard query.findNearest?.resultField != nil else { return key.path.text }
@@ -166,7 +166,7 @@ extension QueryDatabase {
     }
   }
 
-  /// What `body` makes of each result.
+  /// Returns the value of `body` for each result.
   fileprivate func results<R>(
     _ query: Query, at version: Int64? = nil, units: Int = 1_000_000, _ body: (DocumentKey, StoredDocument) throws -> R
   ) throws -> [R] {

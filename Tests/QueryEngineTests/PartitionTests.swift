@@ -4,13 +4,13 @@ import TestSupport
 import Testing
 @testable import QueryEngine
 
-/// Cuts part a group into pieces that cover it, none twice.
+/// Cuts divide a collection group into disjoint parts that cover it.
 @Suite struct PartitionTests {
-  @Test(arguments: 1...8) func piecesCoverTheGroup(seed: UInt64) throws {
+  @Test(arguments: 1...8) func partsCoverTheGroup(seed: UInt64) throws {
     var random = SplitMix(seed: seed)
     let database = try QueryDatabase()
     var paths: [String] = []
-    // Groups that lie inside each other, and one that only sounds like them.
+    // Nested collections of the group, and one whose ID only begins alike.
     for collection in ["g", "g/1/g", "a/x/g", "z/y/g", "g/1/gg"] {
       let count = Int.random(in: 0...60, using: &random)
       paths += (0..<count).map { "\(collection)/\($0 % 3 == 0 ? "\($0)" : "__id\($0)__")" }
@@ -26,22 +26,22 @@ import Testing
         let cuts = try database.cuts("g", cutsMax, at: version)
         #expect(cuts.count <= cutsMax && cuts == cuts.sorted() && Set(cuts).count == cuts.count, "seed \(seed)")
         #expect(cuts.count == min(cutsMax, max(whole.count - 1, 0)), "seed \(seed)")
-        var pieces: [String] = []
+        var parts: [String] = []
         for (start, end) in zip([nil] + cuts.map(Optional.some), cuts.map(Optional.some) + [nil]) {
           query.start = start.map { QueryBound([database.reference($0)], isBefore: true) }
           query.end = end.map { QueryBound([database.reference($0)], isBefore: true) }
-          let piece = try database.run(query, at: version)
-          #expect(piece.count <= 2 * whole.count / (cuts.count + 1) + 1, "seed \(seed): parts of very different size")
-          pieces += piece
+          let part = try database.run(query, at: version)
+          #expect(part.count <= 2 * whole.count / (cuts.count + 1) + 1, "seed \(seed): part sizes differ too much")
+          parts += part
         }
-        #expect(pieces == whole, "seed \(seed), \(cutsMax) cuts")
+        #expect(parts == whole, "seed \(seed), \(cutsMax) cuts")
         (query.start, query.end) = (nil, nil)
       }
     }
   }
 
-  /// More documents than are sampled: names are let go on the way.
-  @Test func largeGroupsAreCutEvenly() throws {
+  /// With more documents than samples, the sampler must drop names.
+  @Test func largeGroupsAreDividedEvenly() throws {
     let database = try QueryDatabase()
     for start in stride(from: 0, to: 5000, by: 500) {
       try database.commit((start..<start + 500).map { .set("c/d\($0 + 10_000)", ("a", 1)) })
@@ -54,7 +54,7 @@ import Testing
     }
   }
 
-  @Test func nothingIsCutIntoNothing() throws {
+  @Test func smallGroupsHaveNoCuts() throws {
     let database = try QueryDatabase()
     #expect(try database.cuts("c", 4).isEmpty)
     try database.commit([.set("c/only", ("a", 1))])
@@ -63,7 +63,7 @@ import Testing
 }
 
 extension QueryDatabase {
-  /// The cuts of a group, found in slices of few documents.
+  /// Returns the cuts of a group, found in small slices.
   fileprivate func cuts(_ group: String, _ cutsMax: Int, at version: Int64? = nil) throws -> [DocumentKey] {
     let query = try ResolvedQuery(Query(collectionID: group, includesDescendants: true), in: id)
     let version = try version ?? lastVersion()

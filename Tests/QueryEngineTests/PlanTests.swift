@@ -3,7 +3,7 @@ import QueryEngine
 import TestSupport
 import Testing
 
-/// How queries are answered, in the plan's text.
+/// The plans of queries, in text form.
 @Suite struct PlanTests {
   private struct Row: Sendable {
     var filter: QueryFilter?
@@ -77,7 +77,7 @@ import Testing
       "sort by b, __name__ within a\n  filter\n    scan entries of c: a between cursors"),
   ]
 
-  @Test func plansOfACollection() throws {
+  @Test func plansForOneCollection() throws {
     let database = try QueryDatabase()
     try database.commit([.set("c/x", ("a", 1), ("b", 1), ("l", [1])), .set("d/x/c/y", ("a", 1))])
     for row in Self.rows {
@@ -97,7 +97,7 @@ import Testing
     #expect(try database.plan(query, options) == "sort by a, __name__\n  filter\n    scan names of c")
   }
 
-  @Test func plansOfManyCollections() throws {
+  @Test func plansForSeveralCollections() throws {
     let database = try QueryDatabase()
     try database.commit([.set("c/x", ("a", 1)), .set("d/x/c/y", ("a", 1)), .set("d/x/e/y", ("a", 1))])
     let below = document("d/x").path

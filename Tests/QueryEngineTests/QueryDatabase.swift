@@ -8,7 +8,7 @@ import TestSupport
 import WireFormat
 @testable import QueryEngine
 
-/// A database in memory to run queries on.
+/// An in-memory database to run queries on.
 struct QueryDatabase {
   let id = DatabaseID(project: "p").unsafelyUnwrapped
   let database: DocumentDatabase
@@ -20,10 +20,10 @@ struct QueryDatabase {
       indexes: indexes, indexBatch: IndexBatch(documentsMax: 7, entriesMax: 20))
   }
 
-  /// Changes which indexes there are, and waits until all are built.
+  /// Sets the declared indexes, and waits until they are built.
   func setIndexes(_ configuration: IndexConfiguration) throws {
     try database.setIndexes(configuration)
-    // Commits of nothing stand in line behind a batch of the work.
+    // An empty commit waits in the queue behind a batch of index work.
     while try database.indexReports().contains(where: { $0.state == .building || $0.state == .removing }) {
       try commit([])
     }
@@ -32,14 +32,14 @@ struct QueryDatabase {
   /// Commits and returns the version.
   @discardableResult
   func commit(_ writes: [Write]) throws -> Int64 {
-    let answer = Mutex<Result<CommitOutcome, CommitError>?>(nil)
-    let isThere = DispatchSemaphore(value: 0)
+    let outcome = Mutex<Result<CommitOutcome, CommitError>?>(nil)
+    let isDone = DispatchSemaphore(value: 0)
     database.commit(CommitRequest(writes)) { result in
-      answer.withLock { $0 = result }
-      isThere.signal()
+      outcome.withLock { $0 = result }
+      isDone.signal()
     }
-    isThere.wait()
-    guard let result = answer.withLock({ $0 }) else { preconditionFailure("answered without an answer") }
+    isDone.wait()
+    guard let result = outcome.withLock({ $0 }) else { preconditionFailure("the commit completed without a result") }
     return try result.get().version.microseconds
   }
 
@@ -48,11 +48,11 @@ struct QueryDatabase {
     try commit(documents.map { Write(.update(EncodedFields($0.fields), mask: nil), key: document($0.path.text)) })
   }
 
-  /// The version of the last commit.
+  /// Returns the version of the last commit.
   func lastVersion() throws -> Int64 { try database.read { try $0.lastVersion() } }
 
-  /// The paths of a query's results, in slices of so many units, each on a snapshot of its own; `between` runs between
-  /// them.
+  /// Returns the paths of a query's results. Runs it in slices of `units` units, each on its own snapshot. Calls
+  /// `between` after each slice.
   func run(
     _ query: Query, at version: Int64? = nil, _ options: PlanOptions = PlanOptions(),
     units: Int = QueryExecution.sliceUnits, between: () throws -> Void = {}

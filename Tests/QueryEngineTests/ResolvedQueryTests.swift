@@ -3,7 +3,7 @@ import QueryEngine
 import TestSupport
 import Testing
 
-/// What a query is completed to, and why it is refused.
+/// The completion of queries, and the errors of invalid ones.
 @Suite struct ResolvedQueryTests {
   private static let database = DatabaseID(project: "p").unsafelyUnwrapped
   private static let name = field("__name__")
@@ -94,13 +94,14 @@ import Testing
       "The reference projects/q/databases/(default)/documents/c/x is in another database than the query."),
   ]
 
-  @Test(arguments: refusals) func refuses(query: Query, text: String) {
+  @Test(arguments: refusals) func refusesInvalidQueries(query: Query, text: String) {
     let error = #expect(throws: QueryError.self) { try ResolvedQuery(query, in: Self.database) }
     #expect(error?.description == text)
   }
 
-  /// Each is refused in a blink: none may cost the square of its size. Not arguments of the test, which would be printed.
-  @Test func absurdQueriesAreRefusedAtOnce() {
+  /// Each query must be rejected quickly, without work proportional to the square of its size. The queries are not
+  /// arguments of the test, because those would be printed.
+  @Test func hugeQueriesAreRefusedQuickly() {
     let count = 50_000
     let filters: [QueryFilter] = [
       .and((0..<count).map { Self.is1("f\($0)") }), .and((0..<count).map { Self.is1("f\($0)", .lessThan) }),
@@ -119,7 +120,7 @@ import Testing
     #expect(time < .seconds(20))
   }
 
-  /// The largest of what is refused above that is taken.
+  /// The largest valid queries next to the invalid ones above.
   private static let legal: [Query] = [
     query(.field(field("a"), .in, list(30))),
     query(.field(field("a"), .notIn, list(10))),
@@ -128,7 +129,7 @@ import Testing
     query(.and((0..<100).map { is1("f\($0)") })),
     query(.and([.field(field("a"), .in, list(5)), .field(field("b"), .in, list(6))])),
     query(.or([is1("a", .arrayContains), is1("b", .arrayContains)])),
-    // What is said twice counts once.
+    // Repeated conditions count once.
     query(.and([.field(field("a"), .in, list(6)), .field(field("b"), .in, [1, 1, 2, 2, 3, 3])])),
     query(.and([.field(field("a"), .in, list(8)), .field(field("a"), .in, list(4))])),
     query(.or((0..<40).map { is1("f\($0 % 30)") })),
@@ -137,7 +138,7 @@ import Testing
     changed { $0.limit = 0 },
   ]
 
-  @Test(arguments: legal) func takes(query: Query) {
+  @Test(arguments: legal) func acceptsValidQueries(query: Query) {
     #expect(throws: Never.self) { try ResolvedQuery(query, in: Self.database) }
   }
 

@@ -5,22 +5,22 @@ import TestSupport
 import Testing
 import WireFormat
 
-/// Whatever the plan, a query has one result.
+/// A query has the same results with every plan.
 @Suite struct ResultTests {
-  @Test(arguments: 1...16) func everyWayGivesTheDefinedResult(seed: UInt64) throws {
+  @Test(arguments: 1...16) func resultsMatchTheirDefinition(seed: UInt64) throws {
     var generator = QueryGenerator(seed: seed)
     let database = try QueryDatabase()
     let model = QueryModel(database.id)
     let documents = generator.documents()
     let version = try database.set(documents)
-    var asked: [(query: Query, results: [String])] = []
+    var queries: [(query: Query, results: [String])] = []
     for _ in 0..<120 {
       var query = generator.query()
       guard let orders = try? ResolvedQuery(query, in: database.id).orders else { continue }
       let whole = try database.run(query)
       let expected = model.results(query, orders: orders, in: documents)
       #expect(whole == expected, "seed \(seed): \(query)")
-      asked.append((query, whole))
+      queries.append((query, whole))
 
       query.offset = generator.number(0...3)
       query.limit = generator.number(0...6)
@@ -32,7 +32,7 @@ import WireFormat
       let pages = try pages(of: query, orders: orders, model, documents, database)
       #expect(pages == whole, "seed \(seed), pages of \(query.limit ?? 0): \(query)")
     }
-    // What changes afterwards does not change the past.
+    // Later changes do not affect the past.
     var changes = documents.filter { _ in generator.number(0...2) == 0 }
       .map { Write(.delete, key: document($0.path.text)) }
     let removed = Set(changes.map(\.key))
@@ -40,13 +40,13 @@ import WireFormat
       .map { Write(.update(EncodedFields(generator.documentFields()), mask: nil), key: document($0.path.text)) }
     changes.append(.set("c/new", ("a", 1)))
     try database.commit(changes)
-    for (query, results) in asked {
+    for (query, results) in queries {
       let plan = try database.plan(query)
       #expect(try database.run(query, at: version) == results, "seed \(seed), in the past: \(plan)\n\(query)")
     }
   }
 
-  /// The results in pages, each from a cursor behind the last document of the page before.
+  /// Returns the results in pages, each from a cursor after the last document of the previous page.
   private func pages(
     of query: Query, orders: [Order], _ model: QueryModel, _ documents: [QueryModel.Document], _ database: QueryDatabase
   ) throws -> [String] {
@@ -61,8 +61,8 @@ import WireFormat
     }
   }
 
-  /// A field without a number in the catalog empties its own alternative, not the others.
-  @Test func anUnknownFieldInOneAlternativeLeavesTheOthers() throws {
+  /// A field that no document has empties only its own alternative.
+  @Test func unknownFieldEmptiesOnlyItsAlternative() throws {
     let database = try QueryDatabase()
     try database.commit([.set("c/x", ("a", 1)), .set("c/y", ("a", 2))])
     var query = Query(collectionID: "c")
@@ -72,8 +72,8 @@ import WireFormat
     #expect(try database.run(query) == [])
   }
 
-  /// Values beyond what an index holds of them tie in every plan, and stand by name.
-  @Test(arguments: [false, true]) func longValuesStandAlikeInEveryPlan(isDescending: Bool) throws {
+  /// Values longer than an index stores tie in every plan and are ordered by name.
+  @Test(arguments: [false, true]) func longValuesTieInEveryPlan(isDescending: Bool) throws {
     let database = try QueryDatabase()
     let stem = String(repeating: "v", count: 1600)
     let version = try database.commit([
@@ -86,7 +86,7 @@ import WireFormat
     let expected = isDescending ? sorted.reversed() : sorted
     #expect(try database.run(query) == expected)
     #expect(try database.run(query, at: version) == expected)
-    // Cursors place alike what stands alike; filters compare whole values.
+    // Cursors treat such values as equal; filters compare whole values.
     query.start = QueryBound([.string(stem + "b")], isBefore: false)
     #expect(try database.run(query) == (isDescending ? ["c/5"] : ["c/3"]))
     query.start = nil

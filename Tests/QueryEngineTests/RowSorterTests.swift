@@ -6,7 +6,7 @@ import Testing
 @Suite struct RowSorterTests {
   private typealias Entry = (key: [UInt8], path: [UInt8])
 
-  /// Without a bound on the count, with batches so small that many go to disk.
+  /// Without a limit on the number of entries. The batches are so small that many are written to disk.
   @Test(arguments: [0, 20_000, 64 << 20]) func sortsLikeAnArray(memoryBytesMax: Int) throws {
     let entries = Self.entries(seed: 7, count: 2_000)
     var sorter = RowSorter(keptMax: nil, memoryBytesMax: memoryBytesMax, batchBytesMax: 2_000)
@@ -14,7 +14,7 @@ import Testing
     try Self.check(sorter.finish(), against: Self.sorted(entries))
   }
 
-  /// With a bound, whether the lowest fit a heap or not.
+  /// With a limit, whether or not that many entries fit in a heap.
   @Test(arguments: [0, 1, 10, 1_999, 2_000, 2_001, 200_000]) func keepsTheLowest(count: Int) throws {
     let entries = Self.entries(seed: UInt64(count), count: 2_000)
     var sorter = RowSorter(keptMax: count, memoryBytesMax: 10_000, batchBytesMax: 1_000)
@@ -22,12 +22,12 @@ import Testing
     try Self.check(sorter.finish(), against: Array(Self.sorted(entries).prefix(count)))
   }
 
-  @Test func sortsNothing() throws {
+  @Test func sortsNoEntries() throws {
     var sorted = try RowSorter(keptMax: nil).finish()
     #expect(try sorted.next() == nil)
   }
 
-  /// Keys of which none is another, as the name at their end makes them; some very short, some long.
+  /// Returns entries with distinct keys, because a name ends each key. Some keys are very short, some are long.
   private static func entries(seed: UInt64, count: Int) -> [Entry] {
     var random = SplitMix(seed: seed)
     return (0..<count).map { index in

@@ -4,12 +4,13 @@ import TestSupport
 import Testing
 import WireFormat
 
-/// A query has one result: by entries or by names, in one slice or in many, and whatever is committed between them.
+/// A query has the same results by entries or by names, in one slice or in many, and regardless of commits between
+/// slices.
 @Suite struct SliceTests {
   private static let ways: [(name: String, options: PlanOptions)] = [
     ("entries", PlanOptions()),
     ("names", options { $0.ways = .names }),
-    // Entries are given up for the first change, or for the fourth.
+    // The query stops using entries at the first change, or at the fourth.
     ("no changes", options { $0.changesMax = 0 }),
     ("three changes", options { $0.changesMax = 3 }),
   ]
@@ -20,7 +21,7 @@ import WireFormat
     return options
   }
 
-  @Test(arguments: 1...8) func everyWayGivesTheResultOfItsVersion(seed: UInt64) throws {
+  @Test(arguments: 1...8) func everyPlanShowsTheResultsOfItsVersion(seed: UInt64) throws {
     var world = try World(seed: seed)
     let model = QueryModel(world.database.id)
     for _ in 0..<12 {
@@ -41,7 +42,7 @@ import WireFormat
     }
   }
 
-  @Test(arguments: 1...6) func everyWayComputesTheNumbersOfItsVersion(seed: UInt64) throws {
+  @Test(arguments: 1...6) func everyPlanAggregatesTheResultsOfItsVersion(seed: UInt64) throws {
     var world = try World(seed: seed)
     let model = QueryModel(world.database.id)
     let a = field("a")
@@ -68,8 +69,8 @@ import WireFormat
     }
   }
 
-  /// Collections that nest, while some of them change before they are come to.
-  @Test(arguments: 1...10) func collectionsThatNest(seed: UInt64) throws {
+  /// Nested collections, some of which change before the query reaches them.
+  @Test(arguments: 1...10) func nestedCollectionsShowOneVersion(seed: UInt64) throws {
     var world = try World(seed: seed)
     let model = QueryModel(world.database.id)
     for query in [
@@ -87,8 +88,8 @@ import WireFormat
     }
   }
 
-  /// A slice is bounded by its work, also where nothing is found.
-  @Test func aSliceThatFindsNothingEnds() throws {
+  /// The work of a slice is limited even if it finds no results.
+  @Test func slicesWithoutResultsEnd() throws {
     let database = try QueryDatabase()
     try database.commit((0..<400).map { .set("c/\($0)", ("a", .integer(Int64($0))), ("b", 1)) })
     var byNames = Query(collectionID: "c")
@@ -108,12 +109,12 @@ import WireFormat
   }
 }
 
-/// The documents of a run, and how they change.
+/// The documents of a test run and their changes.
 private struct World {
   let database: QueryDatabase
   var generator: QueryGenerator
   private(set) var documents: [QueryModel.Document]
-  private var gone: [QueryModel.Document] = []
+  private var deleted: [QueryModel.Document] = []
 
   init(seed: UInt64) throws {
     database = try QueryDatabase()
@@ -122,21 +123,21 @@ private struct World {
     try database.set(documents)
   }
 
-  /// Changes, removes and creates some documents, or none.
+  /// Changes, deletes and creates some documents, or none.
   mutating func change() throws {
     guard generator.number(0...3) == 0 else { return }
     var writes: [Write] = []
     for _ in 0..<generator.number(1...3) {
-      let isCreation = !gone.isEmpty && (documents.isEmpty || generator.number(0...2) == 0)
+      let isCreation = !deleted.isEmpty && (documents.isEmpty || generator.number(0...2) == 0)
       if isCreation {
-        documents.append(gone.remove(at: generator.number(0...gone.count - 1)))
+        documents.append(deleted.remove(at: generator.number(0...deleted.count - 1)))
       }
       let index = isCreation ? documents.count - 1 : generator.number(0...documents.count - 1)
       let key = document(documents[index].path.text)
       writes.removeAll { $0.key == key }
       if !isCreation, generator.number(0...2) == 0 {
         writes.append(Write(.delete, key: key))
-        gone.append(documents.remove(at: index))
+        deleted.append(documents.remove(at: index))
       } else {
         documents[index].fields = generator.documentFields()
         writes.append(Write(.update(EncodedFields(documents[index].fields), mask: nil), key: key))
@@ -145,7 +146,7 @@ private struct World {
     try database.commit(writes)
   }
 
-  /// A legal query, with its whole order.
+  /// Returns a valid query with its complete order.
   mutating func query() throws -> (query: Query, orders: [Order]) {
     while true {
       var query = generator.query()

@@ -3,9 +3,9 @@ import RulesEngine
 import Testing
 import WireFormat
 
-/// What one judgement may cost (rules-language.md, sections 13 and 15).
+/// The limits of one decision (rules-language.md, sections 13 and 15).
 @Suite struct BudgetTests {
-  /// `count` operands joined in a balanced tree.
+  /// Returns `count` operands joined in a balanced tree.
   static func balanced(_ operand: String, _ count: Int) -> String {
     if count == 1 { return operand }
     let half = count / 2
@@ -30,7 +30,7 @@ import WireFormat
     #expect(above.outcomes[0].result.contains("maximum of 1000 expressions"))
   }
 
-  @Test func nothingAbsorbsAnEmptyBudget() throws {
+  @Test func operatorsCannotAbsorbAnEmptyBudget() throws {
     #expect(try !Self.decide("\(Self.balanced("true", 340)) || true").isAllowed)
   }
 
@@ -53,15 +53,15 @@ import WireFormat
       let documents = Documents()
       let lookups = DocumentLookups(documents)
       #expect(rules.decide(RulesFixture.request, lookups: lookups).isAllowed == isAllowed, "\(count)")
-      #expect(documents.asked.count == 10)
+      #expect(documents.lookedUpPaths.count == 10)
     }
-    // The request's own document costs nothing.
+    // A lookup of the request's own document is free.
     let own = "!exists(/databases/$(database)/documents/t/x) || \(condition(10)))".dropLast()
     let rules = try Ruleset(compiling: RulesFixture.rules("(\(own)) "))
     #expect(rules.decide(RulesFixture.request, lookups: DocumentLookups(Documents(["t/x": MapValue()]))).isAllowed)
   }
 
-  @Test func lookupsOfABatchHaveALimitOfTheirOwn() throws {
+  @Test func lookupsOfABatchHaveTheirOwnLimit() throws {
     let calls = (0..<8).map { "!exists(/databases/$(database)/documents/o/$(id + '\($0)'))" }.joined(separator: " && ")
     let rules = try Ruleset(compiling: RulesFixture.rules(calls))
     let lookups = DocumentLookups(Documents())
@@ -87,7 +87,7 @@ import WireFormat
     ("!exists(/databases/$(database)/documents/o/$('a/b'))", true),
     ("get(/databases/$(database)/documents/o/a).id == 'a'", true),
   ])
-  func lookupsSeeBeforeAndAfter(condition: String, isAllowed: Bool) throws {
+  func lookupsReadTheStatesBeforeAndAfter(condition: String, isAllowed: Bool) throws {
     let documents = Documents(["o/a": MapValue([("n", .integer(1))]), "o/gone": MapValue()])
     documents.changes = ["o/a": MapValue([("n", .integer(2))]), "o/gone": nil, "o/new": MapValue()]
     let rules = try Ruleset(compiling: RulesFixture.rules(condition))
@@ -96,11 +96,11 @@ import WireFormat
   }
 
   @Test(arguments: [
-    // 2^20 letters by doubling, again and again.
+    // Each call of `f` makes a string 256 times as long.
     "f(f(f('xxxxxxxxxxxxxxxx'))).size() > 0", "f(f(f(f('x')))).matches('(x+x+)+y')",
     "f(f(f('x'))).split('').toSet().size() > 0", "hashing.sha256(f(f(f('x')))).size() == 0",
   ])
-  func workIsBounded(condition: String) throws {
+  func workIsLimited(condition: String) throws {
     let functions = """
       function f(a) { let b = a + a; let c = b + b; let d = c + c; let e = d + d; let f = e + e; let g = f + f;
         let h = g + g; let i = h + h; return i; }
@@ -108,7 +108,7 @@ import WireFormat
     #expect(try !Self.decide(condition, functions: functions).isAllowed)
   }
 
-  @Test func depthIsBounded() throws {
+  @Test func depthIsLimited() throws {
     func compiles(_ condition: String) -> Bool {
       (try? Ruleset(compiling: RulesFixture.rules(condition))) != nil
     }

@@ -1,10 +1,10 @@
 import RulesEngine
 import Testing
 
-/// What is said about rulesets, and where.
+/// The diagnostics of rulesets and their places.
 @Suite struct DiagnosticTests {
-  /// Everything said about a text: `severity line:column message`.
-  static func said(_ text: String) -> [String] {
+  /// Returns all diagnostics of a text, as `severity line:column message`.
+  static func diagnostics(of text: String) -> [String] {
     do throws(RulesetError) {
       return try Ruleset(compiling: text).diagnostics.map(Self.line)
     } catch {
@@ -17,7 +17,7 @@ import Testing
     return "\(diagnostic.severity.rawValue) \(diagnostic.line):\(diagnostic.column) \(diagnostic.message)\(hint)"
   }
 
-  /// A ruleset of version 2 with functions and a condition, on lines of their own.
+  /// Returns a ruleset of version 2 with the functions and the condition on separate lines.
   static func rules(_ condition: String, functions: String = "") -> String {
     """
     rules_version = '2'; service cloud.firestore { match /databases/{d}/documents {
@@ -28,14 +28,27 @@ import Testing
     """
   }
 
+  private static let openString =
+    "error 4:1 A string must end on the line on which it starts.; "
+    + "add the closing quote, or write \\n for a line break"
+  private static let ambiguousOrder =
+    "lint 4:7 '==' binds more tightly than 'in', contrary to Firebase's documentation.; "
+    + "add parentheses to make the order explicit"
+  private static let collectionPath =
+    "lint 2:7 This block never matches: its path names a collection, not a document.; "
+    + "add a segment for the document, such as /{id}"
+  private static let anyCallerCanWrite =
+    "lint 2:16 Any caller can write here: the condition is always true.; "
+    + "add a condition, such as if request.auth != null"
+
   @Test(arguments: [
     ("1 +", "error 5:1 Unexpected ';'."), ("a b", "error 4:3 Unexpected 'b'.; expected ';'"),
     ("--1", "error 4:1 Increment (++) and decrement (--) operators are not supported."),
     ("9223372036854775808", "error 4:1 Invalid number literal 9223372036854775808."),
     ("math.PI", "error 4:1 math is a package and cannot be used as variable name."),
     ("'a'.matches('(')", "error 4:13 Invalid regular expression pattern. Pattern: (."),
-    ("'\\d'", "error 4:2 Unknown escape in a text.; write '\\\\' for a backslash"),
-    ("'a", "error 4:1 A text must end on the line it starts on."), ("1 # x", "error 4:3 Unexpected character '#'."),
+    ("'\\d'", "error 4:2 Unknown escape sequence in a string.; write '\\\\' for a backslash"),
+    ("'a", openString), ("1 # x", "error 4:3 Unexpected character '#'."),
     ("1 is strin", "error 4:6 Unexpected 'strin'.; did you mean 'string'?"),
     ("b'\\u0041' == 1", "error 4:1 Invalid bytes literal b'\\u0041'."),
     ("isOwnr()", "warning 4:1 Invalid function name: isOwnr."),
@@ -44,13 +57,10 @@ import Testing
     ("'a'.size(1)", "warning 4:5 Incorrect number of arguments supplied to function: size."),
     ("request.auht.uid == id", "lint 4:9 'request' has no member 'auht'.; did you mean 'auth'?"),
     ("resource.dat.x == 1", "lint 4:10 'resource' has no member 'dat'.; did you mean 'data'?"),
-    (
-      "id in ['a'] == true",
-      "lint 4:7 '==' binds more tightly than 'in', against what the documentation says.; put parentheses"
-    ),
+    ("id in ['a'] == true", ambiguousOrder),
   ])
-  func conditionsAreExplained(condition: String, expected: String) {
-    #expect(Self.said(Self.rules(condition)) == [expected])
+  func conditionsGetDiagnostics(condition: String, expected: String) {
+    #expect(Self.diagnostics(of: Self.rules(condition)) == [expected])
   }
 
   @Test(arguments: [
@@ -69,42 +79,39 @@ import Testing
     ("function f() { return 1 }", "warning 2:10 Unused function: f."),
     ("function f(a) { return 1; }", "warning 2:12 Unused variable: a."),
     ("match /b/{x}/{x} { allow get; }", "error 2:15 Variable x already exists in the PathTemplate."),
-    (
-      "match /b { allow get; }",
-      "lint 2:7 This block never matches: its path names a collection, not a document.; add /{id}"
-    ),
-    ("match /b/{x} { allow write; }", "lint 2:16 Anybody may write here: the condition is always true."),
-    ("match /b/{x} { allow write: if 1 == 1; }", "lint 2:16 Anybody may write here: the condition is always true."),
-    ("match /b/{x} { allow write: if !false; }", "lint 2:16 Anybody may write here: the condition is always true."),
+    ("match /b { allow get; }", collectionPath),
+    ("match /b/{x} { allow write; }", anyCallerCanWrite),
+    ("match /b/{x} { allow write: if 1 == 1; }", anyCallerCanWrite),
+    ("match /b/{x} { allow write: if !false; }", anyCallerCanWrite),
     ("match /b/{x} { allow raed; }", "warning 2:22 Invalid method name: raed.; did you mean 'read'?"),
     (
       "match /{x=**} { match /c/{y=**} { allow get; } }",
       "error 2:27 Invalid glob match expression. Only one glob match is permitted in a match declaration path."
     ),
     ("match /b/{math} { allow get; }", "error 2:11 math is a package and cannot be used as variable name."),
-    ("match /b/{x} { }", "error 2:7 The match block is empty."),
+    ("match /b/{x} { }", "error 2:7 The match block is empty.; add an allow statement or a match block"),
   ])
-  func declarationsAreExplained(declaration: String, expected: String) {
-    let said = Self.said(Self.rules("true", functions: declaration))
-    #expect(said.contains(expected), "\(said)")
+  func declarationsGetDiagnostics(declaration: String, expected: String) {
+    let found = Self.diagnostics(of: Self.rules("true", functions: declaration))
+    #expect(found.contains(expected), "\(found)")
   }
 
-  @Test func oldVersionsAreNoticed() {
+  @Test func warnsAboutVersion1() {
     let text = "service cloud.firestore { match /{x=**} { match /a/{y} { allow get; } } }"
-    let said = Self.said(text)
-    #expect(said.contains { $0.hasPrefix("warning 1:1 Ruleset uses old version") })
-    #expect(said.contains { $0.contains("should not have child resource rules") })
-    #expect(said.contains { $0.hasPrefix("lint 1:49 This block never matches") })
+    let found = Self.diagnostics(of: text)
+    #expect(found.contains { $0.hasPrefix("warning 1:1 Ruleset uses old version") })
+    #expect(found.contains { $0.contains("should not have child resource rules") })
+    #expect(found.contains { $0.hasPrefix("lint 1:49 This block never matches") })
   }
 
-  @Test func chainsOfCallsEnd() {
+  @Test func limitsTheCallDepth() {
     func chain(_ count: Int) -> String {
       (0..<count).map { "function f\($0)() { return \($0 + 1 < count ? "f\($0 + 1)()" : "true"); }" }
         .joined(separator: " ")
     }
-    #expect(Self.said(Self.rules("f0()", functions: chain(21))).isEmpty)
-    let said = Self.said(Self.rules("f0()", functions: chain(22)))
-    #expect(said.contains { $0.contains("Maximum allowed call depth of 20") })
+    #expect(Self.diagnostics(of: Self.rules("f0()", functions: chain(21))).isEmpty)
+    let found = Self.diagnostics(of: Self.rules("f0()", functions: chain(22)))
+    #expect(found.contains { $0.contains("Maximum allowed call depth of 20") })
   }
 
   @Test(arguments: [
@@ -121,11 +128,11 @@ import Testing
     "service a.b { match /a { allow get; } } service a.b { match /a { allow get; } }",
     "service cloud.firestore { function f() { let a = 1; return a; } match /a/{b} { allow get: if f() == 1; } }",
   ])
-  func malformedRulesetsAreRefused(text: String) {
+  func rejectsMalformedRulesets(text: String) {
     #expect(throws: RulesetError.self) { try Ruleset(compiling: text) }
   }
 
-  @Test func placesAreShownWithACaret() throws {
+  @Test func showsTheLineAndACaret() throws {
     let rules = try Ruleset(
       compiling: Self.rules("\tidd == 'ä' || isOwnr(id)", functions: "function isOwner(x) { return x == 1; }"))
     let rendered = rules.diagnostics.filter { $0.severity == .warning && $0.line == 4 }.map { $0.rendered(file: "f") }
@@ -137,12 +144,12 @@ import Testing
       ])
   }
 
-  @Test func hugeRulesetsAreRefused() {
+  @Test func rejectsHugeRulesets() {
     let text = RulesFixture.rules("true") + String(repeating: " ", count: 256 << 10)
     #expect(throws: RulesetError.self) { try Ruleset(compiling: text) }
   }
 
-  @Test func stagesCanBePrinted() throws {
+  @Test func printsTheTreeAndTheProgram() throws {
     let rules = try Ruleset(
       compiling: Self.rules("f(id) && 1 + 2 * 3 in [7]", functions: "function f(x) { let y = x; return y == 'a'; }"))
     #expect(

@@ -5,11 +5,12 @@ import TestSupport
 import Testing
 import WireFormat
 
-/// Random expressions and queries against the official emulator, where it is installed.
+/// Compares random expressions and queries with the official emulator, if it is installed.
 ///
-/// Environment: `RULES_SEED` is a seed or `random`, `RULES_EXPRESSIONS` and `RULES_QUERIES` say how many.
+/// Environment: `RULES_SEED` is a seed or `random`. `RULES_EXPRESSIONS` and `RULES_QUERIES` are the numbers of
+/// comparisons.
 @Suite(.enabled(if: EmulatorProcess.isInstalled)) struct DifferentialTests {
-  // Sorted by name: the emulator keeps the order of the request, we keep fields sorted.
+  // Sorted by name, because the emulator keeps the order of the request, and Hearth sorts fields.
   static let fields = """
     {"a":{"integerValue":"1"},"b":{"bytesValue":"aGVsbG8="},"f":{"doubleValue":1.5},\
     "g":{"geoPointValue":{"latitude":10.5,"longitude":-20.25}},\
@@ -30,7 +31,7 @@ import WireFormat
     var remaining = environment["RULES_EXPRESSIONS"].flatMap(Int.init) ?? 400
     var generator = ExpressionGenerator(seed: seed)
     while remaining > 0 {
-      // What we refuse to compile is tried alone, lest it spoil the batch.
+      // An expression that Hearth rejects is tried alone, because it would make the whole batch fail.
       var batch: [String] = []
       while batch.count < Self.batch {
         let expression = generator.next()
@@ -38,8 +39,8 @@ import WireFormat
         if (try? Ruleset(compiling: RulesFixture.rules("debug(\(expression))"))) != nil {
           batch.append(expression)
         } else {
-          let refused = try oracle.load(RulesFixture.rules("debug(\(expression))")) != nil
-          #expect(refused, "only we refuse \(expression), seed \(seed)")
+          let isRejected = try oracle.load(RulesFixture.rules("debug(\(expression))")) != nil
+          #expect(isRejected, "only Hearth rejects \(expression), seed \(seed)")
         }
       }
       try compare(batch, oracle, seed: seed)
@@ -58,9 +59,9 @@ import WireFormat
     if try oracle.load(rules) != nil {
       for expression in batch {
         let error = try oracle.load(RulesFixture.rules("debug(\(expression))"))
-        // Now and then the engine's checker of types crashes.
+        // The engine's type checker sometimes crashes.
         if error?.contains("\"code\":500") == true { continue }
-        #expect(error == nil, "only the engine refuses \(expression), seed \(seed)")
+        #expect(error == nil, "only the engine rejects \(expression), seed \(seed)")
       }
       return
     }
@@ -74,7 +75,7 @@ import WireFormat
       let documents = Documents()
       let decision = ours.decide(request, lookups: DocumentLookups(documents), explaining: .trace)
       let text = decision.trace.last?.value ?? "nothing"
-      // The engine fails on the request as a whole where a replacement names a group that is not there.
+      // If a replacement names a group that does not exist, the engine fails the whole request.
       guard statuses[index] != 500 else {
         #expect(text.contains("undefined"), "\(expression): \(text), the engine crashes, seed \(seed)")
         continue
@@ -86,7 +87,8 @@ import WireFormat
     }
   }
 
-  /// In emulator mode we allow the queries that the emulator allows; in neither mode one that it denies.
+  /// In emulator mode, Hearth allows the queries that the emulator allows. In neither mode does it allow a query
+  /// that the emulator denies.
   @Test(arguments: TestSeeds.of("RULES_SEED", otherwise: [1, 766_235, 780_242])) func queriesAgree(seed: UInt64) throws
   {
     let emulator = try EmulatorProcess()
@@ -115,20 +117,21 @@ import WireFormat
         query.filter = generator.filter()
         request.query = query
         let status = try oracle.runQuery("t\(index)", query.filter)
-        // Some filters are refused before rules are asked.
+        // The emulator rejects some filters before it evaluates the rules.
         guard status == 200 || status == 403 else { continue }
         let isAllowed = ours.decide(request, mode: .emulator).isAllowed
         if isAllowed != (status == 200) { disagreements += 1 }
-        // Of filters that contradict each other we conclude less; more would be wrong.
+        // Hearth may conclude less from filters that contradict each other, but never more.
         #expect(
           !isAllowed || status == 200,
-          "\(condition) for \(String(describing: query.filter)): only we allow it, seed \(seed)")
+          "\(condition) for \(String(describing: query.filter)): only Hearth allows it, seed \(seed)")
         if ours.decide(request, mode: .sound).isAllowed {
-          #expect(status == 200, "\(condition) for \(String(describing: query.filter)): only we prove it, seed \(seed)")
+          #expect(
+            status == 200, "\(condition) for \(String(describing: query.filter)): only Hearth proves it, seed \(seed)")
         }
       }
     }
-    #expect(disagreements <= limit, "\(disagreements) queries are judged differently, seed \(seed)")
+    #expect(disagreements <= limit, "\(disagreements) queries are decided differently, seed \(seed)")
   }
 
   private static func same(_ ours: String, _ theirs: JSONNode?) -> Bool {
@@ -137,7 +140,7 @@ import WireFormat
       guard let message = node["undefined"]?["causeMessage"]?.stringValue else { return false }
       // A crash of the engine has no cause.
       guard let cause = failure["causeMessage"]?.stringValue else { return true }
-      // Messages that quote values in the engine's own way are compared by their start.
+      // The engines quote values differently, so such messages are compared by their start.
       return message == cause || message.prefix(12) == cause.prefix(12)
     }
     return node.isSameValue(as: theirs)

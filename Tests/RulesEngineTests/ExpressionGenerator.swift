@@ -1,6 +1,6 @@
 import TestSupport
 
-/// Makes random expressions: mostly of fitting types, now and then not.
+/// A generator of random expressions. Most of their operands have a suitable type.
 struct ExpressionGenerator {
   private var random: SplitMix
   private enum Kind: CaseIterable {
@@ -9,7 +9,7 @@ struct ExpressionGenerator {
 
   init(seed: UInt64) { random = SplitMix(seed: seed) }
 
-  /// The next expression.
+  /// Returns the next expression.
   mutating func next() -> String { make(random.pick(Kind.allCases), depth: 0) }
 
   private mutating func pick(_ texts: String...) -> String { random.pick(texts) }

@@ -5,11 +5,11 @@ import TestSupport
 import Testing
 import WireFormat
 
-/// One expression with what the official engine makes of it.
+/// An expression and the official engine's result.
 struct ExpressionCase: CustomStringConvertible, Sendable {
   let expression: String
   let functions: String
-  /// `value`, `error`, `compile_error` or `unknown` (the engine crashed).
+  /// `value`, `error`, `compile_error`, or `unknown` if the engine crashed.
   let result: String
   let value: JSONNode?
   let message: String?
@@ -30,7 +30,7 @@ struct ExpressionCase: CustomStringConvertible, Sendable {
   }()
 }
 
-/// What our engine makes of an expression.
+/// The result of an expression in Hearth's engine.
 enum ExpressionResult: Equatable {
   case value(String)
   case error(String)
@@ -56,7 +56,7 @@ enum ExpressionResult: Equatable {
 }
 
 @Suite struct ExpressionTests {
-  @Test func casesAreThere() {
+  @Test func theFileHasAllCases() {
     #expect(ExpressionCase.all.count == 447)
   }
 
@@ -69,7 +69,7 @@ enum ExpressionResult: Equatable {
       let theirs = try #require(test.value)
       #expect(ours.isSameValue(as: theirs), "\(test.expression): \(text)")
     case ("error", .error(let message)):
-      // How a path inside a message is written is left to each engine.
+      // The engines write paths in these messages differently.
       guard let expected = test.message, !expected.hasPrefix("Service call error"),
         !expected.hasPrefix("Unable to decode")
       else { return }
@@ -81,7 +81,7 @@ enum ExpressionResult: Equatable {
 }
 
 extension JSONNode {
-  /// Whether typed values are the same; numbers are compared as doubles.
+  /// Whether typed values are equal. Numbers are compared as doubles.
   func isSameValue(as other: JSONNode) -> Bool {
     switch (self, other) {
     case (.number(let a), .number(let b)): return Double(a) == Double(b)

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 import WireFormat
 
-/// Queries are authorised by what they say (rules-language.md, section 14).
+/// Authorization of queries by their conditions (rules-language.md, section 14).
 @Suite struct ProofTests {
   static func allows(
     _ condition: String, _ filter: QueryFilter?, limit: Int? = nil, mode: ProofMode = .sound,
@@ -27,7 +27,7 @@ import WireFormat
   private static let n = FieldPath(field: "n")
   private static let l = FieldPath(field: "l")
 
-  // rules-language.md, section 14.2.
+  // Source: rules-language.md, section 14.2.
   @Test(arguments: [
     ("F > 3", FieldOperator.greaterThan, Value.integer(3), true), ("F > 3", .greaterThan, .integer(2), false),
     ("F > 3", .greaterThanOrEqual, .integer(4), true), ("F > 3", .greaterThanOrEqual, .integer(3), false),
@@ -57,7 +57,7 @@ import WireFormat
     #expect(try Self.allows(text, .field(Self.n, operation, operand)) == isAllowed, "\(text)")
   }
 
-  @Test func listsAreKnownByWhatTheyContain() throws {
+  @Test func arrayContainsProvesMembership() throws {
     let filter = QueryFilter.field(Self.l, .arrayContains, .string("a"))
     #expect(try Self.allows("'a' in resource.data.l", filter))
     #expect(try !Self.allows("'b' in resource.data.l", filter))
@@ -69,21 +69,21 @@ import WireFormat
     #expect(try !Self.allows("'a' in resource.data.l", any))
   }
 
-  // rules-language.md, section 14.3: what the emulator wrongly allows.
+  // Source: rules-language.md, section 14.3. The emulator wrongly allows these.
   @Test(arguments: [
     "!('secret' in resource.data)", "resource.data.get('private', false) == false",
     "resource.data.keys().hasOnly(['n'])", "!resource.data.keys().hasAny(['secret'])",
     "resource.data.keys().size() == 1", "!(resource.data.n in [1, 2])", "!(resource.data.n is string)",
   ])
-  func unsoundCornersNeedTheEmulatorMode(condition: String) throws {
+  func onlyEmulatorModeAllowsUnsoundProofs(condition: String) throws {
     let filter = QueryFilter.field(Self.n, .greaterThan, .integer(0))
-    // Of a range over numbers it does follow that the field is no text.
+    // A range over numbers proves that the field is not a string.
     let follows = condition.contains("is string")
     #expect(try Self.allows(condition, filter) == follows)
     #expect(try Self.allows(condition, filter, mode: .emulator))
   }
 
-  @Test func everyAlternativeMustBeGranted() throws {
+  @Test func everyAlternativeMustBeAllowed() throws {
     let either = QueryFilter.or([
       .field(Self.n, .equal, .string("a")), .field(Self.n, .equal, .string("b")),
     ])
@@ -93,7 +93,7 @@ import WireFormat
       try Self.allows("resource.data.n in ['a', 'b', 'c']", .field(Self.n, .in, .array([.string("a"), .string("c")]))))
   }
 
-  @Test func limitsAndNamesAreSeen() throws {
+  @Test func conditionsReadLimitsAndNames() throws {
     #expect(try Self.allows("request.query.limit <= 10", nil, limit: 10))
     #expect(try !Self.allows("request.query.limit <= 10", nil, limit: 11))
     #expect(try !Self.allows("request.query.limit <= 10", nil))
@@ -103,7 +103,7 @@ import WireFormat
     #expect(try Self.allows("id == 'a' && resource.id == 'a'", .field(FieldPath(field: "__name__"), .equal, name)))
   }
 
-  @Test func groupsNeedPatternsOfAnyDepth() throws {
+  @Test func collectionGroupsNeedPatternsOfAnyDepth() throws {
     func allows(_ pattern: String, parent: String = "") throws -> Bool {
       try Self.allows("true", nil, pattern: pattern) { query in
         query = Query(parent: RulesFixture.path(parent), collectionID: "t", includesDescendants: true)
@@ -118,7 +118,7 @@ import WireFormat
     #expect(try !allows("/{p=**}/u/{id}"))
   }
 
-  /// No proof admits a query whose result holds a document that the same condition denies.
+  /// No proof allows a query whose result contains a document that the same condition denies.
   @Test(arguments: TestSeeds.of("RULES_SEED", otherwise: [1, 2])) func proofsAreSound(seed: UInt64) throws {
     var generator = QueryGenerator(seed: seed)
     let documents = (0..<60).map { _ in EncodedFields(generator.document()) }
@@ -153,6 +153,6 @@ import WireFormat
         }
       }
     }
-    #expect(proofs > 300, "too few queries were proven for the test to mean much, seed \(seed)")
+    #expect(proofs > 300, "too few queries were proved for a meaningful test, seed \(seed)")
   }
 }

@@ -1,7 +1,7 @@
 import DocumentModel
 import TestSupport
 
-/// Makes random queries of one collection and random conditions that look at the fields they constrain.
+/// A generator of random queries of one collection, and of random conditions on the same fields.
 struct QueryGenerator {
   private var random: SplitMix
 
@@ -9,7 +9,7 @@ struct QueryGenerator {
 
   private static let fields = ["n", "s", "l", "b"]
 
-  /// A number, text, flag or null that queries, documents and rules share.
+  /// Returns a value that occurs in queries, documents and rules.
   mutating func value(of field: String) -> Value {
     switch field {
     case "n": random.pick([.integer(1), .integer(3), .double(1), .double(2.5), .integer(5), .double(.nan), .null])
@@ -23,7 +23,7 @@ struct QueryGenerator {
     }
   }
 
-  /// A document's fields; some are missing.
+  /// Returns a document's fields, of which some are missing.
   mutating func document() -> MapValue {
     var fields = MapValue()
     for name in Self.fields where !random.chance(oneIn: 4) { fields[name] = value(of: name) }
@@ -33,7 +33,7 @@ struct QueryGenerator {
     return fields
   }
 
-  /// A filter that Firestore accepts, or none.
+  /// Returns a filter that Firestore accepts, or `nil`.
   mutating func filter() -> QueryFilter? {
     if random.chance(oneIn: 6) { return nil }
     var filters: [QueryFilter] = []
@@ -83,7 +83,7 @@ struct QueryGenerator {
     }
   }
 
-  /// A condition on `resource.data`.
+  /// Returns a condition on `resource.data`.
   mutating func condition(depth: Int = 0) -> String {
     func pick(_ texts: String...) -> String { random.pick(texts) }
     if depth < 2, random.chance(oneIn: 3) {

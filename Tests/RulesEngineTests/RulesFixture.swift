@@ -4,9 +4,9 @@ import RulesEngine
 import TestSupport
 import WireFormat
 
-/// The document and the requests that the expressions of the conformance data read.
+/// The document and the requests that the expressions in `fixtures/rules` use.
 enum RulesFixture {
-  /// The repository's root.
+  /// The root directory of the repository.
   static let root = URL(fileURLWithPath: #filePath)
     .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent().path
 
@@ -33,7 +33,7 @@ enum RulesFixture {
     return request
   }
 
-  /// A ruleset with one condition.
+  /// Returns a ruleset with one condition.
   static func rules(_ condition: String, functions: String = "", methods: String = "get") -> String {
     """
     rules_version = '2';
@@ -48,9 +48,9 @@ enum RulesFixture {
 /// Documents by path, before and after a request.
 final class Documents: DocumentLookup {
   var before: [String: MapValue] = [:]
-  /// What the request changes; `nil` for what it deletes.
+  /// The documents that the request writes; `nil` for those that it deletes.
   var changes: [String: MapValue?] = [:]
-  var asked: [String] = []
+  var lookedUpPaths: [String] = []
 
   init(_ before: [String: MapValue] = [:]) { self.before = before }
 
@@ -58,7 +58,7 @@ final class Documents: DocumentLookup {
     _ path: UnsafeRawBufferPointer, isAfter: Bool, _ body: (UnsafeRawBufferPointer) -> Void
   ) -> LookupOutcome {
     let name = String(decoding: path, as: UTF8.self)
-    asked.append(name)
+    lookedUpPaths.append(name)
     var found = before[name]
     if isAfter, let change = changes[name] {
       guard let change else { return .deleted }

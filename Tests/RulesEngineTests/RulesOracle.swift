@@ -2,7 +2,7 @@ import DocumentModel
 import TestSupport
 import WireFormat
 
-/// The official emulator as an oracle of rules.
+/// A client of the official emulator, for comparing decisions.
 struct RulesOracle {
   private let client: TestHTTPClient
   private let project: String
@@ -19,14 +19,14 @@ struct RulesOracle {
     _ = try client.send("PATCH", "\(documents)/\(path)", headers: admin, body: Array("{\"fields\":\(fields)}".utf8))
   }
 
-  /// Loads rules; returns the error's message where they do not compile.
+  /// Loads rules. Returns the emulator's message if they do not compile.
   func load(_ rules: String) throws -> String? {
     let content = JSONNode.string(rules).text
-    let answer = try client.send(
+    let response = try client.send(
       "PUT", "/emulator/v1/projects/\(project):securityRules", headers: [("Content-Type", "application/json")],
       body: Array("{\"rules\":{\"files\":[{\"content\":\(content)}]}}".utf8))
-    if answer.status == 200 { return nil }
-    return (try? JSONNode(parsing: answer.body))?["error"]?["message"]?.stringValue ?? answer.text
+    if response.status == 200 { return nil }
+    return (try? JSONNode(parsing: response.body))?["error"]?["message"]?.stringValue ?? response.text
   }
 
   func get(_ path: String) throws -> Int { try client.send("GET", "\(documents)/\(path)").status }
@@ -74,9 +74,9 @@ struct RulesOracle {
     }
   }
 
-  /// The last value of every expression that the coverage report knows, by the offset of its start and its end.
+  /// Returns the last value of every expression in the coverage report, by the offsets of its start and end.
   func coverage() throws -> [Int: [(end: Int, value: JSONNode)]] {
-    let answer = try client.send("GET", "/emulator/v1/projects/\(project):ruleCoverage")
+    let response = try client.send("GET", "/emulator/v1/projects/\(project):ruleCoverage")
     var found: [Int: [(end: Int, value: JSONNode)]] = [:]
     func walk(_ node: JSONNode) {
       if let start = node["sourcePosition"]?["currentOffset"]?.integerValue,
@@ -87,7 +87,7 @@ struct RulesOracle {
       }
       for child in node["children"]?.elements ?? [] { walk(child) }
     }
-    for node in try JSONNode(parsing: answer.body)["report"]?.elements ?? [] { walk(node) }
+    for node in try JSONNode(parsing: response.body)["report"]?.elements ?? [] { walk(node) }
     return found
   }
 }

@@ -3,7 +3,7 @@ import RulesEngine
 import Testing
 import WireFormat
 
-/// Which statements apply to a request, and what they see.
+/// The statements that apply to a request, and the values that they read.
 @Suite struct StatementTests {
   static let ann = RulesAuth(uid: "ann", claims: MapValue([("sub", .string("ann")), ("admin", .boolean(true))]))
 
@@ -19,7 +19,7 @@ import WireFormat
     RulesRequest(method, RulesFixture.path(path), auth: auth, time: RulesFixture.time)
   }
 
-  // rules-language.md, section 5.
+  // Source: rules-language.md, section 5.
   @Test(arguments: [
     ("/a/{d}", [true, false, false], [true, false, false]),
     ("/a/{d=**}", [true, true, false], [true, true, false]),
@@ -39,7 +39,7 @@ import WireFormat
     }
   }
 
-  @Test func globsInTheMiddleBindWhatTheyCover() throws {
+  @Test func globsInTheMiddleBindTheirSegments() throws {
     let rules = try Self.documents(
       "match /{p=**}/b/{d} { allow get: if p[0] == 'a' && p[1] == '1' && d == '2'; allow list: if p == /x; }")
     #expect(rules.decide(Self.request(.get, "a/1/b/2")).isAllowed)
@@ -48,13 +48,13 @@ import WireFormat
     #expect(empty.decide(Self.request(.get, "b/9")).isAllowed)
   }
 
-  @Test func blocksBelowGlobsOfVersionOneNeverMatch() throws {
+  @Test func version1NeverMatchesBlocksInsideGlobs() throws {
     let body = "match /{x=**} { match /b/{d} { allow get; } }"
     #expect(try !Self.documents(body, version: 1).decide(Self.request(.get, "a/1/b/2")).isAllowed)
     #expect(try Self.documents(body, version: 2).decide(Self.request(.get, "a/1/b/2")).isAllowed)
   }
 
-  @Test func prefixesMaySplitAnyhow() throws {
+  @Test func blocksMaySplitThePrefix() throws {
     #expect(try Self.rules("match /{x=**} { allow get; }").decide(Self.request(.get, "a/1")).isAllowed)
     let named = try Self.rules("match /databases/(default)/documents/a/{x} { allow get; }")
     #expect(named.decide(Self.request(.get, "a/1")).isAllowed)
@@ -70,7 +70,7 @@ import WireFormat
     ("create", [false, false, true, false, false]), ("update, delete", [false, false, false, true, true]),
     ("nonsense", [false, false, false, false, false]),
   ])
-  func methodsCover(words: String, expected: [Bool]) throws {
+  func wordsCoverTheirMethods(words: String, expected: [Bool]) throws {
     let rules = try Self.documents("match /{c}/{d} { allow \(words); }")
     for (method, isAllowed) in zip(RulesMethod.allCases, expected) {
       let path = method == .list ? "a" : "a/1"
@@ -78,7 +78,7 @@ import WireFormat
     }
   }
 
-  @Test func anyStatementMayGrantAndOutcomesAreTold() throws {
+  @Test func anyStatementMayAllowAndOutcomesAreReported() throws {
     let rules = try Ruleset(
       compiling: """
         service cloud.firestore {
@@ -118,7 +118,7 @@ import WireFormat
     ("request.params == null", false), ("!request.inTransaction && request.headers == {}", true),
     ("request.keys().size() == 10 && 'resource' in request", true),
   ])
-  func requestsShow(condition: String, isAllowed: Bool) throws {
+  func requestsHaveTheDocumentedMembers(condition: String, isAllowed: Bool) throws {
     let rules = try Self.documents("match /a/{id} { allow write: if \(condition); }")
     var request = Self.request(.update, "a/1", auth: Self.ann)
     request.resource = EncodedFields(MapValue([("n", .integer(1)), ("m", .integer(1))]))
@@ -128,7 +128,7 @@ import WireFormat
     #expect(decision.isAllowed == isAllowed, "\(decision.outcomes)")
   }
 
-  @Test func creationsAndDeletionsSeeNull() throws {
+  @Test func createsAndDeletesReadNull() throws {
     let rules = try Self.documents(
       "match /a/{id} { allow create: if resource == null; allow delete: if request.resource == null; }")
     var create = Self.request(.create, "a/1")
@@ -139,7 +139,7 @@ import WireFormat
     #expect(rules.decide(delete).isAllowed)
   }
 
-  @Test func functionsSeeTheirOwnBlocks() throws {
+  @Test func functionsReadTheirOwnBlocks() throws {
     let rules = try Self.documents(
       """
       function outer() { return database == '(default)'; }
@@ -157,17 +157,17 @@ import WireFormat
     #expect(!rules.decide(Self.request(.get, "c/1")).isAllowed)
   }
 
-  @Test func callersAreNotSeen() throws {
+  @Test func functionsCannotReadTheirCallers() throws {
     let rules = try Self.documents("function f() { return id == '1'; } match /a/{id} { allow get: if f(); }")
     #expect(rules.decide(Self.request(.get, "a/1")).outcomes[0].result == "Null value error.")
   }
 
-  @Test func withoutRulesForTheServiceNothingIsAllowed() throws {
+  @Test func deniesEverythingWithoutRulesForTheService() throws {
     let rules = try Ruleset(compiling: "service firebase.storage { match /{x=**} { allow read, write; } }")
     #expect(!rules.decide(Self.request(.get, "a/1")).isAllowed)
   }
 
-  @Test func tracesHoldEveryValue() throws {
+  @Test func tracesContainEveryValue() throws {
     let rules = try Self.documents("match /a/{id} { allow get: if id == 'x' || 1 + 1 == 2; }")
     let decision = Evaluator().decide(rules, Self.request(.get, "a/1"), explaining: .trace)
     #expect(
@@ -178,7 +178,7 @@ import WireFormat
       ])
   }
 
-  @Test func decisionsSayWhetherTimeMatters() throws {
+  @Test func decisionsReportWhetherTheyReadTheTime() throws {
     let rules = try Self.documents("match /a/{id} { allow get: if id == '1' || request.time > timestamp.value(0); }")
     #expect(!rules.decide(Self.request(.get, "a/1")).usesTime)
     #expect(rules.decide(Self.request(.get, "a/2")).usesTime)

@@ -3,7 +3,7 @@ import RulesEngine
 import RulesTesting
 import Testing
 
-/// Each form of a case, decided.
+/// The forms of a case, and their decisions.
 @Suite struct CaseTests {
   static let cases: [(case: String, isAllowed: Bool)] = [
     (#""as": "ann", "get": "rooms/r1""#, true),
@@ -17,7 +17,7 @@ import Testing
     (#""as": "ann", "list": "rooms""#, false),
     (#""as": "ann", "listGroup": "rooms", "query": {"where": [["owner", "==", "ann"]]}"#, false),
     (#""as": "ann", "create": "rooms/r2", "data": {"owner": "ann", "size": 1}"#, true),
-    // A create of what is there is judged as one.
+    // A create of an existing document is evaluated as a create.
     (#""as": "ann", "create": "rooms/r1", "data": {"owner": "ann", "size": 1}"#, true),
     (#""as": "ann", "set": "rooms/r2", "data": {"owner": "ann", "size": 1}"#, true),
     (#""as": "ann", "set": "rooms/r1", "data": {"owner": "ann", "size": 1}"#, false),
@@ -29,19 +29,19 @@ import Testing
     (#""as": "ann", "update": "rooms/r1", "transforms": {"size": {"increment": 2}}"#, false),
     (#""as": "ann", "update": "rooms/r1", "transforms": {"size": {"maximum": 2}, "seen": "serverTimestamp"}"#, true),
     (#""as": "ann", "delete": "rooms/r1""#, false),
-    // Lookups see the state after all writes, or before them.
+    // getAfter() reads the state after all writes, exists() the state before them.
     (#""as": "ann", "commit": [{"create": "logs/r3", "data": {}}, {"set": "rooms/r3", "data": {"owner": "ann", "size": 3}}]"#, true),
     (#""as": "ann", "create": "logs/r1", "data": {}"#, false),
     (#""as": "ann", "get": "logs/r1""#, true),
     (#""as": "ann", "get": "logs/r9""#, false),
-    // Several writes to one document are one.
+    // Several writes to one document are evaluated as one.
     (#""as": "ann", "commit": [{"delete": "rooms/r1"}, {"set": "rooms/r1", "data": {"owner": "ann", "size": 2}}]"#, true),
     (#""as": "ann", "commit": [{"update": "rooms/r1", "data": {"size": 1}}, {"update": "rooms/r1", "data": {"size": 2}}]"#, true),
     (#""as": "ann", "commit": [{"create": "rooms/r5", "data": {"owner": "ann", "size": 1}}, {"delete": "rooms/r5"}]"#, false),
   ]
 
   @Test(arguments: cases)
-  func isDecided(text: String, isAllowed: Bool) throws {
+  func evaluatesTheCase(text: String, isAllowed: Bool) throws {
     let run = try Toy.run(#"{"it": "is decided", \#(text), "expect": "\#(isAllowed ? "allow" : "deny")"}"#).run
     #expect(run.passedCount == 1, "\(run.failures.first.map { run.explanation(of: $0) } ?? [])")
   }
@@ -53,12 +53,12 @@ import Testing
     (#""get": "rooms/r1", "as": "eve", "expect": "deny", "line": 9"#, false),
     (#""get": "other/r1", "as": "eve", "expect": "deny", "line": 5"#, false),
   ])
-  func theLineCounts(text: String, isPassed: Bool) throws {
+  func aCaseChecksTheLine(text: String, isPassed: Bool) throws {
     let run = try Toy.run(#"{"it": "x", \#(text)}"#).run
     #expect((run.passedCount == 1) == isPassed)
   }
 
-  @Test func timeIsTheCasesOrTheFiles() throws {
+  @Test func timeComesFromTheCaseOrTheFile() throws {
     let cases = """
       {"it": "a", "get": "rooms/r1", "expect": "deny", "time": "2020-01-01T00:00:00Z"},
       {"it": "b", "get": "rooms/r1", "expect": "deny"}
@@ -67,7 +67,7 @@ import Testing
     #expect(times == [1_577_836_800, 1_746_878_400])
   }
 
-  @Test func filterLeavesOut() throws {
+  @Test func theFilterSkipsCases() throws {
     let suite = try Toy.suite(
       """
       {"it": "reads", "as": "ann", "get": "rooms/r1", "expect": "allow"},

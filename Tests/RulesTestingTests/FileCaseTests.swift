@@ -4,9 +4,9 @@ import Testing
 
 @testable import RulesTesting
 
-/// Cases for rules of files.
+/// Cases of rules for files.
 @Suite struct FileCaseTests {
-  @Test func placesEndAtSlashesWhateverFollows() {
+  @Test func combiningMarksDoNotHideSlashes() {
     let (bucket, name) = RuleTestFiles.place("b/own/o/\u{301}n/\u{200D}x")
     #expect(bucket == "own" && name == "\u{301}n/\u{200D}x")
     #expect(RuleTestFiles.place("/\u{301}n") == (RuleTestFiles.bucket, "\u{301}n"))
@@ -88,19 +88,19 @@ import Testing
     #"{"it": "14", "update": "avatars/ann", "data": {"metadata": {"z": "z"}}, "expect": "deny"}"#,
     #"{"it": "15", "delete": "avatars/ann", "expect": "allow"}"#,
     #"{"it": "16", "delete": "avatars/bob", "expect": "deny", "line": 13}"#,
-    // The third document is one too many, though the condition would hold.
+    // The rules look up three documents, one more than the limit.
     #"{"it": "17", "get": "counted/x", "expect": "deny"}"#,
     #"{"it": "18", "get": "elsewhere", "expect": "deny"}"#,
-    // The mark before the last slash and the slash are one Character.
+    // The slash and the mark before it are one Character.
     #"{"it": "19", "list": "avatars/x\u0600/", "expect": "allow"}"#,
   ])
-  func casesAreJudgedAsTheServerDoes(test: String) throws {
+  func casesAreEvaluatedAsOnTheServer(test: String) throws {
     let run = try Self.run(test).run
     let result = try #require(run.results.first)
     #expect(result.isPassed, "\(run.explanation(of: result).joined(separator: "\n"))")
   }
 
-  @Test func coverageReportsAndMutationsKnowFiles() throws {
+  @Test func coverageAndMutationsSupportFiles() throws {
     let (run, coverage) = try Self.run(
       """
       {"it": "a", "as": "ann", "get": "avatars/ann", "expect": "allow"},
@@ -118,31 +118,34 @@ import Testing
   }
 
   @Test(arguments: [
-    (#"{"it": "x", "get": "", "expect": "deny"}"#, "the path names no file"),
-    (#"{"it": "x", "get": "b/other/o/", "expect": "deny"}"#, "the path names no file"),
+    (#"{"it": "x", "get": "", "expect": "deny"}"#, "the path has no file name"),
+    (#"{"it": "x", "get": "b/other/o/", "expect": "deny"}"#, "the path has no file name"),
     (#"{"it": "x", "set": "avatars/ann", "expect": "deny"}"#, "unknown key \"set\""),
-    (#"{"it": "x", "expect": "deny"}"#, "a case has one of read, get, list, create, update, delete"),
-    (#"{"it": "x", "get": "a", "data": {}, "expect": "deny"}"#, "\"data\" goes with create and update, not with get"),
-    (#"{"it": "x", "update": "a", "data": {}, "expect": "deny"}"#, "there is no file \"a\" to update"),
-    (#"{"it": "x", "update": "avatars/ann", "expect": "deny"}"#, "an update needs \"data\""),
+    (#"{"it": "x", "expect": "deny"}"#, "the case has no request; write exactly one of read, get, list, create,"),
+    (
+      #"{"it": "x", "get": "a", "data": {}, "expect": "deny"}"#,
+      "\"data\" is allowed only with create and update, not with get"
+    ),
+    (#"{"it": "x", "update": "a", "data": {}, "expect": "deny"}"#, "the file \"a\" does not exist"),
+    (#"{"it": "x", "update": "avatars/ann", "expect": "deny"}"#, "add \"data\": {…} with the changes"),
     (#"{"it": "x", "create": "a", "data": {"siez": 1}, "expect": "deny"}"#, "unknown key \"siez\"; did you mean 'size'"),
     (#"{"it": "x", "create": "a", "data": {"size": "1"}, "expect": "deny"}"#, "\"size\" must be a whole number of bytes"),
     (#"{"it": "x", "create": "a", "data": {"size": -1}, "expect": "deny"}"#, "\"size\" must be a whole number of bytes"),
-    (#"{"it": "x", "create": "a", "data": {"contentType": 1}, "expect": "deny"}"#, "\"contentType\" must be a text"),
-    (#"{"it": "x", "create": "a", "data": {"metadata": {"a": 1}}, "expect": "deny"}"#, "are texts"),
+    (#"{"it": "x", "create": "a", "data": {"contentType": 1}, "expect": "deny"}"#, "\"contentType\" must be a string"),
+    (#"{"it": "x", "create": "a", "data": {"metadata": {"a": 1}}, "expect": "deny"}"#, "must be strings"),
     (#"{"it": "x", "create": "a", "data": {"updated": "x"}, "expect": "deny"}"#, "$timestamp"),
   ])
-  func mistakesSayWhatToDo(test: String, message: String) throws {
+  func errorsSayWhatToDo(test: String, message: String) throws {
     let error = #expect(throws: (any Error).self) { try Self.suite(test) }
     let text = error.map { String(describing: $0) } ?? ""
     #expect(text.contains(message), "\(text)")
     #expect(text.contains("files.tests.json:9:"), "\(text)")
   }
 
-  @Test func filesGoWithTheirRulesOnly() throws {
+  @Test func filesNeedStorageRules() throws {
     let error = #expect(throws: (any Error).self) {
       try Toy.suite("", more: "\n \"files\": {\"a\": {}},")
     }
-    #expect(error.map { String(describing: $0).contains("goes with rules for firebase.storage") } ?? false)
+    #expect(error.map { String(describing: $0).contains("is allowed only with rules for firebase.storage") } ?? false)
   }
 }

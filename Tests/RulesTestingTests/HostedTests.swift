@@ -20,9 +20,9 @@ import Testing
     (#""request": {"method": "get", "path": PATH, "auth": {"uid": "ann"}}, "resource": {"data": {"owner": "ann"}}"#, true),
     (#""request": {"method": "get", "path": PATH, "auth": {"uid": "eve"}}, "resource": {"data": {"owner": "ann"}}"#, false),
     (#""request": {"method": "get", "path": PATH, "auth": {"uid": "ann"}}"#, false),
-    // A slash is one, whatever mark stands behind it.
+    // A slash separates segments even if a combining mark follows it.
     (#""request": {"method": "get", "path": "/databases/(default)/documents/\#u{301}c/r1"}"#, false),
-    // Lists are judged over the resource, without a proof.
+    // A list is evaluated with the resource of the case, without a proof.
     (#""request": {"method": "list", "path": PATH, "auth": {"uid": "ann"}}, "resource": {"data": {"owner": "ann"}}"#, true),
     (
       #""request": {"method": "create", "path": PATH, "auth": {"uid": "ann"}, "resource": {"data": {"owner": "ann", "size": 9}}}"#,
@@ -48,10 +48,10 @@ import Testing
       #""request": {"method": "get", "path": "/databases/(default)/documents/logs/r1"}, "functionMocks": [{"function": "get", "args": [{"anyValue": {}}], "result": {"undefined": {}}}]"#,
       false
     ),
-    // What is not mocked fails.
+    // A lookup without a mock fails.
     (#""request": {"method": "get", "path": "/databases/(default)/documents/logs/r1"}"#, false),
   ])
-  func isDecided(text: String, isAllowed: Bool) throws {
+  func evaluatesTheCase(text: String, isAllowed: Bool) throws {
     let text = text.replacing("PATH", with: Self.room)
     let run = try Self.run(#"{"expectation": "\#(isAllowed ? "ALLOW" : "DENY")", \#(text)}"#)
     #expect(run.passedCount == 1, "\(run.failures.first.map { run.explanation(of: $0) } ?? [])")

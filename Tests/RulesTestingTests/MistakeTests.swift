@@ -2,40 +2,52 @@ import FixtureTree
 import RulesTesting
 import Testing
 
-/// Files that are not what they should be: the message says where, which case, and what to do.
+/// Errors in test files: the message contains the place, the case and a correction.
 @Suite struct MistakeTests {
   @Test(arguments: [
     (#"{"it": "a", "get": "rooms/r1"}"#, #"6:1: case "a": add "expect": "allow" or "expect": "deny""#),
     (#"{"it": "a", "get": "rooms/r1", "expect": "yes"}"#, #"6:42: case "a": "expect" must be "allow" or "deny""#),
     (#"{"it": "a", "gte": "rooms/r1", "expect": "deny"}"#, #"6:13: case "a": unknown key "gte"; did you mean 'get'?"#),
-    (#"{"it": "a", "expect": "deny"}"#, #"case "a": nothing is asked; a case has one of get, list,"#),
-    (#"{"it": "a", "get": "rooms/r1", "list": "rooms", "expect": "deny"}"#, #"get and list exclude each other"#),
-    (#"{"get": "rooms/r1", "expect": "deny"}"#, #"case "number 1": say what it shows with "it": "…""#),
-    (#"{"it": "a", "get": "rooms", "expect": "deny"}"#, #"6:20: case "a": "rooms" is no document; a path such as "users/ann" names one"#),
-    (#"{"it": "a", "list": "rooms/r1", "expect": "deny"}"#, #""rooms/r1" is no collection"#),
-    (#"{"it": "a", "listGroup": "rooms/r1/x", "expect": "deny"}"#, #""listGroup" takes the id of collections"#),
-    // A slash is one, whatever mark stands behind it.
-    (#"{"it": "a", "listGroup": "rooms/\#u{301}x", "expect": "deny"}"#, #""listGroup" takes the id of collections"#),
-    (#"{"it": "a", "get": "rooms//r1", "expect": "deny"}"#, #""rooms//r1" is no path"#),
-    (#"{"it": "a", "get": "rooms/r1", "data": {}, "expect": "deny"}"#, #""data" goes with create, set and update, not with get"#),
-    (#"{"it": "a", "get": "rooms/r1", "query": {}, "expect": "deny"}"#, #""query" goes with list and listGroup"#),
-    (#"{"it": "a", "update": "rooms/r1", "expect": "deny"}"#, #"a update needs "data": {…}"#),
+    (#"{"it": "a", "expect": "deny"}"#, #"case "a": the case has no request; write exactly one of get, list,"#),
+    (#"{"it": "a", "get": "rooms/r1", "list": "rooms", "expect": "deny"}"#, #"get and list cannot be combined"#),
+    (#"{"get": "rooms/r1", "expect": "deny"}"#, #"case "number 1": add "it": "…" to describe the case"#),
+    (
+      #"{"it": "a", "get": "rooms", "expect": "deny"}"#,
+      #"6:20: case "a": "rooms" is not a document; write a path such as "users/ann""#
+    ),
+    (#"{"it": "a", "list": "rooms/r1", "expect": "deny"}"#, #""rooms/r1" is not a collection"#),
+    (#"{"it": "a", "listGroup": "rooms/r1/x", "expect": "deny"}"#, #""listGroup" must be a collection ID"#),
+    // A slash separates segments even if a combining mark follows it.
+    (#"{"it": "a", "listGroup": "rooms/\#u{301}x", "expect": "deny"}"#, #""listGroup" must be a collection ID"#),
+    (#"{"it": "a", "get": "rooms//r1", "expect": "deny"}"#, #""rooms//r1" is not a path"#),
+    (
+      #"{"it": "a", "get": "rooms/r1", "data": {}, "expect": "deny"}"#,
+      #""data" is allowed only with create, set and update, not with get"#
+    ),
+    (
+      #"{"it": "a", "get": "rooms/r1", "query": {}, "expect": "deny"}"#,
+      #""query" is allowed only with list and listGroup, not with get"#
+    ),
+    (#"{"it": "a", "update": "rooms/r1", "expect": "deny"}"#, #"add "data": {…} with the fields"#),
     (#"{"it": "a", "update": "rooms/r1", "data": {"x": {"$timestamp": "monday"}}, "expect": "deny"}"#, #"case "a": field "x":"#),
-    (#"{"it": "a", "update": "rooms/r1", "data": {}, "merge": true, "expect": "deny"}"#, #""merge": true goes with set"#),
-    (#"{"it": "a", "update": "rooms/r1", "transforms": {"n": {"add": 1}}, "expect": "deny"}"#, "a transform is"),
+    (#"{"it": "a", "update": "rooms/r1", "data": {}, "merge": true, "expect": "deny"}"#, #"is allowed only with set"#),
+    (#"{"it": "a", "update": "rooms/r1", "transforms": {"n": {"add": 1}}, "expect": "deny"}"#, "a transform must be"),
     (#"{"it": "a", "list": "rooms", "query": {"where": [["a", "=", 1]]}, "expect": "deny"}"#, #"6:56: case "a": unknown operator "=""#),
-    (#"{"it": "a", "list": "rooms", "query": {"where": [["a", 1]]}, "expect": "deny"}"#, "a condition is"),
-    (#"{"it": "a", "list": "rooms", "query": {"orderBy": ["a down"]}, "expect": "deny"}"#, "an order is written"),
+    (#"{"it": "a", "list": "rooms", "query": {"where": [["a", 1]]}, "expect": "deny"}"#, "a condition must be"),
+    (#"{"it": "a", "list": "rooms", "query": {"orderBy": ["a down"]}, "expect": "deny"}"#, "an order must be"),
     (#"{"it": "a", "list": "rooms", "query": {"limit": -1}, "expect": "deny"}"#, #""limit" must be a whole number"#),
-    (#"{"it": "a", "get": "rooms/r1", "as": 5, "expect": "deny"}"#, #""as" must be a user's id"#),
-    (#"{"it": "a", "get": "rooms/r1", "as": {"id": "x"}, "expect": "deny"}"#, #"unknown key "id"; "as" may have uid, token"#),
-    (#"{"it": "a", "get": "rooms/r1", "time": "noon", "expect": "deny"}"#, #""time" must be written as"#),
+    (#"{"it": "a", "get": "rooms/r1", "as": 5, "expect": "deny"}"#, #""as" must be a user ID"#),
+    (
+      #"{"it": "a", "get": "rooms/r1", "as": {"id": "x"}, "expect": "deny"}"#,
+      #"unknown key "id"; "as" can have the keys uid, token"#
+    ),
+    (#"{"it": "a", "get": "rooms/r1", "time": "noon", "expect": "deny"}"#, #""time" must have the form"#),
     (#"{"it": "a", "commit": [], "expect": "deny"}"#, #""commit" needs at least one write"#),
     (#"{"it": "a", "commit": [{"get": "rooms/r1"}], "expect": "deny"}"#, #"unknown key "get""#),
-    (#"{"it": "a", "it": "b", "get": "rooms/r1", "expect": "deny"}"#, #""it" stands twice in this object"#),
+    (#"{"it": "a", "it": "b", "get": "rooms/r1", "expect": "deny"}"#, #"duplicate key "it" in this object"#),
     (#"[]"#, #"a case must be an object"#),
   ])
-  func inACase(text: String, message: String) throws {
+  func reportsAMistakeInACase(text: String, message: String) throws {
     let error = try #require(throws: FixtureTreeError.self) { try Toy.suite(text) }
     #expect(error.description.hasPrefix("toy.tests.json:6:"), "\(error)")
     #expect(error.description.contains(message), "\(error)")
@@ -62,7 +74,7 @@ import Testing
       #""a/b" must begin with /databases/(default)/documents"#
     ),
   ])
-  func inAFile(text: String, message: String) throws {
+  func reportsAMistakeInAFile(text: String, message: String) throws {
     let error = try #require(throws: FixtureTreeError.self) {
       try SuiteReader(now: Toy.time).read(Array(text.utf8), file: "x.json")
     }

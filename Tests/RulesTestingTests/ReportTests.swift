@@ -3,7 +3,7 @@ import RulesEngine
 import RulesTesting
 import Testing
 
-/// Reports over the toy suite, whole.
+/// The reports of the toy suite.
 @Suite struct ReportTests {
   private static let cases = """
     {"it": "shows <rooms> & more", "as": "ann", "get": "rooms/r1", "expect": "allow"},
@@ -11,7 +11,7 @@ import Testing
     {"it": "is wrong", "as": "eve", "delete": "rooms/r1", "expect": "allow"}
     """
 
-  @Test func junit() throws {
+  @Test func writesJUnit() throws {
     let run = try Toy.run(Self.cases).run
     #expect(
       SuiteRun.junit([run], seconds: 0.0123) == """
@@ -31,7 +31,7 @@ import Testing
         """)
   }
 
-  @Test func lcov() throws {
+  @Test func writesLcov() throws {
     #expect(
       try Toy.run(Self.cases).coverage.lcov == """
         TN:
@@ -69,7 +69,7 @@ import Testing
         """)
   }
 
-  @Test func html() throws {
+  @Test func writesHTML() throws {
     let page = Coverage.html([try Toy.run(Self.cases).coverage])
     for part in [
       "<h2>toy.rules</h2>\n<p>3 of 8 lines with conditions evaluated</p>",
@@ -84,7 +84,7 @@ import Testing
     #expect(page.components(separatedBy: "<span").count == page.components(separatedBy: "</span>").count)
   }
 
-  @Test func valuesReadWell() {
+  @Test func formatsValues() {
     for (typed, text) in [
       (#"{"nullValue":null}"#, "null"), (#"{"intValue":"5"}"#, "5"), (#"{"floatValue":1.5}"#, "1.5"),
       (#"{"stringValue":"a\"b"}"#, #""a\"b""#), (#"{"timestampValue":"2025-01-01T00:00:00Z"}"#, "2025-01-01T00:00:00Z"),

@@ -4,7 +4,7 @@ import RulesEngine
 import RulesTesting
 import Testing
 
-/// The suites of this repository. Those for documents the official emulator decides alike.
+/// The suites in `rules/`. The official emulator gives the same results for those of documents.
 @Suite struct RepositorySuitesTests {
   static let folder = URL(fileURLWithPath: #filePath)
     .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent().path + "/rules"
@@ -12,12 +12,12 @@ import Testing
   static let files =
     (try? FileManager.default.contentsOfDirectory(atPath: folder))?.filter { $0.hasSuffix(".tests.json") }.sorted() ?? []
 
-  @Test func filesAreThere() {
+  @Test func theRepositoryHasSuites() {
     #expect(Self.files.count >= 7)
   }
 
   @Test(arguments: files)
-  func everyCaseIsDecidedAsExpected(file: String) throws {
+  func everyCasePasses(file: String) throws {
     let suite = try SuiteReader(now: Timestamp(uncheckedMicroseconds: 0)).read(file: "\(Self.folder)/\(file)")
     let ruleset = try Ruleset(compiling: suite.rules, service: suite.service)
     var coverage: Coverage? = Coverage(file: suite.rulesFile, ruleset)

@@ -28,7 +28,7 @@ enum Toy {
 
   static let time = Timestamp(uncheckedMicroseconds: 1_746_878_400_000_000)
 
-  /// A file of cases over the rules, which stand in it.
+  /// Returns a test file with the rules and the cases.
   static func file(_ cases: String, more: String = "") -> String {
     """
     {
@@ -45,7 +45,7 @@ enum Toy {
     try SuiteReader(now: time).read(Array(file(cases, more: more).utf8), file: "toy.tests.json")
   }
 
-  /// The suite run, with the coverage.
+  /// Runs the cases. Returns the run and its coverage.
   static func run(_ cases: String) throws -> (run: SuiteRun, coverage: Coverage) {
     let suite = try suite(cases)
     let ruleset = try Ruleset(compiling: suite.rules)

@@ -6,15 +6,15 @@ import Testing
 import Watch
 import WireFormat
 
-/// The ordered feed of a whole database.
+/// The ordered stream of changes of a whole database.
 @Suite struct ChangesTests {
   private let service: SimulatedService
 
   init() throws { service = try SimulatedService() }
 
-  /// A client that notes what it is told.
+  /// A client that records the events it receives.
   private final class Client {
-    var told: [String] = []
+    var events: [String] = []
     var tokens: [[UInt8]] = []
     let stream: ChangesStream
     let wakes = ListeningClient.Wakes()
@@ -30,13 +30,13 @@ import WireFormat
           left -= 1
           switch event {
           case .change(let key, _, let before, let after):
-            told.append("\(key) \(try Self.text(before)) > \(try Self.text(after))")
+            events.append("\(key) \(try Self.text(before)) > \(try Self.text(after))")
           case .commit(let token, _):
             tokens.append(token)
-            told.append("COMMIT")
+            events.append("COMMIT")
           case .caughtUp(let token, _):
             tokens.append(token)
-            told.append("CAUGHT UP")
+            events.append("CAUGHT UP")
           }
           return left > 0
         }
@@ -44,9 +44,9 @@ import WireFormat
       }
     }
 
-    func takeTold() -> [String] {
-      defer { told = [] }
-      return told
+    func takeEvents() -> [String] {
+      defer { events = [] }
+      return events
     }
 
     private static func text(_ document: StoredDocument?) throws -> String {
@@ -55,11 +55,11 @@ import WireFormat
     }
   }
 
-  @Test func everyCommitIsToldInOrderWithItsImages() throws {
+  @Test func everyCommitIsReportedInOrderWithItsImages() throws {
     try service.commit([.set("c/x", ("a", 1))])
     let client = try Client(service)
     try client.pull()
-    #expect(client.takeTold() == ["CAUGHT UP"])
+    #expect(client.takeEvents() == ["CAUGHT UP"])
     service.settleFeeds()
     _ = client.wakes.take()
     try client.pull()
@@ -72,7 +72,7 @@ import WireFormat
     try client.pull()
     let two = one.replacing("1", with: "2")
     #expect(
-      client.takeTold() == [
+      client.takeEvents() == [
         "c/x \(one) > \(two)", "d/y - > \(one)", "COMMIT", "c/x \(two) > -", "COMMIT", "c/x - > \(one)", "COMMIT",
       ])
     service.settleFeeds()
@@ -80,7 +80,7 @@ import WireFormat
   }
 
   @Test(arguments: 1...7)
-  func tokensLeadOnExactlyOnce(_ eventsMax: Int) throws {
+  func tokensResumeExactlyOnce(_ eventsMax: Int) throws {
     let first = try Client(service)
     try first.pull()
     var token = try #require(first.tokens.last)
@@ -89,25 +89,25 @@ import WireFormat
       try service.commit((0...index % 4).map { .set("c/d\($0)", ("a", number), ("n", .integer(Int64($0)))) })
     }
     try first.pull()
-    let all = Array(first.told.dropFirst())
-    // A client that breaks off after some events begins again behind the last commit it has a token of.
-    var told: [String] = []
-    while told.count < all.count {
+    let all = Array(first.events.dropFirst())
+    // A client that disconnects after some events resumes after the last commit whose token it has.
+    var events: [String] = []
+    while events.count < all.count {
       let client = try Client(service, since: token)
       try client.pull(eventsMax: eventsMax)
-      let whole = client.told.lastIndex(of: "COMMIT")
-      if let whole, let last = client.tokens.prefix(client.told.count { $0 == "COMMIT" }).last {
-        told += client.told[...whole]
+      let whole = client.events.lastIndex(of: "COMMIT")
+      if let whole, let last = client.tokens.prefix(client.events.count { $0 == "COMMIT" }).last {
+        events += client.events[...whole]
         token = last
       } else {
         try client.pull()
-        told += client.told.filter { $0 != "CAUGHT UP" }
+        events += client.events.filter { $0 != "CAUGHT UP" }
       }
     }
-    #expect(told == all)
+    #expect(events == all)
   }
 
-  @Test func tokensOfElsewhereAreRefused() throws {
+  @Test func foreignTokensAreRefused() throws {
     let client = try Client(service)
     try client.pull()
     let token = try #require(client.tokens.last)
@@ -118,7 +118,7 @@ import WireFormat
     #expect(code { try client.pull() } == .outOfRange)
   }
 
-  @Test func whatWasTrimmedIsNotToldInPart() throws {
+  @Test func aTrimmedTokenIsRefused() throws {
     let client = try Client(service)
     try client.pull()
     let token = try #require(client.tokens.last)

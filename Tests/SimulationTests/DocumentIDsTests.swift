@@ -11,8 +11,8 @@ import Testing
     #expect(ids.allSatisfy { $0.count == 20 && $0.allSatisfy(Self.alphabet.contains) })
   }
 
-  /// Those of a burst lie in order, with random halves behind; the next burst begins anywhere.
-  @Test func burstsRiseAndBeginAnywhere() {
+  /// The IDs of a burst ascend and have random second halves. The next burst starts at a random position.
+  @Test func burstsAscendFromRandomStarts() {
     var sequence = DocumentIDs()
     var moment: UInt64 = 1
     var firstCharacters: [UInt8: Int] = [:]
@@ -24,7 +24,7 @@ import Testing
         moment += DocumentIDs.burstPauseNanoseconds
       }
       moment += 1
-      // Only where the numbers begin anew, once in a very long while, does a burst not rise.
+      // A burst does not ascend only if the numbers wrap around, which is very rare.
       #expect(zip(burst, burst.dropFirst()).allSatisfy { $0.lexicographicallyPrecedes($1) } || burst[0][0] == 0x7A)
       #expect(Set(burst.map { $0.prefix(4) }).count <= 2)
       halves.formUnion(burst.map { $0.suffix(10) })
@@ -36,10 +36,10 @@ import Testing
     #expect(firstCharacters.values.allSatisfy { $0 < 100 })
   }
 
-  @Test func longBurstsMoveOn() {
+  @Test func longBurstsChangeTheirPrefix() {
     var sequence = DocumentIDs()
     let ids = (0..<10 * DocumentIDs.burstIDsMax).map { _ in sequence.next(at: 1) }
-    // Ten bursts, each at the end of one prefix and the beginning of the next at most.
+    // These are ten bursts. Each spans at most the end of one prefix and the start of the next.
     #expect((2...20).contains(Set(ids.map { $0.prefix(4) }).count))
     #expect(zip(ids, ids.dropFirst()).count { $1.lexicographicallyPrecedes($0) } <= 10)
   }

@@ -7,8 +7,8 @@ import TestSupport
 import Testing
 import WireFormat
 
-/// What the service does with time and with large pages, on a clock that the test moves.
-@Suite struct ServiceTests {
+/// The service's handling of time and of large pages, with a clock controlled by the test.
+@Suite struct FirestoreServiceTests {
   private let time = SteppedTime()
   private let service: FirestoreService
   private let id: DatabaseID
@@ -40,7 +40,7 @@ import WireFormat
     return nil
   }
 
-  /// A read-only transaction in the past must not outlive what it reads, nor read something else then.
+  /// A read-only transaction in the past must end with its history and never read anything else.
   @Test func aTransactionInThePastEndsWithItsHistory() throws {
     let first = try commit(.set("c/x", ("a", 1))).version
     time.advance(seconds: 1)
@@ -59,8 +59,8 @@ import WireFormat
     #expect(old?.code == .failedPrecondition)
   }
 
-  /// So must a client that takes its time over a batchGet.
-  @Test func aSlowReaderIsToldThatItsMomentIsGone() throws {
+  /// A slow client's batchGet must fail, too, when its history is trimmed.
+  @Test func aSlowReaderFailsWhenItsHistoryIsTrimmed() throws {
     try commit(.set("c/x", ("a", 1)), .set("c/y", ("a", 1)))
     let cursor = try service.batchGetDocuments(BatchGetDocumentsRequest([document("c/x"), document("c/y")]), in: id, as: .admin)
     try cursor.slice { _, _ in false }
@@ -78,7 +78,7 @@ import WireFormat
     #expect(error { try cursor.slice { _, _ in true } }?.code == .failedPrecondition)
   }
 
-  @Test func missingDocumentsComeLastWhateverTheSlices() throws {
+  @Test func missingDocumentsComeLastInAnySlicing() throws {
     try commit(.set("c/b"), .set("c/d"))
     let cursor = try service.batchGetDocuments(BatchGetDocumentsRequest(["c/a", "c/b", "c/c", "c/d"].map(document)), in: id, as: .admin)
     var slices: [[String]] = []
@@ -100,13 +100,13 @@ import WireFormat
     repeat {
       pages.append([])
       request.pageToken = try service.listPage(request, in: id) { pages[pages.count - 1].append($0.key.path.id) }
-      // A token travels in a URL.
+      // The token must fit in a URL.
       #expect(request.pageToken.count < 10_000)
     } while !request.pageToken.isEmpty && pages.count < 100
     return pages
   }
 
-  @Test func ordersOfNastyIDsAndLongValues() throws {
+  @Test func listsOrderUnusualIDsAndLongValues() throws {
     let ids = ["__id-2__", "__id7__", "a", "a\u{0}", "a\u{0}b", "a\u{1}", "ab", "\u{1F600}"]
     let long = Value.string(String(repeating: "x", count: 100_000))
     for id in ids { try commit(.set("c/" + id, ("n", 1), ("long", long))) }

@@ -7,7 +7,8 @@ import TestSupport
 import Testing
 import Watch
 
-/// What listeners may see, from the first state to the last: design, section 6.
+/// Security rules on listeners, from the first state to the last: a target must end, or drop documents, as soon as
+/// the rules no longer allow it.
 @Suite struct ListenRulesTests {
   private static let rules = """
     rules_version = '2';
@@ -48,73 +49,73 @@ import Watch
     return .query(query)
   }
 
-  private func told(_ client: ListeningClient) throws -> [String] {
+  private func events(_ client: ListeningClient) throws -> [String] {
     try client.settle()
-    return client.takeTold()
+    return client.takeEvents()
   }
 
-  @Test func withoutRulesEachTargetIsRefusedAndTheStreamLives() throws {
+  @Test func withoutRulesTargetsAreRefusedAndTheStreamContinues() throws {
     let locked = try SimulatedService(admission: .nobody)
     try locked.commit([.set("open/o")])
     let client = try ListeningClient(locked, as: .user(nil))
     for target: Int32 in [2, 4] {
       try client.add(target, .query(Query(collectionID: "open")))
-      #expect(try told(client) == ["ADD \(target)", "REMOVE \(target) permissionDenied"])
+      #expect(try events(client) == ["ADD \(target)", "REMOVE \(target) permissionDenied"])
     }
     locked.service.rules.set(try Ruleset(compiling: Self.rules), forDatabase: nil)
     try client.add(6, .query(Query(collectionID: "open")))
-    #expect(try told(client) == ["ADD 6", "open/o +6", "CURRENT 6", "SNAPSHOT"])
+    #expect(try events(client) == ["ADD 6", "open/o +6", "CURRENT 6", "SNAPSHOT"])
   }
 
-  @Test func whatIsNotGrantedIsRefused() throws {
+  @Test func targetsThatRulesDenyAreRefused() throws {
     let client = try client()
     try client.add(2, Self.owned(by: "ann"))
-    #expect(try told(client) == ["ADD 2", "notes/a +2", "CURRENT 2", "SNAPSHOT"])
+    #expect(try events(client) == ["ADD 2", "notes/a +2", "CURRENT 2", "SNAPSHOT"])
     try client.add(4, Self.owned(by: "ben"))
-    #expect(try told(client) == ["ADD 4", "REMOVE 4 permissionDenied"])
+    #expect(try events(client) == ["ADD 4", "REMOVE 4 permissionDenied"])
     try client.add(5, .documents([document("notes/b").path]))
-    #expect(try told(client) == ["ADD 5", "REMOVE 5 permissionDenied"])
+    #expect(try events(client) == ["ADD 5", "REMOVE 5 permissionDenied"])
     try client.add(7, .documents([document("notes/a").path]))
-    #expect(try told(client) == ["ADD 7", "notes/a +7", "CURRENT 7", "SNAPSHOT"])
+    #expect(try events(client) == ["ADD 7", "notes/a +7", "CURRENT 7", "SNAPSHOT"])
   }
 
-  @Test func aDocumentThatChangesHandsIsNotShown() throws {
+  @Test func aDocumentWithANewOwnerIsNotShown() throws {
     let client = try client()
     try client.add(1, .documents([document("notes/a").path]))
     try client.add(2, Self.owned(by: "ann"))
-    _ = try told(client)
+    _ = try events(client)
     try service.commit([.set("notes/a", ("owner", "ben"), ("secret", 1))])
-    #expect(try told(client).sorted() == ["LEAVE notes/a 2", "REMOVE 1 permissionDenied", "SNAPSHOT"])
+    #expect(try events(client).sorted() == ["LEAVE notes/a 2", "REMOVE 1 permissionDenied", "SNAPSHOT"])
     try service.commit([.set("notes/a", ("owner", "ann"))])
-    #expect(try told(client) == ["notes/a +2", "SNAPSHOT"])
+    #expect(try events(client) == ["notes/a +2", "SNAPSHOT"])
     try service.commit([.set("notes/a", ("owner", "ben"), ("public", true))])
-    #expect(try told(client) == ["notes/a -2", "SNAPSHOT"])
+    #expect(try events(client) == ["notes/a -2", "SNAPSHOT"])
   }
 
-  @Test func aRevokedShareEndsTheListenerBeforeAnythingElse() throws {
+  @Test func losingMembershipEndsTheTargetFirst() throws {
     let client = try client()
     try client.add(2, .query(Query(parent: document("rooms/r").path, collectionID: "messages")))
     try client.add(3, .documents([document("rooms/r/messages/m").path]))
-    _ = try told(client)
+    _ = try events(client)
     try service.commit([.set("rooms/r/messages/m", ("text", "secret")), .delete("rooms/r/members/ann")])
     try service.commit([.set("rooms/r/messages/n", ("text", "secret"))])
-    let told = try told(client).filter { $0 != "SNAPSHOT" }
-    #expect(told.sorted() == ["REMOVE 2 permissionDenied", "REMOVE 3 permissionDenied"])
+    let events = try events(client).filter { $0 != "SNAPSHOT" }
+    #expect(events.sorted() == ["REMOVE 2 permissionDenied", "REMOVE 3 permissionDenied"])
   }
 
-  @Test func aShareThatChangesButHoldsIsNoEnd() throws {
+  @Test func changingTheMembershipKeepsTheTarget() throws {
     let client = try client()
     try client.add(2, .query(Query(parent: document("rooms/r").path, collectionID: "messages")))
-    _ = try told(client)
+    _ = try events(client)
     for index in 0..<3 {
       try service.commit([.set("rooms/r/members/ann", ("n", .integer(Int64(index))))])
-      #expect(try told(client).isEmpty)
+      #expect(try events(client).isEmpty)
     }
     try service.commit([.delete("rooms/r/members/ann")])
-    #expect(try told(client) == ["REMOVE 2 permissionDenied"])
+    #expect(try events(client) == ["REMOVE 2 permissionDenied"])
   }
 
-  @Test func aRevokedShareStopsAFirstStateThatIsUnderWay() throws {
+  @Test func losingMembershipStopsAnUnfinishedFirstState() throws {
     for index in 0..<2000 { try service.commit([.set("rooms/r/messages/m\(index)")]) }
     let client = try client()
     try client.add(2, .query(Query(parent: document("rooms/r").path, collectionID: "messages")))
@@ -124,54 +125,54 @@ import Watch
     try client.pull(eventsMax: 100)
     try service.commit([.delete("rooms/r/members/ann")])
     service.settleFeeds()
-    _ = client.takeTold()
-    #expect(try told(client).filter { $0 != "SNAPSHOT" } == ["REMOVE 2 permissionDenied"])
+    _ = client.takeEvents()
+    #expect(try events(client).filter { $0 != "SNAPSHOT" } == ["REMOVE 2 permissionDenied"])
   }
 
-  @Test func rulesThatUseTheTimeAreJudgedAgain() throws {
+  @Test func rulesThatUseTheTimeAreEvaluatedAgain() throws {
     let client = try client()
     try client.add(2, .query(Query(collectionID: "trial")))
-    #expect(try told(client).last == "SNAPSHOT")
+    #expect(try events(client).last == "SNAPSHOT")
     service.time.advance(seconds: 3590)
     beat()
-    #expect(try told(client) == ["SNAPSHOT"])
+    #expect(try events(client) == ["SNAPSHOT"])
     service.time.advance(seconds: 60)
     beat()
-    #expect(try told(client) == ["REMOVE 2 permissionDenied"])
+    #expect(try events(client) == ["REMOVE 2 permissionDenied"])
   }
 
-  @Test func whatTimeEndedIsToldNothingMore() throws {
+  @Test func aTargetDeniedByTimeGetsNoMoreChanges() throws {
     let client = try client()
     try client.add(2, .query(Query(collectionID: "trial")))
-    _ = try told(client)
+    _ = try events(client)
     service.time.advance(seconds: 3599)
     beat()
-    #expect(try told(client) == ["SNAPSHOT"])
-    // Judged a second ago, and over for a moment: that is enough.
+    #expect(try events(client) == ["SNAPSHOT"])
+    // The rules allowed the target a second ago but no longer do, so the change must be denied.
     service.time.advance(seconds: 1)
     try service.commit([.set("trial/t", ("n", 1))])
-    #expect(try told(client).filter { $0 != "SNAPSHOT" } == ["REMOVE 2 permissionDenied"])
+    #expect(try events(client).filter { $0 != "SNAPSHOT" } == ["REMOVE 2 permissionDenied"])
   }
 
-  @Test func newRulesHoldAtOnce() throws {
+  @Test func newRulesApplyAtOnce() throws {
     let client = try client()
     try client.add(2, .query(Query(collectionID: "open")))
     try client.add(4, Self.owned(by: "ann"))
-    _ = try told(client)
+    _ = try events(client)
     _ = client.wakes.take()
     let closed = Self.rules.replacing("match /open/{id} { allow read; }", with: "")
     service.service.rules.set(try Ruleset(compiling: closed), forDatabase: nil)
     service.settleFeeds()
     #expect(client.wakes.take())
-    #expect(try told(client) == ["REMOVE 2 permissionDenied"])
+    #expect(try events(client) == ["REMOVE 2 permissionDenied"])
     try service.commit([.set("notes/a", ("owner", "ann"), ("n", 1))])
-    #expect(try told(client) == ["notes/a +4", "SNAPSHOT"])
+    #expect(try events(client) == ["notes/a +4", "SNAPSHOT"])
   }
 
-  @Test func aTokenThatIsOverEndsTheStream() throws {
+  @Test func anExpiredTokenEndsTheStream() throws {
     let client = try client(expiry: service.time.now + 60_000_000)
     try client.add(2, Self.owned(by: "ann"))
-    _ = try told(client)
+    _ = try events(client)
     service.time.advance(seconds: 61)
     try service.commit([.set("notes/a", ("owner", "ann"), ("n", 1))])
     #expect(
@@ -179,29 +180,29 @@ import Watch
     ) {
       try client.settle()
     }
-    #expect(client.takeTold().isEmpty)
+    #expect(client.takeEvents().isEmpty)
   }
 
-  @Test func aTokenThatIsEndedEarlyEndsTheStream() throws {
+  @Test func aRevokedTokenEndsTheStream() throws {
     let revocationCheck = SteppedRevocationCheck()
     let auth = RulesAuth(uid: "ann", claims: MapValue([("sub", .string("ann"))]), revocationCheck: revocationCheck)
     let client = try ListeningClient(service, as: .user(auth))
     try client.add(2, Self.owned(by: "ann"))
-    _ = try told(client)
+    _ = try events(client)
     try service.commit([.set("notes/a", ("owner", "ann"), ("n", 1))])
-    #expect(try !told(client).isEmpty)
+    #expect(try !events(client).isEmpty)
     revocationCheck.object("the token is revoked")
     try service.commit([.set("notes/a", ("owner", "ann"), ("n", 2))])
-    #expect(throws: Status(.unauthenticated, "The token of this stream counts no more: the token is revoked.")) {
+    #expect(throws: Status(.unauthenticated, "The token of this stream is no longer valid: the token is revoked.")) {
       try client.settle()
     }
-    #expect(client.takeTold().isEmpty)
+    #expect(client.takeEvents().isEmpty)
   }
 
-  @Test func whoIsNotSignedInSeesWhatIsOpen() throws {
+  @Test func unauthenticatedCallersSeeOpenDocuments() throws {
     let client = try client(nil)
     try client.add(2, .query(Query(collectionID: "open")))
-    #expect(try told(client) == ["ADD 2", "open/o +2", "CURRENT 2", "SNAPSHOT"])
+    #expect(try events(client) == ["ADD 2", "open/o +2", "CURRENT 2", "SNAPSHOT"])
   }
 
   private func beat() {
@@ -209,7 +210,7 @@ import Watch
   }
 }
 
-/// Stands until it is told otherwise.
+/// A revocation check whose result the test sets; at first, the token is valid.
 final class SteppedRevocationCheck: TokenRevocationCheck {
   private let text = Mutex<String?>(nil)
   var revocationReason: String? { text.withLock { $0 } }

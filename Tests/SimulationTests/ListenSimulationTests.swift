@@ -6,11 +6,11 @@ import Testing
 import Watch
 import WireFormat
 
-/// Listeners join, lag, break off and resume while random commits go on; whatever they do, the state that each has put
-/// together is the answer to its query at the version of every snapshot it is given.
+/// Listeners join, lag, disconnect and resume while random commits continue. At every snapshot, the documents that
+/// a listener assembled must be the result of its query at the snapshot's version.
 @Suite struct ListenSimulationTests {
   @Test(arguments: 1...Seeds.count)
-  func everySnapshotIsTheAnswerAtItsVersion(_ seed: Int) throws {
+  func everySnapshotMatchesItsQueryAtItsVersion(_ seed: Int) throws {
     var simulation = try ListenSimulation(seed: UInt64(seed))
     do { try simulation.run(steps: 120) } catch {
       Issue.record("seed \(seed): \(error)\n\(simulation.story.suffix(40).joined(separator: "\n"))")
@@ -22,21 +22,21 @@ import WireFormat
   }
 }
 
-/// One run.
+/// One run of the simulation.
 private struct ListenSimulation {
   private let service: SimulatedService
   private var random: SplitMix
   private var generator: QueryGenerator
   private var listeners: [Listener] = []
-  /// What was done, for a failure to tell.
+  /// The steps so far, for failure messages.
   private(set) var story: [String] = []
 
-  /// A listener with its targets, and the tokens of those it had.
+  /// A listener with its targets, and the resume tokens of its removed targets.
   private final class Listener {
     let client: ListeningClient
     let name: Int
     var selections: [Int32: ListenTarget.Selection] = [:]
-    /// Targets that were followed until a snapshot, with what was known then.
+    /// The removed targets, with the token and the documents at the last snapshot.
     var left: [(selection: ListenTarget.Selection, token: [UInt8], documents: [ResourcePath: Int64])] = []
 
     init(_ client: ListeningClient, name: Int) {
@@ -86,7 +86,7 @@ private struct ListenSimulation {
       try listener.client.settle()
       for id in listener.selections.keys where listener.client.causes[id] == nil {
         guard listener.client.states[id]?.isCurrent == true else {
-          throw Difference("\(listener.name): target \(id) did not become current: \(listener.client.told)")
+          throw Difference("\(listener.name): target \(id) did not become current: \(listener.client.events)")
         }
       }
       try Self.check(listener, service, try service.lastVersion())
@@ -113,7 +113,7 @@ private struct ListenSimulation {
       "commit \(writes.map { ($0.operation == .delete ? "-" : "") + $0.key.path.text }) = \(try service.lastVersion())")
   }
 
-  /// So many commits that mailboxes overflow.
+  /// Makes so many commits that mailboxes overflow.
   private mutating func burst() throws {
     guard random.chance(oneIn: 4) else { return }
     story.append("burst")
@@ -168,7 +168,7 @@ private struct ListenSimulation {
       let id = listener.selections.keys.sorted().randomElement(using: &random)
     else { return }
     story.append("\(listener.name) removes \(id)")
-    // What is known at a snapshot can be resumed; in between it cannot.
+    // A target can be resumed only from a snapshot, so read up to one first.
     try listener.client.settle()
     keep(id, of: listener)
     listener.selections[id] = nil
@@ -182,7 +182,7 @@ private struct ListenSimulation {
     listener.left.append((selection, token, state.documents))
   }
 
-  /// The connection is lost in the middle of something; another one resumes from the last snapshot.
+  /// Disconnects a listener at any point of its stream. Another one resumes from the last snapshot.
   private mutating func breakOff() throws {
     guard let listener = listeners.randomElement(using: &random) else { return }
     story.append("\(listener.name) breaks off")
@@ -195,12 +195,12 @@ private struct ListenSimulation {
       guard let selection = listener.selections[id] else { continue }
       next.selections[id] = selection
       next.client.expect(state.documents, of: id)
-      story.append("\(next.name) goes on with \(id): \(selection)")
+      story.append("\(next.name) resumes \(id): \(selection)")
       try next.client.add(id, selection, from: token)
     }
   }
 
-  // MARK: The answer
+  // MARK: The expected result
 
   private static func check(_ listener: Listener, _ service: SimulatedService, _ version: Int64) throws {
     for (id, state) in listener.client.states where state.isCurrent {
@@ -217,7 +217,7 @@ private struct ListenSimulation {
         case .query(let query): for row in try service.results(of: query, moment) { expected[row.path] = row.update }
         }
       } catch {
-        // Trimmed meanwhile, or of before a clearing.
+        // The history was trimmed meanwhile, or the version is from before a clearing.
         let code = Status(error, database: nil).code
         guard code == .failedPrecondition || code == .invalidArgument else { throw error }
         continue
@@ -225,7 +225,7 @@ private struct ListenSimulation {
       guard state.documents == expected else {
         throw Difference(
           "\(listener.name): target \(id) at \(version): \(selection)\n  has \(text(state.documents))\n  not \(text(expected))\n"
-            + listener.client.told.suffix(30).joined(separator: "\n"))
+            + listener.client.events.suffix(30).joined(separator: "\n"))
       }
     }
   }

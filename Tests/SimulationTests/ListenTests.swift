@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 import Watch
 
-/// What a Listen stream tells, event by event.
+/// The events of a Listen stream, one by one.
 @Suite struct ListenTests {
   private let service: SimulatedService
   private let client: ListeningClient
@@ -26,12 +26,12 @@ import Watch
     return .query(query)
   }
 
-  private func expect(_ told: String..., sourceLocation: SourceLocation = #_sourceLocation) throws {
+  private func expect(_ events: String..., sourceLocation: SourceLocation = #_sourceLocation) throws {
     try client.settle()
-    #expect(client.takeTold() == told, sourceLocation: sourceLocation)
+    #expect(client.takeEvents() == events, sourceLocation: sourceLocation)
   }
 
-  @Test func aQueryIsFollowed() throws {
+  @Test func aQueryTargetReportsChanges() throws {
     try service.commit([.set("c/x", ("a", 1)), .set("c/y", ("a", 2)), .set("d/z")])
     try client.add(2, Self.query())
     try expect("ADD 2", "c/x +2", "c/y +2", "CURRENT 2", "SNAPSHOT")
@@ -46,7 +46,7 @@ import Watch
     try expect()
   }
 
-  @Test func documentsAreFollowedWhetherTheyExistOrNot() throws {
+  @Test func documentTargetsReportMissingDocuments() throws {
     try service.commit([.set("c/x", ("a", 1))])
     try client.add(1, .documents([document("c/x").path, document("c/y").path, document("c/x").path]))
     try expect("ADD 1", "c/x +1", "DELETE c/y 1", "CURRENT 1", "SNAPSHOT")
@@ -56,15 +56,15 @@ import Watch
     try expect("DELETE c/x 1", "SNAPSHOT")
   }
 
-  @Test func aCommitLiesBetweenTwoSnapshotsForAllTargets() throws {
+  @Test func aSnapshotHasTheWholeCommitForAllTargets() throws {
     try service.commit([.set("c/x", ("a", 1)), .set("d/x", ("a", 1))])
     try client.add(2, Self.query("c"))
     try client.add(4, Self.query("d"))
     try client.settle()
-    _ = client.takeTold()
+    _ = client.takeEvents()
     try service.commit([.set("c/x", ("a", 2)), .set("d/x", ("a", 2))])
     try client.settle()
-    #expect(client.takeTold().sorted() == ["SNAPSHOT", "c/x +2", "d/x +4"])
+    #expect(client.takeEvents().sorted() == ["SNAPSHOT", "c/x +2", "d/x +4"])
   }
 
   @Test func aLimitMovesDocumentsInAndOut() throws {
@@ -79,46 +79,46 @@ import Watch
     try expect("c/new -2", "c/d12 +2", "SNAPSHOT")
     try service.commit([.set("c/d20", ("n", 100))])
     try expect()
-    // More than there is slack, so that the query has to be run again.
+    // Delete more documents than the slack, so that the query must run again.
     for index in 1..<15 { try service.commit([.delete("c/d\(index + 10)")]) }
     try client.settle()
-    _ = client.takeTold()
+    _ = client.takeEvents()
     #expect(client.states[2]?.documents.keys.sorted().map(\.text) == ["c/d25", "c/d26"])
   }
 
-  @Test func aTokenBringsOnlyWhatChanged() throws {
+  @Test func aTokenResumesWithOnlyTheChanges() throws {
     try service.commit([.set("c/x", ("a", 1)), .set("c/y", ("a", 1)), .set("c/z", ("a", 1))])
     try client.add(2, Self.query())
     try client.settle()
-    _ = client.takeTold()
+    _ = client.takeEvents()
     let token = try #require(client.snapshot?.token)
     try client.remove(2)
     try client.settle()
-    _ = client.takeTold()
+    _ = client.takeEvents()
     try client.add(2, Self.query(), from: token)
     try expect("ADD 2", "CURRENT 2", "SNAPSHOT")
     try client.remove(2)
     try service.commit([.set("c/y", ("a", 2)), .delete("c/z"), .set("c/new")])
     try service.commit([.delete("c/new")])
     try client.settle()
-    _ = client.takeTold()
+    _ = client.takeEvents()
     try client.add(2, Self.query(), from: token)
     try expect("ADD 2", "c/y +2", "DELETE c/z 2", "CURRENT 2", "SNAPSHOT")
   }
 
   @Test(arguments: [[1, 2, 3], Array(repeating: 7, count: 21), ResumeToken(incarnation: 1, version: 5).bytes])
-  func anUnknownTokenStartsOver(_ token: [UInt8]) throws {
+  func anUnknownTokenResetsTheTarget(_ token: [UInt8]) throws {
     try service.commit([.set("c/x", ("a", 1))])
     try client.add(2, Self.query(), from: token)
     try expect("ADD 2", "RESET 2", "c/x +2", "CURRENT 2", "SNAPSHOT")
   }
 
-  @Test func clearingStartsOver() throws {
+  @Test func clearingResetsAllTargets() throws {
     try service.commit([.set("c/x", ("a", 1))])
     try client.add(2, Self.query())
     try client.add(3, .documents([document("c/x").path]))
     try client.settle()
-    _ = client.takeTold()
+    _ = client.takeEvents()
     let token = try #require(client.snapshot?.token)
     try wait { done in try service.service.clear(service.id, as: .admin) { done($0) } }.get()
     try expect("RESET 2", "CURRENT 2", "DELETE c/x 3", "SNAPSHOT")
@@ -126,7 +126,7 @@ import Watch
     try expect("ADD 4", "RESET 4", "CURRENT 4", "SNAPSHOT")
   }
 
-  @Test func mistakesEndTheirTargetOnly() throws {
+  @Test func anInvalidTargetDoesNotEndTheStream() throws {
     try service.commit([.set("c/x", ("a", 1))])
     var nearest = Query(collectionID: "c")
     nearest.limit = -1
@@ -137,18 +137,18 @@ import Watch
     #expect(throws: Status.self) { try client.add(-4, Self.query()) }
   }
 
-  @Test func theServerChoosesNumbersWhereItIsAsked() throws {
+  @Test func theServerAssignsTargetIDsOnRequest() throws {
     try client.add(0, Self.query())
     try client.add(0, Self.query("d"))
     try client.add(5, Self.query())
     try client.settle()
     #expect(
-      client.takeTold().filter { $0.hasPrefix("ADD") || $0.hasPrefix("REMOVE") } == [
+      client.takeEvents().filter { $0.hasPrefix("ADD") || $0.hasPrefix("REMOVE") } == [
         "ADD 1", "ADD 2", "REMOVE 5 invalidArgument",
       ])
   }
 
-  @Test func onceEndsWithTheFirstState() throws {
+  @Test func aOneTimeTargetEndsWhenCurrent() throws {
     try service.commit([.set("c/x", ("a", 1))])
     var target = ListenTarget(id: 2, Self.query())
     target.endsWhenCurrent = true
@@ -156,19 +156,19 @@ import Watch
     try expect("ADD 2", "c/x +2", "CURRENT 2", "SNAPSHOT", "REMOVE 2")
   }
 
-  @Test func whoDoesNotReadIsCaughtUp() throws {
+  @Test func aSlowClientIsCaughtUp() throws {
     try service.commit([.set("c/x", ("a", 1))])
     try client.add(2, Self.query())
     try client.settle()
-    _ = client.takeTold()
+    _ = client.takeEvents()
     for index in 0..<600 {
       let number = Value.integer(Int64(index))
       try service.commit([.set("c/x", ("a", number)), .set("c/y\(index % 7)", ("n", number))])
       service.settleFeeds()
     }
     try client.settle()
-    let told = client.takeTold()
-    #expect(told.count == 9 && told.last == "SNAPSHOT", "\(told)")
+    let events = client.takeEvents()
+    #expect(events.count == 9 && events.last == "SNAPSHOT", "\(events)")
     #expect(client.states[2]?.documents.count == 8)
   }
 
@@ -211,18 +211,18 @@ import Watch
     #expect(behind.allSatisfy { $0.lag > 0 && $0.queuedBytes > 0 })
   }
 
-  @Test func silenceIsBrokenBySnapshots() throws {
+  @Test func idleStreamsGetSnapshots() throws {
     try service.commit([.set("c/x", ("a", 1))])
     try client.add(2, Self.query())
     try client.settle()
-    _ = client.takeTold()
+    _ = client.takeEvents()
     for feed in service.service.feeds.all { for _ in 0..<8 { feed.beat() } }
     service.settleFeeds()
     #expect(client.wakes.take())
     try expect("SNAPSHOT")
   }
 
-  @Test func aCountThatDoesNotFitStartsOver() throws {
+  @Test func aWrongExpectedCountResetsTheTarget() throws {
     try service.commit([.set("c/x", ("a", 1)), .set("c/y", ("a", 1)), .set("c/z", ("a", 1))])
     try client.add(2, Self.query())
     try client.settle()
@@ -234,10 +234,10 @@ import Watch
       var target = ListenTarget(id: 2, Self.query(), resumePoint: .token(token))
       target.expectedCount = count
       try client.settle()
-      _ = client.takeTold()
+      _ = client.takeEvents()
       try client.add(target)
       try client.settle()
-      #expect(client.takeTold().contains("RESET 2") == isReset)
+      #expect(client.takeEvents().contains("RESET 2") == isReset)
       try client.remove(2)
     }
   }
@@ -258,7 +258,7 @@ import Watch
     #expect(service.feeds.all.isEmpty)
   }
 
-  @Test func onlyTheFieldsThatAreAskedForAreTold() throws {
+  @Test func projectionsLimitTheReportedFields() throws {
     try service.commit([.set("c/x", ("a", 1), ("b", 1)), .set("c/y", ("a", 1), ("b", 1))])
     var query = Query(collectionID: "c")
     query.projection = mask("a")

@@ -5,37 +5,37 @@ import Synchronization
 import TestSupport
 import Watch
 
-/// A client of a Listen stream that believes what it is told, as the SDKs do, and notes it in short.
+/// A client of a Listen stream that applies all events, as the SDKs do, and records them in short form.
 final class ListeningClient {
-  /// What it knows of a target.
+  /// The client's state of one target.
   struct State: Equatable {
     /// The update time of each document.
     var documents: [ResourcePath: Int64] = [:]
     var isCurrent = false
   }
 
-  /// What it was told, one event a line.
-  private(set) var told: [String] = []
+  /// The events received, one per line.
+  private(set) var events: [String] = []
   private(set) var states: [Int32: State] = [:]
-  /// The fields of what was told as a change.
+  /// The fields of the documents reported as changed.
   private(set) var fields: [String: EncodedFields] = [:]
-  /// The version of the last snapshot, and the token to resume with.
+  /// The version of the last snapshot, and its resume token.
   private(set) var snapshot: (version: Int64, token: [UInt8])?
-  /// What it knew at the last snapshot.
+  /// The states at the last snapshot.
   private(set) var atSnapshot: [Int32: State]?
   private(set) var causes: [Int32: Status] = [:]
-  /// Called with every snapshot.
+  /// Called at every snapshot.
   var onSnapshot: (ListeningClient) throws -> Void = { _ in }
   let stream: ListenStream
   let wakes = Wakes()
   private let service: SimulatedService
-  /// What it has of targets from before, until they are added.
+  /// The documents of resumed targets, until the targets are added.
   private var known: [Int32: [ResourcePath: Int64]] = [:]
 
   final class Wakes: Sendable {
     private let counted = Atomic(0)
     func count() { counted.add(1, ordering: .sequentiallyConsistent) }
-    /// Whether there were any since the last call.
+    /// Returns whether there were any wakes since the last call.
     func take() -> Bool { counted.exchange(0, ordering: .sequentiallyConsistent) > 0 }
   }
 
@@ -50,12 +50,12 @@ final class ListeningClient {
     try add(ListenTarget(id: id, selection, resumePoint: token.map { .token($0) }))
   }
 
-  /// Begins a target with what it knows from before, when it is added.
+  /// Sets the documents that the client already has when a target is added.
   func expect(_ documents: [ResourcePath: Int64], of id: Int32) { known[id] = documents }
 
   func remove(_ id: Int32) throws { try stream.receive(.remove(id)) }
 
-  /// Takes everything there is until neither the stream nor the feed has more.
+  /// Reads events until neither the stream nor the watch hub has more.
   func settle() throws {
     repeat {
       try pull()
@@ -63,7 +63,7 @@ final class ListeningClient {
     } while wakes.take()
   }
 
-  /// Takes what there is now, `eventsMax` events at most.
+  /// Reads the events available now, at most `eventsMax`.
   func pull(eventsMax: Int = .max) throws {
     var left = eventsMax
     while left > 0 {
@@ -76,29 +76,29 @@ final class ListeningClient {
     }
   }
 
-  /// What was told since the last call.
-  func takeTold() -> [String] {
-    defer { told = [] }
-    return told
+  /// Returns the events since the last call.
+  func takeEvents() -> [String] {
+    defer { events = [] }
+    return events
   }
 
   private func take(_ event: ListenEvent) throws {
     switch event {
     case .targetAdded(let id):
-      told.append("ADD \(id)")
+      events.append("ADD \(id)")
       states[id] = State(documents: known.removeValue(forKey: id) ?? [:])
     case .targetRemoved(let id, let cause):
-      told.append("REMOVE \(id)" + (cause.map { " \($0.code)" } ?? ""))
+      events.append("REMOVE \(id)" + (cause.map { " \($0.code)" } ?? ""))
       if let cause { causes[id] = cause }
       states[id] = nil
     case .targetReset(let id):
-      told.append("RESET \(id)")
+      events.append("RESET \(id)")
       states[id] = State()
     case .targetCurrent(let id, _, _):
-      told.append("CURRENT \(id)")
+      events.append("CURRENT \(id)")
       states[id]?.isCurrent = true
     case .snapshot(let token, let readTime):
-      told.append("SNAPSHOT")
+      events.append("SNAPSHOT")
       if let last = snapshot?.version, last > readTime.microseconds { throw Difference("a snapshot in the past") }
       snapshot = (readTime.microseconds, token)
       atSnapshot = states
@@ -114,26 +114,26 @@ final class ListeningClient {
 
   private func change(_ key: DocumentKey, _ version: Int64, _ targets: [Int32], _ removed: [Int32]) {
     let text = { (ids: [Int32], sign: String) in ids.map { sign + String($0) }.joined(separator: ",") }
-    told.append("\(key) \(text(targets, "+"))\(text(removed, "-"))")
+    events.append("\(key) \(text(targets, "+"))\(text(removed, "-"))")
     for id in targets { states[id]?.documents[key.path] = version }
     for id in removed { states[id]?.documents[key.path] = nil }
   }
 
   private func leave(_ verb: String, _ key: DocumentKey, _ targets: [Int32]) {
-    told.append("\(verb) \(key) \(targets.map(String.init).joined(separator: ","))")
+    events.append("\(verb) \(key) \(targets.map(String.init).joined(separator: ","))")
     for id in targets { states[id]?.documents[key.path] = nil }
   }
 }
 
 extension SimulatedService {
-  /// Waits until the feeds did everything they were asked for.
+  /// Waits until the watch hubs have processed all requests.
   func settleFeeds() { for feed in service.feeds.all { feed.settle() } }
 
-  /// Removes what is past its time.
+  /// Trims expired history and log entries.
   func trim() throws {
     for _ in 0..<3 {
       service.databases.maintain()
-      // What waits behind the trimming comes after it.
+      // An empty commit completes after the trimming queued before it.
       try commit([])
     }
   }

@@ -9,16 +9,17 @@ import TestSupport
 import Testing
 import WireFormat
 
-/// Transactions of random queries and writes: whatever commits is as if it had run alone at the moment of its commit.
+/// Transactions with random queries and writes. Every committed transaction must be as if it had run alone at its
+/// commit.
 ///
-/// `HEARTH_SIMULATION_STEPS` makes each run longer, `HEARTH_SIMULATION_SEED` repeats one.
+/// `HEARTH_SIMULATION_STEPS` makes each run longer. `HEARTH_SIMULATION_SEED` repeats a run.
 @Suite struct QueryTransactionTests {
   private static let seeds = TestSeeds.of("HEARTH_SIMULATION_SEED", otherwise: [1, 2, 3, 4, 77])
   private static let steps = ProcessInfo.processInfo.environment["HEARTH_SIMULATION_STEPS"].flatMap { Int($0) } ?? 1500
 
-  /// One thread goes from transaction to transaction, so the outcome of every commit can be foretold: aborted exactly
-  /// when what was read is no longer what would be read.
-  @Test(arguments: seeds) func everyOutcomeFollowsFromWhatWasRead(seed: UInt64) throws {
+  /// One thread switches between transactions, so the outcome of every commit is known in advance: it is aborted
+  /// exactly if its reads would return something else now.
+  @Test(arguments: seeds) func everyOutcomeFollowsFromTheReads(seed: UInt64) throws {
     let database = try SimulatedService()
     var twin = Twin(created: try database.lastVersion())
     var reader = RandomReader(seed: seed, database)
@@ -47,7 +48,7 @@ import WireFormat
         switch try database.result(of: writes, transaction: transaction) {
         case .success(let outcome):
           outcomes.won += 1
-          if let stale { Issue.record("seed \(seed), step \(step): committed in spite of \(stale)") }
+          if let stale { Issue.record("seed \(seed), step \(step): committed despite the stale read \(stale)") }
           try twin.commit(writes, at: outcome.version.microseconds)
         case .failure(let status):
           outcomes.lost += 1
@@ -61,12 +62,12 @@ import WireFormat
         try twin.commit(writes, at: try database.commit(writes))
       }
     }
-    // A run in which everything, or nothing, conflicts would prove little.
+    // A run in which all transactions conflict, or none, would prove little.
     #expect(outcomes.won * 10 > Self.steps / 10 && outcomes.lost * 20 > Self.steps / 10, "\(outcomes)")
   }
 
-  /// Many threads at once: what each committed transaction read is what is read just before its commit's version.
-  @Test(arguments: seeds.suffix(2)) func whatCommitsIsEquivalentToTheOrderOfCommits(seed: UInt64) throws {
+  /// Many threads run at once. The reads of each committed transaction must match the state just before its commit.
+  @Test(arguments: seeds.suffix(2)) func commitsAreSerializable(seed: UInt64) throws {
     let database = try SimulatedService()
     var twin = Twin(created: try database.lastVersion())
     var filler = RandomReader(seed: seed, database)
@@ -124,14 +125,14 @@ import WireFormat
   }
 }
 
-/// Runs a body many times at once, each on a thread of its own, however few cores there are.
+/// Runs `body` many times at once, each on its own thread, regardless of the number of cores.
 private func inParallel(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) {
   let group = DispatchGroup()
   for index in 0..<count { DispatchQueue(label: "client.\(index)").async(group: group) { body(index) } }
   group.wait()
 }
 
-/// Something a transaction read, and what it saw.
+/// A read of a transaction, with its outcome.
 private struct Reading: Sendable, CustomStringConvertible {
   enum Request: Sendable {
     case query(Query, orders: [Order])
@@ -149,33 +150,33 @@ private struct Reading: Sendable, CustomStringConvertible {
 
   var description: String { "\(outcome) of \(request)" }
 
-  /// What it would see at a version.
+  /// Returns the outcome that the read would have at a version.
   func expected(in twin: Twin, at version: Int64, _ database: SimulatedService) throws -> Outcome {
     switch request {
     case .query(let query, let orders): return .rows(Self.rows(query, orders, twin, version, database.id))
     case .document(let key):
       return .rows([SimulatedService.Row(path: key.path, update: twin.document(key, at: version)?.update ?? 0)])
     case .aggregation(let query, _, let aggregations):
-      // The engine's own numbers of that moment; what they are is tested elsewhere.
+      // Use the engine's own result at that version; its correctness is tested elsewhere.
       let time = Timestamp(uncheckedMicroseconds: version)
       return .values(try database.aggregate(aggregations, query, .readTime(time)))
     }
   }
 
-  /// Whether a commit now must be aborted for it.
+  /// Returns whether a commit now must be aborted because of this read.
   func isStale(_ twin: Twin, since version: Int64, _ database: SimulatedService) throws -> Bool {
     func differs<T: Equatable>(_ body: (Int64) throws -> T) rethrows -> Bool { try body(version) != body(.max) }
     switch request {
     case .document: return try differs { try expected(in: twin, at: $0, database) }
     case .query(var query, let orders):
       if query.limit == 0 { return false }
-      // What was passed over counts as read.
+      // Documents skipped by the offset count as read.
       query.limit = query.limit.map { $0 + query.offset }
       query.offset = 0
       return differs { Self.rows(query, orders, twin, $0, database.id) }
     case .aggregation(let query, let orders, let aggregations):
       if query.limit == 0 { return false }
-      // All that matches counts as read, with its place where places are counted.
+      // Every matching document counts as read, with its position if a limit or an offset counts positions.
       let isCounted = query.limit != nil || query.offset > 0
       var whole = query
       whole.limit = nil
@@ -207,7 +208,7 @@ private struct Reading: Sendable, CustomStringConvertible {
   }
 }
 
-/// Reads and writes at random.
+/// A generator of random reads and writes.
 private struct RandomReader {
   private var generator: QueryGenerator
   private let id: DatabaseID
@@ -216,7 +217,7 @@ private struct RandomReader {
   init(seed: UInt64, _ database: SimulatedService) {
     generator = QueryGenerator(seed: seed)
     id = database.id
-    // Some in collections that come into being only now and then.
+    // Some keys are in collections that exist only at times.
     var other = QueryGenerator(seed: 1)
     keys = other.documents().map { document($0.path.text) }
       + ["c/y/s/x", "d/q/s/x/s/y", "e/x", "s/x", "c/x/t/y"].map(document)
@@ -241,7 +242,7 @@ private struct RandomReader {
     return writes.values.sorted { $0.key < $1.key }
   }
 
-  /// Reads something in a transaction; `nil` where the query that came up is not legal.
+  /// Performs a random read in a transaction. Returns `nil` if the generated query is invalid.
   mutating func read(in transaction: TransactionID, _ database: SimulatedService) throws -> Reading? {
     let consistency = ConsistencySelector.transaction(transaction)
     if chance(oneIn: 6) {

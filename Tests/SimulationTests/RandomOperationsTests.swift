@@ -10,19 +10,19 @@ import TestSupport
 import Testing
 import WireFormat
 
-/// Random operations on the service and on its twin, compared step by step.
+/// Runs random operations on the service and on its twin, and compares them step by step.
 ///
-/// `HEARTH_SIMULATION_STEPS` makes each run longer, `HEARTH_SIMULATION_SEED` repeats one.
+/// `HEARTH_SIMULATION_STEPS` makes each run longer. `HEARTH_SIMULATION_SEED` repeats a run.
 @Suite struct RandomOperationsTests {
   private static let seeds = TestSeeds.of("HEARTH_SIMULATION_SEED", otherwise: [1, 2, 3, 77])
   private static let steps = ProcessInfo.processInfo.environment["HEARTH_SIMULATION_STEPS"].flatMap { Int($0) } ?? 1500
 
-  @Test(arguments: seeds) func inMemory(seed: UInt64) throws {
+  @Test(arguments: seeds) func aStoreInMemoryMatchesItsTwin(seed: UInt64) throws {
     let store = try LMDBStore.open(.inMemory(mapBytes: 1 << 30))
     try run(seed: seed, steps: Self.steps) { store }
   }
 
-  @Test(arguments: seeds.suffix(1)) func durable(seed: UInt64) throws {
+  @Test(arguments: seeds.suffix(1)) func aStoreOnDiskMatchesItsTwin(seed: UInt64) throws {
     let directory = try TemporaryDirectory()
     try run(seed: seed, steps: Self.steps / 3) { () throws(StorageError) in
       try LMDBStore.open(LMDBOptions(path: directory.path + "/data.mdb", mapBytes: 256 << 20))
@@ -46,7 +46,7 @@ import WireFormat
   }
 }
 
-/// Why a simulation stopped.
+/// A difference that stopped a simulation.
 struct Difference: Error, CustomStringConvertible {
   var description: String
   init(_ description: String) { self.description = description }
@@ -109,7 +109,7 @@ private struct Simulation {
 
   // MARK: Random choices
 
-  /// Indexes to go on with, or `nil` for those that are there. No answer depends on them.
+  /// Returns a random index configuration, or `nil` to keep the current one. No result may depend on it.
   private static func indexes(_ random: inout SplitMix) -> IndexConfiguration? {
     if random.chance(oneIn: 3) { return nil }
     var configuration = IndexConfiguration()
@@ -130,7 +130,7 @@ private struct Simulation {
 
   private mutating func key() -> DocumentKey {
     let path = random.pick(collections).appending(random.pick(ids))
-    guard let key = DocumentKey(path) else { preconditionFailure("\(path) is no document") }
+    guard let key = DocumentKey(path) else { preconditionFailure("\(path) is not a document path") }
     return key
   }
 
@@ -176,7 +176,7 @@ private struct Simulation {
     }
   }
 
-  /// A moment that can be read, and what a read at it is told.
+  /// Returns a readable time, and the version that a read at it must show.
   private mutating func moment() -> (ConsistencySelector, Int64) {
     guard random.chance(oneIn: 2) else { return (.latest, .max) }
     var version = time.now
@@ -207,7 +207,7 @@ private struct Simulation {
         twin.transactions[transaction]?.isOver = true
         let isStale = state.reads.contains { twin.document($0.key)?.update ?? 0 != $0.value }
           || state.listed.contains { twin.contents(of: $0) != twin.contents(of: $0, at: state.readVersion) }
-        // What is wrong whatever the state is found before the writer looks at it.
+        // The commit fails with `invalidArgument` before the writer checks for conflicts.
         if isStale, expected != .invalidArgument { expected = .aborted }
       }
     }
@@ -217,9 +217,9 @@ private struct Simulation {
     } catch { result = .failure(Status(error, database: id)) }
     switch result {
     case .failure(let status):
-      guard status.code == expected else { throw Difference("\(status) where \(String(describing: expected)) was expected") }
+      guard status.code == expected else { throw Difference("\(status), expected \(String(describing: expected))") }
     case .success(let outcome):
-      guard expected == nil else { throw Difference("success where \(String(describing: expected)) was expected") }
+      guard expected == nil else { throw Difference("success, expected \(String(describing: expected))") }
       try check(outcome.results, effects, at: outcome.version.microseconds)
       try twin.commit(writes, at: outcome.version.microseconds)
     }
@@ -244,18 +244,18 @@ private struct Simulation {
     doing = "batchWrite of \(writes)"
     let results = try wait { done in try service.batchWrite(writes, in: id, as: .admin, completion: done) }
     guard results.count == writes.count else { throw Difference("\(results.count) results") }
-    // The versions are told by what became of the documents; the order of independent writes does not matter.
+    // Results are compared by the final documents, because the order of independent writes does not matter.
     for (write, result) in zip(writes, results) {
       var expected: Status.Code?
       var effects: [Twin.Effect] = []
       do { effects = try twin.plan([write]).effects } catch { expected = error.code }
       switch result {
       case .failure(let status):
-        guard status.code == expected else { throw Difference("\(status) where \(String(describing: expected)) was expected") }
+        guard status.code == expected else { throw Difference("\(status), expected \(String(describing: expected))") }
       case .success(let written):
-        guard expected == nil else { throw Difference("success where \(String(describing: expected)) was expected") }
+        guard expected == nil else { throw Difference("success, expected \(String(describing: expected))") }
         guard written.transformResults == effects[0].transformResults else { throw Difference("\(written)") }
-        // A deletion has no time of its own: the log's newest version below the next write's is close enough, so ask.
+        // A deletion reports no time, so search for it in the history.
         let isDeletion = effects[0].updateTime == nil
         let version = isDeletion ? try versionOfLastChange(of: write.key) : written.updateTime?.microseconds ?? 0
         if try !twin.plan([write]).changes.isEmpty { try twin.commit([write], at: version) }
@@ -263,7 +263,7 @@ private struct Simulation {
     }
   }
 
-  /// When a document went away: the first moment at which it is missing.
+  /// Returns the version at which a document was deleted: the first one at which it is missing.
   private func versionOfLastChange(of key: DocumentKey) throws -> Int64 {
     guard let database = try registry.database(id) else { return 0 }
     return try database.read { reader in
@@ -292,7 +292,7 @@ private struct Simulation {
     registry.closeAll()
     (registry, service) = Self.start(open, time, Self.indexes(&random))
     _ = try registry.database(id)
-    // Ids of before a clearing are unknown then, not over: forget them.
+    // After a restart, IDs from before a clearing are unknown instead of over, so forget all IDs.
     twin.transactions = [:]
     openIDs = []
   }
@@ -384,7 +384,7 @@ private struct Simulation {
         if let document { found[key] = try Self.stored(document) }
         return !random.chance(oneIn: 3)
       }
-      // Later slices show the same moment, whatever happens in between.
+      // Later slices must show the same state, whatever is committed in between.
       if random.chance(oneIn: 4) {
         let write = [Write(.update(clockFields(), mask: nil), key: keys[0])]
         let result: Result<CommitOutcome, Status> = try wait { done in try service.commit(write, in: id, as: .admin, completion: done) }
@@ -493,15 +493,15 @@ private struct Simulation {
   }
 }
 
-/// Waits for the one answer of a call.
+/// Calls a function and waits for its one result.
 func wait<T: Sendable>(_ call: (@escaping @Sendable (T) -> Void) throws -> Void) throws -> T {
-  let answer = Mutex<T?>(nil)
+  let result = Mutex<T?>(nil)
   let isThere = DispatchSemaphore(value: 0)
   try call { value in
-    answer.withLock { $0 = value }
+    result.withLock { $0 = value }
     isThere.signal()
   }
   isThere.wait()
-  guard let value = answer.withLock({ $0 }) else { throw Difference("answered without an answer") }
+  guard let value = result.withLock({ $0 }) else { throw Difference("the call completed without a result") }
   return value
 }

@@ -6,9 +6,10 @@ import LMDBEngine
 import QueryEngine
 import TestSupport
 
-/// A service with one database in memory, on a clock that the test moves, with calls that wait for their answers.
+/// A service with one in-memory database, a clock controlled by the test, and synchronous calls.
 ///
-/// Documents are told by path and update time; so one that changed and changed back is another.
+/// A document is identified by its path and update time, so a document that was changed and changed back counts as
+/// changed.
 struct SimulatedService: Sendable {
   struct Row: Hashable, CustomStringConvertible {
     var path: ResourcePath
@@ -63,7 +64,7 @@ struct SimulatedService: Sendable {
     return try service.numbers(request, in: id).values.map(\.value)
   }
 
-  /// A document's update time, 0 where it is missing.
+  /// Returns the update time of a document, or 0 if it does not exist.
   func updateTime(of key: DocumentKey, _ consistency: ConsistencySelector) throws -> Int64 {
     do {
       return try service.getDocument(key, in: id, as: .admin, consistency: consistency) { $0.updateVersion }
@@ -72,7 +73,7 @@ struct SimulatedService: Sendable {
 }
 
 extension FirestoreService {
-  /// All slices of an aggregation.
+  /// Runs all slices of an aggregation.
   func numbers(_ request: RunAggregationQueryRequest, in id: DatabaseID) throws -> AggregationOutcome {
     let cursor = try runAggregationQuery(request, in: id, as: .admin)
     while true {
@@ -80,7 +81,7 @@ extension FirestoreService {
     }
   }
 
-  /// All slices of a page; returns the token of the next one.
+  /// Reads all slices of a page. Returns the token of the next page.
   func listPage(
     _ request: ListDocumentsRequest, in id: DatabaseID, found: (FoundDocument) throws -> Void
   ) throws -> [UInt8] {

@@ -4,11 +4,11 @@ import DocumentStore
 import TestSupport
 import WireFormat
 
-/// A database as a dictionary: every version of every document, and nothing clever.
+/// A model of a database: a plain dictionary with every version of every document.
 struct Twin {
   struct Version {
     var at: Int64
-    /// `nil` where the document was missing from here on.
+    /// The document, or `nil` if it does not exist from this version on.
     var document: Stored?
   }
 
@@ -26,11 +26,11 @@ struct Twin {
     var isOver = false
   }
 
-  /// What a listing of a whole collection asked for.
+  /// The request of a listing of a whole collection.
   struct Listing: Hashable {
     var collection: ResourcePath
     var showMissing = false
-    /// Only documents with this field.
+    /// If set, the listing contains only documents with this field.
     var field: String?
   }
 
@@ -49,7 +49,7 @@ struct Twin {
     histories.compactMapValues { $0.last { $0.at <= version }?.document }
   }
 
-  /// What a listing shows: documents with their update times, missing ones with 0.
+  /// Returns the contents of a listing: documents with their update times, and missing documents with 0.
   func contents(of listing: Listing, at version: Int64 = .max) -> [DocumentKey: Int64] {
     let documents = documents(at: version)
     var keys = list(listing.collection, showMissing: listing.showMissing, at: version)
@@ -59,13 +59,13 @@ struct Twin {
 
   // MARK: Commits
 
-  /// What one write did: the update time it reports (`nil` for a delete; -1 for the time of the commit).
+  /// The effect of one write: the update time it reports (`nil` for a delete, -1 for the time of the commit).
   struct Effect: Equatable {
     var updateTime: Int64?
     var transformResults: [Value]
   }
 
-  /// Works out a commit without doing it. Throws the code a client would see.
+  /// Plans a commit without applying it. Throws the status code that a client would see.
   func plan(_ writes: [Write]) throws(Status.CodeError) -> (changes: [DocumentKey: MapValue?], recreated: Set<DocumentKey>, effects: [Effect]) {
     var now: [DocumentKey: MapValue?] = [:]
     var written: Set<DocumentKey> = []
@@ -93,7 +93,7 @@ struct Twin {
         var map = body
         if let mask {
           map = fields ?? MapValue()
-          // Masks of the simulation name top-level fields only.
+          // Masks in the simulation name only top-level fields.
           for path in mask.paths { map[path.segments[0]] = body[path.segments[0]] }
         }
         for transform in write.transforms {
@@ -199,7 +199,7 @@ struct Twin {
 }
 
 extension Status {
-  /// A status of which only the code counts.
+  /// A status of which only the code matters.
   struct CodeError: Error, Equatable {
     var code: Status.Code
     init(_ code: Status.Code) { self.code = code }

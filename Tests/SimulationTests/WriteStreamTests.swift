@@ -6,13 +6,13 @@ import RulesEngine
 import TestSupport
 import Testing
 
-/// The stream Write without a connection: order, failures, bounds.
+/// The Write stream without a connection: order, failures, limits.
 @Suite struct WriteStreamTests {
   private let simulated: SimulatedService
 
   init() throws { simulated = try SimulatedService() }
 
-  /// A stream, and the calls that say there is something to pull.
+  /// A stream, and the wakes that announce responses.
   private final class Client {
     let wakes = DispatchSemaphore(value: 0)
     let stream: WriteStream
@@ -28,28 +28,28 @@ import Testing
       try stream.receive(request)
     }
 
-    /// The next answer, waited for.
+    /// Waits for the next response and returns it.
     func next() throws -> WriteStreamResponse {
       while true {
-        if let answer = try stream.next() { return answer }
-        try #require(wakes.wait(timeout: .now() + 30) == .success, "nobody woke the stream")
+        if let response = try stream.next() { return response }
+        try #require(wakes.wait(timeout: .now() + 30) == .success, "the stream was not woken")
       }
     }
 
-    /// What ends the stream, and the answers before it.
-    func end() throws -> (answers: [WriteStreamResponse], Status?) {
-      var answers: [WriteStreamResponse] = []
+    /// Reads to the end of the stream. Returns the responses and the status that ended it.
+    func end() throws -> (responses: [WriteStreamResponse], Status?) {
+      var responses: [WriteStreamResponse] = []
       do {
-        while true { answers.append(try next()) }
+        while true { responses.append(try next()) }
       } catch let status as Status {
-        return (answers, status)
+        return (responses, status)
       }
     }
   }
 
   private static let missing = Write.set("c/missing", if: .exists(true))
 
-  @Test func handshakeAndOrder() throws {
+  @Test func batchesAreAppliedInOrderAfterTheHandshake() throws {
     let client = try Client(simulated)
     #expect(client.stream.isIdle && client.stream.hasRoom)
     try client.send()
@@ -59,30 +59,30 @@ import Testing
     var last = try simulated.lastVersion()
     for round in 0..<10 { try client.send(.set("c/x\(round)", ("a", 1)), .set("c/y\(round)", ("a", 1))) }
     for _ in 0..<10 {
-      let answer = try client.next()
-      #expect(answer.streamID.isEmpty && answer.results.count == 2)
-      let time = try #require(answer.commitTime)
-      #expect(answer.results.allSatisfy { $0.updateTime == time } && time.microseconds > last)
+      let response = try client.next()
+      #expect(response.streamID.isEmpty && response.results.count == 2)
+      let time = try #require(response.commitTime)
+      #expect(response.results.allSatisfy { $0.updateTime == time } && time.microseconds > last)
       last = time.microseconds
     }
     #expect(client.stream.isIdle)
   }
 
-  @Test func theFirstRequestHasNoWrites() throws {
+  @Test func theFirstRequestMayNotHaveWrites() throws {
     let client = try Client(simulated)
     #expect(throws: Status.self) { try client.send(.set("c/x", ("a", 1))) }
     #expect(try client.stream.next() == nil && client.stream.isIdle)
     #expect(try simulated.results(of: Query(collectionID: "c"), .latest).isEmpty)
   }
 
-  /// A stream has a batch applied for each answer that was taken, and one more.
+  /// A stream applies one batch for each response that was read, and one more.
   @Test func batchesWaitForTheClient() throws {
     let client = try Client(simulated)
     try client.send()
     _ = try client.next()
     for round in 0..<5 { try client.send(.set("c/x\(round)", ("a", 1))) }
     for round in 0..<5 {
-      // The one under way is durable once it woke the stream.
+      // The batch in progress is durable once it woke the stream.
       try #require(client.wakes.wait(timeout: .now() + 30) == .success)
       if round == 0 { try #require(client.wakes.wait(timeout: .now() + 30) == .success) }
       #expect(try simulated.results(of: Query(collectionID: "c"), .latest).count == round + 1)
@@ -90,16 +90,16 @@ import Testing
     }
   }
 
-  @Test func whatHasNoRoomEndsTheStream() throws {
+  @Test func tooManyWaitingBatchesEndTheStream() throws {
     let client = try Client(simulated)
     try client.send()
     for _ in 1..<WriteStream.waitingBatchesMax { try client.send(.set("c/x", ("a", 1))) }
     #expect(!client.stream.hasRoom)
     do {
       try client.send(.set("c/x", ("a", 1)))
-      Issue.record("there was room")
+      Issue.record("the batch was accepted")
     } catch let status as Status {
-      // A code that has clients send their batches again.
+      // With this code, clients send their batches again.
       #expect(status.code == .resourceExhausted)
     }
     #expect(try client.stream.next() == nil)
@@ -111,11 +111,11 @@ import Testing
       try large.send(.set("c/large\(round)", ("s", .string(text))))
     }
     #expect(!large.stream.hasRoom)
-    // Room comes with answers.
+    // Reading responses frees room.
     while !large.stream.hasRoom { _ = try large.next() }
   }
 
-  @Test func aStreamThatStopsAnswersWhatWasBegun() throws {
+  @Test func aStoppedStreamFinishesTheBatchInProgress() throws {
     let reason = Status(.unavailable, "bye")
     let client = try Client(simulated)
     try client.send()
@@ -123,14 +123,14 @@ import Testing
     for _ in 0..<3 { try client.send(.set("c/x", ("a", 1))) }
     client.stream.stop(reason)
     #expect(!client.stream.isIdle)
-    let (answers, status) = try client.end()
-    #expect(answers.count == 1 && status == reason && client.stream.isIdle)
+    let (responses, status) = try client.end()
+    #expect(responses.count == 1 && status == reason && client.stream.isIdle)
     let idle = try Client(simulated)
     idle.stream.stop(reason)
     #expect(try idle.end().1 == reason)
   }
 
-  @Test func aStreamThatEndsAppliesNothingMore() throws {
+  @Test func anEndedStreamAppliesNothingMore() throws {
     let client = try Client(simulated)
     try client.send()
     try client.send(.set("c/never", ("a", 1)))
@@ -140,7 +140,7 @@ import Testing
     #expect(try simulated.results(of: Query(collectionID: "c"), .latest).isEmpty)
   }
 
-  @Test func nothingIsAppliedWithATokenThatIsOver() throws {
+  @Test func nothingIsAppliedWithAnExpiredToken() throws {
     let expiry = simulated.time.now + 10_000_000
     let client = try Client(simulated, as: .user(RulesAuth(uid: "ann", claims: MapValue([]), expiry: expiry)))
     try client.send()
@@ -149,12 +149,12 @@ import Testing
     _ = try client.next()
     simulated.time.advance(seconds: 11)
     try client.send(.set("c/y", ("a", 1)))
-    // SDKs open another stream with a fresh token, and send the batch again.
+    // SDKs open another stream with a fresh token and send the batch again.
     #expect(try client.end().1?.code == .unauthenticated)
     #expect(try simulated.results(of: Query(collectionID: "c"), .latest).map(\.path.text) == ["c/x"])
   }
 
-  @Test func nothingIsAppliedWithATokenThatIsEndedEarly() throws {
+  @Test func nothingIsAppliedWithARevokedToken() throws {
     let revocationCheck = SteppedRevocationCheck()
     let client = try Client(simulated, as: .user(RulesAuth(uid: "ann", claims: MapValue([]), revocationCheck: revocationCheck)))
     try client.send()
@@ -167,9 +167,10 @@ import Testing
     #expect(try simulated.results(of: Query(collectionID: "c"), .latest).map(\.path.text) == ["c/x"])
   }
 
-  /// Clients that send again what was not answered, as the SDKs do, over streams that fail and streams that are lost:
-  /// what was answered is applied once, in order, and what came behind a failure not at all.
-  @Test(arguments: TestSeeds.of("SIMULATION_SEED", otherwise: [1, 7, 42])) func everyBatchOnce(seed: UInt64) throws {
+  /// Clients repeat batches without a response, as the SDKs do, over streams that fail or are lost. Batches with a
+  /// response are applied once and in order, and batches after a failure are not applied.
+  @Test(arguments: TestSeeds.of("SIMULATION_SEED", otherwise: [1, 7, 42]))
+  func everyBatchIsAppliedOnce(seed: UInt64) throws {
     var random = SplitMix(seed: seed)
     var queue = (0..<200).map { (number: $0, fails: Int.random(in: 0..<8, using: &random) == 0) }[...]
     var expected: [String] = []
@@ -185,14 +186,14 @@ import Testing
       }
       do {
         for (number, fails) in sent {
-          let answer = try client.next()
-          #expect(!fails && answer.results.count == 1, "seed \(seed), batch \(number)")
+          let response = try client.next()
+          #expect(!fails && response.results.count == 1, "seed \(seed), batch \(number)")
           expected.append("c/b\(1000 + number)")
           queue.removeFirst()
         }
       } catch let status as Status {
         #expect(status.code == .notFound && queue.first?.fails == true, "seed \(seed): \(status)")
-        // The SDK rejects the first batch that was not answered, and goes on with the rest.
+        // The SDK rejects the first batch without a response and continues with the rest.
         queue.removeFirst()
       }
       client.stream.end()

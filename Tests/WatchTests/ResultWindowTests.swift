@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 @testable import Watch
 
-/// The window that is kept of a limited query's results.
+/// The window of a limited query's results, and resume tokens.
 @Suite struct ResultWindowTests {
   enum Step: Sendable {
     case insert(UInt8)
@@ -22,35 +22,35 @@ import Testing
   }
 
   private static let few: [UInt8] = [10, 20, 30]
-  /// As many as a window of two places and its slack take, so that there may be more.
+  /// As many as fit in a window of two positions and its slack, so that there may be more results.
   private static let full: [UInt8] = Array(stride(from: 10, to: 110, by: 10))
 
   static let cases: [Case] = [
     Case(name: "shows the first", places: 0..<2, start: few, steps: [], shown: [10, 20]),
-    Case(name: "passes over an offset", places: 1..<3, start: few, steps: [], shown: [20, 30]),
-    Case(name: "an offset behind the end", places: 5..<7, start: few, steps: [], shown: []),
-    Case(name: "takes what comes first", places: 0..<2, start: few, steps: [.insert(5)], shown: [5, 10]),
-    Case(name: "takes what comes between", places: 0..<2, start: few, steps: [.insert(15)], shown: [10, 15]),
-    Case(name: "takes nothing twice", places: 0..<3, start: few, steps: [.insert(10)], shown: [10, 20, 30]),
+    Case(name: "skips the offset", places: 1..<3, start: few, steps: [], shown: [20, 30]),
+    Case(name: "an offset after the end", places: 5..<7, start: few, steps: [], shown: []),
+    Case(name: "takes a new first result", places: 0..<2, start: few, steps: [.insert(5)], shown: [5, 10]),
+    Case(name: "takes a result in between", places: 0..<2, start: few, steps: [.insert(15)], shown: [10, 15]),
+    Case(name: "ignores a result that it has", places: 0..<3, start: few, steps: [.insert(10)], shown: [10, 20, 30]),
     Case(
-      name: "takes what comes last while it knows all", places: 0..<4, start: few, steps: [.insert(40)],
+      name: "takes a new last result while it is complete", places: 0..<4, start: few, steps: [.insert(40)],
       shown: [10, 20, 30, 40]),
-    Case(name: "moves up", places: 0..<2, start: few, steps: [.remove(10)], shown: [20, 30]),
-    Case(name: "moves up by path", places: 0..<2, start: few, steps: [.lose(20)], shown: [10, 30]),
-    Case(name: "an offset moves up", places: 1..<2, start: few, steps: [.remove(10)], shown: [30]),
+    Case(name: "moves results up", places: 0..<2, start: few, steps: [.remove(10)], shown: [20, 30]),
+    Case(name: "moves results up by path", places: 0..<2, start: few, steps: [.lose(20)], shown: [10, 30]),
+    Case(name: "moves results up after the offset", places: 1..<2, start: few, steps: [.remove(10)], shown: [30]),
     Case(
-      name: "removes nothing that is not there", places: 0..<2, start: few, steps: [.remove(15), .lose(15)],
+      name: "ignores the removal of an unknown result", places: 0..<2, start: few, steps: [.remove(15), .lose(15)],
       shown: [10, 20]),
     Case(
-      name: "may run empty while it knows all", places: 0..<2, start: few, steps: few.map { .remove($0) }, shown: []),
+      name: "may become empty if complete", places: 0..<2, start: few, steps: few.map { .remove($0) }, shown: []),
     Case(
-      name: "does not take what may stand behind others", places: 0..<2, start: full,
+      name: "does not take a result that unknown ones may precede", places: 0..<2, start: full,
       steps: [.insert(105)] + full.dropLast().map { .remove($0) }, shown: [100], isShort: true),
     Case(
-      name: "is short when more left than there was slack", places: 0..<2, start: full,
+      name: "is short if more results left than it had slack", places: 0..<2, start: full,
       steps: full.dropFirst().map { .remove($0) }, shown: [10], isShort: true),
     Case(
-      name: "is not short as long as the slack lasts", places: 0..<2, start: full,
+      name: "is not short while some slack is left", places: 0..<2, start: full,
       steps: full.dropFirst(2).map { .remove($0) }, shown: [10, 20]),
   ]
 
@@ -71,7 +71,7 @@ import Testing
   }
 
   @Test(arguments: cases)
-  func showsWhatStandsAtItsPlaces(_ one: Case) {
+  func showsTheResultsAtItsPositions(_ one: Case) {
     #expect(ResultWindow.capacity(0..<2) == Self.full.count)
     var window = ResultWindow(one.places, one.start.map(Self.entry))
     for step in one.steps { Self.apply(step, to: &window) }
@@ -79,9 +79,9 @@ import Testing
     #expect(window.isShort == one.isShort)
   }
 
-  /// As long as it is not short it shows what a sorted list of everything shows.
+  /// Unless the window is short, it shows the same results as a sorted list of all results.
   @Test(arguments: 1...UInt64(50))
-  func agreesWithAListOfEverything(_ seed: UInt64) {
+  func windowMatchesASortedList(_ seed: UInt64) {
     var random = SplitMix(seed: seed)
     let low = Int.random(in: 0...3, using: &random)
     let places = low..<low + Int.random(in: 1...12, using: &random)
@@ -110,12 +110,12 @@ import Testing
         return
       }
     }
-    // Most changes are no reason to run the query.
+    // Most changes do not require that the query runs again.
     #expect(refills < 60, "seed \(seed)")
   }
 
   @Test(arguments: [0, 1, 5, Int64.max, Int64.min])
-  func tokensReadBack(_ version: Int64) {
+  func resumeTokensRoundTrip(_ version: Int64) {
     let token = ResumeToken(incarnation: .max, version: version)
     #expect(ResumeToken(token.bytes) == token)
     for index in token.bytes.indices {

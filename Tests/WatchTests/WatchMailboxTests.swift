@@ -4,18 +4,18 @@ import TestSupport
 import Testing
 @testable import Watch
 
-/// The mailbox between a feed and a listener.
-@Suite struct FeedListenerTests {
-  private final class Bell: Sendable {
-    private let rung = Atomic(0)
-    func ring() { rung.add(1, ordering: .sequentiallyConsistent) }
-    func take() -> Int { rung.exchange(0, ordering: .sequentiallyConsistent) }
+/// The mailbox between a hub and a listener.
+@Suite struct WatchMailboxTests {
+  private final class WakeCounter: Sendable {
+    private let count = Atomic(0)
+    func increment() { count.add(1, ordering: .sequentiallyConsistent) }
+    func take() -> Int { count.exchange(0, ordering: .sequentiallyConsistent) }
   }
 
-  private let bell = Bell()
+  private let wakes = WakeCounter()
   private let listener: WatchMailbox
 
-  init() { listener = WatchMailbox(name: "ann") { [bell] in bell.ring() } }
+  init() { listener = WatchMailbox(name: "ann") { [wakes] in wakes.increment() } }
 
   private func batch(_ version: Int64, bytes: Int = 0) -> WatchMailbox.Event {
     let document = WatchedDocument(
@@ -24,15 +24,15 @@ import Testing
     return .batch(WatchBatch(version: version, parts: [WatchBatch.Part(target: 1, delta: delta)]))
   }
 
-  /// What is in the box, in short.
+  /// Returns short text forms of all events in the mailbox.
   private func takeAll() -> [String] {
     var all: [String] = []
     while let event = listener.take() {
       switch event {
       case .batch(let batch): all.append("\(batch.version)")
-      case .noChange(let version): all.append("quiet \(version)")
+      case .noChange(let version): all.append("no change \(version)")
       case .lagged: all.append("lagged")
-      case .needsReauthorization(let targets): all.append("doubted \(targets.sorted())")
+      case .needsReauthorization(let targets): all.append("reauthorize \(targets.sorted())")
       case .joined(let join): all.append("joined \(join.version)")
       case .unreadable(let target, _): all.append("unreadable \(target)")
       case .failed: all.append("failed")
@@ -41,33 +41,33 @@ import Testing
     return all
   }
 
-  @Test func mailComesInOrderAndTheBellRingsOncePerWait() {
+  @Test func eventsArriveInOrderAndWakeOncePerWait() {
     #expect(listener.deliver(batch(1)))
-    #expect(bell.take() == 0)
+    #expect(wakes.take() == 0)
     #expect(takeAll() == ["1"])
     #expect(listener.deliver(batch(2)))
     #expect(listener.deliver(.noChange(3)))
-    #expect(bell.take() == 1)
-    #expect(takeAll() == ["2", "quiet 3"])
+    #expect(wakes.take() == 1)
+    #expect(takeAll() == ["2", "no change 3"])
   }
 
-  @Test func doubtsComeFirst() {
+  @Test func reauthorizationsComeFirst() {
     _ = listener.deliver(batch(1))
     listener.requireReauthorization(7)
     listener.requireReauthorization(3)
     listener.requireReauthorization(7)
-    #expect(takeAll() == ["doubted [3, 7]", "1"])
+    #expect(takeAll() == ["reauthorize [3, 7]", "1"])
     _ = listener.deliver(batch(2))
     listener.requireReauthorization(3)
     #expect(listener.takeReauthorizations() == [3])
     #expect(takeAll() == ["2"])
   }
 
-  @Test func anOverflowLeavesOneNote() {
+  @Test func overflowLeavesASingleLaggedEvent() {
     _ = takeAll()
     for version in 1...WatchMailbox.newsMax { #expect(listener.deliver(batch(Int64(version)))) }
     #expect(!listener.deliver(batch(0)))
-    #expect(bell.take() == 1)
+    #expect(wakes.take() == 1)
     #expect(listener.load.bytes == 0)
     #expect(takeAll() == ["lagged"])
     listener.caughtUp()
@@ -75,7 +75,7 @@ import Testing
     #expect(takeAll() == ["9"])
   }
 
-  @Test func bytesAreBoundedButForOneBatch() {
+  @Test func bytesAreLimitedExceptForOneBatch() {
     #expect(listener.deliver(batch(1, bytes: 2 * WatchMailbox.bytesMax)))
     #expect(!listener.deliver(batch(2)))
     #expect(takeAll() == ["lagged"])
@@ -85,8 +85,8 @@ import Testing
     #expect((90...105).contains(delivered))
   }
 
-  /// A client that is never quite done must not have its box grow.
-  @Test func aBoxThatIsNeverEmptyKeepsItsBound() {
+  /// The mailbox of a client that never empties it completely must not grow.
+  @Test func mailboxThatIsNeverEmptyDoesNotGrow() {
     _ = listener.deliver(batch(0))
     for version in 1...5000 {
       #expect(listener.deliver(batch(Int64(version))))
@@ -95,10 +95,10 @@ import Testing
     #expect(takeAll() == ["5000"])
   }
 
-  @Test func aClosedBoxRingsNoBell() {
+  @Test func closedMailboxDoesNotWake() {
     _ = takeAll()
     listener.close()
     _ = listener.deliver(batch(1))
-    #expect(bell.take() == 0)
+    #expect(wakes.take() == 0)
   }
 }

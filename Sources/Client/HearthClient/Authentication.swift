@@ -1,17 +1,17 @@
 import Foundation
 import Synchronization
 
-/// Sign-in for people: as guests, with e-mail and password, or with a token that a server of the app made.
+/// Sign-in for users: anonymously, with email and password, or with a custom token that a server of the app created.
 ///
 ///     try await hearth.auth.signInAnonymously()
 ///     …
 ///     try await hearth.auth.link(email: "ann@example.com", password: "correct horse")   // the same uid
 ///
-/// ID tokens last an hour and are renewed by themselves before they end. A session that the server ended (the password
-/// changed, the account was disabled) signs out, and the call that finds out throws
-/// ``HearthClientError/Code/unauthenticated``.
+/// An ID token is valid for an hour; the client refreshes it before it expires. If the server has ended the
+/// session, because the password changed or the account was disabled, the client signs the user out, and the
+/// request that detects this throws ``HearthClientError/Code/unauthenticated``.
 public final class Authentication: Sendable {
-  /// A new ID token on its way, for the session that has the old one.
+  /// A running request for a new ID token, and the session that it renews.
   private struct Renewal {
     let id: UUID
     let session: Session
@@ -24,10 +24,10 @@ public final class Authentication: Sendable {
     var observers: [UUID: AsyncStream<Session?>.Continuation] = [:]
   }
 
-  /// An ID token is renewed when it lasts no longer than this.
+  /// An ID token is renewed if it expires within this time.
   private static let renewalSeconds = 300.0
-  /// With these words the server ends a session. Any other failure may be one of the way there.
-  private static let reasonsOfEnd: Set = ["TOKEN_EXPIRED", "USER_DISABLED", "USER_NOT_FOUND", "INVALID_REFRESH_TOKEN"]
+  /// The reasons with which the server ends a session. Any other failure may come from a proxy.
+  private static let endReasons: Set = ["TOKEN_EXPIRED", "USER_DISABLED", "USER_NOT_FOUND", "INVALID_REFRESH_TOKEN"]
 
   private let transport: any HearthTransport
   private let apiKey: String
@@ -38,13 +38,13 @@ public final class Authentication: Sendable {
     (self.transport, self.apiKey, self.now) = (transport, apiKey, now)
   }
 
-  /// Who is signed in.
+  /// The signed-in user, or `nil`.
   public var currentUser: User? { session?.user }
 
-  /// What keeps the user signed in, to be stored.
+  /// The tokens of the signed-in user, or `nil`. Store them to keep the user signed in.
   public var session: Session? { state.withLock { $0.session } }
 
-  /// The session now, and again whenever it changes: the place to store it.
+  /// Returns the current session and each later one, as an asynchronous sequence. Use it to store the session.
   public func sessions() -> AsyncStream<Session?> {
     AsyncStream(bufferingPolicy: .bufferingNewest(1)) { sessions in
       let id = UUID()
@@ -56,45 +56,49 @@ public final class Authentication: Sendable {
     }
   }
 
-  /// Signs in with a session that was stored. Nothing is sent before it is needed.
+  /// Signs in with a stored session. Sends no request.
   public func restore(_ session: Session) { adopt(session) }
 
-  /// Signs out, on this client only.
+  /// Signs the user out on this client only.
   public func signOut() { adopt(nil) }
 
   // MARK: - Sign-in
 
-  /// Signs in as a new guest. Who is a guest already stays the one he is.
-  /// - Throws: as ``Hearth`` says.
+  /// Signs in as a new anonymous user (a guest). If the current user is anonymous, returns that user.
+  /// - Throws: ``HearthClientError`` if the request fails.
   @discardableResult
   public func signInAnonymously() async throws -> User {
     if let user = currentUser, user.isAnonymous { return user }
     return try await signIn("signUp", [:])
   }
 
-  /// Makes an account and signs in with it.
-  /// - Throws: ``HearthClientError`` with the ``HearthClientError/reason`` `EMAIL_EXISTS` or `WEAK_PASSWORD`, for one.
+  /// Creates an account and signs in.
+  /// - Throws: ``HearthClientError`` if the request fails. Its ``HearthClientError/reason`` is, for example,
+  ///   `EMAIL_EXISTS` or `WEAK_PASSWORD`.
   @discardableResult
   public func signUp(email: String, password: String) async throws -> User {
     try await signIn("signUp", ["email": .string(email), "password": .string(password)])
   }
 
-  /// Signs in with e-mail and password.
-  /// - Throws: ``HearthClientError`` with a ``HearthClientError/reason`` such as `INVALID_LOGIN_CREDENTIALS`.
+  /// Signs in with email and password.
+  /// - Throws: ``HearthClientError`` if the request fails. Its ``HearthClientError/reason`` is, for example,
+  ///   `INVALID_LOGIN_CREDENTIALS`.
   @discardableResult
   public func signIn(email: String, password: String) async throws -> User {
     try await signIn("signInWithPassword", ["email": .string(email), "password": .string(password)])
   }
 
-  /// Signs in with a token that a server of the app made with a service account's key.
-  /// - Throws: as ``Hearth`` says.
+  /// Signs in with a custom token, which a server of the app created with the key of a service account.
+  /// - Throws: ``HearthClientError`` if the request fails.
   @discardableResult
   public func signIn(customToken token: String) async throws -> User {
     try await signIn("signInWithCustomToken", ["token": .string(token)])
   }
 
-  /// Gives who is signed in an e-mail address and a password: a guest becomes a member, and keeps the uid.
-  /// - Throws: ``HearthClientError`` with the ``HearthClientError/reason`` `EMAIL_EXISTS`, for one.
+  /// Adds an email address and a password to the account of the signed-in user. An anonymous user becomes a
+  /// permanent one and keeps the user ID.
+  /// - Throws: ``HearthClientError`` if no user is signed in or the request fails. Its ``HearthClientError/reason``
+  ///   is, for example, `EMAIL_EXISTS`.
   @discardableResult
   public func link(email: String, password: String) async throws -> User {
     let token = try await requireToken()
@@ -102,45 +106,48 @@ public final class Authentication: Sendable {
       "signUp", ["idToken": .string(token), "email": .string(email), "password": .string(password)])
   }
 
-  /// Has the server mail a link by which a new password can be chosen.
-  /// - Throws: as ``Hearth`` says.
+  /// Asks the server to mail a link with which the user can choose a new password.
+  /// - Throws: ``HearthClientError`` if the request fails.
   public func sendPasswordReset(email: String) async throws {
     _ = try await post("/v1/accounts:sendOobCode", ["requestType": .string("PASSWORD_RESET"), "email": .string(email)])
   }
 
-  /// Deletes the account of who is signed in, and signs out.
-  /// - Throws: as ``Hearth`` says.
+  /// Deletes the account of the signed-in user, and signs out.
+  /// - Throws: ``HearthClientError`` if no user is signed in or the request fails.
   public func deleteUser() async throws {
     _ = try await post("/v1/accounts:delete", ["idToken": .string(try await requireToken())])
     signOut()
   }
 
   private func signIn(_ call: String, _ body: KeyValuePairs<String, JSON?>) async throws -> User {
-    let answer = try await post("/v1/accounts:\(call)", body, ["returnSecureToken": .boolean(true)])
-    guard let session = session(answer["idToken"], answer["refreshToken"], answer["expiresIn"]), let user = session.user
-    else { throw HearthClientError.unreadable("a sign-in without tokens") }
+    let response = try await post("/v1/accounts:\(call)", body, ["returnSecureToken": .boolean(true)])
+    guard let session = session(response["idToken"], response["refreshToken"], response["expiresIn"]),
+      let user = session.user
+    else { throw HearthClientError.unreadable("the sign-in response contains no tokens") }
     adopt(session)
     return user
   }
 
   private func requireToken() async throws -> String {
     guard let token = try await token() else {
-      throw HearthClientError(.unauthenticated, "Nobody is signed in.")
+      throw HearthClientError(.unauthenticated, "No user is signed in.")
     }
     return token
   }
 
   // MARK: - Tokens
 
-  /// The ID token of who is signed in, renewed where it ends soon; `nil` where nobody is.
-  /// - Parameter forcingRefresh: gets a new one in any case, with the claims of now.
-  /// - Throws: as ``Hearth`` says.
+  /// Returns the ID token of the signed-in user, or `nil` if no user is signed in. Refreshes a token that expires soon.
+  /// - Parameter forcingRefresh: whether to get a new token even if the current one is valid, for example to read
+  ///   changed claims.
+  /// - Throws: ``HearthClientError`` if a refresh fails. If the current token is still valid, a failed refresh is
+  ///   ignored unless `forcingRefresh` is set or the server ended the session.
   public func token(forcingRefresh: Bool = false) async throws -> String? {
     let found = state.withLock { state -> (session: Session, renewal: Task<Session, any Error>?)? in
       guard let session = state.session else { return nil }
       let isLasting = session.expiresAt.timeIntervalSince(now()) > Self.renewalSeconds
       if isLasting, !forcingRefresh { return (session, nil) }
-      // Whoever asks while it is being renewed waits for the same token.
+      // Requests that need a token during a renewal wait for the same one.
       if let renewal = state.renewal, renewal.session == session { return (session, renewal.task) }
       let id = UUID()
       let task = Task { try await self.renew(session, id) }
@@ -153,7 +160,7 @@ public final class Authentication: Sendable {
       return try await renewal.value.idToken
     } catch let error as HearthClientError where error.code != .unauthenticated && !forcingRefresh {
       guard session.expiresAt > now() else { throw error }
-      // Without a new one the token still serves to its end.
+      // Without a new token, the old one is usable until it expires.
       return session.idToken
     }
   }
@@ -161,14 +168,14 @@ public final class Authentication: Sendable {
   private func renew(_ session: Session, _ id: UUID) async throws -> Session {
     defer { state.withLock { state in if state.renewal?.id == id { state.renewal = nil } } }
     do {
-      let answer = try await post(
+      let response = try await post(
         "/v1/token", ["grant_type": .string("refresh_token"), "refresh_token": .string(session.refreshToken)])
-      guard let renewed = self.session(answer["id_token"], answer["refresh_token"], answer["expires_in"]) else {
-        throw HearthClientError.unreadable("a renewal without tokens")
+      guard let renewed = self.session(response["id_token"], response["refresh_token"], response["expires_in"]) else {
+        throw HearthClientError.unreadable("the token response contains no tokens")
       }
       adopt(renewed, instead: session)
       return renewed
-    } catch let error as HearthClientError where error.reason.map(Self.reasonsOfEnd.contains) ?? false {
+    } catch let error as HearthClientError where error.reason.map(Self.endReasons.contains) ?? false {
       // The server ended the session.
       adopt(nil, instead: session)
       throw HearthClientError(.unauthenticated, error.message)
@@ -181,7 +188,7 @@ public final class Authentication: Sendable {
     return Session(idToken: idToken, refreshToken: refreshToken, expiresAt: now().addingTimeInterval(seconds))
   }
 
-  /// Takes a session, unless another one came in place of the one it follows.
+  /// Sets the session, unless another session has replaced `previous` meanwhile.
   private func adopt(_ session: Session?, instead previous: Session? = nil) {
     state.withLock { state in
       if let previous, state.session != previous { return }

@@ -1,20 +1,21 @@
 public import Foundation
 
-/// A file beside the documents, whether there is one or not.
+/// A reference to a file in a bucket. The file need not exist.
 ///
 ///     let avatar = hearth.file("avatars/ann.png")
 ///     try await avatar.upload(png, contentType: "image/png")
 ///     let data = try await avatar.download()
 ///
-/// Rules for files (`service firebase.storage`) decide who may do so; without any, only administrators may.
+/// Rules for files (`service firebase.storage`) authorize the requests. Without such rules, only administrators may
+/// make them.
 public struct FileReference: Sendable, CustomStringConvertible {
-  /// The name within the bucket, such as `avatars/ann.png`.
+  /// The name in the bucket, such as `avatars/ann.png`.
   public let path: String
   /// The bucket.
   public let bucket: String
   private let connection: ClientConnection
 
-  /// Parts of an upload from disk are of this size, in bytes: what a broken connection costs, and what is in memory.
+  /// The size of an upload's parts, in bytes. A part is held in memory, and sent again if the connection breaks.
   private static let partBytes = 4 << 20
   /// How often a part is sent before the upload fails.
   private static let attemptsMax = 5
@@ -26,9 +27,9 @@ public struct FileReference: Sendable, CustomStringConvertible {
   /// The path.
   public var description: String { path }
 
-  /// Stores content under the name, in place of what was there.
-  /// - Parameter metadata: names and values of the app's own.
-  /// - Throws: as ``Hearth`` says.
+  /// Uploads content, and replaces the file if it exists.
+  /// - Parameter metadata: custom names and values.
+  /// - Throws: ``HearthClientError`` if the request fails.
   @discardableResult
   public func upload(
     _ content: Data, contentType: String = "application/octet-stream", metadata: [String: String] = [:]
@@ -46,8 +47,8 @@ public struct FileReference: Sendable, CustomStringConvertible {
       try await connection.send(HearthRequest("POST", uploadTarget, headers: headers, body: body)))
   }
 
-  /// Stores a file of this device, in parts: one that is lost on the way is sent again, and little is in memory.
-  /// - Throws: as ``Hearth`` says, and what reading the file throws.
+  /// Uploads a local file in parts. A part that is lost is sent again, and only one part is in memory.
+  /// - Throws: ``HearthClientError`` if a request fails, or an error of Foundation if the local file cannot be read.
   @discardableResult
   public func upload(
     from file: URL, contentType: String = "application/octet-stream", metadata: [String: String] = [:]
@@ -62,9 +63,10 @@ public struct FileReference: Sendable, CustomStringConvertible {
           "X-Goog-Upload-Protocol": "resumable", "X-Goog-Upload-Command": "start", "Content-Type": "application/json",
           "X-Goog-Upload-Header-Content-Type": contentType, "X-Goog-Upload-Header-Content-Length": String(size),
         ], body: Self.description(contentType, metadata).data))
-    // The server names itself in the URL as it was reached; the way there is the transport's.
+    // The URL contains the address by which the server was reached. Use only its path, because the transport knows
+    // the address.
     guard let url = started.headers["x-goog-upload-url"], let target = url.range(of: "/v0/b/") else {
-      throw HearthClientError.unreadable("an upload without a URL")
+      throw HearthClientError.unreadable("the upload response contains no URL")
     }
     return try await send(handle, of: file, size: size, to: String(url[target.lowerBound...]))
   }
@@ -81,7 +83,7 @@ public struct FileReference: Sendable, CustomStringConvertible {
         let part = try handle.read(upToCount: Self.partBytes) ?? Data()
         let isLast = offset + UInt64(part.count) >= size
         guard isLast || !part.isEmpty else {
-          throw HearthClientError(.invalidArgument, "\(file.path) became shorter while it was sent.")
+          throw HearthClientError(.invalidArgument, "\(file.path) was truncated during the upload.")
         }
         let response = try await connection.send(
           HearthRequest(
@@ -97,40 +99,41 @@ public struct FileReference: Sendable, CustomStringConvertible {
       } catch let error as HearthClientError where error.isRetryable && attempt < Self.attemptsMax {
         attempt += 1
         try await backoff.wait()
-        // What arrived of the part stays there.
+        // The server keeps the bytes of the part that it received.
         let query = HearthRequest("POST", target, headers: ["X-Goog-Upload-Command": "query"])
-        if let standing = try? await connection.send(query) {
-          offset = standing.headers["x-goog-upload-size-received"].flatMap { UInt64($0) } ?? offset
+        if let status = try? await connection.send(query) {
+          offset = status.headers["x-goog-upload-size-received"].flatMap { UInt64($0) } ?? offset
         }
       }
     }
   }
 
-  /// Reads the content.
-  /// - Throws: ``HearthClientError/Code/notFound`` where there is none, else as ``Hearth`` says.
+  /// Downloads the content.
+  /// - Throws: ``HearthClientError``, with the code ``HearthClientError/Code/notFound`` if the file does not exist.
   public func download() async throws -> Data { try await connection.send(HearthRequest("GET", contentTarget)).body }
 
-  /// Writes the content into a file of this device, in place of what is there; little is in memory.
-  /// - Throws: as ``Hearth`` says, and what writing throws; then the file is what it was.
+  /// Downloads the content to a local file, which it replaces in one step. Holds little in memory.
+  /// - Throws: ``HearthClientError`` if the request fails, or an error of the system if the file cannot be written.
+  ///   The existing file is unchanged then.
   public func download(to file: URL) async throws {
     let part = file.deletingLastPathComponent().appendingPathComponent(".\(UUID().uuidString).part")
     defer { try? FileManager.default.removeItem(at: part) }
     try await connection.download(HearthRequest("GET", contentTarget), to: part)
     try Task.checkCancellation()
-    // In one step: whoever opens the file finds the old content or the new.
+    // A rename is atomic: readers of the file get either the old or the new content.
     guard rename(part.path, file.path) == 0 else {
       throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO, userInfo: [NSFilePathErrorKey: file.path])
     }
   }
 
-  /// Reads what is known of the file.
-  /// - Throws: ``HearthClientError/Code/notFound`` where there is none, else as ``Hearth`` says.
+  /// Returns the metadata.
+  /// - Throws: ``HearthClientError``, with the code ``HearthClientError/Code/notFound`` if the file does not exist.
   public func metadata() async throws -> FileMetadata {
     try FileMetadata(try await connection.send(HearthRequest("GET", target)))
   }
 
   /// Deletes the file.
-  /// - Throws: ``HearthClientError/Code/notFound`` where there is none, else as ``Hearth`` says.
+  /// - Throws: ``HearthClientError``, with the code ``HearthClientError/Code/notFound`` if the file does not exist.
   public func delete() async throws { _ = try await connection.send(HearthRequest("DELETE", target)) }
 
   private var collectionTarget: String { "/v0/b/\(bucket.percentEncoded)/o" }
@@ -146,35 +149,37 @@ public struct FileReference: Sendable, CustomStringConvertible {
   }
 }
 
-/// What is known of a file.
+/// The metadata of a file.
 public struct FileMetadata: Sendable, Hashable {
-  /// The name within the bucket.
+  /// The name in the bucket.
   public let path: String
   /// The size in bytes.
   public let size: Int
-  /// What kind of content it is.
+  /// The media type of the content, or `nil` if the server does not send one.
   public let contentType: String?
-  /// When the content was stored.
+  /// The time at which the content was stored.
   public let createTime: Timestamp?
-  /// When the content or what is known of it changed last.
+  /// The time of the last change of the content or the metadata.
   public let updateTime: Timestamp?
-  /// The MD5 of the content, as base64.
+  /// The MD5 digest of the content, in base64.
   public let md5: String?
-  /// Names and values of the app's own.
+  /// Custom names and values.
   public let metadata: [String: String]
-  /// Path and query below the server's address where anybody who knows them may download the content.
+  /// The path and query of a URL on the server that allows a download without authorization, or `nil`.
   public let sharedTarget: String?
 
   fileprivate init(_ response: HearthResponse) throws {
     let json = try JSON(parsing: response.body)
     guard let path = json["name"]?.text, let bucket = json["bucket"]?.text, let size = json["size"]?.integer else {
-      throw HearthClientError.unreadable("metadata without a name or a size")
+      throw HearthClientError.unreadable("the metadata has no name, bucket or size")
     }
     (self.path, self.size, contentType, md5) = (path, size, json["contentType"]?.text, json["md5Hash"]?.text)
     createTime = Timestamp(member: json["timeCreated"])
     updateTime = Timestamp(member: json["updated"])
     let members = json["metadata"]?.members ?? []
-    metadata = Dictionary(members.compactMap { member in member.value.text.map { (member.name, $0) } }) { _, later in later }
+    metadata = Dictionary(members.compactMap { member in member.value.text.map { (member.name, $0) } }) { _, later in
+      later
+    }
     let token = json["downloadTokens"]?.text?.split(separator: ",").first
     sharedTarget = token.map {
       "/v0/b/\(bucket.percentEncoded)/o/\(path.percentEncoded)?alt=media&token=\(String($0).percentEncoded)"
@@ -183,8 +188,8 @@ public struct FileMetadata: Sendable, Hashable {
 }
 
 extension Hearth {
-  /// The file with a name, such as `avatars/ann.png`.
-  /// - Parameter bucket: the bucket it is in; by default that of the project, `PROJECT.appspot.com`.
+  /// Returns a reference to the file with a name, such as `avatars/ann.png`.
+  /// - Parameter bucket: the bucket of the file. The default is the project's bucket, `PROJECT.appspot.com`.
   public func file(_ path: String, in bucket: String? = nil) -> FileReference {
     FileReference(connection, bucket: bucket ?? "\(project).appspot.com", path: path)
   }

@@ -1,6 +1,6 @@
 public import Foundation
 
-/// A database on a Hearth server, and who asks.
+/// A client of one database on a Hearth server.
 ///
 ///     let hearth = Hearth(url: URL(string: "https://db.example.com")!, project: "demo")
 ///     try await hearth.auth.signInAnonymously()
@@ -9,32 +9,33 @@ public import Foundation
 ///       print(users.documents.compactMap(\.data?.name))
 ///     }
 ///
-/// A value, cheap to copy; copies share connections and who is signed in. All calls throw ``HearthClientError`` for
-/// what the server refuses and for a server that was not reached, `EncodingError` and `DecodingError` for types that do
-/// not fit, and `CancellationError` where their task was cancelled.
+/// `Hearth` is a value and cheap to copy; copies share connections and the signed-in user. Every request throws
+/// ``HearthClientError`` if the server rejects it or cannot be reached, and `CancellationError` if its task is
+/// cancelled. Requests that encode or decode types throw `EncodingError` or `DecodingError` if a type does not
+/// match.
 public struct Hearth: Sendable {
-  /// How calls say who asks.
+  /// How requests identify their caller.
   public enum Credentials: Sendable {
-    /// Whoever is signed in by ``Hearth/auth``; nobody at first.
+    /// The user that ``Hearth/auth`` signs in. Before sign-in, requests are unauthenticated.
     case signedIn
-    /// A token that stays, such as `owner` for a server in emulator mode.
+    /// A fixed token, such as `owner` for a server in emulator mode.
     case bearer(String)
-    /// Tokens from elsewhere, asked for before every call; `true` tells that the server refused the last one. `nil`
-    /// asks without any.
+    /// A function that provides the token of each request. `isRefused` is `true` if the server rejected the last
+    /// token. If the function returns `nil`, the request is unauthenticated.
     case provider(@Sendable (_ isRefused: Bool) async throws -> String?)
   }
 
-  /// The project.
+  /// The project ID.
   public let project: String
-  /// The database's id.
+  /// The database ID.
   public let database: String
   let connection: ClientConnection
 
-  /// Sign-in for people.
+  /// Sign-in for users.
   public var auth: Authentication { connection.auth }
 
-  /// A client of the server at a URL. Nothing is sent yet.
-  /// - Parameter apiKey: the key that sign-in sends. Hearth takes any.
+  /// A client of the server at a URL. The initializer sends nothing.
+  /// - Parameter apiKey: the key that sign-in requests send. Hearth accepts any key.
   public init(
     url: URL, project: String, database: String = "(default)", credentials: Credentials = .signedIn,
     apiKey: String = "hearth"
@@ -44,7 +45,7 @@ public struct Hearth: Sendable {
       apiKey: apiKey)
   }
 
-  /// A client of the server that a transport reaches.
+  /// A client of a server that `transport` reaches.
   public init(
     transport: any HearthTransport, project: String, database: String = "(default)",
     credentials: Credentials = .signedIn, apiKey: String = "hearth"
@@ -52,7 +53,7 @@ public struct Hearth: Sendable {
     self.init(transport, project, database, credentials, apiKey, now: { Date() })
   }
 
-  /// A client with a clock of its own.
+  /// A client with its own clock, for tests.
   init(
     _ transport: any HearthTransport, _ project: String, _ database: String, _ credentials: Credentials,
     _ apiKey: String = "hearth", now: @escaping @Sendable () -> Date
@@ -65,16 +66,16 @@ public struct Hearth: Sendable {
     (self.connection, self.project, self.database) = (connection, project, database)
   }
 
-  /// The document at a path, such as `users/ann`, whether there is one or not.
+  /// Returns a reference to the document at a path, such as `users/ann`. The document need not exist.
   public func document(_ path: String) -> DocumentReference { DocumentReference(self, path: path) }
 
-  /// The collection at a path, such as `users` or `users/ann/notes`.
+  /// Returns a reference to the collection at a path, such as `users` or `users/ann/notes`.
   public func collection(_ path: String) -> CollectionReference { CollectionReference(self, path: path) }
 
-  /// All collections with this id, at any depth, as a query.
+  /// Returns a query of all collections with this ID, at any depth.
   public func collectionGroup(_ id: String) -> Query { Query(self, parent: "", collectionID: id, isGroup: true) }
 
-  /// Another database of this server, with the same sign-in.
+  /// Returns a client of another database on this server, with the same signed-in user.
   public func database(_ database: String, of project: String? = nil) -> Hearth {
     Hearth(connection, project: project ?? self.project, database: database)
   }
@@ -84,7 +85,7 @@ public struct Hearth: Sendable {
   /// `projects/P/databases/D/documents`
   var documentsName: String { "projects/\(project)/databases/\(database)/documents" }
 
-  /// The target of a call of the API: a path below the documents, and what is done there, such as `:commit`.
+  /// Returns the target of a request: the path below the documents root, and a verb such as `:commit`.
   func target(_ path: String = "", _ verb: String = "") -> String {
     let root = "/v1/projects/\(project.percentEncoded)/databases/\(database.percentEncoded)/documents"
     let segments = path.pathParts().map(\.percentEncoded)
@@ -93,7 +94,7 @@ public struct Hearth: Sendable {
 }
 
 extension String {
-  /// The text as one segment of a URL's path, or as one value of its query.
+  /// The text percent-encoded, as one segment of a URL's path or one value of its query.
   var percentEncoded: String {
     var encoded: [UInt8] = []
     let digits = Array("0123456789ABCDEF".utf8)
@@ -108,7 +109,7 @@ extension String {
     return String(decoding: encoded, as: UTF8.self)
   }
 
-  /// What stands between slashes. By bytes: a slash with a combining mark behind it is one all the same.
+  /// Returns the parts of a path. Splits bytes, because a slash and a combining mark are one Character.
   func pathParts(maxSplits: Int = .max, omittingEmpty: Bool = false) -> [String] {
     utf8.split(separator: UInt8(ascii: "/"), maxSplits: maxSplits, omittingEmptySubsequences: omittingEmpty)
       .map { String(decoding: $0, as: UTF8.self) }
@@ -117,6 +118,6 @@ extension String {
   /// The path without its last part.
   var pathParent: String { pathParts(omittingEmpty: true).dropLast().joined(separator: "/") }
 
-  /// Whether the bytes are the same.
+  /// Whether two strings have the same bytes.
   func hasBytes(of other: String) -> Bool { utf8.elementsEqual(other.utf8) }
 }

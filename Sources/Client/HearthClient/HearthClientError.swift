@@ -1,6 +1,6 @@
 import Foundation
 
-/// Why a call failed.
+/// The error of a failed request.
 ///
 ///     do {
 ///       try await hearth.document("users/ann").update(["visits": .increment(1)])
@@ -8,57 +8,56 @@ import Foundation
 ///       …
 ///     }
 public struct HearthClientError: Error, Sendable, Hashable, CustomStringConvertible {
-  /// The kinds of failure: those of Firestore, and one for a server that was not reached.
+  /// The kinds of errors: those of Firestore, and ``network`` if the server could not be reached.
   public enum Code: String, Sendable, CaseIterable {
-    /// Whoever asked went away.
+    /// The client cancelled the request.
     case cancelled = "CANCELLED"
-    /// The server failed in a way it has no name for.
+    /// The server failed for an unknown reason, or its response is malformed.
     case unknown = "UNKNOWN"
-    /// The call can never succeed as it is.
+    /// The request is invalid and will never succeed.
     case invalidArgument = "INVALID_ARGUMENT"
     /// The server took too long.
     case deadlineExceeded = "DEADLINE_EXCEEDED"
-    /// There is no such document, file or database.
+    /// The document, file or database does not exist.
     case notFound = "NOT_FOUND"
-    /// There is such a document already.
+    /// The document already exists.
     case alreadyExists = "ALREADY_EXISTS"
-    /// The rules refuse it to whoever is signed in.
+    /// The security rules deny the request to this caller.
     case permissionDenied = "PERMISSION_DENIED"
-    /// A limit is reached, of the server or of what one caller may ask.
+    /// The request exceeds a limit of the server or a quota of the caller.
     case resourceExhausted = "RESOURCE_EXHAUSTED"
-    /// The state of the data does not allow it: a precondition did not hold.
+    /// The state of the data does not allow the request, for example because a precondition failed.
     case failedPrecondition = "FAILED_PRECONDITION"
-    /// A transaction met another one.
+    /// The transaction conflicted with another one.
     case aborted = "ABORTED"
-    /// What is asked for lies beyond what the server keeps.
+    /// The request asks for data beyond what the server keeps.
     case outOfRange = "OUT_OF_RANGE"
-    /// The server does not offer it.
+    /// The server does not support the request.
     case unimplemented = "UNIMPLEMENTED"
-    /// The server has a fault.
+    /// The server has an internal error.
     case internalError = "INTERNAL"
-    /// The server cannot answer now.
+    /// The server cannot process requests now.
     case unavailable = "UNAVAILABLE"
     /// Stored data is damaged.
     case dataLoss = "DATA_LOSS"
-    /// The token is none that the server takes.
+    /// The server does not accept the token, or no user is signed in.
     case unauthenticated = "UNAUTHENTICATED"
-    /// The server was not reached, or the connection broke: whether the call took effect is not known.
+    /// The server was not reached or the connection broke. The request may or may not have taken effect.
     case network = "NETWORK"
   }
 
   /// The kind of failure.
   public var code: Code
-  /// What is wrong, for people.
+  /// A description of the error.
   public var message: String
 
-  /// Makes an error.
+  /// An error with a code and a message.
   public init(_ code: Code, _ message: String) {
     self.code = code
     self.message = message
   }
 
-  /// Whether the same call may succeed a little later. A write that was sent before a ``Code/network`` error may have
-  /// happened all the same.
+  /// Whether the same request may succeed later. After a ``Code/network`` error, a write may have taken effect.
   public var isRetryable: Bool {
     switch code {
     case .aborted, .deadlineExceeded, .internalError, .network, .resourceExhausted, .unavailable: true
@@ -66,20 +65,20 @@ public struct HearthClientError: Error, Sendable, Hashable, CustomStringConverti
     }
   }
 
-  /// The word that calls of sign-in fail with, such as `EMAIL_EXISTS` or `INVALID_LOGIN_CREDENTIALS`; `nil` where the
-  /// message does not begin with one.
+  /// The reason code of a failed sign-in request, such as `EMAIL_EXISTS` or `INVALID_LOGIN_CREDENTIALS`, or `nil`
+  /// if the message does not begin with one.
   public var reason: String? {
     let word = message.prefix { $0 == "_" || ("A"..."Z").contains($0) || $0.isNumber }
     let rest = message[word.endIndex...]
     return word.count > 2 && (rest.isEmpty || rest.hasPrefix(" : ")) ? String(word) : nil
   }
 
-  /// Code and message.
+  /// The code and the message.
   public var description: String { "\(code.rawValue): \(message)" }
 }
 
 extension HearthClientError {
-  /// The error of an answer: what its body says, or what its status means.
+  /// The error of a response: the error in its body, otherwise the meaning of its status.
   init(status: Int, body: Data) {
     var error: JSON? = try? JSON(parsing: body)
     if case .array(let elements)? = error { error = elements.first }
@@ -88,7 +87,7 @@ extension HearthClientError {
     self.init(error?["status"]?.text.flatMap(Code.init) ?? Self.code(ofStatus: status), text)
   }
 
-  /// The error of a status that comes within an answer, with a number as gRPC counts.
+  /// The error of a status message with a gRPC code number.
   init(grpcStatus status: JSON) {
     let number = status["code"]?.integer ?? 2
     let codes: [Code] = [
@@ -99,9 +98,9 @@ extension HearthClientError {
     self.init(codes.indices.contains(number) ? codes[number] : .unknown, status["message"]?.text ?? "")
   }
 
-  /// An answer that is not what the API says.
-  static func unreadable(_ what: String) -> HearthClientError {
-    HearthClientError(.unknown, "The server's answer is not understood: \(what).")
+  /// Returns the error for a malformed response. `problem` describes what is wrong with it.
+  static func unreadable(_ problem: String) -> HearthClientError {
+    HearthClientError(.unknown, "Unexpected response from the server: \(problem).")
   }
 
   private static func code(ofStatus status: Int) -> Code {

@@ -1,34 +1,34 @@
 public import Foundation
 
-/// Somebody who is signed in, as the server vouches for in the ID token.
+/// A signed-in user, as the ID token describes them.
 public struct User: Sendable, Hashable {
-  /// The id, which stays also when a guest becomes a member.
+  /// The user ID. It stays the same if an anonymous user becomes a permanent one.
   public let uid: String
-  /// The e-mail address.
+  /// The email address, or `nil` if the account has none.
   public let email: String?
-  /// Whether this is a guest, without any way to sign in again.
+  /// Whether the user is anonymous (a guest), and so cannot sign in again after signing out.
   public let isAnonymous: Bool
-  /// All that the ID token says, custom claims among it, as rules see it in `request.auth.token`.
+  /// All claims of the ID token, including custom ones, as rules read them in `request.auth.token`.
   public let claims: [String: Value]
 }
 
-/// What keeps somebody signed in. Store it where secrets are kept, and give it to ``Authentication/restore(_:)`` later.
+/// The tokens that keep a user signed in. Store them securely, and pass them to ``Authentication/restore(_:)`` later.
 public struct Session: Sendable, Hashable, Codable {
-  /// Says who asks, to the server and to others who trust it.
+  /// Proves the user's identity to the server, and to other services that trust it.
   public var idToken: String
-  /// Gets new ID tokens until the password changes, or the account is disabled.
+  /// Gets new ID tokens until the password changes or the account is disabled.
   public var refreshToken: String
-  /// When the ID token is none any more.
+  /// The expiry of the ID token.
   public var expiresAt: Date
 
-  /// Makes a session of what another sign-in gave.
+  /// A session from the tokens of another sign-in.
   public init(idToken: String, refreshToken: String, expiresAt: Date) {
     self.idToken = idToken
     self.refreshToken = refreshToken
     self.expiresAt = expiresAt
   }
 
-  /// Who is signed in; `nil` where the token cannot be read.
+  /// The user of the session, or `nil` if the ID token cannot be decoded.
   public var user: User? {
     let parts = idToken.split(separator: ".", omittingEmptySubsequences: false)
     guard parts.count == 3 else { return nil }
@@ -45,7 +45,7 @@ public struct Session: Sendable, Hashable, Codable {
 }
 
 extension Value {
-  /// Plain JSON as a value: a number is an integer where it is written as one.
+  /// The value of a JSON claim. A number is an integer if it is written as one.
   fileprivate init(claim json: JSON) {
     switch json {
     case .null: self = .null

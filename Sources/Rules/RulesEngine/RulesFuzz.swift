@@ -1,9 +1,9 @@
 import DocumentModel
 import WireFormat
 
-/// Entry points for fuzzing: take any bytes, must not trap, and end in bounded time.
+/// Entry points for fuzzing. Each accepts any bytes, must not trap, and returns in bounded time.
 package enum RulesFuzz {
-  /// Reads bytes as a ruleset, and when it compiles, prints it, reads the print, and judges requests by it.
+  /// Compiles bytes as a ruleset. If they compile, prints the ruleset and evaluates requests.
   package static func ruleset(_ bytes: UnsafeRawBufferPointer) {
     let text = String(decoding: bytes, as: UTF8.self)
     do throws(RulesetError) {
@@ -12,12 +12,12 @@ package enum RulesFuzz {
       for diagnostic in ruleset.diagnostics { _ = diagnostic.rendered(file: "fuzz") }
       evaluate(ruleset)
     } catch {
-      precondition(!error.diagnostics.isEmpty, "a refusal says why")
+      precondition(!error.diagnostics.isEmpty, "a RulesetError must contain diagnostics")
       for diagnostic in error.diagnostics { _ = diagnostic.rendered(file: "fuzz") }
     }
   }
 
-  /// Reads bytes as the condition of a rule.
+  /// Compiles bytes as the condition of a rule, and evaluates requests.
   package static func expression(_ bytes: UnsafeRawBufferPointer) {
     let condition = String(decoding: bytes, as: UTF8.self)
     let text = """
@@ -31,7 +31,7 @@ package enum RulesFuzz {
     evaluate(ruleset)
   }
 
-  /// Judges a ruleset over a document whose bytes are anything.
+  /// Evaluates a ruleset with arbitrary bytes as the stored document.
   package static func storedDocument(_ bytes: UnsafeRawBufferPointer) {
     guard let ruleset = storedRules else { return }
     var request = BorrowedRulesRequest()
@@ -87,7 +87,7 @@ package enum RulesFuzz {
       lookups.removeAll()
       let traced = evaluator.decide(ruleset, request, lookups: lookups, explaining: .trace)
       lookups.removeAll()
-      precondition(plain.isAllowed == traced.isAllowed && plain.line == traced.line, "a trace changes nothing")
+      precondition(plain.isAllowed == traced.isAllowed && plain.line == traced.line, "tracing must change nothing")
       guard method == .list else { continue }
       var query = Query(collectionID: "t")
       query.filter = .and([

@@ -3,34 +3,36 @@ import FixtureTree
 package import RulesEngine
 import WireFormat
 
-/// Reads one case of Hearth's own form.
+/// Reads the cases of Hearth's own format.
 struct CaseReader {
   let text: TestFileText
-  /// The time of cases that do not name one.
+  /// The time of cases that do not specify one.
   let time: Timestamp
-  /// The files that are there, where the rules are for files.
+  /// The stored files, or `nil` if the rules are for documents.
   var files: RuleTestFiles?
 
   private static let operations = ["get", "list", "listGroup", "create", "set", "update", "delete", "commit"]
   private static let writeKeys = ["data", "mask", "merge", "transforms"]
 
   func test(_ tree: PositionedJSON, number: Int) throws(FixtureTreeError) -> RuleTest {
-    let asked = files == nil ? Self.operations : FileCaseReader.operations
+    let knownOperations = files == nil ? Self.operations : FileCaseReader.operations
     let details = files == nil ? ["query"] + Self.writeKeys : ["data"]
-    let known = ["it", "as"] + asked + details + ["time", "expect", "line"]
+    let known = ["it", "as"] + knownOperations + details + ["time", "expect", "line"]
     let unnamed = "number \(number)"
-    // Found beforehand, so that every mistake names the case.
+    // Read the title first, so that every error names the case.
     let title = tree.member("it").flatMap { if case .string(let text) = $0.kind { text } else { nil } }
     let members = try text.members(tree, "a case", known: known, in: title ?? unnamed)
     guard let it = title else {
-      throw text.failure(members["it"] ?? tree, in: unnamed, "say what it shows with \"it\": \"…\"")
+      throw text.failure(members["it"] ?? tree, in: unnamed, "add \"it\": \"…\" to describe the case")
     }
     let time = try members["time"].map { (tree) throws(FixtureTreeError) in try text.time(tree, in: it) } ?? self.time
-    let operations = asked.filter { members[$0] != nil }
+    let operations = knownOperations.filter { members[$0] != nil }
     guard operations.count == 1, let name = operations.first, let target = members[name] else {
-      let what = operations.isEmpty ? "nothing is asked" : "\(operations.joined(separator: " and ")) exclude each other"
+      let problem =
+        operations.isEmpty
+        ? "the case has no request" : "\(operations.joined(separator: " and ")) cannot be combined"
       throw text.failure(
-        tree, in: it, "\(what); a case has one of \(asked.joined(separator: ", "))")
+        tree, in: it, "\(problem); write exactly one of \(knownOperations.joined(separator: ", "))")
     }
     if files == nil { try checkBelonging(members, to: name, it) }
     guard let expect = members["expect"] else {
@@ -60,11 +62,12 @@ struct CaseReader {
     let isQuery = name == "list" || name == "listGroup"
     let isWrite = ["create", "set", "update"].contains(name)
     if let query = members["query"], !isQuery {
-      throw text.failure(query, in: it, "\"query\" goes with list and listGroup, not with \(name)")
+      throw text.failure(query, in: it, "\"query\" is allowed only with list and listGroup, not with \(name)")
     }
     for key in Self.writeKeys {
       if let tree = members[key], !isWrite {
-        throw text.failure(tree, in: it, "\"\(key)\" goes with create, set and update, not with \(name)")
+        throw text.failure(
+          tree, in: it, "\"\(key)\" is allowed only with create, set and update, not with \(name)")
       }
     }
   }
@@ -77,7 +80,9 @@ struct CaseReader {
     case "list":
       let path = try path(target, it)
       guard path.isCollection else {
-        throw text.failure(target, in: it, "\"\(path.text)\" is no collection; a list names one, such as \"users\"")
+        throw text.failure(
+          target, in: it,
+          "\"\(path.text)\" is not a collection; write the path of a collection, such as \"users\"")
       }
       return .list(
         try QueryReader(text: text, test: it).query(
@@ -85,7 +90,7 @@ struct CaseReader {
     case "listGroup":
       let id = try text.string(target, "\"listGroup\"", in: it)
       guard !id.isEmpty, !id.utf8.contains(UInt8(ascii: "/")) else {
-        throw text.failure(target, in: it, "\"listGroup\" takes the id of collections, such as \"messages\"")
+        throw text.failure(target, in: it, "\"listGroup\" must be a collection ID, such as \"messages\"")
       }
       return .list(
         try QueryReader(text: text, test: it).query(
@@ -97,7 +102,7 @@ struct CaseReader {
         let members = try text.members(element, "a write", known: kinds + Self.writeKeys, in: it)
         let found = kinds.filter { members[$0] != nil }
         guard found.count == 1, let target = members[found[0]] else {
-          throw text.failure(element, in: it, "a write has one of \(kinds.joined(separator: ", "))")
+          throw text.failure(element, in: it, "a write must have exactly one of \(kinds.joined(separator: ", "))")
         }
         writes.append(try write(found[0], target, members, it))
       }
@@ -116,20 +121,22 @@ struct CaseReader {
     var write = TestWrite(kind: kind, key: try key(target, it))
     if kind == .delete {
       for name in Self.writeKeys {
-        if let tree = members[name] { throw text.failure(tree, in: it, "a delete takes no \"\(name)\"") }
+        if let tree = members[name] {
+          throw text.failure(tree, in: it, "a delete cannot have \"\(name)\"; remove it")
+        }
       }
       return write
     }
     if let data = members["data"] {
       write.data = (try? text.fields(data, of: write.key, in: it).decoded()) ?? MapValue()
-      // Said with its place.
+      // If decoding failed, this call throws an error with the place.
       _ = try text.fields(data, of: write.key, in: it)
     } else if members["transforms"] == nil {
-      throw text.failure(target, in: it, "a \(name) needs \"data\": {…}")
+      throw text.failure(target, in: it, "add \"data\": {…} with the fields")
     }
     if let merge = members["merge"] {
       guard kind == .set, case .boolean(let merges) = merge.kind else {
-        throw text.failure(merge, in: it, "\"merge\": true goes with set")
+        throw text.failure(merge, in: it, "\"merge\" must be true or false, and is allowed only with set")
       }
       if merges { write.mask = Self.leaves(of: write.data, below: []) }
     }
@@ -145,7 +152,7 @@ struct CaseReader {
     return write
   }
 
-  /// The keys of an update's data are field paths, as in the client libraries: `{"stats.count": 1}`.
+  /// Reads the keys of an update's data as field paths, as the client libraries do: `{"stats.count": 1}`.
   private func nameFields(_ write: inout TestWrite, _ data: PositionedJSON?, _ it: String) throws(FixtureTreeError) {
     var nested = MapValue()
     var mask: [FieldPath] = []
@@ -158,7 +165,7 @@ struct CaseReader {
     write.mask = mask
   }
 
-  /// The paths of all values that are no maps, or empty ones.
+  /// Returns the paths of all values, except maps that are not empty.
   private static func leaves(of map: MapValue, below path: [String]) -> [FieldPath] {
     map.entries.flatMap { name, value in
       if case .map(let inner) = value, !inner.entries.isEmpty, !inner.isOpaque {
@@ -171,7 +178,8 @@ struct CaseReader {
   private func transforms(_ tree: PositionedJSON, _ it: String) throws(FixtureTreeError) -> [FieldTransform] {
     guard case .object(let members) = tree.kind else {
       throw text.failure(
-        tree, in: it, "\"transforms\" must be an object of field paths, {\"count\": {\"increment\": 1}}")
+        tree, in: it,
+        "\"transforms\" must be an object with field paths as keys, such as {\"count\": {\"increment\": 1}}")
     }
     var transforms: [FieldTransform] = []
     for member in members {
@@ -183,7 +191,9 @@ struct CaseReader {
 
   private func transform(_ tree: PositionedJSON, _ it: String) throws(FixtureTreeError) -> FieldTransform.Kind {
     if case .string("serverTimestamp") = tree.kind { return .requestTime }
-    let form = "a transform is \"serverTimestamp\", or one of increment, maximum, minimum, arrayUnion, arrayRemove"
+    let form =
+      "a transform must be \"serverTimestamp\", or an object with one of increment, maximum, minimum, "
+      + "arrayUnion, arrayRemove"
     guard case .object(let members) = tree.kind, members.count == 1, let member = members.first else {
       throw text.failure(tree, in: it, form)
     }
@@ -204,13 +214,14 @@ struct CaseReader {
     let written = try text.string(tree, "a path", in: it)
     do throws(ModelError) {
       return try ResourcePath(written)
-    } catch { throw text.failure(tree, in: it, "\"\(written)\" is no path: \(error)") }
+    } catch { throw text.failure(tree, in: it, "\"\(written)\" is not a path: \(error)") }
   }
 
   private func key(_ tree: PositionedJSON, _ it: String) throws(FixtureTreeError) -> DocumentKey {
     let path = try path(tree, it)
     guard let key = DocumentKey(path) else {
-      throw text.failure(tree, in: it, "\"\(path.text)\" is no document; a path such as \"users/ann\" names one")
+      throw text.failure(
+        tree, in: it, "\"\(path.text)\" is not a document; write a path such as \"users/ann\"")
     }
     return key
   }
@@ -218,7 +229,7 @@ struct CaseReader {
   private func fieldPath(_ name: String, _ tree: PositionedJSON?, _ it: String) throws(FixtureTreeError) -> FieldPath {
     do throws(ModelError) {
       return try FieldPath(name)
-    } catch { throw text.failure(tree ?? text.root, in: it, "\"\(name)\" is no field path: \(error)") }
+    } catch { throw text.failure(tree ?? text.root, in: it, "\"\(name)\" is not a field path: \(error)") }
   }
 
   private func auth(_ tree: PositionedJSON?, _ time: Timestamp, _ it: String) throws(FixtureTreeError) -> RulesAuth? {
@@ -240,14 +251,15 @@ struct CaseReader {
       return TestAuth.auth(uid: uid, claims: claims, time: time)
     default:
       throw text.failure(
-        tree, in: it, "\"as\" must be a user's id, {\"uid\": …, \"token\": {…}}, or null for nobody")
+        tree, in: it,
+        "\"as\" must be a user ID, {\"uid\": …, \"token\": {…}}, or null for an unauthenticated caller")
     }
   }
 }
 
-/// Who asks, in tests.
+/// Creates the identities of test callers.
 package enum TestAuth {
-  /// A user with the claims that every token has, and more.
+  /// Returns an identity with the claims of every token, and those in `claims`, which override them.
   package static func auth(uid: String?, claims: MapValue, time: Timestamp) -> RulesAuth {
     var all = MapValue([
       ("iat", .integer(time.seconds)), ("auth_time", .integer(time.seconds)), ("exp", .integer(time.seconds + 3600)),
@@ -263,7 +275,7 @@ package enum TestAuth {
 }
 
 extension PositionedJSON {
-  /// The first member of that name where this is an object that has it.
+  /// The first member with this name, or `nil` if this is not an object or does not have it.
   func member(_ name: String) -> PositionedJSON? {
     guard case .object(let members) = kind else { return nil }
     return members.first { $0.name == name }?.value

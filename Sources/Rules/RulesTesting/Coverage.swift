@@ -1,39 +1,36 @@
 package import RulesEngine
 
-/// What the expressions of a ruleset gave, over many decisions.
+/// The values of a ruleset's expressions, over many decisions.
 package struct Coverage: Sendable {
-  /// The most different values kept of one expression; what comes after them is counted together.
+  /// The greatest number of distinct values kept per expression. Further values share one count.
   package static let valuesMax = 20
 
-  /// The longest value that is kept, in bytes of its JSON; longer ones are counted together.
+  /// The maximum size of a value that is kept, in bytes of its JSON. Larger values share one count.
   package static let valueBytesMax = 4 << 10
 
-  /// A value and how often it came.
+  /// A value and the number of its occurrences.
   package struct Count: Sendable {
-    /// Typed JSON; empty for all that is beyond ``Coverage/valuesMax`` or ``Coverage/valueBytesMax``.
+    /// The typed JSON, or empty for all values beyond ``Coverage/valuesMax`` or ``Coverage/valueBytesMax``.
     package var value: String
-    /// How often.
     package var count: Int
   }
 
-  /// The path of the rules.
   package let file: String
-  /// The rules.
   package let ruleset: Ruleset
-  /// What of them is evaluated.
+  /// The evaluated parts of the rules.
   package let outline: RulesetOutline
   private var values: [Int32: [Count]] = [:]
-  /// How often each `allow` gave what, by where it stands.
+  /// The counts of each `allow` statement's results, by its place.
   private var allows: [Int: [Count]] = [:]
 
-  /// Nothing yet.
+  /// Empty coverage of a ruleset. `file` is the path of the rules.
   package init(file: String, _ ruleset: Ruleset) {
     self.file = file
     self.ruleset = ruleset
     outline = ruleset.outline
   }
 
-  /// Adds a decision with its trace.
+  /// Adds a decision and its trace.
   package mutating func add(_ decision: Decision) {
     for traced in decision.trace { Self.add(traced.value, to: &values[traced.node, default: []]) }
     for outcome in decision.outcomes {
@@ -55,19 +52,19 @@ package struct Coverage: Sendable {
     }
   }
 
-  /// What an expression gave, in the order of first appearance.
+  /// Returns the values of an expression, in the order of their first occurrence.
   package func values(of place: RulesetOutline.Place) -> [Count] { values[place.node] ?? [] }
 
-  /// How often an `allow` gave `true`, `false` or `error`.
+  /// Returns how often an `allow` statement gave `true`, `false` and `error`.
   package func outcomes(of allow: RulesetOutline.Allow) -> [Count] { allows[allow.range.lowerBound] ?? [] }
 
-  /// How often a statement was tried.
+  /// Returns how often a statement was tried.
   package func hits(of allow: RulesetOutline.Allow) -> Int { outcomes(of: allow).reduce(0) { $0 + $1.count } }
 
-  /// How often an expression was evaluated.
+  /// Returns how often an expression was evaluated.
   package func hits(of place: RulesetOutline.Place) -> Int { values(of: place).reduce(0) { $0 + $1.count } }
 
-  /// How often each line that holds a condition was evaluated, by 1-based line, ascending.
+  /// The number of evaluations of each line with a condition. Lines are 1-based and ascending.
   package var lines: [(line: Int, hits: Int)] {
     var lines: [Int: Int] = [:]
     func note(_ place: RulesetOutline.Place) {

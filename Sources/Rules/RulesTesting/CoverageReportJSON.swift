@@ -2,8 +2,9 @@ import RulesEngine
 package import WireFormat
 
 extension Coverage {
-  /// Writes the `report` of the emulator's coverage (rules-language.md, section 17.1): a node for each condition and
-  /// each function, in the order of the text. Literals are left out; what was never reached has no values.
+  /// Writes the `report` of the emulator's coverage (rules-language.md, section 17.1): one node for each condition
+  /// and each function, in the order of the text. Literals are omitted. An expression that was never evaluated has
+  /// no values.
   package func appendReport(to json: inout JSONWriter) {
     enum Node {
       case condition(RulesetOutline.Place)
@@ -54,7 +55,7 @@ extension Coverage {
     json.endArray()
   }
 
-  /// The first byte counts from 0, the last one is counted in.
+  /// Writes a place. Offsets are 0-based, and the end is inclusive.
   private func appendPosition(_ range: Range<Int>, to json: inout JSONWriter) {
     json.key("sourcePosition")
     json.beginObject()
@@ -87,7 +88,7 @@ extension Coverage {
 }
 
 extension RulesetOutline.Place {
-  /// From the first to the last byte of it and of its operands; brackets that close behind those do not count.
+  /// The place from the first to the last byte of the expression and its operands, without closing brackets after them.
   fileprivate var span: Range<Int> {
     children.reduce(range) { span, child in
       let inner = child.span
@@ -97,7 +98,7 @@ extension RulesetOutline.Place {
 }
 
 extension SourceText {
-  /// Where the `let` stands whose value begins at an offset.
+  /// Returns the start of the `let` whose value starts at `offset`.
   fileprivate func letStart(before offset: Int) -> Int? {
     let word = Array("let".utf8)
     return stride(from: offset - word.count, through: 0, by: -1).first {

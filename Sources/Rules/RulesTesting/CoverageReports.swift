@@ -1,7 +1,7 @@
 import RulesEngine
 
 extension Coverage {
-  /// The coverage in lcov's form: functions, `allow` statements as branches that were granted and refused, and lines.
+  /// The coverage in lcov format: functions, lines, and `allow` statements as branches that allowed and denied.
   package var lcov: String {
     var text = "TN:\nSF:\(file)\n"
     let functions = outline.functions.compactMap { function in
@@ -15,7 +15,7 @@ extension Coverage {
       let outcomes = outcomes(of: allow)
       let granted = outcomes.first { $0.value == "true" }?.count ?? 0
       let refused = outcomes.reduce(0) { $0 + $1.count } - granted
-      // What always allows has no other branch.
+      // A statement that always allows has only one branch.
       let counts = allow.condition == nil ? [granted] : [granted, refused]
       for (branch, count) in counts.enumerated() {
         text += "BRDA:\(allow.line),\(number),\(branch),\(outcomes.isEmpty ? "-" : String(count))\n"
@@ -28,7 +28,7 @@ extension Coverage {
     return text + "LF:\(lines.count)\nLH:\(lines.count { $0.hits > 0 })\nend_of_record\n"
   }
 
-  /// The rules as a part of a web page: each expression tells its values and how often they came.
+  /// The rules as a section of a web page. Each expression shows its values and their counts.
   var htmlSection: String {
     let lines = lines
     let hits = Dictionary(uniqueKeysWithValues: lines.map { ($0.line, $0.hits) })
@@ -43,7 +43,7 @@ extension Coverage {
       let count = hits[line]
       let kind = count.map { $0 > 0 ? "hit" : "missed" } ?? "none"
       text += "<tr class=\"\(kind)\"><td>\(line)</td><td>\(count.map(String.init) ?? "")</td><td><pre>"
-      // A mark that runs over lines is closed and opened again at each.
+      // A mark that spans several lines is closed and reopened at each line.
       for mark in open { text += mark.start }
       let range = ruleset.source.range(ofLine: line)
       var place = range.lowerBound
@@ -68,13 +68,13 @@ extension Coverage {
     return text + "</table>\n"
   }
 
-  /// A stretch of the text with what to say about it.
+  /// A range of the text and the start tag of its span.
   private struct Mark {
     let range: Range<Int>
     let start: String
   }
 
-  /// Every expression that is no literal, in the order of the text, those around others first.
+  /// The marks of all expressions except literals, in the order of the text. A mark precedes those inside it.
   private var marks: [Mark] {
     var marks: [Mark] = []
     func note(_ place: RulesetOutline.Place, inside range: Range<Int>) {
@@ -86,7 +86,7 @@ extension Coverage {
         marks.append(
           Mark(range: inner, start: "<span class=\"\(kind)\" title=\"\(HTMLText.escaped(title))\">"))
       }
-      // Siblings never overlap, so that spans nest.
+      // Siblings do not overlap, so the spans nest.
       for child in place.children { note(child, inside: inner) }
     }
     for allow in outline.allows {
@@ -105,7 +105,7 @@ extension Coverage {
     "\(count.value.isEmpty ? "other values" : ValueDisplay.text(count.value)) × \(count.count)"
   }
 
-  /// A web page over the coverage of several files, with no part outside of itself.
+  /// Returns a web page with the coverage of several files. It loads no other resources.
   package static func html(_ coverages: [Coverage]) -> String {
     """
     <!DOCTYPE html>
@@ -118,15 +118,15 @@ extension Coverage {
     span.unseen { background: #fbb; } span.seen:hover { background: #bdf; }
     </style></head><body>
     <h1>Coverage of security rules</h1>
-    <p>Point at an expression to see its values and how often each came. What is red was never evaluated.</p>
+    <p>Hover over an expression to see its values and their counts. Red expressions were never evaluated.</p>
 
     """ + coverages.map(\.htmlSection).joined() + "</body></html>\n"
   }
 }
 
-/// Text inside of HTML and XML.
+/// Escapes text for HTML and XML.
 enum HTMLText {
-  /// With the five characters that mean something written out, and without those that XML does not have.
+  /// Returns the text with the five special characters escaped, and without characters that XML does not allow.
   static func escaped(_ text: String) -> String {
     var out = ""
     for scalar in text.unicodeScalars {

@@ -1,13 +1,13 @@
 package import RulesEngine
 
-/// Decisions as trees of text: each statement that was tried, with the value of every expression in it.
+/// Formats decisions as trees: each `allow` statement that was tried, with the values of its expressions.
 package enum DecisionText {
-  /// The most lines for one decision.
+  /// The greatest number of lines for one decision.
   static let linesMax = 200
-  /// The longest text of an expression, in characters.
+  /// The maximum length of an expression's text, in characters.
   private static let expressionCharactersMax = 100
 
-  /// A line for the decision and one for each expression that says something, indented.
+  /// Returns a line for the decision, and indented lines for the statements and for expressions other than literals.
   ///
   ///     denied: get habits/read
   ///       habits.rules:12: allow get: false
@@ -15,20 +15,20 @@ package enum DecisionText {
   package static func lines(_ part: Verdict.Part, _ ruleset: Ruleset, file: String) -> [String] {
     var lines = ["\(part.decision.isAllowed ? "allowed" : "denied"): \(part.method.rawValue) \(part.path)"]
     if part.decision.outcomes.isEmpty {
-      lines.append("  no allow statement of \(file) applies to this path and method")
+      lines.append("  no allow statement in \(file) applies to this path and method")
     }
     var trees = ruleset.tree(of: part.decision.trace)[...]
     for outcome in part.decision.outcomes {
       let head = ruleset.source.text(outcome.range).prefix { $0 != ":" && $0 != ";" }
       lines.append("  \(file):\(outcome.line): \(oneLine(String(head))): \(outcome.result)")
-      // An allow without a condition leaves no trace.
+      // An `allow` without a condition has no trace.
       if let tree = trees.first, outcome.range.contains(tree.range.lowerBound) {
         trees = trees.dropFirst()
         append(tree, ruleset, depth: 2, &lines)
       }
     }
     guard lines.count > linesMax else { return lines }
-    return lines.prefix(linesMax) + ["  … and \(lines.count - linesMax) lines more"]
+    return lines.prefix(linesMax) + ["  … and \(lines.count - linesMax) more lines"]
   }
 
   private static func append(_ tree: TracedExpression, _ ruleset: Ruleset, depth: Int, _ lines: inout [String]) {
@@ -45,7 +45,7 @@ package enum DecisionText {
     for child in tree.children { append(child, ruleset, depth: depth + 1, &lines) }
   }
 
-  /// A text without line breaks and comments of its own, cut where it is long.
+  /// Returns a text without line breaks and comments, truncated if it is long.
   static func oneLine(_ text: String) -> String {
     let words = text.split(whereSeparator: \.isNewline).map { line in
       (line.range(of: "//").map { line[..<$0.lowerBound] } ?? line).split(separator: " ").joined(separator: " ")
@@ -57,7 +57,7 @@ package enum DecisionText {
 }
 
 extension Substring {
-  /// Where another text first stands outside of quotes.
+  /// Returns the first occurrence of another text outside quotes.
   fileprivate func range(of text: String) -> Range<Index>? {
     var quote: Character?
     for index in indices {

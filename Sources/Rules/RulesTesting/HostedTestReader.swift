@@ -5,13 +5,14 @@ import WireFormat
 
 /// Reads the JSON of the hosted service's test API (rules-language.md, section 19).
 ///
-/// Values are written as in fixture trees. A mocked `get` also answers `exists` for its path, and the other way round.
+/// Values have the format of fixture trees. A mocked `get` also applies to `exists` with its path, and the reverse.
 struct HostedTestReader {
   let text: TestFileText
-  /// The time of requests that do not name one.
+  /// The time of requests that do not specify one.
   let now: Timestamp
 
-  /// - Throws: ``FixtureTreeError`` that says where and what to do.
+  /// Reads a suite. `rulesFile` is for files that contain no rules.
+  /// - Throws: ``FixtureTreeError`` with the place and a correction if the file is malformed.
   func suite(or rulesFile: String?, _ reader: SuiteReader) throws(FixtureTreeError) -> RuleTestSuite {
     let root = try text.members(text.root, "the file", known: ["source", "testSuite", "rules"])
     var suite = RuleTestSuite(
@@ -71,7 +72,7 @@ struct HostedTestReader {
     let (database, bytes) = try path(written, isPlain: isPlain, place, test)
     let path: ResourcePath
     do throws(ModelError) { path = try ResourcePath(checking: bytes) } catch {
-      throw text.failure(place, in: test, "\"\(written)\" is no path: \(error)")
+      throw text.failure(place, in: test, "\"\(written)\" is not a path: \(error)")
     }
     var request = RulesRequest(method, path, database: database, time: now)
     if let time = tree.member("time") { request.time = try text.time(time, in: test) }
@@ -88,11 +89,11 @@ struct HostedTestReader {
     return request
   }
 
-  /// `/databases/{database}/documents/…`: the database and the path below it.
+  /// Splits `/databases/{database}/documents/…` into the database and the path below the documents root.
   private func path(
     _ written: String, isPlain: Bool, _ place: PositionedJSON, _ test: String
   ) throws(FixtureTreeError) -> (database: String, path: [UInt8]) {
-    // By bytes: a slash is one, also where a mark that belongs to the character before stands behind it.
+    // Compare bytes: a slash and a combining mark after it are one Character.
     let segments = written.utf8.split(separator: UInt8(ascii: "/")).map { isPlain ? Array($0) : Self.decoded($0) }
     guard segments.count >= 3, segments[0].elementsEqual("databases".utf8), segments[2].elementsEqual("documents".utf8)
     else {
@@ -128,11 +129,11 @@ struct HostedTestReader {
     return RulesAuth(uid: uid, claims: claims)
   }
 
-  /// The fields of `{"data": {…}}`; `nil` for null.
+  /// Returns the fields of `{"data": {…}}`, or `nil` for null.
   private func data(_ tree: PositionedJSON, _ test: String) throws(FixtureTreeError) -> EncodedFields? {
     if case .null = tree.kind { return nil }
     guard let data = tree.member("data"), case .map(let fields) = try text.value(data, in: test) else {
-      throw text.failure(tree, in: test, "a resource is {\"data\": {…}}, or null")
+      throw text.failure(tree, in: test, "a resource must be {\"data\": {…}}, or null")
     }
     return EncodedFields(fields)
   }
@@ -147,7 +148,8 @@ struct HostedTestReader {
       let members = try text.members(mock, "a mock", known: ["function", "args", "result"], in: test)
       guard case .string(let function)? = members["function"]?.kind, function == "get" || function == "exists" else {
         throw text.failure(
-          members["function"] ?? mock, in: test, "\"function\" must be \"get\" or \"exists\"; others cannot be mocked")
+          members["function"] ?? mock, in: test,
+          "\"function\" must be \"get\" or \"exists\"; other functions cannot be mocked")
       }
       guard case .array(let arguments)? = members["args"]?.kind, let first = arguments.first, arguments.count == 1
       else {
@@ -166,11 +168,13 @@ struct HostedTestReader {
       switch (function, value.kind) {
       case ("exists", .boolean(true)): presences.append((argument, .document(.none)))
       case ("exists", .boolean(false)): absences.append((argument, .missing))
-      case ("exists", _): throw text.failure(value, in: test, "exists() gives true or false")
+      case ("exists", _):
+        throw text.failure(value, in: test, "the value of exists() must be true or false")
       default:
         guard let fields = try data(value, test) else {
           throw text.failure(
-            value, in: test, "get() gives {\"data\": {…}}; for a document that is not there use undefined")
+            value, in: test,
+            "the value of get() must be {\"data\": {…}}; for a missing document, write {\"undefined\": {}}")
         }
         documents.append((argument, .document(fields)))
       }
@@ -183,7 +187,7 @@ struct HostedTestReader {
   private func argument(_ tree: PositionedJSON, _ test: String) throws(FixtureTreeError) -> LookupMocks.Argument {
     if tree.member("anyValue") != nil { return .any }
     guard let exact = tree.member("exactValue"), case .string(let written) = exact.kind else {
-      throw text.failure(tree, in: test, "an argument is {\"exactValue\": \"/databases/…\"} or {\"anyValue\": {}}")
+      throw text.failure(tree, in: test, "an argument must be {\"exactValue\": \"/databases/…\"} or {\"anyValue\": {}}")
     }
     return .path(try path(written, isPlain: true, exact, test).path)
   }

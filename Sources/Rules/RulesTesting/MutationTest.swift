@@ -1,23 +1,23 @@
 package import RulesEngine
 
-/// Whether the cases notice small changes to the rules.
+/// Tries small changes to the rules, and finds those that no case detects.
 package struct MutationTest: Sendable {
   /// The path of the rules.
   package let file: String
-  /// How many changes were tried.
+  /// The number of changes that were tried.
   package private(set) var count = 0
-  /// The changes that no case noticed, in the order of the text.
+  /// The changes that no case detected, in the order of the text.
   package private(set) var survivors: [Mutation] = []
 
-  /// Tries every change of a ruleset against the cases of all suites that use it. Cases that fail as it is count for
-  /// nothing. Cost: for each change, compiling the rules and running cases until one notices.
+  /// Tries every change of a ruleset with the cases of all suites that use it. Ignores cases that fail without a
+  /// change. Cost: for each change, compiles the rules and runs cases until one detects the change.
   package init(_ ruleset: Ruleset, file: String, _ runs: [SuiteRun]) {
     self.file = file
     let runner = TestCaseRunner()
     for mutation in ruleset.mutations {
       count += 1
       let changed = ruleset.applying(mutation)
-      let isNoticed = runs.contains { run in
+      let isDetected = runs.contains { run in
         run.results.contains { result in
           guard result.isPassed else { return false }
           let verdict = runner.run(
@@ -26,7 +26,7 @@ package struct MutationTest: Sendable {
           return !verdict.satisfies(result.test)
         }
       }
-      if !isNoticed { survivors.append(mutation) }
+      if !isDetected { survivors.append(mutation) }
     }
   }
 }

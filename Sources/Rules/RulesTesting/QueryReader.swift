@@ -12,8 +12,8 @@ struct QueryReader {
     ("array-contains-any", .arrayContainsAny), ("not-in", .notIn),
   ]
 
-  /// A query with what the case says of it.
-  /// - Throws: ``FixtureTreeError`` that says where and what to do.
+  /// Returns `base` with the conditions, orders and limits of the case.
+  /// - Throws: ``FixtureTreeError`` with the place and a correction if the query is malformed.
   func query(_ base: Query, _ tree: PositionedJSON?) throws(FixtureTreeError) -> Query {
     guard let tree else { return base }
     var query = base
@@ -36,18 +36,20 @@ struct QueryReader {
     return filters
   }
 
-  /// `["field", "op", value]`, `{"or": […]}` or `{"and": […]}`. The JSON reader bounds how deep they nest.
+  /// Reads `["field", "op", value]`, `{"or": […]}` or `{"and": […]}`. The JSON reader limits the nesting.
   private func filter(_ tree: PositionedJSON, _ query: Query) throws(FixtureTreeError) -> QueryFilter {
     if case .object = tree.kind {
       let members = try text.members(tree, "a condition", known: ["and", "or"], in: test)
-      guard members.count == 1 else { throw text.failure(tree, in: test, "a condition has one of \"and\" and \"or\"") }
+      guard members.count == 1 else {
+        throw text.failure(tree, in: test, "a condition must have either \"and\" or \"or\"")
+      }
       if let all = members["and"] { return .and(try filters(all, query)) }
       if let any = members["or"] { return .or(try filters(any, query)) }
     }
     guard case .array(let parts) = tree.kind, parts.count == 3, case .string(let field) = parts[0].kind,
       case .string(let word) = parts[1].kind
     else {
-      throw text.failure(tree, in: test, "a condition is [\"field\", \"==\", value], or {\"or\": [conditions]}")
+      throw text.failure(tree, in: test, "a condition must be [\"field\", \"==\", value], or {\"or\": [conditions]}")
     }
     guard let operation = Self.operators.first(where: { $0.0 == word })?.1 else {
       let names = Self.operators.map(\.0)
@@ -66,7 +68,7 @@ struct QueryReader {
     }
   }
 
-  /// Ids stand for documents of the collection.
+  /// Converts document IDs to references to documents of the collection.
   private func name(_ value: Value, _ query: Query) -> Value {
     switch value {
     case .string(let id):
@@ -86,7 +88,7 @@ struct QueryReader {
     }
     let isKnown = words.count == 1 || words.count == 2 && ["asc", "desc"].contains(words[1])
     guard isKnown, let field = words.first else {
-      throw text.failure(tree, in: test, "an order is written \"field\" or \"field desc\"")
+      throw text.failure(tree, in: test, "an order must be \"field\" or \"field desc\"")
     }
     return Order(try path(String(field), tree), isDescending: words.count == 2 && words[1] == "desc")
   }
@@ -94,6 +96,6 @@ struct QueryReader {
   private func path(_ field: String, _ tree: PositionedJSON) throws(FixtureTreeError) -> FieldPath {
     do throws(ModelError) {
       return try FieldPath(field)
-    } catch { throw text.failure(tree, in: test, "\"\(field)\" is no field path: \(error)") }
+    } catch { throw text.failure(tree, in: test, "\"\(field)\" is not a field path: \(error)") }
   }
 }

@@ -1,85 +1,81 @@
 package import DocumentModel
 package import RulesEngine
 
-/// One case: a request, and what the rules should say to it.
+/// A case: a request, and the decision that it expects.
 package struct RuleTest: Sendable {
-  /// What is asked for.
+  /// The request of a case.
   package enum Operation: Sendable {
     /// Reads a document.
     case get(DocumentKey)
     /// Runs a query.
     case list(Query)
-    /// Writes documents, all or none.
+    /// Writes documents atomically.
     case commit([TestWrite])
-    /// One request as the hosted test API describes it, with its document, and with the lookups that it mocks.
+    /// Requests one document as the hosted test API describes it, with mocked lookups.
     case hosted(RulesRequest, LookupMocks)
-    /// Asks for a file.
+    /// Requests a file.
     case file(FileTestRequest)
   }
 
-  /// What it shows, in words.
+  /// The title of the case.
   package var name: String
-  /// The 1-based line of the test file where it stands.
+  /// The 1-based line of the case in the test file.
   package var fileLine: Int
-  /// Who asks.
+  /// The caller, or `nil` without credentials.
   package var auth: RulesAuth?
   /// `request.time`.
   package var time: Timestamp
-  /// What is asked for.
   package var operation: Operation
-  /// Whether the rules should allow it.
+  /// Whether the rules should allow the request.
   package var expectsAllow: Bool
-  /// The 1-based line of the `allow` that should grant it, or be among those that refuse it; `nil` for any.
+  /// The 1-based line of the `allow` statement that should allow the request, or be among those that deny it; `nil`
+  /// for any.
   package var expectedLine: Int?
 }
 
-/// A write of a case.
+/// A write of a commit.
 package struct TestWrite: Sendable {
-  /// What becomes of the document.
+  /// The kind of a write.
   package enum Kind: String, Sendable, CaseIterable {
-    /// Makes a document that is not there.
+    /// Creates a document that does not exist.
     case create
-    /// Replaces a document or makes it.
+    /// Creates or replaces a document.
     case set
-    /// Changes fields of a document.
+    /// Changes fields of an existing document.
     case update
-    /// Removes a document.
+    /// Deletes a document.
     case delete
   }
 
-  /// What becomes of the document.
   package var kind: Kind
-  /// Which document.
   package var key: DocumentKey
-  /// The fields.
   package var data = MapValue()
-  /// Which paths of ``data`` count; all others stay as they are. `nil` for the whole document.
+  /// The paths of ``data`` to write, or `nil` to replace the whole document.
   package var mask: [FieldPath]?
-  /// Applied afterwards, in order.
+  /// The field transforms. They are applied in order, after the other fields are written.
   package var transforms: [FieldTransform] = []
 }
 
-/// The cases of one file with their rules and documents.
+/// The cases of a test file, with their rules and documents.
 package struct RuleTestSuite: Sendable {
-  /// The path of the file with the cases, as it was given.
+  /// The path of the test file, as the caller gave it.
   package var file: String
-  /// The path of the rules; where they stand in the file of the cases, that one's.
+  /// The path of the rules. If the test file contains them, the path of the test file.
   package var rulesFile: String
-  /// The text of the rules.
   package var rules: String
-  /// The service whose rules are meant: that of files where the text has rules for no other.
+  /// The service of the rules: that of files if the text has rules for files only, otherwise Firestore.
   package var service: String { Self.service(of: rules) }
-  /// The files that all this was read from.
+  /// The paths of all files that the suite was read from.
   package var files: [String]
-  /// What is stored before each case.
+  /// The documents before each case.
   package var documents: TestDocuments
-  /// In the order of the file.
+  /// The cases, in the order of the file.
   package var tests: [RuleTest]
 
   /// The service of rules for files.
   static let filesService = "firebase.storage"
 
-  /// The service whose rules a text is tested for.
+  /// Returns the service for which a text is tested.
   package static func service(of rules: String) -> String {
     let services = Ruleset.services(in: rules)
     return services.contains(filesService) && !services.contains("cloud.firestore") ? filesService : "cloud.firestore"

@@ -3,31 +3,30 @@ import FixtureTree
 package import RulesEngine
 import WireFormat
 
-/// A request for a file, as one case asks it.
+/// The request of a case for a file.
 package struct FileTestRequest: Sendable {
-  /// What is done; for `read` two.
+  /// The methods of the request: two for `read`, otherwise one.
   package var methods: [RulesMethod]
-  /// The bucket.
   package var bucket: String
   /// The object's name, or for a list the prefix without its last slash.
   package var name: String
-  /// The file as it is; `nil` for none.
+  /// The file before the request, or `nil` if it does not exist.
   package var before: MapValue?
-  /// The file as it will be; `nil` for none.
+  /// The file after the request, or `nil` if it does not exist.
   package var after: MapValue?
 
-  /// How people write it.
+  /// The path in reports.
   package var path: String { "b/\(bucket)/o/\(name)" }
 }
 
-/// The files that cases find, by bucket and name, as rules see them.
+/// The stored files of a test, by bucket and name, as rules see them.
 struct RuleTestFiles {
-  /// The bucket of names without one.
+  /// The bucket of files without one.
   static let bucket = "demo.appspot.com"
 
   private var files: [[UInt8]: MapValue] = [:]
 
-  /// What rules see of a file (storage-api.md, section 12), with the values of one that holds nothing.
+  /// Returns the members of an empty file as rules see them (storage-api.md, section 12).
   private static func file(_ bucket: String, _ name: String, _ time: Timestamp) -> MapValue {
     var file = MapValue()
     file["name"] = .string(name)
@@ -48,13 +47,13 @@ struct RuleTestFiles {
     return file
   }
 
-  /// What a case may say of a file; the rest the server says.
+  /// The members that a test can set. The server sets the others.
   private static let members = [
     "size", "contentType", "contentEncoding", "contentDisposition", "contentLanguage", "metadata", "md5Hash", "crc32c",
     "etag", "generation", "metageneration", "timeCreated", "updated",
   ]
 
-  /// The file of a name; `nil` where there is none.
+  /// A file, or `nil` if it does not exist.
   subscript(bucket: String, name: String) -> MapValue? {
     get { files[Self.key(bucket, name)] }
     set { files[Self.key(bucket, name)] = newValue }
@@ -62,7 +61,7 @@ struct RuleTestFiles {
 
   private static func key(_ bucket: String, _ name: String) -> [UInt8] { Array(bucket.utf8) + [0] + Array(name.utf8) }
 
-  /// A bucket and a name: `b/BUCKET/o/NAME`, or a name in the bucket of names without one.
+  /// Splits `b/BUCKET/o/NAME` into bucket and name. Any other path is a name in ``bucket``.
   static func place(_ written: String) -> (bucket: String, name: String) {
     let slash = UInt8(ascii: "/")
     let text = written.utf8.first == slash ? String(Substring(written.utf8.dropFirst())) : written
@@ -73,10 +72,11 @@ struct RuleTestFiles {
   }
 
   /// Reads `{"NAME": {"size": …}, …}`.
-  /// - Throws: ``FixtureTreeError`` that says where and what to do.
+  /// - Throws: ``FixtureTreeError`` with the place and a correction if a file is malformed.
   mutating func read(_ tree: PositionedJSON, _ text: TestFileText, time: Timestamp) throws(FixtureTreeError) {
     guard case .object(let members) = tree.kind else {
-      throw text.failure(tree, "\"files\" must be an object of names, {\"photos/one.jpg\": {\"size\": 2048}}")
+      throw text.failure(
+        tree, "\"files\" must be an object with file names as keys, such as {\"photos/one.jpg\": {\"size\": 2048}}")
     }
     for member in members {
       let (bucket, name) = Self.place(member.name)
@@ -85,8 +85,8 @@ struct RuleTestFiles {
     }
   }
 
-  /// A new file as a case describes it.
-  /// - Throws: ``FixtureTreeError`` that says where and what to do.
+  /// Returns a new file as a case describes it.
+  /// - Throws: ``FixtureTreeError`` with the place and a correction if the description is malformed.
   static func new(
     _ bucket: String, _ name: String, _ tree: PositionedJSON?, _ text: TestFileText, time: Timestamp, in test: String
   ) throws(FixtureTreeError) -> MapValue {
@@ -94,9 +94,9 @@ struct RuleTestFiles {
     return try tree.map { (tree) throws(FixtureTreeError) in try changed(file, by: tree, text, in: test) } ?? file
   }
 
-  /// A file whose metadata a case changes: members that are not named stay, and so do those of `metadata`, where null
-  /// removes one.
-  /// - Throws: ``FixtureTreeError`` that says where and what to do.
+  /// Returns a file with the metadata that a case changes. Members that the case does not name stay the same, also
+  /// inside `metadata`, where null removes a member.
+  /// - Throws: ``FixtureTreeError`` with the place and a correction if the description is malformed.
   static func updated(
     _ file: MapValue, by tree: PositionedJSON, _ text: TestFileText, time: Timestamp, in test: String
   ) throws(FixtureTreeError) -> MapValue {
@@ -132,7 +132,7 @@ struct RuleTestFiles {
         switch value {
         case .string: metadata[key] = value
         case .null: metadata[key] = nil
-        default: throw text.failure(tree, in: test, "the values of \"metadata\" are texts")
+        default: throw text.failure(tree, in: test, "the values of \"metadata\" must be strings")
         }
       }
       return .map(metadata)
@@ -141,10 +141,10 @@ struct RuleTestFiles {
       throw text.failure(tree, in: test, "\"\(name)\" must be a whole number")
     case ("timeCreated", _), ("updated", _):
       throw text.failure(tree, in: test, "\"\(name)\" must be {\"$timestamp\": \"2025-03-27T14:30:00Z\"}")
-    case ("metadata", _): throw text.failure(tree, in: test, "\"metadata\" must be an object of texts, {…}")
+    case ("metadata", _): throw text.failure(tree, in: test, "\"metadata\" must be an object of strings, {…}")
     case (_, .string): return value
     case ("contentLanguage", .null): return value
-    default: throw text.failure(tree, in: test, "\"\(name)\" must be a text")
+    default: throw text.failure(tree, in: test, "\"\(name)\" must be a string")
     }
   }
 }

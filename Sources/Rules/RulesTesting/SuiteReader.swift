@@ -3,26 +3,27 @@ package import FixtureTree
 import RulesEngine
 import WireFormat
 
-/// Reads files of cases: Hearth's own form, and the JSON of the hosted service's test API.
+/// Reads test files, in Hearth's own format or in the JSON of the hosted service's test API.
 package struct SuiteReader {
   private let rulesFile: String?
   private let now: Timestamp
 
-  /// `rulesFile` stands in where a file does not name its rules; `now` is the time of cases that do not name one.
+  /// A reader. `rulesFile` is for test files that do not name their rules, `now` for cases that do not specify a time.
   package init(rulesFile: String? = nil, now: Timestamp) {
     self.rulesFile = rulesFile
     self.now = now
   }
 
   /// Reads a file.
-  /// - Throws: ``FixtureTreeError`` that says where and what to do.
+  /// - Throws: ``FixtureTreeError`` with the place and a correction if the file is malformed or cannot be read.
   package func read(file: String) throws(FixtureTreeError) -> RuleTestSuite {
     let bytes = try ByteSource(file: file).readAll(bytesMax: TestFileText.bytesMax)
     return try read(bytes, file: file)
   }
 
-  /// Reads a text; paths in it are relative to the folder of `file`.
-  /// - Throws: ``FixtureTreeError`` that says where and what to do.
+  /// Reads the contents of a file. Paths in it are relative to the directory of `file`.
+  /// - Throws: ``FixtureTreeError`` with the place and a correction if the file is malformed or a file that it
+  ///   names cannot be read.
   package func read(_ bytes: [UInt8], file: String) throws(FixtureTreeError) -> RuleTestSuite {
     let text = try TestFileText(file: file, bytes)
     if case .object(let members) = text.root.kind, members.contains(where: { $0.name == "testSuite" }) {
@@ -45,7 +46,7 @@ package struct SuiteReader {
     var files = isOfFiles ? RuleTestFiles() : nil
     if let tree = root["files"] {
       guard isOfFiles else {
-        throw text.failure(tree, "\"files\" goes with rules for \(RuleTestSuite.filesService)")
+        throw text.failure(tree, "\"files\" is allowed only with rules for \(RuleTestSuite.filesService)")
       }
       try files?.read(tree, text, time: time)
     }
@@ -78,9 +79,9 @@ package struct SuiteReader {
     suite.rules = String(decoding: bytes, as: UTF8.self)
   }
 
-  /// A path from the folder of another file.
+  /// Returns a path relative to the directory of another file.
   static func path(_ path: String, beside file: String) -> String {
-    // By bytes, as the system reads them: a slash and a combining mark are one Character.
+    // Compare bytes, as the system does: a slash and a combining mark are one Character.
     let slash = UInt8(ascii: "/")
     guard path.utf8.first != slash, let end = file.utf8.lastIndex(of: slash) else { return path }
     return String(Substring(file.utf8[...end])) + path
@@ -88,6 +89,6 @@ package struct SuiteReader {
 }
 
 extension [String] {
-  /// `did you mean "x"?` where one of the names is near.
+  /// Returns `did you mean 'x'?`, or `nil` if no name is similar.
   func nearest(to name: String) -> String? { NearestName.hint(for: name, among: self) }
 }

@@ -3,7 +3,7 @@ import RulesEngine
 package import WireFormat
 
 extension SuiteRun {
-  /// Why a case failed, for people: what was expected, then the decisions as trees.
+  /// Returns lines that explain why a case failed: the expected result, then the decisions as trees.
   package func explanation(of result: Result) -> [String] {
     let test = result.test
     var lines: [String] = []
@@ -13,14 +13,14 @@ extension SuiteRun {
     } else {
       lines.append("expected \(test.expectsAllow ? "allow" : "deny"), got \(got ? "allow" : "deny")")
     }
-    // Where too much was denied, the last part did it; where too much was allowed, all did.
+    // If a request was wrongly denied, the last part denied it. If it was wrongly allowed, every part allowed it.
     for part in got ? result.verdict.parts[...] : result.verdict.parts.suffix(1) {
       lines += DecisionText.lines(part, ruleset, file: suite.rulesFile)
     }
     return lines
   }
 
-  /// The runs as JUnit's XML. `seconds` is the time of all.
+  /// Returns the runs as JUnit XML. `seconds` is the duration of all runs together.
   package static func junit(_ runs: [SuiteRun], seconds: Double) -> String {
     func attributes(_ cases: Int, _ failures: Int) -> String { "tests=\"\(cases)\" failures=\"\(failures)\"" }
     let cases = runs.reduce(0) { $0 + $1.results.count }
@@ -46,13 +46,13 @@ extension SuiteRun {
     return text + "</testsuites>\n"
   }
 
-  /// Milliseconds as three decimals of a second.
+  /// Returns seconds with three decimals.
   private static func decimal(_ seconds: Double) -> String {
     let thousandths = String(Int((seconds * 1000).rounded()) + 1000)
     return "\((Int(thousandths) ?? 1000) / 1000 - 1).\(thousandths.suffix(3))"
   }
 
-  /// Writes the run as a member of an array: file, counts, and every case with its outcome.
+  /// Writes the run as an element of an array: its file, its counts, and every case with its outcome.
   package func append(to json: inout JSONWriter) {
     json.beginObject()
     json.key("file")

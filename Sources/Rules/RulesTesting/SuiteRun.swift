@@ -1,35 +1,32 @@
 import DocumentModel
 package import RulesEngine
 
-/// A suite with what the rules said to its cases.
+/// A suite and the results of its cases.
 package struct SuiteRun: Sendable {
-  /// One case with its verdict.
+  /// A case and its result.
   package struct Result: Sendable {
-    /// The case.
     package var test: RuleTest
-    /// What the rules said.
     package var verdict: Verdict
 
-    /// Whether they said what the case expects.
+    /// Whether the rules decided as the case expects.
     package var isPassed: Bool { verdict.satisfies(test) }
   }
 
-  /// The suite.
   package var suite: RuleTestSuite
-  /// Its rules.
+  /// The rules of the suite.
   package var ruleset: Ruleset
-  /// In the order of the file.
+  /// The results, in the order of the file.
   package var results: [Result] = []
-  /// How many cases the filter left out.
+  /// The number of cases that the filter skipped.
   package var skippedCount = 0
 
-  /// How many cases were judged as expected.
+  /// The number of cases that passed.
   package var passedCount: Int { results.count { $0.isPassed } }
-  /// The cases that were not.
+  /// The results of the cases that failed.
   package var failures: [Result] { results.filter { !$0.isPassed } }
 
-  /// Runs the cases whose names contain `filter`, or all; notes in `coverage` what was evaluated. Failed cases carry
-  /// traces. Cost: some microseconds a case, about ten times that with coverage.
+  /// Runs the cases whose names contain `filter`, or all cases. Adds their decisions to `coverage`. Failed cases
+  /// have traces. Cost: some microseconds per case, about ten times as much with coverage.
   package init(_ suite: RuleTestSuite, by ruleset: Ruleset, filter: String? = nil, coverage: inout Coverage?) {
     self.suite = suite
     self.ruleset = ruleset

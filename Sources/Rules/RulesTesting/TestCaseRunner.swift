@@ -2,27 +2,25 @@ package import DocumentModel
 package import RulesEngine
 import WireFormat
 
-/// What the rules said to a case.
+/// The result of evaluating a case.
 package struct Verdict: Sendable {
-  /// One document's, or the query's, part.
+  /// The decision on one document, one file or a query.
   package struct Part: Sendable {
-    /// What happens to it.
     package var method: RulesMethod
-    /// The document; for a query its collection.
+    /// The path of the document or file, or the collection of a query.
     package var path: String
-    /// What the rules said.
     package var decision: Decision
   }
 
-  /// In the order of the request; it ends with the first that is denied.
+  /// The decisions, in the order of the request. A denied one is the last.
   package var parts: [Part]
   /// The documents that the rules looked up, in order.
   package var lookups: [ResourcePath] = []
 
-  /// Whether all was allowed.
+  /// Whether every part was allowed.
   package var isAllowed: Bool { parts.allSatisfy(\.decision.isAllowed) }
 
-  /// Whether it is what a case expects.
+  /// Whether this is the result that a case expects.
   package func satisfies(_ test: RuleTest) -> Bool {
     guard isAllowed == test.expectsAllow else { return false }
     guard let line = test.expectedLine else { return true }
@@ -31,15 +29,16 @@ package struct Verdict: Sendable {
   }
 }
 
-/// Judges cases. Belongs to one thread at a time.
+/// Evaluates cases. Use it on one thread at a time.
 package final class TestCaseRunner {
   private let evaluator = Evaluator()
 
-  /// Takes memory for one decision at a time.
+  /// A runner. It keeps the memory of one ``Evaluator``.
   package init() {}
 
-  /// Judges a case over documents, as a database would: every document of a commit against the state before it, several
-  /// writes to one document as one. Cost: a few allocations, beside what the rules cost.
+  /// Evaluates a case as a server would. Each document of a commit is evaluated against the state before the
+  /// commit, and several writes to one document count as one. Cost: a few allocations, and the evaluation of the
+  /// rules.
   package func run(
     _ test: RuleTest, by ruleset: Ruleset, over documents: TestDocuments,
     explaining: Decision.Explanation = .outcomes
@@ -77,7 +76,7 @@ package final class TestCaseRunner {
     return verdict
   }
 
-  /// Judges a request for a file; documents are looked up in the default database.
+  /// Evaluates a request for a file. Lookups read the default database.
   private func run(
     _ request: FileTestRequest, _ test: RuleTest, by ruleset: Ruleset, _ source: CaseLookup,
     _ explaining: Decision.Explanation
@@ -87,7 +86,7 @@ package final class TestCaseRunner {
     let name = ResourcePath(uncheckedBytes: Array(request.name.utf8))
     for method in request.methods {
       var asked = RulesRequest(method, name, auth: test.auth, time: test.time)
-      // A list sees no file.
+      // In a list, `resource` is null.
       asked.resource = method == .list ? nil : request.before.map { EncodedFields($0) }
       asked.newResource = request.after.map { EncodedFields($0) }
       asked.lookupsMax = RulesRequest.lookupsMaxOfFile
@@ -112,30 +111,30 @@ package final class TestCaseRunner {
 
   // MARK: Commits
 
-  /// A document of a commit, before and after.
+  /// A document of a commit, before and after it.
   private struct Change {
     let key: DocumentKey
     let before: MapValue?
     var after: MapValue?
-    /// What a precondition says the method is.
+    /// The method that a precondition determines, if any.
     var method: RulesMethod?
     var writeFields: [String]?
     var transforms: [String]?
   }
 
-  /// One request for each document, in the order in which they are first written; `source` learns the state afterwards.
+  /// Returns one request per document, in the order of the first writes. Stores the state after the commit in `source`.
   private static func requests(
     of writes: [TestWrite], _ test: RuleTest, over documents: TestDocuments, _ source: CaseLookup
   ) -> [RulesRequest] {
     var changes: [Change] = []
     for write in writes {
       let known = changes.firstIndex { $0.key == write.key }
-      // The documents were encoded by our own reader.
+      // Decoding cannot fail: Hearth's own reader encoded these documents.
       let stored = documents[write.key.path].flatMap { try? $0.decoded() }
       var change = known.map { changes[$0] } ?? Change(key: write.key, before: stored, after: stored)
       apply(write, to: &change, time: test.time)
       if let known {
-        // Of several writes the states before and after say what they come to.
+        // For several writes, the states before and after determine the method.
         change.method = nil
         changes[known] = change
       } else {

@@ -2,33 +2,33 @@ package import DocumentModel
 import RulesEngine
 import WireFormat
 
-/// The documents that a case finds, by path.
+/// The stored documents of a case, by path.
 package struct TestDocuments: Sendable {
   private var fields: [ResourcePath: EncodedFields] = [:]
 
   /// No documents.
   package init() {}
 
-  /// The fields of a document; `nil` where there is none.
+  /// The fields of a document, or `nil` if it does not exist.
   package subscript(_ path: ResourcePath) -> EncodedFields? {
     get { fields[path] }
     set { fields[path] = newValue }
   }
 
-  /// How many there are.
+  /// The number of documents.
   package var count: Int { fields.count }
 }
 
-/// What lookups find that a hosted test mocks.
+/// The mocked lookups of a hosted test.
 package struct LookupMocks: Sendable {
-  /// What is to be looked up.
+  /// The documents that a mock applies to.
   package enum Argument: Sendable {
     case any
     /// The path below the documents root.
     case path([UInt8])
   }
 
-  /// What it finds.
+  /// The result of a mocked lookup.
   package enum Result: Sendable {
     case document(EncodedFields)
     case missing
@@ -36,17 +36,17 @@ package struct LookupMocks: Sendable {
     case undefined
   }
 
-  /// Argument and result; the first that fits counts.
+  /// The mocks. The first with a matching argument applies.
   package var entries: [(argument: Argument, result: Result)] = []
 
-  /// Mocks nothing: then every lookup fails.
+  /// No mocks: every lookup fails.
   package init() {}
 }
 
-/// One state before a case and one after it.
+/// The documents before and after a case.
 final class CaseLookup: DocumentLookup {
   private let documents: TestDocuments
-  /// What the case writes; `nil` for what it deletes.
+  /// The documents that the case writes; `nil` for those that it deletes.
   var after: [ResourcePath: EncodedFields?] = [:]
   var mocks: LookupMocks?
 
@@ -70,7 +70,7 @@ final class CaseLookup: DocumentLookup {
   private func mocked(
     _ path: UnsafeRawBufferPointer, isAfter: Bool, _ mocks: LookupMocks, _ body: (UnsafeRawBufferPointer) -> Void
   ) -> LookupOutcome {
-    // The hosted service has no mocks of getAfter and existsAfter.
+    // The hosted service cannot mock getAfter and existsAfter.
     guard !isAfter else { return .unavailable }
     let entry = mocks.entries.first { entry in
       switch entry.argument {

@@ -2,13 +2,12 @@ import DocumentModel
 import FixtureTree
 import WireFormat
 
-/// The text of a file of cases as a JSON tree, with the means to read parts of it as documents and values, and to say
-/// where something is wrong.
+/// A test file as a JSON tree. Reads parts of it as documents and values, and reports errors with their places.
 struct TestFileText {
-  /// The most bytes such a file may have.
+  /// The maximum size of a test file, in bytes.
   static let bytesMax = 64 << 20
 
-  /// References in test files mean documents of it; rules see only the database's name.
+  /// The database of references in test files. Rules see only its name.
   static let database = DatabaseID.forTests
 
   let file: String
@@ -23,14 +22,14 @@ struct TestFileText {
     lineStarts = [0] + bytes.indices.filter { bytes[$0] == UInt8(ascii: "\n") }.map { $0 + 1 }
   }
 
-  /// An error at a place.
+  /// Returns an error at a place.
   func failure(_ tree: PositionedJSON, in test: String? = nil, _ message: String) -> FixtureTreeError {
     FixtureTreeError(
       file: file, line: tree.line, column: tree.column, path: test.map { "case \"\($0)\"" } ?? "", message: message)
   }
 
-  /// The members of an object, all of which must be known.
-  /// - Throws: ``FixtureTreeError`` for what is no object, and for members that nobody reads.
+  /// Returns the members of an object.
+  /// - Throws: ``FixtureTreeError`` if `tree` is not an object, or has a member that is unknown or occurs twice.
   func members(
     _ tree: PositionedJSON, _ what: String, known: [String], in test: String? = nil
   ) throws(FixtureTreeError) -> [String: PositionedJSON] {
@@ -42,54 +41,56 @@ struct TestFileText {
       var place = member.value
       (place.line, place.column) = (member.line, member.column)
       guard known.contains(member.name) else {
-        let hint = known.nearest(to: member.name) ?? "\(what) may have \(known.joined(separator: ", "))"
+        let hint = known.nearest(to: member.name) ?? "\(what) can have the keys \(known.joined(separator: ", "))"
         throw failure(place, in: test, "unknown key \"\(member.name)\"; \(hint)")
       }
       guard found.updateValue(member.value, forKey: member.name) == nil else {
-        throw failure(place, in: test, "\"\(member.name)\" stands twice in this object; remove one")
+        throw failure(place, in: test, "duplicate key \"\(member.name)\" in this object; remove one")
       }
     }
     return found
   }
 
-  /// The elements of an array.
-  /// - Throws: ``FixtureTreeError`` for anything else.
-  func elements(_ tree: PositionedJSON, _ what: String, in test: String? = nil) throws(FixtureTreeError) -> [PositionedJSON] {
+  /// Returns the elements of an array.
+  /// - Throws: ``FixtureTreeError`` if `tree` is not an array.
+  func elements(
+    _ tree: PositionedJSON, _ what: String, in test: String? = nil
+  ) throws(FixtureTreeError) -> [PositionedJSON] {
     guard case .array(let elements) = tree.kind else {
       throw failure(tree, in: test, "\(what) must be an array, […]")
     }
     return elements
   }
 
-  /// A text.
-  /// - Throws: ``FixtureTreeError`` for anything else.
+  /// Returns a string.
+  /// - Throws: ``FixtureTreeError`` if `tree` is not a string.
   func string(_ tree: PositionedJSON, _ what: String, in test: String? = nil) throws(FixtureTreeError) -> String {
-    guard case .string(let text) = tree.kind else { throw failure(tree, in: test, "\(what) must be a text") }
+    guard case .string(let text) = tree.kind else { throw failure(tree, in: test, "\(what) must be a string") }
     return text
   }
 
-  /// A whole number that is not negative.
-  /// - Throws: ``FixtureTreeError`` for anything else.
+  /// Returns a whole number that is not negative.
+  /// - Throws: ``FixtureTreeError`` if `tree` is not such a number.
   func count(_ tree: PositionedJSON, _ what: String, in test: String? = nil) throws(FixtureTreeError) -> Int {
     guard case .number(let text) = tree.kind, let number = Int(text), number >= 0 else {
-      throw failure(tree, in: test, "\(what) must be a whole number")
+      throw failure(tree, in: test, "\(what) must be a whole number, 0 or greater")
     }
     return number
   }
 
-  /// A moment as RFC 3339 writes it.
-  /// - Throws: ``FixtureTreeError`` for anything else.
+  /// Returns a time in RFC 3339 format.
+  /// - Throws: ``FixtureTreeError`` if `tree` is not such a time.
   func time(_ tree: PositionedJSON, in test: String? = nil) throws(FixtureTreeError) -> Timestamp {
     guard let time = Timestamp(rfc3339: try string(tree, "\"time\"", in: test).utf8) else {
-      throw failure(tree, in: test, "\"time\" must be written as \"2025-03-27T14:30:00Z\"")
+      throw failure(tree, in: test, "\"time\" must have the form \"2025-03-27T14:30:00Z\"")
     }
     return time
   }
 
   // MARK: Documents and values
 
-  /// An object as a fixture tree.
-  /// - Throws: ``FixtureTreeError`` with the place in this file.
+  /// Reads an object as a fixture tree.
+  /// - Throws: ``FixtureTreeError`` with the place in this file if the tree is malformed.
   func documents(_ tree: PositionedJSON, into documents: inout TestDocuments) throws(FixtureTreeError) {
     guard case .object = tree.kind else { throw failure(tree, "\"documents\" must be an object, {…}") }
     let source = ByteSource(placed(tree, in: slice(tree)), name: file)
@@ -97,15 +98,15 @@ struct TestFileText {
     while let document = try reader.next() { documents[document.key.path] = document.fields }
   }
 
-  /// An object as the fields of a document.
-  /// - Throws: ``FixtureTreeError`` with the place in this file.
+  /// Reads an object as the fields of a document.
+  /// - Throws: ``FixtureTreeError`` with the place in this file if a field is malformed.
   func fields(_ tree: PositionedJSON, of key: DocumentKey, in test: String) throws(FixtureTreeError) -> EncodedFields {
     guard case .object = tree.kind else { throw failure(tree, in: test, "the fields must be an object, {…}") }
     return try parse(placed(tree, in: slice(tree)), key, in: test)
   }
 
-  /// Any value, as a fixture tree writes it.
-  /// - Throws: ``FixtureTreeError`` with the place in this file.
+  /// Reads a value in the format of fixture trees.
+  /// - Throws: ``FixtureTreeError`` with the place in this file if the value is malformed.
   func value(_ tree: PositionedJSON, in test: String) throws(FixtureTreeError) -> Value {
     switch tree.kind {
     case .null: return .null
@@ -122,7 +123,7 @@ struct TestFileText {
 
   private func wrapped(_ text: [UInt8], in test: String, _ tree: PositionedJSON) throws(FixtureTreeError) -> Value {
     let fields = try parse(text + [UInt8(ascii: "}")], .ofValues, in: test)
-    guard let value = try? fields.decoded()["value"] else { throw failure(tree, in: test, "the value is damaged") }
+    guard let value = try? fields.decoded()["value"] else { throw failure(tree, in: test, "the value cannot be read") }
     return value
   }
 
@@ -136,14 +137,14 @@ struct TestFileText {
     }
   }
 
-  /// The text of an object or array.
+  /// Returns the bytes of an object or array.
   private func slice(_ tree: PositionedJSON) -> ArraySlice<UInt8> {
     bytes[offset(tree.line, tree.column)...offset(tree.end.line, tree.end.column)]
   }
 
   private func offset(_ line: Int, _ column: Int) -> Int { lineStarts[line - 1] + column - 1 }
 
-  /// A text with as much white space before it that readers find it at its place in the file.
+  /// Returns `text` after enough whitespace that its place is the same as in the file.
   private func placed(_ tree: PositionedJSON, shift: Int = 0, in text: some Collection<UInt8>) -> [UInt8] {
     [UInt8](repeating: UInt8(ascii: "\n"), count: tree.line - 1)
       + [UInt8](repeating: UInt8(ascii: " "), count: max(0, tree.column - 1 - shift)) + text
@@ -151,14 +152,14 @@ struct TestFileText {
 }
 
 extension DatabaseID {
-  /// A database that nothing but tests sees.
+  /// The database of all test files.
   fileprivate static let forTests: DatabaseID = {
-    guard let id = DatabaseID(project: "demo") else { preconditionFailure("a legal name") }
+    guard let id = DatabaseID(project: "demo") else { preconditionFailure("the project ID must be valid") }
     return id
   }()
 }
 
 extension DocumentKey {
-  /// Stands in where a value belongs to no document.
+  /// The key for values that belong to no document.
   fileprivate static let ofValues = DocumentKey(uncheckedPath: ResourcePath(uncheckedBytes: Array("values/value".utf8)))
 }

@@ -1,11 +1,11 @@
 import FixtureTree
 
-/// Values of traces as people read them.
+/// Formats the values of traces for reports.
 package enum ValueDisplay {
-  /// The longest text, in characters; the rest is cut off with an ellipsis.
+  /// The maximum length of a value, in characters. The rest is replaced by an ellipsis.
   package static let charactersMax = 100
 
-  /// The typed JSON of a trace as a short text: `"ann"`, `{"a": 1}`, `error: Null value error.`.
+  /// Returns the typed JSON of a trace as a short text: `"ann"`, `{"a": 1}`, `error: Null value error.`.
   package static func text(_ typed: String) -> String {
     guard let tree = try? PositionedJSON.read(ByteSource(Array(typed.utf8), name: "value"), bytesMax: .max) else {
       return shortened(typed)
@@ -17,7 +17,7 @@ package enum ValueDisplay {
     text.count <= charactersMax ? text : "\(text.prefix(charactersMax - 1))…"
   }
 
-  /// The trace bounds how deep values nest.
+  /// Returns a value as text. Recurses as deep as values nest, which the trace limits.
   private static func text(_ tree: PositionedJSON) -> String {
     guard case .object(let members) = tree.kind, let member = members.first else { return "" }
     let value = member.value
@@ -39,7 +39,7 @@ package enum ValueDisplay {
       guard case .object(let keys)? = value.member("keyStatuses")?.kind else { return "no difference" }
       return "{\(keys.map { "\(quoted($0.name)): \(scalar($0.value).lowercased())" }.joined(separator: ", "))}"
     case "pathValue": return elements(value.member("segments")).map { "/" + segment($0) }.joined()
-    case "constraintValue": return "what the query says of it"
+    case "constraintValue": return "constrained by the query"
     case "undefined": return "error: \(value.member("causeMessage").map(scalar) ?? "")"
     default: return "…"
     }

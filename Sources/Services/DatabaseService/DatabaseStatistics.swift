@@ -3,18 +3,18 @@ package import DocumentModel
 package import DocumentStore
 package import KeyValue
 
-/// What one database holds, and in how many bytes.
+/// The numbers of documents, index entries and so on in one database, and its size.
 package struct DatabaseStatistics: Sendable {
-  /// The database.
   package let id: DatabaseID
-  /// What it holds.
+  /// The counted contents.
   package let contents: DatabaseContents
-  /// What its engine uses.
+  /// The storage used by the engine.
   package let store: KeyValueStatistics
-  /// How far its declared indexes are.
+  /// The state of each declared index.
   package let indexes: [IndexReport]
 
-  /// Counts. Cost: reads every key of the database.
+  /// Counts the contents. Cost: reads every key of the database.
+  /// - Throws: ``StorageError`` if a read fails.
   package init(_ id: DatabaseID, _ store: any KeyValueStore) throws(StorageError) {
     self.id = id
     let snapshot = try store.snapshot()
@@ -24,13 +24,13 @@ package struct DatabaseStatistics: Sendable {
     indexes = try IndexReport.all(snapshot)
   }
 
-  /// The numbers of ``values``: how JSON names them, and how people see them.
+  /// The names of ``values`` in JSON, and their titles in tables.
   package static let columns: [(name: StaticString, title: String)] = [
     ("documents", "documents"), ("collections", "collections"), ("indexEntries", "index entries"),
     ("history", "before-images"), ("changes", "changes"), ("usedBytes", "used bytes"), ("fileBytes", "file bytes"),
   ]
 
-  /// The numbers, in the order of ``columns``.
+  /// The counts and sizes, in the order of ``columns``.
   package var values: [Int] {
     [
       contents.documents, contents.collections, contents.indexEntries, contents.history, contents.changes,
@@ -40,8 +40,8 @@ package struct DatabaseStatistics: Sendable {
 }
 
 extension FirestoreService {
-  /// Counts what the open databases hold, away from the caller's thread; `completion` is called once, on any thread.
-  /// - Throws: `PERMISSION_DENIED` where nobody is admitted.
+  /// Counts the contents of the open databases on a background thread. `completion` is called once, on any thread.
+  /// - Throws: `PERMISSION_DENIED` if the caller is denied access without rules.
   package func statistics(
     as caller: Caller, completion: @escaping @Sendable (Result<[DatabaseStatistics], Status>) -> Void
   ) throws {
@@ -57,22 +57,21 @@ extension FirestoreService {
   }
 }
 
-/// How much room a database takes and has.
+/// The size of a database and its limit.
 package struct DatabaseUse: Sendable {
-  /// The database.
   package let id: DatabaseID
-  /// Bytes of its file that are in use.
+  /// The number of bytes in use in the database file.
   package let usedBytes: Int
-  /// Length of its file.
+  /// The length of the database file, in bytes.
   package let fileBytes: Int
-  /// What the file may grow to.
+  /// The maximum length of the file, in bytes.
   package let limitBytes: Int
-  /// Snapshots open now, in all processes.
+  /// The number of open snapshots in all processes.
   package let readers: Int
 }
 
 extension FirestoreService {
-  /// How much room the open databases take, the first `databasesMax` by name. Cost: a few page reads for each.
+  /// Returns the sizes of the open databases, the first `databasesMax` by name. Cost: a few page reads for each.
   package func databaseUse(databasesMax: Int) -> [DatabaseUse] {
     databases.openDatabases.prefix(databasesMax).compactMap { database in
       guard let store = try? database.store.statistics() else { return nil }

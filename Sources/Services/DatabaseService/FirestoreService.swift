@@ -2,40 +2,39 @@ package import DocumentModel
 package import DocumentStore
 package import RulesEngine
 
-/// The calls of `google.firestore.v1.Firestore`, one file each, for every dialect.
+/// The methods of `google.firestore.v1.Firestore`, one file each, shared by REST, gRPC and WebChannel.
 ///
-/// A call is a synchronous function on the caller's thread; only what commits is answered later. Every call says as
-/// whom it is made, and begins with ``access(to:as:)``. Errors are ``Status`` once they passed
-/// ``Status/init(_:database:)``, which the dialects do at their edge.
+/// 1. A method authorizes its caller with ``access(to:as:)``, then checks the request and executes it.
+/// 2. Reads are synchronous, on the caller's thread. Commits respond later through a completion handler.
+/// 3. Methods throw errors of all layers. The protocol handlers convert them with ``Status/init(_:database:)``.
 package final class FirestoreService: Sendable {
-  /// Who is admitted to a database that has no rules, beside administrators.
+  /// The callers that may use a database without rules, in addition to administrators.
   package enum Admission: Sendable {
-    /// Everybody: emulator mode.
+    /// All callers: emulator mode.
     case everybody
-    /// Nobody: production mode.
+    /// No callers: production mode.
     case nobody
   }
 
-  /// The databases it serves.
   package let databases: DatabaseRegistry
-  /// The rules that guard them.
+  /// The rules of the databases.
   package let rules: RulesRegistry
-  /// Who is admitted without rules. Where that is everybody, denials say why.
+  /// The callers admitted without rules. If these are all callers, denials include the reasons.
   package let admission: Admission
-  /// How rules authorise queries.
+  /// The way in which rules authorize queries.
   let proofs: ProofMode
-  /// Whether queries are refused that production would refuse for want of an index.
+  /// Whether queries are rejected for which production would lack an index.
   let requiresIndexes: Bool
-  /// What queries came, for suggestions of indexes.
+  /// The shapes of the queries so far, for index suggestions.
   let seenQueries = QueryLog()
-  /// Idle judges.
+  /// Evaluations that are ready for reuse.
   let evaluations = RulesEvaluationPool()
-  /// What it did since the start.
+  /// Counters of requests and their results since the start.
   package var counters: ServiceCounters { evaluations.counters }
-  /// Who follows what.
+  /// The hubs of the databases that have listeners.
   package let feeds = WatchHubRegistry()
 
-  /// Creates a service.
+  /// Creates a service. It wakes all listeners whenever rules change.
   package init(
     databases: DatabaseRegistry, admission: Admission, rules: RulesRegistry = RulesRegistry(), proofs: ProofMode = .sound,
     requiresIndexes: Bool = false
@@ -48,14 +47,16 @@ package final class FirestoreService: Sendable {
     rules.observe { [feeds] in feeds.wakeAll() }
   }
 
-  /// The edition of the database a call is for, whether it is served or not. Requests are decoded by its rules.
+  /// Returns the edition of a database, even if the database is not served. The edition determines how requests are
+  /// decoded.
   package func edition(of id: DatabaseID) -> Edition { databases.edition(of: id) }
 
-  /// The database a call is for, with what its caller may do there.
+  /// Returns the database of a request, with the authorizer of its caller.
   ///
   /// Cost: two short locks.
-  /// - Throws: `PERMISSION_DENIED` where nobody is admitted, `INVALID_ARGUMENT` where the rules in force do not
-  ///   compile, `NOT_FOUND` where the database is not served.
+  /// - Throws: `PERMISSION_DENIED` if the database has no rules and the caller is not admitted without rules;
+  ///   `INVALID_ARGUMENT` if the active rules do not compile; `NOT_FOUND` if the database is not served;
+  ///   ``StorageError`` if the database cannot be opened.
   package func access(to id: DatabaseID, as caller: Caller) throws -> DatabaseAccess {
     var authorizer: Authorizer?
     if case .user(let auth) = caller {
@@ -68,9 +69,10 @@ package final class FirestoreService: Sendable {
     return DatabaseAccess(database: try database(id), authorizer: authorizer)
   }
 
-  /// The same for a stream of listeners. Where nobody is admitted the stream stays open and each target is denied:
-  /// clients take the end of a stream for a fault, and retry for ever (listen-and-webchannel.md, section 1.9).
-  /// - Throws: as ``access(to:as:)``; `PERMISSION_DENIED` where nobody is admitted and the database is not served.
+  /// Returns the access of a Listen stream. If the database has no rules and the caller is not admitted, the stream
+  /// stays open and each target is denied. Clients take the end of a stream for a fault and retry forever
+  /// (listen-and-webchannel.md, section 1.9).
+  /// - Throws: The errors of ``access(to:as:)``; `PERMISSION_DENIED` only if the database is not served.
   func accessOfListener(to id: DatabaseID, as caller: Caller) throws -> DatabaseAccess {
     guard case .user(let auth) = caller, admission == .nobody, case .none = rules.inForce(for: id),
       let nothing = ActiveRuleset.grantingNothing
@@ -83,14 +85,14 @@ package final class FirestoreService: Sendable {
     Authorizer(ruleset: ruleset, auth: auth, explains: admission == .everybody, proofs: proofs, evaluations: evaluations)
   }
 
-  /// Lets in who is admitted where there are no rules.
-  /// - Throws: `PERMISSION_DENIED`.
+  /// Checks that a caller may use a database without rules.
+  /// - Throws: `PERMISSION_DENIED` if it may not.
   func admit(_ caller: Caller) throws {
     if case .user = caller, admission == .nobody { throw Status.permissionDenied }
   }
 
-  /// The database of that name, for who may do everything.
-  /// - Throws: `NOT_FOUND` where it is not served.
+  /// Returns a database without authorizing a caller.
+  /// - Throws: `NOT_FOUND` if the database is not served, ``StorageError`` if it cannot be opened.
   package func database(_ id: DatabaseID) throws -> DocumentDatabase {
     guard let database = try databases.database(id) else {
       throw Status(
@@ -102,23 +104,22 @@ package final class FirestoreService: Sendable {
   }
 }
 
-/// A database, and by what a caller's requests to it are judged.
+/// A database and the authorizer of a caller's requests to it.
 package struct DatabaseAccess: Sendable {
-  /// The database.
   package let database: DocumentDatabase
-  /// How requests are judged; `nil` where everything is allowed.
+  /// Authorizes requests; `nil` if everything is allowed.
   let authorizer: Authorizer?
 
-  /// Refuses a call that only administrators make, where there are rules.
-  /// - Throws: `PERMISSION_DENIED`.
+  /// Checks that the caller is an administrator, or that no rules apply.
+  /// - Throws: `PERMISSION_DENIED` if neither is the case.
   func requireAdmin() throws {
     guard let authorizer else { return }
     guard authorizer.explains else { throw Status.permissionDenied }
-    throw Status(.permissionDenied, "Only an administrator may make this call; rules do not grant it.")
+    throw Status(.permissionDenied, "Only an administrator may make this request; security rules cannot allow it.")
   }
 }
 
 extension Status {
-  /// A denial that gives no reason, in the service's words.
+  /// A denial without a reason, with the text of production.
   static let permissionDenied = Status(.permissionDenied, "Missing or insufficient permissions.")
 }

@@ -5,9 +5,9 @@ import KeyValue
 import QueryEngine
 import WireFormat
 
-/// The answer to a call that failed: a canonical code and the text clients see.
+/// The error of a failed request: a canonical code and the message that clients receive.
 ///
-/// Every error of the layers below becomes one here, and only here.
+/// All errors of the layers below are converted to a status, in this file only.
 package struct Status: Error, Equatable, Sendable {
   /// The canonical codes, with their numbers on the wire (firestore-api.md, section 1.4).
   package enum Code: Int, Sendable {
@@ -29,21 +29,18 @@ package struct Status: Error, Equatable, Sendable {
     case unauthenticated = 16
   }
 
-  /// The code.
   package var code: Code
-  /// The text.
   package var message: String
-  /// What went wrong, where it is a fault of the server's or its operator's business: for the log, as it may name
-  /// files.
+  /// The details of a fault of the server, for the log only, because they may contain paths of files. `nil` if the
+  /// client caused the error.
   package private(set) var fault: String?
 
-  /// Creates a status.
   package init(_ code: Code, _ message: String) {
     self.code = code
     self.message = message
   }
 
-  /// Creates the status of a fault of the server's, which clients learn nothing of but its kind.
+  /// Creates the status of a fault of the server. Clients receive only the code and a generic message.
   package init(fault: String, _ code: Code = .internal) {
     self.init(code, code == .dataLoss ? Self.damaged : Self.hidden)
     self.fault = fault
@@ -52,7 +49,7 @@ package struct Status: Error, Equatable, Sendable {
   private static let damaged = "Stored data is damaged."
   private static let hidden = "Internal error."
 
-  /// Turns an error of any layer into what a client of `database` is told.
+  /// Converts an error of any layer to the status that a client of `database` receives.
   package init(_ error: any Error, database: DatabaseID?) {
     switch error {
     case let status as Status: self = status
@@ -87,7 +84,7 @@ package struct Status: Error, Equatable, Sendable {
       self.init(
         .aborted,
         "Too much contention on these documents. Please try again."
-          + (path.map { " (\($0.text) changed meanwhile)" } ?? ""))
+          + (path.map { " (\($0.text) has changed)" } ?? ""))
     case .transactionOver(let isReadOnly):
       self.init(
         isReadOnly ? .invalidArgument : .aborted, "The referenced transaction has expired or is no longer valid.")
@@ -107,7 +104,7 @@ package struct Status: Error, Equatable, Sendable {
     }
   }
 
-  /// What storage says names files of the server, so that is for its log; clients are told what they can do about it.
+  /// Storage errors contain server paths: log them, and send clients only what they can act on.
   private init(_ error: StorageError) {
     let (code, message): (Code, String) =
       switch error {
@@ -118,15 +115,15 @@ package struct Status: Error, Equatable, Sendable {
       case .unsupportedFormat:
         (.failedPrecondition, "another version of hearth wrote the data of this server; use a newer hearth")
       case .exposed:
-        (.failedPrecondition, "secrets of this server lie open; its log names the file to close, then try again")
-      // Out of memory, address space or descriptors: too many databases are open, mostly.
+        (.failedPrecondition, "other users can read secrets of this server; its log names the file to protect")
+      // Out of memory, address space or descriptors: usually too many databases are open.
       case .system(_, _, ENOMEM), .system(_, _, EMFILE), .system(_, _, ENFILE):
-        (.resourceExhausted, "the server has no memory, or no open files, left for this; try again later")
+        (.resourceExhausted, "the server is out of memory or file descriptors; try again later")
       case .corruption: (.dataLoss, Self.damaged)
       case .system, .rolledBack: (.internal, Self.hidden)
       }
     self.init(code, message)
-    // What is too long is the client's own fault.
+    // An oversized key or value is the client's error, not a fault of the server.
     if code != .invalidArgument { fault = error.description }
   }
 }

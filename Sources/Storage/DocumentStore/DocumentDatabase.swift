@@ -3,23 +3,21 @@ package import DocumentModel
 package import KeyValue
 import Synchronization
 
-/// One database: its documents, its transactions, its writer.
+/// One database: its documents, transactions, indexes and writer.
 ///
 /// 1. Reads run on snapshots on the caller's thread and never wait.
-/// 2. Commits are worked out on the caller's thread, then validated and written by the one writer, many with one sync.
-/// 3. A commit's version is its time in microseconds, strictly increasing; everything that speaks of time uses it.
-/// 4. Past states are read through before-images, for as long as ``Retention`` says.
+/// 2. Commits are planned on the caller's thread. The single writer validates and writes them, many with one sync;
+///    see ``CommitQueue``.
+/// 3. The version of a commit is its time in microseconds. Versions strictly increase. Update times, read times and
+///    positions in the change log are versions.
+/// 4. Past states are read from before-images, which are kept as long as ``Retention`` says.
+/// 5. Background work builds and removes index entries, deletes expired documents, and trims the history and the log.
 package final class DocumentDatabase: Sendable {
-  /// Which database this is.
   package let id: DatabaseID
-  /// Which kind of database it is.
   package let edition: Edition
-  /// The engine that holds it.
   package let store: any KeyValueStore
-  /// Its open transactions.
   package let transactions: TransactionTable
 
-  /// The time of day.
   package let clock: Clock
   private let retention: Retention
   let queue: CommitQueue
@@ -28,11 +26,12 @@ package final class DocumentDatabase: Sendable {
   let indexCache = IndexCatalogCache()
   let background: BackgroundWork
 
-  /// Opens a database in an engine, creating its tables where the engine is empty.
+  /// Opens a database in an engine, and initializes the engine if it is empty.
   ///
-  /// With `indexes` the database is made to follow that configuration; without, it keeps the one it has. Entries
-  /// follow in the background, from ``continueBackgroundWork()`` on.
-  /// - Throws: ``StorageError/unsupportedFormat(path:found:supported:)`` for data of a newer version.
+  /// If `indexes` is given, it replaces the stored index configuration; otherwise that stays in effect. Index
+  /// entries are built in the background, starting with ``continueBackgroundWork()``.
+  /// - Throws: ``StorageError/unsupportedFormat(path:found:supported:)`` if a newer version wrote the data, and
+  ///   other ``StorageError``s if the engine fails.
   package init(
     id: DatabaseID, edition: Edition = .standard, store: any KeyValueStore, retention: Retention = Retention(),
     clock: Clock = .system, indexes: IndexConfiguration? = nil, indexBatch: IndexBatch = IndexBatch(),
@@ -55,16 +54,16 @@ package final class DocumentDatabase: Sendable {
     }
   }
 
-  /// Tells of commits that became durable.
+  /// Notifies observers of new durable commits.
   package var changes: ChangeSignal { queue.changes }
 
-  /// A number that names this life of the database: new after it was cleared, restored or forked.
+  /// A random number that identifies the content's lineage. Creating, forking and clearing a database assign a new one.
   package var incarnation: UInt64 { identity.withLock { $0 } }
 
   // MARK: Reading
 
-  /// Runs `body` on the newest snapshot, which ends when it returns.
-  /// - Throws: what `body` throws, or ``StorageError`` when no snapshot can be had.
+  /// Runs `body` on the newest snapshot, which ends when `body` returns.
+  /// - Throws: the error of `body`, or ``StorageError`` if no snapshot is available.
   package func read<R>(_ body: (inout SnapshotReader) throws -> R) throws -> R {
     let snapshot = try store.snapshot()
     defer { snapshot.end() }
@@ -72,13 +71,13 @@ package final class DocumentDatabase: Sendable {
     return try body(&reader)
   }
 
-  /// Runs `body` on a snapshot that can show the moment `readTime`, with the version to read at there, or `nil` where
-  /// the snapshot shows the moment as it is.
+  /// Runs `body` on a snapshot that contains the state at `readTime`. `body` gets the version to read at, or `nil`
+  /// if the newest state of the snapshot is the state at `readTime`.
   ///
-  /// A moment after the last commit is promised to stay as it is shown: the group being written is waited for, and
-  /// commits after it take later versions.
-  /// - Throws: what `body` throws, or ``CommitError`` when the moment lies in the future, before the database, or
-  ///   beyond the history.
+  /// If `readTime` is after the last commit, the state cannot change any more: this function waits for the group
+  /// being written, and all later commits take later versions.
+  /// - Throws: the error of `body`; ``CommitError`` if `readTime` is in the future, before the creation of the
+  ///   database, or older than the history; ``StorageError`` if the engine fails.
   package func read<R>(at readTime: Timestamp, _ body: (inout SnapshotReader, Int64?) throws -> R) throws -> R {
     let version = readTime.microseconds
     if try read({ try $0.lastVersion() }) < version, queue.settledVersion < version {
@@ -93,24 +92,25 @@ package final class DocumentDatabase: Sendable {
     }
   }
 
-  /// Checks that the before-images which a read at `version` needs are still there.
-  /// - Throws: ``CommitError/readTimeTooOld``.
+  /// Checks that the before-images for a read at `version` still exist.
+  /// - Throws: ``CommitError/readTimeTooOld`` if they do not, or ``StorageError`` if the read fails.
   package func checkReadable(_ version: Int64, _ reader: inout SnapshotReader) throws {
     if version < Int64(bitPattern: try reader.meta(.historyFrom)) { throw CommitError.readTimeTooOld }
   }
 
   // MARK: Writing
 
-  /// Commits writes atomically; `completion` is called once, on the writer's thread or at once on this one.
+  /// Commits writes atomically. `completion` is called once, on the writer's thread, the calling thread, or the
+  /// thread that plans a large commit.
   ///
-  /// Cost here: the plan of the commit. Acknowledged only when durable.
+  /// A commit succeeds only when it is durable. Cost on the calling thread: planning the commit, if it is small.
   package func commit(
     _ request: CommitRequest, completion: @escaping @Sendable (Result<CommitOutcome, CommitError>) -> Void
   ) {
     submit([request], completions: [completion])
   }
 
-  /// Commits each write on its own, in any order; `completion` gets one result per write.
+  /// Commits each write on its own, in any order. `completion` gets one result per write, in the order of `writes`.
   package func commitEach(
     _ writes: [Write], completion: @escaping @Sendable ([Result<CommitOutcome, CommitError>]) -> Void
   ) {
@@ -121,8 +121,8 @@ package final class DocumentDatabase: Sendable {
       completions: writes.indices.map { index in { gathering.set($0, at: index) } })
   }
 
-  /// Works the requests out and puts them in line: small ones at once, large ones on another thread, so that the
-  /// caller's event loop goes on.
+  /// Plans the requests and queues them: small ones on the calling thread, large ones on another thread, so the
+  /// caller's event loop is not blocked.
   private func submit(_ requests: [CommitRequest], completions: [CommitQueue.Completion]) {
     let bytes = requests.reduce(0) { $0 + $1.bytes }
     guard bytes > Self.plannedAtOnceBytesMax || requests.contains(where: isCheckLong) else {
@@ -131,16 +131,16 @@ package final class DocumentDatabase: Sendable {
     DispatchQueue.global().async { self.planAndSubmit(requests, completions) }
   }
 
-  /// What a commit may hold to be planned on the caller's thread, in bytes: about ten milliseconds of work.
+  /// The largest request planned on the caller's thread, in bytes: about ten milliseconds of work.
   private static let plannedAtOnceBytesMax = 512 << 10
-  /// How much of the log is searched on the caller's thread, in microseconds: about a thousand commits.
+  /// The longest part of the change log searched on the caller's thread, in microseconds: about a thousand commits.
   private static let checkedAtOnceMicroseconds: Int64 = 100_000
 
-  /// Whether a check for conflicts may have much of the log to search.
+  /// Whether the conflict check may have to search a long part of the change log.
   private func isCheckLong(_ request: CommitRequest) -> Bool {
     guard let reads = request.reads, reads.searchesLog else { return false }
     let lastVersion = try? read { try $0.lastVersion() }
-    // Where nothing can be read, planning fails at once and says why.
+    // If the store cannot be read, planning fails at once and reports why.
     return lastVersion.map { $0 - reads.readVersion > Self.checkedAtOnceMicroseconds } ?? false
   }
 
@@ -160,8 +160,9 @@ package final class DocumentDatabase: Sendable {
     if !members.isEmpty { queue.submit(members, completions: waiting) }
   }
 
-  /// What server timestamps of a commit say: its millisecond, as the service has it, or a microsecond after the latest
-  /// where one was given out in that millisecond. So commits that follow one another have ascending ones.
+  /// Returns the time that server timestamps of a commit carry: the millisecond of its arrival, as in production, or
+  /// one microsecond after the latest one assigned, whichever is later. So successive commits have ascending
+  /// timestamps.
   private func requestTime(of request: CommitRequest, arrival: Int64) -> Timestamp {
     let millisecond = arrival / 1000 * 1000
     guard request.hasServerTimestamps else { return Timestamp(uncheckedMicroseconds: millisecond) }
@@ -171,7 +172,7 @@ package final class DocumentDatabase: Sendable {
     }
   }
 
-  /// Works a commit out on the newest snapshot, and checks what its transaction read up to there.
+  /// Plans a commit on the newest snapshot, and checks its transaction's reads for conflicts up to that snapshot.
   private func member(_ request: CommitRequest, arrival: Int64) throws(CommitError) -> CommitWriter.Member {
     let requestTime = requestTime(of: request, arrival: arrival)
     do {
@@ -188,7 +189,7 @@ package final class DocumentDatabase: Sendable {
     } catch let error as StorageError {
       throw .storage(error)
     } catch {
-      preconditionFailure("a plan throws its own errors only, not \(error)")
+      preconditionFailure("planning a commit threw an unexpected error: \(error)")
     }
   }
 
@@ -201,14 +202,15 @@ package final class DocumentDatabase: Sendable {
       return try CommitPlan(request, reader: &reader, indexes: indexes, requestTime: requestTime)
     } catch {
       switch error {
-      // What this snapshot refuses, a commit that waits before this one may allow: the writer has the last word.
+      // A commit ahead in the queue may make this precondition hold, so the writer decides.
       case .documentMissing, .documentExists, .versionMismatch, .versionAhead: return nil
       default: throw error
       }
     }
   }
 
-  /// The mark of the last commit that had one, in the store of a database; 0 where none had. See ``CommitRequest/mark``.
+  /// Returns the mark of the last commit that had one, or 0 if none had; see ``CommitRequest/mark``.
+  /// - Throws: ``StorageError`` if the read fails.
   package static func lastMark(in store: any KeyValueStore) throws(StorageError) -> UInt64 {
     let snapshot = try store.snapshot()
     defer { snapshot.end() }
@@ -218,19 +220,22 @@ package final class DocumentDatabase: Sendable {
 
   // MARK: Loading and clearing
 
-  /// Fills a database that is empty and that nobody uses yet; see ``BulkLoader``.
+  /// Returns a loader that fills this database, which must be empty and not in use; see ``BulkLoader``.
+  /// - Throws: ``StorageError`` if the read fails.
   package func makeLoader() throws(StorageError) -> BulkLoader {
     try BulkLoader(store: store, version: clock.now())
   }
 
-  /// Gives a copy of a database a life of its own: what named a state of the original names none of the copy.
+  /// Assigns a new incarnation, so ETags and resume tokens of the original do not match the copy.
+  /// - Throws: ``StorageError`` if the write fails.
   package static func renewIncarnation(_ store: any KeyValueStore) throws(StorageError) {
     try store.write { (transaction) throws(StorageError) in
       try transaction.put(.incarnation, newIncarnation())
     }
   }
 
-  /// Removes every document, the history and the log; versions go on rising. `completion` runs on the writer's thread.
+  /// Removes every document, the history and the change log. Versions keep increasing. `completion` runs on the
+  /// writer's thread.
   package func clear(completion: @escaping @Sendable (Result<Void, StorageError>) -> Void) {
     queue.perform { [self] in
       do throws(StorageError) {
@@ -252,15 +257,15 @@ package final class DocumentDatabase: Sendable {
     }
   }
 
-  /// Does what is due in the background: removes history and log entries past their time and documents past theirs,
-  /// and goes on with what was left of work on indexes. Call it every now and then.
+  /// Runs the background work that is due: removes expired history, log entries and documents, and resumes
+  /// unfinished work on indexes. Call it regularly.
   package func maintain() {
     trim()
     continueBackgroundWork()
     removeExpired()
   }
 
-  /// Removes history and log entries past their time, in batches between commits.
+  /// Removes expired history and log entries, in batches between commits.
   private func trim() {
     let trimmer = Trimmer(retention: retention)
     queue.perform { [self] in
@@ -276,12 +281,12 @@ package final class DocumentDatabase: Sendable {
         }
         if hasMore { trim() }
       } catch {
-        // Nothing was removed; the next call tries again, and a commit will report what is wrong with the store.
+        // Nothing was removed. The next call retries, and the next commit reports any failure of the store.
       }
     }
   }
 
-  /// Waits until the writer holds on to nothing, so that letting go of the database closes its engine.
+  /// Waits until no background work or writer holds the store, so that releasing the database closes its engine.
   func drain() {
     background.stop()
     background.waitForExpiring()
@@ -321,7 +326,7 @@ package final class DocumentDatabase: Sendable {
   private static func newIncarnation() -> UInt64 { UInt64.random(in: 1...UInt64.max) }
 }
 
-/// Gathers the results of commits that were submitted together.
+/// Collects the results of commits that were submitted together.
 private final class CommitBarrier: Sendable {
   private let state: Mutex<(results: [Result<CommitOutcome, CommitError>?], missing: Int)>
   private let completion: @Sendable ([Result<CommitOutcome, CommitError>]) -> Void

@@ -2,7 +2,8 @@ package import DocumentModel
 package import WireFormat
 
 extension EncodedValue {
-  /// The bracket the value sorts in.
+  /// The bracket that the value belongs to in the order of values.
+  /// - Throws: ``WireError`` if the stored bytes are not a valid value.
   package var bracket: TypeBracket {
     get throws(WireError) {
       switch try content {

@@ -1,20 +1,20 @@
 package import DocumentModel
 
-/// Paths as codes that sort in document-name order (firestore-api.md, section 3.1).
+/// The encoding of paths as bytes that sort in document-name order (firestore-api.md, section 3.1).
 package enum NameCode {
-  /// Appends a path: its segments, each ending itself, so that a prefix comes first.
+  /// Appends the code of a path: its segments, each self-delimiting, so that a path precedes its extensions.
   package static func append(_ path: ResourcePath, to out: inout [UInt8]) {
     for segment in path.segments { OrderedCode.append(segment: segment, to: &out) }
   }
 
-  /// The code of a path.
+  /// Returns the code of a path.
   package static func encode(_ path: ResourcePath) -> [UInt8] {
     var code: [UInt8] = []
     append(path, to: &code)
     return code
   }
 
-  /// The path of a code, or `nil` where the bytes are none.
+  /// Returns the path of a code, or `nil` if the code is malformed.
   package static func decode(_ code: [UInt8]) -> ResourcePath? {
     var bytes: [UInt8] = []
     let isPath = code.withUnsafeBytes { code in
@@ -28,9 +28,10 @@ package enum NameCode {
     return isPath ? ResourcePath(uncheckedBytes: bytes) : nil
   }
 
-  /// The code of the path in a reference, or `nil` where it is no reference into `database`.
+  /// Returns the code of the path in a reference, or `nil` if the value is not a reference into `database`.
   ///
-  /// The path needs not be one a document can have: bounds may hold reserved ids and NUL bytes (section 4.8).
+  /// The path need not be valid for a document: query bounds may contain reserved IDs and NUL bytes
+  /// (firestore-api.md, section 4.8).
   package static func path(of value: Value, in database: DatabaseID) -> [UInt8]? {
     guard case .reference(let name) = value else { return nil }
     let root = database.documentsRoot + "/"
@@ -38,7 +39,7 @@ package enum NameCode {
     return encode(ResourcePath(uncheckedBytes: Array(name.utf8.dropFirst(root.utf8.count))))
   }
 
-  /// Whether a path's code stands in a relation to any, or to all, of the codes.
+  /// Returns whether a path's code satisfies an operator with the given operands.
   package static func matches(_ name: [UInt8], _ op: FieldOperator, _ codes: [[UInt8]]) -> Bool {
     switch op {
     case .in: return codes.contains(name)

@@ -2,10 +2,11 @@ import DocumentModel
 import WireFormat
 
 extension OrderedCode {
-  /// Appends the code of a BSON value, given its type and what its one key holds; returns whether the code is whole.
+  /// Appends the code of a BSON value, given its type and the content of its one key. Returns whether the code is
+  /// whole.
   ///
-  /// Numbers have the codes of the numbers they equal; a decimal that is neither an integer nor a double has that of
-  /// the nearest double.
+  /// A number has the code of the number it equals. A decimal that is neither an integer nor a double has the code
+  /// of the nearest double.
   static func append(
     _ content: EncodedValue, _ type: BSONType, to out: inout [UInt8], limit: Int
   ) throws(WireError) -> Bool {
@@ -30,8 +31,8 @@ extension OrderedCode {
       guard try append(text: map, BSONType.patternKey, to: &out, limit: limit) else { return false }
       return try append(text: map, BSONType.optionsKey, to: &out, limit: limit)
     case (.minKey, _), (.maxKey, _): out.append(type.bracket.rawValue)
-    // Stored values are what their type says.
-    default: throw .malformedProtobuf("BSON value of another type")
+    // A stored value always has the content that its type requires.
+    default: throw .malformedProtobuf("BSON value with content of another type")
     }
     return true
   }
@@ -45,7 +46,7 @@ extension OrderedCode {
     text map: EncodedMap, _ key: String, to out: inout [UInt8], limit: Int
   ) throws(WireError) -> Bool {
     guard case .string(let text)? = try map.value(for: key)?.content else {
-      throw .malformedProtobuf("BSON value of another type")
+      throw .malformedProtobuf("BSON value with content of another type")
     }
     return appendBytes(text, to: &out, limit: limit)
   }

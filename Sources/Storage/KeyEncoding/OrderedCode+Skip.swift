@@ -1,17 +1,17 @@
 import DocumentModel
 
 extension OrderedCode {
-  /// How a value's code ended.
+  /// Whether a value's code is complete.
   package enum Extent: Equatable {
     /// The code is the whole value.
     case whole
-    /// The code was cut: equal codes do not mean equal values.
+    /// The code was cut, so equal codes do not imply equal values.
     case cut
   }
 
-  /// Takes one value's code off the front, to reach what follows it in a key.
+  /// Removes one value's code from the front, to reach the part of the key after it.
   ///
-  /// Returns `nil` when the bytes are no such code. Cost: linear in the code.
+  /// Returns `nil` if the bytes are malformed. Cost: linear in the code.
   package static func skipValue(_ code: inout UnsafeRawBufferPointer) -> Extent? {
     guard let label = take(&code, 1)?.first else { return nil }
     switch TypeBracket(rawValue: label) {

@@ -2,30 +2,30 @@ import DocumentModel
 import Glibc
 package import WireFormat
 
-/// Byte strings that sort, byte by byte, as the things they stand for.
+/// Byte strings that sort, as unsigned bytes, in the order of the values they encode.
 ///
-/// The law: for values `a` and `b`, `encode(a) < encode(b)` as unsigned bytes exactly when `a` comes before `b` in the
-/// order of firestore-api.md, section 3, and the codes are equal exactly when the values are equal there. Every code
-/// ends itself, so codes can be joined; a joined key sorts by its first part, then its second.
+/// For values `a` and `b`, `encode(a) < encode(b)` exactly if `a` precedes `b` in the order of firestore-api.md,
+/// section 3, and the codes are equal exactly if the values are equal there. Every code is self-delimiting, so
+/// codes can be concatenated: the result sorts by its first part, then by its second.
 ///
-/// A value's code may be cut at a budget of bytes. Cut codes keep the order but tie with each other; the mark
-/// ``truncated`` says so, and whoever needs the order among them looks at the documents.
+/// A value's code may be cut at a budget of bytes. Cut codes keep the order, but several values may share one. The
+/// mark ``truncated`` shows the cut; a caller that needs the exact order compares the documents.
 package enum OrderedCode {
-  /// Ends a byte string; a zero byte inside it is written `00 FF`.
+  /// Ends a byte string. A zero byte in the string is written as `00 FF`.
   static let end: UInt8 = 0x01
-  /// Stands where a code was cut, above every end and below every continuation at the same place.
+  /// Marks a cut code. It sorts above every end and below every continuation at the same place.
   static let truncated: UInt8 = 0x02
-  /// Ends the elements of an array or map: below every type's label.
+  /// Ends the elements of an array or a map. It sorts below every type's label.
   static let endOfElements: UInt8 = 0x01
   private static let escape: UInt8 = 0x00
   private static let escapedZero: UInt8 = 0xFF
-  /// Labels of a numeric document id and of all others (firestore-api.md, section 3.1).
+  /// The labels of numeric document IDs and of all other IDs (firestore-api.md, section 3.1).
   private static let numericID: UInt8 = 0x10
   private static let textID: UInt8 = 0x20
 
-  // MARK: Numbers and ids
+  // MARK: Numbers and IDs
 
-  /// Appends a number of at most nine bytes; small numbers take one.
+  /// Appends the code of a number: one byte for numbers below 240, at most nine.
   package static func append(number: UInt64, to out: inout [UInt8]) {
     if number < 0xF0 {
       out.append(UInt8(number))
@@ -38,7 +38,7 @@ package enum OrderedCode {
     }
   }
 
-  /// Takes a number off the front, or returns `nil` when the bytes are no such code.
+  /// Removes a number from the front and returns it, or returns `nil` if the bytes are malformed.
   package static func takeNumber(_ bytes: inout UnsafeRawBufferPointer) -> UInt64? {
     guard let first = bytes.first else { return nil }
     if first < 0xF0 {
@@ -58,24 +58,24 @@ package enum OrderedCode {
     appendBigEndian(UInt64(bitPattern: version) ^ (1 << 63), to: &out)
   }
 
-  /// Reads a version at the end of a key, or returns `nil` when the key is too short.
+  /// Returns the version at the end of a key, or `nil` if the key is too short.
   package static func version(atEndOf key: UnsafeRawBufferPointer) -> Int64? {
     guard key.count >= 8 else { return nil }
     return version(at: key.count - 8, of: key)
   }
 
-  /// Reads a version at an offset that leaves eight bytes.
+  /// Returns the version at an offset. At least eight bytes must follow the offset.
   package static func version(at offset: Int, of key: UnsafeRawBufferPointer) -> Int64 {
     let bits = UInt64(bigEndian: key.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
     return Int64(bitPattern: bits ^ (1 << 63))
   }
 
-  /// Appends a document id as the last part of a key: nothing marks its end.
+  /// Appends a document ID as the last part of a key, without an end mark.
   package static func append<ID: Collection<UInt8>>(lastID id: ID, to out: inout [UInt8]) {
     withBytes(of: id) { append(lastID: $0, to: &out) }
   }
 
-  /// Appends a document id given as raw bytes; see ``append(lastID:to:)-(ID,_)``.
+  /// Appends a document ID given as raw bytes; see ``append(lastID:to:)-(ID,_)``.
   package static func append(lastID id: UnsafeRawBufferPointer, to out: inout [UInt8]) {
     if id.first == UInt8(ascii: "_"), let number = ResourceID.number(id) {
       out.append(numericID)
@@ -86,7 +86,7 @@ package enum OrderedCode {
     }
   }
 
-  /// Appends a document id, or any path segment, with its end marked.
+  /// Appends a document ID or another path segment, with an end mark.
   package static func append<ID: Collection<UInt8>>(segment id: ID, to out: inout [UInt8]) {
     withBytes(of: id) { append(segment: $0, to: &out) }
   }
@@ -104,16 +104,16 @@ package enum OrderedCode {
     }
   }
 
-  /// Lends the bytes of an id. Other modules see generic code, which would take an id byte by byte.
+  /// Calls `body` with the contiguous bytes of an ID. Other modules call generic code, which would copy byte by byte.
   private static func withBytes<ID: Collection<UInt8>>(of id: ID, _ body: (UnsafeRawBufferPointer) -> Void) {
     if id.withContiguousStorageIfAvailable({ body(UnsafeRawBufferPointer($0)) }) == nil {
       Array(id).withUnsafeBytes(body)
     }
   }
 
-  /// Appends the document id that ``append(lastID:to:)`` wrote, as it is in a path.
+  /// Decodes a document ID that ``append(lastID:to:)`` encoded, and appends it in the form used in paths.
   ///
-  /// Returns `false` when the bytes are no such code.
+  /// Returns `false` if the bytes are malformed.
   package static func decode(lastID code: UnsafeRawBufferPointer, into id: inout [UInt8]) -> Bool {
     guard let label = code.first else { return false }
     let rest = UnsafeRawBufferPointer(rebasing: code.dropFirst())
@@ -126,7 +126,7 @@ package enum OrderedCode {
     return true
   }
 
-  /// Appends the segment code of the id that ``append(lastID:to:)`` wrote.
+  /// Appends a document ID in the form of a segment, given the code that ``append(lastID:to:)`` made.
   package static func append(segmentOfLastID code: UnsafeRawBufferPointer, to out: inout [UInt8]) {
     guard code.first == textID else { return out.append(raw: code) }
     out.append(textID)
@@ -135,7 +135,7 @@ package enum OrderedCode {
     out.append(end)
   }
 
-  /// Takes a segment off the front and appends its id; returns `false` when the bytes are no such code.
+  /// Removes a segment from the front and appends its ID. Returns `false` if the bytes are malformed.
   package static func take(segment code: inout UnsafeRawBufferPointer, into id: inout [UInt8]) -> Bool {
     guard let label = code.first else { return false }
     if label == numericID {
@@ -174,16 +174,16 @@ package enum OrderedCode {
 
   // MARK: Values
 
-  /// Turns every bit over from a place on, which turns the order of codes around: they end themselves, so no one is a
-  /// prefix of another.
+  /// Inverts every bit from an offset on, which reverses the order of codes. This works because codes are
+  /// self-delimiting, so no code is a prefix of another.
   package static func invert(_ bytes: inout [UInt8], from start: Int) {
     for index in start..<bytes.count { bytes[index] = ~bytes[index] }
   }
 
   /// Appends a value's code, cut after about `budget` bytes.
   ///
-  /// Returns whether the code is whole. Cost: linear in the part of the value that is encoded.
-  /// - Throws: ``WireError`` when the stored bytes are no value.
+  /// Returns whether the code is whole. Cost: linear in the encoded part of the value.
+  /// - Throws: ``WireError`` if the stored bytes are not a valid value.
   @discardableResult
   package static func append(
     _ value: EncodedValue, to out: inout [UInt8], budget: Int = Limits.indexedValueBytesMax
@@ -249,7 +249,8 @@ package enum OrderedCode {
     if isWide(number) { appendRemainder(0, to: &out) }
   }
 
-  /// An integer is coded as the largest double not above it, and the distance from there where doubles have gaps.
+  /// Appends an integer: the largest double that is not above it, then the distance from that double if doubles
+  /// around it have gaps.
   static func append(integer number: Int64, to out: inout [UInt8]) {
     out.append(TypeBracket.number.rawValue)
     var base = Double(number)
@@ -258,7 +259,7 @@ package enum OrderedCode {
     if isWide(base) { appendRemainder(UInt16(number - Int64(base)), to: &out) }
   }
 
-  /// Whether integers around a double are not all doubles themselves.
+  /// Whether some integers around a double are not doubles.
   private static func isWide(_ number: Double) -> Bool {
     let magnitude = abs(number)
     return magnitude >= 0x1p53 && magnitude <= 0x1p63

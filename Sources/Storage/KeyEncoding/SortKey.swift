@@ -1,19 +1,20 @@
 package import DocumentModel
 package import WireFormat
 
-/// The place of a document in the order of a query, as bytes that sort.
+/// The encoding of a document's position in the order of a query, as bytes that sort.
 ///
-/// The codes of the order's fields, one behind the other, turned over (every bit) where the order descends. Codes end
-/// themselves, so turning over keeps them apart; a path's code does not, and gets ``endOfName`` behind it.
+/// The key concatenates the codes of the order's fields, with every bit inverted for a descending field. Codes are
+/// self-delimiting, so inverted codes remain distinct. The code of a path is not, so ``endOfName`` follows it.
 ///
-/// Of each value as much takes part as an index holds, ``Limits/indexedValueBytesMax``: values that agree so far stand
-/// by what follows in the order, whether entries or a sort give it.
+/// A value takes part only as far as an index entry holds it, ``Limits/indexedValueBytesMax``. Values that agree
+/// that far are ordered by the next part of the order, both in index entries and in a sort.
 package enum SortKey {
-  /// Below every label of a segment.
+  /// Ends a name. It sorts below every label of a segment.
   package static let endOfName: UInt8 = 0x00
 
-  /// Appends the key of a document with a ``NameCode``; returns `false` where it lacks a field of the order and so is
-  /// no result.
+  /// Appends the key of a document, given the ``NameCode`` of its path. Returns `false` if the document lacks a
+  /// field of the order and so is not a result.
+  /// - Throws: ``WireError`` if the stored bytes are not valid fields.
   package static func append(
     _ orders: [Order], _ fields: EncodedMap, name: [UInt8], to key: inout [UInt8]
   ) throws(WireError) -> Bool {
@@ -31,14 +32,14 @@ package enum SortKey {
     return true
   }
 
-  /// Turns bytes over.
+  /// Inverts every bit from an offset on.
   package static func invert(_ key: inout [UInt8], from start: Int) {
     for index in start..<key.count { key[index] = ~key[index] }
   }
 
-  /// Whether a key lies at or behind a start bound, and at or before an end bound.
+  /// Returns whether a key lies between two positions.
   ///
-  /// A bound may name fewer fields than the key: what agrees with all of them is equal to it.
+  /// A position may have fewer fields than the key. It equals every key that agrees with all of its fields.
   package static func isWithin(_ key: [UInt8], start: SortBound?, end: SortBound?) -> Bool {
     if let start {
       let order = compare(key, toPrefix: start.code)
@@ -56,23 +57,22 @@ package enum SortKey {
   }
 }
 
-/// A position in the order of a query: the codes of its first fields, each turned over where the order descends.
+/// A position in the order of a query: the codes of the first fields, each inverted if its order descends.
 package struct SortBound: Sendable {
-  /// The first bytes of the ``SortKey`` of what stands at the position.
+  /// The first bytes of the ``SortKey`` of the documents at the position.
   package var code: [UInt8]
-  /// Whether the position lies before what stands there, else behind it.
+  /// Whether the position lies before the documents with this key, rather than after them.
   package var isBefore: Bool
 
-  /// The code in ascending form, where all fields of the order have one direction.
+  /// Returns the code in ascending form. All fields of the order must have the same direction.
   package func plain(isDescending: Bool) -> [UInt8] { isDescending ? code.map { ~$0 } : code }
 
-  /// Creates a position.
   package init(code: [UInt8], isBefore: Bool) {
     self.code = code
     self.isBefore = isBefore
   }
 
-  /// The position behind a document, or where one would stand, in an order by name.
+  /// Returns the position after a document in name order, whether the document exists or not.
   package static func behind(_ path: ResourcePath) -> SortBound {
     SortBound(code: NameCode.encode(path) + [SortKey.endOfName], isBefore: false)
   }

@@ -1,84 +1,92 @@
 /// An ordered map from byte strings to byte strings with snapshots and atomic, durable writes.
 ///
-/// This is the seam between Hearth and a storage engine. Everything above it sees one flat key space in
-/// unsigned byte order; everything an engine needs (pages, maps, locks, files) stays below it. LMDB is the
-/// embedded engine; `Tests/LMDBStoreTests` holds the contract suite every engine must pass.
+/// This is the interface between Hearth and a storage engine. The code above it sees one flat key space in unsigned
+/// byte order. Everything that an engine needs (pages, maps, locks, files) stays below it. LMDB is the embedded
+/// engine; `Tests/LMDBEngineTests` contains the contract suite that every engine must pass.
 ///
-/// What an engine promises:
-/// - Keys of 1 to ``KeyValueLimits/keyBytesMax`` bytes and values of 0 to ``KeyValueLimits/valueBytesMax``
-///   bytes are kept exactly; keys are ordered as unsigned bytes, a prefix before what extends it.
-/// - A snapshot shows exactly the state after some whole write transaction, for as long as it lives, however
-///   many writes follow. It sees every transaction that was acknowledged before it was taken.
+/// An engine guarantees:
+/// - Keys of 1 to ``KeyValueLimits/keyBytesMax`` bytes and values of 0 to ``KeyValueLimits/valueBytesMax`` bytes
+///   are kept exactly. Keys are ordered as unsigned bytes, and a prefix precedes its extensions.
+/// - A snapshot shows exactly the state after some whole write transaction, for as long as it lives, however many
+///   writes follow. It sees every transaction that was acknowledged before it was taken.
 /// - A write transaction is applied whole or not at all, also across a crash. When ``write(_:)`` returns, the
-///   change is durable (where the engine was opened durable) and visible to new snapshots.
+///   change is durable (if the engine was opened as durable) and visible to new snapshots.
 /// - There is one writer at a time. Readers never wait for it, nor it for them.
 ///
-/// What it does not promise: that two snapshots differ if nothing was written, any order between writers that
-/// wait, or cheap long-lived snapshots. A snapshot held for long makes an LMDB file grow, so hold it for one
-/// slice of work and take another.
+/// It does not guarantee that two snapshots differ if nothing was written, any order between waiting writers, or
+/// cheap long-lived snapshots. A snapshot held for a long time makes an LMDB file grow, so hold it for one slice of
+/// work and then take another.
 ///
-/// The protocols below are class-bound and hand out raw bytes: a call costs one indirect jump, as a virtual
-/// method does, and boxes nothing.
+/// The protocols below are class-bound and return raw bytes. A call costs one indirect jump, like a virtual method,
+/// and boxes nothing.
 public protocol KeyValueStore: AnyObject, Sendable {
   /// Takes a snapshot of the newest committed state.
   ///
-  /// Cost: no allocation in the steady state, no wait for a writer. The snapshot belongs to the caller's
-  /// thread of work: use it from one thread at a time, and let it go (or call ``KeyValueSnapshot/end()``) soon.
-  /// - Throws: ``StorageError/tooManyReaders(limit:)`` when the engine's reader slots are used up.
+  /// Cost: no allocation in the steady state, no wait for a writer. Use a snapshot from one thread at a time, and
+  /// release it (or call ``KeyValueSnapshot/end()``) soon.
+  /// - Throws: ``StorageError/tooManyReaders(limit:)`` if all reader slots of the engine are in use.
   func snapshot() throws(StorageError) -> any KeyValueSnapshot
 
   /// Runs one write transaction on the calling thread and commits it.
   ///
   /// Waits until no other write transaction is open. If `body` throws, nothing is written and its error is
-  /// passed on. The closure is not `async`: it cannot suspend while it holds the writer. The transaction
-  /// object is invalid once the closure returns.
-  /// - Throws: what `body` threw, or ``StorageError`` when the commit itself failed (nothing was written then).
+  /// rethrown. The closure is not `async`: it cannot suspend while it holds the writer. The transaction object is
+  /// invalid once the closure returns.
+  /// - Throws: the error of `body`, or ``StorageError`` if the commit fails. Nothing is written in either case.
   func write(_ body: (any KeyValueTransaction) throws(StorageError) -> Void) throws(StorageError)
 
-  /// Writes a consistent, compact copy of the newest state as a file an engine of this kind can open.
+  /// Writes a consistent, compact copy of the newest state as a file that an engine of this kind can open.
   ///
-  /// Runs while writes go on. Cost: reads the whole store.
+  /// Writes may continue meanwhile. Cost: reads the whole store.
+  /// - Throws: ``StorageError`` if the file exists already, or reading or writing fails.
   func copy(toFile path: String) throws(StorageError)
 
-  /// Sizes and counts, for `hearth stats`.
+  /// Returns sizes and counts, for `hearth stats`.
+  /// - Throws: ``StorageError`` if the read fails.
   func statistics() throws(StorageError) -> KeyValueStatistics
 }
 
 /// A consistent, read-only view of the whole store at one moment.
 ///
-/// Bytes handed out point into the store and are valid until the snapshot ends.
+/// Returned bytes point into the store and are valid until the snapshot ends.
 public protocol KeyValueSnapshot: AnyObject {
-  /// The value stored under `key`, or `nil`.
+  /// Returns the value stored under `key`, or `nil` if none exists.
+  /// - Throws: ``StorageError`` if the read fails.
   func value(for key: UnsafeRawBufferPointer) throws(StorageError) -> UnsafeRawBufferPointer?
 
-  /// A cursor over the whole key space, not yet at an entry.
+  /// Returns a cursor over the whole key space that is not at an entry yet.
+  /// - Throws: ``StorageError`` if the engine fails.
   func makeCursor() throws(StorageError) -> any KeyValueCursor
 
-  /// Ends the snapshot now; every pointer it gave out and every cursor it made becomes invalid.
+  /// Ends the snapshot. Every pointer that it returned and every cursor that it made becomes invalid.
   ///
-  /// Called by `deinit` too. Calling it twice does nothing.
+  /// `deinit` calls it too. A second call does nothing.
   func end()
 }
 
 /// A position in the ordered key space of one snapshot or one write transaction.
 ///
-/// After a call that returned `true`, ``key`` and ``value`` are the bytes of the entry the cursor stands on.
-/// They are valid until the cursor moves (the key of a long entry is assembled in the cursor's own memory),
-/// its snapshot ends or its transaction writes. A new cursor, one that ran off either end and one whose
-/// transaction wrote stand nowhere: seek before stepping.
+/// After a call that returned `true`, ``key`` and ``value`` are the bytes of the cursor's current entry. They are
+/// valid until the cursor moves (the key of a long entry is assembled in the cursor's own memory), its snapshot
+/// ends or its transaction writes. A cursor has no current entry if it is new, moved past either end, or its
+/// transaction wrote: seek before stepping.
 public protocol KeyValueCursor: AnyObject {
-  /// Moves to the first entry whose key is not below `key`. Returns `false` when there is none.
+  /// Moves to the first entry whose key is not below `key`. Returns `false` if no such entry exists.
   ///
-  /// `key` may be empty, or longer than any stored key can be.
+  /// `key` may be empty, or longer than any stored key.
+  /// - Throws: ``StorageError`` if the read fails.
   func seek(atOrAfter key: UnsafeRawBufferPointer) throws(StorageError) -> Bool
 
-  /// Moves to the last entry whose key is below `key`. Returns `false` when there is none.
+  /// Moves to the last entry whose key is below `key`. Returns `false` if no such entry exists.
+  /// - Throws: ``StorageError`` if the read fails.
   func seek(before key: UnsafeRawBufferPointer) throws(StorageError) -> Bool
 
-  /// Moves to the next entry. Returns `false` at the end; the cursor then stands nowhere.
+  /// Moves to the next entry. Returns `false` at the end; the cursor then has no current entry.
+  /// - Throws: ``StorageError`` if the read fails.
   func next() throws(StorageError) -> Bool
 
-  /// Moves to the previous entry. Returns `false` at the beginning; the cursor then stands nowhere.
+  /// Moves to the previous entry. Returns `false` at the beginning; the cursor then has no current entry.
+  /// - Throws: ``StorageError`` if the read fails.
   func previous() throws(StorageError) -> Bool
 
   /// The key of the current entry.
@@ -88,25 +96,28 @@ public protocol KeyValueCursor: AnyObject {
   var value: UnsafeRawBufferPointer { get }
 }
 
-/// The one open write transaction; it reads its own writes.
+/// The open write transaction. It reads its own writes.
 public protocol KeyValueTransaction: KeyValueSnapshot {
-  /// Stores `value` under `key`, replacing what was there.
+  /// Stores `value` under `key`, replacing any earlier value.
   ///
-  /// Invalidates bytes handed out by this transaction and its cursors, so neither argument may be such bytes.
-  /// - Throws: ``StorageError/oversized(keyBytes:valueBytes:)``, which changes nothing. After any other error
-  ///   the transaction cannot be committed: ``KeyValueStore/write(_:)`` throws that error in the end.
+  /// Invalidates bytes returned by this transaction and its cursors, so neither argument may be such bytes.
+  /// - Throws: ``StorageError/oversized(keyBytes:valueBytes:)`` if the key or the value is too long; the
+  ///   transaction can continue. After any other error the transaction cannot be committed, and
+  ///   ``KeyValueStore/write(_:)`` throws that error at its end.
   func put(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws(StorageError)
 
-  /// Removes the entry under `key`. Returns whether there was one.
+  /// Removes the entry under `key`. Returns whether it existed.
+  /// - Throws: ``StorageError`` if the engine fails. The transaction cannot be committed then.
   @discardableResult
   func remove(_ key: UnsafeRawBufferPointer) throws(StorageError) -> Bool
 
-  /// Removes every entry with `lower` <= key < `upper`. Returns how many there were.
+  /// Removes every entry with `lower` <= key < `upper`. Returns the number of removed entries.
+  /// - Throws: ``StorageError`` if the engine fails. The transaction cannot be committed then.
   @discardableResult
   func removeRange(from lower: UnsafeRawBufferPointer, to upper: UnsafeRawBufferPointer) throws(StorageError) -> Int
 }
 
-/// The bounds every engine keeps.
+/// The limits of every engine.
 public enum KeyValueLimits {
   /// The longest key, in bytes. Two escaped 6 KiB document names fit.
   public static let keyBytesMax = 32 << 10
@@ -114,20 +125,19 @@ public enum KeyValueLimits {
   public static let valueBytesMax = 64 << 20
 }
 
-/// What ``KeyValueStore/statistics()`` reports.
+/// The sizes and counts returned by ``KeyValueStore/statistics()``.
 public struct KeyValueStatistics: Equatable, Sendable {
-  /// Entries in the store, counted as keys.
+  /// The number of keys in the store.
   public var entries: Int
-  /// Bytes of the data file that are in use.
+  /// The bytes of the data file that are in use.
   public var usedBytes: Int
-  /// Length of the data file in bytes.
+  /// The length of the data file, in bytes.
   public var fileBytes: Int
-  /// The size the file may grow to, in bytes.
+  /// The size to which the file may grow, in bytes.
   public var limitBytes: Int
-  /// Snapshots open now, in all processes.
+  /// The number of open snapshots, in all processes.
   public var readers: Int
 
-  /// Creates a report.
   public init(entries: Int, usedBytes: Int, fileBytes: Int, limitBytes: Int, readers: Int) {
     self.entries = entries
     self.usedBytes = usedBytes

@@ -1,10 +1,11 @@
 import Glibc
 package import KeyValue
 
-/// The exclusive right of one process to write in a data directory, held until the object goes away.
+/// The exclusive right of one process to write to a data directory, held until the object is released.
 ///
-/// The lock is the kernel's (`flock`) on a file named ``fileName``, so it ends with the process, however that
-/// ends. The file's text only tells others who holds it; it stays behind and means nothing without the lock.
+/// The lock is the kernel's (`flock`) on a file named ``fileName``, so it ends with the process, however the
+/// process ends. The file's text only tells other processes the holder. It remains after the lock ends and means
+/// nothing then.
 package final class DataDirectoryLock: Sendable {
   /// The name of the lock file in the data directory.
   package static let fileName = "hearth.lock"
@@ -15,9 +16,10 @@ package final class DataDirectoryLock: Sendable {
   private let path: String
   private let descriptor: Int32
 
-  /// Takes the lock of the data directory, which must exist.
-  /// - Throws: ``StorageError/locked(path:holder:)`` when another process has it, or another object in this one;
-  ///   the holder reads like `hearth, process 123 (http://127.0.0.1:8080)`.
+  /// Takes the lock of a data directory, which must exist.
+  /// - Throws: ``StorageError/locked(path:holder:)`` if another process, or another object in this one, has the
+  ///   lock; the holder reads like `hearth, process 123 (http://127.0.0.1:8080)`.
+  ///   ``StorageError/system(operation:path:code:)`` if a system call fails.
   package init(directory: String) throws(StorageError) {
     path = "\(directory)/\(Self.fileName)"
     descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
@@ -39,20 +41,22 @@ package final class DataDirectoryLock: Sendable {
 
   deinit { Self.release(descriptor) }
 
-  /// Gives the lock back. Closing alone would not: a program that this process is just starting has a copy of the
-  /// descriptor until it runs.
+  /// Releases the lock. Closing the descriptor alone is not enough: a child process that is just being started has
+  /// a copy of it until it executes its program.
   private static func release(_ descriptor: Int32) {
     flock(descriptor, LOCK_UN)
     close(descriptor)
   }
 
-  /// Adds the server's URL to what another process is told; call it once the server listens.
+  /// Adds the server's URL to the text that other processes see. Call it once the server listens.
+  /// - Throws: ``StorageError`` if the file cannot be written.
   package func announce(serverURL: String) throws(StorageError) {
     try writeText("process \(getpid()) (\(serverURL))")
   }
 
-  /// The URL that the holder of a directory's lock announced; `nil` where it announced none. What a process that ended
-  /// left behind means nothing: ask only after ``init(directory:)`` threw `locked`.
+  /// Returns the URL that the holder of a directory's lock announced, or `nil` if it announced none.
+  ///
+  /// The file may be left from a process that ended, so call this only after ``init(directory:)`` threw `locked`.
   package static func announcedURL(directory: String) -> String? {
     let descriptor = open("\(directory)/\(fileName)", O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { return nil }
@@ -62,8 +66,10 @@ package final class DataDirectoryLock: Sendable {
     return String(text[text.index(after: start)...].dropLast())
   }
 
-  /// Who has the lock of a directory, found out without leaving anything there; `nil` for nobody, and where it cannot
-  /// be seen. Who tries to take the lock just then is refused.
+  /// Returns the holder of a directory's lock without creating a file, or `nil` if no process holds it or the file
+  /// is not readable.
+  ///
+  /// It takes a shared lock for a moment, so another process that tries to lock the directory just then fails.
   package static func holder(ofDirectory directory: String) -> String? {
     let descriptor = open("\(directory)/\(fileName)", O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { return nil }
@@ -72,7 +78,7 @@ package final class DataDirectoryLock: Sendable {
     return holder(descriptor)
   }
 
-  /// Replaces the text; a reader may see it cut short, never mixed with an older one.
+  /// Replaces the text. A reader may see it cut short, but never mixed with an older text.
   private func writeText(_ text: String) throws(StorageError) {
     guard ftruncate(descriptor, 0) == 0 else { throw .systemCall("ftruncate", path: path) }
     var line = "\(text)\n"

@@ -1,17 +1,18 @@
 import Glibc
 import KeyValue
 
-/// Looks at a data file before LMDB maps it.
+/// A check of a data file before LMDB maps it.
 ///
-/// LMDB trusts the file: a page number past its end becomes a `SIGBUS`, since memory beyond a file's end cannot
-/// be read. So the meta pages, the length and the roots are read with plain calls first.
+/// LMDB trusts the file: reading a page number past the file's end raises `SIGBUS`, because memory beyond the end
+/// of a mapped file is not readable. So this check first reads the meta pages, the length and the roots with system
+/// calls.
 ///
-/// A healthy file can be shorter than its newest meta page says: a page that one transaction took at the end
-/// and gave back was never written. Such pages are all in LMDB's database of free pages, and no others may be
-/// missing. What is not looked at here: every other page. There are no checksums in LMDB; `verify(progress:)`
-/// walks them, in a process that may die of it.
+/// A healthy file can be shorter than its newest meta page says: a page that one transaction allocated at the end
+/// and freed again was never written. All such pages are in LMDB's database of free pages, and no other page may be
+/// missing. This check reads no other pages, and LMDB has no checksums; ``LMDBStore/verify(progress:)`` reads all
+/// pages, in a process that damage may crash.
 struct DataFileCheck: ~Copyable {
-  /// Checks a file that another process may be writing to.
+  /// Checks a file that another process may be writing.
   static func check(_ file: borrowing Descriptor) throws(StorageError) {
     var attempts = 10
     while true {
@@ -20,7 +21,7 @@ struct DataFileCheck: ~Copyable {
         try check(file, against: meta)
         return
       } catch {
-        // A commit between two of our reads makes them disagree; it also changes the newest meta page.
+        // A commit between two reads makes them disagree. It also changes the newest meta page, so try again then.
         attempts -= 1
         guard attempts > 0, try newestMeta(file).transaction != meta.transaction else { throw error }
       }
@@ -31,17 +32,17 @@ struct DataFileCheck: ~Copyable {
     let length = try file.length()
     let pagesInFile = length / meta.pageBytes
     let pages = meta.lastPage + 1
-    // Only the newest: when LMDB takes back a meta page that could not be written, that page keeps new roots.
+    // Check the newest only: after LMDB took back a meta page that it could not write, that page has new roots.
     for root in [meta.freePages.root, meta.main.root] where root != MetaPage.noPage {
       guard (2...max(2, meta.lastPage)).contains(root) else {
         throw .corruption(
           path: file.path,
-          detail: "the newest meta page gives page \(root) as a root, and \(meta.lastPage) as the last page")
+          detail: "the newest meta page has root page \(root), but the last page is \(meta.lastPage)")
       }
       guard root < pagesInFile else { throw tooShort(file.path, meta, length) }
       let page = try readPage(root, of: file, meta)
       guard page.number == root, page.isBranch || page.isLeaf else {
-        throw .corruption(path: file.path, detail: "page \(root) is not the root of a tree, as the meta page says")
+        throw .corruption(path: file.path, detail: "page \(root) is not the root of a tree, but the meta page says so")
       }
     }
     guard pagesInFile < pages else { return }
@@ -54,16 +55,16 @@ struct DataFileCheck: ~Copyable {
   private static func tooShort(_ path: String, _ meta: MetaPage, _ length: Int) -> StorageError {
     .corruption(
       path: path,
-      detail: "the file has \(length) bytes, its newest meta page needs \((meta.lastPage + 1) * meta.pageBytes)")
+      detail: "the file has \(length) bytes, but its newest meta page needs \((meta.lastPage + 1) * meta.pageBytes)")
   }
 
   // MARK: Meta pages
 
-  /// The part of an LMDB meta page that matters here. All numbers are in the machine's byte order.
+  /// The relevant part of an LMDB meta page. All numbers are in the machine's byte order.
   struct MetaPage {
-    /// What stands for "no page".
+    /// The value that means "no page".
     static let noPage = -1
-    /// Up to and including the transaction number.
+    /// The bytes up to and including the transaction number.
     static let bytes = 152
 
     struct Tree {
@@ -98,12 +99,12 @@ struct DataFileCheck: ~Copyable {
       throw .corruption(
         path: file.path, detail: "the file has \(try file.length()) bytes and ends inside meta page \(index)")
     }
-    func damaged(_ what: String) -> StorageError {
-      .corruption(path: file.path, detail: "meta page \(index) \(what)")
+    func damaged(_ problem: String) -> StorageError {
+      .corruption(path: file.path, detail: "meta page \(index) \(problem)")
     }
     let flags = load(bytes, 10, UInt16.self)
     guard load(bytes, 16, UInt32.self) == 0xBEEF_C0DE, flags & 0x08 != 0 else {
-      throw damaged("is not one: this is no LMDB file, or its beginning was overwritten")
+      throw damaged("is invalid: this is not an LMDB file, or its beginning was overwritten")
     }
     let version = load(bytes, 20, UInt32.self)
     guard version == 1 else {
@@ -116,15 +117,15 @@ struct DataFileCheck: ~Copyable {
       lastPage: load(bytes, 136, Int.self),
       transaction: load(bytes, 144, UInt64.self))
     guard (256...65536).contains(meta.pageBytes), meta.pageBytes & (meta.pageBytes - 1) == 0 else {
-      throw damaged("gives a page size of \(meta.pageBytes) bytes")
+      throw damaged("has a page size of \(meta.pageBytes) bytes")
     }
-    guard meta.main.flags == 0 else { throw damaged("gives the main database flags \(meta.main.flags), not 0") }
+    guard meta.main.flags == 0 else { throw damaged("has flags \(meta.main.flags) for the main database, not 0") }
     guard (1...(Int.max / meta.pageBytes - 1)).contains(meta.lastPage) else {
-      throw damaged("gives \(meta.lastPage) as the last page")
+      throw damaged("has \(meta.lastPage) as the last page")
     }
-    // Transactions write the two meta pages in turn.
+    // Transactions write the two meta pages alternately.
     guard meta.transaction == 0 || Int(meta.transaction & 1) == index else {
-      throw damaged("has transaction number \(meta.transaction), which belongs into the other one")
+      throw damaged("has transaction number \(meta.transaction), which belongs in the other meta page")
     }
     return meta
   }
@@ -149,7 +150,7 @@ struct DataFileCheck: ~Copyable {
     var isLeaf: Bool { flags & 0x0F == 0x02 }
     var nodeCount: Int { max(0, Int(load(bytes, 12, UInt16.self)) - 16) / 2 }
 
-    /// Where node `index` begins, or `nil` when it would not fit the page.
+    /// Returns the offset of node `index`, or `nil` if the node exceeds the page.
     private func nodeStart(_ index: Int) -> Int? {
       let slot = 16 + 2 * index
       guard slot + 2 <= bytes.count else { return nil }
@@ -157,7 +158,7 @@ struct DataFileCheck: ~Copyable {
       return start + 8 <= bytes.count ? start : nil
     }
 
-    /// The page a branch's node leads to.
+    /// Returns the page number in a branch's node.
     func child(_ index: Int) -> Int? {
       guard let start = nodeStart(index) else { return nil }
       let low = Int(load(bytes, start, UInt16.self))
@@ -171,7 +172,7 @@ struct DataFileCheck: ~Copyable {
       case onOverflowPage(number: Int, count: Int)
     }
 
-    /// Where the value of a leaf's node is.
+    /// Returns the location of the value of a leaf's node.
     func value(_ index: Int) -> NodeValue? {
       guard let start = nodeStart(index) else { return nil }
       let count = Int(load(bytes, start, UInt16.self)) | Int(load(bytes, start + 2, UInt16.self)) << 16
@@ -212,7 +213,7 @@ struct DataFileCheck: ~Copyable {
 
   // MARK: Free pages
 
-  /// Counts the free pages that lie past the end of the file.
+  /// Counts the free pages past the end of the file.
   private struct MissingPageSearch {
     let pagesInFile: Int
     let meta: MetaPage
@@ -255,7 +256,7 @@ struct DataFileCheck: ~Copyable {
       }
     }
 
-    /// Looks through one record: a count and as many page numbers.
+    /// Counts the missing pages in one record: a count followed by page numbers.
     private mutating func count(_ list: [UInt8]) {
       for offset in stride(from: 8, to: list.count - 7, by: 8) {
         let page = load(list, offset, Int.self)
@@ -267,12 +268,12 @@ struct DataFileCheck: ~Copyable {
       .corruption(
         path: file.path,
         detail: "the file is \((meta.lastPage + 1 - pagesInFile) * meta.pageBytes) bytes shorter than its newest meta"
-          + " page says, and page \(number) of the list of free pages cannot be read")
+          + " page says, and page \(number) of the list of free pages is not readable")
     }
   }
 }
 
-/// Loads an integer that lies anywhere in `bytes`.
+/// Loads an integer at any offset of `bytes`.
 private func load<Number: FixedWidthInteger & BitwiseCopyable>(
   _ bytes: [UInt8], _ offset: Int, _ type: Number.Type
 ) -> Number {

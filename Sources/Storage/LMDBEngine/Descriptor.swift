@@ -1,12 +1,12 @@
 import Glibc
 import KeyValue
 
-/// An open file descriptor, closed when it goes out of use.
+/// An open file descriptor that is closed at the end of its lifetime.
 struct Descriptor: ~Copyable {
   let number: Int32
   let path: String
 
-  /// Opens `path`; `O_CLOEXEC` is added to `flags`.
+  /// Opens `path`. `O_CLOEXEC` is added to `flags`.
   init(path: String, flags: Int32, mode: mode_t = 0) throws(StorageError) {
     let opened = open(path, flags | O_CLOEXEC, mode)
     guard opened >= 0 else { throw .systemCall("open", path: path) }
@@ -18,19 +18,20 @@ struct Descriptor: ~Copyable {
     close(number)
   }
 
-  /// The length of the file, in bytes.
+  /// Returns the length of the file, in bytes.
   func length() throws(StorageError) -> Int {
     var information = stat()
     guard fstat(number, &information) == 0 else { throw .systemCall("fstat", path: path) }
     return Int(information.st_size)
   }
 
-  /// Waits until the disk has everything written so far.
+  /// Waits until everything written so far is on the disk.
   func sync() throws(StorageError) {
     guard fsync(number) == 0 else { throw .systemCall("fsync", path: path) }
   }
 
-  /// Fills `buffer` from the file at `offset`; returns how many bytes there were, less only at its end.
+  /// Fills `buffer` from the file at `offset`. Returns the number of bytes read, which is smaller only at the
+  /// file's end.
   func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int) throws(StorageError) -> Int {
     var filled = 0
     while filled < buffer.count, let start = buffer.baseAddress {
@@ -43,7 +44,7 @@ struct Descriptor: ~Copyable {
     return filled
   }
 
-  /// Makes the names of files in the directory of `path` durable.
+  /// Makes the file names in the directory of `path` durable.
   static func syncDirectory(of path: String) throws(StorageError) {
     let directory: String
     if let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) {

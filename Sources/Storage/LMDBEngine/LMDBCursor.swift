@@ -2,14 +2,14 @@ import CLMDB
 import Glibc
 import KeyValue
 
-/// A cursor over `entries` that enters continuation nodes where their pointers stand.
+/// A cursor over `entries` that enters a continuation node at its pointer.
 ///
-/// The stack `nodes` says how deep it is; empty, the current key is a short one and is handed out where LMDB has
-/// it. Inside a node the whole key is assembled in `assembled`. One LMDB cursor serves all nodes: on the way up
-/// it looks for the parent's pointer again, whose key is known.
+/// The stack `nodes` contains the entered nodes. If it is empty, the current key is short and is returned in place.
+/// Inside a node, the whole key is assembled in `assembled`. One LMDB cursor serves all nodes: to leave a node, it
+/// seeks the parent's pointer again, whose key is known.
 ///
-/// A cursor of a write transaction must be sought again after a write: LMDB moves its own cursors along, but
-/// the stack and the assembled key would be stale. Stepping one without that is an error in the calling code.
+/// After a write, a cursor of a write transaction must seek before it steps. LMDB adjusts its own cursors, but the
+/// stack and the assembled key would be stale. Stepping without a seek is an error in the calling code.
 final class LMDBCursor: KeyValueCursor {
   private enum Direction {
     case forward
@@ -25,8 +25,8 @@ final class LMDBCursor: KeyValueCursor {
 
   private var isAtEntry = false
   private var nodes: [UInt64] = []
-  /// LMDB's key and value. Outside the object, since LMDB writes there: passing stored properties to C costs two
-  /// exclusivity checks at each step.
+  /// LMDB's key and value. They are allocated outside the object because LMDB writes to them: passing stored
+  /// properties to C costs two exclusivity checks per step.
   private let entryKey = UnsafeMutablePointer<MDB_val>.allocate(capacity: 2)
   private var entryValue: UnsafeMutablePointer<MDB_val> { entryKey + 1 }
   private var assembled: UnsafeMutableRawPointer?
@@ -39,7 +39,7 @@ final class LMDBCursor: KeyValueCursor {
   }
 
   deinit {
-    // Those of a write transaction were closed before its end; closing those of a read transaction after it is fine.
+    // Handles of a write transaction were closed before its end. Those of a read transaction may be closed after it.
     closeHandles()
     assembled?.deallocate()
     entryKey.deallocate()
@@ -48,7 +48,7 @@ final class LMDBCursor: KeyValueCursor {
 
   // MARK: Life inside a transaction
 
-  /// Makes the cursor belong to a transaction; `writer` is set for a write transaction.
+  /// Attaches the cursor to a transaction. `writer` is set for a write transaction.
   func attach(to transaction: OpaquePointer, writer: LMDBTransaction?) throws(StorageError) {
     for handle in [entries, continuations] {
       guard let handle else { continue }
@@ -63,7 +63,7 @@ final class LMDBCursor: KeyValueCursor {
     isAtEntry = false
   }
 
-  /// Ends the cursor's use in its transaction, before that ends.
+  /// Detaches the cursor from its transaction, before the transaction ends.
   func detach() {
     if writer != nil { closeHandles() }
     attached = nil
@@ -71,7 +71,7 @@ final class LMDBCursor: KeyValueCursor {
     isAtEntry = false
   }
 
-  /// Makes the cursor like a new one, for the next user in the same transaction.
+  /// Resets the cursor for its next user in the same transaction.
   func forgetPosition() {
     isAtEntry = false
   }
@@ -90,7 +90,7 @@ final class LMDBCursor: KeyValueCursor {
     continuations = nil
   }
 
-  /// Readies the LMDB cursor for a seek; after writes a new one, which trusts nothing it knew of the pages.
+  /// Prepares the LMDB cursor for a seek. After writes it opens a new one, which has no stale pages.
   private func prepareToSeek() throws(StorageError) {
     guard let attached else { preconditionFailure("a cursor was used after the end of its snapshot") }
     isAtEntry = false
@@ -131,44 +131,44 @@ final class LMDBCursor: KeyValueCursor {
   private func isReadyToStep() -> Bool {
     precondition(attached != nil, "a cursor was used after the end of its snapshot")
     guard isAtEntry else { return false }
-    precondition(generation == writer?.generation ?? 0, "a cursor was stepped after a write without a seek")
+    precondition(generation == writer?.generation ?? 0, "a cursor was stepped after a write without a seek in between")
     isAtEntry = false
     return true
   }
 
   var key: UnsafeRawBufferPointer {
-    precondition(isAtEntry, "the cursor stands at no entry")
+    precondition(isAtEntry, "the cursor is not at an entry")
     guard nodes.isEmpty else { return UnsafeRawBufferPointer(start: assembled, count: assembledBytes) }
     return entryKey.pointee.bytes
   }
 
   var value: UnsafeRawBufferPointer {
-    precondition(isAtEntry, "the cursor stands at no entry")
+    precondition(isAtEntry, "the cursor is not at an entry")
     return entryValue.pointee.bytes
   }
 
   // MARK: Removing, for `removeRange`
 
-  /// Whether the current key is longer than LMDB's.
+  /// Whether the current key is longer than LMDB's limit.
   var isInsideNode: Bool { !nodes.isEmpty }
 
-  /// Removes the current entry, whose key is a short one. The caller seeks again after it.
+  /// Removes the current entry, whose key is short. The caller must seek afterwards.
   func removeShortEntry() throws(StorageError) {
     try check(mdb_cursor_del(entries, 0), "mdb_cursor_del")
     isAtEntry = false
   }
 
-  /// Takes a write that went through this cursor's own handle as known, so that the next seek keeps the handle.
+  /// Marks a write through this cursor's own handle as known, so that the next seek keeps the handle.
   func adoptGeneration() {
     generation = writer?.generation ?? 0
   }
 
   // MARK: Levels
 
-  /// The number of levels above the current one, which is also the current level.
+  /// The current level, which is also the number of levels above it.
   private var level: Int { nodes.count }
 
-  /// Enters the node of each pointer along `key` for as long as there is one, and seeks inside the last.
+  /// Enters the nodes whose pointers lie along `key`, and seeks inside the last one.
   private func seekLong(_ key: UnsafeRawBufferPointer) throws(StorageError) -> Bool {
     var rest = key
     while rest.count > LongKeys.chunkBytes(level: level) {
@@ -186,8 +186,8 @@ final class LMDBCursor: KeyValueCursor {
     return try settle(moveInLevel(MDB_SET_RANGE), .forward)
   }
 
-  /// Goes on from where LMDB's cursor came to stand until that is an entry: out of nodes that are at their end,
-  /// into those whose pointer it met. Returns `false` at the end of everything.
+  /// Continues from the position of LMDB's cursor to an entry: leaves nodes at their end, and enters the nodes of
+  /// pointers. Returns `false` at the end of the key space.
   private func settle(_ outcome: Int32, _ direction: Direction) throws(StorageError) -> Bool {
     var code = outcome
     while true {
@@ -207,13 +207,13 @@ final class LMDBCursor: KeyValueCursor {
     }
   }
 
-  /// Whether LMDB's cursor stands on an entry of another node than the current one.
+  /// Whether LMDB's cursor is at an entry of another node than the current one.
   private var hasLeftNode: Bool {
     guard let node = nodes.last else { return false }
     return entryKey.pointee.leadingNumber != node
   }
 
-  /// Makes the node behind the pointer at LMDB's cursor the current one.
+  /// Enters the node of the pointer at LMDB's cursor.
   private func enterNode() throws(StorageError) {
     let parent = nodes.last ?? 0
     guard let node = entryValue.pointee.nodeNumber, node > parent else { throw store.damagedPointer(in: parent) }
@@ -239,7 +239,7 @@ final class LMDBCursor: KeyValueCursor {
     return code
   }
 
-  /// Returns to the pointer of the current node and steps over it.
+  /// Returns to the pointer of the current node and steps past it.
   private func leaveNode(_ direction: Direction) throws(StorageError) -> Int32 {
     let left = nodes.removeLast()
     if let node = nodes.last {
@@ -255,17 +255,17 @@ final class LMDBCursor: KeyValueCursor {
     return step(direction)
   }
 
-  /// Appends the rest of a key that LMDB's cursor stands at to what the levels above hold.
+  /// Appends the rest of the key at LMDB's cursor to the parts from the levels above.
   private func assemble() throws(StorageError) {
     let rest = entryKey.pointee.mv_size - LongKeys.nodeNumberBytes
     guard rest > 0 else {
-      throw .corruption(path: store.path, detail: "continuation node \(nodes.last ?? 0) holds an entry without a key")
+      throw .corruption(path: store.path, detail: "continuation node \(nodes.last ?? 0) has an entry without a key")
     }
     try copyChunk(from: LongKeys.nodeNumberBytes, count: rest)
     assembledBytes = LongKeys.prefixBytes(level: level) + rest
   }
 
-  /// Copies part of LMDB's key to its place in the assembled key.
+  /// Copies a part of LMDB's key to its position in the assembled key.
   private func copyChunk(from start: Int, count: Int) throws(StorageError) {
     let position = LongKeys.prefixBytes(level: level)
     guard position + count <= KeyValueLimits.keyBytesMax, let source = entryKey.pointee.mv_data else {
@@ -295,16 +295,16 @@ final class LMDBCursor: KeyValueCursor {
   }
 }
 
-/// The cursors one snapshot or write transaction made, for their end and for reuse.
+/// The cursors of one snapshot or write transaction, kept for reuse and for detaching them at its end.
 struct CursorCache {
-  /// How many idle cursors an ended snapshot keeps.
+  /// The number of idle cursors that an ended snapshot keeps.
   static let idleCursorsMax = 4
 
   private var cursors: [LMDBCursor] = []
-  /// Cursors from here on are attached to the transaction of now.
+  /// The number of idle cursors, which come first. The others are attached to the current transaction.
   private var idleCount = 0
 
-  /// An idle cursor or a new one, at no entry.
+  /// Returns an idle cursor or a new one, not at an entry.
   mutating func cursor(
     of store: LMDBStore, in transaction: OpaquePointer, writer: LMDBTransaction? = nil
   ) throws(StorageError) -> LMDBCursor {
@@ -315,7 +315,7 @@ struct CursorCache {
         try cursors[idleCount].attach(to: transaction, writer: writer)
         return cursors[idleCount]
       }
-      // Its user dropped it; only the position is stale.
+      // Its user released it, so only the position is stale.
       cursors[index].forgetPosition()
       return cursors[index]
     }
@@ -325,7 +325,7 @@ struct CursorCache {
     return cursor
   }
 
-  /// Ends the use of all cursors before their transaction ends, and keeps some.
+  /// Detaches all cursors before their transaction ends, and keeps at most `keep` of them.
   mutating func detachAll(keep: Int) {
     for index in idleCount..<cursors.count { cursors[index].detach() }
     if cursors.count > keep { cursors.removeLast(cursors.count - keep) }

@@ -3,7 +3,7 @@ import Glibc
 import KeyValue
 
 extension LMDBStore {
-  /// Says in the seam's words what an LMDB return code other than 0 means.
+  /// Maps an LMDB return code other than 0 to an error.
   func failure(_ code: Int32, _ operation: StaticString) -> StorageError {
     switch code {
     case MDB_MAP_FULL:
@@ -11,7 +11,7 @@ extension LMDBStore {
     case ENOSPC, EDQUOT:
       .diskFull(path: path)
     case EIO where diskIsFull:
-      // LMDB reports a write cut short by a full disk as EIO.
+      // LMDB reports a write that a full disk cut short as EIO.
       .diskFull(path: path)
     case MDB_READERS_FULL:
       .tooManyReaders(limit: readersMax)
@@ -27,12 +27,12 @@ extension LMDBStore {
 }
 
 extension StorageError {
-  /// Maps a return code of LMDB that needs no knowledge of the store.
+  /// Maps an LMDB return code that does not depend on the store.
   init(lmdb code: Int32, _ operation: StaticString, path: String) {
     switch code {
     case MDB_PANIC:
       self = .corruption(
-        path: path, detail: "an earlier write could not be finished (MDB_PANIC); nothing is served until a restart")
+        path: path, detail: "an earlier write failed halfway (MDB_PANIC); restart the server to use the data again")
     case MDB_VERSION_MISMATCH:
       self = .unsupportedFormat(path: path, found: "another LMDB version", supported: "LMDB data version 1")
     case MDB_TXN_FULL:
@@ -44,7 +44,7 @@ extension StorageError {
     }
   }
 
-  /// The failure of a system call that has just set `errno`.
+  /// Returns the error of a system call that has just set `errno`.
   static func systemCall(_ operation: StaticString, path: String) -> StorageError {
     let code = errno
     if code == ENOSPC || code == EDQUOT { return .diskFull(path: path) }

@@ -1,32 +1,32 @@
-/// How to open an ``LMDBStore``.
+/// The options for opening an ``LMDBStore``.
 package struct LMDBOptions: Sendable {
-  /// What a returned write means.
+  /// The durability of a write when it returns.
   package enum Durability: Sendable {
     /// Every commit is synced to the disk before it returns.
     case durable
-    /// The data lives in a RAM file system, is never synced and vanishes with the process.
+    /// The data is in a RAM file system, is never synced, and is lost when the process ends.
     case inMemory
   }
 
-  /// The smallest map: an empty store and a little room.
+  /// The smallest map, in bytes: an empty store and a little room.
   package static let mapBytesMin = 256 << 10
 
-  /// The data file; LMDB keeps its lock file beside it, under the same name with `-lock` appended.
+  /// The data file. LMDB's lock file is next to it, with `-lock` appended to the name.
   ///
-  /// An in-memory store makes its own file instead and ignores this.
+  /// An in-memory store ignores this and creates its own file.
   package var path: String
-  /// The size the data file may grow to. It is reserved as address space only; the file starts small.
+  /// The size to which the data file may grow, in bytes. Only address space is reserved; the file starts small.
   ///
-  /// At least ``mapBytesMin`` is used, in whole pages. A file that is already larger keeps its size as the limit.
+  /// The minimum is ``mapBytesMin``, and the size is rounded down to whole pages. If the file is already larger,
+  /// its size is the limit.
   package var mapBytes: Int
-  /// How many snapshots may be open at once, in all processes. The first process to open the file decides.
+  /// The most snapshots open at once, in all processes. The first process to open the file sets it.
   package var readersMax: Int
-  /// What a returned write means.
   package var durability: Durability
   /// Opens an existing file and refuses every write. LMDB still writes its lock file.
   package var readOnly: Bool
 
-  /// Creates options; the defaults suit a server.
+  /// Creates options. The defaults suit a server.
   package init(
     path: String,
     mapBytes: Int = 64 << 30,
@@ -41,7 +41,7 @@ package struct LMDBOptions: Sendable {
     self.readOnly = readOnly
   }
 
-  /// Options for a store that lives in memory.
+  /// Returns options for a store in memory.
   package static func inMemory(mapBytes: Int = 64 << 30, readersMax: Int = 1024) -> LMDBOptions {
     LMDBOptions(path: "", mapBytes: mapBytes, readersMax: readersMax, durability: .inMemory)
   }

@@ -3,13 +3,14 @@ import KeyValue
 
 /// One LMDB read transaction.
 ///
-/// Ended snapshots wait in the store's pool, their read transaction reset, so that taking the next one needs
-/// neither a lock of LMDB's nor an allocation.
+/// Ended snapshots wait in the store's pool with their read transaction reset. So the next snapshot needs neither
+/// an LMDB lock nor an allocation.
 ///
-/// `@unchecked Sendable`: it passes between threads only through the pool's lock, and out of the pool it is used
-/// by one thread at a time, as the seam demands. The pool reuses it only when nobody else holds a reference.
+/// `@unchecked Sendable`: a snapshot passes between threads only through the pool's lock. Outside the pool, one
+/// thread at a time uses it, as ``KeyValueStore/snapshot()`` requires. The pool reuses a snapshot only if no other
+/// code holds a reference.
 final class LMDBSnapshot: KeyValueSnapshot, @unchecked Sendable {
-  /// Set exactly while the snapshot is open.
+  /// Set while the snapshot is open, and only then.
   private var store: LMDBStore?
   private var readTransaction: OpaquePointer?
   private var cursors = CursorCache()
@@ -21,7 +22,7 @@ final class LMDBSnapshot: KeyValueSnapshot, @unchecked Sendable {
     self.readTransaction = readTransaction
   }
 
-  /// Wraps a reset read transaction, for `renew(store:)`.
+  /// Wraps a reset read transaction, for ``renew(store:)``.
   private init(resetTransaction: OpaquePointer?) {
     readTransaction = resetTransaction
   }
@@ -32,13 +33,13 @@ final class LMDBSnapshot: KeyValueSnapshot, @unchecked Sendable {
     scratch.deallocate()
   }
 
-  /// Moves the read transaction to a new object; this one stays ended for good.
+  /// Moves the read transaction to a new object. This one remains ended.
   func handOver() -> LMDBSnapshot {
     defer { readTransaction = nil }
     return LMDBSnapshot(resetTransaction: readTransaction)
   }
 
-  /// Opens an ended snapshot again, on the newest state.
+  /// Opens an ended snapshot again, at the newest state.
   func renew(store: LMDBStore) throws(StorageError) {
     let code = mdb_txn_renew(readTransaction)
     guard code == 0 else {
@@ -48,7 +49,7 @@ final class LMDBSnapshot: KeyValueSnapshot, @unchecked Sendable {
     self.store = store
   }
 
-  /// Gives up the read transaction of an ended snapshot.
+  /// Releases the read transaction of an ended snapshot.
   func discard() {
     if let readTransaction { mdb_txn_abort(readTransaction) }
     readTransaction = nil
@@ -74,7 +75,7 @@ final class LMDBSnapshot: KeyValueSnapshot, @unchecked Sendable {
 }
 
 extension LMDBStore {
-  /// Looks `key` up in a read or write transaction.
+  /// Looks up `key` in a read or write transaction.
   func value(
     for key: UnsafeRawBufferPointer, in transaction: OpaquePointer, _ scratch: KeyScratch
   ) throws(StorageError) -> UnsafeRawBufferPointer? {
@@ -99,7 +100,7 @@ extension LMDBStore {
     return try found(mdb_get(transaction, databases.continuations, &entry, &stored)) ? stored.bytes : nil
   }
 
-  /// The node that the pointer with `chunk` in `node` leads to, or `nil` when there is no such pointer.
+  /// Returns the node of the pointer with `chunk` in `node`, or `nil` if that pointer does not exist.
   func node(
     behind chunk: UnsafeRawBufferPointer, of node: UInt64, in transaction: OpaquePointer, _ scratch: KeyScratch
   ) throws(StorageError) -> UInt64? {
@@ -110,7 +111,7 @@ extension LMDBStore {
     return next
   }
 
-  /// The named database that keeps a node's entries; node 0 stands for `entries`.
+  /// Returns the named database that contains a node's entries. Node 0 means `entries`.
   func database(of node: UInt64) -> MDB_dbi {
     node == 0 ? databases.entries : databases.continuations
   }
@@ -119,7 +120,7 @@ extension LMDBStore {
     .corruption(path: path, detail: "a pointer in continuation node \(node) leads to no node")
   }
 
-  /// Whether LMDB found something; every answer but "found" and "not found" is thrown.
+  /// Returns whether LMDB found an entry. Throws for every code other than "found" and "not found".
   private func found(_ code: Int32) throws(StorageError) -> Bool {
     if code == 0 { return true }
     if code == MDB_NOTFOUND { return false }

@@ -3,11 +3,12 @@ import Glibc
 package import KeyValue
 
 extension LMDBStore {
-  /// Writes a compact copy of the newest state to a new file and syncs it and its directory.
+  /// Writes a compact copy of the newest state to a new file, and syncs the file and its directory.
   ///
-  /// Works for in-memory stores and while other threads write; like a snapshot held for as long, it keeps LMDB
-  /// from reusing pages. On failure no file is left.
-  /// - Throws: ``StorageError/system(operation:path:code:)`` with `EEXIST` when there is a file already.
+  /// Works for in-memory stores and while other threads write. Like a snapshot held for the same time, it keeps
+  /// LMDB from reusing pages. If it fails, it removes the file.
+  /// - Throws: ``StorageError/system(operation:path:code:)`` with `EEXIST` if the file exists already, or another
+  ///   ``StorageError`` if reading or writing fails.
   package func copy(toFile path: String) throws(StorageError) {
     let file = try Descriptor(path: path, flags: O_WRONLY | O_CREAT | O_EXCL, mode: 0o600)
     do throws(StorageError) {

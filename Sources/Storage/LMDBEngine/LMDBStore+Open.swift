@@ -3,7 +3,7 @@ import Glibc
 package import KeyValue
 import Synchronization
 
-/// What opening an environment found out.
+/// An environment that was just opened, with its facts.
 struct OpenedEnvironment {
   var environment: OpaquePointer
   var path: String
@@ -14,15 +14,15 @@ struct OpenedEnvironment {
 }
 
 extension LMDBStore {
-  /// Opens the store that `options` describe, and creates it where there is none and it may be written.
+  /// Opens the store described by `options`. Creates it if it does not exist, unless it is to be read-only.
   ///
-  /// A durable file is checked before it is mapped (see ``DataFileCheck``) and is created under another name
-  /// first, so that a file with the final name is always whole. Two processes must not create the same file at
-  /// the same time; ``DataDirectoryLock`` keeps them apart.
-  /// - Throws: ``StorageError/locked(path:holder:)`` when this process has the file open already,
-  ///   ``StorageError/corruption(path:detail:)`` or ``StorageError/unsupportedFormat(path:found:supported:)``
-  ///   when the file is not one this code wrote, ``StorageError/system(operation:path:code:)`` with `ENOENT` for
-  ///   a missing file that is to be opened read-only.
+  /// A durable file is checked before it is mapped (see ``DataFileCheck``). It is created under another name first,
+  /// so that a file with the final name is always complete. Two processes must not create the same file at the same
+  /// time; ``DataDirectoryLock`` prevents that.
+  /// - Throws: ``StorageError/locked(path:holder:)`` if this process has the file open already;
+  ///   ``StorageError/corruption(path:detail:)`` or ``StorageError/unsupportedFormat(path:found:supported:)`` if
+  ///   this code did not write the file; ``StorageError/system(operation:path:code:)`` with `ENOENT` if a file to
+  ///   be opened read-only does not exist.
   package static func open(_ options: LMDBOptions) throws(StorageError) -> LMDBStore {
     switch options.durability {
     case .durable: try openFile(options)
@@ -30,10 +30,12 @@ extension LMDBStore {
     }
   }
 
-  /// Opens an in-memory store that starts with everything `source` holds now. `options` give its limits.
+  /// Opens an in-memory store that starts with the current content of `source`. `options` set its limits.
   ///
-  /// Cost: one copy of the used part of the source's file, up to its last page. With `isCompact` free pages are left out,
-  /// which costs a thread and a walk over the rest: for a copy that is itself copied many times.
+  /// Cost: one copy of the used part of the source's file, up to its last page. With `isCompact`, free pages are
+  /// omitted, which costs a thread and a pass over the other pages. Use it for a copy that will itself be copied
+  /// many times.
+  /// - Throws: ``StorageError`` if reading the source or creating the store fails.
   package static func openInMemory(
     copyOf source: LMDBStore, isCompact: Bool = false, options: LMDBOptions = .inMemory()
   ) throws(StorageError) -> LMDBStore {
@@ -52,7 +54,7 @@ extension LMDBStore {
     let file = try Descriptor(path: options.path, flags: O_RDONLY)
     let identity = try FileIdentity(descriptor: file.number, path: options.path)
     guard OpenFiles.insert(identity) else {
-      throw .locked(path: options.path, holder: "this process (\(getpid())), which has it open already")
+      throw .locked(path: options.path, holder: "this process (\(getpid())), which already has it open")
     }
     do throws(StorageError) {
       try DataFileCheck.check(file)
@@ -67,7 +69,7 @@ extension LMDBStore {
     }
   }
 
-  /// Makes an empty data file under another name, then gives it its own, durably.
+  /// Creates an empty data file under another name, then renames it, durably.
   private static func createFile(_ options: LMDBOptions) throws(StorageError) {
     let unfinished = "\(options.path)-new-\(getpid())-\(uniqueNumber())"
     defer {
@@ -83,10 +85,10 @@ extension LMDBStore {
     try Descriptor.syncDirectory(of: options.path)
   }
 
-  /// Renames without replacing; a file that appeared meanwhile is as good. The old name may remain.
+  /// Renames a file without replacing another. A file that appeared meanwhile is kept. The old name may remain.
   private static func rename(_ old: String, toNew new: String) throws(StorageError) {
     if link(old, new) == 0 || errno == EEXIST { return }
-    // Some file systems have no second names.
+    // Some file systems do not support hard links.
     guard Glibc.rename(old, new) == 0 else { throw .systemCall("rename", path: new) }
   }
 
@@ -95,9 +97,9 @@ extension LMDBStore {
   private static func openInMemory(
     _ options: LMDBOptions, fill: (Int32) throws(StorageError) -> Void
   ) throws(StorageError) -> LMDBStore {
-    precondition(!options.readOnly, "an in-memory store that cannot be written is empty for ever")
+    precondition(!options.readOnly, "a read-only in-memory store would always be empty")
     let path = "\(memoryDirectory())/hearth-\(getpid())-\(uniqueNumber()).mdb"
-    // Once LMDB has the files open their names are not needed, and without names nothing is left behind.
+    // LMDB keeps the files open, so their names can be removed at once. Then no file is left after a crash.
     defer {
       unlink(path)
       unlink("\(path)-lock")
@@ -116,7 +118,7 @@ extension LMDBStore {
     return LMDBStore(opened, readOnly: false, registered: nil)
   }
 
-  /// Below this much room a RAM file system is no place for a database; containers often have 64 MiB.
+  /// The least free space of a RAM file system that is used for a database, in bytes. Containers often have 64 MiB.
   private static let memoryRoomBytesMin = 256 << 20
 
   private static func memoryDirectory() -> String {
@@ -133,7 +135,7 @@ extension LMDBStore {
 
   private static let numbers = Atomic<UInt64>(0)
 
-  /// Different for each call in this process, and hard to guess from outside.
+  /// Returns a text that differs for each call in this process and is hard to guess from outside.
   private static func uniqueNumber() -> String {
     let count = numbers.wrappingAdd(1, ordering: .relaxed).newValue
     return "\(count)-\(String(UInt64.random(in: .min ... .max), radix: 36))"
@@ -179,25 +181,25 @@ extension LMDBStore {
     }
   }
 
-  /// Gives LMDB's lock file all its blocks. It is mapped into memory, where touching a page for which a full disk has
-  /// no block ends the process.
+  /// Allocates all blocks of LMDB's lock file. LMDB maps it into memory, and writing to a page without a block on a
+  /// full disk would end the process.
   private static func reserveLockFile(of path: String, readersMax: Int) throws(StorageError) {
     let file: Descriptor
     do throws(StorageError) {
       file = try Descriptor(path: "\(path)-lock", flags: O_RDWR | O_CREAT, mode: 0o600)
     } catch {
-      // Where nothing can be written LMDB does without, or says so itself.
+      // If no file can be created here, LMDB works without one or reports the failure itself.
       if case .diskFull = error { throw error }
       return
     }
     var information = stat()
     guard fstat(file.number, &information) == 0 else { throw .systemCall("fstat", path: path) }
-    // A head of two cache lines, and one for each reader, as LMDB itself reckons; an older file may be longer.
+    // The size by LMDB's own formula: two cache lines for the head and one per reader. An older file may be longer.
     let bytes = max((2 + readersMax) * 64, Int(information.st_size))
     if Int(information.st_blocks) * 512 >= bytes { return }
     let code = posix_fallocate(file.number, 0, off_t(bytes))
     if code == ENOSPC || code == EDQUOT { throw .diskFull(path: path) }
-    // Some file systems cannot reserve.
+    // Some file systems do not support reserving blocks.
   }
 
   private static func createDatabases(in environment: OpaquePointer, path: String) throws(StorageError) -> Databases {
@@ -250,10 +252,10 @@ extension LMDBStore {
   }
 
   private static func foreign(_ path: String) -> StorageError {
-    .unsupportedFormat(path: path, found: "an LMDB file of another program", supported: "its own files")
+    .unsupportedFormat(path: path, found: "of another program", supported: "only its own files")
   }
 
-  /// Runs `body` in a transaction and commits that, which is also what makes database handles last.
+  /// Runs `body` in a transaction and commits it. Without the commit the database handles would not last.
   private static func withTransaction(
     in environment: OpaquePointer, path: String, flags: Int32,
     _ body: (OpaquePointer) throws(StorageError) -> Databases
@@ -278,7 +280,7 @@ extension LMDBStore {
 }
 
 extension MDB_val {
-  /// A key of `meta`.
+  /// A key in `meta`.
   init(_ text: StaticString) {
     self.init(mv_size: text.utf8CodeUnitCount, mv_data: UnsafeMutableRawPointer(mutating: text.utf8Start))
   }

@@ -3,10 +3,11 @@ import Glibc
 package import KeyValue
 
 extension LMDBStore {
-  /// Sizes and counts. Cost: a few page reads; nothing is scanned.
+  /// Returns sizes and counts. Cost: a few page reads; nothing is scanned.
   ///
-  /// Also frees the reader slots of processes that died with a snapshot open. Until somebody does, LMDB cannot
-  /// reuse pages freed since, and the file grows; a server that lets others open its files calls this now and then.
+  /// Also frees the reader slots of processes that died with a snapshot open. Until then, LMDB cannot reuse pages
+  /// freed since, and the file grows. A server whose files other processes open should call this regularly.
+  /// - Throws: ``StorageError`` if the read fails.
   package func statistics() throws(StorageError) -> KeyValueStatistics {
     let checked = mdb_reader_check(environment, nil)
     guard checked == 0 else { throw failure(checked, "mdb_reader_check") }
@@ -14,7 +15,7 @@ extension LMDBStore {
     return try withReadTransaction { transaction throws(StorageError) in
       var pages = 2  // The meta pages.
       var entries = 0
-      // 0 and 1 are LMDB's own databases, of free pages and of names.
+      // 0 and 1 are LMDB's own databases: the free pages and the names.
       for database in [0, 1, databases.entries, databases.continuations, databases.meta] {
         let counts = try self.counts(of: database, in: transaction)
         pages += counts.ms_branch_pages + counts.ms_leaf_pages + counts.ms_overflow_pages
@@ -31,14 +32,15 @@ extension LMDBStore {
     }
   }
 
-  /// The number of the last write transaction: two equal ones, and nothing was written in between. Cost: a few loads.
+  /// The number of the last write transaction. If two values are equal, nothing was written in between. Cost: a few
+  /// loads.
   package var lastTransaction: Int {
     var information = MDB_envinfo()
     mdb_env_info(environment, &information)
     return information.me_last_txnid
   }
 
-  /// Runs `body` in a read transaction of its own.
+  /// Runs `body` in a separate read transaction.
   func withReadTransaction<Result>(
     _ body: (OpaquePointer) throws(StorageError) -> Result
   ) throws(StorageError) -> Result {
@@ -56,10 +58,10 @@ extension LMDBStore {
     return counts
   }
 
-  /// Readers with a snapshot, in all processes; idle slots do not count.
+  /// Counts the readers with an open snapshot in all processes. Idle slots are not counted.
   private func openReaders() -> Int {
     var count = 0
-    // LMDB prints a heading and then a line for each slot, which ends in a transaction number or in "-".
+    // LMDB prints a heading, then a line for each slot that ends with a transaction number or with "-".
     mdb_reader_list(
       environment,
       { line, context in
@@ -77,7 +79,7 @@ extension LMDBStore {
 // MARK: Node counts
 
 extension LMDBStore {
-  /// What `meta` says about continuation nodes.
+  /// Reads the counts of continuation nodes in `meta`.
   func nodeCounts(in transaction: OpaquePointer) throws(StorageError) -> LMDBTransaction.NodeCounts {
     var key = MDB_val(LongKeys.nodesKey)
     var value = MDB_val()
@@ -92,7 +94,7 @@ extension LMDBStore {
       inUse: UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: LongKeys.nodeNumberBytes, as: UInt64.self)))
   }
 
-  /// Writes what ``nodeCounts(in:)`` reads; returns LMDB's code.
+  /// Writes the counts that ``nodeCounts(in:)`` reads. Returns LMDB's code.
   func putNodeCounts(_ counts: LMDBTransaction.NodeCounts, in transaction: OpaquePointer) -> Int32 {
     withUnsafeBytes(of: (counts.next.bigEndian, counts.inUse.bigEndian)) { bytes in
       var key = MDB_val(LongKeys.nodesKey)

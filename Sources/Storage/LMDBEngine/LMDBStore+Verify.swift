@@ -1,36 +1,36 @@
 import CLMDB
 package import KeyValue
 
-/// What ``LMDBStore/verify(progress:)`` counted.
+/// The counts of ``LMDBStore/verify(progress:)``.
 package struct VerifyReport: Equatable, Sendable {
-  /// Entries of the key space.
+  /// The number of entries in the key space.
   package var entries = 0
-  /// Those of them whose key is longer than LMDB's, and continues in nodes.
+  /// The number of entries whose key is longer than LMDB's limit and continues in nodes.
   package var longEntries = 0
-  /// Continuation nodes.
+  /// The number of continuation nodes.
   package var nodes = 0
-  /// Bytes of all values.
+  /// The total size of all values, in bytes.
   package var valueBytes = 0
 
-  /// A report of an empty store.
+  /// Creates a report of an empty store.
   package init() {}
 }
 
 extension LMDBStore {
-  /// Reads everything in the store and checks what LMDB and ``LongKeys`` promise about it.
+  /// Reads everything in the store and checks the invariants of LMDB and of ``LongKeys``.
   ///
-  /// Checked: keys ascend; every page of every value can be read; each pointer leads to a node of its own that is
-  /// not empty; no node lacks a pointer; a node's number is above its parent's and below the next to be given; the
-  /// counts in `meta` and in LMDB's own records are right. Not checked: bytes of values (LMDB has no checksums) and
-  /// LMDB's list of free pages.
+  /// It checks that keys ascend; every page of every value is readable; each pointer leads to a distinct node that
+  /// is not empty; every node has a pointer; a node's number is above its parent's and below the next number to
+  /// assign; and the counts in `meta` and in LMDB's own records are right. It does not check the bytes of values
+  /// (LMDB has no checksums) or LMDB's list of free pages.
   ///
-  /// Run it in a process that may die of it. LMDB answers some damage with an error, but a tree page overwritten
-  /// with other bytes can make it read outside the map (`SIGSEGV`, `SIGBUS`), fail an assertion (`SIGABRT`) or,
-  /// where pages lead to each other in a circle, go on for ever.
+  /// Run it in a process that may crash. LMDB reports some damage as an error. But a tree page overwritten with
+  /// other bytes can make it read outside the map (`SIGSEGV`, `SIGBUS`), fail an assertion (`SIGABRT`) or, if pages
+  /// refer to each other in a circle, never return.
   ///
-  /// `progress` is called now and then with the number of entries read so far. Holds one snapshot for the whole
-  /// time. Cost: reads the whole store; 8 bytes of memory for each continuation node.
-  /// - Throws: ``StorageError/corruption(path:detail:)`` for the first thing that is wrong.
+  /// `progress` is called regularly with the number of entries read so far. One snapshot is held for the whole
+  /// time. Cost: reads the whole store, and uses 8 bytes of memory for each continuation node.
+  /// - Throws: ``StorageError/corruption(path:detail:)`` for the first problem found.
   package func verify(progress: (Int) -> Void = { _ in }) throws(StorageError) -> VerifyReport {
     try withReadTransaction { transaction throws(StorageError) in
       var walk = PageVerifier(store: self, transaction: transaction)
@@ -39,17 +39,17 @@ extension LMDBStore {
   }
 }
 
-/// One run of `verify`.
+/// One run of ``LMDBStore/verify(progress:)``.
 private struct PageVerifier {
   let store: LMDBStore
   let transaction: OpaquePointer
   private var report = VerifyReport()
   private var entriesRead = 0
-  /// Where the pointers lead, in the order they were met.
+  /// The nodes that pointers refer to, in the order in which the pointers were read.
   private var pointedTo: [UInt64] = []
   private var nodes: [UInt64] = []
 
-  /// How often to tell about progress, in entries.
+  /// The number of entries between two calls of `progress`.
   private static let progressStep = 65_536
 
   init(store: LMDBStore, transaction: OpaquePointer) {
@@ -63,7 +63,7 @@ private struct PageVerifier {
     }
     try walk(store.databases.continuations, "continuations", progress) { walk, key, value throws(StorageError) in
       guard let node = key.leadingNumber, node != 0, key.mv_size > LongKeys.nodeNumberBytes else {
-        throw walk.damage("a key of \(key.mv_size) bytes in continuations names no node")
+        throw walk.damage("a key of \(key.mv_size) bytes in continuations has no node number")
       }
       if walk.nodes.last != node { walk.nodes.append(node) }
       try walk.visit(key, value, node: node, chunkBytes: key.mv_size - LongKeys.nodeNumberBytes)
@@ -74,7 +74,7 @@ private struct PageVerifier {
     return report
   }
 
-  /// Goes through one named database in key order.
+  /// Reads one named database in key order.
   private mutating func walk(
     _ database: MDB_dbi, _ name: String, _ progress: (Int) -> Void,
     _ visit: (inout PageVerifier, MDB_val, MDB_val) throws(StorageError) -> Void
@@ -105,7 +105,7 @@ private struct PageVerifier {
       if entriesRead.isMultiple(of: Self.progressStep) { progress(entriesRead) }
     }
     let recorded = try store.counts(of: database, in: transaction).ms_entries
-    guard count == recorded else { throw damage("\(name) has \(count) entries, its record says \(recorded)") }
+    guard count == recorded else { throw damage("\(name) has \(count) entries, but its record says \(recorded)") }
   }
 
   private mutating func visit(
@@ -126,14 +126,14 @@ private struct PageVerifier {
     pointedTo.append(next)
   }
 
-  /// Reads a byte of each page of a value, so that a page the disk cannot read shows now.
+  /// Reads a byte of each page of a value, to detect pages that the disk cannot read.
   private func touchPages(of value: MDB_val) {
     for offset in stride(from: 0, to: value.mv_size, by: 4096) {
       _ = value.bytes.load(fromByteOffset: offset, as: UInt8.self)
     }
   }
 
-  /// Pointers and nodes must match one to one.
+  /// Checks that pointers and nodes match one to one.
   private mutating func compareNodes() throws(StorageError) {
     pointedTo.sort()
     for (pointed, node) in zip(pointedTo, nodes) where pointed != node {
@@ -146,10 +146,10 @@ private struct PageVerifier {
     }
     let counts = try store.nodeCounts(in: transaction)
     guard counts.inUse == nodes.count else {
-      throw damage("there are \(nodes.count) continuation nodes, their count says \(counts.inUse)")
+      throw damage("there are \(nodes.count) continuation nodes, but their count says \(counts.inUse)")
     }
     if let last = nodes.last, last >= counts.next {
-      throw damage("continuation node \(last) exists, and the next number to give is \(counts.next)")
+      throw damage("continuation node \(last) exists, but the next number to assign is \(counts.next)")
     }
   }
 

@@ -3,18 +3,17 @@ import Glibc
 package import KeyValue
 import Synchronization
 
-/// The embedded storage engine: one LMDB environment behind the ordered key-value seam.
+/// The embedded storage engine: one LMDB environment as an ordered key-value store.
 ///
-/// The environment is closed when the store and every snapshot that has not ended are gone. Until then the same
-/// file cannot be opened a second time in this process.
+/// The environment is closed when the store and all its open snapshots are gone. Until then, this process cannot
+/// open the same file a second time.
 ///
-/// `@unchecked Sendable`: the stored properties are constants. LMDB itself serialises what threads do with an
-/// environment; the pool of snapshots has a lock; `transaction` is touched only by the thread that holds LMDB's
-/// writer lock.
+/// `@unchecked Sendable`: the stored properties are constants. LMDB itself serializes what threads do with an
+/// environment, the pool of snapshots has a lock, and only the thread that holds LMDB's writer lock uses `transaction`.
 package final class LMDBStore: KeyValueStore, @unchecked Sendable {
-  /// The data file. That of an in-memory store has no name any more; this is the one it had.
+  /// The data file. For an in-memory store, its former name; the file has no name any more.
   package let path: String
-  /// The size the data file may grow to, in bytes.
+  /// The size to which the data file may grow, in bytes.
   package let mapBytes: Int
 
   let environment: OpaquePointer
@@ -34,10 +33,10 @@ package final class LMDBStore: KeyValueStore, @unchecked Sendable {
     var meta: MDB_dbi = 0
   }
 
-  /// How many ended snapshots are kept for reuse; each holds a reader slot.
+  /// The most ended snapshots kept for reuse. Each occupies a reader slot.
   private static let idleSnapshotsMax = 64
 
-  /// Takes over an environment that is open and checked; see `LMDBStore+Open.swift`.
+  /// Takes ownership of an environment that is open and checked; see `LMDBStore+Open.swift`.
   init(_ opened: OpenedEnvironment, readOnly: Bool, registered: FileIdentity?) {
     path = opened.path
     mapBytes = opened.mapBytes
@@ -54,7 +53,7 @@ package final class LMDBStore: KeyValueStore, @unchecked Sendable {
   }
 
   deinit {
-    // Nobody is inside a snapshot or a write: each of them holds a reference to the store.
+    // No snapshot or write can be open: each holds a reference to the store.
     idle.withLock { snapshots in
       for snapshot in snapshots { snapshot.discard() }
       snapshots.removeAll()
@@ -63,11 +62,12 @@ package final class LMDBStore: KeyValueStore, @unchecked Sendable {
     if let registered { OpenFiles.remove(registered) }
   }
 
-  /// The store as it is now: ``KeyValueStore/snapshot()``, from the pool where one is idle.
+  /// Takes a snapshot as ``KeyValueStore/snapshot()``, reusing an idle one from the pool if possible.
+  /// - Throws: ``StorageError/tooManyReaders(limit:)`` if all reader slots are in use.
   package func snapshot() throws(StorageError) -> any KeyValueSnapshot {
     if var snapshot = idle.withLock({ $0.popLast() }) {
       if !isKnownUniquelyReferenced(&snapshot) {
-        // Whoever ended it still holds it and may end it again; only its read transaction can be reused.
+        // Other code still holds the ended snapshot and may end it again, so only its read transaction is reused.
         snapshot = snapshot.handOver()
       }
       try snapshot.renew(store: self)
@@ -80,7 +80,7 @@ package final class LMDBStore: KeyValueStore, @unchecked Sendable {
     var reader: OpaquePointer?
     var code = mdb_txn_begin(environment, nil, UInt32(MDB_RDONLY), &reader)
     if code == MDB_READERS_FULL {
-      // Slots of processes that died stay taken until somebody looks.
+      // Slots of processes that died stay in use until a reader check frees them.
       mdb_reader_check(environment, nil)
       code = mdb_txn_begin(environment, nil, UInt32(MDB_RDONLY), &reader)
     }
@@ -88,7 +88,7 @@ package final class LMDBStore: KeyValueStore, @unchecked Sendable {
     return reader
   }
 
-  /// Keeps an ended snapshot for the next caller. Returns `false` when enough are kept already.
+  /// Keeps an ended snapshot for the next caller. Returns `false` if the pool is full.
   func keep(_ snapshot: LMDBSnapshot) -> Bool {
     idle.withLock { snapshots in
       guard snapshots.count < Self.idleSnapshotsMax else { return false }
@@ -97,13 +97,14 @@ package final class LMDBStore: KeyValueStore, @unchecked Sendable {
     }
   }
 
-  /// One write transaction: ``KeyValueStore/write(_:)``. Waits for the writer lock.
+  /// Runs a write transaction as ``KeyValueStore/write(_:)``. Waits for the writer lock.
+  /// - Throws: the error of `body`, or ``StorageError`` if the store is read-only or the commit fails.
   package func write(
     _ body: (any KeyValueTransaction) throws(StorageError) -> Void
   ) throws(StorageError) {
     guard !readOnly else { throw .system(operation: "write", path: path, code: EROFS) }
     let thread = UInt(pthread_self())
-    precondition(writerThread.load(ordering: .relaxed) != thread, "a write transaction inside a write transaction")
+    precondition(writerThread.load(ordering: .relaxed) != thread, "a write transaction was started inside another one")
     var writer: OpaquePointer?
     let begun = mdb_txn_begin(environment, nil, 0, &writer)
     guard begun == 0, let writer else { throw failure(begun, "mdb_txn_begin") }
@@ -123,7 +124,7 @@ package final class LMDBStore: KeyValueStore, @unchecked Sendable {
     guard committed == 0 else { throw failure(committed, "mdb_txn_commit") }
   }
 
-  /// Must come before the commit: as soon as LMDB lets go of its writer lock another thread uses `transaction`.
+  /// Releases `transaction` before the commit: once LMDB releases its writer lock, another thread uses it.
   private func leaveWriter() {
     transaction.end(of: self)
     writerThread.store(0, ordering: .relaxed)

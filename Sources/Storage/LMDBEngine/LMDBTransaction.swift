@@ -2,12 +2,12 @@ import CLMDB
 import Glibc
 import KeyValue
 
-/// The write transaction; one object serves all writes of a store, one after the other.
+/// The write transaction. One object serves all writes of a store, one after the other.
 ///
-/// A write that LMDB refused (a full map, a damaged page) dooms the transaction: whatever the caller makes of
-/// the error, ``finish()`` throws it again and nothing is written.
+/// If LMDB fails a write (a full map, a damaged page), the transaction cannot be committed. Even if the caller
+/// ignores the error, ``finish()`` throws it again and nothing is written.
 final class LMDBTransaction: KeyValueTransaction {
-  /// Counts writes, so that a cursor can tell whether it is stale.
+  /// The number of writes, by which a cursor detects that it is stale.
   private(set) var generation = 0
 
   private unowned(unsafe) var store: LMDBStore?
@@ -15,14 +15,14 @@ final class LMDBTransaction: KeyValueTransaction {
   private var firstFailure: StorageError?
   private var cursors = CursorCache()
   private var removalCursor: LMDBCursor?
-  /// Puts short keys; see ``putCursor()``.
+  /// The cursor for short keys; see ``putCursor()``.
   private var openPutCursor: OpaquePointer?
   private var nodeCounts: NodeCounts?
   private var nodeCountsChanged = false
   private var path: [UInt64] = []
   private let scratch = KeyScratch()
 
-  /// What `meta` says about continuation nodes.
+  /// The counts of continuation nodes in `meta`.
   struct NodeCounts {
     var next: UInt64 = 1
     var inUse: UInt64 = 0
@@ -34,19 +34,19 @@ final class LMDBTransaction: KeyValueTransaction {
 
   // MARK: Life
 
-  /// Starts to stand for `writer`. `store` outlives the transaction: it is inside `write(_:)`.
+  /// Starts to represent `writer`. `store` outlives the transaction, because it is inside `write(_:)`.
   func begin(_ writer: OpaquePointer, store: LMDBStore) {
     self.writer = writer
     self.store = store
   }
 
-  /// Completes what a commit needs, or throws why there can be none.
+  /// Writes the node counts before the commit, or throws the error that prevents a commit.
   func finish() throws(StorageError) {
     if let firstFailure { throw firstFailure }
     try storeNodeCounts()
   }
 
-  /// Lets go of the LMDB transaction, before that is committed or aborted.
+  /// Releases the LMDB transaction, before it is committed or aborted.
   func end(of store: LMDBStore) {
     closePutCursor()
     cursors.detachAll(keep: 0)
@@ -58,7 +58,7 @@ final class LMDBTransaction: KeyValueTransaction {
     nodeCountsChanged = false
   }
 
-  /// Does nothing: a write transaction ends with the closure it was handed to.
+  /// Does nothing: a write transaction ends with its closure.
   func end() {}
 
   private func current() -> (LMDBStore, OpaquePointer) {
@@ -132,11 +132,11 @@ final class LMDBTransaction: KeyValueTransaction {
     return count
   }
 
-  /// The LMDB cursor that puts short keys.
+  /// Returns the LMDB cursor that puts short keys.
   ///
-  /// LMDB looks first at the page its cursor stands on. Ascending puts, wherever they are in the key space, take a
-  /// third of the time of `mdb_put`, which begins at the root each time. The cursor is given up before anything
-  /// else writes, so that it never has to be moved along by LMDB.
+  /// LMDB first inspects the page at its cursor. So ascending puts, anywhere in the key space, take a third of the
+  /// time of `mdb_put`, which starts at the root each time. The cursor is closed before any other write, so LMDB
+  /// never has to adjust it.
   private func putCursor() throws(StorageError) -> OpaquePointer {
     if let openPutCursor { return openPutCursor }
     let (store, writer) = current()
@@ -288,7 +288,7 @@ final class LMDBTransaction: KeyValueTransaction {
     return true
   }
 
-  /// Runs a change of several steps; a failure between them dooms the transaction.
+  /// Runs a change of several steps. If it fails between two of them, the transaction cannot be committed.
   private func noting(_ change: () throws(StorageError) -> Void) throws(StorageError) {
     do {
       try change()

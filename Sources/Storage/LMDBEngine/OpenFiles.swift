@@ -2,12 +2,12 @@ import Glibc
 import KeyValue
 import Synchronization
 
-/// Which file a path leads to, whatever it is called.
+/// The identity of a file, independent of its path.
 struct FileIdentity: Hashable, Sendable {
   var device: UInt64
   var inode: UInt64
 
-  /// Looks at an open file.
+  /// Reads the identity of an open file.
   init(descriptor: Int32, path: String) throws(StorageError) {
     var information = stat()
     guard fstat(descriptor, &information) == 0 else { throw .systemCall("fstat", path: path) }
@@ -16,19 +16,19 @@ struct FileIdentity: Hashable, Sendable {
   }
 }
 
-/// The data files this process has open.
+/// The data files that this process has open.
 ///
-/// LMDB's file locks belong to the process, not to the environment: closing a second environment on the same
-/// file would drop those of the first. So a second open is refused.
+/// LMDB's file locks belong to the process, not to the environment: closing a second environment of the same file
+/// would release the locks of the first. So a second open is refused.
 enum OpenFiles {
   private static let files = Mutex<Set<FileIdentity>>([])
 
-  /// Notes that a file is about to be opened. Returns `false` when it is open already.
+  /// Registers a file that is about to be opened. Returns `false` if it is already open.
   static func insert(_ identity: FileIdentity) -> Bool {
     files.withLock { $0.insert(identity).inserted }
   }
 
-  /// Forgets a file that was closed.
+  /// Removes a file that was closed.
   static func remove(_ identity: FileIdentity) {
     files.withLock { _ = $0.remove(identity) }
   }

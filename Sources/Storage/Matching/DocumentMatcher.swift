@@ -2,10 +2,10 @@ package import DocumentModel
 import KeyEncoding
 package import WireFormat
 
-/// A filter made ready to be tried on stored documents: operands are encoded once, values are looked at in place.
+/// A prepared filter for stored documents. Operands are encoded once, and values are read in place.
 ///
-/// The semantics are those of firestore-api.md, section 4.3. One matcher belongs to one thread of work: it keeps
-/// scratch memory, so that trying a document allocates nothing in the steady state.
+/// The semantics are those of firestore-api.md, section 4.3. Use a matcher from one thread at a time: it keeps
+/// scratch memory, so matching a document allocates nothing in the steady state.
 package struct DocumentMatcher: Sendable {
   private indirect enum Node: Sendable {
     case compare(FieldPath, FieldOperator, Operand)
@@ -30,24 +30,24 @@ package struct DocumentMatcher: Sendable {
     }
   }
 
-  /// Whether a filter on `__name__` is part of it, so that a document's name has to be known.
+  /// Whether the filter includes `__name__`, so that matching needs the document's name.
   package let usesName: Bool
 
   private let root: Node
   private var scratch: [UInt8] = []
   private var name: [UInt8] = []
 
-  /// Prepares a filter; `nil` matches every document. References in filters on `__name__` are full names of `database`.
+  /// Prepares a filter; `nil` matches every document. References in filters on `__name__` are full names in `database`.
   package init(_ filter: QueryFilter?, in database: DatabaseID) {
     root = filter.map { Self.node($0, database) } ?? .all([])
     usesName = Self.usesName(root)
   }
 
-  /// About how much memory it holds, in bytes.
+  /// The approximate memory of the matcher, in bytes.
   package var bytes: Int { Self.bytes(root) }
 
-  /// Whether a document matches.
-  /// - Throws: ``WireError`` when the stored bytes are no fields.
+  /// Returns whether a document matches.
+  /// - Throws: ``WireError`` if the stored bytes are not valid fields.
   package mutating func matches(_ fields: EncodedMap, at path: ResourcePath) throws(WireError) -> Bool {
     if usesName {
       name.removeAll(keepingCapacity: true)
@@ -56,8 +56,8 @@ package struct DocumentMatcher: Sendable {
     return try matches(root, fields)
   }
 
-  /// Whether a document matches, given the ``NameCode`` of its path; any bytes will do unless ``usesName``.
-  /// - Throws: ``WireError`` when the stored bytes are no fields.
+  /// Returns whether a document matches, given the ``NameCode`` of its path. Unless ``usesName``, the code is ignored.
+  /// - Throws: ``WireError`` if the stored bytes are not valid fields.
   package mutating func matches(_ fields: EncodedMap, named code: [UInt8]) throws(WireError) -> Bool {
     if usesName { name = code }
     return try matches(root, fields)
@@ -87,7 +87,7 @@ package struct DocumentMatcher: Sendable {
     let isNothing = operand.bracket == .null || operand.bracket == .nan
     switch op {
     case .equal, .lessThan, .lessThanOrEqual, .greaterThan, .greaterThanOrEqual:
-      // Null and NaN are asked for with unary filters; as operands they match nothing.
+      // Unary filters test for null and NaN. As operands of these operators they match nothing.
       return isNothing ? .never : .compare(path, op, operand)
     case .notEqual:
       return operand.bracket == .null ? .never : .noneOf(path, [operand])

@@ -2,35 +2,33 @@ package import DocumentModel
 package import KeyEncoding
 package import WireFormat
 
-/// The documents that decide the result of a query: where they lie, what they hold, and from which place of the order
-/// to which they stand.
+/// The documents that determine the result of a query: their collections, a filter, and a span of the query's order.
 ///
-/// A change of the database leaves the result as it was unless it touches a document that is in the range before or
-/// after it.
+/// A change leaves the result as it was unless it affects a document that is in the range before or after the change.
 package struct QueryRange: Sendable {
-  /// What of the documents in the range went into the result.
+  /// The parts of the documents that the result depends on.
   package enum Observation: Sendable {
-    /// The documents.
+    /// The whole documents.
     case documents
-    /// That they are there, and the values of some fields; their places too, where a limit or an offset counts them.
+    /// The existence of the documents and the values of some fields; also their positions, if a limit or an offset
+    /// counts them.
     case values([FieldPath], places: Bool)
   }
 
-  /// Where the documents lie.
+  /// The collections of the documents.
   package let scope: QueryScope
-  /// What went into the result.
   package let observation: Observation
-  /// Whether missing documents that have descendants are results too. Needs a scope of one collection and name order.
+  /// Whether missing documents with descendants are results too. Requires a scope of one collection and name order.
   package let includesMissing: Bool
-  /// The whole order, ending in the name.
+  /// The complete order, ending with the name.
   private let orders: [Order]
   private let required: [FieldPath]
   private let start: SortBound?
   private var end: SortBound?
   private var matcher: DocumentMatcher
 
-  /// Takes the documents of `scope` that match `matcher`, have all fields of the order and all `required` ones, and
-  /// stand between two positions of the order.
+  /// Creates the range of the documents in `scope` that match `matcher`, have all fields of the order and all
+  /// `required` fields, and lie between two positions of the order.
   package init(
     _ scope: QueryScope, matching matcher: DocumentMatcher, orders: [Order], from start: SortBound?,
     to end: SortBound?, requiring required: [FieldPath] = [], observing observation: Observation = .documents
@@ -45,7 +43,7 @@ package struct QueryRange: Sendable {
     includesMissing = false
   }
 
-  /// Takes the documents that a listing shows: those that have all fields of the order, from a position in it on.
+  /// Creates the range of a listing: the documents with all fields of the order, from a position in it on.
   package init(
     listing scope: QueryScope, orders: [Order], from start: SortBound?, includesMissing: Bool,
     in database: DatabaseID
@@ -59,14 +57,15 @@ package struct QueryRange: Sendable {
     observation = .documents
   }
 
-  /// About how much memory it holds, in bytes.
+  /// The approximate memory of the range, in bytes.
   package var bytes: Int {
     let fields = orders.reduce(0) { $0 + 32 * $1.path.segments.count } + 64 * required.count
     return 256 + scope.bytes + matcher.bytes + fields + (start?.code.count ?? 0) + (end?.code.count ?? 0)
   }
 
-  /// Puts the place of a document in the order into `key`; returns whether the document is in the range.
-  /// - Throws: ``WireError`` when the stored bytes are no fields.
+  /// Writes the sort key of a document to `key`. Returns whether the document is in the range; if not, `key` may be
+  /// incomplete.
+  /// - Throws: ``WireError`` if the stored bytes are not valid fields.
   package mutating func place(
     of fields: EncodedMap, at path: ResourcePath, into key: inout [UInt8]
   ) throws(WireError) -> Bool {
@@ -76,12 +75,13 @@ package struct QueryRange: Sendable {
     return SortKey.isWithin(key, start: start, end: end)
   }
 
-  /// Whether the range, in name order, spans the place of a document, whatever it holds.
+  /// Returns whether a document's name lies in the span, regardless of its content. The order must be by name.
   package func spansName(_ path: ResourcePath) -> Bool {
     SortKey.isWithin(NameCode.encode(path) + [SortKey.endOfName], start: start, end: end)
   }
 
-  /// Ends the range behind a document in it: what stands further back did not count.
+  /// Ends the range after a document in it, because later documents did not affect the result.
+  /// - Throws: ``WireError`` if the stored bytes are not valid fields.
   package mutating func end(behind fields: EncodedMap, at path: ResourcePath) throws(WireError) {
     var key: [UInt8] = []
     guard try SortKey.append(orders, fields, name: NameCode.encode(path), to: &key) else { return }

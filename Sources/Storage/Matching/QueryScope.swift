@@ -1,17 +1,17 @@
 package import DocumentModel
 
-/// The collections in which a query looks for documents.
+/// The collections that a query covers.
 package enum QueryScope: Hashable, Sendable {
   /// One collection.
   case collection(ResourcePath)
-  /// All collections with an id, at any depth below the root or a document.
+  /// All collections with an ID, at any depth below the root or a document.
   case group([UInt8], below: ResourcePath)
   /// All collections directly below the root or a document.
   case children(of: ResourcePath)
   /// All collections at or below a path.
   case subtree(ResourcePath)
 
-  /// The scope of a query.
+  /// Creates the scope of a query.
   package init(_ query: Query) {
     switch (query.collectionID, query.includesDescendants) {
     case (let id?, false): self = .collection(query.parent.appending(id))
@@ -21,7 +21,7 @@ package enum QueryScope: Hashable, Sendable {
     }
   }
 
-  /// Whether documents of a collection are in the scope.
+  /// Returns whether a collection is in the scope.
   package func contains(_ collection: ResourcePath) -> Bool {
     switch self {
     case .collection(let path): collection == path
@@ -31,7 +31,7 @@ package enum QueryScope: Hashable, Sendable {
     }
   }
 
-  /// About how much memory it holds, in bytes.
+  /// The approximate memory of the scope, in bytes.
   package var bytes: Int {
     switch self {
     case .collection(let path), .children(let path), .subtree(let path): 64 + path.bytes.count

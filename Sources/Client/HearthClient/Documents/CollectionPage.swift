@@ -1,18 +1,18 @@
 import Foundation
 
-/// Some documents of a collection, and where the next ones are.
+/// A page of a collection's documents.
 public struct CollectionPage<T: Decodable & Sendable>: Sendable {
-  /// The documents.
+  /// The documents, in the order of their names.
   public let documents: [DocumentSnapshot<T>]
-  /// What to give for the next page; `nil` on the last.
+  /// The token for the next page, or `nil` on the last page.
   public let nextPageToken: String?
-  /// The name of what the collection was when it was read.
+  /// The tag of the collection's state when the page was read.
   public let tag: EntityTag?
 }
 
 extension CollectionReference {
-  /// Reads a page of the collection in the order of names, unless nothing in the collection changed since `tag` was
-  /// given; that costs the server almost nothing.
+  /// Reads a page of the collection, in the order of names, unless the collection is unchanged since `tag` was
+  /// returned. An unchanged collection costs the server almost nothing.
   ///
   ///     var tag: EntityTag?
   ///     while true {
@@ -22,21 +22,23 @@ extension CollectionReference {
   ///       }
   ///       try await Task.sleep(for: .seconds(60))
   ///     }
-  /// - Parameter size: how many documents at most.
-  /// - Returns: the page; `nil` where nothing changed.
-  /// - Throws: as ``Hearth`` says.
+  /// - Parameter size: the greatest number of documents in the page.
+  /// - Returns: the page, or `nil` if the collection is unchanged.
+  /// - Throws: ``HearthClientError`` if the request fails, `DecodingError` if a document does not match `T`.
   public func page<T: Decodable & Sendable>(
-    as type: T.Type = [String: Value].self, size: Int = 300, after pageToken: String? = nil, unless tag: EntityTag? = nil
+    as type: T.Type = [String: Value].self, size: Int = 300, after pageToken: String? = nil,
+    unless tag: EntityTag? = nil
   ) async throws -> CollectionPage<T>? {
     let pageToken = pageToken.map { "&pageToken=\($0.percentEncoded)" } ?? ""
     let response = try await client.connection.send(
-      HearthRequest("GET", client.target(path, "?pageSize=\(size)\(pageToken)"), headers: EntityTag.headers(unless: tag)))
+      HearthRequest(
+        "GET", client.target(path, "?pageSize=\(size)\(pageToken)"), headers: EntityTag.headers(unless: tag)))
     if response.status == 304 { return nil }
-    let answer = try JSON(parsing: response.body)
+    let json = try JSON(parsing: response.body)
     return CollectionPage(
-      documents: try (answer["documents"]?.elements ?? []).map {
+      documents: try (json["documents"]?.elements ?? []).map {
         try DocumentSnapshot(DocumentPayload(json: $0, in: client))
       },
-      nextPageToken: answer["nextPageToken"]?.text, tag: EntityTag(response))
+      nextPageToken: json["nextPageToken"]?.text, tag: EntityTag(response))
   }
 }

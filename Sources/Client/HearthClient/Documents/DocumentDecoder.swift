@@ -2,13 +2,13 @@ import Foundation
 
 /// Decodes `Decodable` types from values of documents; the counterpart of ``DocumentEncoder``.
 ///
-/// A number goes into every type that holds it exactly, an integer into `Double` always.
+/// A number can be decoded as any type that represents it exactly, and an integer always as `Double`.
 struct DocumentDecoder {
-  /// The document that is decoded, for its ``DocumentID``.
+  /// The document, for ``DocumentID`` properties.
   let reference: DocumentReference?
 
   /// Decodes a type.
-  /// - Throws: `DecodingError`, whose path begins with that of the document.
+  /// - Throws: `DecodingError`, whose coding path begins with the path of the document.
   func decode<T: Decodable>(_ type: T.Type, from value: Value) throws -> T {
     if type == [String: Value].self, case .map(let fields) = value, let fields = fields as? T { return fields }
     return try decode(type, value, reference.map { [NameKey(stringValue: $0.path)] } ?? [])
@@ -47,7 +47,7 @@ struct DocumentDecoder {
 }
 
 extension Value {
-  /// What it is, for messages.
+  /// The type of the value, for error messages.
   fileprivate var kind: String {
     switch self {
     case .null: "null"
@@ -55,7 +55,7 @@ extension Value {
     case .integer: "an integer"
     case .double: "a double"
     case .timestamp: "a timestamp"
-    case .string: "a text"
+    case .string: "a string"
     case .bytes: "bytes"
     case .reference: "a reference"
     case .geoPoint: "a geo point"
@@ -66,7 +66,7 @@ extension Value {
   }
 }
 
-/// A name or a position on the way to a value.
+/// A name or an index in a coding path.
 private struct NameKey: CodingKey {
   let stringValue: String
   let intValue: Int?
@@ -180,7 +180,7 @@ private struct KeyedNodeDecoder<Key: CodingKey>: KeyedDecodingContainerProtocol 
   private func value(_ key: Key) throws -> Value {
     if let value = fields[key.stringValue] { return value }
     throw DecodingError.keyNotFound(
-      key, .init(codingPath: codingPath, debugDescription: "There is no field \"\(key.stringValue)\"."))
+      key, .init(codingPath: codingPath, debugDescription: "The field \"\(key.stringValue)\" does not exist."))
   }
 }
 
@@ -221,7 +221,8 @@ private struct UnkeyedNodeDecoder: UnkeyedDecodingContainer {
   private mutating func next(_ type: Any.Type) throws -> NodeDecoder {
     let path = codingPath + [NameKey(intValue: currentIndex)]
     guard !isAtEnd else {
-      throw DecodingError.valueNotFound(type, .init(codingPath: path, debugDescription: "The array has no more elements."))
+      throw DecodingError.valueNotFound(
+        type, .init(codingPath: path, debugDescription: "The array ends before this element."))
     }
     defer { currentIndex += 1 }
     return NodeDecoder(value: elements[currentIndex], codingPath: path, decoder: decoder)

@@ -2,26 +2,29 @@ import Foundation
 
 /// Encodes `Encodable` types as values of documents.
 ///
-/// Whole numbers become integers, `Double` and `Float` doubles, `Date` a timestamp, `Data` bytes, `URL` a text; a
-/// property that is `nil` is left out, an element that is `nil` becomes null. ``DocumentID`` properties are no fields.
+/// Integer types become integers, `Double` and `Float` doubles, `Date` a timestamp, `Data` bytes, and `URL` a
+/// string. A `nil` property is left out; a `nil` element becomes null. ``DocumentID`` properties are not fields.
 struct DocumentEncoder {
-  /// What became of a type.
+  /// The encoded value.
   struct Result {
     var value: Value
-    /// Where the server is to put its time.
+    /// The fields to which the server assigns its time.
     var serverTimestamps: [FieldPath] = []
 
-    /// The fields of a document.
-    /// - Throws: `EncodingError` where the type is no map.
+    /// Returns the fields of a document.
+    /// - Throws: `EncodingError` if the value is not a map.
     func fields() throws -> [String: Value] {
       if case .map(let fields) = value { return fields }
       throw EncodingError.invalidValue(
-        value, .init(codingPath: [], debugDescription: "A document is a map of fields, so it takes a type with properties."))
+        value,
+        .init(
+          codingPath: [],
+          debugDescription: "A document must be encoded as a map of fields; use a type with properties."))
     }
   }
 
-  /// Encodes anything.
-  /// - Throws: `EncodingError`, and what the type's own encoding throws.
+  /// Encodes a value.
+  /// - Throws: `EncodingError`, or the error of the type's own encoding.
   func encode(_ value: some Encodable) throws -> Result {
     if let fields = value as? [String: Value] { return Result(value: .map(fields)) }
     let node = EncodedNode()
@@ -32,7 +35,7 @@ struct DocumentEncoder {
   }
 }
 
-/// A value as it is being encoded.
+/// A value during encoding.
 private final class EncodedNode {
   enum Content {
     case nothing
@@ -60,12 +63,12 @@ private final class EncodedNode {
       content = value.wrappedValue.map { .value(.timestamp(Timestamp($0))) } ?? .serverTimestamp
     default:
       try value.encode(to: NodeEncoder(node: self, codingPath: path))
-      // A type without properties asks for no container.
+      // A type without properties requests no container.
       if case .nothing = content { content = .map }
     }
   }
 
-  /// A node for the member of a map.
+  /// Returns the node for a member of a map.
   func member(_ name: String) -> EncodedNode {
     if let node = members[name] { return node }
     let node = EncodedNode()
@@ -73,7 +76,7 @@ private final class EncodedNode {
     return node
   }
 
-  /// A node for the next element of an array.
+  /// Returns a node for the next element of an array.
   func element() -> EncodedNode {
     let node = EncodedNode()
     elements.append(node)
@@ -82,7 +85,7 @@ private final class EncodedNode {
 
   var count: Int { elements.count }
 
-  /// The value; `nil` for one that the server makes.
+  /// Returns the value, or `nil` for a server timestamp, whose path it appends to `timestamps`.
   func value(at path: [String], timestamps: inout [FieldPath]) throws -> Value? {
     switch content {
     case .nothing: return .null
@@ -95,7 +98,8 @@ private final class EncodedNode {
       let values = try elements.map { try $0.value(at: path, timestamps: &within) ?? .null }
       guard within.isEmpty else {
         throw EncodingError.invalidValue(
-          path, .init(codingPath: [], debugDescription: "The server puts its time into fields, not into arrays: \(path)."))
+          path,
+          .init(codingPath: [], debugDescription: "A server timestamp cannot be inside an array: \(path)."))
       }
       return .array(values)
     case .map:
@@ -150,7 +154,7 @@ private struct SingleNodeEncoder: SingleValueEncodingContainer {
   private func encode(integer value: some BinaryInteger) throws {
     guard let number = Int(exactly: value) else {
       throw EncodingError.invalidValue(
-        value, .init(codingPath: codingPath, debugDescription: "\(value) is beyond the integers of a document."))
+        value, .init(codingPath: codingPath, debugDescription: "\(value) does not fit in a 64-bit integer."))
     }
     node.content = .value(.integer(number))
   }
@@ -163,7 +167,7 @@ private struct KeyedNodeEncoder<Key: CodingKey>: KeyedEncodingContainerProtocol 
   func encodeNil(forKey key: Key) { node.member(key.stringValue).content = .value(.null) }
 
   func encode<T: Encodable>(_ value: T, forKey key: Key) throws {
-    // The id is in the document's name.
+    // The ID is in the document's name.
     if value is DocumentID { return }
     try node.member(key.stringValue).encode(value, codingPath + [key])
   }

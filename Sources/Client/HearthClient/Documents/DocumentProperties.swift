@@ -1,49 +1,53 @@
 public import Foundation
 
-/// A property that is the id of the document a value was read from, and no field of it.
+/// A property with the ID of the document from which the value was read. It is not a field of the document.
 ///
 ///     struct Person: Codable {
 ///       @DocumentID var id: String?
 ///       var name: String
 ///     }
 @propertyWrapper public struct DocumentID: Codable, Sendable, Hashable {
-  /// The id; `nil` for a value that was read from no document.
+  /// The ID, or `nil` for a value that was not read from a document.
   public var wrappedValue: String?
 
-  /// Wraps an id.
+  /// A property with this ID.
   public init(wrappedValue: String?) { self.wrappedValue = wrappedValue }
 
-  /// Reads the id that another encoder wrote.
+  /// Decodes an ID that another encoder wrote.
+  /// - Throws: The error of the decoder.
   public init(from decoder: any Decoder) throws {
     wrappedValue = try decoder.singleValueContainer().decode(String?.self)
   }
 
-  /// Writes the id to another encoder.
+  /// Encodes the ID with another encoder.
+  /// - Throws: The error of the encoder.
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.singleValueContainer()
     try container.encode(wrappedValue)
   }
 }
 
-/// A property into which the server puts its time while it is `nil`.
+/// A property to which the server assigns its time on a write if the property is `nil`.
 ///
 ///     struct Message: Codable {
 ///       var text: String
 ///       @ServerTimestamp var sentAt: Date?
 ///     }
 @propertyWrapper public struct ServerTimestamp: Codable, Sendable, Hashable {
-  /// The time; `nil` asks the server for its own.
+  /// The time. `nil` requests the time of the server.
   public var wrappedValue: Date?
 
-  /// Wraps a time.
+  /// A property with this time.
   public init(wrappedValue: Date?) { self.wrappedValue = wrappedValue }
 
-  /// Reads the time that another encoder wrote.
+  /// Decodes a time that another encoder wrote.
+  /// - Throws: The error of the decoder.
   public init(from decoder: any Decoder) throws {
     wrappedValue = try decoder.singleValueContainer().decode(Date?.self)
   }
 
-  /// Writes the time to another encoder.
+  /// Encodes the time with another encoder.
+  /// - Throws: The error of the encoder.
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.singleValueContainer()
     try container.encode(wrappedValue)

@@ -1,25 +1,26 @@
 import Foundation
 
 extension DocumentReference {
-  /// Reads the document; ``DocumentSnapshot/exists`` tells whether there is one.
+  /// Reads the document. ``DocumentSnapshot/exists`` reports whether it exists.
   ///
   ///     let ann = try await hearth.document("users/ann").get(as: Person.self)
   ///     let fields = try await hearth.document("users/ann").get().fields
-  /// - Throws: as ``Hearth`` says.
+  /// - Throws: ``HearthClientError`` if the request fails, `DecodingError` if the document does not match `T`.
   public func get<T: Decodable & Sendable>(as type: T.Type = [String: Value].self) async throws -> DocumentSnapshot<T> {
     guard let snapshot = try await client.get([self], as: type).first else {
-      throw HearthClientError.unreadable("nothing about \(path)")
+      throw HearthClientError.unreadable("the response does not include \(path)")
     }
     return snapshot
   }
 
-  /// Reads the document unless it is as it was when `tag` was given; that costs the server almost nothing.
+  /// Reads the document unless it is unchanged since `tag` was returned. An unchanged document costs the server
+  /// almost nothing.
   ///
   ///     var (ann, tag) = try await reference.get(as: Person.self, unless: nil)
   ///     …
   ///     (ann, tag) = try await reference.get(as: Person.self, unless: tag)   // ann is nil: nothing changed
-  /// - Returns: the document, `nil` where nothing changed, and the tag of what is there now.
-  /// - Throws: as ``Hearth`` says.
+  /// - Returns: the document, or `nil` if it is unchanged, and the tag of its current state.
+  /// - Throws: ``HearthClientError`` if the request fails, `DecodingError` if the document does not match `T`.
   public func get<T: Decodable & Sendable>(
     as type: T.Type = [String: Value].self, unless tag: EntityTag?
   ) async throws -> (snapshot: DocumentSnapshot<T>?, tag: EntityTag?) {
@@ -34,9 +35,9 @@ extension DocumentReference {
     }
   }
 
-  /// Makes the document what `value` is, whether there was one or not.
-  /// - Parameter merge: keeps the fields that `value` does not have, also those within maps.
-  /// - Throws: as ``Hearth`` says.
+  /// Creates the document, or replaces it if it exists.
+  /// - Parameter merge: whether to keep the fields that `value` does not have, also inside maps.
+  /// - Throws: ``HearthClientError`` if the request fails, `EncodingError` if `value` cannot be encoded as a document.
   @discardableResult
   public func set(
     _ value: some Encodable, merge: Bool = false, if precondition: Precondition? = nil
@@ -44,22 +45,23 @@ extension DocumentReference {
     try await commit { try $0.set(value, at: self, merge: merge, if: precondition) }
   }
 
-  /// Makes some fields of the document what they are in `value`; one that `value` does not have goes.
-  /// - Throws: as ``Hearth`` says.
+  /// Sets some fields to their contents in `value`. Removes those that `value` does not have.
+  /// - Throws: ``HearthClientError`` if the request fails, `EncodingError` if `value` cannot be encoded as a document.
   @discardableResult
   public func set(_ value: some Encodable, mergeFields fields: [FieldPath]) async throws -> WriteResult {
     try await commit { try $0.set(value, at: self, mergeFields: fields) }
   }
 
-  /// Makes the document.
-  /// - Throws: ``HearthClientError/Code/alreadyExists`` where there is one, else as ``Hearth`` says.
+  /// Creates the document.
+  /// - Throws: ``HearthClientError``, with the code ``HearthClientError/Code/alreadyExists`` if the document
+  ///   exists; `EncodingError` if `value` cannot be encoded as a document.
   @discardableResult
   public func create(_ value: some Encodable) async throws -> WriteResult {
     try await commit { try $0.create(value, at: self) }
   }
 
-  /// Changes some fields of a document that exists.
-  /// - Throws: ``HearthClientError/Code/notFound`` where there is none, else as ``Hearth`` says.
+  /// Changes some fields of an existing document.
+  /// - Throws: ``HearthClientError``, with the code ``HearthClientError/Code/notFound`` if the document does not exist.
   @discardableResult
   public func update(
     _ fields: [FieldPath: FieldValue], if precondition: Precondition? = nil
@@ -67,8 +69,8 @@ extension DocumentReference {
     try await commit { $0.update(fields, at: self, if: precondition) }
   }
 
-  /// Deletes the document; one that is not there is no error.
-  /// - Throws: as ``Hearth`` says.
+  /// Deletes the document. Succeeds if it does not exist.
+  /// - Throws: ``HearthClientError`` if the request fails.
   public func delete(if precondition: Precondition? = nil) async throws {
     try await commit { $0.delete(self, if: precondition) }
   }
@@ -77,42 +79,46 @@ extension DocumentReference {
   private func commit(_ write: (inout WriteBatch) throws -> Void) async throws -> WriteResult {
     var batch = client.batch()
     try write(&batch)
-    guard let result = try await batch.commit().first else { throw HearthClientError.unreadable("no result of a write") }
+    guard let result = try await batch.commit().first else {
+      throw HearthClientError.unreadable("the response contains no write result")
+    }
     return result
   }
 }
 
 extension Hearth {
-  /// Reads several documents at one moment, and answers in the order of `references`.
-  /// - Throws: as ``Hearth`` says.
+  /// Reads several documents at one time. Returns them in the order of `references`.
+  /// - Throws: ``HearthClientError`` if the request fails, `DecodingError` if a document does not match `T`.
   public func get<T: Decodable & Sendable>(
     _ references: [DocumentReference], as type: T.Type = [String: Value].self
   ) async throws -> [DocumentSnapshot<T>] {
     try await get(references, as: type, within: nil)
   }
 
-  /// Reads documents, within a transaction where one is named.
+  /// Reads documents, in a transaction if `transaction` is not `nil`.
   func get<T: Decodable & Sendable>(
     _ references: [DocumentReference], as type: T.Type, within transaction: String?
   ) async throws -> [DocumentSnapshot<T>] {
     guard !references.isEmpty else { return [] }
-    let answers = try await connection.callForElements(
+    let responses = try await connection.callForElements(
       target("", ":batchGet"),
       .of([
         "documents": .array(references.map { .string($0.name) }), "transaction": transaction.map { .string($0) },
       ]))
     var found: [DocumentReference: DocumentSnapshot<T>] = [:]
-    for answer in answers {
-      let readTime = Timestamp(member: answer["readTime"])
-      if let json = answer["found"] {
+    for response in responses {
+      let readTime = Timestamp(member: response["readTime"])
+      if let json = response["found"] {
         let document = try DocumentPayload(json: json, in: self)
         found[document.reference] = try DocumentSnapshot(document, readTime: readTime)
-      } else if let reference = answer["missing"]?.text.flatMap({ DocumentReference(name: $0, self) }) {
+      } else if let reference = response["missing"]?.text.flatMap({ DocumentReference(name: $0, self) }) {
         found[reference] = DocumentSnapshot(missing: reference, readTime: readTime)
       }
     }
     return try references.map { reference in
-      guard let snapshot = found[reference] else { throw HearthClientError.unreadable("nothing about \(reference)") }
+      guard let snapshot = found[reference] else {
+        throw HearthClientError.unreadable("the response does not include \(reference)")
+      }
       return snapshot
     }
   }

@@ -1,22 +1,22 @@
 import Foundation
 
-/// The name of a document, whether there is one or not.
+/// A reference to a document. The document need not exist.
 ///
 ///     let ann = hearth.document("users/ann")
 ///     try await ann.set(Person(name: "Ann"))
 ///     let name = try await ann.get(as: Person.self).data?.name
 ///     let notes = ann.collection("notes")
 ///
-/// As a property of a `Codable` type it is a reference value.
+/// A property of this type in a `Codable` type is a reference value.
 public struct DocumentReference: Sendable, CustomStringConvertible {
-  /// The path below the database's root, such as `users/ann`.
+  /// The path below the documents root, such as `users/ann`.
   public let path: String
-  /// The database it is in.
+  /// The database of the document.
   public let client: Hearth
 
   init(_ client: Hearth, path: String) { (self.client, self.path) = (client, path) }
 
-  /// The document that a full name names, which may be of another database.
+  /// The document with a full name, possibly in another database, or `nil` if the name is malformed.
   init?(name: String, _ client: Hearth) {
     let root = client.documentsName + "/"
     if name.utf8.starts(with: root.utf8) {
@@ -28,15 +28,15 @@ public struct DocumentReference: Sendable, CustomStringConvertible {
     self.init(client.database(parts[3], of: parts[1]), path: parts[5])
   }
 
-  /// The last part of the path.
+  /// The document ID, which is the last part of the path.
   public var id: String { path.pathParts().last ?? "" }
 
-  /// The collection the document is in.
+  /// The collection that contains the document.
   public var parent: CollectionReference {
     CollectionReference(client, path: path.pathParent)
   }
 
-  /// A collection below the document.
+  /// Returns a subcollection of the document.
   public func collection(_ id: String) -> CollectionReference { client.collection("\(path)/\(id)") }
 
   /// The path.
@@ -47,7 +47,7 @@ public struct DocumentReference: Sendable, CustomStringConvertible {
 }
 
 extension DocumentReference: Hashable {
-  /// Whether both name the same document of the same database; compared byte by byte.
+  /// Whether both refer to the same document of the same database. Names are compared by bytes.
   public static func == (a: DocumentReference, b: DocumentReference) -> Bool {
     a.path.hasBytes(of: b.path) && a.client.documentsName.hasBytes(of: b.client.documentsName)
   }
@@ -60,47 +60,51 @@ extension DocumentReference: Hashable {
 }
 
 extension DocumentReference: Codable {
-  /// Reads a reference value of a document. Other decoders know no database, and it throws there.
+  /// Decodes a reference value of a document.
+  /// - Throws: `DecodingError` with any other decoder, because it has no database.
   public init(from decoder: any Decoder) throws {
     throw DecodingError.typeMismatch(
       DocumentReference.self,
-      .init(codingPath: decoder.codingPath, debugDescription: "A reference can be read from a document only."))
+      .init(
+        codingPath: decoder.codingPath,
+        debugDescription: "A DocumentReference can be decoded only from a document."))
   }
 
-  /// Writes a reference value of a document, or its full name to other encoders.
+  /// Encodes a reference value of a document. With other encoders, encodes the full name.
+  /// - Throws: The error of the encoder.
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.singleValueContainer()
     try container.encode(name)
   }
 }
 
-/// A collection, which is also the query for all of its documents.
+/// A reference to a collection, and the query of all of its documents.
 ///
 ///     let ref = try await hearth.collection("users").add(Person(name: "Ann"))
 ///     let adults = try await hearth.collection("users").where("age", .greaterThanOrEqual, 18).get(as: Person.self)
 public struct CollectionReference: Sendable, Queryable {
-  /// The path below the database's root, such as `users` or `users/ann/notes`.
+  /// The path below the documents root, such as `users` or `users/ann/notes`.
   public let path: String
-  /// The database it is in.
+  /// The database of the collection.
   public let client: Hearth
 
   init(_ client: Hearth, path: String) { (self.client, self.path) = (client, path) }
 
-  /// The last part of the path.
+  /// The collection ID, which is the last part of the path.
   public var id: String { path.pathParts().last ?? "" }
 
-  /// The query for all of its documents.
+  /// The query of all documents in the collection.
   public var query: Query {
     Query(client, parent: path.pathParent, collectionID: id, isGroup: false)
   }
 
-  /// A document of the collection, by default one with a new random id of 20 letters and digits.
+  /// Returns a document of the collection. Without `id`, its ID is random: 20 letters and digits.
   public func document(_ id: String? = nil) -> DocumentReference {
     client.document("\(path)/\(id ?? Self.randomID())")
   }
 
-  /// Makes a document with a new random id.
-  /// - Throws: as ``Hearth`` says.
+  /// Creates a document with a random ID.
+  /// - Throws: ``HearthClientError`` if the request fails, `EncodingError` if `value` cannot be encoded as a document.
   @discardableResult
   public func add(_ value: some Encodable) async throws -> DocumentReference {
     let reference = document()

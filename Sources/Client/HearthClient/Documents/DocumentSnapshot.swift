@@ -1,21 +1,21 @@
-/// A document as it was at one moment, or that there was none.
+/// A document at one time. It need not exist.
 public struct DocumentSnapshot<T: Decodable & Sendable>: Sendable {
-  /// Which document.
+  /// The reference of the document.
   public let reference: DocumentReference
-  /// Whether there was one.
+  /// Whether the document exists.
   public let exists: Bool
-  /// The document as a `T`; `nil` where there was none.
+  /// The document as a `T`, or `nil` if it does not exist.
   public let data: T?
-  /// All fields; none where there was no document.
+  /// All fields. Empty if the document does not exist.
   public let fields: [String: Value]
-  /// When the document was made.
+  /// The time at which the document was created.
   public let createTime: Timestamp?
-  /// When the document was changed last; a ``Precondition`` can ask for it.
+  /// The time of the last change, which a ``Precondition`` can require.
   public let updateTime: Timestamp?
-  /// The moment of the snapshot, where the server told it.
+  /// The time of the snapshot, or `nil` if the response does not contain it.
   public let readTime: Timestamp?
 
-  /// The document's id.
+  /// The document ID.
   public var id: String { reference.id }
 }
 
@@ -36,7 +36,7 @@ extension DocumentSnapshot {
   }
 }
 
-/// A document as the API answers it, not decoded yet.
+/// A document in a response, before decoding.
 struct DocumentPayload: Sendable {
   let reference: DocumentReference
   let fields: [String: Value]
@@ -55,7 +55,7 @@ struct DocumentPayload: Sendable {
 }
 
 extension Timestamp {
-  /// The time that a member of an answer holds.
+  /// The time in a member of a response, or `nil` if it is missing or malformed.
   init?(member: JSON?) {
     guard let text = member?.text else { return nil }
     self.init(text: text)

@@ -1,4 +1,4 @@
-/// The name of what a document or a collection was when it was read. Keep it, and ask later whether anything changed.
+/// The ETag of a document or a collection. Keep it to find out later whether anything changed.
 public struct EntityTag: Sendable, Hashable, Codable {
   private let text: String
 

@@ -1,21 +1,20 @@
-/// Where a field is: names from the document inwards.
+/// The path of a field: the names from the document down to the field.
 ///
 ///     "name"                      // a field
 ///     "address.city"              // a field of a map
-///     "meals.`Calorie intake`"    // a name that is no identifier stands between backticks
-///     FieldPath("a.b", "c")       // or name by name, without any quoting
+///     "meals.`Calorie intake`"    // a name that is not an identifier, in backticks
+///     FieldPath("a.b", "c")       // separate names, without quoting
 public struct FieldPath: Sendable, Hashable, ExpressibleByStringInterpolation, CustomStringConvertible {
-  /// The names.
   public let segments: [String]
 
-  /// The path of these names, as they are.
+  /// The path of these names, without unquoting.
   public init(_ segments: String...) { self.segments = segments }
 
-  /// The path of these names, as they are.
+  /// The path of these names, without unquoting.
   public init(segments: [String]) { self.segments = segments }
 
-  /// Reads a path of names between dots. A dot, a backtick or a backslash within a name needs backticks around it; all
-  /// else is understood without.
+  /// Parses names separated by dots. A name that contains a dot, a backtick or a backslash must be in backticks;
+  /// all other names can be written without.
   public init(stringLiteral text: String) {
     var segments: [String] = []
     var name: [UInt8] = []
@@ -39,10 +38,10 @@ public struct FieldPath: Sendable, Hashable, ExpressibleByStringInterpolation, C
     self.segments = segments + [String(decoding: name, as: UTF8.self)]
   }
 
-  /// The name of the document, by which results can be ordered and compared.
+  /// The name of the document, for orders and comparisons.
   public static let documentID = FieldPath("__name__")
 
-  /// The path as the API writes it, with backticks where they are needed.
+  /// The path in the format of the API, with backticks if needed.
   public var description: String {
     segments.map { Self.isSimple($0) ? $0 : Self.quoted($0) }.joined(separator: ".")
   }
@@ -66,7 +65,7 @@ public struct FieldPath: Sendable, Hashable, ExpressibleByStringInterpolation, C
 }
 
 extension FieldPath {
-  /// Whether both have the same names; compared byte by byte, as the server does.
+  /// Whether both paths have the same names. Names are compared by bytes, as on the server.
   public static func == (a: FieldPath, b: FieldPath) -> Bool {
     a.segments.elementsEqual(b.segments) { $0.hasBytes(of: $1) }
   }
@@ -75,14 +74,14 @@ extension FieldPath {
   public func hash(into hasher: inout Hasher) {
     for var name in segments {
       name.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
-      // A byte of no name, so that it matters where one ends.
+      // Mark the end of a name with a byte that UTF-8 never contains.
       hasher.combine(UInt8.max)
     }
   }
 }
 
 extension [String: Value] {
-  /// The value at a path.
+  /// The value at a path, or `nil` if the field does not exist.
   public subscript(path: FieldPath) -> Value? {
     guard let first = path.segments.first, var value = self[first] else { return nil }
     for name in path.segments.dropFirst() {
@@ -92,7 +91,7 @@ extension [String: Value] {
     return value
   }
 
-  /// The paths of all that is no map, and of empty maps.
+  /// Returns the paths of all values, except maps that are not empty.
   func leaves(below parent: [String] = []) -> [FieldPath] {
     flatMap { name, value -> [FieldPath] in
       let path = parent + [name]
@@ -103,10 +102,11 @@ extension [String: Value] {
 }
 
 extension [JSON.Member] {
-  /// Puts a value at a path into fields as the API has them, making maps on the way. Names that differ in bytes only
-  /// stay apart, which they would not as keys of a dictionary.
+  /// Adds a value to fields in the format of the API, and creates maps along the path. Names that differ only in
+  /// bytes stay separate, which the keys of a dictionary would not.
   ///
-  /// Paths come in the order of the bytes of their descriptions: then what two of them share is the last member.
+  /// Add paths in the order of the bytes of their descriptions. Then a common prefix of two paths is always the
+  /// last member.
   mutating func put(_ value: Value, at segments: ArraySlice<String>) {
     guard let name = segments.first else { return }
     let before = if let last, last.name.hasBytes(of: name) { removeLast().value } else { nil as JSON? }

@@ -1,4 +1,4 @@
-/// What an update does to a field: a value for it, or something that the server does with what is there.
+/// The change of a field in an update: a new value, or a transform that the server applies.
 ///
 ///     try await hearth.document("users/ann").update([
 ///       "address.city": "Oslo",
@@ -8,24 +8,24 @@
 ///       "draft": .delete,
 ///     ])
 public enum FieldValue: Sendable, Hashable {
-  /// The field becomes this.
+  /// Sets the field to a value.
   case value(Value)
-  /// The field goes.
+  /// Removes the field.
   case delete
-  /// The field becomes the time at which the server writes.
+  /// Sets the field to the time of the write on the server.
   case serverTimestamp
-  /// A number is added; a field that is no number becomes it.
+  /// Adds a number to the field. A field that is not a number is set to it.
   case increment(Value)
-  /// The field becomes the larger of what it is and this number.
+  /// Sets the field to the greater of its value and this number.
   case maximum(Value)
-  /// The field becomes the smaller of what it is and this number.
+  /// Sets the field to the lesser of its value and this number.
   case minimum(Value)
-  /// Elements are appended that the array does not have.
+  /// Appends the elements that the array does not contain.
   case arrayUnion([Value])
-  /// Elements go from the array, wherever they occur.
+  /// Removes all occurrences of the elements from the array.
   case arrayRemove([Value])
 
-  /// The transform as the API has it; `nil` for what is none.
+  /// The transform in the JSON format of the API, or `nil` if the change is not a transform.
   var transform: JSON? {
     switch self {
     case .value, .delete: nil
@@ -42,19 +42,19 @@ public enum FieldValue: Sendable, Hashable {
 extension FieldValue: ExpressibleByNilLiteral, ExpressibleByBooleanLiteral, ExpressibleByIntegerLiteral,
   ExpressibleByFloatLiteral, ExpressibleByStringInterpolation, ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral
 {
-  /// Null.
+  /// Sets the field to null.
   public init(nilLiteral: ()) { self = .value(.null) }
-  /// True or false.
+  /// Sets the field to a boolean.
   public init(booleanLiteral value: Bool) { self = .value(.boolean(value)) }
-  /// A whole number.
+  /// Sets the field to an integer.
   public init(integerLiteral value: Int) { self = .value(.integer(value)) }
-  /// A floating-point number.
+  /// Sets the field to a floating-point number.
   public init(floatLiteral value: Double) { self = .value(.double(value)) }
-  /// A text.
+  /// Sets the field to a string.
   public init(stringLiteral value: String) { self = .value(.string(value)) }
-  /// An array.
+  /// Sets the field to an array.
   public init(arrayLiteral elements: Value...) { self = .value(.array(elements)) }
-  /// A map, which replaces the one that is there.
+  /// Sets the field to a map, which replaces the existing one.
   public init(dictionaryLiteral elements: (String, Value)...) {
     self = .value(.map(Dictionary(elements) { _, later in later }))
   }

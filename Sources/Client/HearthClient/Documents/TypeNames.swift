@@ -1,13 +1,13 @@
-// Names for where another module has a type of the same name, such as SwiftUI's `Transaction` or SwiftData's `Query`. The
-// module's own name cannot tell them apart, for it is that of a type too.
+// Alternative names for files that import another module with a type of the same name, such as SwiftUI's
+// `Transaction` or SwiftData's `Query`. Writing `HearthClient.Query` also works.
 
-/// Another name of ``User``.
+/// Another name for ``User``.
 public typealias HearthUser = User
-/// Another name of ``Session``.
+/// Another name for ``Session``.
 public typealias HearthSession = Session
-/// Another name of ``Transaction``.
+/// Another name for ``Transaction``.
 public typealias HearthTransaction = Transaction
-/// Another name of ``Query``.
+/// Another name for ``Query``.
 public typealias HearthQuery = Query
-/// Another name of ``Value``.
+/// Another name for ``Value``.
 public typealias HearthValue = Value

@@ -1,8 +1,8 @@
 import Foundation
 
-// Values as the API's JSON has them: `{"integerValue": "1"}`.
+// Values in the JSON format of the API: `{"integerValue": "1"}`.
 extension Value {
-  /// The JSON form.
+  /// The JSON of the value.
   var json: JSON {
     switch self {
     case .null: .of(["nullValue": .null])
@@ -29,7 +29,7 @@ extension Value {
     }
   }
 
-  /// The JSON form of a document's or a map's fields.
+  /// Returns the JSON of the fields of a document or map.
   static func json(_ fields: [String: Value]) -> JSON {
     .object(fields.map { JSON.Member($0.key, $0.value.json) })
   }
@@ -40,10 +40,10 @@ extension Value {
     return .number("\(number)")
   }
 
-  /// Reads the JSON form.
-  /// - Throws: ``HearthClientError`` where it is none.
+  /// Parses the JSON of a value.
+  /// - Throws: ``HearthClientError`` if the JSON is not a value.
   init(json: JSON, in client: Hearth) throws {
-    guard let member = json.members.first else { throw HearthClientError.unreadable("a value without a kind") }
+    guard let member = json.members.first else { throw HearthClientError.unreadable("a value has no type") }
     let content = member.value
     switch member.name {
     case "nullValue": self = .null
@@ -75,11 +75,12 @@ extension Value {
     case "mapValue":
       let fields = try Self.fields(content["fields"], in: client)
       self = Self.vector(fields).map { .vector($0) } ?? .map(fields)
-    default: throw HearthClientError.unreadable("a value of the kind \(member.name)")
+    default: throw HearthClientError.unreadable("unknown value type \(member.name)")
     }
   }
 
-  /// Reads the fields of a document or a map.
+  /// Parses the fields of a document or map.
+  /// - Throws: ``HearthClientError`` if a field is not a value.
   static func fields(_ json: JSON?, in client: Hearth) throws -> [String: Value] {
     var fields: [String: Value] = [:]
     for member in json?.members ?? [] { fields[member.name] = try Value(json: member.value, in: client) }
@@ -112,5 +113,5 @@ extension Value {
     return VectorValue(components)
   }
 
-  private static func fault(_ member: JSON.Member) -> HearthClientError { .unreadable("a bad \(member.name)") }
+  private static func fault(_ member: JSON.Member) -> HearthClientError { .unreadable("invalid \(member.name)") }
 }

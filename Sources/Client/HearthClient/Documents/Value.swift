@@ -1,75 +1,72 @@
 public import Foundation
 
-/// A field of a document, whatever it holds.
+/// The value of a field.
 ///
 ///     let fields: [String: Value] = ["name": "Ann", "age": 41, "tags": ["a", "b"], "left": nil]
 ///
-/// Swift compares texts by what they look like, Firestore by their bytes: two names of one map that differ only in how
-/// an accent is composed are one here, and the later of the two is seen.
+/// Swift compares strings by canonical equivalence, Firestore by bytes. If two names in one map differ only in how
+/// an accent is composed, Swift treats them as equal, and the map contains only the later one.
 public enum Value: Sendable, Hashable {
-  /// Null, which is something else than no field.
+  /// Null. A null field differs from a missing one.
   case null
   /// True or false.
   case boolean(Bool)
-  /// A whole number of 64 bits.
+  /// A 64-bit integer.
   case integer(Int)
   /// A floating-point number.
   case double(Double)
-  /// A moment, in microseconds.
+  /// A time with microsecond precision.
   case timestamp(Timestamp)
-  /// A text.
+  /// A string.
   case string(String)
   /// Bytes.
   case bytes(Data)
-  /// The name of a document.
+  /// A reference to a document.
   case reference(DocumentReference)
   /// A place on Earth.
   case geoPoint(GeoPoint)
-  /// A vector, for queries of the nearest.
+  /// A vector, for nearest-neighbor queries.
   case vector(VectorValue)
-  /// Values in order; none of them is an array itself.
+  /// Values in order. An array cannot directly contain an array.
   case array([Value])
   /// Values by name.
   case map([String: Value])
 
-  /// Encodes anything that is `Encodable`.
+  /// Encodes a value of any `Encodable` type.
   ///
   ///     try await hearth.document("users/ann").update(["address": .value(try Value(encoding: address))])
-  /// - Throws: `EncodingError` for numbers beyond 64 bits, and what the type's own encoding throws.
+  /// - Throws: `EncodingError` if a number does not fit in 64 bits, or the error of the type's own encoding.
   public init(encoding value: some Encodable) throws {
     self = try DocumentEncoder().encode(value).value
   }
 
-  /// Decodes a type from the value.
-  /// - Throws: `DecodingError` where the value is not what the type wants.
+  /// Decodes the value as a type.
+  /// - Throws: `DecodingError` if the value does not match the type.
   public func decoded<T: Decodable>(as type: T.Type) throws -> T {
     try DocumentDecoder(reference: nil).decode(type, from: self)
   }
 }
 
-/// A place on Earth, in degrees.
+/// A location on Earth, in degrees.
 public struct GeoPoint: Sendable, Hashable, Codable {
-  /// From -90 to 90.
+  /// The latitude, from -90 to 90.
   public var latitude: Double
-  /// From -180 to 180.
+  /// The longitude, from -180 to 180.
   public var longitude: Double
 
-  /// Makes a place.
   public init(latitude: Double, longitude: Double) {
     self.latitude = latitude
     self.longitude = longitude
   }
 }
 
-/// A vector, which ``Queryable/findNearest(_:to:limit:measure:)`` compares. Up to 2,048 dimensions.
+/// A vector with up to 2,048 dimensions, for ``Queryable/findNearest(_:to:limit:measure:distanceField:)``.
 public struct VectorValue: Sendable, Hashable, Codable, ExpressibleByArrayLiteral {
-  /// The components.
   public var components: [Double]
 
-  /// Makes a vector.
   public init(_ components: [Double]) { self.components = components }
 
-  /// Makes a vector of a literal.
+  /// Creates a vector from a literal.
   public init(arrayLiteral elements: Double...) { components = elements }
 }
 
@@ -78,28 +75,29 @@ public struct VectorValue: Sendable, Hashable, Codable, ExpressibleByArrayLitera
 extension Value: ExpressibleByNilLiteral, ExpressibleByBooleanLiteral, ExpressibleByIntegerLiteral,
   ExpressibleByFloatLiteral, ExpressibleByStringInterpolation, ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral
 {
-  /// ``Value/null``.
+  /// Creates ``Value/null``.
   public init(nilLiteral: ()) { self = .null }
-  /// ``Value/boolean(_:)``.
+  /// Creates ``Value/boolean(_:)``.
   public init(booleanLiteral value: Bool) { self = .boolean(value) }
-  /// ``Value/integer(_:)``.
+  /// Creates ``Value/integer(_:)``.
   public init(integerLiteral value: Int) { self = .integer(value) }
-  /// ``Value/double(_:)``.
+  /// Creates ``Value/double(_:)``.
   public init(floatLiteral value: Double) { self = .double(value) }
-  /// ``Value/string(_:)``.
+  /// Creates ``Value/string(_:)``.
   public init(stringLiteral value: String) { self = .string(value) }
-  /// ``Value/array(_:)``.
+  /// Creates ``Value/array(_:)``.
   public init(arrayLiteral elements: Value...) { self = .array(elements) }
-  /// ``Value/map(_:)``; of a name that comes twice, the later counts.
+  /// Creates ``Value/map(_:)``. If a name occurs twice, the last value is kept.
   public init(dictionaryLiteral elements: (String, Value)...) {
     self = .map(Dictionary(elements) { _, later in later })
   }
 }
 
-// MARK: - With other coders
+// MARK: - Other coders
 
 extension Value: Codable {
-  /// Reads a value of a document, or what JSON and its like can tell apart.
+  /// Decodes a value of a document. With other decoders, decodes the types that JSON distinguishes.
+  /// - Throws: `DecodingError` if the value has none of these types.
   public init(from decoder: any Decoder) throws {
     let container = try decoder.singleValueContainer()
     if container.decodeNil() {
@@ -119,7 +117,8 @@ extension Value: Codable {
     }
   }
 
-  /// Writes a value of a document, or to other encoders what it holds.
+  /// Encodes a value of a document. With other encoders, encodes the content of the value.
+  /// - Throws: The error of the encoder.
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.singleValueContainer()
     switch self {

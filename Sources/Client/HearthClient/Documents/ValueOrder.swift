@@ -1,8 +1,8 @@
 import Foundation
 
-/// The order that the server sorts results in (firestore-api.md, section 3), so that a listener's are sorted alike.
+/// The server's order of values (firestore-api.md, section 3). A listener sorts its results by it.
 enum ValueOrder {
-  /// Below zero where `a` comes first, above where `b` does.
+  /// Returns a negative number if `a` precedes `b`, a positive number if it follows `b`, or 0.
   static func compare(_ a: Value, _ b: Value) -> Int {
     let difference = rank(a) - rank(b)
     if difference != 0 { return difference }
@@ -46,7 +46,7 @@ enum ValueOrder {
 
   private static func sign<T: Comparable>(_ a: T, _ b: T) -> Int { a < b ? -1 : a == b ? 0 : 1 }
 
-  /// The first difference that is one.
+  /// Returns the first difference other than 0, or 0.
   private static func first(_ differences: some Sequence<Int>) -> Int { differences.first { $0 != 0 } ?? 0 }
 
   private static func compare(_ a: some Sequence<UInt8>, _ b: some Sequence<UInt8>) -> Int {
@@ -54,13 +54,13 @@ enum ValueOrder {
     return b.lexicographicallyPrecedes(a) ? 1 : 0
   }
 
-  /// NaN comes before all numbers, and is equal to itself.
+  /// Compares doubles. NaN precedes all numbers and equals itself.
   private static func compare(_ a: Double, _ b: Double) -> Int {
     if a.isNaN || b.isNaN { return (a.isNaN ? 0 : 1) - (b.isNaN ? 0 : 1) }
     return sign(a, b)
   }
 
-  /// Exact also where a double cannot hold the integer.
+  /// Compares exactly, even if no double equals the integer.
   private static func compare(_ a: Int, _ b: Double) -> Int {
     if b.isNaN { return 1 }
     if b >= 0x1p63 { return -1 }
@@ -89,12 +89,14 @@ enum ValueOrder {
     fields.sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
   }
 
-  /// Names compare part by part; parts that are numbers come first.
+  /// Compares names segment by segment. Numeric IDs precede the others.
   private static func compare(_ a: DocumentReference, _ b: DocumentReference) -> Int {
-    for (a, b) in [(a.client.project, b.client.project), (a.client.database, b.client.database)] where !a.hasBytes(of: b) {
+    for (a, b) in [(a.client.project, b.client.project), (a.client.database, b.client.database)]
+    where !a.hasBytes(of: b) {
       return compare(a.utf8, b.utf8)
     }
-    let (left, right) = (a.path.utf8.split(separator: UInt8(ascii: "/")), b.path.utf8.split(separator: UInt8(ascii: "/")))
+    let slash = UInt8(ascii: "/")
+    let (left, right) = (a.path.utf8.split(separator: slash), b.path.utf8.split(separator: slash))
     for (l, r) in zip(left, right) {
       let difference: Int
       switch (number(l), number(r)) {
@@ -108,7 +110,7 @@ enum ValueOrder {
     return left.count - right.count
   }
 
-  /// The number of an id such as `__id7__`.
+  /// Returns the number of a numeric ID such as `__id7__`, or `nil` for other IDs.
   private static func number(_ id: Substring.UTF8View) -> Int? {
     guard id.starts(with: "__id".utf8), id.count > 6, id.suffix(2).elementsEqual("__".utf8) else { return nil }
     return Int(String(decoding: id.dropFirst(4).dropLast(2), as: UTF8.self))

@@ -1,15 +1,15 @@
 import Foundation
 
-/// Cuts a stream of server-sent events into the JSON that they carry.
+/// Splits a stream of server-sent events into their JSON messages.
 struct EventParser {
-  /// The longest event, in bytes; a document of the largest kind stays far below.
+  /// The maximum size of an event, in bytes. The largest document needs much less.
   static let eventBytesMax = 64 << 20
 
   private var line: [UInt8] = []
   private var event: [UInt8] = []
 
-  /// Takes what arrived and returns the events that are whole now.
-  /// - Throws: ``HearthClientError`` for what is no JSON, or too long.
+  /// Parses the next bytes and returns the events that are complete.
+  /// - Throws: ``HearthClientError`` if an event is not valid JSON or too long.
   mutating func take(_ data: Data) throws -> [JSON] {
     var events: [JSON] = []
     for byte in data {
@@ -25,7 +25,9 @@ struct EventParser {
       }
       line.removeAll(keepingCapacity: true)
     }
-    guard line.count + event.count <= Self.eventBytesMax else { throw HearthClientError.unreadable("an endless event") }
+    guard line.count + event.count <= Self.eventBytesMax else {
+      throw HearthClientError.unreadable("an event is longer than \(Self.eventBytesMax) bytes")
+    }
     return events
   }
 }

@@ -1,26 +1,32 @@
 public import Foundation
 
-/// How a ``Hearth`` reaches a server: over the network by default, or within one process in tests.
+/// Carries the requests of a ``Hearth`` to a server: over the network by default, or within one process in tests.
 ///
-/// An answer with an error status is an answer; only an exchange that did not happen throws, a ``HearthClientError`` of
-/// code ``HearthClientError/Code/network``. Cancelling the task that calls ends the exchange.
+/// A response with an error status is returned, not thrown. If no exchange takes place, methods throw
+/// ``HearthClientError`` with the code ``HearthClientError/Code/network``. Cancelling the task ends the exchange.
 public protocol HearthTransport: Sendable {
-  /// Sends a request and returns the whole answer.
+  /// Sends a request and returns the complete response.
+  /// - Throws: ``HearthClientError`` if no exchange takes place.
   func send(_ request: HearthRequest) async throws -> HearthResponse
 
-  /// Sends a request and returns the answer as soon as its head is there; the body follows piece by piece, without end
-  /// where the server keeps it open. Whoever lets go of the body ends the exchange.
+  /// Sends a request and returns the response once its headers have arrived. The body follows in pieces, and does
+  /// not end while the server keeps the stream open. Releasing the body ends the exchange.
+  /// - Throws: ``HearthClientError`` if no exchange takes place.
   func open(_ request: HearthRequest) async throws -> HearthStream
 
-  /// Sends a request and writes the content of the answer into a file that is not there yet, as fast as the disk takes
-  /// it. The answer's body is empty then. With an error status there is no file, and the body is the content.
+  /// Sends a request and writes the content of the response to a new file, no faster than the disk. The response
+  /// then has an empty body. With an error status, no file is created and the body contains the content.
   ///
-  /// By default it reads what ``open(_:)`` gives.
+  /// The default implementation reads the stream of ``open(_:)``.
+  /// - Throws: ``HearthClientError`` if no exchange takes place, or an error of Foundation if the file cannot be
+  ///   written.
   func download(_ request: HearthRequest, to file: URL) async throws -> HearthResponse
 }
 
 extension HearthTransport {
-  /// Sends a request and writes the content of the answer into a file, piece by piece.
+  /// Sends a request and writes the content of the response to a file, piece by piece.
+  /// - Throws: ``HearthClientError`` if no exchange takes place, or an error of Foundation if the file cannot be
+  ///   written.
   public func download(_ request: HearthRequest, to file: URL) async throws -> HearthResponse {
     let stream = try await open(request)
     var response = HearthResponse(status: stream.status, headers: stream.headers)
@@ -37,10 +43,10 @@ extension HearthTransport {
 }
 
 extension HearthStream {
-  /// What an error says is short; no more than this is read of it.
+  /// The maximum size of an error body, in bytes. The rest is not read.
   static let errorBytesMax = 1 << 20
 
-  /// The content of an answer with an error status.
+  /// Returns the body of a response with an error status.
   func errorBody() async throws -> Data {
     var content = Data()
     for try await piece in body {
@@ -51,18 +57,18 @@ extension HearthStream {
   }
 }
 
-/// A request to a server, below its address.
+/// A request to a server, without the server's address.
 public struct HearthRequest: Sendable {
   /// The method, such as `POST`.
   public var method: String
-  /// Path and query, percent-encoded, such as `/v1/projects/demo/databases/(default)/documents:commit`.
+  /// The path and query, percent-encoded, such as `/v1/projects/demo/databases/(default)/documents:commit`.
   public var target: String
-  /// Names and values of the header fields.
+  /// The names and values of the header fields.
   public var headers: [String: String]
-  /// The content, `nil` for none.
+  /// The body, or `nil` for none.
   public var body: Data?
 
-  /// Makes a request.
+  /// A request. `target` is percent-encoded.
   public init(_ method: String, _ target: String, headers: [String: String] = [:], body: Data? = nil) {
     self.method = method
     self.target = target
@@ -71,16 +77,15 @@ public struct HearthRequest: Sendable {
   }
 }
 
-/// A server's whole answer.
+/// A complete response of a server.
 public struct HearthResponse: Sendable {
   /// The HTTP status.
   public var status: Int
-  /// The header fields, by their names in lower case.
+  /// The header fields, with names in lower case.
   public var headers: [String: String]
-  /// The content.
   public var body: Data
 
-  /// Makes an answer.
+  /// A response. Names of headers are in lower case.
   public init(status: Int, headers: [String: String] = [:], body: Data = Data()) {
     self.status = status
     self.headers = headers
@@ -88,16 +93,16 @@ public struct HearthResponse: Sendable {
   }
 }
 
-/// A server's answer whose content arrives piece by piece.
+/// A response whose body arrives in pieces.
 public struct HearthStream: Sendable {
   /// The HTTP status.
   public var status: Int
-  /// The header fields, by their names in lower case.
+  /// The header fields, with names in lower case.
   public var headers: [String: String]
-  /// The pieces of the content, cut anywhere.
+  /// The pieces of the body, split at any byte.
   public var body: AsyncThrowingStream<Data, any Error>
 
-  /// Makes an answer.
+  /// A response. Names of headers are in lower case.
   public init(status: Int, headers: [String: String] = [:], body: AsyncThrowingStream<Data, any Error>) {
     self.status = status
     self.headers = headers

@@ -1,6 +1,7 @@
 import Foundation
 
-/// A JSON text as a tree. Numbers stay text, so that none loses digits; members keep their order and their bytes.
+/// A JSON text as a tree. Numbers are kept as text, so that they lose no digits. Members keep their order, and
+/// their names are compared by bytes.
 enum JSON: Sendable, Equatable {
   case null
   case boolean(Bool)
@@ -9,7 +10,7 @@ enum JSON: Sendable, Equatable {
   case array([JSON])
   case object([Member])
 
-  /// A name and its value.
+  /// A member of an object.
   struct Member: Sendable, Equatable {
     var name: String
     var value: JSON
@@ -20,7 +21,7 @@ enum JSON: Sendable, Equatable {
     }
   }
 
-  /// The member of an object.
+  /// The first member of an object with this name, or `nil`.
   subscript(name: StaticString) -> JSON? {
     guard case .object(let members) = self else { return nil }
     let name = UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount)
@@ -31,7 +32,7 @@ enum JSON: Sendable, Equatable {
     if case .string(let text) = self { text } else { nil }
   }
 
-  /// The number of a JSON number or of a text of one, as 64-bit integers are sent.
+  /// The integer of a JSON number, or of a string with one, because 64-bit integers are sent as strings.
   var integer: Int? {
     switch self {
     case .number(let text), .string(let text): Int(text)
@@ -51,7 +52,7 @@ enum JSON: Sendable, Equatable {
     if case .object(let members) = self { members } else { [] }
   }
 
-  /// An object of members in this order.
+  /// Returns an object with these members, without those that are `nil`.
   static func of(_ members: KeyValuePairs<String, JSON?>) -> JSON {
     .object(members.compactMap { name, value in value.map { Member(name, $0) } })
   }
@@ -60,7 +61,7 @@ enum JSON: Sendable, Equatable {
 // MARK: - Writing
 
 extension JSON {
-  /// The text.
+  /// The JSON text in UTF-8.
   var data: Data {
     var bytes: [UInt8] = []
     append(to: &bytes)

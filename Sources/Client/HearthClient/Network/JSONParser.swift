@@ -1,21 +1,21 @@
 import Foundation
 
 extension JSON {
-  /// Reads one JSON text.
-  /// - Throws: ``HearthClientError`` where it is none, or nested deeper than 200 levels.
+  /// Parses a JSON text.
+  /// - Throws: ``HearthClientError`` if the text is not valid JSON or is nested deeper than 200 levels.
   init(parsing data: Data) throws {
     try self.init(parsing: Array(data))
   }
 
-  /// Reads one JSON text.
-  /// - Throws: ``HearthClientError`` where it is none, or nested deeper than 200 levels.
+  /// Parses a JSON text.
+  /// - Throws: ``HearthClientError`` if the text is not valid JSON or is nested deeper than 200 levels.
   init(parsing bytes: [UInt8]) throws {
     var parser = JSONParser(bytes: bytes)
     self = try parser.text()
   }
 }
 
-/// Reads JSON as RFC 8259 has it.
+/// A parser of JSON (RFC 8259).
 private struct JSONParser {
   let bytes: [UInt8]
   private var position = 0
@@ -149,5 +149,5 @@ private struct JSONParser {
     while let byte = peek, byte == 0x20 || byte == 0x0a || byte == 0x0d || byte == 0x09 { position += 1 }
   }
 
-  private func fault() -> HearthClientError { .unreadable("no JSON at byte \(position)") }
+  private func fault() -> HearthClientError { .unreadable("invalid JSON at byte \(position)") }
 }

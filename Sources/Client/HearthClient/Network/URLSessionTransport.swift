@@ -5,18 +5,20 @@ import Synchronization
   import FoundationNetworking
 #endif
 
-/// Reaches a server over HTTP with `URLSession`.
+/// A transport over HTTP that uses `URLSession`.
 ///
-/// Calls share connections. A stream has a connection of its own, so that listeners do not starve calls.
+/// Requests share connections. Each stream has its own connection, so that listeners do not block requests.
 public final class URLSessionTransport: HearthTransport {
   private let base: String
   private let session: URLSession
 
-  /// A server says something on a stream every 25 seconds; one that is silent for longer than this is gone.
+  /// The longest silence of a stream. The server sends something every 25 seconds; after a longer silence it is
+  /// considered unreachable.
   private static let streamSilenceSecondsMax = 70.0
 
-  /// Reaches the server at `url`, such as `https://db.example.com` or, behind a proxy, `https://example.com/hearth`.
-  /// - Parameter timeoutSeconds: how long a call may wait for the next byte of its answer.
+  /// A transport to the server at `url`, such as `https://db.example.com`, or `https://example.com/hearth` behind a
+  /// proxy.
+  /// - Parameter timeoutSeconds: how long a request may wait for the next byte of its response.
   public init(url: URL, timeoutSeconds: Double = 60) {
     var base = url.absoluteString
     while base.hasSuffix("/") { base.removeLast() }
@@ -26,7 +28,8 @@ public final class URLSessionTransport: HearthTransport {
 
   deinit { session.finishTasksAndInvalidate() }
 
-  /// Sends a request and returns the whole answer.
+  /// Sends a request and returns the complete response.
+  /// - Throws: ``HearthClientError`` if no exchange takes place, `CancellationError` if the task is cancelled.
   public func send(_ request: HearthRequest) async throws -> HearthResponse {
     do {
       let (data, response) = try await session.data(for: try urlRequest(request))
@@ -37,14 +40,15 @@ public final class URLSessionTransport: HearthTransport {
     }
   }
 
-  /// Sends a request and returns the answer as soon as its head is there.
+  /// Sends a request and returns the response once its headers have arrived.
+  /// - Throws: ``HearthClientError`` if no exchange takes place, `CancellationError` if the task is cancelled.
   public func open(_ request: HearthRequest) async throws -> HearthStream {
     let exchange = StreamedExchange()
     let session = URLSession(
       configuration: Self.configuration(timeoutSeconds: Self.streamSilenceSecondsMax), delegate: exchange,
       delegateQueue: nil)
     let task = session.dataTask(with: try urlRequest(request))
-    // The session holds its delegate, and goes when its only task has ended.
+    // The session retains its delegate, and is released after its only task has ended.
     session.finishTasksAndInvalidate()
     let (body, pieces) = AsyncThrowingStream<Data, any Error>.makeStream(
       bufferingPolicy: .bufferingOldest(StreamedExchange.waitingPiecesMax))
@@ -57,9 +61,12 @@ public final class URLSessionTransport: HearthTransport {
     }
   }
 
-  /// Sends a request and writes the content of the answer into a file. `URLSession` reads no faster than it writes.
+  /// Sends a request and writes the content of the response to a file. `URLSession` reads no faster than it writes.
   ///
-  /// It writes into the temporary directory first. On Linux it leaves that file behind where a download breaks off.
+  /// `URLSession` first writes to a file in the temporary directory. On Linux it leaves that file behind if the
+  /// download fails.
+  /// - Throws: ``HearthClientError`` if no exchange takes place, `CancellationError` if the task is cancelled, or
+  ///   an error of Foundation if the file cannot be written.
   public func download(_ request: HearthRequest, to file: URL) async throws -> HearthResponse {
     let task = Mutex<URLSessionDownloadTask?>(nil)
     let request = try urlRequest(request)
@@ -69,7 +76,7 @@ public final class URLSessionTransport: HearthTransport {
           continuation.resume(with: Result { try Self.keep(written, of: response, error, at: file) })
         }
         task.withLock { $0 = started }
-        // A task that was cancelled before finds nothing to cancel.
+        // If the task was cancelled before this line, `onCancel` had no download to cancel.
         if Task.isCancelled { started.cancel() }
         started.resume()
       }
@@ -78,12 +85,14 @@ public final class URLSessionTransport: HearthTransport {
     }
   }
 
-  /// Takes what a download has written, before it goes.
+  /// Moves the downloaded file to `file` before `URLSession` deletes it.
   private static func keep(
     _ written: URL?, of response: URLResponse?, _ error: (any Error)?, at file: URL
   ) throws -> HearthResponse {
     if let error { throw failure(error) }
-    guard let written else { throw HearthClientError(.network, "The connection ended before the answer.") }
+    guard let written else {
+      throw HearthClientError(.network, "The connection closed before the response was complete.")
+    }
     defer { try? FileManager.default.removeItem(at: written) }
     let head = try head(of: response)
     var result = HearthResponse(status: head.status, headers: head.headers)
@@ -108,7 +117,7 @@ public final class URLSessionTransport: HearthTransport {
 
   private func urlRequest(_ request: HearthRequest) throws -> URLRequest {
     guard let url = URL(string: base + request.target) else {
-      throw HearthClientError(.invalidArgument, "\(base + request.target) is no URL.")
+      throw HearthClientError(.invalidArgument, "\(base + request.target) is not a valid URL.")
     }
     var result = URLRequest(url: url)
     result.httpMethod = request.method
@@ -119,7 +128,7 @@ public final class URLSessionTransport: HearthTransport {
 
   fileprivate static func head(of response: URLResponse?) throws -> StreamedExchange.Head {
     guard let response = response as? HTTPURLResponse else {
-      throw HearthClientError(.network, "The answer is not one of HTTP.")
+      throw HearthClientError(.network, "The server did not send an HTTP response.")
     }
     var headers: [String: String] = [:]
     for (name, value) in response.allHeaderFields {
@@ -135,25 +144,25 @@ public final class URLSessionTransport: HearthTransport {
   }
 }
 
-/// What to tell people; on Linux the system's own text is a number.
+/// Returns a description of an error. On Linux, the system's own description is only a number.
 private func description(of error: any Error) -> String {
   switch (error as? URLError)?.code {
-  case .timedOut: "The server took too long to answer."
-  case .cannotConnectToHost: "Nobody answers at the server's address."
-  case .cannotFindHost, .dnsLookupFailed: "The server's name is not known."
-  case .networkConnectionLost: "The connection broke."
-  case .notConnectedToInternet: "There is no connection to the network."
+  case .timedOut: "The server took too long to respond."
+  case .cannotConnectToHost: "Cannot connect to the server."
+  case .cannotFindHost, .dnsLookupFailed: "The host name of the server cannot be resolved."
+  case .networkConnectionLost: "The connection was lost."
+  case .notConnectedToInternet: "This device is not connected to a network."
   case .secureConnectionFailed, .serverCertificateUntrusted, .serverCertificateHasBadDate:
     "The server's certificate is not trusted."
   default: error.localizedDescription
   }
 }
 
-/// One answer on its way: its head, then its pieces.
+/// A running exchange: receives the headers of a response, then the pieces of its body.
 private final class StreamedExchange: NSObject, URLSessionDataDelegate {
   typealias Head = (status: Int, headers: [String: String])
 
-  /// What waits to be taken, at most; a reader that is slower loses the exchange.
+  /// The greatest number of pieces that wait for the reader. A slower reader loses the exchange.
   static let waitingPiecesMax = 16_384
 
   private struct State {
@@ -188,14 +197,17 @@ private final class StreamedExchange: NSObject, URLSessionDataDelegate {
   func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
     let pieces = state.withLock { $0.pieces }
     if case .dropped? = pieces?.yield(data) {
-      pieces?.finish(throwing: HearthClientError(.resourceExhausted, "The reader is too slow for what the server sends."))
+      pieces?.finish(
+        throwing: HearthClientError(.resourceExhausted, "The stream was closed because its reader is too slow."))
       dataTask.cancel()
     }
   }
 
   func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
     let failure = error.map(URLSessionTransport.failure)
-    takeHead()?.resume(throwing: failure ?? HearthClientError(.network, "The connection ended before the answer."))
+    takeHead()?.resume(
+      throwing: failure
+        ?? HearthClientError(.network, "The connection closed before the response was complete."))
     let pieces = state.withLock { state in
       defer { state.pieces = nil }
       return state.pieces

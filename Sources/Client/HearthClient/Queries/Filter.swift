@@ -2,35 +2,35 @@
 ///
 ///     hearth.collection("users").where(.or([.field("age", .lessThan, 18), .field("role", .equal, "guest")]))
 public indirect enum Filter: Sendable, Hashable {
-  /// How a field is compared. A document without the field is never found, not even by ``notEqual``.
+  /// How a field is compared. A document without the field never matches, not even with ``notEqual``.
   public enum Comparison: String, Sendable {
-    /// Less than a value of the same kind.
+    /// The field is less than a value of the same type.
     case lessThan = "LESS_THAN"
-    /// Less than a value of the same kind, or equal to it.
+    /// The field is less than or equal to a value of the same type.
     case lessThanOrEqual = "LESS_THAN_OR_EQUAL"
-    /// Greater than a value of the same kind.
+    /// The field is greater than a value of the same type.
     case greaterThan = "GREATER_THAN"
-    /// Greater than a value of the same kind, or equal to it.
+    /// The field is greater than or equal to a value of the same type.
     case greaterThanOrEqual = "GREATER_THAN_OR_EQUAL"
-    /// Equal to a value; null and NaN are equal to themselves here.
+    /// The field equals a value. Null and NaN equal themselves.
     case equal = "EQUAL"
-    /// Neither equal to a value nor null.
+    /// The field is neither equal to a value nor null.
     case notEqual = "NOT_EQUAL"
-    /// An array that has this element.
+    /// The field is an array that contains this element.
     case arrayContains = "ARRAY_CONTAINS"
-    /// An array that has one of these elements, up to 30.
+    /// The field is an array that contains one of these elements, up to 30.
     case arrayContainsAny = "ARRAY_CONTAINS_ANY"
-    /// One of these values, up to 30.
+    /// The field is one of these values, up to 30.
     case isIn = "IN"
-    /// None of these values, up to 10, nor null.
+    /// The field differs from all of these values, up to 10, and from null.
     case isNotIn = "NOT_IN"
   }
 
-  /// A field compared with a value.
+  /// Compares a field with a value.
   case field(FieldPath, Comparison, Value)
-  /// All of these.
+  /// All filters must match.
   case and([Filter])
-  /// At least one of these.
+  /// At least one filter must match.
   case or([Filter])
 
   var json: JSON {
@@ -50,7 +50,7 @@ public indirect enum Filter: Sendable, Hashable {
     }
   }
 
-  /// The fields by which results are ordered because they are compared so.
+  /// The fields of inequalities. Results are ordered by them.
   var inequalityPaths: [FieldPath] {
     switch self {
     case .and(let filters), .or(let filters): filters.flatMap(\.inequalityPaths)
@@ -66,7 +66,7 @@ public indirect enum Filter: Sendable, Hashable {
     .of(["compositeFilter": .of(["op": .string(operation), "filters": .array(filters.map(\.json))])])
   }
 
-  /// The operator without an operand that stands for a comparison with null or NaN.
+  /// Returns the unary operator for a comparison with null or NaN, or `nil` for other values.
   private static func unary(_ comparison: Comparison, _ value: Value) -> String? {
     let isNaN = if case .double(let number) = value { number.isNaN } else { false }
     guard isNaN || value == .null else { return nil }

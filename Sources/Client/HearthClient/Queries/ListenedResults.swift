@@ -1,30 +1,32 @@
 import Foundation
 
-/// Where a listener can go on, after a pause or in another process: whoever comes back with it is told only what changed.
+/// A position from which a listener can resume, after a pause or in another process. The server then sends only the
+/// changes since.
 ///
-/// A server remembers for days; to whom it no longer does, it tells everything again.
+/// A server accepts a token for some days. After that, it sends all results again.
 public struct ResumeToken: Sendable, Hashable, Codable {
   let text: String
 }
 
-/// What a listener was told, put together: the results of a query as of `readTime`.
+/// The results of a query as of `readTime`, assembled from the events of a listener.
 struct ListenedResults: Sendable {
-  /// What is to be done after an event.
+  /// The next step of the listener after an event.
   enum Step: Equatable {
-    /// Wait for the next one.
+    /// Waits for the next event.
     case wait
-    /// The results are consistent; `true` where they are not what they were when they were last.
+    /// The results are consistent. `isNew` is `true` if they changed since they were last consistent.
     case consistent(isNew: Bool)
-    /// What is held is not what the server has: forget it and listen anew.
+    /// The results differ from those of the server: discards them and listens again.
     case startAnew
   }
 
   private(set) var documents: [DocumentReference: DocumentPayload] = [:]
-  /// Who left and was not among the documents: results of a listener that left them to a later one with its token.
+  /// Removed documents that are not in ``documents``, because an earlier listener, whose token this one resumed
+  /// from, received them.
   private(set) var departed: Set<DocumentReference> = []
   private(set) var token: ResumeToken?
   private(set) var readTime: Timestamp?
-  /// Whether the documents are all results.
+  /// Whether ``documents`` contains all results.
   private(set) var isComplete: Bool
   private var isCurrent = false
   private var hasChanged = true
@@ -34,14 +36,15 @@ struct ListenedResults: Sendable {
     isComplete = token == nil
   }
 
-  /// A new connection begins: what was told without a token behind it is told again.
+  /// Prepares for a new connection. Discards events for which no resume token was received, because the server
+  /// sends them again.
   mutating func reconnect() {
     isCurrent = false
     if token == nil { forget() }
   }
 
-  /// Takes a ListenResponse.
-  /// - Throws: ``HearthClientError`` where the server ends the target, or for what is not understood.
+  /// Applies a ListenResponse.
+  /// - Throws: ``HearthClientError`` if the server ends the target, or the event is malformed.
   mutating func take(_ event: JSON, from client: Hearth) throws -> Step {
     if let change = event["targetChange"] { return try take(targetChange: change) }
     if let change = event["documentChange"] {
@@ -49,7 +52,7 @@ struct ListenedResults: Sendable {
       if change["targetIds"]?.elements.isEmpty ?? true { remove(document.reference) } else { put(document) }
     } else if let change = event["documentDelete"] ?? event["documentRemove"] {
       guard let reference = change["document"]?.text.flatMap({ DocumentReference(name: $0, client) }) else {
-        throw HearthClientError.unreadable("a removal without a name")
+        throw HearthClientError.unreadable("a removal contains no document name")
       }
       remove(reference)
     } else if let filter = event["filter"] {
@@ -67,7 +70,7 @@ struct ListenedResults: Sendable {
     case "RESET": forget()
     case "REMOVE":
       throw change["cause"].map { HearthClientError(grpcStatus: $0) }
-        ?? HearthClientError(.unavailable, "The server ended the listener.")
+        ?? HearthClientError(.unavailable, "The server closed the listener.")
     case "CURRENT":
       isCurrent = true
       advance(change)

@@ -1,13 +1,13 @@
 import Foundation
 
-/// Follows a target as long as its task runs: connects again where the connection breaks, and goes on where it was.
+/// Follows a target while its task runs. If the connection breaks, connects again and resumes.
 struct Listener: Sendable {
   let client: Hearth
-  /// The request that goes on from a token.
+  /// Returns the request that resumes from a token.
   let request: @Sendable (ResumeToken?) -> HearthRequest
   let token: ResumeToken?
 
-  /// The consistent results, one after the other. Whoever takes them slowly gets the newest.
+  /// Returns the consistent results, one after another. A slow reader gets only the newest.
   func states() -> AsyncThrowingStream<ListenedResults, any Error> {
     AsyncThrowingStream(bufferingPolicy: .bufferingNewest(1)) { states in
       let task = Task {
@@ -29,8 +29,8 @@ struct Listener: Sendable {
       do {
         try await listen(&results, isAdmitted: &isAdmitted, states)
       } catch let error as HearthClientError where error.isRetryable || isAdmitted && error.code == .unauthenticated {
-        // The server is away, or has too much to do; it is asked again until the reader goes. A token that came to its
-        // end is followed by another.
+        // The server is unreachable or overloaded, or a token that was valid at first has expired. Try again while
+        // the stream has a reader; a new attempt uses a new token.
       }
       if isAdmitted { backoff.reset() }
       try Task.checkCancellation()
@@ -38,7 +38,7 @@ struct Listener: Sendable {
     }
   }
 
-  /// Follows the target over one connection, to its end.
+  /// Follows the target over one connection until it ends.
   private func listen(
     _ results: inout ListenedResults, isAdmitted: inout Bool,
     _ states: AsyncThrowingStream<ListenedResults, any Error>.Continuation

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Which documents, in which order. Made from a collection, or from a collection group, by the calls of ``Queryable``.
+/// A query of a collection or a collection group. The methods of ``Queryable`` add conditions, orders and limits.
 public struct Query: Sendable, Queryable {
   /// The database.
   public let client: Hearth
@@ -12,13 +12,13 @@ public struct Query: Sendable, Queryable {
   var start: Bound?
   var end: Bound?
   var limit: Int?
-  /// Whether the limit counts from the end.
+  /// Whether the limit keeps the last results instead of the first.
   var isFromEnd = false
   var offset: Int?
   var selection: [FieldPath]?
   var nearest: JSON?
 
-  /// An order by one field.
+  /// The order of one field.
   struct Order: Sendable {
     let path: FieldPath
     let isDescending: Bool
@@ -27,7 +27,7 @@ public struct Query: Sendable, Queryable {
   /// A position in the order.
   struct Bound: Sendable {
     let values: [Value]
-    /// Whether the position is just before what has these values.
+    /// Whether the position is directly before the documents with these values, or directly after them.
     let isBefore: Bool
   }
 
@@ -38,9 +38,10 @@ public struct Query: Sendable, Queryable {
   /// The query itself.
   public var query: Query { self }
 
-  // MARK: - As the API has it
+  // MARK: - The form of the API
 
-  /// The order including what the API adds: fields of inequalities, then the name (firestore-api.md, section 4.2).
+  /// The orders with those that the API adds: the fields of inequalities, then the name (firestore-api.md, section
+  /// 4.2).
   var completeOrders: [Order] {
     var complete = orders
     let isDescending = orders.last?.isDescending ?? false
@@ -55,7 +56,7 @@ public struct Query: Sendable, Queryable {
     return complete
   }
 
-  /// The StructuredQuery. A limit from the end is one from the start of the opposite order.
+  /// The StructuredQuery. A limit on the last results becomes a limit in the reverse order.
   var json: JSON {
     let orders = isFromEnd ? completeOrders.map { Order(path: $0.path, isDescending: !$0.isDescending) } : orders
     let (start, end) = isFromEnd ? (end?.reversed, start?.reversed) : (start, end)

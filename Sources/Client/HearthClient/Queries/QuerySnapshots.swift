@@ -1,22 +1,23 @@
 import Foundation
 
-/// The results of a query, again whenever they change.
+/// The results of a query, now and whenever they change.
 ///
-/// A reader that is slower than the changes gets the newest results, and ``QuerySnapshot/changes`` since those it got
-/// last. Where the connection breaks it is made again, and the server tells only what changed meanwhile. Iterating ends
-/// with an error where the server refuses, with ``HearthClientError/Code/permissionDenied`` for one. Cancelling the
-/// task, or leaving the loop, closes the connection. A connection belongs to whoever is signed in when it is made.
+/// A reader that is slower than the changes gets the newest results, with the ``QuerySnapshot/changes`` since its
+/// last snapshot. If the connection breaks, the sequence connects again, and the server sends only what changed
+/// meanwhile. Iteration ends with an error if the server rejects the query, for example with
+/// ``HearthClientError/Code/permissionDenied``. Cancelling the task or leaving the loop closes the connection. A
+/// connection keeps the identity of the user who is signed in when it is opened.
 public struct QuerySnapshots<T: Decodable & Sendable>: AsyncSequence, Sendable {
-  /// The results as they were at one moment.
+  /// The results at one time.
   public typealias Element = QuerySnapshot<T>
 
   let query: Query
   let listener: Listener
 
-  /// Connects.
+  /// Returns an iterator, which connects to the server.
   public func makeAsyncIterator() -> Iterator { Iterator(query, listener) }
 
-  /// Goes from one snapshot to the next.
+  /// An iterator over the snapshots.
   public struct Iterator: AsyncIteratorProtocol {
     private var states: AsyncThrowingStream<ListenedResults, any Error>.Iterator
     private let orders: [Query.Order]
@@ -28,8 +29,9 @@ public struct QuerySnapshots<T: Decodable & Sendable>: AsyncSequence, Sendable {
       orders = query.completeOrders
     }
 
-    /// The next snapshot, as soon as there is something new; `nil` where the task was cancelled.
-    /// - Throws: as ``Hearth`` says. `DecodingError` where a document does not fit.
+    /// Returns the next snapshot, as soon as the results have changed, or `nil` if the task was cancelled.
+    /// - Throws: ``HearthClientError`` if the server rejects the query, `DecodingError` if a document does not
+    ///   match `T`.
     public mutating func next() async throws -> QuerySnapshot<T>? {
       guard let results = try await states.next() else { return nil }
       var current: [DocumentReference: DocumentSnapshot<T>] = [:]
@@ -73,14 +75,14 @@ public struct QuerySnapshots<T: Decodable & Sendable>: AsyncSequence, Sendable {
 }
 
 extension Queryable {
-  /// The results now, and again whenever they change.
+  /// Returns the results now and whenever they change, as an asynchronous sequence.
   ///
   ///     for try await users in hearth.collection("users").order(by: "name").snapshots(as: Person.self) {
   ///       show(users.data)
   ///     }
-  /// - Parameter token: where an earlier listener to the same query was (``QuerySnapshot/resumeToken``), for whoever
-  ///   keeps the results by himself: the first snapshot then has what changed since, unless
-  ///   ``QuerySnapshot/isComplete`` says that it has everything.
+  /// - Parameter token: the ``QuerySnapshot/resumeToken`` of an earlier listener to the same query, for callers
+  ///   that store the results themselves. The first snapshot then contains the changes since, unless
+  ///   ``QuerySnapshot/isComplete`` is `true`.
   public func snapshots<T: Decodable & Sendable>(
     as type: T.Type = [String: Value].self, resumingFrom token: ResumeToken? = nil
   ) -> QuerySnapshots<T> {
@@ -98,26 +100,27 @@ extension Queryable {
   }
 }
 
-/// A document, again whenever it changes; see ``QuerySnapshots``.
+/// A document, now and whenever it changes; see ``QuerySnapshots``.
 public struct DocumentSnapshots<T: Decodable & Sendable>: AsyncSequence, Sendable {
-  /// The document as it was at one moment.
+  /// The document at one time.
   public typealias Element = DocumentSnapshot<T>
 
   let reference: DocumentReference
   let results: QuerySnapshots<T>
 
-  /// Connects.
+  /// Returns an iterator, which connects to the server.
   public func makeAsyncIterator() -> Iterator {
     Iterator(reference: reference, results: results.makeAsyncIterator())
   }
 
-  /// Goes from one snapshot to the next.
+  /// An iterator over the snapshots.
   public struct Iterator: AsyncIteratorProtocol {
     fileprivate let reference: DocumentReference
     fileprivate var results: QuerySnapshots<T>.Iterator
 
-    /// The document as soon as it is another; `nil` where the task was cancelled.
-    /// - Throws: as ``Hearth`` says. `DecodingError` where the document does not fit.
+    /// Returns the next snapshot, as soon as the document has changed, or `nil` if the task was cancelled.
+    /// - Throws: ``HearthClientError`` if the server rejects the request, `DecodingError` if the document does not
+    ///   match `T`.
     public mutating func next() async throws -> DocumentSnapshot<T>? {
       guard let snapshot = try await results.next() else { return nil }
       return snapshot.documents.first ?? DocumentSnapshot(missing: reference, readTime: snapshot.readTime)
@@ -126,7 +129,7 @@ public struct DocumentSnapshots<T: Decodable & Sendable>: AsyncSequence, Sendabl
 }
 
 extension DocumentReference {
-  /// The document now, and again whenever it changes, is deleted or made.
+  /// Returns the document now and whenever it is created, changed or deleted, as an asynchronous sequence.
   ///
   ///     for try await ann in hearth.document("users/ann").snapshots(as: Person.self) {
   ///       show(ann.data)

@@ -1,38 +1,39 @@
 import Foundation
 
-/// The results of a query at one moment.
+/// The results of a query at one time.
 public struct QuerySnapshot<T: Decodable & Sendable>: Sendable {
   /// The documents, in the order of the query.
   public let documents: [DocumentSnapshot<T>]
-  /// What happened since the snapshot before; in a first one, every document was added.
+  /// The changes since the previous snapshot. In a first snapshot, every document is added.
   public let changes: [DocumentChange<T>]
-  /// The moment.
+  /// The time of the results.
   public let readTime: Timestamp?
-  /// Where a listener can go on; see ``Queryable/snapshots(as:resumingFrom:)``. `nil` in the results of a `get`.
+  /// A token with which a listener can resume; see ``Queryable/snapshots(as:resumingFrom:)``. `nil` in the results
+  /// of a `get`.
   public let resumeToken: ResumeToken?
-  /// Whether `documents` is all that the query finds. Not so where a listener went on from a token: then it is what was
-  /// told since.
+  /// Whether ``documents`` contains all results. If a listener resumed from a token, it contains only those that
+  /// changed since.
   public let isComplete: Bool
 
   /// The documents as `T`, in the order of the query.
   public var data: [T] { documents.compactMap(\.data) }
 }
 
-/// What happened to a document in the results of a query.
+/// A change of one document in the results of a query.
 public struct DocumentChange<T: Decodable & Sendable>: Sendable {
-  /// What can happen.
+  /// The kind of a change.
   public enum Kind: Sendable, Hashable {
-    /// The document is new to the results.
+    /// The document is new in the results.
     case added
-    /// The document changed and is still one of the results.
+    /// The document changed and is still in the results.
     case modified
-    /// The document is gone, or no longer one of the results.
+    /// The document was deleted or is no longer in the results.
     case removed
   }
 
-  /// What happened.
   public let kind: Kind
-  /// The document as it is; where it was removed, as it was last.
+  /// The changed document. For a removed document, its last known contents, which do not exist if the listener
+  /// resumed from a token.
   public let document: DocumentSnapshot<T>
 }
 
@@ -40,56 +41,58 @@ extension Queryable {
   /// Runs the query.
   ///
   ///     let users = try await hearth.collection("users").order(by: "name").get(as: Person.self).data
-  /// - Throws: as ``Hearth`` says.
+  /// - Throws: ``HearthClientError`` if the request fails, `DecodingError` if a document does not match `T`.
   public func get<T: Decodable & Sendable>(as type: T.Type = [String: Value].self) async throws -> QuerySnapshot<T> {
     try await query.run(as: type, within: nil)
   }
 
   // MARK: - Aggregations
 
-  /// How many documents there are.
-  /// - Throws: as ``Hearth`` says.
+  /// Returns the number of documents.
+  /// - Throws: ``HearthClientError`` if the request fails.
   public func count() async throws -> Int {
     guard case .integer(let count)? = try await aggregate([.count]).first else {
-      throw HearthClientError.unreadable("a count that is no number")
+      throw HearthClientError.unreadable("the count is not a number")
     }
     return count
   }
 
-  /// The sum of a field's numbers: an integer while all are and it fits, else a double.
-  /// - Throws: as ``Hearth`` says.
+  /// Returns the sum of a field's numbers: an integer if all are integers and the sum fits, otherwise a double.
+  /// - Throws: ``HearthClientError`` if the request fails.
   public func sum(of path: FieldPath) async throws -> Value { try await aggregate([.sum(path)])[0] }
 
-  /// The average of a field's numbers; `nil` where there are none.
-  /// - Throws: as ``Hearth`` says.
+  /// Returns the average of a field's numbers, or `nil` if there are no numbers.
+  /// - Throws: ``HearthClientError`` if the request fails.
   public func average(of path: FieldPath) async throws -> Double? {
     if case .double(let average) = try await aggregate([.average(path)])[0] { average } else { nil }
   }
 
-  /// Several aggregations of the same documents, up to five, in their order. With a sum or an average among them, only
-  /// documents that have every aggregated field are counted.
-  /// - Throws: as ``Hearth`` says.
+  /// Returns up to five aggregations of the same documents, in order. If one is a sum or an average, only documents
+  /// that have every aggregated field are counted.
+  /// - Throws: ``HearthClientError`` if the request fails.
   public func aggregate(_ aggregations: [Aggregation]) async throws -> [Value] {
     let query = query
-    let asked = aggregations.enumerated().map { index, aggregation in
+    let encoded = aggregations.enumerated().map { index, aggregation in
       JSON.object(aggregation.json.members + [JSON.Member("alias", .string("a\(index)"))])
     }
-    let answer = try await query.client.connection.callForElements(
+    let response = try await query.client.connection.callForElements(
       query.client.target(query.parent, ":runAggregationQuery"),
       .of([
-        "structuredAggregationQuery": .of(["structuredQuery": query.json, "aggregations": .array(asked)])
+        "structuredAggregationQuery": .of(["structuredQuery": query.json, "aggregations": .array(encoded)])
       ]))
-    let results = try Value.fields(answer.last?["result"]?["aggregateFields"], in: query.client)
+    let results = try Value.fields(response.last?["result"]?["aggregateFields"], in: query.client)
     return try aggregations.indices.map { index in
-      guard let value = results["a\(index)"] else { throw HearthClientError.unreadable("an aggregation is missing") }
+      guard let value = results["a\(index)"] else {
+        throw HearthClientError.unreadable("an aggregation result is missing")
+      }
       return value
     }
   }
 }
 
-/// A number made of many documents.
+/// A number that is computed from many documents.
 public enum Aggregation: Sendable, Hashable {
-  /// How many there are.
+  /// The number of documents.
   case count
   /// The sum of a field's numbers.
   case sum(FieldPath)
@@ -107,13 +110,14 @@ public enum Aggregation: Sendable, Hashable {
 
 extension Query {
   func run<T: Decodable & Sendable>(as type: T.Type, within transaction: String?) async throws -> QuerySnapshot<T> {
-    let answers = try await client.connection.callForElements(
+    let responses = try await client.connection.callForElements(
       client.target(parent, ":runQuery"),
       .of(["structuredQuery": json, "transaction": transaction.map { .string($0) }]))
-    let readTime = Timestamp(member: answers.last?["readTime"])
-    let documents = try answers.compactMap { answer in
-      try answer["document"].map {
-        try DocumentSnapshot<T>(DocumentPayload(json: $0, in: client), readTime: Timestamp(member: answer["readTime"]))
+    let readTime = Timestamp(member: responses.last?["readTime"])
+    let documents = try responses.compactMap { response in
+      try response["document"].map {
+        try DocumentSnapshot<T>(
+          DocumentPayload(json: $0, in: client), readTime: Timestamp(member: response["readTime"]))
       }
     }
     let ordered = isFromEnd ? documents.reversed() : documents

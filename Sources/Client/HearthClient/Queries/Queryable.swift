@@ -1,4 +1,5 @@
-/// What documents can be asked of: a ``CollectionReference`` or a ``Query``. Each call returns a new query.
+/// A ``CollectionReference`` or a ``Query``, to which you can add conditions, orders and limits. Each method
+/// returns a new query.
 ///
 ///     let page = try await hearth.collection("users")
 ///       .where("age", .greaterThanOrEqual, 18).order(by: "age").limit(to: 20)
@@ -12,63 +13,64 @@ public protocol Queryable: Sendable {
 }
 
 extension Queryable {
-  /// Only documents that also meet a condition.
+  /// Keeps only documents that match a filter, and those of earlier calls.
   public func `where`(_ filter: Filter) -> Query { changed { $0.filters.append(filter) } }
 
-  /// Only documents whose field compares so.
+  /// Keeps only documents whose field matches a comparison, and the filters of earlier calls.
   public func `where`(_ path: FieldPath, _ comparison: Filter.Comparison, _ value: Value) -> Query {
     self.where(.field(path, comparison, value))
   }
 
-  /// In the order of a field, and within equals by what was asked for before. Only documents that have the field.
+  /// Orders by a field. Fields of earlier calls take precedence. Keeps only documents that have the field.
   public func order(by path: FieldPath, descending: Bool = false) -> Query {
     changed { $0.orders.append(Query.Order(path: path, isDescending: descending)) }
   }
 
-  /// At most so many, from the start.
+  /// Keeps at most the first `count` documents.
   public func limit(to count: Int) -> Query { changed { ($0.limit, $0.isFromEnd) = (count, false) } }
 
-  /// At most so many, from the end; their order stays.
+  /// Keeps at most the last `count` documents, in the same order.
   public func limit(toLast count: Int) -> Query { changed { ($0.limit, $0.isFromEnd) = (count, true) } }
 
-  /// Without the first `count`. They cost as much as those that are answered; to start behind a document does not.
+  /// Skips the first `count` documents. The server still reads them. ``start(after:)`` with a document avoids the cost.
   public func offset(_ count: Int) -> Query { changed { $0.offset = count } }
 
-  /// Only these fields of the documents; none for names only.
+  /// Returns only these fields of the documents. An empty array returns only their names.
   public func select(_ paths: [FieldPath]) -> Query { changed { $0.selection = paths } }
 
   // MARK: - Bounds
 
-  /// From these values on: one for each field of the order, or for the first few.
+  /// Starts at these values: one for each field of the order, or for the first few.
   public func start(at values: [Value]) -> Query { changed { $0.start = Query.Bound(values: values, isBefore: true) } }
 
-  /// Behind these values.
+  /// Starts after these values.
   public func start(after values: [Value]) -> Query {
     changed { $0.start = Query.Bound(values: values, isBefore: false) }
   }
 
-  /// Up to these values.
+  /// Ends at these values.
   public func end(at values: [Value]) -> Query { changed { $0.end = Query.Bound(values: values, isBefore: false) } }
 
-  /// Before these values.
+  /// Ends before these values.
   public func end(before values: [Value]) -> Query { changed { $0.end = Query.Bound(values: values, isBefore: true) } }
 
-  /// From this document on. Conditions and orders are given before.
+  /// Starts at this document. Add conditions and orders before this call.
   public func start<T>(at document: DocumentSnapshot<T>) -> Query { bounded { $0.start(at: $1) }(document) }
 
-  /// Behind this document: the next page. Conditions and orders are given before.
+  /// Starts after this document, for the next page. Add conditions and orders before this call.
   public func start<T>(after document: DocumentSnapshot<T>) -> Query { bounded { $0.start(after: $1) }(document) }
 
-  /// Up to this document. Conditions and orders are given before.
+  /// Ends at this document. Add conditions and orders before this call.
   public func end<T>(at document: DocumentSnapshot<T>) -> Query { bounded { $0.end(at: $1) }(document) }
 
-  /// Before this document. Conditions and orders are given before.
+  /// Ends before this document. Add conditions and orders before this call.
   public func end<T>(before document: DocumentSnapshot<T>) -> Query { bounded { $0.end(before: $1) }(document) }
 
-  // MARK: - Nearest
+  // MARK: - Nearest neighbors
 
-  /// The documents whose vector is nearest to this one, nearest first.
-  /// - Parameter limit: how many, up to 1,000.
+  /// Finds the documents whose vector is nearest to `vector`, nearest first.
+  /// - Parameter limit: the greatest number of results, up to 1,000.
+  /// - Parameter distanceField: the name of a field of the results for the distance; `nil` for none.
   public func findNearest(
     _ path: FieldPath, to vector: VectorValue, limit: Int, measure: DistanceMeasure = .euclidean,
     distanceField: String? = nil
@@ -88,7 +90,8 @@ extension Queryable {
     return query
   }
 
-  /// Bounds a query that names its whole order by the values that a document has there.
+  /// Returns a function that limits the query, with its complete order, by the values that a document has for this
+  /// order.
   private func bounded<T>(_ bound: @escaping (Query, [Value]) -> Query) -> (DocumentSnapshot<T>) -> Query {
     var query = query
     query.orders = query.completeOrders
@@ -99,18 +102,18 @@ extension Queryable {
 }
 
 extension [String: Value] {
-  /// What a document is ordered by.
+  /// Returns the value of a document for an order.
   func ordered(by path: FieldPath, of reference: DocumentReference) -> Value {
     path == .documentID ? .reference(reference) : self[path] ?? .null
   }
 }
 
-/// How far vectors are apart.
+/// The measure of the distance between vectors.
 public enum DistanceMeasure: String, Sendable {
-  /// The length of the way between them.
+  /// The length of the line between them.
   case euclidean = "EUCLIDEAN"
-  /// One less the cosine of the angle between them.
+  /// One minus the cosine of the angle between them.
   case cosine = "COSINE"
-  /// Their dot product, of which more is nearer.
+  /// Their dot product. Greater values are nearer.
   case dotProduct = "DOT_PRODUCT"
 }

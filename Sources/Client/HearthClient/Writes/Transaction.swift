@@ -1,9 +1,10 @@
 import Foundation
 import Synchronization
 
-/// Reads and writes as if nobody else were writing; see ``Hearth/runTransaction(attempts:_:)``.
+/// A transaction: reads and writes that no other write can interleave; see ``Hearth/runTransaction(attempts:_:)``.
 ///
-/// Reads come first: what they see, nobody changes before the commit. Writes are sent with the commit.
+/// Read before you write. The documents that a transaction has read do not change before its commit. The writes are
+/// sent with the commit.
 public final class Transaction: Sendable {
   private let client: Hearth
   fileprivate let id: String
@@ -15,18 +16,18 @@ public final class Transaction: Sendable {
   }
 
   /// Reads a document.
-  /// - Throws: as ``Hearth`` says.
+  /// - Throws: ``HearthClientError`` if the request fails, `DecodingError` if the document does not match `T`.
   public func get<T: Decodable & Sendable>(
     _ reference: DocumentReference, as type: T.Type = [String: Value].self
   ) async throws -> DocumentSnapshot<T> {
     guard let snapshot = try await get([reference], as: type).first else {
-      throw HearthClientError.unreadable("nothing about \(reference)")
+      throw HearthClientError.unreadable("the response does not include \(reference)")
     }
     return snapshot
   }
 
-  /// Reads several documents.
-  /// - Throws: as ``Hearth`` says.
+  /// Reads several documents. Returns them in the order of `references`.
+  /// - Throws: ``HearthClientError`` if the request fails, `DecodingError` if a document does not match `T`.
   public func get<T: Decodable & Sendable>(
     _ references: [DocumentReference], as type: T.Type = [String: Value].self
   ) async throws -> [DocumentSnapshot<T>] {
@@ -34,26 +35,26 @@ public final class Transaction: Sendable {
   }
 
   /// Runs a query.
-  /// - Throws: as ``Hearth`` says.
+  /// - Throws: ``HearthClientError`` if the request fails, `DecodingError` if a document does not match `T`.
   public func get<T: Decodable & Sendable>(
     _ query: some Queryable, as type: T.Type = [String: Value].self
   ) async throws -> QuerySnapshot<T> {
     try await query.query.run(as: type, within: id)
   }
 
-  /// Makes a document what `value` is; see ``DocumentReference/set(_:merge:if:)``.
-  /// - Throws: `EncodingError`.
+  /// Sets a document to `value`; see ``DocumentReference/set(_:merge:if:)``.
+  /// - Throws: `EncodingError` if `value` cannot be encoded as a document.
   public func set(_ value: some Encodable, at reference: DocumentReference, merge: Bool = false) throws {
     try batch.withLock { try $0.set(value, at: reference, merge: merge) }
   }
 
-  /// Makes a document that must not be there.
-  /// - Throws: `EncodingError`.
+  /// Creates a document. The commit fails if the document exists.
+  /// - Throws: `EncodingError` if `value` cannot be encoded as a document.
   public func create(_ value: some Encodable, at reference: DocumentReference) throws {
     try batch.withLock { try $0.create(value, at: reference) }
   }
 
-  /// Changes some fields of a document that exists.
+  /// Changes some fields of a document. The commit fails if the document does not exist.
   public func update(_ fields: [FieldPath: FieldValue], at reference: DocumentReference) {
     batch.withLock { $0.update(fields, at: reference) }
   }
@@ -63,7 +64,8 @@ public final class Transaction: Sendable {
 }
 
 extension Hearth {
-  /// Runs `body` in a transaction and commits what it wrote; where another one came between, `body` runs again.
+  /// Runs `body` in a transaction and commits its writes. If the transaction conflicts with another one, runs
+  /// `body` again.
   ///
   ///     let left = try await hearth.runTransaction { transaction in
   ///       let item = try await transaction.get(hearth.document("items/cup"), as: Item.self)
@@ -72,12 +74,12 @@ extension Hearth {
   ///       return stock - 1
   ///     }
   ///
-  /// `body` may run several times, so it changes nothing but through the transaction. What it throws ends the
-  /// transaction, and nothing is written.
+  /// `body` can run several times, so it should have no effects except through the transaction. If it throws, the
+  /// transaction ends without writing.
   /// - Parameter attempts: how often `body` may run.
-  /// - Returns: what the run returned that was committed.
-  /// - Throws: what `body` throws; ``HearthClientError/Code/aborted`` where all attempts met others; else as
-  ///   ``Hearth`` says.
+  /// - Returns: the result of the run that was committed.
+  /// - Throws: the error of `body`, or ``HearthClientError``, with the code ``HearthClientError/Code/aborted`` if
+  ///   all attempts conflict.
   public func runTransaction<T: Sendable>(
     attempts: Int = 5, _ body: @Sendable (Transaction) async throws -> T
   ) async throws -> T {
@@ -102,21 +104,23 @@ extension Hearth {
 
   private func beginTransaction(after previous: String?) async throws -> String {
     let options = JSON.of(["readWrite": .of(["retryTransaction": previous.map { .string($0) }])])
-    let answer = try await connection.call(target("", ":beginTransaction"), .of(["options": options]))
-    guard let id = answer["transaction"]?.text else { throw HearthClientError.unreadable("a transaction without an id") }
+    let response = try await connection.call(target("", ":beginTransaction"), .of(["options": options]))
+    guard let id = response["transaction"]?.text else {
+      throw HearthClientError.unreadable("the transaction has no ID")
+    }
     return id
   }
 
-  /// Has the server let go of what a transaction holds, without waiting for it. One that is over already, or a server
-  /// that is away, is no error: nothing was written, and the server lets go of it by itself.
+  /// Asks the server to release the documents that a transaction holds, without waiting for the response. Errors are
+  /// ignored: nothing was written, and the server ends abandoned transactions by itself.
   private func rollback(_ transaction: Transaction) {
     let request = JSON.of(["transaction": .string(transaction.id)])
-    // A task that was cancelled could not tell the server.
+    // A new task, because a cancelled one could not send the request.
     Task { [self] in _ = try? await connection.call(target("", ":rollback"), request) }
   }
 }
 
-/// How long to wait before the next attempt: longer each time, and never as long as others wait.
+/// The delays between attempts: exponential, with random jitter so that clients do not retry at the same time.
 struct Backoff: Sendable {
   let firstSeconds: Double
   let maxSeconds: Double
@@ -124,14 +128,14 @@ struct Backoff: Sendable {
 
   init(firstSeconds: Double, maxSeconds: Double) { (self.firstSeconds, self.maxSeconds) = (firstSeconds, maxSeconds) }
 
-  /// Waits.
-  /// - Throws: `CancellationError`.
+  /// Waits for the next delay.
+  /// - Throws: `CancellationError` if the task is cancelled.
   mutating func wait() async throws {
     let limit = min(maxSeconds, firstSeconds * Double(1 << min(count, 20)))
     count += 1
     try await Task.sleep(for: .seconds(limit * Double.random(in: 0.5...1)))
   }
 
-  /// The next wait is a first one again.
+  /// Restarts with the first delay.
   mutating func reset() { count = 0 }
 }

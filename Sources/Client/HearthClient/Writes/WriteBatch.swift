@@ -1,10 +1,10 @@
 import Foundation
 
-/// What must hold for a write to happen; else nothing of its batch does.
+/// A condition for a write. If it does not hold, nothing of the write's batch is written.
 public enum Precondition: Sendable, Hashable {
-  /// Whether there is a document.
+  /// The document exists, or does not exist.
   case exists(Bool)
-  /// The document was changed last at this time: nobody changed it since it was read.
+  /// The document was last changed at this time, and so not since it was read.
   case updateTime(Timestamp)
 
   fileprivate var json: JSON {
@@ -15,15 +15,15 @@ public enum Precondition: Sendable, Hashable {
   }
 }
 
-/// What a write did.
+/// The result of a write.
 public struct WriteResult: Sendable, Hashable {
-  /// When the document was changed; `nil` for a delete.
+  /// The time of the write, or `nil` for a delete.
   public let updateTime: Timestamp?
-  /// What the transforms of the write made, in the order of their fields' paths: the sum of an increment, for one.
+  /// The results of the write's transforms, such as the sum of an increment, in the order of their field paths.
   public let transformResults: [Value]
 }
 
-/// Writes that happen together or not at all.
+/// Writes that are applied together or not at all.
 ///
 ///     var batch = hearth.batch()
 ///     try batch.set(order, at: hearth.document("orders/7"))
@@ -35,11 +35,11 @@ public struct WriteBatch: Sendable {
 
   init(_ client: Hearth) { self.client = client }
 
-  /// How many writes were added.
+  /// The number of writes.
   public var count: Int { writes.count }
 
-  /// Makes a document what `value` is; see ``DocumentReference/set(_:merge:if:)``.
-  /// - Throws: `EncodingError`.
+  /// Sets a document to `value`; see ``DocumentReference/set(_:merge:if:)``.
+  /// - Throws: `EncodingError` if `value` cannot be encoded as a document.
   public mutating func set(
     _ value: some Encodable, at reference: DocumentReference, merge: Bool = false, if precondition: Precondition? = nil
   ) throws {
@@ -50,8 +50,8 @@ public struct WriteBatch: Sendable {
       transforms: encoded.serverTimestamps.map { ($0, .serverTimestamp) }, precondition)
   }
 
-  /// Makes some fields what they are in `value`; see ``DocumentReference/set(_:mergeFields:)``.
-  /// - Throws: `EncodingError`.
+  /// Sets some fields to their contents in `value`; see ``DocumentReference/set(_:mergeFields:)``.
+  /// - Throws: `EncodingError` if `value` cannot be encoded as a document.
   public mutating func set(
     _ value: some Encodable, at reference: DocumentReference, mergeFields paths: [FieldPath]
   ) throws {
@@ -65,13 +65,13 @@ public struct WriteBatch: Sendable {
       transforms: timestamps.map { ($0, .serverTimestamp) }, nil)
   }
 
-  /// Makes a document that must not be there.
-  /// - Throws: `EncodingError`.
+  /// Creates a document. The commit fails if the document exists.
+  /// - Throws: `EncodingError` if `value` cannot be encoded as a document.
   public mutating func create(_ value: some Encodable, at reference: DocumentReference) throws {
     try set(value, at: reference, if: .exists(false))
   }
 
-  /// Changes some fields of a document that exists.
+  /// Changes some fields of a document. Without `precondition`, the commit fails if the document does not exist.
   public mutating func update(
     _ fields: [FieldPath: FieldValue], at reference: DocumentReference, if precondition: Precondition? = nil
   ) {
@@ -97,17 +97,17 @@ public struct WriteBatch: Sendable {
     writes.append(.of(["delete": .string(reference.name), "currentDocument": precondition?.json]))
   }
 
-  /// Writes, and answers write by write.
-  /// - Throws: as ``Hearth`` says; nothing was written then, save that after
-  ///   ``HearthClientError/Code/network`` it is not known.
+  /// Applies the writes, and returns one result per write.
+  /// - Throws: ``HearthClientError`` if the request fails. Then nothing was written, except that after
+  ///   ``HearthClientError/Code/network`` the outcome is unknown.
   @discardableResult
   public func commit() async throws -> [WriteResult] { try await commit(within: nil) }
 
   func commit(within transaction: String?) async throws -> [WriteResult] {
-    let answer = try await client.connection.call(
+    let response = try await client.connection.call(
       client.target("", ":commit"),
       .of(["writes": .array(writes), "transaction": transaction.map { .string($0) }]))
-    return try (answer["writeResults"]?.elements ?? []).map { result in
+    return try (response["writeResults"]?.elements ?? []).map { result in
       WriteResult(
         updateTime: Timestamp(member: result["updateTime"]),
         transformResults: try (result["transformResults"]?.elements ?? []).map { try Value(json: $0, in: client) })
@@ -134,6 +134,6 @@ public struct WriteBatch: Sendable {
 }
 
 extension Hearth {
-  /// An empty batch of writes.
+  /// Returns an empty batch of writes.
   public func batch() -> WriteBatch { WriteBatch(self) }
 }

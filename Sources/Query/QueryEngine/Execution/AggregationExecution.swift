@@ -5,20 +5,22 @@ import WireFormat
 
 /// The aggregations of one query, computed in slices in one pass over its results (firestore-api.md, section 5.1).
 ///
-/// Beside a sum or an average only documents that hold every aggregated field count, as the service's indexes make it.
-/// Memory is bounded: no result is kept. Slices are those of ``QueryExecution``.
+/// With a sum or an average, a document counts only if it has every aggregated field, because the indexes of
+/// production contain only such documents. Memory is constant: no result is kept. Slices are those of
+/// ``QueryExecution``.
 package final class AggregationExecution {
   /// The results that are aggregated.
   package let results: any QueryResults
 
   private let aggregations: [Aggregation]
   private let fields: [FieldPath]
-  /// Results that settle every number.
+  /// The number of results after which no aggregate can change.
   private let countMax: Int
   private var count = 0
   private var numbers: [Accumulator]
 
   /// Plans the query; see ``ResolvedQuery/results(_:at:_:)``.
+  /// - Throws: ``StorageError`` if a read fails.
   package init(
     _ aggregations: [Aggregation], over query: ResolvedQuery, _ snapshot: any KeyValueSnapshot, at version: Int64,
     _ options: PlanOptions = PlanOptions()
@@ -26,14 +28,14 @@ package final class AggregationExecution {
     self.aggregations = aggregations
     fields = Array(Set(aggregations.compactMap(\.field))).sorted()
     numbers = aggregations.map { Accumulator($0.op) }
-    // Counts alone stop at their bounds.
+    // A query that only counts can stop at the largest of the counts' limits.
     let bounds = aggregations.map { if case .count(let limit?) = $0.op { limit } else { Int.max } }
     countMax = bounds.max() ?? 0
     var options = options
     options.required = fields
     options.needsDocuments = !fields.isEmpty
     options.addsDistances = false
-    // In which order results come matters only where they are cut off.
+    // The order of results matters only if a limit or an offset selects some of them.
     options.isOrderNeeded = query.query.limit != nil || query.query.offset > 0
     results = try query.results(snapshot, at: version, options)
   }
@@ -51,8 +53,9 @@ package final class AggregationExecution {
     return results.planText.indented(below: steps.joined(separator: ", "))
   }
 
-  /// Does a slice of the work. Returns the numbers, in the order of the aggregations, when that was the last.
-  /// - Throws: what reading throws.
+  /// Does about `units` of work. Returns the values of the aggregations, in order, after the last slice; otherwise
+  /// `nil`.
+  /// - Throws: ``StorageError`` if a read fails, ``WireError`` if a stored document is malformed.
   package func slice(_ snapshot: any KeyValueSnapshot, units: Int) throws -> [Value]? {
     if fields.isEmpty, let execution = results as? QueryExecution {
       try execution.count(snapshot, upTo: countMax, units: units)
@@ -73,11 +76,12 @@ package final class AggregationExecution {
   }
 }
 
-/// One number under way.
+/// The running value of one aggregation.
 private struct Accumulator {
   private let op: Aggregation.Operator
   private var count = 0
-  /// The integers' sum in 128 bits, so that an overflow on the way that cancels out leaves the exact sum.
+  /// The sum of the integers in 128 bits. If an intermediate sum overflows 64 bits but the total does not, the
+  /// result is exact.
   private var integers: Int128 = 0
   private var doubles = 0.0
   private var hasDoubles = false
@@ -93,7 +97,7 @@ private struct Accumulator {
       doubles += number
       hasDoubles = true
       count += 1
-    default: break  // What is no number takes no part.
+    default: break  // Values that are not numbers are ignored.
     }
   }
 

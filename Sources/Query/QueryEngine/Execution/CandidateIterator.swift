@@ -5,25 +5,26 @@ import KeyValue
 import Matching
 import WireFormat
 
-/// The candidates of a query, one after the other, from one collection or from many.
+/// An iterator over a query's candidates in one collection or in several.
 ///
-/// Candidates of several collections come in name order. Collections nest: what lies below a document comes between it
-/// and the next one of its collection, so a stack of open collections is as high as they nest, however many there are.
+/// Candidates of several collections come in name order. Collections are nested: the descendants of a document come
+/// between that document and the next one in its collection. Open collections are therefore kept on a stack, whose
+/// height is the depth of nesting, regardless of the number of collections.
 final class CandidateIterator {
   private let plan: QueryPlan
   private let version: Int64
   private var nextRange = 0
   private var range = NameRange.all
-  /// Collections at work: candidates of an upper one come before those of the ones under it.
+  /// Open collections. Candidates of a collection precede those of the collections below it in the stack.
   private var stack: [CollectionCandidateIterator] = []
-  private var tour: CollectionIterator?
-  /// The next collection of the tour.
-  private var stop: CollectionIterator.Stop?
+  private var collections: CollectionIterator?
+  /// The next collection that ``collections`` has found.
+  private var nextCollection: CollectionIterator.Stop?
   private var isAtEnd = false
   private var snapshot: (any KeyValueSnapshot)?
   private var name: [UInt8] = []
 
-  /// The collection of the candidate.
+  /// The collection of the current candidate.
   private(set) var current: CollectionCandidateIterator?
 
   init(_ plan: QueryPlan, at version: Int64) {
@@ -39,12 +40,12 @@ final class CandidateIterator {
     for source in stack {
       try source.open(snapshot, lastChange: try reader.collection(source.path)?.lastChange ?? 0)
     }
-    try tour?.open(snapshot)
+    try collections?.open(snapshot)
   }
 
   func close() {
     for source in stack { source.close() }
-    tour?.close()
+    collections?.close()
     snapshot = nil
   }
 
@@ -68,8 +69,8 @@ final class CandidateIterator {
           continue
         }
       }
-      if tour != nil {
-        // Until everything in front of it is done, the candidate waits.
+      if collections != nil {
+        // The candidate waits until every collection that precedes it is done.
         top.isHeld = true
         let step = try pushNested(before: top, &meter)
         if step == .paused { return .paused }
@@ -81,10 +82,10 @@ final class CandidateIterator {
     }
   }
 
-  /// Gives the candidate back: the next step finds it again.
+  /// Puts the current candidate back, so that the next step finds it again.
   func hold() { current?.isHeld = true }
 
-  /// Moves over up to `countMax` candidates; see ``CollectionCandidateIterator/skip(_:_:)``.
+  /// Skips up to `countMax` candidates; see ``CollectionCandidateIterator/skip(_:_:)``.
   func skip(_ countMax: Int, _ meter: inout SliceBudget) throws -> Int? {
     guard plan.isOneIterator, plan.names.count == 1 else { return nil }
     if stack.isEmpty, nextRange == 0 { _ = try advance(&meter) }
@@ -93,8 +94,8 @@ final class CandidateIterator {
     return try top.skip(countMax, &meter)
   }
 
-  /// Whether the source has come to a document with this ``NameCode`` in the state of the version, or past it. What it
-  /// was given back it has come to.
+  /// Whether the iterator has reached or passed the document with this ``NameCode``, as it was at the version. A
+  /// held candidate counts as reached.
   func hasPassed(_ document: [UInt8], idCode: [UInt8], _ fields: EncodedMap) throws -> Bool {
     if isAtEnd || holds(document) { return true }
     switch plan.access {
@@ -107,7 +108,7 @@ final class CandidateIterator {
     return Ordering.raw(document, name) != (plan.isDescending ? .less : .greater)
   }
 
-  /// Whether the document with a ``NameCode`` was found and given back.
+  /// Whether the document with this ``NameCode`` was found and then put back with ``hold()``.
   func holds(_ document: [UInt8]) -> Bool {
     stack.contains { source in
       guard source.isHeld else { return false }
@@ -119,18 +120,18 @@ final class CandidateIterator {
 
   // MARK: Collections
 
-  /// Opens the next collection, of this range of names or of the next one.
+  /// Opens the next collection of this range of names, or of the next range.
   private func advance(_ meter: inout SliceBudget) throws -> IteratorStep {
     while true {
-      if tour != nil {
+      if collections != nil {
         let step = try peek(&meter)
         if step == .paused { return .paused }
-        if step == .found, let stop {
-          self.stop = nil
-          if try push(stop.path, code: stop.code) { return .found }
+        if step == .found, let nextCollection {
+          self.nextCollection = nil
+          if try push(nextCollection.path, code: nextCollection.code) { return .found }
           continue
         }
-        tour = nil
+        collections = nil
       }
       guard nextRange < plan.names.count else { return .end }
       range = plan.names[nextRange]
@@ -146,15 +147,15 @@ final class CandidateIterator {
         stack.append(source)
         return .found
       case .collections(let scope):
-        tour = CollectionIterator(scope, from: range.lower)
-        if let snapshot { try tour?.open(snapshot) }
+        collections = CollectionIterator(scope, from: range.lower)
+        if let snapshot { try collections?.open(snapshot) }
         try pushAround(range.lower, scope)
         if !stack.isEmpty { return .found }
       }
     }
   }
 
-  /// Pushes a collection unless there is none or the range has nothing of it.
+  /// Pushes a collection. Returns `false` if the collection does not exist or lies outside the range.
   private func push(_ path: ResourcePath, code: [UInt8]) throws -> Bool {
     guard let snapshot, let ids = range.ids(in: code) else { return false }
     var reader = SnapshotReader(snapshot)
@@ -166,7 +167,8 @@ final class CandidateIterator {
     return true
   }
 
-  /// Pushes the collections on the way to a bound: their own codes lie before it, but not all of their documents.
+  /// Pushes the collections that contain the lower bound. Their codes precede the bound, but some of their documents
+  /// follow it.
   private func pushAround(_ bound: [UInt8], _ scope: QueryScope) throws {
     var path = ResourcePath.root
     var rest = bound[...]
@@ -184,30 +186,30 @@ final class CandidateIterator {
     }
   }
 
-  /// Pushes the next collection of the tour if it lies below a document in front of the candidate of `top`.
+  /// Pushes the next collection if it is below a document that precedes the candidate of `top`.
   private func pushNested(before top: CollectionCandidateIterator, _ meter: inout SliceBudget) throws -> IteratorStep {
     let step = try peek(&meter)
-    guard step == .found, let stop else { return step }
-    guard stop.code.starts(with: top.code) else { return .end }
+    guard step == .found, let nextCollection else { return step }
+    guard nextCollection.code.starts(with: top.code) else { return .end }
     name.removeAll(keepingCapacity: true)
     top.appendName(to: &name)
-    guard Ordering.raw(stop.code, name) == .less else { return .end }
-    self.stop = nil
-    // One that the range has nothing of is passed over as if it were empty.
-    _ = try push(stop.path, code: stop.code)
+    guard Ordering.raw(nextCollection.code, name) == .less else { return .end }
+    self.nextCollection = nil
+    // A collection outside the range is skipped as if it were empty.
+    _ = try push(nextCollection.path, code: nextCollection.code)
     return .found
   }
 
-  /// Looks for the next collection of the tour.
+  /// Finds the next collection, without opening it.
   private func peek(_ meter: inout SliceBudget) throws -> IteratorStep {
-    while stop == nil {
+    while nextCollection == nil {
       meter.passed()
-      switch try tour?.next() ?? .end {
+      switch try collections?.next() ?? .end {
       case .end: return .end
       case .passed: if meter.isSpent { return .paused }
       case .stop(let found):
         if let upper = range.upper, Ordering.raw(found.code, upper) != .less { return .end }
-        stop = found
+        nextCollection = found
       }
     }
     return .found

@@ -3,14 +3,15 @@ import DocumentStore
 import KeyValue
 import Matching
 
-/// The documents that changed since the version a query reads, in the collections it looks at.
+/// The documents in the query's collections that have changed since the version that the query reads.
 ///
-/// Index entries are of now. Where a document changed since the version its entries are passed over, and its state of
-/// the version takes its place in the order; the log says which documents these are.
+/// Index entries show the current state. The query ignores the entries of documents that changed after the version,
+/// and puts their states at the version in the right position of the order. The change log says which documents
+/// these are.
 struct ChangeOverlay {
   private let scope: QueryPlan.Scope
   private let changesMax: Int
-  /// Changes up to this version were taken.
+  /// Changes up to this version have been taken.
   private var taken: Int64
   private var known: Set<ChangedDocument> = []
   private var paths: [UInt64: ResourcePath?] = [:]
@@ -21,11 +22,11 @@ struct ChangeOverlay {
     taken = version
   }
 
-  /// Whether no document changed, as far as changes were taken.
+  /// Whether no change has been found so far.
   var isEmpty: Bool { known.isEmpty }
 
-  /// The documents that changed since the last call, with the paths of their collections, each document only once in
-  /// all; `nil` where there are too many.
+  /// Returns the documents that changed since the last call, with the paths of their collections. No document is
+  /// returned twice, even over several calls. Returns `nil` if too many documents have changed.
   mutating func take(
     _ reader: inout SnapshotReader
   ) throws -> [(document: ChangedDocument, collection: ResourcePath)]? {
@@ -48,7 +49,7 @@ struct ChangeOverlay {
     return fresh
   }
 
-  /// The path of a collection, or `nil` where the query does not look at it.
+  /// Returns the path of a collection, or `nil` if the query does not cover it.
   private mutating func path(_ number: UInt64, _ reader: inout SnapshotReader) throws -> ResourcePath? {
     switch scope {
     case .none: return nil

@@ -4,24 +4,24 @@ import KeyEncoding
 import KeyValue
 import WireFormat
 
-/// The candidates of a query in one collection, one after the other, by name or by the entries of an index; or those of
-/// a group of collections, by the entries of an index over the group.
+/// An iterator over a query's candidates in one collection, by name or by index entries; or over those in a
+/// collection group, by the entries of an index over the group.
 ///
-/// Reads between ``open(_:lastChange:)`` and ``close()`` from one snapshot, and goes on from the same place on another.
-/// Names in ascending order show the collection as it was at the version. All else shows it as it is: what changed since
-/// is for ``ChangeOverlay``.
+/// Between ``open(_:lastChange:)`` and ``close()`` it reads one snapshot. After that it continues from the same
+/// position on another snapshot. A scan of names in ascending order shows the collection as it was at the version.
+/// All other scans show the current state, and ``ChangeOverlay`` corrects for the changes since the version.
 final class CollectionCandidateIterator {
-  /// The collection, of the candidate where it is one of a group.
+  /// The collection. For a collection group: the collection of the current candidate.
   private(set) var path: ResourcePath
-  /// Its number in the store.
+  /// The number of the collection in the store.
   private(set) var number: UInt64
-  /// The ``NameCode`` of its path.
+  /// The ``NameCode`` of the collection's path.
   private(set) var code: [UInt8]
-  /// The id of the candidate, as ``OrderedCode/append(lastID:to:)`` writes it.
+  /// The ID of the candidate, as ``OrderedCode/append(lastID:to:)`` writes it.
   private(set) var idCode: [UInt8] = []
-  /// The candidate, unless it was not to be loaded.
+  /// The candidate, unless the caller asked not to load it.
   private(set) var document: StoredDocument?
-  /// The candidate is to be taken again: something comes in front of it.
+  /// Whether the current candidate is to be returned again, because another result precedes it.
   var isHeld = false
 
   private let access: QueryPlan.Access
@@ -33,7 +33,7 @@ final class CollectionCandidateIterator {
   private var scan: IndexRangeIterator
   private var points: UnionIterator?
   private var past: DocumentIterator?
-  /// Where a scan by value ended the last slice: the codes of the value and of the id.
+  /// The position of a scan by value at the end of the last slice: the codes of the value and of the ID.
   private var place: [UInt8] = []
 
   init(
@@ -92,7 +92,9 @@ final class CollectionCandidateIterator {
 
   // MARK: Slices
 
-  /// Begins or goes on on a snapshot; `lastChange` is the version of the collection's last change there.
+  /// Starts or continues on a snapshot. `lastChange` is the version of the collection's last change in that
+  /// snapshot.
+  /// - Throws: ``StorageError`` if a read fails.
   func open(_ snapshot: any KeyValueSnapshot, lastChange: Int64) throws(StorageError) {
     reader = SnapshotReader(snapshot)
     if points != nil {
@@ -103,19 +105,20 @@ final class CollectionCandidateIterator {
       try scan.open(snapshot)
     }
     guard isHeld else { return }
-    // It was taken from the scan: what changed meanwhile is not seen again.
+    // The scan has already passed this candidate, and it may have changed since, so read it again as it was at the
+    // version.
     document = try document(idCode)
     isHeld = document != nil
   }
 
-  /// A document of the collection as it was at the version.
+  /// Reads a document of the collection as it was at the version.
   private func document(_ code: [UInt8]) throws(StorageError) -> StoredDocument? {
     var id: [UInt8] = []
     guard code.withUnsafeBytes({ OrderedCode.decode(lastID: $0, into: &id) }) else { return nil }
     return try reader?.document(id, in: number, at: version)
   }
 
-  /// Where a scan of the past goes on.
+  /// The position from which a scan of the past continues.
   private var pastStart: DocumentIterator.Start {
     if !idCode.isEmpty {
       var id: [UInt8] = []
@@ -142,7 +145,7 @@ final class CollectionCandidateIterator {
 
   // MARK: Candidates
 
-  /// Moves to the next candidate. Unless it `loads` documents it may be one that is not there any more.
+  /// Moves to the next candidate. If it does not load documents, the candidate may no longer exist.
   func next(loads: Bool, _ meter: inout SliceBudget) throws -> IteratorStep {
     switch access {
     case .names: try nextName(loads: loads, &meter)
@@ -161,7 +164,7 @@ final class CollectionCandidateIterator {
     }
   }
 
-  /// Takes the name out of the entry that was found; `false` where its collection is none of the query's.
+  /// Takes the name from the entry that was found. Returns `false` if its collection does not belong to the query.
   private func takeEntry(_ scans: OrderedIndexIterator) throws -> Bool {
     guard let points else { return false }
     place.removeAll(keepingCapacity: true)
@@ -173,7 +176,7 @@ final class CollectionCandidateIterator {
       return true
     }
     guard let document = NameCode.decode(Array(name)), !document.isRoot, !document.isCollection else {
-      throw StorageError.corruption(path: "groupEntries", detail: "an entry without a document's path")
+      throw StorageError.corruption(path: "groupEntries", detail: "an entry without a document path")
     }
     idCode.removeAll(keepingCapacity: true)
     OrderedCode.append(lastID: document.lastSegment, to: &idCode)
@@ -213,7 +216,7 @@ final class CollectionCandidateIterator {
       meter.readEntries()
       var rest = scan.suffix
       guard OrderedCode.skipValue(&rest) != nil else {
-        throw StorageError.corruption(path: "ascendingEntries", detail: "an entry whose value does not end")
+        throw StorageError.corruption(path: "ascendingEntries", detail: "an entry with an unterminated value")
       }
       takeID(rest)
       if try !loads || load(&meter) { return .found }
@@ -232,15 +235,15 @@ final class CollectionCandidateIterator {
     }
   }
 
-  /// Loads the candidate. An entry without its document is damage that `hearth check` reports; here it is no result.
+  /// Loads the candidate. An entry without a document is damage, which `hearth check` reports. Here it is ignored.
   private func load(_ meter: inout SliceBudget) throws(StorageError) -> Bool {
     document = try reader?.document(idCode: idCode, in: number)
     meter.readDocument(bytes: document?.fields.count ?? 0)
     return document != nil
   }
 
-  /// Moves over up to `countMax` candidates without a look at them, and returns how many, fewer only at the end; `nil`
-  /// where that cannot be done.
+  /// Skips up to `countMax` candidates without inspecting them and returns how many; fewer than `countMax` only at
+  /// the end. Returns `nil` if the access path cannot skip.
   func skip(_ countMax: Int, _ meter: inout SliceBudget) throws(StorageError) -> Int? {
     guard past == nil else { return nil }
     guard let count = points == nil ? try scan.skip(countMax) : try points?.skip(countMax) else { return nil }
@@ -250,7 +253,8 @@ final class CollectionCandidateIterator {
     return count
   }
 
-  /// Whether a scan by value, or of declared indexes, has come to a document with these fields, or past it.
+  /// Whether a scan by value or of declared indexes has reached or passed the position of a document with these
+  /// fields.
   func hasPassed(_ name: [UInt8], idCode: [UInt8], _ fields: EncodedMap) throws -> Bool {
     if case .ordered(let scans) = access {
       guard !place.isEmpty else { return false }
@@ -259,7 +263,7 @@ final class CollectionCandidateIterator {
       return Ordering.raw(key, place) != (isDescending ? .less : .greater)
     }
     guard case .values(let range) = access, !place.isEmpty else { return false }
-    // What has no entry is no candidate.
+    // A document without an entry is not a candidate.
     guard let value = try fields.value(at: range.field.path) else { return true }
     var key: [UInt8] = []
     try OrderedCode.append(value, to: &key)
@@ -267,7 +271,7 @@ final class CollectionCandidateIterator {
     return Ordering.raw(key, place) != (isDescending ? .less : .greater)
   }
 
-  /// Appends the ``NameCode`` of the candidate.
+  /// Appends the ``NameCode`` of the candidate to `name`.
   func appendName(to name: inout [UInt8]) {
     name.append(contentsOf: code)
     idCode.withUnsafeBytes { OrderedCode.append(segmentOfLastID: $0, to: &name) }

@@ -2,20 +2,21 @@ import DocumentModel
 import Glibc
 import KeyValue
 
-/// The keys of a range that share a prefix, from either end.
+/// An iterator over the keys of a range that share a prefix, in either direction.
 ///
-/// Has a cursor only between ``open(_:)`` and ``close()``; in between snapshots it knows where to go on.
+/// It has a cursor only between ``open(_:)`` and ``close()``. Between snapshots it keeps the position from which to
+/// continue.
 struct IndexRangeIterator {
   private let prefixCount: Int
   private let isDescending: Bool
-  /// What is left of the range: whole keys, the upper one outside.
+  /// The rest of the range, as whole keys. The upper one is exclusive.
   private var lower: [UInt8]
   private var upper: [UInt8]
   private var cursor: (any KeyValueCursor)?
   private(set) var isAtEntry = false
   private var isAtEnd = false
 
-  /// Scans the keys that begin with `prefix` and go on at or above `lower` and below `upper`.
+  /// Scans the keys that begin with `prefix` and whose rest is at or above `lower` and below `upper`.
   init(prefix: [UInt8], from lower: [UInt8] = [], to upper: [UInt8]? = nil, isDescending: Bool) {
     prefixCount = prefix.count
     self.isDescending = isDescending
@@ -46,7 +47,7 @@ struct IndexRangeIterator {
     }
   }
 
-  /// Moves to the next key; `false` at the end.
+  /// Moves to the next key. Returns `false` at the end.
   mutating func next() throws(StorageError) -> Bool {
     guard let cursor, !isAtEnd else { return false }
     let isThere: Bool
@@ -58,7 +59,8 @@ struct IndexRangeIterator {
     return settle(isThere, cursor)
   }
 
-  /// Moves to the first key at or behind the one with a suffix, which must lie ahead; `false` at the end.
+  /// Moves to the first key at or after the key with this suffix, in scan order. The key must not precede the
+  /// current position. Returns `false` at the end.
   mutating func seek(_ suffix: [UInt8]) throws(StorageError) -> Bool {
     guard let cursor, !isAtEnd else { return false }
     var key = Array(lower[..<prefixCount])
@@ -68,7 +70,8 @@ struct IndexRangeIterator {
     return settle(isThere, cursor)
   }
 
-  /// Moves over up to `countMax` keys without a look at them; returns how many, fewer only at the end.
+  /// Skips up to `countMax` keys without inspecting them and returns how many; fewer than `countMax` only at the
+  /// end.
   mutating func skip(_ countMax: Int) throws(StorageError) -> Int {
     guard countMax > 0, try next(), let cursor else { return 0 }
     var count = 1
@@ -118,13 +121,13 @@ struct IndexRangeIterator {
   private static func lend(
     _ bytes: [UInt8], _ body: (UnsafeRawBufferPointer) throws(StorageError) -> Bool
   ) throws(StorageError) -> Bool {
-    // `withUnsafeBytes` rethrows untyped, so the outcome travels as a value.
+    // `withUnsafeBytes` rethrows untyped errors, so the outcome is returned as a value.
     try bytes.withUnsafeBytes { bytes -> Result<Bool, StorageError> in
       do throws(StorageError) { return .success(try body(bytes)) } catch { return .failure(error) }
     }.get()
   }
 
-  /// The current key behind the prefix. Valid until the scan moves.
+  /// The part of the current key after the prefix. Valid until the scan moves.
   var suffix: UnsafeRawBufferPointer {
     guard let cursor else { return UnsafeRawBufferPointer(start: nil, count: 0) }
     return UnsafeRawBufferPointer(rebasing: cursor.key[prefixCount...])

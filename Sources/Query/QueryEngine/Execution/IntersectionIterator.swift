@@ -2,14 +2,16 @@ import DocumentModel
 import KeyEncoding
 import KeyValue
 
-/// The document ids that all of several entry ranges name, each range of one value, in name order.
+/// An iterator over the document IDs that are in all of several entry ranges, in name order. Each range holds the
+/// entries of one value.
 ///
-/// Each range leaps to where the others are. Goes on across snapshots: what it found is kept in its own memory.
+/// The ranges take turns seeking to the ID that another range has found. The iterator continues across snapshots,
+/// because it keeps the current ID in its own memory.
 struct IntersectionIterator {
-  /// The id that was found last, as ``OrderedCode/append(lastID:to:)`` writes it. For entries of declared indexes, the
-  /// codes of the order's fields stand before it, or a path in its place.
+  /// The ID found last, as ``OrderedCode/append(lastID:to:)`` writes it. For entries of declared indexes, it follows
+  /// the codes of the order's fields; for those over a collection group, it is a whole path.
   private(set) var idCode: [UInt8] = []
-  /// For entries of declared indexes: how many bytes of ``idCode`` are the name.
+  /// For entries of declared indexes: the number of bytes at the end of ``idCode`` that are the name.
   private(set) var nameCount = 0
   /// Whether ``idCode`` was found and not taken yet.
   private(set) var hasID = false
@@ -17,7 +19,7 @@ struct IntersectionIterator {
 
   private var ranges: [IndexRangeIterator]
   private let isOfDeclaredIndexes: Bool
-  /// While the ranges look for each other: how many agree on ``idCode``, and which is asked next.
+  /// While the ranges seek each other: the number of ranges that agree on ``idCode``, and the range to seek next.
   private var agreeing = 0
   private var asked = 0
 
@@ -34,7 +36,7 @@ struct IntersectionIterator {
     for index in ranges.indices { ranges[index].close() }
   }
 
-  /// Finds the next id.
+  /// Finds the next ID.
   mutating func find(_ meter: inout SliceBudget) throws(StorageError) -> IteratorStep {
     if isAtEnd { return .end }
     if agreeing == 0 {
@@ -54,7 +56,7 @@ struct IntersectionIterator {
       } else {
         try take(ranges[asked])
         agreeing = 1
-        // Each slice comes further than the one before it.
+        // This check follows some progress, so that every slice gets further than the one before it.
         if meter.isSpent { return .paused }
       }
     }
@@ -63,10 +65,11 @@ struct IntersectionIterator {
     return .found
   }
 
-  /// Takes the id, so that the next one is found.
+  /// Marks the ID as taken, so that ``find(_:)`` moves to the next one.
   mutating func takeID() { hasID = false }
 
-  /// Moves over up to `countMax` ids of one range without a look at them; `nil` where several ranges must agree.
+  /// Skips up to `countMax` IDs without inspecting them and returns how many. Returns `nil` if several ranges must
+  /// agree.
   mutating func skip(_ countMax: Int) throws(StorageError) -> Int? {
     guard ranges.count == 1, agreeing == 0, !hasID else { return nil }
     let count = try ranges[0].skip(countMax)
@@ -84,13 +87,13 @@ struct IntersectionIterator {
     idCode.append(raw: range.suffix)
     guard isOfDeclaredIndexes, var value = range.entry?.value else { return }
     guard let count = OrderedCode.takeNumber(&value), count <= idCode.count else {
-      throw .corruption(path: "compositeEntries", detail: "an entry that does not say where the name is")
+      throw .corruption(path: "compositeEntries", detail: "an entry without the position of the name")
     }
     nameCount = Int(count)
   }
 }
 
-/// The ids that any of several point scans find, each once, in name order.
+/// An iterator over the IDs that any of several scans finds, without duplicates, in name order.
 struct UnionIterator {
   private var scans: [IntersectionIterator]
   private let isDescending: Bool
@@ -101,9 +104,9 @@ struct UnionIterator {
     self.isDescending = isDescending
   }
 
-  /// The id that was found last.
+  /// The ID found last.
   var idCode: [UInt8] { scans[current].idCode }
-  /// As ``IntersectionIterator/nameCount``.
+  /// The number of bytes of the name; see ``IntersectionIterator/nameCount``.
   var nameCount: Int { scans[current].nameCount }
 
   mutating func open(_ snapshot: any KeyValueSnapshot) throws(StorageError) {
@@ -114,7 +117,7 @@ struct UnionIterator {
     for index in scans.indices { scans[index].close() }
   }
 
-  /// Finds the next id.
+  /// Finds the next ID.
   mutating func find(_ meter: inout SliceBudget) throws(StorageError) -> IteratorStep {
     var best: Int?
     for index in scans.indices {
@@ -139,7 +142,7 @@ struct UnionIterator {
     return .found
   }
 
-  /// As ``IntersectionIterator/skip(_:)``; `nil` where there are several scans.
+  /// Skips IDs as ``IntersectionIterator/skip(_:)`` does. Returns `nil` if there are several scans.
   mutating func skip(_ countMax: Int) throws(StorageError) -> Int? {
     scans.count == 1 ? try scans[0].skip(countMax) : nil
   }

@@ -3,21 +3,21 @@ import DocumentStore
 import KeyEncoding
 import WireFormat
 
-/// Scans of declared indexes that give a query's candidates in its order.
+/// The scans of declared indexes that give a query's candidates in the order of the query.
 ///
-/// An entry is the codes of equalities, the codes of the fields of the order, and the name. What follows the equalities
-/// stands in the order of the query, whatever the index: so several scans leap to where the others are, and the scans of
-/// several alternatives are merged, without a sort.
+/// The key of an entry consists of the codes of the equality fields, the codes of the order's fields, and the name.
+/// In every index, the part after the equalities has the order of the query. Therefore several scans can be
+/// intersected by seeking, and the scans of several alternatives can be merged, without a sort.
 struct OrderedIndexIterator: Sendable {
   /// A range of the entries of one index that share the values of its first fields.
   struct Scan: Sendable {
     var index: StoredIndex
     /// The codes of the first fields.
     var codes: [UInt8]
-    /// How many fields these are.
+    /// The number of fields in ``codes``.
     var fieldCount: Int
 
-    /// What the keys of the entries begin with; `collection` matters unless the index is over a group.
+    /// The prefix of the entries' keys. `collection` is ignored if the index is over a collection group.
     func prefix(in collection: UInt64) -> [UInt8] {
       var key = StorageKey()
       key.begin(index.table)
@@ -28,19 +28,19 @@ struct OrderedIndexIterator: Sendable {
     }
   }
 
-  /// What answers one alternative of the filter: all its scans must name a document.
+  /// The scans that answer one alternative of the filter. A document is a candidate if all of them find it.
   struct Alternative: Sendable {
     var scans: [Scan]
-    /// What follows the equalities, from `lower` on and below `upper`.
+    /// The bounds of the key part after the equalities. `upper` is exclusive.
     var lower: [UInt8] = []
     var upper: [UInt8]?
-    /// The conditions that scans and bounds see to.
+    /// The conditions that the scans and bounds guarantee.
     var covered: Set<ResolvedQuery.Condition> = []
-    /// Those in text.
+    /// The covered conditions in text form.
     var text: String
   }
 
-  /// A field of the order as its codes stand in the entries.
+  /// A field of the order, and whether its codes are inverted in the entries.
   struct TailField: Hashable, Sendable {
     var path: FieldPath
     var isInverted: Bool
@@ -49,12 +49,13 @@ struct OrderedIndexIterator: Sendable {
   var alternatives: [Alternative]
   /// The fields between the equalities and the name.
   var tail: [TailField]
-  /// Whether the indexes are over a group: entries then end in whole paths.
+  /// Whether the indexes are over a collection group. Their entries end in whole paths.
   var isGroup: Bool
-  /// The root or the document at or below which collections of the group are meant.
+  /// The root or a document. Only collections of the group at or below it belong to the query.
   var parent: ResourcePath
 
-  /// What follows the equalities in the entries of a document, up to the name; `nil` where it lacks a field.
+  /// Returns the codes of a document's fields between the equalities and the name, or `nil` if the document lacks
+  /// one of the fields.
   func tailCode(of fields: EncodedMap) throws -> [UInt8]? {
     var code: [UInt8] = []
     for field in tail {
@@ -66,7 +67,7 @@ struct OrderedIndexIterator: Sendable {
     return code
   }
 
-  /// The scans in text, such as `index c (a ascending, b ascending): a == … and b > …`.
+  /// The scans in text form, such as `index c (a ascending, b ascending): a == … and b > …`.
   var text: String {
     let isOne = alternatives.count == 1
     let texts = alternatives.map { alternative in

@@ -2,20 +2,22 @@ package import DocumentModel
 import DocumentStore
 package import KeyValue
 
-/// Finds names that cut the results of a query in name order into parts of about one size, in slices.
+/// Finds names that divide the results of a query in name order into parts of similar size. Works in slices.
 ///
-/// One pass over the results: every so-many-th name is kept, and whenever too many are, every second one is let go and
-/// the step doubles. Memory is that of the names kept; which ones they are depends on nothing but the results.
+/// The sampler makes one pass over the results and keeps every n-th name. Whenever it holds too many names, it drops
+/// every second one and doubles n. Memory is proportional to the number of names kept. The names depend only on the
+/// results.
 package final class PartitionSampler {
   private let execution: QueryExecution
   private let cutsMax: Int
   private let samplesMax: Int
   private var samples: [DocumentKey] = []
-  /// A name is kept for every so many results.
+  /// One name is kept for every `step` results.
   private var step = 1
   private var stepsLeft = 0
 
-  /// Plans a pass that is to find at most `cutsMax` names; see ``ResolvedQuery/results(_:at:_:)``.
+  /// Plans a pass that finds at most `cutsMax` names; see ``ResolvedQuery/results(_:at:_:)``.
+  /// - Throws: ``StorageError`` if a read fails.
   package init(
     _ query: ResolvedQuery, cutsMax: Int, _ snapshot: any KeyValueSnapshot, at version: Int64
   ) throws {
@@ -24,12 +26,13 @@ package final class PartitionSampler {
     samplesMax = max(Self.samplesMin, Self.samplesPerCut * (cutsMax + 1))
   }
 
-  /// Kept names for each cut, so that parts differ by few percent.
+  /// The number of names kept for each cut. With 16, the sizes of the parts differ by a few percent.
   private static let samplesPerCut = 16
   private static let samplesMin = 1024
 
-  /// Does about `units` of work. Returns the names in order when that was the last of it: each starts a part, the first
-  /// part starts before all of them.
+  /// Does about `units` of work. Returns the names in order after the last slice, otherwise `nil`. Each name starts
+  /// a part; the first part starts before all names.
+  /// - Throws: ``StorageError`` if a read fails, ``WireError`` if a stored document is malformed.
   package func slice(
     _ snapshot: any KeyValueSnapshot, units: Int = QueryExecution.sliceUnits
   ) throws -> [DocumentKey]? {

@@ -1,31 +1,31 @@
-/// What running a query cost.
+/// The documents and index entries that a query has read.
 package struct QueryCost: Equatable, Sendable {
   /// Documents that were read from the store.
   package var documents = 0
   /// Index entries that were read.
   package var entries = 0
 
-  /// No work.
+  /// A query that has not read anything.
   package init() {}
 }
 
-/// Measures the work of one slice and says when it is enough.
+/// Measures the work of one slice and reports when the slice has done enough.
 ///
-/// A unit is about a tenth of a microsecond.
+/// One unit is about a tenth of a microsecond.
 struct SliceBudget {
   private(set) var work: QueryCost
   private var left: Int
 
-  /// Starts a slice of about so many units, on top of the work done before it.
+  /// Starts a slice of about `units` units. The cost is added to that of earlier slices, `work`.
   init(units: Int, after work: QueryCost = QueryCost()) {
     left = units
     self.work = work
   }
 
-  /// Whether the slice is at its end.
+  /// Whether the slice has used up its units.
   var isSpent: Bool { left <= 0 }
 
-  /// Entries that may be read now in one go: few enough that the slice stays short.
+  /// The number of entries that may be read in one go without making the slice too long.
   var entriesLeft: Int { max(1, left) }
 
   mutating func readEntries(_ count: Int = 1) {
@@ -38,16 +38,16 @@ struct SliceBudget {
     left -= 8 + bytes >> 8
   }
 
-  /// Counts what is neither, such as a row of the catalogue.
+  /// Counts a step that reads neither a document nor an entry, such as a row of the catalog.
   mutating func passed() { left -= 2 }
 }
 
-/// What a step of a source came to.
+/// The outcome of one step of an iterator.
 enum IteratorStep {
-  /// There is a candidate.
+  /// The iterator is at a candidate.
   case found
-  /// The slice is spent; the next one goes on from here.
+  /// The slice has used up its units. The next slice continues from here.
   case paused
-  /// There are no more candidates.
+  /// No candidates are left.
   case end
 }

@@ -5,24 +5,25 @@ package import KeyValue
 import Matching
 import WireFormat
 
-/// A query that runs in slices, each on a snapshot of its own, and shows one version all the way.
+/// A query that runs in slices, each on its own snapshot, and shows the same version throughout.
 ///
-/// Between slices it holds no snapshot, only places. A slice is bounded by its work, whether it finds something or not,
-/// so that a long query holds up nobody. Where documents changed since the version, ``ChangeOverlay`` brings back what
-/// they were. Memory: what is sorted, up to a bound, and the places of a bounded number of changed documents.
+/// Between slices it holds no snapshot, only positions. The work of a slice is limited even if it finds no results,
+/// so a long query does not block others. If documents have changed since the version, ``ChangeOverlay`` finds them
+/// and the query reads their old states. Memory: the results to be sorted, up to a limit, and the positions of a
+/// limited number of changed documents.
 package final class QueryExecution {
-  /// How it is answered. Changes when too much else changed for entries to be of use.
+  /// The plan in use. It changes if so many documents have changed that entries are no longer useful.
   package private(set) var plan: QueryPlan
-  /// Documents that were passed over for the offset.
+  /// The number of results skipped because of the offset.
   package private(set) var skipped = 0
-  /// Documents that were returned, or counted.
+  /// The number of results returned or counted.
   package private(set) var returned = 0
-  /// What was read so far.
+  /// The documents and index entries read so far.
   package private(set) var work = QueryCost()
-  /// Whether there are no more results.
+  /// Whether all results have been returned.
   package private(set) var isAtEnd = false
 
-  /// The work of a slice that serves others soon: some hundred microseconds.
+  /// The work of a slice that does not keep others waiting: some hundred microseconds.
   package static let sliceUnits = 8192
 
   private let query: ResolvedQuery
@@ -34,26 +35,28 @@ package final class QueryExecution {
   private var source: CandidateIterator
   private var isSourceAtEnd = false
   private var overlay: ChangeOverlay
-  /// Results that changed since the version and were not returned yet, the first one last.
+  /// Results that changed since the version and were not returned yet, in reverse order.
   private var pending: [(key: [UInt8], group: [UInt8], path: [UInt8])] = []
-  /// The source that too many changes put an end to, and the results it left in ``pending``.
+  /// The source in use until too many changes made it useless, and the results left in ``pending`` at that time.
   private var former: (source: CandidateIterator, left: Set<[UInt8]>)?
-  /// The names of documents that changed since the version and went to the sorter.
+  /// The names of documents that changed since the version and were added to the sorter.
   private var sortedChanges: Set<[UInt8]> = []
   private var sorter: RowSorter?
   private var sorted: SortedEntries?
-  /// The first field of the order in what is sorted now, where candidates come by it.
+  /// The code of the order's first field of the results being sorted, if candidates are grouped by that field.
   private var sortedGroup: [UInt8] = []
 
-  // The match that was found last.
+  // The match found last.
   private var document: StoredDocument?
   private var path: [UInt8] = []
   private var key: [UInt8] = []
-  /// The part of ``key`` for the first field of the order, where candidates come by it.
+  /// The part of ``key`` for the first field of the order, if candidates are grouped by that field.
   private var group: [UInt8] = []
   private var name: [UInt8] = []
 
-  /// Plans a query that shows the state at `version`, which must be readable on every snapshot it gets.
+  /// Plans a query that shows the state at `version`. The version must be readable on every snapshot that a slice
+  /// uses.
+  /// - Throws: ``StorageError`` if a read fails.
   package init(
     _ query: ResolvedQuery, _ snapshot: any KeyValueSnapshot, at version: Int64, _ options: PlanOptions = PlanOptions()
   ) throws {
@@ -75,8 +78,10 @@ package final class QueryExecution {
 
   // MARK: Slices
 
-  /// Runs a slice; see ``QueryResults/slice(_:units:_:)``. At least one step is made, so that slices come to an end
-  /// whatever their size.
+  /// Runs a slice; see ``QueryResults/slice(_:units:_:)``. A slice makes at least one step, so that a query ends
+  /// even if `units` is 0.
+  /// - Throws: ``StorageError`` if a read fails, ``WireError`` if a stored document is malformed, and any error of
+  ///   `found`.
   package func slice(
     _ snapshot: any KeyValueSnapshot, units: Int, _ found: (DocumentKey, StoredDocument) throws -> Bool
   ) throws {
@@ -85,7 +90,9 @@ package final class QueryExecution {
     }
   }
 
-  /// As ``slice(_:units:_:)``, but only counts results, without a look at documents where the plan allows.
+  /// Runs a slice as ``slice(_:units:_:)`` does, but only counts results. It does not read documents if the plan
+  /// permits.
+  /// - Throws: ``StorageError`` if a read fails, ``WireError`` if a stored document is malformed.
   package func count(_ snapshot: any KeyValueSnapshot, upTo countMax: Int = .max, units: Int) throws {
     try run(snapshot, units: units) { meter, reader in
       while returned < countMax, !isAtEnd {
@@ -136,7 +143,7 @@ package final class QueryExecution {
 
   // MARK: Results
 
-  /// Moves to the next match behind the offset. Sets ``isAtEnd`` at the end.
+  /// Moves to the next match after the offset. Sets ``isAtEnd`` if no match is left.
   private func nextResult(_ meter: inout SliceBudget, _ reader: inout SnapshotReader) throws -> IteratorStep {
     while skipped < query.query.offset {
       if canSkip {
@@ -172,7 +179,7 @@ package final class QueryExecution {
     }
   }
 
-  /// The next match from the source, or of the documents that changed since the version, in order.
+  /// Moves to the next match in order: from the source, or from the documents that changed since the version.
   private func nextCandidateMatch(_ meter: inout SliceBudget, _ reader: inout SnapshotReader) throws -> IteratorStep {
     while true {
       if !isSourceAtEnd {
@@ -198,7 +205,7 @@ package final class QueryExecution {
     }
   }
 
-  /// Puts the path of the candidate together.
+  /// Assembles the path of the candidate in ``path``.
   private func takePath() {
     guard let current = source.current else { return }
     path.removeAll(keepingCapacity: true)
@@ -207,7 +214,7 @@ package final class QueryExecution {
     current.idCode.withUnsafeBytes { code in _ = OrderedCode.decode(lastID: code, into: &path) }
   }
 
-  /// Reads a document of the version by its path.
+  /// Reads a document by its path, as it was at the version. Returns `false` if it did not exist.
   private func read(_ path: [UInt8], _ meter: inout SliceBudget, _ reader: inout SnapshotReader) throws -> Bool {
     let key = DocumentKey(uncheckedPath: ResourcePath(uncheckedBytes: path))
     guard let row = try reader.collection(key.collection),
@@ -223,10 +230,10 @@ package final class QueryExecution {
 
   private var isSorting: Bool { !plan.isOrdered && plan.isSorted }
 
-  /// Whether the candidate is a result. One behind the end of an ordered query ends the source.
+  /// Whether the candidate is a result. A candidate after the end cursor of an ordered query also ends the source.
   private func acceptCandidate() throws -> Bool {
     guard let current = source.current, let candidate = current.document else { return false }
-    // What changed since the version is for the overlay.
+    // The overlay supplies documents that changed since the version.
     guard candidate.updateVersion <= version else { return false }
     let needsName = isSorting || plan.checks.bounds || !pending.isEmpty || former != nil || matcher.usesName
     if needsName {
@@ -244,7 +251,7 @@ package final class QueryExecution {
     return try accept(fields, needsKey: isSorting || plan.checks.bounds || !pending.isEmpty)
   }
 
-  /// Whether a document with ``name`` is a result; leaves its place in the order in ``key`` where that is needed.
+  /// Whether a document named ``name`` is a result. If needed, leaves its position in the order in ``key``.
   private func accept(_ fields: EncodedMap, needsKey: Bool) throws -> Bool {
     if plan.checks.filter, try !matcher.matches(fields, named: name) { return false }
     if plan.checks.fields {
@@ -261,7 +268,7 @@ package final class QueryExecution {
     return false
   }
 
-  /// Puts the first part of ``key`` into ``group``.
+  /// Copies the first part of ``key`` to ``group``.
   private func takeGroup(_ fields: EncodedMap) throws {
     guard plan.isGrouped, let first = query.orders.first, let value = try fields.value(at: first.path) else { return }
     group.removeAll(keepingCapacity: true)
@@ -271,8 +278,8 @@ package final class QueryExecution {
 
   // MARK: Sorting
 
-  /// Sorts what the source has, or only what is alike in the first field of the order where candidates come by it;
-  /// `false` when the slice ends first.
+  /// Sorts the results of the source. If candidates are grouped by the first field of the order, it sorts only the
+  /// results with one value of that field. Returns `false` if the slice ends first.
   private func fillSorter(_ meter: inout SliceBudget) throws -> Bool {
     var sorter = self.sorter.take() ?? RowSorter(keptMax: keptMax)
     while true {
@@ -311,7 +318,8 @@ package final class QueryExecution {
     }
   }
 
-  /// How many results are still wanted, those for the offset among them.
+  /// The number of results still to be found, including those to be skipped for the offset, or `nil` without a
+  /// limit.
   private var keptMax: Int? {
     guard let limit = query.query.limit else { return nil }
     let (sum, overflow) = (limit - returned).addingReportingOverflow(query.query.offset - skipped)
@@ -322,12 +330,12 @@ package final class QueryExecution {
 // MARK: - Counting
 
 extension QueryExecution {
-  /// Whether every candidate is a result as it is, so that none has to be looked at.
+  /// Whether every candidate is a result, so that candidates can be skipped without being inspected.
   fileprivate var canSkip: Bool {
     plan.checks.isEmpty && !isSorting && sorted == nil && overlay.isEmpty && former == nil && pending.isEmpty
   }
 
-  /// Moves over up to `countMax` results; `nil` at the end of the slice or of the query.
+  /// Skips up to `countMax` results and returns how many, or `nil` at the end of the slice or of the query.
   fileprivate func skip(_ countMax: Int, _ meter: inout SliceBudget) throws -> Int? {
     let wanted = min(countMax, meter.entriesLeft)
     if let count = try source.skip(wanted, &meter) {
@@ -347,10 +355,10 @@ extension QueryExecution {
 // MARK: - Changes since the version
 
 extension QueryExecution {
-  /// Brings in what changed since the last slice.
+  /// Reads the changes since the last slice and adds the old states of these documents to ``pending``.
   fileprivate func takeChanges(_ reader: inout SnapshotReader) throws {
     guard !plan.showsPast, !isSourceAtEnd else { return }
-    // An index that was removed meanwhile may have lost entries.
+    // If an index was removed since the query was planned, its entries may be missing.
     guard try reader.meta(.indexGeneration) == indexGeneration else { return try giveUpEntries(reader.snapshot) }
     guard let changed = try overlay.take(&reader) else { return try giveUpEntries(reader.snapshot) }
     guard !changed.isEmpty else { return }
@@ -369,7 +377,8 @@ extension QueryExecution {
     pending.sort { Ordering.raw($0.key, $1.key) == .greater }
   }
 
-  /// As ``accept(_:needsKey:)`` for any document, whatever the source sees to.
+  /// Whether a document of the version is a result. Unlike ``accept(_:needsKey:)``, it makes all checks, even those
+  /// that the source guarantees.
   private func acceptPast(_ fields: EncodedMap) throws -> Bool {
     guard try matcher.matches(fields, named: name) else { return false }
     for field in wanted where try fields.value(at: field) == nil { return false }
@@ -379,7 +388,7 @@ extension QueryExecution {
     return SortKey.isWithin(key, start: query.start, end: query.end)
   }
 
-  /// Goes on with a scan of names at the version, which leaves out what was returned.
+  /// Continues with a scan of names at the version, which omits the results already returned.
   private func giveUpEntries(_ snapshot: any KeyValueSnapshot) throws {
     var options = options
     options.ways = .names

@@ -4,26 +4,31 @@ package import KeyValue
 
 /// The results of a query, pulled in slices.
 package protocol QueryResults: AnyObject {
-  /// Calls `found` per result until it returns `false`, the slice did about `units` of work, or there are no more.
+  /// Calls `found` for each result until it returns `false`, the slice has done about `units` of work, or no results
+  /// are left.
   ///
-  /// Each slice may have a snapshot of its own; all show one version. A result's fields are valid during the call, and
-  /// its key had better not be kept beyond it: its memory is used again.
+  /// Each slice may use a different snapshot; all slices show the same version. The fields of a result are valid
+  /// only during the call of `found`. Do not keep the key either: its memory is reused.
+  /// - Throws: ``StorageError`` if a read fails, ``WireError`` if a stored document is malformed, and any error of
+  ///   `found`.
   func slice(
     _ snapshot: any KeyValueSnapshot, units: Int, _ found: (DocumentKey, StoredDocument) throws -> Bool) throws
-  /// Whether there are no more results.
+  /// Whether all results have been returned.
   var isAtEnd: Bool { get }
-  /// Documents that were passed over for the offset so far.
+  /// The number of results skipped so far because of the offset.
   var skipped: Int { get }
-  /// What was read so far.
+  /// The documents and index entries read so far.
   var work: QueryCost { get }
   /// The plan in a stable text form, the outermost step first.
   var planText: String { get }
-  /// The indexes that are read.
+  /// The indexes that the plan reads.
   var indexesUsed: [ExplainMetrics.IndexUse] { get }
 }
 
 extension ResolvedQuery {
-  /// Plans the query on a snapshot, to show the state at `version`, which must be readable on every snapshot it gets.
+  /// Plans the query on a snapshot, to show the state at `version`. The version must be readable on every snapshot
+  /// that the results are given.
+  /// - Throws: ``StorageError`` if a read fails.
   package func results(
     _ snapshot: any KeyValueSnapshot, at version: Int64, _ options: PlanOptions = PlanOptions()
   ) throws -> any QueryResults {
@@ -33,14 +38,14 @@ extension ResolvedQuery {
 }
 
 extension QueryExecution: QueryResults {
-  /// The text of ``plan``.
+  /// The text form of ``plan``.
   package var planText: String { plan.description }
   /// The indexes that ``plan`` reads.
   package var indexesUsed: [ExplainMetrics.IndexUse] { plan.indexesUsed(reading: options.required, search: nil) }
 }
 
 extension String {
-  /// The lines of a plan, each indented by a level, below a step.
+  /// Returns `step`, followed by the lines of this plan, each indented by one level.
   func indented(below step: String) -> String {
     step + split(separator: "\n", omittingEmptySubsequences: false).map { "\n  " + $0 }.joined()
   }

@@ -2,11 +2,12 @@ import DocumentModel
 import Glibc
 import KeyValue
 
-/// Sorts the results of a query that no index gives in order: keys and paths in memory up to a bound, the rest in a
-/// temporary file.
+/// Sorts the results of a query that no index gives in order. Keys and paths are in memory up to a limit, the rest
+/// is in a temporary file.
 ///
-/// With a limit only so many are kept. Without one entries are sorted in batches, as they come, so that no step takes
-/// long; batches past the bound are written out, and all are merged at the end.
+/// With a small limit on results, only that many are kept. Otherwise entries are sorted in batches as they arrive,
+/// so that no single step takes long. Batches beyond the memory limit are written to the file. At the end all
+/// batches are merged.
 struct RowSorter {
   private let memoryBytesMax: Int
   private let batchBytesMax: Int
@@ -17,15 +18,15 @@ struct RowSorter {
   private var spill: SpillFile?
   private var spilled: [SpilledBatch] = []
 
-  /// Sorts all entries, or keeps the lowest `keptMax`; batches take about `batchBytesMax` bytes each, and those in
-  /// memory `memoryBytesMax` in all.
+  /// Sorts all entries, or keeps only the lowest `keptMax`. One batch takes about `batchBytesMax` bytes, all batches
+  /// in memory together at most `memoryBytesMax`.
   init(keptMax: Int?, memoryBytesMax: Int = 64 << 20, batchBytesMax: Int = 512 << 10) {
     self.memoryBytesMax = memoryBytesMax
     self.batchBytesMax = batchBytesMax
     if let keptMax, keptMax <= Self.lowestMax { lowest = LowestEntries(count: keptMax) }
   }
 
-  /// As many are kept sorted by themselves; more are cheaper in batches.
+  /// The largest number of lowest entries kept in a heap. More entries are cheaper to sort in batches.
   private static let lowestMax = 10_000
 
   mutating func add(_ key: [UInt8], path: [UInt8]) throws(StorageError) {
@@ -37,7 +38,7 @@ struct RowSorter {
     if batch.bytes >= batchBytesMax { try endBatch() }
   }
 
-  /// The entries in order.
+  /// Returns all entries in order.
   consuming func finish() throws(StorageError) -> SortedEntries {
     if let lowest { return SortedEntries([SortBatch(lowest.sorted())], []) }
     batch.sort()
@@ -60,7 +61,7 @@ struct RowSorter {
   }
 }
 
-/// Entries one behind the other in one piece of memory, and their order.
+/// Entries stored contiguously in one array, and their order.
 struct SortBatch {
   private struct Place {
     var start: Int
@@ -73,13 +74,13 @@ struct SortBatch {
 
   init() {}
 
-  /// Wraps entries that are in order.
+  /// Wraps entries that are already in order.
   init(_ entries: [(key: [UInt8], path: [UInt8])]) {
     for (key, path) in entries { add(key, path) }
   }
 
   var count: Int { places.count }
-  /// What it takes in memory, in bytes.
+  /// The memory that the batch uses, in bytes.
   var bytes: Int { memory.count + places.count * MemoryLayout<Place>.stride }
 
   mutating func add(_ key: [UInt8], _ path: [UInt8]) {
@@ -108,16 +109,16 @@ struct SortBatch {
   }
 }
 
-/// Sorted batches merged: entries are taken one by one, the lowest of all batches first.
+/// An iterator that merges sorted batches: each step takes the lowest entry of all batches.
 struct SortedEntries {
-  /// One batch, as far as it is left.
+  /// The rest of one batch.
   private enum Run {
     case memory(SortBatch, next: Int)
     case file(SpilledBatch)
   }
 
   private var runs: [Run] = []
-  /// The first entry of each run that is left, the lowest on top of a heap.
+  /// The first remaining entry of each run: a heap with the lowest entry at the top.
   private var heads: [(key: ArraySlice<UInt8>, path: ArraySlice<UInt8>, run: Int)] = []
   private var isStarted = false
 
@@ -125,7 +126,7 @@ struct SortedEntries {
     runs = batches.map { .memory($0, next: 0) } + spilled.map { .file($0) }
   }
 
-  /// The path of the next entry, or `nil` at the end.
+  /// Returns the path of the next entry, or `nil` at the end.
   mutating func next() throws(StorageError) -> [UInt8]? {
     if !isStarted {
       isStarted = true
@@ -185,7 +186,7 @@ struct SortedEntries {
   }
 }
 
-/// The lowest so many of the entries it was shown: a heap with the highest of them on top.
+/// The lowest `countMax` of all entries added: a heap with the highest of them at the top.
 struct LowestEntries {
   private let countMax: Int
   private var heap: [(key: [UInt8], path: [UInt8])] = []

@@ -1,7 +1,7 @@
 import Glibc
 import KeyValue
 
-/// An unlinked temporary file that takes sorted batches one behind the other.
+/// An unlinked temporary file to which sorted batches are appended.
 final class SpillFile {
   private let file: UnsafeMutablePointer<FILE>
   private var count = 0
@@ -15,7 +15,7 @@ final class SpillFile {
 
   static let path = "temporary directory"
 
-  /// Writes a batch behind what is there.
+  /// Appends a batch to the file.
   func append(_ batch: SortBatch) throws(StorageError) -> SpilledBatch {
     var bytes: [UInt8] = []
     for index in 0..<batch.count {
@@ -38,7 +38,7 @@ final class SpillFile {
     return SpilledBatch(self, count..<count + bytes.count)
   }
 
-  /// Appends bytes of the file.
+  /// Reads a range of the file and appends it to `bytes`.
   fileprivate func read(_ range: Range<Int>, into bytes: inout [UInt8]) throws(StorageError) {
     let start = bytes.count
     bytes.append(contentsOf: repeatElement(0, count: range.count))
@@ -53,7 +53,7 @@ final class SpillFile {
   }
 }
 
-/// A sorted batch in a file, read in order through a window of some entries.
+/// A sorted batch in a spill file, read in order through a small buffer.
 struct SpilledBatch {
   private static let windowBytes = 8 << 10
 
@@ -77,7 +77,7 @@ struct SpilledBatch {
     return (window[start..<start + key], window[start + key..<taken])
   }
 
-  /// Sees to it that so many bytes stand in the window.
+  /// Reads from the file until the window holds `count` unread bytes.
   private mutating func fill(_ count: Int) throws(StorageError) {
     guard window.count - taken < count else { return }
     window.removeFirst(taken)

@@ -1,17 +1,17 @@
 import DocumentModel
 import KeyEncoding
 
-/// A range of document names, as bounds on the keys that names have in an order: ``NameCode`` and
+/// A range of document names, as bounds on the keys of names in an order: a ``NameCode`` followed by
 /// ``SortKey/endOfName``.
 struct NameRange: Hashable, Sendable {
-  /// The lowest key inside, and the lowest above, `nil` for none.
+  /// The lowest key in the range, and the lowest key above it; `nil` if the range has no upper end.
   var lower: [UInt8] = []
   var upper: [UInt8]?
 
-  /// All names.
+  /// The range of all names.
   static let all = NameRange()
 
-  /// Exactly the name with a code.
+  /// The range that contains only the name with this code.
   init(only code: [UInt8]) {
     lower = Self.key(code)
     upper = Self.key(behind: code)
@@ -19,12 +19,12 @@ struct NameRange: Hashable, Sendable {
 
   init() {}
 
-  /// The key of a name.
+  /// Returns the key of a name.
   static func key(_ code: [UInt8]) -> [UInt8] { code + [SortKey.endOfName] }
-  /// The lowest key above that of a name: below those of the names that extend it.
+  /// Returns the lowest key above the key of a name. It is below the keys of the names that extend this name.
   static func key(behind code: [UInt8]) -> [UInt8] { code + [SortKey.endOfName + 1] }
 
-  /// Whether it holds no name.
+  /// Whether the range contains no name.
   var isEmpty: Bool { upper.map { Ordering.raw(lower, $0) != .less } ?? false }
   var isBounded: Bool { !lower.isEmpty || upper != nil }
 
@@ -36,7 +36,8 @@ struct NameRange: Hashable, Sendable {
     if upper.map({ Ordering.raw(key, $0) == .less }) ?? true { upper = key }
   }
 
-  /// What the range leaves of the ids of one collection, whose path has a code; `nil` for none of them.
+  /// Returns the part of the range that lies in one collection, given the code of its path, or `nil` if there is no
+  /// such part.
   func ids(in collection: [UInt8]) -> IDRange? {
     var range = IDRange()
     switch Self.place(of: lower, in: collection) {
@@ -54,13 +55,13 @@ struct NameRange: Hashable, Sendable {
     return range
   }
 
-  /// Where a key lies, seen from a collection.
+  /// The position of a key relative to a collection.
   enum Place {
-    /// In front of all documents of the collection.
+    /// Before all documents of the collection.
     case before
-    /// At a document, or behind it and in front of the next one.
+    /// At a document, or between it and the next document.
     case at([UInt8], isBehind: Bool)
-    /// Behind all.
+    /// After all documents of the collection.
     case behind
   }
 
@@ -69,23 +70,23 @@ struct NameRange: Hashable, Sendable {
     var id: [UInt8] = []
     return key[collection.count...].withUnsafeBytes { rest in
       var rest = rest
-      // What is no segment here ends the collection's own name.
+      // The rest is not a segment: the key is the end of the collection's own name.
       guard OrderedCode.take(segment: &rest, into: &id) else { return .before }
       return .at(id, isBehind: !rest.isEmpty && !rest.elementsEqual(CollectionOfOne(SortKey.endOfName)))
     }
   }
 }
 
-/// A range of document ids of one collection.
+/// A range of document IDs of one collection.
 struct IDRange: Sendable {
-  /// The lowest id inside, or the one behind which the range starts.
+  /// The lowest ID in the range, or the ID after which the range starts.
   var lower: (id: [UInt8], isBehind: Bool)?
-  /// The id before which the range ends, or the last one inside.
+  /// The ID before which the range ends, or the last ID in the range.
   var upper: (id: [UInt8], isBehind: Bool)?
 
-  /// The lowest key inside, where ids stand as ``OrderedCode/append(lastID:to:)`` writes them.
+  /// The lowest key in the range, with IDs encoded as by ``OrderedCode/append(lastID:to:)``.
   var lowerCode: [UInt8] { lower.map(Self.code) ?? [] }
-  /// The lowest key above.
+  /// The lowest key above the range.
   var upperCode: [UInt8]? { upper.map(Self.code) }
 
   private static func code(_ bound: (id: [UInt8], isBehind: Bool)) -> [UInt8] {

@@ -2,26 +2,26 @@ import DocumentModel
 import DocumentStore
 import KeyEncoding
 
-/// Finds the declared indexes that give a query's candidates in its order.
+/// Finds the declared indexes that give a query's candidates in the order of the query.
 ///
-/// An index serves an alternative of the filter where its first fields are compared for equality there, in any order,
-/// and the rest are the fields of the query's order in their directions, or all of them against. Several indexes with
-/// the same rest serve together.
+/// An index is suitable for an alternative of the filter if the alternative compares the first fields of the index
+/// for equality, in any order, and the other fields are those of the query's order, with either the same directions
+/// or all of them reversed. Several indexes that end in the same fields can be used together.
 struct OrderedIndexPlanner {
-  /// What was found.
+  /// The scans that were found.
   struct Result {
     var scans: OrderedIndexIterator
-    /// Whether scans read their entries from the highest to the lowest.
+    /// Whether scans read their entries in descending order.
     var isDescending: Bool
-    /// Whether the scans see to the cursors.
+    /// Whether the scans guarantee the cursors.
     var coversCursors: Bool
-    /// Whether every equality is one that a scan starts with or is bounded by.
+    /// Whether each equality is part of the prefix or the bounds of a scan.
     var coversEqualities: Bool
-    /// Fields that every candidate has.
+    /// The fields that every candidate has.
     var fields: Set<FieldPath>
   }
 
-  /// An equality of an alternative.
+  /// An equality condition of an alternative.
   private struct Equality {
     var condition: ResolvedQuery.Condition
     var path: FieldPath
@@ -34,7 +34,7 @@ struct OrderedIndexPlanner {
   private let indexes: [StoredIndex]
   private let isGroup: Bool
   private let equalities: [[Equality]]
-  /// Whether the name descends, so that entries are read backwards.
+  /// Whether the name is in descending order, so that entries are read backwards.
   private let isDescending: Bool
 
   init(_ query: ResolvedQuery, _ alternatives: [[ResolvedQuery.Condition]], _ indexes: [StoredIndex], isGroup: Bool) {
@@ -48,13 +48,13 @@ struct OrderedIndexPlanner {
     isDescending = query.orders.last?.isDescending ?? false
   }
 
-  /// The scans, or `nil` where indexes are missing. `collection` is the code of the path of the one collection, if
-  /// it is one.
+  /// Returns the scans, or `nil` if indexes are missing. `collection` is the code of the collection's path, or `nil`
+  /// for a collection group.
   func find(in collection: [UInt8]?) -> Result? {
     guard !indexes.isEmpty, query.orders.last?.path.isDocumentName == true else { return nil }
     let orders = query.orders.dropLast()
     if let found = find(orders, in: collection, isWhole: true) { return found }
-    // A field that has one value in all results takes no part in their order.
+    // A field that has the same value in all results does not affect their order.
     let fixed = orders.filter { isFixed($0.path) }.map(\.path)
     guard !fixed.isEmpty else { return nil }
     return find(orders.filter { !fixed.contains($0.path) }[...], in: collection, isWhole: false)
@@ -92,7 +92,8 @@ struct OrderedIndexPlanner {
       coversCursors: coversCursors, coversEqualities: coversEqualities, fields: Set(orders.map(\.path)))
   }
 
-  /// The scans for one alternative: the index that sees to most equalities, then others that see to more of them.
+  /// Returns the scans for one alternative: first the index that covers the most equalities, then others that cover
+  /// remaining ones.
   private func scans(
     _ equalities: [Equality], _ tail: [OrderedIndexIterator.TailField]
   ) -> ([OrderedIndexIterator.Scan], used: [Equality])? {
@@ -142,14 +143,15 @@ struct OrderedIndexPlanner {
   private static func equality(_ condition: ResolvedQuery.Condition) -> Equality? {
     guard let (value, isContains) = condition.equalValue, !condition.path.isDocumentName else { return nil }
     var code: [UInt8] = []
-    // A code that was cut stands for all values that begin like it, which the order does not keep apart.
+    // A truncated code represents all values with the same beginning, and their entries are not in the order of what
+    // follows.
     guard OrderedCode.encode(value, into: &code, budget: Limits.indexedValueBytesMax) else { return nil }
     return Equality(condition: condition, path: condition.path, isContains: isContains, code: code)
   }
 }
 
 extension ResolvedQuery.Condition {
-  /// The one value, or array element, that meets the condition; `nil` for what is no equality.
+  /// The only value, or array element, that meets the condition, or `nil` if the condition is not an equality.
   var equalValue: (value: Value, isContains: Bool)? {
     switch self {
     case .field(_, .equal, let value): (value, false)
@@ -161,7 +163,7 @@ extension ResolvedQuery.Condition {
   }
 }
 
-/// What the conditions on the fields of an order, and the cursors, leave of the codes of these fields.
+/// The range of the codes of an order's fields that the conditions on these fields and the cursors allow.
 private struct TailBounds {
   private(set) var lower: [UInt8] = []
   private(set) var upper: [UInt8]?
@@ -169,7 +171,7 @@ private struct TailBounds {
   private(set) var texts: [String] = []
   private(set) var isBetweenCursors = false
 
-  /// Narrows the codes field by field, as long as the fields before have one value.
+  /// Narrows the range field by field, as long as all previous fields have a single value.
   init(_ tail: [OrderedIndexIterator.TailField], _ conditions: [ResolvedQuery.Condition]) {
     var prefix: [UInt8] = []
     for field in tail {
@@ -177,7 +179,7 @@ private struct TailBounds {
       guard bounds.isBounded else { break }
       covered.formUnion(bounds.covered)
       texts.append(bounds.text)
-      // Two equalities on one field leave nothing, which their bounds tell.
+      // Two different equalities on a field leave an empty range, which only the bounds show.
       if let point = bounds.point, bounds.lower == point, bounds.upper == QueryPlanner.successor(of: point) {
         let start = prefix.count
         prefix += point
@@ -193,13 +195,13 @@ private struct TailBounds {
     }
   }
 
-  /// The range of the inverted codes of what lies in a range of codes.
+  /// Returns the range that contains the inverted codes of a range of codes.
   private static func inverted(_ lower: [UInt8], _ upper: [UInt8]?) -> ([UInt8], [UInt8]?) {
     let low = upper.map { QueryPlanner.successor(of: $0.map { ~$0 }) } ?? []
     return (low, lower.isEmpty ? nil : QueryPlanner.successor(of: lower.map { ~$0 }))
   }
 
-  /// Narrows the range to what lies between cursors; returns whether that is all there is to them.
+  /// Narrows the range to the part between the cursors. Returns whether the range covers them completely.
   mutating func apply(
     _ start: SortBound?, _ end: SortBound?, isDescending: Bool, _ tail: [OrderedIndexIterator.TailField],
     in collection: [UInt8]?
@@ -223,7 +225,7 @@ private struct TailBounds {
     return coversCursors
   }
 
-  /// The lowest key of entries at or behind a position, or only behind it; `nil` where it is none.
+  /// Returns the lowest key of entries at or after a position, or only after it; `nil` if no such key is known.
   private static func edge(
     _ position: [UInt8], isBehind: Bool, _ tail: [OrderedIndexIterator.TailField], in collection: [UInt8]?
   ) -> [UInt8]? {
@@ -242,7 +244,7 @@ private struct TailBounds {
     if name.isEmpty { return isBehind ? QueryPlanner.successor(of: value) : value }
     guard let collection else {
       guard name.last == SortKey.endOfName else { return nil }
-      // Names that extend this one go on with more than a zero byte.
+      // In names that extend this one, the next byte is greater than zero.
       return value + name.dropLast() + (isBehind ? [0] : [])
     }
     switch NameRange.place(of: name, in: collection) {

@@ -1,15 +1,15 @@
 import DocumentModel
 import KeyEncoding
 
-/// The names that the filter and the cursors leave of a query's.
+/// The names that the filter and the cursors of a query allow.
 struct NameBounds {
-  /// Apart from each other, in ascending order.
+  /// Disjoint ranges in ascending order.
   private(set) var ranges: [NameRange] = [.all]
-  /// Whether the ranges are single names.
+  /// Whether each range is a single name.
   private(set) var isLookup = false
-  /// The conditions that the ranges see to.
+  /// The conditions that the ranges guarantee.
   private(set) var covered: Set<ResolvedQuery.Condition> = []
-  /// Whether the ranges see to the cursors.
+  /// Whether the ranges guarantee the cursors.
   private(set) var coversCursors = false
 
   init(_ query: ResolvedQuery, _ alternatives: [[ResolvedQuery.Condition]]) {
@@ -32,7 +32,7 @@ struct NameBounds {
     ranges.removeAll(where: \.isEmpty)
   }
 
-  /// The codes of the names where every alternative asks for one.
+  /// Returns the codes of the names if every alternative compares the name for equality, or `nil`.
   private mutating func lookUp(
     _ alternatives: [[ResolvedQuery.Condition]], _ database: DatabaseID
   ) -> [[UInt8]]? {
@@ -42,7 +42,8 @@ struct NameBounds {
       guard let name else { return nil }
       names.insert(name)
     }
-    // Beside other conditions a name stands for its own alternative only.
+    // If an alternative has other conditions too, its name must be checked together with them: the candidate may
+    // come from the name of another alternative.
     if alternatives.allSatisfy({ $0.count == 1 }) || names.count == 1 {
       for condition in alternatives.joined() {
         guard let name = Self.name(condition, .equal, database), names.contains(name) else { continue }
@@ -88,7 +89,7 @@ struct NameBounds {
     for (bound, isLower) in [(start, !isDescending), (end, isDescending)] {
       guard let bound else { continue }
       guard let name = name(bound) else { return false }
-      // From above, what is "before" a name in the order is behind it.
+      // In descending order, "before" a name means above it in ascending order.
       let key = bound.isBefore == isDescending ? NameRange.key(behind: name) : NameRange.key(name)
       if isLower { range.raise(to: key) } else { range.reduce(to: key) }
     }
@@ -96,31 +97,31 @@ struct NameBounds {
   }
 }
 
-/// The values of one field that the conditions on it, and the cursors, leave of a query's.
+/// The values of one field that the conditions on the field and the cursors of a query allow.
 struct ValueBounds {
   let path: FieldPath
-  /// Codes of values, and of names behind them; the upper one is outside.
+  /// Codes of values, possibly followed by names. The upper one is exclusive.
   private(set) var lower: [UInt8] = []
   private(set) var upper: [UInt8]?
-  /// The conditions that the bounds see to.
+  /// The conditions that the bounds guarantee.
   private(set) var covered: Set<ResolvedQuery.Condition> = []
-  /// Whether the bounds see to the cursors.
+  /// Whether the bounds guarantee the cursors.
   private(set) var coversCursors = false
   private var texts: [String] = []
-  /// The whole code of the one value that the conditions leave, where one of them is an equality.
+  /// The complete code of the only value that the conditions allow, if one of them is an equality.
   private(set) var point: [UInt8]?
 
-  /// Collects the conditions on a field, where all alternatives agree on it.
+  /// Collects the conditions on a field if the filter has a single alternative.
   init(on path: FieldPath, _ alternatives: [[ResolvedQuery.Condition]]) {
     self.path = path
     guard alternatives.count == 1 else { return }
     for condition in alternatives[0] where condition.path == path { add(condition) }
   }
 
-  /// Whether conditions bound the field.
+  /// Whether a condition bounds the field.
   var isBounded: Bool { !texts.isEmpty }
 
-  /// The conditions in text.
+  /// The conditions in text form.
   var text: String {
     (texts.isEmpty ? path.text : texts.joined(separator: " and ")) + (isBetweenCursors ? " between cursors" : "")
   }
@@ -143,7 +144,7 @@ struct ValueBounds {
   private mutating func add(_ op: FieldOperator, _ value: Value, _ condition: ResolvedQuery.Condition) {
     var code: [UInt8] = []
     let isWhole = OrderedCode.encode(value, into: &code, budget: Limits.indexedValueBytesMax)
-    // What was cut is compared by the filter; the range only has to be wide enough.
+    // The filter compares truncated values itself. The range only has to be wide enough.
     let stem = isWhole ? code : Array(code.dropLast(2))
     let bracket = [value.bracket.rawValue]
     let behind = QueryPlanner.successor(of: stem)
@@ -164,7 +165,8 @@ struct ValueBounds {
     texts.append("\(path.text) \(op.symbol) …")
   }
 
-  /// Narrows the range to what lies between cursors, in an order of the field and the name, both in one direction.
+  /// Narrows the range to the part between the cursors, for an order of this field and the name in the same
+  /// direction.
   mutating func apply(
     _ start: SortBound?, _ end: SortBound?, isDescending: Bool, in collection: [UInt8]
   ) {
@@ -183,7 +185,7 @@ struct ValueBounds {
     }
   }
 
-  /// Narrows the range by the first values of cursors, in an order that goes on with other fields.
+  /// Narrows the range by the first values of the cursors, for an order with further fields.
   mutating func applyFirst(_ start: SortBound?, _ end: SortBound?, isDescending: Bool) {
     for (bound, isLower) in [(start, !isDescending), (end, isDescending)] {
       guard let bound, let value = Self.split(bound.plain(isDescending: isDescending))?.value else { continue }
@@ -192,7 +194,8 @@ struct ValueBounds {
     }
   }
 
-  /// The code of a value and what follows it; `nil` where there is no value.
+  /// Splits a position into the code of its first value and the rest. Returns `nil` if the position does not begin
+  /// with a value.
   private static func split(_ position: [UInt8]) -> (value: [UInt8], rest: [UInt8])? {
     let left = position.withUnsafeBytes { bytes -> Int? in
       var rest = bytes
@@ -201,7 +204,8 @@ struct ValueBounds {
     return left.map { (Array(position.dropLast($0)), Array(position.suffix($0))) }
   }
 
-  /// The lowest key of the entries at or behind a position, or only behind it; `nil` where it is none.
+  /// Returns the lowest key of the entries at or after a position, or only after it; `nil` if the position does not
+  /// begin with a value.
   private static func edge(_ position: [UInt8], isBehind: Bool, in collection: [UInt8]) -> [UInt8]? {
     guard let (value, rest) = split(position) else { return nil }
     if rest.isEmpty { return isBehind ? QueryPlanner.successor(of: value) : value }
@@ -226,7 +230,7 @@ struct ValueBounds {
 }
 
 extension FieldOperator {
-  /// The operator as people write it.
+  /// The symbol of the operator in plans and logs.
   package var symbol: String {
     switch self {
     case .lessThan: "<"

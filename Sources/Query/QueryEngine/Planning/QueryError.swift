@@ -1,7 +1,7 @@
 package import DocumentModel
 
-/// Why a query is refused. Each is INVALID_ARGUMENT on the wire; ``description`` is the documented text
-/// (firestore-api.md, sections 4.4 and 13).
+/// The reason why a query is invalid. On the wire every case is INVALID_ARGUMENT, and ``description`` is the
+/// documented text (firestore-api.md, sections 4.4 and 13).
 package enum QueryError: Error, Equatable, Sendable, CustomStringConvertible {
   case negativeLimit
   case negativeOffset
@@ -65,25 +65,25 @@ package enum QueryError: Error, Equatable, Sendable, CustomStringConvertible {
   }
 }
 
-/// The bounds of a query (firestore-api.md, section 4.4).
+/// The limits of a query (firestore-api.md, section 4.4).
 package enum QueryLimits {
-  /// Alternatives after the filter is expanded.
+  /// The maximum number of alternatives after the filter is expanded.
   package static let disjunctionsMax = 30
-  /// Values of an IN or ARRAY_CONTAINS_ANY.
+  /// The maximum number of values of an IN or ARRAY_CONTAINS_ANY.
   package static let inOperandsMax = 30
-  /// Values of a NOT_IN.
+  /// The maximum number of values of a NOT_IN.
   package static let notInOperandsMax = 10
-  /// Fields with inequalities.
+  /// The maximum number of fields with inequalities.
   package static let inequalityFieldsMax = 10
-  /// Filters, orders and a parent document, over all alternatives.
+  /// The maximum number of filters, orders and parent documents, summed over all alternatives.
   package static let partsMax = 100
-  /// Filters and orders as they are written. Those that repeat or contradict others do not count among ``partsMax``,
-  /// but looking for them takes time.
+  /// The maximum number of filters and orders as written. Repeated or contradictory ones do not count towards
+  /// ``partsMax``, but finding them takes time.
   package static let askedPartsMax = 500
 }
 
 extension FieldOperator {
-  /// The name in the API.
+  /// The name of the operator in the API.
   package var wireName: String {
     switch self {
     case .lessThan: "LESS_THAN"
@@ -99,7 +99,7 @@ extension FieldOperator {
     }
   }
 
-  /// Whether the operator makes its field part of the order (section 4.2).
+  /// Whether the operator adds its field to the order (firestore-api.md, section 4.2).
   var isInequality: Bool {
     switch self {
     case .lessThan, .lessThanOrEqual, .greaterThan, .greaterThanOrEqual, .notEqual, .notIn: true

@@ -2,10 +2,12 @@ import DocumentModel
 import DocumentStore
 
 extension QueryPlan {
-  /// The indexes that the plan reads, each once and at least one, as the service would name them.
+  /// Returns the indexes that the plan reads, under the names that production uses. There is at least one, and no
+  /// duplicates.
   ///
-  /// A scan of names that keeps only documents with certain fields counts as one of an index on these; a vector search
-  /// as one of the vector index that the service would want for it: its equalities, the name, the vector.
+  /// A scan of names that keeps only documents with certain fields is reported as a scan of an index on these
+  /// fields. A vector search is reported as a scan of the vector index that production would require: the
+  /// equalities, the name and the vector.
   func indexesUsed(
     reading required: [FieldPath], search: (FindNearest, ResolvedQuery)?
   ) -> [ExplainMetrics.IndexUse] {
@@ -33,7 +35,7 @@ extension QueryPlan {
     }
   }
 
-  /// A declared index, in the direction it is read.
+  /// Reports the use of a declared index, in the direction in which it is read.
   private func use(_ index: IndexDefinition, _ isGroup: Bool) -> ExplainMetrics.IndexUse {
     let parts = index.fields.map { field in
       switch field.mode {
@@ -63,7 +65,7 @@ extension QueryPlan {
 }
 
 extension ResolvedQuery {
-  /// The fields that every alternative compares for equality, sorted, each once.
+  /// The fields that every alternative compares for equality, sorted, without duplicates.
   var equalityFields: [FieldPath] {
     var common: Set<FieldPath>?
     for conditions in alternatives {

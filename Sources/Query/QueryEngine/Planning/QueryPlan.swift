@@ -2,37 +2,37 @@ import DocumentModel
 import DocumentStore
 import Matching
 
-/// How a query is answered: where candidates come from, and what is still to be done with them.
+/// The way a query is executed: the source of candidates, and the checks and sorting still to be done.
 package struct QueryPlan: Sendable {
-  /// The collections that are looked at.
+  /// The collections that the query reads.
   enum Scope: Sendable {
-    /// None: nothing can match.
+    /// None: no document can match.
     case none
-    /// One, with the code of its path.
+    /// One collection, with the code of its path.
     case collection(ResourcePath, code: [UInt8])
     /// Several, in name order.
     case collections(QueryScope)
   }
 
-  /// How candidates are found in a collection.
+  /// The way candidates are found in a collection.
   enum Access: Sendable {
     /// All documents by name.
     case names
     /// The entries of one field, by value and then by name.
     case values(ValueRange)
-    /// The documents that any of several alternatives name, each of points that must all agree; by name.
+    /// The union of several alternatives, by name. Each alternative is the intersection of its points.
     case points([[Point]])
     /// The entries of declared indexes, in the order of the query.
     case ordered(OrderedIndexIterator)
   }
 
-  /// A table of entries of one field.
+  /// A table of single-field entries, and a field.
   struct EntryField: Hashable, Sendable {
     var table: Table
     var number: UInt64
     var path: FieldPath
 
-    /// What the keys of the entries of a collection begin with.
+    /// Returns the prefix of the keys of the field's entries in a collection.
     func prefix(in collection: UInt64) -> [UInt8] {
       var key = StorageKey()
       key.begin(table)
@@ -42,62 +42,64 @@ package struct QueryPlan: Sendable {
     }
   }
 
-  /// Entries of a field between two codes, which a value begins; the upper one is outside.
+  /// The entries of a field between two codes, each of which begins with the code of a value. The upper code is
+  /// exclusive.
   struct ValueRange: Sendable {
     var field: EntryField
     var lower: [UInt8] = []
     var upper: [UInt8]?
-    /// The conditions in text.
+    /// The conditions in text form.
     var text: String
   }
 
-  /// The entries of a field with one value.
+  /// The entries of a field that have one value.
   struct Point: Sendable {
     var field: EntryField
-    /// The whole code of the value.
+    /// The complete code of the value.
     var code: [UInt8]
-    /// What it stands for.
+    /// The condition that the point answers.
     var condition: ResolvedQuery.Condition
 
-    /// The condition in text.
+    /// The condition in text form.
     var text: String { "\(field.path.text) \(field.table == .ascendingEntries ? "==" : "contains") …" }
   }
 
-  /// What has to be asked of each candidate, because its source does not see to it.
+  /// The checks to make on each candidate, because its source does not guarantee them.
   struct Checks: Sendable {
-    /// The filter of the query.
+    /// That it matches the filter of the query.
     var filter = true
-    /// That it has the fields of the order and those required besides.
+    /// That it has the fields of the order and the required fields.
     var fields = true
     /// That it lies between the cursors.
     var bounds = true
 
-    /// Nothing: a candidate is a result.
+    /// No checks: every candidate is a result.
     static let none = Checks(filter: false, fields: false, bounds: false)
-    /// Whether a candidate is a result as it is.
+    /// Whether every candidate is a result.
     var isEmpty: Bool { !filter && !fields && !bounds }
   }
 
   var scope: Scope
   var access: Access
-  /// The names that are looked at, in the order of the scan: one range, or several apart from each other.
+  /// The names to scan, in the order of the scan: disjoint ranges.
   var names: [NameRange] = [.all]
-  /// Whether candidates come from the highest to the lowest.
+  /// Whether candidates come in descending order.
   var isDescending = false
   /// Whether candidates come in the order of the query.
   var isOrdered = true
-  /// Whether candidates come by the first field of the order at least, so that only what is alike there is sorted.
+  /// Whether candidates come in the order of the query's first order field, so that only those with an equal value
+  /// must be sorted.
   var isGrouped = false
-  /// Whether candidates that do not come in order are sorted.
+  /// Whether candidates are sorted if they do not come in order.
   var isSorted = true
   var checks = Checks()
-  /// Whether the query is over a group, or over all there is.
+  /// Whether the query is over a collection group or a whole subtree.
   let isGroup: Bool
-  /// The order, for the text.
+  /// The order, for the text form.
   let orders: [Order]
   let limit: Int?
 
-  /// Whether all candidates come from one scan: that of one collection, or of indexes over a group.
+  /// Whether all candidates come from one scan: of one collection, or of indexes over a group.
   var isOneIterator: Bool {
     switch (scope, access) {
     case (.collection, _): true
@@ -106,7 +108,7 @@ package struct QueryPlan: Sendable {
     }
   }
 
-  /// Whether candidates show the version that is read whatever changed since.
+  /// Whether candidates show the requested version, even if documents have changed since.
   var showsPast: Bool {
     if case .names = access { return !isDescending }
     return false
@@ -114,7 +116,7 @@ package struct QueryPlan: Sendable {
 }
 
 extension QueryPlan: CustomStringConvertible {
-  /// The plan in a stable text form: the outermost step first, each inner one indented.
+  /// The plan in a stable text form: the outermost step first, each inner step indented.
   package var description: String {
     var lines: [String] = []
     if let limit { lines.append("limit \(limit)") }
@@ -145,7 +147,7 @@ extension QueryPlan: CustomStringConvertible {
     names.count > 1 ? " at \(names.count) names" : names.contains(where: \.isBounded) ? " between names" : ""
   }
 
-  /// The collections as a pattern: `*` stands for any collection, `**` for any number of levels.
+  /// The collections as a pattern: `*` represents any collection, `**` any number of levels.
   private var scopeText: String? {
     switch scope {
     case .none: return nil
@@ -163,6 +165,6 @@ extension QueryPlan: CustomStringConvertible {
 }
 
 extension Order {
-  /// `a.b descending`.
+  /// The order in text form, such as `a.b descending`.
   package var text: String { isDescending ? "\(path.text) descending" : path.text }
 }

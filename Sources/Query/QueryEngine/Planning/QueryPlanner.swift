@@ -4,41 +4,41 @@ import KeyEncoding
 import KeyValue
 import Matching
 
-/// What is wanted of a plan besides the right results.
+/// The requirements on a plan, in addition to correct results.
 package struct PlanOptions: Sendable {
-  /// The ways a plan may take.
+  /// The access paths that a plan may use.
   package enum Ways: Sendable {
-    /// Whatever is best.
+    /// Any access path.
     case all
-    /// Only names in ascending order, whose scan shows any version.
+    /// Only a scan of names in ascending order, which can show any version.
     case names
   }
 
-  /// The ways it may take.
   package var ways = Ways.all
-  /// Whether results have to come in the query's order: a sum needs none.
+  /// Whether results must come in the query's order. A sum does not need this.
   package var isOrderNeeded = true
-  /// Whether documents are wanted, or only how many there are.
+  /// Whether documents are needed, or only their number.
   package var needsDocuments = true
-  /// Whether a vector search adds distances to its results: what is computed over results sees them as stored.
+  /// Whether a vector search adds distances to its results. Aggregations need the results as stored.
   package var addsDistances = true
-  /// Fields that a document must have to be a result, as if the order named them.
+  /// Fields that a document must have to be a result, as if the order contained them.
   package var required: [FieldPath] = []
-  /// The indexes that the snapshot shows; `nil` to read them.
+  /// The indexes in the snapshot, or `nil` if the planner must read them.
   package var indexes: IndexCatalog?
-  /// Documents that may change while the query runs before it goes on without entries.
+  /// The number of documents that may change while the query runs before it continues without index entries.
   package var changesMax = 2000
 
-  /// Wants documents in order, in the best way that the indexes of a snapshot allow; `nil` to read which these are.
+  /// Requests documents in order, by any access path that the indexes of the snapshot allow. If `indexes` is `nil`,
+  /// the planner reads them.
   package init(indexes: IndexCatalog? = nil) { self.indexes = indexes }
 }
 
-/// Picks the way to answer a query from what is indexed: every field of every document has its entries, but for those
-/// that are exempt; and there are the indexes that were declared.
+/// Chooses the access path of a query. Every field of every document has entries, except for exempt fields. In
+/// addition, there are the declared indexes.
 struct QueryPlanner {
   private let query: ResolvedQuery
   private let options: PlanOptions
-  /// The alternatives that something can match.
+  /// The alternatives of the filter that a document can match.
   private var alternatives: [[ResolvedQuery.Condition]]
   private var reader: SnapshotReader
   private let indexes: IndexCatalog
@@ -75,7 +75,7 @@ struct QueryPlanner {
 
   // MARK: Choices
 
-  /// The plan for several collections, which come in name order; `nil` where nothing can match.
+  /// Returns the plan for several collections, which are read in name order, or `nil` if no document can match.
   private mutating func planMany(_ plan: QueryPlan) throws -> QueryPlan? {
     var plan = plan
     plan.isOrdered = isByName && !query.orders[0].isDescending
@@ -94,7 +94,7 @@ struct QueryPlanner {
     return finish(plan, bounds)
   }
 
-  /// The plan for one collection; `nil` where nothing can match.
+  /// Returns the plan for one collection, or `nil` if no document can match.
   private mutating func planOne(_ plan: QueryPlan, code: [UInt8], number: UInt64) throws -> QueryPlan? {
     let bounds = NameBounds(query, alternatives)
     var plan = plan
@@ -130,12 +130,12 @@ struct QueryPlanner {
     }
   }
 
-  /// A plan with declared indexes.
+  /// A plan that uses declared indexes.
   private struct OrderedPlan {
     var plan: QueryPlan
     var coversEqualities: Bool
 
-    /// Whether it is at least as good as looking up equalities, whatever these name.
+    /// Whether the plan is at least as good as looking up the equalities, regardless of their values.
     func isBetter(than points: [[QueryPlan.Point]]) -> Bool {
       guard coversEqualities, case .ordered(let scans) = plan.access else { return false }
       if !scans.tail.isEmpty { return true }
@@ -143,15 +143,15 @@ struct QueryPlanner {
     }
   }
 
-  /// The scans of declared indexes that give the order; `nil` where these are missing. `code` is that of the path of
-  /// the one collection, if it is one.
+  /// Returns a plan with the declared indexes that give the order, or `nil` if such indexes are missing. `code` is
+  /// the code of the collection's path, or `nil` for a collection group.
   private func planOrdered(_ plan: QueryPlan, _ code: [UInt8]?) -> OrderedPlan? {
     guard let id = query.query.collectionID else { return nil }
     let ready = indexes.ready(for: id, scope: code == nil ? .collectionGroup : .collection)
     let planner = OrderedIndexPlanner(query, alternatives, ready, isGroup: code == nil)
     guard let found = planner.find(in: code) else { return nil }
     var plan = plan
-    // Names are looked at in these scans only where nothing else stands before them.
+    // The ranges of names apply to these scans only if no field precedes the name in the entries.
     if !found.scans.tail.isEmpty || code == nil { plan.names = [.all] }
     plan.access = .ordered(found.scans)
     plan.isOrdered = true
@@ -164,9 +164,9 @@ struct QueryPlanner {
     return OrderedPlan(plan: plan, coversEqualities: found.coversEqualities)
   }
 
-  /// A scan of the entries of one field: the first of the order, which gives the order itself where the name follows
-  /// in the same direction, or one that the filter bounds. `.some(nil)` where no such scan is of use, `nil` where
-  /// nothing can match.
+  /// Returns a plan with a scan of the entries of one field. This is the first field of the order, whose scan gives
+  /// the order itself if the name follows in the same direction; or a field that the filter bounds. Returns
+  /// `.some(nil)` if no such scan is useful, and `nil` if no document can match.
   private mutating func planValues(_ plan: QueryPlan, code: [UInt8], number: UInt64) throws -> QueryPlan?? {
     var plan = plan
     plan.names = [.all]
@@ -198,8 +198,9 @@ struct QueryPlanner {
     return plan
   }
 
-  /// The bounds on another field of the order, where they are a better choice than the order's first one: that is
-  /// bounded by nothing, and is not walked until a limit, or the other names few entries.
+  /// Returns the bounds on another field of the order if that field is a better choice than the first one. This
+  /// requires that the filter does not bound the first field. In addition, either the query does not need an order
+  /// up to a limit, so that a scan in order could not stop early, or the other field has few entries in its bounds.
   private mutating func boundsOnAnother(than first: ValueBounds, in collection: UInt64) throws -> ValueBounds? {
     guard !first.isBounded else { return nil }
     let others = query.orders.dropFirst().filter { !$0.path.isDocumentName && mayScan($0.path, .ascendingEntries) }
@@ -213,7 +214,7 @@ struct QueryPlanner {
     return try scan.skip(selectiveEntries) < selectiveEntries ? other : nil
   }
 
-  /// Fills in what is left to check when candidates come by name.
+  /// Completes a plan that gives candidates by name with the checks that remain.
   private func finish(_ plan: QueryPlan, _ names: NameBounds) -> QueryPlan {
     var plan = plan
     plan.checks.bounds = (query.start != nil || query.end != nil) && !names.coversCursors
@@ -226,8 +227,8 @@ struct QueryPlanner {
     return plan
   }
 
-  /// Whether every result has the fields of the order and the required ones. A condition on a field is not met where
-  /// there is none.
+  /// Whether every result has the fields of the order and the required fields. A condition on a field guarantees
+  /// this: a document without the field does not meet it.
   private func hasFields(besides scanned: Set<FieldPath>) -> Bool {
     let wanted = query.orders.map(\.path).filter { !$0.isDocumentName } + options.required
     return wanted.allSatisfy { path in
@@ -238,11 +239,11 @@ struct QueryPlanner {
   // MARK: Equalities
 
   private enum Equalities {
-    /// Nothing can match: no document has one of the fields.
+    /// No document can match, because no document has one of the fields.
     case impossible
-    /// Some alternative has no equality.
+    /// At least one alternative has no equality.
     case notAll
-    /// Those of each alternative.
+    /// The equalities of each alternative.
     case some([[QueryPlan.Point]])
   }
 
@@ -259,8 +260,8 @@ struct QueryPlanner {
     return found.contains(where: \.isEmpty) ? .notAll : .some(found)
   }
 
-  /// The points of an alternative's equalities; `nil` where one is on a field that no document has, so that nothing
-  /// matches the alternative.
+  /// Returns the points of an alternative's equalities, or `nil` if no document has one of the fields, so that
+  /// nothing matches the alternative.
   private mutating func points(_ conditions: [ResolvedQuery.Condition]) throws -> [QueryPlan.Point]? {
     var points: [QueryPlan.Point] = []
     for condition in conditions {
@@ -269,8 +270,8 @@ struct QueryPlanner {
       guard mayScan(condition.path, table) else { continue }
       guard let number = try reader.fieldNumber(condition.path) else { return nil }
       var code: [UInt8] = []
-      // A code that was cut stands for all values that begin like it: the filter tells them apart, but not in name
-      // order.
+      // A truncated code represents all values with the same beginning. The filter distinguishes them, but they are
+      // not in name order.
       guard OrderedCode.encode(value, into: &code, budget: Limits.indexedValueBytesMax) else { continue }
       points.append(
         QueryPlan.Point(
@@ -280,12 +281,12 @@ struct QueryPlanner {
     return points
   }
 
-  /// Whether the automatic entries of a field are there in all collections of the query.
+  /// Whether the automatic entries of a field exist in all collections of the query.
   private func mayScan(_ path: FieldPath, _ table: Table) -> Bool {
     indexes.mayScan(path, of: query.query.collectionID, table)
   }
 
-  /// Whether the alternatives name few enough documents to sort them rather than to walk an order.
+  /// Whether the alternatives match so few documents that sorting them is cheaper than a scan in order.
   private func isSelective(_ alternatives: [[QueryPlan.Point]], in collection: UInt64) throws -> Bool {
     var left = selectiveEntries
     for points in alternatives {
@@ -298,10 +299,11 @@ struct QueryPlanner {
     return true
   }
 
-  /// So many entries are read and sorted rather than an order walked, which finds what is no rarer soon enough.
+  /// The number of entries that are read and sorted instead of scanning in order. If more documents match, a scan in
+  /// order soon finds enough of them.
   private var selectiveEntries: Int { max(64, 8 * min(query.query.limit ?? .max, 64)) }
 
-  /// The lowest code above everything that starts with one.
+  /// Returns the lowest code above all codes that begin with `code`.
   static func successor(of code: [UInt8]) -> [UInt8] {
     var successor = code
     while successor.last == 0xFF { successor.removeLast() }
@@ -311,14 +313,14 @@ struct QueryPlanner {
 }
 
 extension ResolvedQuery.Condition {
-  /// The field, or `__name__`.
+  /// The field of the condition, or `__name__`.
   var path: FieldPath {
     switch self {
     case .field(let path, _, _), .unary(let path, _): path
     }
   }
 
-  /// Whether no document meets it (firestore-api.md, section 4.3).
+  /// Whether no document can meet the condition (firestore-api.md, section 4.3).
   var isNeverMet: Bool {
     guard case .field(let path, let op, let value) = self, !path.isDocumentName else { return false }
     let isNothing = value.bracket == .null || value.bracket == .nan

@@ -2,17 +2,19 @@ package import DocumentModel
 import KeyEncoding
 package import WireFormat
 
-/// A query that was checked and completed: its order is whole, its bounds are codes, its filter is expanded.
+/// A checked and completed query: its order ends in the name, its cursors are encoded, and its filter is expanded
+/// into alternatives.
 package struct ResolvedQuery: Sendable {
-  /// The query as asked.
+  /// The query as the client sent it.
   package let query: Query
   /// The database it runs in.
   package let database: DatabaseID
-  /// The whole order, ending in `__name__` (firestore-api.md, section 4.2).
+  /// The complete order, which ends in `__name__` (firestore-api.md, section 4.2).
   package let orders: [Order]
-  /// The filter as alternatives of conditions that must all hold; one empty alternative where there is no filter.
+  /// The filter as alternatives, each a list of conditions that must all hold. Without a filter: one empty
+  /// alternative.
   let alternatives: [[Condition]]
-  /// Where results start and end, as codes of the first fields of the order.
+  /// The positions at which results start and end, as codes of the first fields of the order.
   let start: SortBound?
   let end: SortBound?
 
@@ -24,10 +26,10 @@ package struct ResolvedQuery: Sendable {
 
   /// Checks and completes a query.
   ///
-  /// Where a limit or an offset counts results, fields that are `aggregated` over them stand in the order as the
-  /// service's indexes have them: behind what is asked and in front of the name. An enterprise database orders by what
-  /// is asked, then by name, and by nothing else (firestore-system-tests.md, section 7.14).
-  /// - Throws: ``QueryError`` with the documented text for the first rule it breaks.
+  /// If a limit or an offset selects results, the `aggregated` fields are added to the order, after the requested
+  /// fields and before the name, as in the indexes of production. An enterprise database orders only by the
+  /// requested fields and then by name (firestore-api.md, section 4.2).
+  /// - Throws: ``QueryError`` for the first rule that the query violates, with the documented text.
   package init(
     _ query: Query, in database: DatabaseID, edition: Edition = .standard, aggregated: [FieldPath] = []
   ) throws(QueryError) {
@@ -35,7 +37,7 @@ package struct ResolvedQuery: Sendable {
     self.database = database
     if let limit = query.limit, limit < 0 { throw .negativeLimit }
     if query.offset < 0 { throw .negativeOffset }
-    // What comes below takes time and memory with the square of these.
+    // The checks below take time and memory proportional to the square of this number.
     let askedParts = query.orders.count + (query.filter?.conditionCount ?? 0)
     guard askedParts <= QueryLimits.askedPartsMax else { throw .tooComplex(askedParts) }
     try query.findNearest?.check(in: query)
@@ -57,7 +59,7 @@ package struct ResolvedQuery: Sendable {
     end = try Self.bound(query.end, orders, database)
   }
 
-  /// Lists where a plain query looks, in an order that is whole, from behind a place in it.
+  /// Makes a query that lists the scope of a plain query in a complete order, starting after a position in it.
   package init(
     listing query: Query, orders: [Order], behind place: [UInt8]?, limit: Int, in database: DatabaseID
   ) {
@@ -72,8 +74,9 @@ package struct ResolvedQuery: Sendable {
     end = nil
   }
 
-  /// The place of a document in the order, for ``init(listing:orders:behind:limit:in:)``; `nil` where it lacks a field of the order.
-  /// - Throws: ``WireError`` when the stored bytes are no fields.
+  /// Returns the position of a document in the order, for ``init(listing:orders:behind:limit:in:)``, or `nil` if the
+  /// document lacks a field of the order.
+  /// - Throws: ``WireError`` if the stored bytes are malformed.
   package func place(of key: DocumentKey, _ fields: EncodedMap) throws(WireError) -> [UInt8]? {
     var place: [UInt8] = []
     return try SortKey.append(orders, fields, name: NameCode.encode(key.path), to: &place) ? place : nil
@@ -129,7 +132,7 @@ package struct ResolvedQuery: Sendable {
 }
 
 extension QueryFilter {
-  /// The conditions as they are written, each as often as it stands there.
+  /// The number of conditions as written, including repeated ones.
   fileprivate var conditionCount: Int {
     switch self {
     case .field, .unary: 1
@@ -138,10 +141,10 @@ extension QueryFilter {
   }
 }
 
-/// Checks the rules of section 4.4 on a filter and finds its inequality fields.
+/// Checks a filter by the rules of firestore-api.md, section 4.4, and collects its inequality fields.
 private struct FilterChecker {
   let database: DatabaseID
-  /// Sorted, each once.
+  /// Sorted, without duplicates.
   private(set) var inequalityFields: [FieldPath] = []
   private var negations = 0
   private var hasNotIn = false
@@ -205,7 +208,8 @@ private struct FilterChecker {
     }
   }
 
-  /// Expands a filter to alternatives, IN and ARRAY_CONTAINS_ANY included: each once, without a condition twice.
+  /// Expands a filter, including IN and ARRAY_CONTAINS_ANY, into alternatives. No alternative occurs twice, and no
+  /// condition occurs twice in an alternative.
   static func expand(_ filter: QueryFilter?) throws(QueryError) -> [[ResolvedQuery.Condition]] {
     guard let filter else { return [[]] }
     let alternatives = try alternatives(of: filter)
@@ -235,13 +239,14 @@ private struct FilterChecker {
     }
   }
 
-  /// What no array contains for a filter is one condition, however it is written.
+  /// An array-contains with null, NaN or an array matches nothing. All such conditions on a field are represented by
+  /// one.
   private static func containing(_ path: FieldPath, _ value: Value) -> ResolvedQuery.Condition {
     let isNothing = value.bracket == .null || value.bracket == .nan || value.bracket == .array
     return .field(path, .arrayContains, isNothing ? .null : value)
   }
 
-  /// The alternatives without repetitions, where they are not too many.
+  /// Removes repeated alternatives and checks that there are not too many.
   private static func distinct(
     _ alternatives: [[ResolvedQuery.Condition]]
   ) throws(QueryError) -> [[ResolvedQuery.Condition]] {
@@ -256,7 +261,8 @@ private struct FilterChecker {
     return distinct
   }
 
-  /// Whether an alternative asks a field to equal different values. Such ones do not count among the parts of a query.
+  /// Whether an alternative requires a field to equal two different values. Such alternatives do not count towards
+  /// the limit on the parts of a query.
   static func contradictsItself(_ conditions: [ResolvedQuery.Condition]) -> Bool {
     var wanted: [FieldPath: [UInt8]] = [:]
     for case .field(let path, .equal, let value) in conditions {

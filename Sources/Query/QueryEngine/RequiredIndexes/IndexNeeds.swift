@@ -1,34 +1,35 @@
 package import DocumentModel
 import DocumentStore
 
-/// What indexes must offer to answer a query in the way of the service: one need for each alternative of its filter.
+/// The indexes that production Firestore requires for a query: one need for each alternative of the query's filter.
 ///
-/// Holds no values, so that queries of one shape have equal needs. The rules are those of production: equalities are
-/// answered by merging entries of single fields, or indexes that end in the same order; everything that is ordered or
-/// compared stands at an index's end in exactly the query's order and directions; an index is not read backwards.
+/// Needs contain no values, so queries of one shape have equal needs. The rules are those of production
+/// (firestore-api.md, section 10): equalities are answered by merging single-field entries, or indexes that end in
+/// the same order. All ordered and compared fields are at the end of an index, in exactly the order and directions
+/// of the query. An index is not read backwards.
 package struct IndexNeeds: Sendable {
   private let collectionID: String
   private let scope: IndexDefinition.Scope
   private let alternatives: [Alternative]
 
-  /// What one alternative wants.
+  /// The need of one alternative of the filter.
   private struct Alternative: Equatable, Sendable {
     /// Fields that must equal a value, sorted, each once.
     var equalities: [FieldPath] = []
     /// The field whose array must contain a value.
     var containing: FieldPath?
-    /// The order behind the equalities, ending in `__name__`.
+    /// The order after the equalities, ending in `__name__`.
     var order: [IndexDefinition.Field] = []
     /// The vector field of a search, with its dimension.
     var vector: IndexDefinition.Field?
   }
 
-  /// The needs of a query, and of the fields that are aggregated over its results.
+  /// Derives the needs of a query, including the fields that are aggregated over its results.
   package init(_ query: ResolvedQuery, aggregated: [FieldPath] = []) {
     collectionID = query.query.collectionID ?? ""
     scope = query.query.includesDescendants ? .collectionGroup : .collection
     guard query.query.collectionID != nil else {
-      // Only names can be asked for where the collections have no id; those need no index.
+      // Queries over collections of any ID can only select by name, which needs no index.
       alternatives = []
       return
     }
@@ -49,11 +50,11 @@ package struct IndexNeeds: Sendable {
       case .field(let path, .equal, _), .unary(let path, .isNull), .unary(let path, .isNaN):
         if !path.isDocumentName, !need.equalities.contains(path) { need.equalities.append(path) }
       case .field(let path, .arrayContains, _): need.containing = path
-      default: break  // Comparisons stand in the order.
+      default: break  // Comparisons are part of the order.
       }
     }
     need.equalities.sort()
-    // A field that equals a value has no say in the order.
+    // A field that equals a constant does not affect the order.
     var orders = query.orders.filter { !need.equalities.contains($0.path) }
     let isDescending = query.orders.last?.isDescending ?? false
     let extra = Set(aggregated).sorted().filter { path in
@@ -61,7 +62,7 @@ package struct IndexNeeds: Sendable {
     }
     orders.insert(contentsOf: extra.map { Order($0, isDescending: isDescending) }, at: max(0, orders.count - 1))
     need.order = orders.map { IndexDefinition.Field($0.path, $0.isDescending ? .descending : .ascending) }
-    // No index can hold a field twice; the order has it already.
+    // An index cannot contain a field twice, and the order already contains this one.
     if let path = need.containing, orders.contains(where: { $0.path == path }) { need.containing = nil }
     if let search = query.query.findNearest {
       need.vector = IndexDefinition.Field(search.field, .vector(dimension: search.vector.count))
@@ -70,12 +71,12 @@ package struct IndexNeeds: Sendable {
     return need
   }
 
-  /// Whether the entries that every field has answer the query in whatever way it is asked.
+  /// Whether the automatic single-field entries are enough for the query.
   package var isAutomatic: Bool { missing(in: IndexConfiguration()).isEmpty }
 
-  /// The indexes that a configuration lacks, each once, in the order in which the filter's alternatives want them.
+  /// The indexes that a configuration lacks, without duplicates, in the order of the filter's alternatives.
   ///
-  /// Cost: goes through the declared indexes once for each alternative.
+  /// Cost: one pass over the declared indexes for each alternative.
   package func missing(in configuration: IndexConfiguration) -> [RequiredIndex] {
     var missing: [RequiredIndex] = []
     for need in alternatives {
@@ -91,7 +92,7 @@ package struct IndexNeeds: Sendable {
       return serving(need, configuration).isEmpty ? [.composite(wanted(need))] : []
     }
     var open = uncovered(need, serving(need, configuration))
-    // A plain order wants an index even where nothing is left to cover.
+    // A plain order needs an index even if no item is left to cover.
     let hasItems = !need.equalities.isEmpty || need.containing != nil
     if hasItems, open.isEmpty { return [] }
     if !hasItems {
@@ -101,7 +102,7 @@ package struct IndexNeeds: Sendable {
       return isIndexed(field.path, field.mode, configuration) ? [] : [single(field.path, field.mode)]
     }
     guard need.order.count == 1 else { return wantedApart(need, configuration) }
-    // Names only: entries of single fields are merged. Those of arrays give the names upwards only.
+    // Ordered by name only: single-field entries are merged. Array entries are in ascending name order only.
     if need.order[0].mode == .descending, open.contains(where: { $0.mode == .contains }) {
       return wantedApart(need, configuration)
     }
@@ -109,16 +110,16 @@ package struct IndexNeeds: Sendable {
     return open.map { single($0.path, $0.mode) }
   }
 
-  /// The names of the documents upwards: what is stored is in that order.
+  /// Whether the need is only documents by name, ascending. Documents are stored in that order.
   private func isByName(_ need: Alternative) -> Bool { need.order.count == 1 && need.order[0].mode == .ascending }
 
-  /// The field of an order that the entries of one field give.
+  /// The field of the order if the entries of that single field give the order, or `nil`.
   private func plainOrder(_ need: Alternative) -> IndexDefinition.Field? {
     guard need.order.count == 2, need.order[0].mode == need.order[1].mode else { return nil }
     return need.order[0]
   }
 
-  /// What stands in front of the order, in the mode that entries of single fields would need.
+  /// The fields before the order, in the modes that single-field entries would need.
   private func items(_ need: Alternative) -> [IndexDefinition.Field] {
     let direction = need.order.last?.mode ?? .ascending
     return (need.containing.map { [IndexDefinition.Field($0, .contains)] } ?? [])
@@ -147,7 +148,8 @@ package struct IndexNeeds: Sendable {
 
   // MARK: Indexes of several fields
 
-  /// The declared indexes that end in what a need ends in, and begin with nothing but fields that it fixes.
+  /// The declared indexes that end in the same fields as a need and begin only with fields to which the need assigns
+  /// a value.
   private func serving(_ need: Alternative, _ configuration: IndexConfiguration) -> [IndexDefinition] {
     configuration.indexes.filter { index in
       guard index.scope == scope, index.collectionID.utf8.elementsEqual(collectionID.utf8) else { return false }
@@ -155,7 +157,7 @@ package struct IndexNeeds: Sendable {
       let fields = Self.comparable(index)
       guard fields.count >= end.count, Array(fields.suffix(end.count)) == end else { return false }
       let front = Self.front(of: index, before: need)
-      // A search is not merged: one index leads to its vectors.
+      // Vector searches do not merge indexes: a single index leads to the vectors.
       if need.vector != nil, front.count != need.equalities.count + (need.containing == nil ? 0 : 1) { return false }
       return front.allSatisfy { field in
         field.mode == .contains ? field.path == need.containing : need.equalities.contains(field.path)
@@ -163,8 +165,8 @@ package struct IndexNeeds: Sendable {
     }
   }
 
-  /// The fields of an index as they are compared: without the name where a vector is the last, since the order of the
-  /// names means nothing there.
+  /// The fields of an index for comparison with a need. The name is left out before a vector, where its order has no
+  /// effect.
   private static func comparable(_ index: IndexDefinition) -> [IndexDefinition.Field] {
     guard let last = index.fields.last, case .vector = last.mode else { return index.completeFields }
     return index.fields.filter { !$0.path.isDocumentName }
@@ -178,8 +180,9 @@ package struct IndexNeeds: Sendable {
     comparable(index).dropLast(end(of: need).count)
   }
 
-  /// The one index that answers a need by itself. The array first, then the equalities by name, as the service's own
-  /// suggestions have them; the name only where it does not follow from the field before it.
+  /// The one index that answers a need by itself. As in the suggestions of production, the array comes first,
+  /// followed by the equalities sorted by name. `__name__` is included only if its direction differs from the
+  /// default, or if the index would otherwise have a single field.
   private func wanted(_ need: Alternative) -> IndexDefinition {
     var fields = need.containing.map { [IndexDefinition.Field($0, .contains)] } ?? []
     fields += need.equalities.map { IndexDefinition.Field($0, .ascending) }
@@ -190,7 +193,8 @@ package struct IndexNeeds: Sendable {
     return short.completeFields == fields && short.fields.count > 1 ? short : whole
   }
 
-  /// As ``wanted(_:)``, but two indexes to merge where one field is both equal and containing.
+  /// Returns the index of ``wanted(_:)``. If a field is compared for equality and is also the field of an
+  /// array-contains, returns two indexes to merge instead.
   private func wantedApart(_ need: Alternative, _ configuration: IndexConfiguration) -> [RequiredIndex] {
     guard let path = need.containing, need.equalities.contains(path) else { return [.composite(wanted(need))] }
     var parts = [need, need]

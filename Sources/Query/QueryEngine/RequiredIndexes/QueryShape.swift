@@ -1,13 +1,15 @@
 package import DocumentModel
 
-/// The shape of a query: everything but its values, so that queries that want the same indexes have equal shapes.
+/// The shape of a query: everything but its values. Queries that need the same indexes have equal shapes.
 ///
-/// A hash of 64 bits, seeded by the process: two shapes meet by accident once in four thousand million million.
+/// The shape is a 64-bit hash with a per-process seed. Two different shapes collide with a probability of about
+/// 2⁻⁶⁴.
 package struct QueryShape: Hashable, Sendable {
   private let hash: Int
 
-  /// Takes the shape of a query of a database and of the fields aggregated over it. Cost: one pass over the query's
-  /// names, no allocation.
+  /// Takes the shape of a query, its database and the fields aggregated over its results.
+  ///
+  /// Cost: one pass over the names in the query, no allocation.
   package init(_ query: Query, aggregated: [FieldPath] = [], in database: DatabaseID) {
     var hasher = Hasher()
     hasher.combine(text: database.project)
@@ -37,7 +39,7 @@ extension Hasher {
     combine(UInt8(0xFF))
   }
 
-  /// Hashes what a filter asks of which field; a list counts as one of its values.
+  /// Hashes the fields and operators of a filter. A list of values counts as one value.
   fileprivate mutating func combine(_ filter: QueryFilter) {
     switch filter {
     case .field(let path, let op, _):

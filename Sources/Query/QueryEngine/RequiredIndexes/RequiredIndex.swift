@@ -1,11 +1,12 @@
 package import DocumentModel
 
-/// An index that the service in production wants before it answers a query (firestore-api.md, section 10).
+/// An index that production Firestore requires before it answers a query (firestore-api.md, section 10).
 package enum RequiredIndex: Hashable, Sendable {
-  /// An index of several fields, of a vector, or of names downwards: an element of `indexes` in an index file.
+  /// An index of several fields, of a vector, or of names in descending order: an element of `indexes` in an index
+  /// file.
   case composite(IndexDefinition)
-  /// Entries of one field by itself; ``FieldIndexing/entries`` holds the one kind that is wanted. An element of
-  /// `fieldOverrides`.
+  /// A single-field index: an element of `fieldOverrides`. ``FieldIndexing/entries`` contains only the required
+  /// kind.
   case field(FieldIndexing)
 }
 
@@ -24,7 +25,7 @@ extension RequiredIndex: CustomStringConvertible {
 }
 
 extension IndexDefinition {
-  /// The fields with the document's name in its place: at the end, or before a vector.
+  /// All fields of the index, with `__name__` added at the end, or before the vector, if the definition omits it.
   package var completeFields: [Field] {
     var all = fields
     var vector: Field?

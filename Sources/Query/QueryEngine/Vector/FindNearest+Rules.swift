@@ -1,7 +1,8 @@
 import DocumentModel
 
 extension FindNearest {
-  /// Checks what a search may ask for and what else its query may say (firestore-api.md, section 5.2).
+  /// Checks the parameters of a vector search, and that its query has no part that cannot be combined with one
+  /// (firestore-api.md, section 5.2).
   func check(in query: Query) throws(QueryError) {
     if query.limit != nil { throw .nearestWithLimit }
     if query.offset != 0 { throw .nearestWithOffset }

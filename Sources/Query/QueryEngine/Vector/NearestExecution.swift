@@ -3,23 +3,23 @@ import DocumentStore
 import KeyValue
 import WireFormat
 
-/// A search for the nearest vectors, exact: every document that the rest of the query leaves is measured.
+/// An exact search for the nearest vectors: it measures every document that matches the rest of the query.
 ///
-/// The pass comes before the first result; memory is that of the results' names. Results are read again when they are
-/// asked for, so no bytes are held meanwhile.
+/// The whole pass precedes the first result. Memory: the names of the results. Each result is read again when it is
+/// returned, so the search holds no document bytes in the meantime.
 final class NearestExecution: QueryResults {
   private let search: FindNearest
   private let candidates: QueryExecution
   private let query: ResolvedQuery
   private let version: Int64
   private let meter: VectorDistanceMeter
-  /// The field for the distance; `nil` where results are as stored.
+  /// The field for the distance; `nil` if results are returned as stored.
   private let resultField: String?
   private var heap: NearestHeap
-  /// The nearest documents in reverse, once they were found.
+  /// The nearest documents, farthest first, once the pass is complete.
   private var nearest: [NearestHeap.Entry]?
-  private var again = 0
-  /// The fields of the latest result, where they are not as stored, at an address that stays.
+  private var rereadDocuments = 0
+  /// The fields of the latest result if a distance was added, at a stable address.
   private var fields = UnsafeMutableRawBufferPointer(start: nil, count: 0)
 
   init(
@@ -32,7 +32,7 @@ final class NearestExecution: QueryResults {
     meter = VectorDistanceMeter(search)
     resultField = options.addsDistances ? search.resultField?.segments[0] : nil
     heap = NearestHeap(countMax: search.limit)
-    // The distance takes the place of the order, but what lacks a field of the order is no candidate.
+    // The distance replaces the order, but a document that lacks a field of the order is still not a candidate.
     var options = options
     options.isOrderNeeded = false
     options.needsDocuments = true
@@ -46,7 +46,7 @@ final class NearestExecution: QueryResults {
 
   var work: QueryCost {
     var work = candidates.work
-    work.documents += again
+    work.documents += rereadDocuments
     return work
   }
 
@@ -76,12 +76,12 @@ final class NearestExecution: QueryResults {
       guard let key = DocumentKey(entry.path), let row = try reader.collection(key.collection),
         let document = try reader.document(key.id, in: row.number, at: version)
       else { continue }
-      again += 1
+      rereadDocuments += 1
       guard try found(key, try withDistance(document, entry.distance)) else { return }
     }
   }
 
-  /// The document with its distance as a field, where the search asks for it.
+  /// Returns the document, with its distance as a field if the search asks for that.
   private func withDistance(_ document: StoredDocument, _ distance: Double) throws(WireError) -> StoredDocument {
     guard let resultField else { return document }
     var bytes: [UInt8] = []

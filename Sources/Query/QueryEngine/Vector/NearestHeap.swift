@@ -1,22 +1,22 @@
 import DocumentModel
 import KeyEncoding
 
-/// The nearest so many of the documents it was shown: a heap with the farthest of them on top.
+/// The nearest `countMax` of all documents added: a heap with the farthest of them at the top.
 ///
-/// What is equally near stands by name. Memory: a path and its code for each document that is kept.
+/// Documents at equal distances are ordered by name. Memory: a path and its code for each document kept.
 struct NearestHeap {
-  /// A document that is kept.
+  /// A document in the heap.
   struct Entry {
-    /// Where it stands: low is near.
+    /// The rank of the document: the lower, the nearer.
     var rank: Rank
-    /// The code of its name.
+    /// The code of the document's name.
     var name: [UInt8]
     var path: ResourcePath
-    /// Its distance as the measure has it.
+    /// The distance in terms of the measure.
     var distance: Double
   }
 
-  /// Distances in order as numbers: NaN behind everything, both zeros one.
+  /// A total order of distances: NaN is last, and both zeros are equal.
   struct Rank: Comparable {
     private let bits: UInt64
 
@@ -31,13 +31,14 @@ struct NearestHeap {
   private let countMax: Int
   private var entries: [Entry] = []
 
-  /// Keeps the `countMax` nearest, at least one.
+  /// Keeps the `countMax` nearest documents. `countMax` is at least 1.
   init(countMax: Int) { self.countMax = countMax }
 
-  /// The distance of the farthest that is kept, once another one must be as near to get in.
+  /// The distance of the farthest document kept, if the heap is full. Another document must be at least as near to
+  /// be added.
   var farthestDistance: Double? { entries.count == countMax ? entries[0].distance : nil }
 
-  /// Shows it a document. Allocates only for one that is kept or as near as the farthest.
+  /// Adds a document. Allocates only if the document is kept or is as near as the farthest one.
   mutating func add(_ rank: Rank, _ path: ResourcePath, distance: Double) {
     guard entries.count == countMax else {
       entries.append(Entry(rank: rank, name: NameCode.encode(path), path: path, distance: distance))
@@ -51,7 +52,7 @@ struct NearestHeap {
     siftDown()
   }
 
-  /// The documents from the nearest to the farthest.
+  /// Returns the documents from the nearest to the farthest.
   consuming func sorted() -> [Entry] { entries.sorted(by: Self.precedes) }
 
   private mutating func siftUp() {

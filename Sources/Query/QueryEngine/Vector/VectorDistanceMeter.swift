@@ -1,14 +1,14 @@
 import DocumentModel
 import WireFormat
 
-/// Measures how far stored vectors are from one vector.
+/// Measures the distances of stored vectors from the query vector.
 ///
-/// Reads components straight from the stored bytes and allocates nothing.
+/// It reads components directly from the stored bytes and does not allocate.
 struct VectorDistanceMeter {
   private let search: FindNearest
-  /// The square root of the sum of the squares of the query vector.
+  /// The Euclidean norm of the query vector.
   private let norm: Double
-  /// No squared distance above this can be a result whatever else is found.
+  /// A vector with a larger squared distance cannot be a result, because of the threshold.
   private let squaredMax: Double
 
   init(_ search: FindNearest) {
@@ -17,9 +17,9 @@ struct VectorDistanceMeter {
     squaredMax = search.threshold.map { $0 < 0 ? -1 : Self.squaredBound($0) } ?? .infinity
   }
 
-  /// A document's distance, or `nil` where it is no result: its field is missing, no vector, one of other dimensions,
-  /// beyond the threshold, or surely farther than `farthest`.
-  /// - Throws: ``WireError`` when the stored bytes are no fields.
+  /// Returns a document's distance. Returns `nil` if the document is not a result: its field is missing, is not a
+  /// vector, has other dimensions, or is beyond the threshold or certainly farther than `farthest`.
+  /// - Throws: ``WireError`` if the stored bytes are malformed.
   func distance(of fields: EncodedMap, farthest: Double?) throws(WireError) -> Double? {
     guard let value = try fields.value(at: search.field), let vector = try EncodedVector(value),
       vector.count == search.vector.count
@@ -29,7 +29,7 @@ struct VectorDistanceMeter {
     return (search.measure == .dotProduct ? distance >= threshold : distance <= threshold) ? distance : nil
   }
 
-  /// Where a distance stands among others.
+  /// The rank of a distance. Lower ranks are nearer.
   func rank(_ distance: Double) -> NearestHeap.Rank {
     NearestHeap.Rank(search.measure == .dotProduct ? -distance : distance)
   }
@@ -49,14 +49,14 @@ struct VectorDistanceMeter {
     }
   }
 
-  /// A number such that the root of whatever is above it is above `distance`: a little more than its square, for the
-  /// rounding of the root.
+  /// Returns a bound such that the square root of any larger number is above `distance`. It is slightly more than
+  /// the square, to allow for the rounding of the root.
   private static func squaredBound(_ distance: Double) -> Double {
     let square = distance * distance
     return distance.isNaN ? .infinity : (square + square * 4 * .ulpOfOne).nextUp
   }
 
-  /// `withUnsafeBufferPointer` rethrows untyped, so the outcome travels as a value.
+  /// `withUnsafeBufferPointer` rethrows untyped errors, so the outcome is returned as a value.
   private func withQueryVector<R>(
     _ body: (UnsafeBufferPointer<Double>) throws(WireError) -> R
   ) throws(WireError) -> R {

@@ -1,22 +1,22 @@
-/// Finds what is wrong with a parsed ruleset: errors as Google's engine gives them, its warnings about names, and lint.
+/// Checks a parsed ruleset. Reports the errors and warnings of Google's engine in its words, and lint of Hearth's own.
 struct Checker {
-  /// The most diagnostics that are kept of one ruleset.
+  /// The greatest number of diagnostics kept for one ruleset.
   static let diagnosticsMax = 200
-  /// How deep match blocks may nest below the outermost.
+  /// The greatest nesting of match blocks, counted below the outermost block.
   static let matchDepthMax = 10
   static let segmentsMax = 100
   static let capturesMax = 20
   static let parametersMax = 7
-  /// The documentation says 10; the engine lets one more pass.
+  /// The documentation says 10, but the engine accepts 11.
   static let letsMax = 11
-  /// How many calls may be open at once below the first.
+  /// The greatest number of nested calls, counted after the first.
   static let callDepthMax = 20
 
   private let tree: RulesetTree
   let source: SourceText
   private var diagnostics: [Diagnostic] = []
   private var hasError = false
-  /// All functions in the order in which they are declared, and whom each calls.
+  /// All functions in the order of their declarations, and the numbers of the functions that each calls.
   private var functions: [FunctionTree] = []
   private var calls: [[Int]] = []
   private var isCalled: Set<Int> = []
@@ -25,7 +25,7 @@ struct Checker {
   private var usedNames: Set<String> = []
   private var profile = ServiceProfile.firestore
 
-  /// What is to say about a tree, in the order of the text.
+  /// Returns the diagnostics of a tree, in the order of the text.
   static func check(_ tree: RulesetTree, _ source: SourceText) -> [Diagnostic] {
     var checker = Checker(tree: tree, source: source)
     checker.run()
@@ -41,7 +41,8 @@ struct Checker {
     _ severity: Diagnostic.Severity, _ message: String, _ range: Range<Int>,
     suggestion: @autoclosure () -> String? = nil
   ) {
-    // Errors are kept beyond the limit only as far as there must be one; guesses at names cost time.
+    // At the limit, keep only a first error, because a ruleset with an error must not compile. `suggestion` is an
+    // autoclosure because the search for similar names takes time.
     guard diagnostics.count < Self.diagnosticsMax || (severity == .error && !hasError) else { return }
     hasError = hasError || severity == .error
     diagnostics.append(Diagnostic(severity, message, at: range, in: source, suggestion: suggestion()))
@@ -93,7 +94,7 @@ struct Checker {
 
   // MARK: Match blocks
 
-  /// What the blocks around a block add up to.
+  /// The path of a block, joined with those of the blocks around it.
   private struct Chain {
     var segments: [MatchTree.Segment] = []
     var captureCount = 0
@@ -104,11 +105,15 @@ struct Checker {
     let scope = Scope(in: outer)
     var chain = chain
     if depth > Self.matchDepthMax {
-      add(.error, "Match blocks nest deeper than \(Self.matchDepthMax).", match.range)
+      add(
+        .error, "Match blocks are nested deeper than \(Self.matchDepthMax) levels.", match.range,
+        suggestion: "write longer paths in fewer blocks")
       return
     }
     if chain.hasGlob, tree.version == 1 {
-      add(.lint, "This block never matches: it lies below a '**' block.", match.range, suggestion: "use version 2")
+      add(
+        .lint, "This block never matches: it is inside a '**' block.", match.range,
+        suggestion: "begin with rules_version = '2';")
     }
     var names: Set<String> = []
     for (index, segment) in match.segments.enumerated() {
@@ -158,18 +163,20 @@ struct Checker {
     for (number, scope) in bodies { checkBody(number, in: scope) }
   }
 
-  /// Lint: a pattern that no request's path can have.
+  /// Lint: reports a path that no request can have.
   private mutating func checkReachable(_ match: MatchTree, _ segments: [MatchTree.Segment]) {
     var rest = segments[...]
     for expected in profile.prefix {
       guard let first = rest.first else {
-        add(.lint, "This block never matches: it ends above \(prefixText).", match.range)
+        add(
+          .lint, "This block never matches: its path is shorter than \(prefixText).", match.range,
+          suggestion: "move the allow statements into a match block below that path")
         return
       }
       switch first {
       case .capture(_, isGlob: true): return
       case .literal(let text) where expected != nil && String(decoding: text, as: UTF8.self) != expected:
-        add(.lint, "This block never matches: paths begin with \(prefixText).", match.range)
+        add(.lint, "This block never matches: its path does not begin with \(prefixText).", match.range)
         return
       default: rest = rest.dropFirst()
       }
@@ -178,7 +185,7 @@ struct Checker {
     if profile.hasCollections, !hasGlob, !rest.count.isMultiple(of: 2) {
       add(
         .lint, "This block never matches: its path names a collection, not a document.", match.range,
-        suggestion: "add /{id}")
+        suggestion: "add a segment for the document, such as /{id}")
     }
   }
 
@@ -197,7 +204,9 @@ struct Checker {
       }
     }
     if !methods.isDisjoint(with: .write), allow.condition.map(Self.isAlwaysTrue) ?? true {
-      add(.lint, "Anybody may write here: the condition is always true.", allow.range)
+      add(
+        .lint, "Any caller can write here: the condition is always true.", allow.range,
+        suggestion: "add a condition, such as if request.auth != null")
     }
     guard let condition = allow.condition else { return }
     check(condition, Context(scope: scope))
@@ -250,7 +259,9 @@ struct Checker {
     for (index, (name, value)) in function.lets.enumerated() {
       checkDeclared(name)
       if tree.version == 1 {
-        add(.error, "Let bindings are not allowed in rules_version=\"1\";", name.range)
+        add(
+          .error, "Let bindings are not allowed in rules_version=\"1\";", name.range,
+          suggestion: "begin with rules_version = '2';")
       }
       if index == Self.letsMax {
         add(
@@ -268,11 +279,11 @@ struct Checker {
     }
   }
 
-  /// Finds recursion and chains of calls that are too long.
+  /// Reports recursion, and chains of calls that are too long.
   private mutating func checkCallGraph() {
     enum State {
       case unseen, open
-      /// How many functions the longest chain from here has.
+      /// The number of functions in the longest chain of calls that begins here.
       case done(Int)
     }
     var states = [State](repeating: .unseen, count: functions.count)
@@ -310,7 +321,7 @@ struct Checker {
 
   // MARK: Expressions
 
-  /// What names mean where an expression stands.
+  /// The names that are visible to an expression.
   private struct Context {
     let scope: Scope
     var locals: Set<String> = []
@@ -336,7 +347,7 @@ struct Checker {
     for child in expression.children { check(child, context) }
   }
 
-  /// Whether `firestore.get(…)` or the like stands in rules for a service that has it.
+  /// Whether this is a call such as `firestore.get(…)`, in rules for a service that has it.
   private func isDocumentLookup(_ receiver: Expression, _ name: Expression.Name, _ context: Context) -> Bool {
     guard case .variable(let variable) = receiver.kind, variable.text == "firestore" else { return false }
     return profile.functions.contains("firestore.\(name.text)") && !context.locals.contains(variable.text)
@@ -398,7 +409,7 @@ struct Checker {
     }
   }
 
-  /// Lint: a name that is nearly one of those that `request` or `resource` has.
+  /// Lint: reports a name that is almost the name of a member of `request` or `resource`.
   private mutating func checkMember(_ base: Expression, _ name: Expression.Name, _ context: Context) {
     guard let path = base.dottedPath, let known = ServiceProfile.members[path], !known.contains(name.text),
       let root = path.split(separator: ".").first.map(String.init), profile.hasCollections,
@@ -408,21 +419,21 @@ struct Checker {
     add(.lint, "'\(path)' has no member '\(name.text)'.", name.range, suggestion: hint)
   }
 
-  /// Lint: where the documented precedence and the engine's read a text differently.
+  /// Lint: reports operators whose precedence in the documentation differs from that in the engine.
   private mutating func checkPrecedence(_ operands: [Expression], _ word: String) {
     for operand in operands where !operand.isParenthesised {
       guard case .binary(let operation, _, _) = operand.kind, operation == .equal || operation == .notEqual else {
         continue
       }
       add(
-        .lint, "'\(operation.rawValue)' binds more tightly than '\(word)', against what the documentation says.",
-        operand.range, suggestion: "put parentheses")
+        .lint, "'\(operation.rawValue)' binds more tightly than '\(word)', contrary to Firebase's documentation.",
+        operand.range, suggestion: "add parentheses to make the order explicit")
     }
   }
 }
 
 extension Expression {
-  /// `request.auth` for such a chain of members, else `nil`.
+  /// The names of a chain of members, such as `request.auth`, or `nil` if the expression is not such a chain.
   var dottedPath: String? {
     switch kind {
     case .variable(let name): name.text

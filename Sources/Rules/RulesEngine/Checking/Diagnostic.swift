@@ -1,28 +1,27 @@
-/// Something to say about a ruleset: why it does not compile, or what looks wrong with it.
+/// A problem in a ruleset: an error, a warning or lint.
 package struct Diagnostic: Sendable, Hashable {
-  /// How bad it is.
+  /// The severity of a diagnostic.
   package enum Severity: String, Sendable {
     /// The ruleset does not compile.
     case error
-    /// The ruleset compiles; the engine Firestore runs would say this too.
+    /// The ruleset compiles. Firestore's engine gives the same warning.
     case warning
-    /// The ruleset compiles and does what it says, which is hardly what was meant.
+    /// The ruleset compiles but is probably a mistake.
     case lint
   }
 
-  /// How bad it is.
   package let severity: Severity
-  /// What is wrong, one sentence.
+  /// The problem, in one sentence.
   package let message: String
-  /// What to write instead, where that can be guessed.
+  /// The correction, or `nil` if the checker has no suggestion.
   package let suggestion: String?
-  /// Where, in bytes from the start.
+  /// The place in the ruleset, in bytes.
   package let range: Range<Int>
   /// The 1-based line.
   package let line: Int
   /// The 1-based column, in characters.
   package let column: Int
-  /// The line's text.
+  /// The text of the line, without its line break.
   package let lineText: String
 
   init(_ severity: Severity, _ message: String, at range: Range<Int>, in source: SourceText, suggestion: String? = nil)
@@ -36,9 +35,10 @@ package struct Diagnostic: Sendable, Hashable {
     lineText = source.text(ofLine: line)
   }
 
-  /// The message for a person: place, text, the line and a caret below the place.
+  /// Returns the diagnostic as text: file, line and column, severity, message and suggestion, then the line with a
+  /// caret below the place.
   ///
-  ///     firestore.rules:6:39: error: no function is called 'isOwnr'; did you mean 'isOwner'?
+  ///     firestore.rules:6:22: warning: Invalid function name: isOwnr; did you mean 'isOwner'?
   ///       |     allow create: if isOwnr(id);
   ///       |                      ^~~~~~
   package func rendered(file: String) -> String {
@@ -50,7 +50,7 @@ package struct Diagnostic: Sendable, Hashable {
     let shown = lineText.unicodeScalars.prefix(Self.shownColumnsMax)
     text += "\n  | \(String(String.UnicodeScalarView(shown)))\n  | "
     guard column <= shown.count + 1 else { return text }
-    // Tabs are repeated so that the caret stands where the reader's tabs put it.
+    // Repeat tabs, so that the caret is below the place for any tab width.
     for scalar in shown.prefix(column - 1) { text.unicodeScalars.append(scalar == "\t" ? "\t" : " ") }
     text += "^"
     let marked = min(range.count, lineText.utf8.count) - 1
@@ -61,12 +61,12 @@ package struct Diagnostic: Sendable, Hashable {
   private static let shownColumnsMax = 160
 }
 
-/// A ruleset that does not compile.
+/// An error that reports the diagnostics of a ruleset that does not compile.
 package struct RulesetError: Error, Sendable {
-  /// The errors, and what else was noticed, in the order of the source.
+  /// The errors, warnings and lint, in the order of the text.
   package let diagnostics: [Diagnostic]
 
-  /// The form in which the control endpoint reports them: `L<line>:<column> text`, one a line.
+  /// The errors as the control endpoint reports them: `L<line>:<column> text`, one per line.
   package var summary: String {
     diagnostics.filter { $0.severity == .error }.map { "L\($0.line):\($0.column) \($0.message)" }.joined(
       separator: "\n")

@@ -1,9 +1,9 @@
-/// Finds what a misspelt name was probably meant to be.
+/// Finds the name that a misspelled name probably means.
 package enum NearestName {
-  /// Candidates that differ by more edits than this are no help.
+  /// The greatest number of edits between a name and a suggestion.
   private static let distanceMax = 2
 
-  /// `did you mean 'x'?`, or `nil` when nothing is near.
+  /// Returns `did you mean 'x'?`, or `nil` if no candidate is similar.
   package static func hint(for name: String, among candidates: some Sequence<String>) -> String? {
     var best: (name: String, distance: Int)?
     let typed = Array(name.utf8)
@@ -15,7 +15,7 @@ package enum NearestName {
     return best.map { "did you mean '\($0.name)'?" }
   }
 
-  /// How many letters must be put in, taken out, changed or swapped with their neighbour; case does not count.
+  /// Returns how many letters must be inserted, deleted, replaced or swapped with a neighbor. Case is ignored.
   private static func distance(_ a: [UInt8], _ b: [UInt8]) -> Int {
     guard abs(a.count - b.count) <= distanceMax, a.count <= 64 else { return .max }
     func same(_ x: UInt8, _ y: UInt8) -> Bool { x == y || (x | 0x20 == y | 0x20 && x | 0x20 >= 0x61) }

@@ -1,14 +1,14 @@
-/// What one service offers to its rules, as data.
+/// The variables, functions and paths that a service offers to its rules.
 struct ServiceProfile: Sendable {
-  /// The name behind `service`.
+  /// The name after the word `service`.
   let name: String
-  /// The variables besides captures and parameters.
+  /// The variables other than captures, parameters and `let` variables.
   let globals: Set<String>
-  /// The functions that look documents up, and others that only this service has.
+  /// The functions that only this service has. They look up documents.
   let functions: Set<String>
-  /// The segments that every request's path begins with; `nil` stands for any one segment.
+  /// The segments at the start of every request's path. `nil` matches any one segment.
   let prefix: [String?]
-  /// Whether what lies below the prefix alternates between collections and documents.
+  /// Whether the segments after the prefix alternate between collections and documents.
   let hasCollections: Bool
 
   static let firestore = ServiceProfile(
@@ -22,10 +22,10 @@ struct ServiceProfile: Sendable {
 
   static let all = [firestore, storage]
 
-  /// The profile of a service; that of documents for an unknown one.
+  /// Returns the profile of a service, or that of Firestore if the service is unknown.
   static func named(_ name: String) -> ServiceProfile { all.first { $0.name == name } ?? firestore }
 
-  /// What is known of maps that rules read, for hints about misspelt names.
+  /// The known members of the maps that rules read, for hints about misspelled names.
   static let members: [String: Set<String>] = [
     "request": [
       "auth", "method", "path", "time", "resource", "query", "headers", "inTransaction", "fields", "writeFields",

@@ -1,17 +1,17 @@
 import Glibc
 
-/// Memory for what one decision makes, given back all at once: values of rules hold bare pointers into it.
+/// Memory for the values of one decision, freed all at once. Values of rules hold plain pointers into it.
 ///
-/// Keeps its first block between decisions, so that common ones allocate nothing.
+/// The arena keeps its first block between decisions, so that common decisions do not allocate.
 struct Arena: ~Copyable {
-  /// The most bytes one decision may use; a rule that asks for more fails.
+  /// The limit of memory for one decision, in bytes. An expression that needs more fails.
   static let bytesMax = 32 << 20
   private static let firstBlockBytes = 32 << 10
 
   private var block: UnsafeMutableRawPointer
   private var blockBytes = Arena.firstBlockBytes
   private var offset = 0
-  /// Blocks that are full, and the first one.
+  /// The full blocks, beginning with the first block. Empty while the first block is in use.
   private var retired: [UnsafeMutableRawPointer] = []
   private var retiredBytes = 0
 
@@ -24,7 +24,7 @@ struct Arena: ~Copyable {
     for old in retired { old.deallocate() }
   }
 
-  /// Forgets everything; all pointers into the arena become invalid.
+  /// Frees everything for the next decision. All pointers into the arena become invalid.
   mutating func reset() {
     offset = 0
     if retired.isEmpty { return }
@@ -36,7 +36,7 @@ struct Arena: ~Copyable {
     retiredBytes = 0
   }
 
-  /// Room for that many bytes, aligned for any value; `nil` when the decision has used up its share.
+  /// Returns memory for `count` bytes, aligned for any value, or `nil` if the decision has reached its limit.
   @inline(__always)
   mutating func take(bytes count: Int) -> UnsafeMutableRawPointer? {
     let aligned = (count + 15) & ~15
@@ -58,7 +58,7 @@ struct Arena: ~Copyable {
     return block
   }
 
-  /// Room for that many elements of a trivial type, not initialised.
+  /// Returns uninitialized memory for `count` elements of a trivial type, or `nil` if the limit is reached.
   @inline(__always)
   mutating func take<Element>(_ type: Element.Type, _ count: Int) -> UnsafeMutablePointer<Element>? {
     let (bytes, overflow) = count.multipliedReportingOverflow(by: MemoryLayout<Element>.stride)

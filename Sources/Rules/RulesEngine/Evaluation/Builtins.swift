@@ -19,34 +19,34 @@ enum Builtin: UInt8, CaseIterable {
   case setSize, union, intersection, difference, setHasAll, setHasAny, setHasOnly
   case mapSize, keys, values, mapGet, diff
   case addedKeys, removedKeys, changedKeys, unchangedKeys, affectedKeys
-  /// `hasAny` on what a query says about a list.
+  /// `hasAny` of a field that a query constrains.
   case constraintHasAny
   case contains
 }
 
 /// One overload of a function or method.
 struct Signature: Sendable {
-  /// The type a method belongs to; `nil` for functions.
+  /// The type of the receiver; `nil` for functions.
   let receiver: RuleType?
   let parameters: [RuleType]
   let builtin: Builtin
-  /// As messages write it: `list.hasAll(list)`.
+  /// The signature as messages show it: `list.hasAll(list)`.
   let text: String
 }
 
-/// All overloads of one name.
+/// All overloads of one name. A call is resolved among them by its argument types.
 struct SignatureGroup: Sendable {
   let name: String
   let isMethod: Bool
   fileprivate(set) var signatures: [Signature]
 }
 
-/// What the language offers by name.
+/// The functions and methods of the language, by name.
 enum Builtins {
   /// The names before the dot of functions such as `math.abs`.
   static let packages: Set<String> = ["math", "duration", "timestamp", "latlng", "hashing"]
 
-  /// The two tables below as groups by name; built once.
+  /// The overloads of the two tables below, grouped by name. Built once.
   static let groups: [SignatureGroup] = {
     var groups: [SignatureGroup] = []
     func add(_ text: String, _ builtin: Builtin, isMethod: Bool) {
@@ -67,7 +67,7 @@ enum Builtins {
     return groups
   }()
 
-  /// The group of a function (`math.abs`) or a method (`size`).
+  /// Returns the group of a function (`math.abs`) or a method (`size`), as an index of ``groups``.
   static func group(_ name: String, isMethod: Bool) -> Int? { (isMethod ? methodIndex : functionIndex)[name] }
 
   private static let functionIndex = index(isMethod: false)
@@ -129,7 +129,7 @@ enum Builtins {
     ("map_diff.changedKeys()", .changedKeys), ("map_diff.unchangedKeys()", .unchangedKeys),
     ("map_diff.affectedKeys()", .affectedKeys),
     ("constraint.hasAny(list)", .constraintHasAny),
-    // Written as an operator, but messages call it a method.
+    // An operator in the syntax, but messages call it a method.
     ("map.in(string)", .contains),
   ]
 }

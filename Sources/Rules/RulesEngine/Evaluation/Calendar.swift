@@ -1,12 +1,12 @@
 /// Dates of the proleptic Gregorian calendar, in UTC.
 enum Calendar {
   static let secondsPerDay: Int64 = 86_400
-  /// Seconds of the years 1 to 9999.
+  /// The range of timestamps, in seconds since 1970: the years 1 to 9999.
   static let timestampSeconds: ClosedRange<Int64> = -62_135_596_800...253_402_300_799
-  /// The longest durations.
+  /// The range of durations, in seconds.
   static let durationSeconds: ClosedRange<Int64> = -315_576_000_000...315_576_000_000
 
-  /// Days from 1970-01-01 to a date.
+  /// Returns the number of days from 1970-01-01 to a date.
   static func days(year: Int64, month: Int64, day: Int64) -> Int64 {
     let shifted = month <= 2 ? year - 1 : year
     let era = (shifted >= 0 ? shifted : shifted - 399) / 400
@@ -15,7 +15,7 @@ enum Calendar {
     return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
   }
 
-  /// The date `days` after 1970-01-01.
+  /// Returns the date `days` after 1970-01-01.
   static func date(days: Int64) -> (year: Int64, month: Int64, day: Int64) {
     let shifted = days + 719_468
     let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
@@ -35,14 +35,14 @@ enum Calendar {
     }
   }
 
-  /// The day a moment lies in, as days since 1970-01-01.
+  /// Returns the day of a moment, in days since 1970-01-01.
   static func day(of moment: Moment) -> Int64 {
     let (quotient, remainder) = moment.seconds.quotientAndRemainder(dividingBy: secondsPerDay)
     return remainder < 0 ? quotient - 1 : quotient
   }
 
-  /// Adds, with a carry between the parts; the parts have the same sign afterwards where `isDuration`, else the
-  /// nanoseconds are positive. `nil` on overflow.
+  /// Returns the sum, or the difference if `negated`, or `nil` on overflow. In a duration, seconds and nanoseconds
+  /// have the same sign; in a timestamp, the nanoseconds are not negative.
   static func sum(_ a: Moment, _ b: Moment, negated: Bool = false, isDuration: Bool) -> Moment? {
     let (seconds, overflow) =
       negated ? a.seconds.subtractingReportingOverflow(b.seconds) : a.seconds.addingReportingOverflow(b.seconds)
@@ -51,7 +51,7 @@ enum Calendar {
       seconds: seconds, nanos: Int64(a.nanos) + (negated ? -1 : 1) * Int64(b.nanos), isDuration: isDuration)
   }
 
-  /// Carries nanoseconds into seconds. `nil` on overflow.
+  /// Carries nanoseconds over into seconds. Returns `nil` on overflow.
   static func normalized(seconds: Int64, nanos: Int64, isDuration: Bool) -> Moment? {
     var (carry, rest) = nanos.quotientAndRemainder(dividingBy: 1_000_000_000)
     var (total, overflow) = seconds.addingReportingOverflow(carry)
@@ -69,8 +69,8 @@ enum Calendar {
     return overflow ? nil : Moment(seconds: total, nanos: Int32(rest))
   }
 
-  /// Reads RFC 3339 as leniently as the engine does: parts carry over (`2020-13-01` is January 2021), digits of the
-  /// fraction behind the ninth are dropped. `nil` for anything else, also outside the years 1 to 9999.
+  /// Parses RFC 3339, as leniently as the engine: parts out of range carry over (`2020-13-01` is January 2021), and
+  /// fraction digits after the ninth are dropped. Returns `nil` for anything else, and outside the years 1 to 9999.
   static func moment(_ text: UnsafeRawBufferPointer) -> Moment? {
     var index = 0
     func number(_ mark: UInt8?) -> Int64? {

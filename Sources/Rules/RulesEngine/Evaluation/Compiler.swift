@@ -1,10 +1,9 @@
-/// Turns one service of a checked tree into a program: names become numbers, literals become constants.
+/// Compiles one service of a checked tree: names become numbers, and literals become constants.
 struct Compiler {
   private let tree: RulesetTree
   private let source: SourceText
   private var program = Program.Parts()
   private var textConstants: [[UInt8]: Int32] = [:]
-  /// What the service offers.
   private let profile: ServiceProfile
 
   /// Compiles a service. The tree must have passed the checker without errors.
@@ -44,7 +43,7 @@ struct Compiler {
     }
   }
 
-  /// What messages call each function.
+  /// The signature of each function, for error messages.
   private var signatures: [String] = []
 
   private mutating func compile(_ bodies: [(Int, FunctionTree)], in scope: Scope) {
@@ -78,7 +77,7 @@ struct Compiler {
     let text = text + match.segments.map(TreePrinter.text).joined()
     let bodies = declare(match.functions, in: scope)
     compile(bodies, in: scope)
-    // The engine of version 1 never enters blocks below a glob.
+    // The engine of version 1 never enters a block inside a glob.
     let isReachable = tree.version == 2 || !isBelowGlob
     let allows = match.members.compactMap { if case .allow(let allow) = $0 { allow } else { nil } }
       .map { compile($0, in: scope) }
@@ -109,10 +108,10 @@ struct Compiler {
 
   // MARK: Expressions
 
-  /// What names mean where an expression stands.
+  /// The names that are visible to an expression.
   private struct Context {
     let scope: Scope
-    /// Parameters and lets by their place in the frame.
+    /// The parameters and lets, with their indexes in the frame.
     var locals: [String: Int] = [:]
   }
 
@@ -136,7 +135,7 @@ struct Compiler {
     return number
   }
 
-  /// Compiles operands, then stores their numbers side by side.
+  /// Compiles operands, and stores their numbers consecutively.
   private mutating func list(_ expressions: [Expression], _ context: Context) -> (first: Int32, count: Int32) {
     let numbers = expressions.map { compile($0, context) }
     let first = Int32(program.operands.count)
@@ -171,7 +170,7 @@ struct Compiler {
       return add(Node(operation: .index, a: inner, b: compile(index, context)), expression)
     case .range(let base, let from, let to):
       let inner = compile(base, context)
-      // A bound that is left out counts as a literal null.
+      // A missing limit of a slice is a literal null.
       let bounds = [from, to].map { bound in
         bound.map { compile($0, context) } ?? add(Node(operation: .constant, a: constant(.null)), base)
       }
@@ -206,7 +205,7 @@ struct Compiler {
     }
   }
 
-  /// The group of `get` for `firestore.get`, where the service looks documents up under that name.
+  /// Returns the group of `get` for `firestore.get`, if the service has lookups with this prefix.
   private func documentLookup(_ receiver: Expression, _ name: Expression.Name, _ context: Context) -> Int32? {
     guard case .variable(let variable) = receiver.kind, variable.text == "firestore",
       context.locals[variable.text] == nil, context.scope.capture(variable.text) == nil,

@@ -1,29 +1,29 @@
-/// What rules say about a request.
+/// The result of evaluating rules for a request.
 package struct Decision: Sendable {
-  /// Whether some `allow` grants it.
+  /// Whether an `allow` statement allows the request.
   package internal(set) var isAllowed = false
-  /// The 1-based line of the `allow` that grants it.
+  /// The 1-based line of the `allow` statement that allows the request.
   package internal(set) var line: Int?
-  /// The `allow` statements that were tried, in order. Empty unless ``Explanation/outcomes`` was asked for.
+  /// The `allow` statements that were tried, in order. Empty unless ``Explanation/outcomes`` or more was requested.
   package internal(set) var outcomes: [Outcome] = []
-  /// What every expression gave, in the order of evaluation. Empty unless ``Explanation/trace`` was asked for.
+  /// The value of every expression, in the order of evaluation. Empty unless ``Explanation/trace`` was requested.
   package internal(set) var trace: [Evaluator.TracedValue] = []
-  /// Whether `request.time` was read: the decision may change without any document changing.
+  /// Whether the rules read `request.time`. Then the decision can change without a change of any document.
   package internal(set) var usesTime = false
 
-  /// How much to tell.
+  /// The detail of a decision.
   package enum Explanation: Int, Sendable, Comparable {
-    /// Only the decision.
+    /// Only whether the request is allowed.
     case none
-    /// Also what each `allow` gave.
+    /// Also the outcome of each `allow` statement.
     case outcomes
-    /// Also what each expression gave.
+    /// Also the value of each expression.
     case trace
 
     package static func < (a: Explanation, b: Explanation) -> Bool { a.rawValue < b.rawValue }
   }
 
-  /// What became of one `allow`.
+  /// The outcome of one `allow` statement.
   package struct Outcome: Sendable, Hashable {
     /// The statement's 1-based line.
     package let line: Int
@@ -33,7 +33,7 @@ package struct Decision: Sendable {
     package let result: String
   }
 
-  /// The text that a denial carries (rules-language.md, section 18).
+  /// Returns the message of a denial (rules-language.md, section 18).
   package func denialText(_ method: RulesMethod) -> String {
     guard !outcomes.isEmpty else { return "No matching allow statements" }
     return "\n" + outcomes.map { "\($0.result) for '\(method.rawValue)' @ L\($0.line)" }.joined(separator: ", ")

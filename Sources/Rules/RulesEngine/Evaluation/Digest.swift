@@ -1,6 +1,6 @@
-/// The hash functions of `hashing`, over bytes.
+/// The hash functions of the package `hashing`.
 enum Digest {
-  /// CRC-32 with a reflected polynomial, the least significant byte first, as the engine has it.
+  /// Returns a CRC-32 with a reflected polynomial, least significant byte first, as the engine does.
   static func crc(_ bytes: UnsafeRawBufferPointer, polynomial: UInt32) -> [UInt8] {
     var register: UInt32 = .max
     for byte in bytes {
@@ -19,7 +19,7 @@ enum Digest {
     words.flatMap { word in (0..<4).map { UInt8(truncatingIfNeeded: word >> (8 * $0)) } }
   }
 
-  /// The message with a one bit, zeros and its length in bits behind it, in blocks of 64 bytes.
+  /// Returns the message, followed by a one bit, zeros and its length in bits. The result is a multiple of 64 bytes.
   private static func padded(_ bytes: UnsafeRawBufferPointer, isBigEndian: Bool) -> [UInt8] {
     var message = [UInt8](bytes)
     message.append(0x80)
@@ -33,7 +33,7 @@ enum Digest {
 
   private static func rotateLeft(_ value: UInt32, _ count: UInt32) -> UInt32 { value << count | value >> (32 - count) }
 
-  /// MD5 (RFC 1321).
+  /// Returns the MD5 digest (RFC 1321).
   static func md5(_ bytes: UnsafeRawBufferPointer) -> [UInt8] {
     let message = padded(bytes, isBigEndian: false)
     var state: [UInt32] = [0x6745_2301, 0xEFCD_AB89, 0x98BA_DCFE, 0x1032_5476]
@@ -72,7 +72,7 @@ enum Digest {
     0x6fa8_7e4f, 0xfe2c_e6e0, 0xa301_4314, 0x4e08_11a1, 0xf753_7e82, 0xbd3a_f235, 0x2ad7_d2bb, 0xeb86_d391,
   ]
 
-  /// SHA-256 (FIPS 180-4).
+  /// Returns the SHA-256 digest (FIPS 180-4).
   static func sha256(_ bytes: UnsafeRawBufferPointer) -> [UInt8] {
     let message = padded(bytes, isBigEndian: true)
     var state: [UInt32] = [

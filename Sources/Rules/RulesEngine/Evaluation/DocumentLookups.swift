@@ -1,35 +1,35 @@
-/// Where rules find other documents: one consistent state, and the state after all writes of the request.
+/// Finds documents for rules, in one consistent state and in the state after all writes of the request.
 package protocol DocumentLookup: AnyObject {
-  /// Finds a document by its path below the documents root (UTF-8) and calls `body` with its stored fields.
+  /// Finds a document by its path below the documents root (UTF-8), and calls `body` with its stored fields.
   ///
-  /// `isAfter` asks for the state after the whole request. The bytes need to be valid during the call only. Whatever
-  /// goes wrong counts as ``LookupOutcome/unavailable``.
+  /// `isAfter` selects the state after the whole request. The bytes need to be valid only during the call. Report
+  /// any error as ``LookupOutcome/unavailable``.
   func lookUp(
     _ path: UnsafeRawBufferPointer, isAfter: Bool, _ body: (UnsafeRawBufferPointer) -> Void
   ) -> LookupOutcome
 }
 
-/// What became of a lookup.
+/// The outcome of a lookup.
 package enum LookupOutcome: Sendable {
-  /// The document exists, and its fields were handed over.
+  /// The document exists, and `body` received its fields.
   case found
-  /// There is none.
+  /// The document does not exist.
   case missing
-  /// There is none any more: the request deletes it. Only for the state after the request.
+  /// The request deletes the document. Only for the state after the request.
   case deleted
-  /// It could not be read.
+  /// The document could not be read.
   case unavailable
 }
 
-/// The documents that the rules of one request have looked up: each is read once, and counted.
+/// The documents that the rules of one request have looked up. Reads and counts each document once.
 ///
-/// One is shared by all documents that a request touches. Belongs to one thread at a time.
+/// All documents of a request share one object. Use it on one thread at a time.
 package final class DocumentLookups {
-  /// The documented number of distinct documents for a batch, a transaction or a read of several documents.
+  /// The documented limit of distinct documents for a batch, a transaction or a read of several documents.
   package static let distinctMaxOfMany = 20
 
   private let source: any DocumentLookup
-  /// The most distinct documents for the whole request.
+  /// The limit of distinct documents for the whole request.
   private let distinctMax: Int
   private var documents: [Found] = []
   private var distinctPaths = 0
@@ -42,7 +42,7 @@ package final class DocumentLookups {
     let isFirstOfPath: Bool
   }
 
-  /// Asks `source`, for at most `distinctMax` different documents.
+  /// An empty cache of `source` for at most `distinctMax` distinct documents.
   package init(_ source: any DocumentLookup, distinctMax: Int = DocumentLookups.distinctMaxOfMany) {
     self.source = source
     self.distinctMax = distinctMax
@@ -50,7 +50,7 @@ package final class DocumentLookups {
 
   deinit { removeAll() }
 
-  /// Forgets everything, for the next request.
+  /// Removes all documents, for the next request.
   package func removeAll() {
     for document in documents {
       document.path.deallocate()
@@ -60,10 +60,10 @@ package final class DocumentLookups {
     distinctPaths = 0
   }
 
-  /// The paths that were looked up, in order: what a decision depends on besides its own document.
+  /// The distinct paths that were looked up, in order. A decision depends on them and on its own document.
   package var paths: [[UInt8]] { documents.filter(\.isFirstOfPath).map { Array($0.path) } }
 
-  /// Finds a document. The bytes stay valid until ``removeAll()``. `nil` when the request has asked for too many.
+  /// Finds a document. Returns `nil` if a limit of lookups is reached. The bytes are valid until ``removeAll()``.
   func document(
     at path: UnsafeRawBufferPointer, isAfter: Bool, isFree: Bool, counted: inout Int, countedMax: Int
   ) -> (LookupOutcome, UnsafeRawBufferPointer?)? {

@@ -1,23 +1,23 @@
 import DocumentModel
 import WireFormat
 
-/// When two values are the same.
+/// The rules for comparing values inside collections.
 enum RuleComparison {
-  /// Inside lists and maps: `1` is not `1.0`, `0.0` is not `-0.0`.
+  /// For lists and maps: `1` differs from `1.0`, and `0.0` from `-0.0`.
   case strict
-  /// Inside sets and for `diff()`: numbers are compared as numbers, also deep inside, and NaN is itself.
+  /// For sets and `diff()`: ints and floats compare as numbers at every depth, and NaN equals itself.
   case lenient
 }
 
 extension Evaluator {
-  /// `left == right` or its negation. Neither is a failure.
+  /// Evaluates `left == right`, or `left != right` if `isNegated`. The operands must not be failures.
   func equality(_ left: RuleValue, _ right: RuleValue, isNegated: Bool) -> RuleValue {
     switch (left, right) {
     case (.string(let a), .string(let b)):
       guard charge(min(a.count, b.count) >> 4) else { return stopFailure }
       return .bool(RuleBytes.equal(a, b) != isNegated)
-    case (.constraint(let about), _): return constrained(about, equals: right, isNegated: isNegated)
-    case (_, .constraint(let about)): return constrained(about, equals: left, isNegated: isNegated)
+    case (.constraint(let constraints), _): return constrained(constraints, equals: right, isNegated: isNegated)
+    case (_, .constraint(let constraints)): return constrained(constraints, equals: left, isNegated: isNegated)
     case (.partialMap, .null), (.null, .partialMap): return .bool(isNegated)
     case (.partialMap, _), (_, .partialMap): return failure(.unknownByQuery)
     case (.int(let a), .float(let b)): return .bool((Double(a) == b) != isNegated)
@@ -29,14 +29,14 @@ extension Evaluator {
     }
   }
 
-  /// Whether two values are the same; `false` once the judgement has done too much.
+  /// Whether two values are equal. Returns `false` once the budget of work is used up.
   ///
-  /// Calls itself as deep as values nest, which is bounded for documents and for expressions.
+  /// Recurses as deep as the values nest. Limits of documents, of expressions and ``nestingMax`` bound the depth.
   func equal(_ a: RuleValue, _ b: RuleValue, _ how: RuleComparison) -> Bool {
     guard charge(1) else { return false }
     switch (a, b) {
     case (.constraint, _), (_, .constraint), (.partialMap, _), (_, .partialMap):
-      // Inside lists and maps the emulator takes what it does not know for something different.
+      // Inside lists and maps, the emulator treats an unknown value as different.
       if mode == .sound || how == .lenient { metUnknown = true }
       return false
     case (.null, .null): return true
@@ -64,7 +64,7 @@ extension Evaluator {
     }
   }
 
-  /// Runs `body` one level deeper; damaged documents may nest deeper than the stack bears.
+  /// Runs `body` one level deeper. A damaged document may nest deeper than the stack allows, so the depth is limited.
   private func nested(_ body: () -> Bool) -> Bool {
     guard nesting < Self.nestingMax else {
       work = 0
@@ -99,7 +99,7 @@ extension Evaluator {
     }
   }
 
-  /// Whether a list or set holds a value.
+  /// Whether a list or set contains a value.
   func isIn(_ value: RuleValue, _ container: RuleValue, _ how: RuleComparison) -> Bool {
     var items = ItemCursor(container, self)
     while let item = items.next() {
@@ -110,7 +110,7 @@ extension Evaluator {
 
   // MARK: Contents
 
-  /// The items of a list or set side by side; `nil` when memory is used up or the value is neither.
+  /// Returns the items of a list or set as an array. Returns `nil` if a budget is used up or the value is neither.
   func items(_ list: RuleValue) -> UnsafeBufferPointer<RuleValue>? {
     switch list {
     case .list(let items), .set(let items): return items
@@ -132,7 +132,8 @@ extension Evaluator {
     }
   }
 
-  /// The entries of a map side by side, in their order; `nil` when memory is used up or the value is no map.
+  /// Returns the entries of a map as an array, in their order. Returns `nil` if a budget is used up or the value is
+  /// not a map.
   func entries(_ map: RuleValue) -> UnsafeBufferPointer<MapEntry>? {
     switch map {
     case .map(let entries), .partialMap(let entries): return entries
@@ -161,7 +162,7 @@ extension Evaluator {
     return UnsafeBufferPointer(start: copy, count: index)
   }
 
-  /// A copy of the entries, ascending by the bytes of their keys.
+  /// Returns the entries, ascending by the bytes of their keys, or `nil` if a budget is used up.
   func sortedByKey(_ entries: UnsafeBufferPointer<MapEntry>) -> UnsafeBufferPointer<MapEntry>? {
     var isSorted = true
     for index in entries.indices.dropFirst()
@@ -179,7 +180,7 @@ extension Evaluator {
     return UnsafeBufferPointer(sorted)
   }
 
-  /// The value of a key in sorted entries. Cost: a binary search.
+  /// Returns the value of a key in sorted entries, or `nil` if they do not contain it. Cost: a binary search.
   func find(_ key: UnsafeRawBufferPointer, in sorted: UnsafeBufferPointer<MapEntry>) -> RuleValue? {
     var low = 0
     var high = sorted.count
@@ -195,7 +196,7 @@ extension Evaluator {
   }
 }
 
-/// Walks the items of a list or set; other values have none.
+/// A cursor over the items of a list or set. For other values it is empty.
 struct ItemCursor {
   private var items: UnsafeBufferPointer<RuleValue>.Iterator
   private var encoded: EncodedArray.Iterator?
@@ -212,7 +213,7 @@ struct ItemCursor {
     }
   }
 
-  /// The next item. What is damaged ends the list with a failure.
+  /// Returns the next item, or `nil` at the end. A damaged item is a failure and ends the list.
   mutating func next() -> RuleValue? {
     guard encoded != nil else { return items.next() }
     do throws(WireError) {

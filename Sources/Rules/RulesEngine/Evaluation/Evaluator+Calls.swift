@@ -1,9 +1,9 @@
 import Glibc
 import WireFormat
 
-/// Calls of the language's functions and methods: finding the overload, and what is neither text nor collection.
+/// Calls of the language's functions and methods: choosing the overload, and numbers, times and places.
 extension Evaluator {
-  /// Evaluates the operands of a call and calls.
+  /// Evaluates the operands of a call, then calls the function or method.
   @inline(never)
   func callBuiltin(_ node: Program.Node, _ frame: UnsafeMutablePointer<RuleValue>) -> RuleValue {
     guard let values = evaluateOperands(node, frame) else { return outOfMemory() }
@@ -17,7 +17,7 @@ extension Evaluator {
       if Self.accepts(signature.parameters, values[...]) { return call(signature.builtin, node, values) }
     }
     if isCountKnown { return failure(.arguments, text: name(node, group), items: values, group: node.c) }
-    // The engine's `debug` takes any number and returns the first.
+    // The engine's `debug` accepts any number of arguments and returns the first.
     if group.name == "debug", let first = values.first { return first }
     if group.name == "debug" { return failure(.serviceCall, text: RuleBytes.of("debug"), items: values) }
     return failure(.argumentCount, text: name(node, group), items: values, group: node.c)
@@ -44,12 +44,12 @@ extension Evaluator {
       isCountKnown ? .arguments : .argumentCount, text: name(node, group), items: values, group: node.c)
   }
 
-  /// A copy of a group's name that lives as long as the decision.
+  /// Returns a copy of a group's name that lives as long as the decision.
   private func name(_ node: Program.Node, _ group: SignatureGroup) -> UnsafeRawBufferPointer {
     copied(Array(group.name.utf8)) ?? RuleBytes.of("")
   }
 
-  /// A copy of some bytes in the arena; `nil` when that is used up.
+  /// Returns a copy of the bytes in the arena, or `nil` if the work or memory budget is used up.
   func copied(_ bytes: [UInt8]) -> UnsafeRawBufferPointer? {
     guard charge(bytes.count >> 4), let memory = arena.take(bytes: bytes.count) else {
       _ = outOfMemory()
@@ -60,7 +60,7 @@ extension Evaluator {
     return UnsafeRawBufferPointer(copy)
   }
 
-  /// A text value of some bytes.
+  /// Returns a string value with a copy of the bytes.
   func text(_ bytes: [UInt8]) -> RuleValue {
     guard let copy = copied(bytes) else { return stopFailure }
     return .string(copy)
@@ -103,7 +103,7 @@ extension Evaluator {
     }
   }
 
-  /// Calls a builtin whose parameters accept the values; a receiver comes first.
+  /// Calls a builtin whose parameters accept the values. A method's receiver is the first value.
   private func call(
     _ builtin: Builtin, _ node: Program.Node, _ values: UnsafeBufferPointer<RuleValue>
   ) -> RuleValue {
@@ -119,7 +119,7 @@ extension Evaluator {
       return .float(Self.float(values[0]).magnitude)
     case .mathCeil: return .float(Self.float(values[0]).rounded(.up))
     case .mathFloor: return .float(Self.float(values[0]).rounded(.down))
-    // Of an int, too, as a float: large ones lose their last digits.
+    // An int is converted to a float first, as in the engine: large ones lose their last digits.
     case .mathRound: return .int(Self.rounded(Self.float(values[0])))
     case .mathSqrt: return .float(Self.float(values[0]).squareRoot())
     case .mathPow: return .float(Self.power(Self.float(values[0]), Self.float(values[1])))
@@ -159,7 +159,7 @@ extension Evaluator {
 
   // MARK: Numbers
 
-  /// Rounds half upward, as Java does; the ends of the range stand for what lies beyond, 0 for NaN.
+  /// Rounds half upward, as Java does. Values out of range become the nearest Int64, and NaN becomes 0.
   private static func rounded(_ value: Double) -> Int64 {
     let floor = value.rounded(.down)
     return saturated(value - floor >= 0.5 ? floor + 1 : floor)
@@ -170,7 +170,8 @@ extension Evaluator {
     return Int64(exactly: value.rounded(.towardZero)) ?? (value < 0 ? .min : .max)
   }
 
-  /// Java's power: NaN to any power but 0 and 1 to infinity are NaN.
+  /// Java's power function. Unlike C's, it returns NaN if the exponent is NaN, or if the base is ±1 and the
+  /// exponent infinite.
   private static func power(_ base: Double, _ exponent: Double) -> Double {
     if exponent.isNaN || (base.magnitude == 1 && exponent.isInfinite) { return .nan }
     return pow(base, exponent)
@@ -184,7 +185,8 @@ extension Evaluator {
     }
   }
 
-  /// Decimal digits of any script with an optional sign; `nil` for other texts and what needs more than 64 bits.
+  /// Returns the value of decimal digits of any script, with an optional sign, or `nil` for other texts and on
+  /// overflow.
   private static func integer(_ text: UnsafeRawBufferPointer) -> Int64? {
     var offset = 0
     var isNegative = false
@@ -219,7 +221,7 @@ extension Evaluator {
   }
 
   private func digest(_ builtin: Builtin, _ bytes: UnsafeRawBufferPointer) -> RuleValue {
-    // A byte of a digest costs about as much as looking at sixteen.
+    // Hashing a byte costs about as much as reading sixteen.
     guard charge(bytes.count * 16) else { return stopFailure }
     let digest =
       switch builtin {
@@ -309,7 +311,7 @@ extension Evaluator {
     }
   }
 
-  /// Metres on a sphere (haversine).
+  /// Returns the distance in meters on a sphere (haversine formula).
   private static func distance(_ latitude: Double, _ longitude: Double, _ other: Double, _ otherLongitude: Double)
     -> Double
   {

@@ -1,6 +1,6 @@
 import WireFormat
 
-/// Lists, sets, maps and differences of maps.
+/// Methods of lists, sets, maps and map differences.
 extension Evaluator {
   /// Calls a method of a collection.
   func callCollection(_ builtin: Builtin, _ values: UnsafeBufferPointer<RuleValue>) -> RuleValue {
@@ -72,7 +72,7 @@ extension Evaluator {
     copy(distinct).map(RuleValue.set) ?? stopFailure
   }
 
-  /// The distinct values of one or two sequences, in the order of their first appearance.
+  /// Returns the distinct values of one or two sequences, in the order of their first appearance.
   private func set(_ first: UnsafeBufferPointer<RuleValue>, and second: UnsafeBufferPointer<RuleValue>?) -> RuleValue {
     let count = first.count + (second?.count ?? 0)
     guard let memory = arena.take(RuleValue.self, count) else { return outOfMemory() }
@@ -90,7 +90,7 @@ extension Evaluator {
     return .set(UnsafeBufferPointer(start: memory, count: distinct))
   }
 
-  /// The keys as a list, ascending by UTF-16 code units.
+  /// Returns the keys as a list, ascending by UTF-16 code units.
   private func sortedKeys(_ entries: UnsafeBufferPointer<MapEntry>) -> RuleValue {
     guard charge(entries.count * 16) else { return stopFailure }
     var keys = entries.map(\.key)
@@ -99,7 +99,7 @@ extension Evaluator {
     return list(keys.map(RuleValue.string))
   }
 
-  /// `map.get(key, default)` and `map.get([key, …], default)`.
+  /// Evaluates `map.get(key, default)` or `map.get([key, …], default)`.
   private func mapGet(_ map: RuleValue, _ key: RuleValue, _ fallback: RuleValue) -> RuleValue {
     if case .string(let name) = key { return entry(map, name) ?? fallback }
     guard let path = items(key) else { return stopFailure }
@@ -109,7 +109,7 @@ extension Evaluator {
       guard let next = entry(current, name) else {
         switch current {
         case .partialMap: return failure(.unknownByQuery)
-        // The emulator takes what a filter says of a map for no map.
+        // To the emulator, a field that a filter constrains is not a map.
         case .constraint where mode == .sound: return failure(.unknownByQuery)
         default: return fallback
         }
@@ -119,7 +119,7 @@ extension Evaluator {
     return current
   }
 
-  /// The keys of a difference: those of the earlier map in its order, then those that only the later one has.
+  /// Returns keys of a difference: those of the old map in its order, then those that only the new map has.
   private func keys(_ builtin: Builtin, _ difference: RuleValue) -> RuleValue {
     guard case .mapDiff(let pair) = difference else { return failure(.damaged) }
     guard let later = entries(pair[0]), let earlier = entries(pair[1]), let laterSorted = sortedByKey(later),
@@ -146,7 +146,7 @@ extension Evaluator {
     return set(keys)
   }
 
-  /// Of a map that a query fixes in part, only the fixed entries can be asked for.
+  /// Calls a method of a map of which a query determines some fields. Only `get` of these fields has a value.
   private func partial(_ builtin: Builtin, _ values: UnsafeBufferPointer<RuleValue>) -> RuleValue {
     guard builtin == .mapGet else { return failure(.unknownByQuery) }
     if case .string(let name) = values[1] { return entry(values[0], name) ?? failure(.unknownByQuery) }

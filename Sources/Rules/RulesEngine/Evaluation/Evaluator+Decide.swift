@@ -1,11 +1,10 @@
 import DocumentModel
 
-/// Judging a request: which match blocks apply, and what their conditions say.
+/// Authorizes requests: finds the match blocks that apply and evaluates their conditions.
 extension Evaluator {
-  /// Judges one document's part in a request. Cost: no allocation for common conditions, once the evaluator is warm.
+  /// Authorizes access to one document. Cost: no allocation for common conditions, once the evaluator has memory.
   ///
-  /// `lookups` answers `get()` and its kin; without it they fail. A ruleset without rules for the service allows
-  /// nothing.
+  /// Without `lookups`, `get()` and the other lookups fail. A ruleset without rules for the service denies everything.
   package func decide(
     _ ruleset: Ruleset, _ request: BorrowedRulesRequest, lookups: DocumentLookups? = nil,
     explaining: Decision.Explanation = .none
@@ -28,7 +27,7 @@ extension Evaluator {
     return decision
   }
 
-  /// Judges one document's part in a request; queries by proof (see ``ProofMode``).
+  /// Authorizes access to one document, or a query by proof (see ``ProofMode``).
   package func decide(
     _ ruleset: Ruleset, _ request: RulesRequest, lookups: DocumentLookups? = nil,
     explaining: Decision.Explanation = .none, mode: ProofMode = .sound
@@ -48,7 +47,8 @@ extension Evaluator {
     }
   }
 
-  /// Judges a request over the document it names, also a list: without a proof, as the hosted service's test API does.
+  /// Authorizes a request, even a list, by its one document and without a proof. The hosted service's test API does
+  /// the same.
   package func decideOverDocument(
     _ ruleset: Ruleset, _ request: RulesRequest, lookups: DocumentLookups? = nil,
     explaining: Decision.Explanation = .none
@@ -59,7 +59,7 @@ extension Evaluator {
     }
   }
 
-  /// Takes a program and a request in hand.
+  /// Prepares a decision by a program on a request.
   func begin(_ program: Program, _ request: BorrowedRulesRequest, _ lookups: DocumentLookups?) {
     arena.reset()
     if self.program !== program {
@@ -76,14 +76,14 @@ extension Evaluator {
     mode = .sound
   }
 
-  /// Fills the budgets again.
+  /// Resets the budgets.
   func beginEvaluation() {
     remaining = Self.expressionsMax
     work = Self.workMax
     stopped = nil
   }
 
-  /// Lets go of what the decision borrowed.
+  /// Ends a decision, and releases what it borrowed.
   func finish(_ decision: inout Decision) {
     decision.usesTime = usesTime
     if isTracing {
@@ -96,7 +96,8 @@ extension Evaluator {
     request = BorrowedRulesRequest()
   }
 
-  /// Cuts the request's path into segments, behind `databases/{database}/documents` or `b/{bucket}/o`.
+  /// Splits the request's path into segments, after `databases/{database}/documents` or `b/{bucket}/o`. Returns
+  /// `false` if the arena is full.
   func preparePath(extra: Int = 0) -> Bool {
     let path = request.path
     var count = path.isEmpty ? 3 : 4
@@ -120,7 +121,7 @@ extension Evaluator {
     return true
   }
 
-  /// Tries the statements of all blocks that match a document's path until one grants.
+  /// Tries the statements of all blocks that match a document's path, until one allows the request.
   private func tryPatterns(_ program: Program, _ explaining: Decision.Explanation, _ decision: inout Decision) {
     let method = request.method.asSet
     for pattern in program.patterns where !pattern.methods.isDisjoint(with: method) {
@@ -132,7 +133,7 @@ extension Evaluator {
     }
   }
 
-  /// Tries the statements of a block that matches; returns whether one grants.
+  /// Tries the statements of a matching block. Returns whether one allows the request.
   func tryAllows(
     _ program: Program, _ pattern: MatchPattern, _ method: MethodSet, _ explaining: Decision.Explanation,
     _ decision: inout Decision
@@ -141,7 +142,7 @@ extension Evaluator {
       let allow = program.allows[Int(pattern.firstAllow) + index]
       guard !allow.methods.isDisjoint(with: method) else { continue }
       var result = allow.condition < 0 ? .bool(true) : evaluate(allow.condition, captures)
-      // What ran over a budget fails as a whole, whatever absorbed the failure.
+      // A condition that exceeded a budget fails, even if `||` or `&&` absorbed the failure.
       if stopped != nil { result = stopFailure }
       if explaining >= .outcomes { note(allow, result, &decision) }
       if result.isTrue {

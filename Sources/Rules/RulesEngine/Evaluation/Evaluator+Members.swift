@@ -1,9 +1,9 @@
 import DocumentModel
 import WireFormat
 
-/// Members, indexes and ranges.
+/// Members, indexes and slices.
 extension Evaluator {
-  /// The value of what a document stores.
+  /// Returns the value of a stored field.
   func value(_ encoded: EncodedValue) -> RuleValue {
     do throws(WireError) {
       switch try encoded.content {
@@ -26,7 +26,7 @@ extension Evaluator {
     }
   }
 
-  /// A reference as a path: `/databases/{db}/documents/…`, without the project.
+  /// Returns a reference as the path `/databases/{db}/documents/…`, without the project.
   private func reference(_ name: UnsafeRawBufferPointer) -> RuleValue {
     var count = 1
     for byte in name where byte == UInt8(ascii: "/") { count += 1 }
@@ -45,7 +45,7 @@ extension Evaluator {
     return .path(UnsafeBufferPointer(start: segments, count: kept))
   }
 
-  /// `base.name`.
+  /// Evaluates `base.name`.
   @inline(__always)
   func member(_ base: RuleValue, _ name: UnsafeRawBufferPointer, property: Int) -> RuleValue {
     switch base {
@@ -71,7 +71,8 @@ extension Evaluator {
     }
   }
 
-  /// The value of a map's entry, or `nil` when it has none. `property` is the number of a known name, or -1.
+  /// Returns the value of a map's entry, or `nil` if the map does not have it. `property` is the number of a known
+  /// name, or -1.
   func entry(_ map: RuleValue, _ name: UnsafeRawBufferPointer, property: Int = -1) -> RuleValue? {
     switch map {
     case .encodedFields(let bytes): encodedEntry(EncodedMap(documentFields: bytes), name)
@@ -90,7 +91,7 @@ extension Evaluator {
     }
   }
 
-  /// The value bound to a variable of a path.
+  /// Returns the value bound to a variable of a path.
   private func variable(_ name: UnsafeRawBufferPointer, of segments: UnsafeBufferPointer<PathSegment>) -> RuleValue {
     guard let first = segments.firstIndex(where: { $0.kind != .simple && RuleBytes.equal($0.name, name) }) else {
       return failure(.undefinedProperty, text: name)
@@ -105,7 +106,7 @@ extension Evaluator {
     }
   }
 
-  /// Some segments as plain text in a new path.
+  /// Returns a new path with some segments as simple ones.
   private func copy(_ segments: UnsafeBufferPointer<PathSegment>, _ range: Range<Int>) -> RuleValue {
     guard let parts = arena.take(PathSegment.self, range.count) else { return outOfMemory() }
     for (place, index) in range.enumerated() {
@@ -114,7 +115,7 @@ extension Evaluator {
     return .path(UnsafeBufferPointer(start: parts, count: range.count))
   }
 
-  /// Some segments, with those that a glob is bound to as plain text.
+  /// Returns a new path with some segments, in which those of a glob are simple ones.
   private func flattened(_ segments: UnsafeBufferPointer<PathSegment>, _ range: Range<Int>) -> RuleValue {
     guard let parts = arena.take(PathSegment.self, range.count) else { return outOfMemory() }
     for (place, index) in range.enumerated() {
@@ -130,7 +131,7 @@ extension Evaluator {
     failure(.indexOutOfBounds, text: "", .int(index), .int(Int64(size)))
   }
 
-  /// `base[index]`.
+  /// Evaluates `base[index]`.
   func index(_ base: RuleValue, _ index: RuleValue) -> RuleValue {
     switch base {
     case .failure: return base
@@ -180,7 +181,7 @@ extension Evaluator {
     return .string(part)
   }
 
-  /// `base[from:to]`; `null` stands for a bound that is left out. Bounds outside are errors, nothing is cut off.
+  /// Evaluates `base[from:to]`. A missing limit is `null`. A limit out of range is an error; slices do not clamp.
   func range(_ base: RuleValue, _ from: RuleValue, _ to: RuleValue) -> RuleValue {
     let size: Int
     switch base {
@@ -207,7 +208,7 @@ extension Evaluator {
     case (.int(let first), .int(let last)): (start, end) = (first, last)
     default: return failure(.operands, text: "[:]", base, from, to)
     }
-    // Without bounds nothing can lie outside.
+    // Without limits, the slice is the whole value.
     if case (.null, .null) = (from, to) { return base }
     if case .path(let segments) = base, let unbound = segments.first(where: { !$0.isBound }) {
       return failure(.unboundVariable, text: unbound.name)
@@ -224,7 +225,7 @@ extension Evaluator {
     case .list(let items): return .list(UnsafeBufferPointer(rebasing: items[Int(start)..<Int(end)]))
     case .string(let text): return slice(text, Int(start), Int(end))
     case .path(let segments):
-      // Parts of a glob are segments of their own in a slice; captures stay captures.
+      // In a slice, the segments of a glob become simple ones, and captures stay captures.
       let part = Int(start)..<Int(end)
       if segments[part].contains(where: { $0.kind == .boundGlob }) { return flattened(segments, part) }
       return .path(UnsafeBufferPointer(rebasing: segments[part]))

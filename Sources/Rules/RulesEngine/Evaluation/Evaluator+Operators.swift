@@ -1,10 +1,10 @@
 import Glibc
 
-/// Arithmetic, order, `is` and `in`.
+/// Arithmetic, comparison, `is` and `in`.
 extension Evaluator {
   // MARK: Order
 
-  /// Which comes first, as -1, 0 or 1; 2 when neither does (NaN). `nil` when the types have no order.
+  /// Compares two values: -1, 0 or 1, or 2 if one of them is NaN. Returns `nil` if the types have no order.
   func order(_ a: RuleValue, _ b: RuleValue) -> Int? {
     func numbers(_ x: Double, _ y: Double) -> Int { x < y ? -1 : x > y ? 1 : x == y ? 0 : 2 }
     switch (a, b) {
@@ -29,7 +29,7 @@ extension Evaluator {
     }
   }
 
-  /// Whether an order satisfies an operator.
+  /// Whether the result of ``order(_:_:)`` satisfies an operator.
   static func holds(_ operation: Program.Operation, _ order: Int) -> Bool {
     switch operation {
     case .less: order == -1
@@ -64,12 +64,12 @@ extension Evaluator {
 
   // MARK: Arithmetic
 
-  /// `left + right` and so on, and the orders. Neither is a failure.
+  /// Evaluates an arithmetic operator or an order comparison. The operands must not be failures.
   func arithmetic(_ operation: Program.Operation, _ left: RuleValue, _ right: RuleValue) -> RuleValue {
     switch operation {
     case .less, .lessOrEqual, .greater, .greaterOrEqual:
-      if case .constraint(let about) = left { return constrained(about, operation, right) }
-      if case .constraint(let about) = right { return constrained(about, Self.mirrored(operation), left) }
+      if case .constraint(let constraints) = left { return constrained(constraints, operation, right) }
+      if case .constraint(let constraints) = right { return constrained(constraints, Self.mirrored(operation), left) }
       if let order = order(left, right) { return .bool(Self.holds(operation, order)) }
       if stopped != nil { return stopFailure }
     case .add:
@@ -116,7 +116,7 @@ extension Evaluator {
     case .multiply: (value, overflow) = a.multipliedReportingOverflow(by: b)
     case .divide:
       if b == 0 { return failure(.divideByZero) }
-      // The smallest integer divided by -1 wraps to itself.
+      // The least integer divided by -1 wraps to itself, as in the engine.
       return .int(a.dividedReportingOverflow(by: b).partialValue)
     default:
       if b == 0 { return failure(.divideByZero) }
@@ -135,7 +135,7 @@ extension Evaluator {
     }
   }
 
-  /// `-operand`.
+  /// Evaluates `-operand`.
   func negated(_ operand: RuleValue) -> RuleValue {
     switch operand {
     case .int(let value): value == .min ? failure(.integerOverflow) : .int(-value)
@@ -149,7 +149,7 @@ extension Evaluator {
     concatenated([a, b])
   }
 
-  /// Texts one behind the other; halves of a surrogate pair that meet become one character.
+  /// Joins texts. Two halves of a surrogate pair that meet become one character.
   func concatenated(_ texts: [UnsafeRawBufferPointer]) -> RuleValue {
     let total = texts.reduce(0) { $0 + $1.count }
     guard charge(total >> 4) else { return stopFailure }
@@ -176,13 +176,13 @@ extension Evaluator {
     return .string(UnsafeRawBufferPointer(rebasing: out[..<count]))
   }
 
-  /// A timestamp, or the failure for one out of range.
+  /// Returns a timestamp, or a failure if the moment is `nil` or out of range.
   func timestamp(_ moment: Moment?) -> RuleValue {
     guard let moment, Calendar.timestampSeconds.contains(moment.seconds) else { return failure(.timestamp) }
     return .timestamp(moment)
   }
 
-  /// A duration, or the failure for one out of range.
+  /// Returns a duration, or a failure if the moment is `nil` or out of range.
   func duration(_ moment: Moment?) -> RuleValue {
     guard let moment, Calendar.durationSeconds.contains(moment.seconds) else { return failure(.duration) }
     return .duration(moment)
@@ -190,18 +190,18 @@ extension Evaluator {
 
   // MARK: Types and membership
 
-  /// `operand is type`.
+  /// Evaluates `operand is type`.
   func isType(_ operand: RuleValue, _ type: RuleType) -> RuleValue {
-    if case .constraint(let about) = operand { return constrained(about, isType: type) }
+    if case .constraint(let constraints) = operand { return constrained(constraints, isType: type) }
     switch (operand.type, type) {
     case (.int, .number), (.float, .number): return .bool(true)
-    // The engine says that a set is none; copied, since rulesets are judged against it.
+    // Like the engine, report that a set is not a set: rulesets rely on the engine's results.
     case (.set, .set): return .bool(false)
     case (let actual, _): return .bool(actual == type)
     }
   }
 
-  /// `element in container`.
+  /// Evaluates `element in container`.
   func contains(_ container: RuleValue, _ element: RuleValue) -> RuleValue {
     switch container {
     case .failure: return container
@@ -227,13 +227,13 @@ extension Evaluator {
       }
       if case .partialMap = container { return failure(.unknownByQuery) }
       return .bool(false)
-    case .constraint(let about):
-      return element.isFailure ? element : constrained(about, contains: element)
+    case .constraint(let constraints):
+      return element.isFailure ? element : constrained(constraints, contains: element)
     default: return failure(.unknownFunction, text: RuleBytes.of("in"))
     }
   }
 
-  /// The outcome of a comparison, unless it means nothing or the judgement has done too much meanwhile.
+  /// Returns the result of a comparison, or a failure if the comparison read an unknown value or a budget is used up.
   func bool(_ value: Bool) -> RuleValue {
     if stopped != nil { return stopFailure }
     return metUnknown ? failure(.unknownByQuery) : .bool(value)

@@ -1,9 +1,9 @@
 import DocumentModel
 import WireFormat
 
-/// `request`, `resource` and lookups.
+/// The variables `request` and `resource`, and document lookups.
 extension Evaluator {
-  /// The members of an object in the engine's order.
+  /// Returns the members of an object in the engine's order.
   private func members(of object: RequestObject) -> [RequestProperty] {
     switch object {
     case .request:
@@ -23,7 +23,7 @@ extension Evaluator {
     }
   }
 
-  /// The value of a member, or `nil` when the object has none of that name.
+  /// Returns the value of a member, or `nil` if the object does not have it.
   func objectEntry(_ object: RequestObject, _ name: UnsafeRawBufferPointer, property: Int) -> RuleValue? {
     if property >= 0 { return value(of: RequestProperty.byNumber[property], in: object) }
     let known = members(of: object).first { member in
@@ -32,7 +32,7 @@ extension Evaluator {
     return known.flatMap { value(of: $0, in: object) }
   }
 
-  /// All members of an object, made now.
+  /// Creates all members of an object. Returns `nil` if the arena is full.
   func objectEntries(_ object: RequestObject) -> UnsafeBufferPointer<MapEntry>? {
     let members = members(of: object)
     guard let entries = arena.take(MapEntry.self, members.count) else {
@@ -70,7 +70,7 @@ extension Evaluator {
 
   private var isWrite: Bool { request.method != .get && request.method != .list }
 
-  /// Texts as a list, or null.
+  /// Returns texts as a list, or null.
   private func list(_ texts: [String]?) -> RuleValue {
     guard let texts else { return .null }
     guard let items = arena.take(RuleValue.self, texts.count) else { return outOfMemory() }
@@ -123,14 +123,14 @@ extension Evaluator {
     case .distinct, .selectOnlyKeys: return .bool(false)
     case .groupBy: return .map(UnsafeBufferPointer(start: nil, count: 0))
     case .parent where !query.includesDescendants, .ancestor where query.includesDescendants:
-      // The segments of the parent document, where there is one.
+      // The segments of the parent document, if the query has one.
       let count = 3 + query.parent.segmentCount
       return query.parent.isRoot ? .null : .path(UnsafeBufferPointer(rebasing: requestPath.prefix(count)))
     default: return nil
     }
   }
 
-  /// `resource` for a document, or null for none.
+  /// Returns `resource` for a document, or null if the document does not exist.
   func documentValue(
     _ fields: UnsafeRawBufferPointer?, name: UnsafeBufferPointer<PathSegment>
   ) -> RuleValue {
@@ -138,7 +138,7 @@ extension Evaluator {
     return documentValue(data: .encodedFields(fields), name: name)
   }
 
-  /// `resource` around fields.
+  /// Returns `resource` with the given data.
   func documentValue(data: RuleValue, name: UnsafeBufferPointer<PathSegment>) -> RuleValue {
     guard let view = arena.take(DocumentView.self, 1) else { return outOfMemory() }
     view.initialize(to: DocumentView(name: name, data: data))
@@ -147,7 +147,7 @@ extension Evaluator {
 
   // MARK: Lookups
 
-  /// `get`, `exists`, `getAfter` and `existsAfter` of a full document path in the request's database.
+  /// Evaluates `get`, `exists`, `getAfter` or `existsAfter` of a full document path in the request's database.
   func lookUp(_ builtin: Builtin, _ path: RuleValue) -> RuleValue {
     let name: StaticString =
       switch builtin {
@@ -167,7 +167,7 @@ extension Evaluator {
     let isExistence = builtin == .exists || builtin == .existsAfter
     let isAfter = builtin == .getAfter || builtin == .existsAfter
     let below = UnsafeBufferPointer(rebasing: segments[3...])
-    // No document's id holds a slash: such a path is data that names nothing.
+    // A document ID contains no slash, so this path names no document.
     if below.contains(where: { $0.text.contains(UInt8(ascii: "/")) }) {
       return isExistence ? .bool(false) : failure(.serviceCall, text: name, path)
     }
@@ -187,7 +187,7 @@ extension Evaluator {
     }
   }
 
-  /// Segments with slashes between them; `nil` when memory is used up.
+  /// Joins segments with slashes. Returns `nil` if the work or memory budget is used up.
   private func joined(_ segments: UnsafeBufferPointer<PathSegment>) -> UnsafeRawBufferPointer? {
     let total = segments.reduce(segments.count - 1) { $0 + $1.text.count }
     guard charge(total >> 4), let memory = arena.take(bytes: total) else { return nil }

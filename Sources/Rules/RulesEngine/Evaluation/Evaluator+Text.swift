@@ -1,6 +1,6 @@
-/// Text, bytes and paths.
+/// Strings, bytes and paths.
 extension Evaluator {
-  /// `string(value)`.
+  /// Evaluates `string(value)`.
   func string(_ value: RuleValue) -> RuleValue {
     switch value {
     case .failure, .string: return value
@@ -22,7 +22,7 @@ extension Evaluator {
     }
   }
 
-  /// `path(text)`: the pieces between slashes, URL-decoded, `{name}` and `{name=**}` as captures.
+  /// Evaluates `path(text)`. The segments are URL-decoded; `{name}` and `{name=**}` are captures.
   func path(_ text: UnsafeRawBufferPointer) -> RuleValue {
     guard charge(text.count) else { return stopFailure }
     if text.isEmpty { return failure(.emptyPath) }
@@ -79,11 +79,12 @@ extension Evaluator {
     return .path(UnsafeBufferPointer(buffer))
   }
 
-  /// `path.bind(map)`: captures that the map names are bound, others are left out, as the engine does.
+  /// Evaluates `path.bind(map)`. Like the engine, it leaves out captures that the map does not name.
   func bind(_ template: RuleValue, _ map: RuleValue) -> RuleValue {
     guard case .path(let segments) = template, let entries = entries(map) else { return stopFailure }
     guard charge(segments.count * (entries.count + 1)) else { return stopFailure }
-    for entry in entries where !segments.contains(where: { $0.kind != .simple && RuleBytes.equal($0.name, entry.key) }) {
+    for entry in entries
+    where !segments.contains(where: { $0.kind != .simple && RuleBytes.equal($0.name, entry.key) }) {
       return failure(.unknownVariables, text: entry.key)
     }
     var bound: [PathSegment] = []
@@ -115,7 +116,7 @@ extension Evaluator {
 
   // MARK: Methods of strings and bytes
 
-  /// Calls a method of text or bytes, or `join`.
+  /// Calls a method of a string or bytes, or `join`.
   func callText(_ builtin: Builtin, _ node: Program.Node, _ values: UnsafeBufferPointer<RuleValue>) -> RuleValue {
     if builtin == .join { return join(values[0], values[1]) }
     let text: UnsafeRawBufferPointer
@@ -152,15 +153,16 @@ extension Evaluator {
     }
   }
 
-  /// The compiled form of a pattern: the program's for a literal, else a new one.
+  /// Returns a compiled pattern: that of the program for a literal, otherwise a new one. Returns `nil` if the
+  /// pattern is invalid or the budget of work is used up.
   private func pattern(_ node: Program.Node, _ text: UnsafeRawBufferPointer) -> Pattern? {
     if node.pattern >= 0, let program { return program.regularExpressions[Int(node.pattern)] }
-    // Compiling takes some thousand times as long as looking at a byte.
+    // Compiling a byte of a pattern takes about a thousand times as long as reading one.
     guard charge(10_000 + text.count * 1000) else { return nil }
     return Pattern(text)
   }
 
-  /// Base64 with the alphabet for URLs, padded.
+  /// Returns Base64 with the URL-safe alphabet and padding.
   static func base64(_ bytes: UnsafeRawBufferPointer) -> [UInt8] {
     let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
     var out: [UInt8] = []
@@ -186,7 +188,7 @@ extension Evaluator {
     return concatenated(parts)
   }
 
-  /// The pieces between matches: trailing empty ones are dropped, but one stays.
+  /// Splits a string at the matches. Drops trailing empty strings, but keeps at least one string.
   private func split(_ text: UnsafeRawBufferPointer, _ pattern: Pattern) -> RuleValue {
     var pieces: [RuleValue] = []
     var last = 0
@@ -228,8 +230,8 @@ extension Evaluator {
     return self.text(out)
   }
 
-  /// Appends a replacement: `$1` and `${name}` are groups, a backslash quotes what follows. Returns whether the groups
-  /// exist.
+  /// Appends a replacement: `$1` and `${name}` are groups, and a backslash quotes the next character. Returns
+  /// whether the groups exist.
   private static func append(
     _ template: UnsafeRawBufferPointer, _ pattern: Pattern, _ text: UnsafeRawBufferPointer,
     _ bounds: UnsafeBufferPointer<Int>, to out: inout [UInt8]
@@ -248,7 +250,7 @@ extension Evaluator {
         var number = Int(next - 0x30)
         guard number <= pattern.groupCount else { return false }
         index += 2
-        // Further digits belong to the number as long as such a group exists.
+        // Further digits belong to the number if such a group exists.
         while index < template.count, Lexer.isDigit(template[index]),
           case let longer = number * 10 + Int(template[index] - 0x30), longer <= pattern.groupCount
         {

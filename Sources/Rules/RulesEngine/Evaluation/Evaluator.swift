@@ -1,13 +1,13 @@
 import DocumentModel
 
-/// Evaluates conditions of a program for one request at a time. Total: whatever the rules, the request and the stored
-/// documents hold, an evaluation ends with a value within its budgets, and never traps.
+/// Evaluates the conditions of a program for one request at a time.
 ///
-/// Holds the memory that decisions need, for reuse; belongs to one thread at a time.
+/// Evaluation never traps. For any rules, request and stored documents, it ends with a value and stays within its
+/// budgets. An evaluator reuses the memory of earlier decisions; use it on one thread at a time.
 package final class Evaluator {
-  /// The most expressions one document's judgement may evaluate (rules-language.md, section 15).
+  /// The greatest number of expressions that one document's decision may evaluate (rules-language.md, section 15).
   package static let expressionsMax = 1000
-  /// The most elementary steps (bytes and elements looked at) of one judgement; far above what documents need.
+  /// The greatest number of elementary steps of one decision: bytes and elements read. Far more than documents need.
   static let workMax = 64 << 20
 
   var arena = Arena()
@@ -18,19 +18,19 @@ package final class Evaluator {
   var captures: UnsafeMutablePointer<RuleValue>
   var remaining = Evaluator.expressionsMax
   var work = Evaluator.workMax
-  /// Whether a comparison met something that a query does not determine: then its outcome means nothing.
+  /// Whether a comparison read a value that the query does not determine. Then its result is meaningless.
   var metUnknown = false
-  /// How deep a comparison has gone into values.
+  /// The nesting of the values being compared.
   var nesting = 0
-  /// Set once the budget or the memory is used up: from then on every expression fails.
+  /// The failure once the budget or the memory is used up. After that every expression fails.
   var stopped: UnsafePointer<Failure>?
-  /// The failure for when there is no memory for another.
+  /// The failure to report when the arena has no memory for another one.
   private let lastResort: UnsafeMutablePointer<Failure>
 
   var request = BorrowedRulesRequest()
-  /// The segments of the request's path, from `databases`; for a query with the unknown document behind them.
+  /// The segments of the request's path, from `databases`. For a query, the unknown document follows them.
   var requestPath = UnsafeBufferPointer<PathSegment>(start: nil, count: 0)
-  /// How many of them `request.path` shows.
+  /// The number of segments that `request.path` shows.
   var requestPathKnown = 0
   var writeFields: [String]?
   var transforms: [String]?
@@ -41,27 +41,27 @@ package final class Evaluator {
   var newResource: RuleValue = .null
   var lookups: DocumentLookups?
   var usesTime = false
-  /// Filled while tracing: what each expression gave, in the order of evaluation.
+  /// While tracing, the value of each expression, in the order of evaluation.
   var trace: [TracedValue] = []
   var isTracing = false
-  /// Lends its memory to texts of traced values.
+  /// An evaluator whose memory holds the texts of traced values.
   private lazy var traceReader = Evaluator()
 
-  /// What one expression gave, in the text form of ``RuleValueText``.
+  /// The value of one expression, in the text form of ``RuleValueText``.
   package struct TracedValue: Sendable {
-    /// Where the expression stands, in bytes.
+    /// The place of the expression, in bytes.
     package let range: Range<Int>
-    /// The value as typed JSON, as the coverage report writes it; `{"undefined":{…}}` for an error.
+    /// The value as typed JSON, as in coverage reports. An error is `{"undefined":{…}}`.
     package let value: String
-    /// The number of the expression in ``RulesetOutline``.
+    /// The number of the expression, as in ``RulesetOutline/Place/node``.
     package let node: Int32
   }
 
-  /// Takes about 40 KiB of memory.
+  /// An evaluator. It takes about 40 KiB of memory.
   package init() {
     lastResort = .allocate(capacity: 1)
     lastResort.initialize(to: Failure(reason: .tooMuchMemory))
-    // Never followed before a decision sets them.
+    // Not dereferenced before a decision sets them.
     nodes = .allocate(capacity: 1)
     operands = .allocate(capacity: 1)
     constants = .allocate(capacity: 1)
@@ -122,7 +122,7 @@ package final class Evaluator {
     return .failure(UnsafePointer(lastResort))
   }
 
-  /// Pays for looking at so many bytes or elements; `false` when the judgement has done too much.
+  /// Charges for reading `amount` bytes or elements. Returns `false` if the budget of work is used up.
   @inline(__always)
   func charge(_ amount: Int) -> Bool {
     work -= amount
@@ -135,12 +135,12 @@ package final class Evaluator {
     return false
   }
 
-  /// The failure behind ``stopped``.
+  /// The failure in ``stopped``.
   var stopFailure: RuleValue { .failure(stopped ?? UnsafePointer(lastResort)) }
 
   // MARK: Evaluation
 
-  /// Pays for an expression; `false` when the budget is used up.
+  /// Charges for an expression. Returns `false` if the budget of expressions is used up.
   @inline(__always)
   func pay(_ cost: Int) -> Bool {
     remaining -= cost
@@ -153,9 +153,9 @@ package final class Evaluator {
     return false
   }
 
-  /// The value of a node. `frame` holds the parameters and lets of the function it belongs to.
+  /// Returns the value of a node. `frame` holds the parameters and lets of the enclosing function.
   ///
-  /// Calls itself; the budget of expressions bounds how often.
+  /// Recurses. The budget of expressions limits the depth.
   func evaluate(_ number: Int32, _ frame: UnsafeMutablePointer<RuleValue>) -> RuleValue {
     let node = nodes[Int(number)]
     guard pay(Int(node.cost)) else { return stopFailure }
@@ -168,7 +168,7 @@ package final class Evaluator {
   private func record(_ value: RuleValue, of number: Int32, _ node: Program.Node) {
     traceReader.beginEvaluation()
     traceReader.arena.reset()
-    // `request` and what hangs on it is made when asked for.
+    // `request` and its members are created when they are read.
     traceReader.request = request
     traceReader.requestPath = requestPath
     traceReader.requestPathKnown = requestPathKnown
@@ -178,7 +178,8 @@ package final class Evaluator {
     traceReader.transforms = transforms
     trace.append(
       TracedValue(
-        range: Int(node.start)..<Int(node.end), value: RuleValueText.typedJSON(value, reader: traceReader), node: number))
+        range: Int(node.start)..<Int(node.end), value: RuleValueText.typedJSON(value, reader: traceReader),
+        node: number))
   }
 
   @inline(__always)
@@ -223,7 +224,7 @@ package final class Evaluator {
       let operand = evaluate(node.a, frame)
       return operand.isFailure ? operand : negated(operand)
     case .in:
-      // The engine looks at the container first.
+      // Like the engine, evaluate the container first.
       let container = evaluate(node.b, frame)
       let element = evaluate(node.a, frame)
       return contains(container, element)
@@ -252,7 +253,7 @@ package final class Evaluator {
     }
   }
 
-  /// An operand of `&&` and `||`: anything but a boolean counts as an error of its own.
+  /// Returns the operand of `&&` or `||`. A value other than a boolean becomes an error.
   @inline(__always)
   private func condition(_ value: RuleValue) -> RuleValue {
     switch value {
@@ -281,7 +282,7 @@ package final class Evaluator {
 
   // MARK: Calls and literals
 
-  /// The values of a node's operands, side by side in the arena; `nil` when that is used up.
+  /// Returns the values of a node's operands, consecutively in the arena, or `nil` if the arena is full.
   func evaluateOperands(
     _ node: Program.Node, _ frame: UnsafeMutablePointer<RuleValue>
   ) -> UnsafeBufferPointer<RuleValue>? {
@@ -293,7 +294,7 @@ package final class Evaluator {
     return UnsafeBufferPointer(start: values, count: count)
   }
 
-  /// Arguments and lets are computed once, in order; an error among them surfaces where its name is used.
+  /// Calls a function. Arguments and lets are computed once, in order. An error in one surfaces where its name is used.
   private func callFunction(_ node: Program.Node, _ frame: UnsafeMutablePointer<RuleValue>) -> RuleValue {
     guard let program else { return failure(.damaged) }
     let function = program.functions[Int(node.c)]
@@ -314,7 +315,7 @@ package final class Evaluator {
     guard let values = evaluateOperands(node, frame), case .string(let name) = constants[Int(node.c)] else {
       return outOfMemory()
     }
-    // A method of nothing is the receiver's failure.
+    // For a method, the receiver's failure takes precedence.
     let isMethod = node.pattern < 0
     if isMethod, let receiver = values.first {
       if receiver.isFailure { return receiver }

@@ -1,29 +1,30 @@
-/// Why an expression has no value. Errors are values: operators pass them on, `&&` and `||` may absorb them.
+/// The reason why an expression has no value. Errors are values: operators propagate them, and `&&` and `||` can
+/// absorb them.
 struct Failure {
   enum Reason: UInt8 {
     case nullValue
-    /// `text` is the property's name.
+    /// `text` is the name of the property.
     case undefinedProperty
     case unknownFunction
-    /// `items` are what the function was given.
+    /// `items` are the arguments.
     case argumentCount
-    /// No overload takes `items`.
+    /// No overload accepts `items`.
     case arguments
     /// `items` are the operands of `text`.
     case operands
-    /// `items[0]` is no `text`.
+    /// `items[0]` is not of the type `text`.
     case type
     case divideByZero
     case integerOverflow
     /// `items` are the index and the size.
     case indexOutOfBounds
-    /// `items` are the bounds.
+    /// `items` are the limits.
     case illegalRange
-    /// `items[0]` does not read as the type `text`.
+    /// `items[0]` cannot be converted to the type `text`.
     case conversion
     case pattern
     case replacement
-    /// `items[0]` could not be looked up by `text`.
+    /// The function `text` could not look up `items[0]`.
     case serviceCall
     case unboundVariable
     case unknownVariables
@@ -39,18 +40,18 @@ struct Failure {
     case tooManyExpressions
     case tooMuchMemory
     case tooMuchWork
-    /// The query does not say enough.
+    /// The query does not determine the value.
     case unknownByQuery
     case damaged
   }
 
   let reason: Reason
-  /// The builtin or method that failed, as an index into the signatures of ``Builtins``.
+  /// The failed function or method, as an index of ``Builtins/groups``, or -1.
   var group: Int32 = -1
   var text = UnsafeRawBufferPointer(start: nil, count: 0)
   var items = UnsafeBufferPointer<RuleValue>(start: nil, count: 0)
 
-  /// The message in the engine's words (rules-language.md, section 18). Cost: builds a text.
+  /// The message in the engine's words (rules-language.md, section 18). Cost: builds a string.
   var message: String {
     let name = String(decoding: text, as: UTF8.self)
     let types = items.map(\.type.rawValue)
@@ -61,7 +62,7 @@ struct Failure {
     case .undefinedProperty: return "Property \(name) is undefined on object."
     case .unknownFunction: return "Function not found error: Name: [\(name)]."
     case .argumentCount:
-      // The receiver of a method is no argument.
+      // The receiver of a method is not an argument.
       return "Incorrect number of arguments. Received: \(items.count - (expectsReceiver ? 1 : 0)). Expected: "
         + "\(expected)."
     case .arguments:
@@ -120,7 +121,7 @@ struct Failure {
   }
 }
 
-/// The texts of messages about operators.
+/// The signatures of operators in messages.
 enum Operands {
   static func received(_ name: String, _ types: [String]) -> String {
     switch (name, types.count) {

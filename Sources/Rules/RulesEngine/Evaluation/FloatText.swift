@@ -1,9 +1,9 @@
 import Glibc
 
-/// Floats as Java reads and writes them.
+/// Reads and writes floats in Java's format.
 enum FloatText {
-  /// Reads a decimal or hexadecimal float, `NaN` or `Infinity`, with an optional sign and suffix; space around it does
-  /// not count. `nil` for anything else.
+  /// Parses a decimal or hexadecimal float, `NaN` or `Infinity`, with an optional sign and suffix. Surrounding
+  /// whitespace is ignored. Returns `nil` for anything else.
   static func parse(_ text: [UInt8]) -> Double? {
     var bytes = text[...]
     while let first = bytes.first, first <= 0x20 { bytes.removeFirst() }
@@ -25,10 +25,10 @@ enum FloatText {
     }
   }
 
-  /// Longer texts are no numbers that anybody means.
+  /// The maximum length of a number, in bytes. Longer texts are rejected.
   private static let textBytesMax = 4096
 
-  /// How many bytes of an unsigned text belong to the number; the rest is at most a suffix.
+  /// Returns the length of the number at the start of an unsigned text, or `nil` if more than a suffix follows it.
   private static func length(_ bytes: ArraySlice<UInt8>) -> Int? {
     let text = Array(bytes)
     var index = 0
@@ -65,27 +65,27 @@ enum FloatText {
     return index == text.count ? length : nil
   }
 
-  /// Appends a float: `1.0`, `0.001`, `1.0E7`, `1.0E-5`, `Infinity`.
+  /// Appends a float in Java's format: `1.0`, `0.001`, `1.0E7`, `1.0E-5`, `Infinity`.
   static func append(_ value: Double, to out: inout [UInt8]) {
     if value.isNaN { return out.append(contentsOf: "NaN".utf8) }
     if value.sign == .minus { out.append(UInt8(ascii: "-")) }
     if value.isInfinite { return out.append(contentsOf: "Infinity".utf8) }
     if value == 0 { return out.append(contentsOf: "0.0".utf8) }
-    // The shortest digits that read back as the same number, without point or exponent.
+    // The shortest digits that parse to the same number, without point and exponent.
     var digits: [UInt8] = []
     var point = 0
     var exponent = 0
-    var isBehindPoint = false
+    var isAfterPoint = false
     let description = Array(value.magnitude.description.utf8)
     for (index, byte) in description.enumerated() {
       if byte == UInt8(ascii: ".") {
-        isBehindPoint = true
+        isAfterPoint = true
       } else if byte == UInt8(ascii: "e") {
         exponent = Int(String(decoding: description[(index + 1)...], as: UTF8.self)) ?? 0
         break
       } else {
         digits.append(byte)
-        if !isBehindPoint { point += 1 }
+        if !isAfterPoint { point += 1 }
       }
     }
     let leading = digits.prefix { $0 == UInt8(ascii: "0") }.count

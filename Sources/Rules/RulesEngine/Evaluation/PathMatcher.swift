@@ -1,9 +1,9 @@
-/// Matches request paths against the patterns of match blocks.
+/// Matches the paths of requests against the patterns of match blocks.
 enum PathMatcher {
-  /// Matches a path of known length and fills `captures`. Cost: linear in the path.
+  /// Matches a path of known length, and sets `captures`. Cost: linear in the path.
   ///
-  /// For a query the last segment is unknown (`isLastUnknown`): it matches captures only, and what it binds fails with
-  /// `unknown`.
+  /// For a query, the last segment is unknown (`isLastUnknown`). Only captures match it, and their value is
+  /// `unknown`, a failure.
   static func matches(
     _ pattern: MatchPattern, _ segments: UnsafeMutableBufferPointer<MatchPattern.Segment>,
     _ path: UnsafeBufferPointer<PathSegment>, isLastUnknown: Bool, unknown: RuleValue,
@@ -35,9 +35,9 @@ enum PathMatcher {
     return true
   }
 
-  /// Matches the documents of a collection group at any depth below a parent: `path` is the parent, then the
-  /// collection's id, then the unknown document. Only a glob that swallows every depth does, with at most `behindMax`
-  /// segments behind it.
+  /// Matches the documents of a collection group at any depth below a parent. `path` is the parent, then the
+  /// collection ID, then the unknown document. A pattern matches only if it has a glob, which covers any depth,
+  /// followed by at most `behindMax` segments.
   static func matchesGroup(
     _ pattern: MatchPattern, _ segments: UnsafeMutableBufferPointer<MatchPattern.Segment>,
     _ path: UnsafeBufferPointer<PathSegment>, behindMax: Int, unknown: RuleValue,

@@ -2,20 +2,20 @@ import CRE2
 
 /// A compiled regular expression. Immutable.
 final class Pattern: @unchecked Sendable {
-  // Sound because RE2 objects may be used by many threads at once and this one is never changed.
+  // `@unchecked` is safe: RE2 objects support concurrent use, and this one is never changed.
 
   /// The methods whose first argument is a pattern.
   static let methodNames: Set<String> = ["matches", "split", "replace"]
 
-  /// The most groups that replacements may refer to.
+  /// The greatest number of groups that a replacement can refer to.
   static let groupsMax = 63
   private static let memoryBytesMax = 1 << 20
 
   private let compiled: OpaquePointer
-  /// How many capturing groups it has, at most ``groupsMax``.
+  /// The number of capturing groups, at most ``groupsMax``.
   let groupCount: Int
 
-  /// Compiles a pattern; `nil` when RE2 rejects it.
+  /// Compiles a pattern. Returns `nil` if RE2 rejects it.
   init?(_ text: some Collection<UInt8>) {
     let translated = Self.translated(Array(text))
     guard
@@ -29,7 +29,7 @@ final class Pattern: @unchecked Sendable {
 
   deinit { hearth_pattern_destroy(compiled) }
 
-  /// Rewrites `(?<name>…)`, which this RE2 does not know, as `(?P<name>…)`.
+  /// Rewrites `(?<name>…)`, which this version of RE2 does not support, as `(?P<name>…)`.
   private static func translated(_ text: [UInt8]) -> [UInt8] {
     var out: [UInt8] = []
     var index = 0
@@ -53,21 +53,21 @@ final class Pattern: @unchecked Sendable {
     return out
   }
 
-  /// Whether the pattern covers the whole text.
+  /// Whether the pattern matches the whole text.
   func matches(_ text: UnsafeRawBufferPointer) -> Bool {
     hearth_pattern_matches(compiled, text.baseAddress, text.count)
   }
 
-  /// The number of a named group, or `nil`.
+  /// Returns the number of a named group, or `nil` if the pattern does not have it.
   func group(named name: UnsafeRawBufferPointer) -> Int? {
     let number = Int(hearth_pattern_group_named(compiled, name.baseAddress, name.count))
     return number >= 0 && number <= groupCount ? number : nil
   }
 
-  /// Calls `body` with the bounds of each match and its groups, until it returns `false`.
+  /// Calls `body` with the limits of each match and its groups, until it returns `false`.
   ///
-  /// Matches do not overlap; behind an empty one the search goes on one character later, and an empty match may follow
-  /// directly behind another (as the engine of Google's rules does it).
+  /// Matches do not overlap. After an empty match the search continues one character later, and an empty match may
+  /// directly follow another match, as in Google's engine.
   func forEachMatch(
     in text: UnsafeRawBufferPointer, groups: Int, _ body: (UnsafeBufferPointer<Int>) -> Bool
   ) {

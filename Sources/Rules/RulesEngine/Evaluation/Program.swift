@@ -1,11 +1,20 @@
 /// A compiled ruleset: flat arrays of nodes, constants and match patterns. Immutable and shared between threads.
 ///
-/// The arrays are reached through pointers, so that evaluation neither counts references nor checks what the
-/// compiler has already established.
+/// An operation is a case of ``Operation``, and one evaluator executes all of them. Operations are not separate types,
+/// for three reasons:
+/// - No allocation. Nodes and values are trivial, so evaluating a node copies a few words. A tree of operation
+///   objects would count references at every step and call each operation through a witness table.
+/// - Budgets. Every expression passes through ``Evaluator/evaluate(_:_:)``, which charges its cost and stops once
+///   the budget of expressions, work or memory is used up. No operation can bypass it.
+/// - Traces. The same function records the value of each node by its number. Explanations, coverage and tests read
+///   these records, and no operation needs code for them.
+///
+/// The arrays are accessed through pointers, without reference counting and bounds checks. The compiler has already
+/// checked every number in them.
 final class Program: @unchecked Sendable {
-  // Sound because everything is written in `init` and never again, and freed when nobody holds the program.
+  // `@unchecked` is safe: only `init` writes the contents, and they are freed with the last reference to the program.
 
-  /// What an expression does; operands are numbers of other nodes.
+  /// The operation of a node. `a`, `b` and `c` are the numbers of other nodes, unless noted otherwise.
   enum Operation: UInt8 {
     /// `a`: a constant.
     case constant
@@ -14,9 +23,9 @@ final class Program: @unchecked Sendable {
     /// `a`: a parameter or `let` of the function.
     case local
     case request, resource
-    /// A name that nothing is bound to.
+    /// A name that is not defined.
     case unknownVariable
-    /// `a`: base; `b`: constant of the name; `c`: ``RequestObject`` member, or -1.
+    /// `a`: base, `b`: constant of the name, `c`: number of the ``RequestProperty``, or -1.
     case member
     /// `a`: base, `b`: index.
     case index
@@ -38,11 +47,12 @@ final class Program: @unchecked Sendable {
     case path
     /// `a`: first operand, `b`: count, `c`: function of the ruleset.
     case callFunction
-    /// `a`: first operand, `b`: count, `c`: group of ``Builtins``; `pattern`: compiled literal pattern, or -1.
+    /// `a`: first operand, `b`: count, `c`: group of ``Builtins``.
     case callBuiltin
-    /// `a`: first operand (the receiver), `b`: count with it, `c`: group of ``Builtins``.
+    /// `a`: first operand (the receiver), `b`: count with the receiver, `c`: group of ``Builtins``, `pattern`: compiled
+    /// literal pattern, or -1.
     case callMethod
-    /// `c`: constant of the name. `a`: receiver, or -1.
+    /// `a`: first operand, `b`: count, `c`: constant of the name, `pattern`: 0 for a function, -1 for a method.
     case unknownFunction
     /// `a`: first operand, `b`: count, `c`: constant of the expected signature.
     case wrongCount
@@ -51,13 +61,13 @@ final class Program: @unchecked Sendable {
   /// One expression.
   struct Node {
     var operation: Operation
-    /// What evaluating it costs of the budget, without its operands.
+    /// The charge to the budget of expressions, without the operands.
     var cost: UInt16 = 1
     var pattern: Int32 = -1
     var a: Int32 = -1
     var b: Int32 = -1
     var c: Int32 = -1
-    /// Where it stands in the source.
+    /// The place in the source, in bytes.
     var start: Int32 = 0
     var end: Int32 = 0
   }
@@ -70,7 +80,7 @@ final class Program: @unchecked Sendable {
 
   /// A function of the ruleset.
   struct Function {
-    /// The nodes of the lets among the operands; their values come behind the parameters.
+    /// The nodes of the lets, in ``Program/operands``. In a frame, their values follow the parameters.
     var firstLet: Int32 = 0
     var letCount: Int32 = 0
     var parameterCount: Int32
@@ -78,7 +88,7 @@ final class Program: @unchecked Sendable {
   }
 
   let version: Int
-  /// The match blocks that allow something, in the order of the text.
+  /// The match blocks with an `allow` statement, in the order of the text.
   let patterns: UnsafeMutableBufferPointer<MatchPattern>
   let segments: UnsafeMutableBufferPointer<MatchPattern.Segment>
   let allows: UnsafeMutableBufferPointer<MatchPattern.Allow>
@@ -89,13 +99,13 @@ final class Program: @unchecked Sendable {
   let constants: UnsafeMutableBufferPointer<RuleValue>
   let pathParts: UnsafeMutableBufferPointer<PathPart>
   let regularExpressions: [Pattern]
-  /// The patterns and functions as they are written.
+  /// The patterns and functions as in the source.
   let patternTexts: [String]
   let functionNames: [String]
-  /// What the constants point to.
+  /// Owns the bytes that the constants point to.
   private let storage: ConstantStorage
 
-  /// What the compiler collects.
+  /// The contents of a program while it is compiled.
   struct Parts {
     var version = 2
     var patterns: [MatchPattern] = []
@@ -146,12 +156,12 @@ final class Program: @unchecked Sendable {
   }
 }
 
-/// Owns the bytes that constants of a program point to.
+/// The owner of the bytes that a program's constants point to.
 final class ConstantStorage {
   private var buffers: [UnsafeMutableRawBufferPointer] = []
   private var texts: [[UInt8]: UnsafeRawBufferPointer] = [:]
 
-  /// A copy of some bytes that lives as long as the storage; equal bytes share one.
+  /// Returns a copy of the bytes that lives as long as the storage. Equal bytes share one copy.
   func text(_ bytes: [UInt8]) -> UnsafeRawBufferPointer {
     if let known = texts[bytes] { return known }
     let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: bytes.count, alignment: 16)
@@ -161,7 +171,7 @@ final class ConstantStorage {
     return UnsafeRawBufferPointer(copy)
   }
 
-  /// A copy of segments that lives as long as the storage.
+  /// Returns a copy of the segments that lives as long as the storage.
   func segments(_ segments: [PathSegment]) -> UnsafeBufferPointer<PathSegment> {
     let copy = UnsafeMutableRawBufferPointer.allocate(
       byteCount: segments.count * MemoryLayout<PathSegment>.stride, alignment: 16)
@@ -176,41 +186,41 @@ final class ConstantStorage {
   }
 }
 
-/// The full pattern of one match block with what it allows.
+/// The full path pattern of a match block, and its `allow` statements.
 struct MatchPattern {
   enum Segment {
     case literal(UnsafeRawBufferPointer)
-    /// Binds the capture of that number.
+    /// Binds the capture of this number.
     case capture(Int)
     case glob(Int)
   }
 
-  /// `allow` for some methods.
+  /// An `allow` statement.
   struct Allow {
     let methods: MethodSet
-    /// The node of the condition; -1 for always.
+    /// The node of the condition, or -1 if the statement always allows.
     let condition: Int32
     /// The 1-based line of the statement.
     let line: Int32
-    /// Where the statement stands.
+    /// The place of the statement, in bytes.
     let start: Int32
     let end: Int32
   }
 
   let firstSegment: Int32
   let segmentCount: Int32
-  /// Where the glob stands among the segments; -1 where there is none.
+  /// The index of the glob among the segments, or -1 if the pattern has no glob.
   let globIndex: Int32
-  /// The fewest segments a path needs.
+  /// The least number of segments of a matching path.
   let segmentsMin: Int32
   let captureCount: Int32
   let firstAllow: Int32
   let allowCount: Int32
-  /// All methods that some statement names.
+  /// The methods of all statements.
   let methods: MethodSet
 }
 
-/// Some of the methods that rules tell apart.
+/// A set of methods.
 struct MethodSet: OptionSet, Sendable {
   let rawValue: UInt8
   static let get = MethodSet(rawValue: 1)
@@ -221,7 +231,7 @@ struct MethodSet: OptionSet, Sendable {
   static let read: MethodSet = [.get, .list]
   static let write: MethodSet = [.create, .update, .delete]
 
-  /// The methods of a word behind `allow`; case does not matter.
+  /// The methods of a word after `allow`, or `nil` for an unknown word. Case is ignored.
   init?(word: String) {
     switch word.lowercased() {
     case "get": self = .get

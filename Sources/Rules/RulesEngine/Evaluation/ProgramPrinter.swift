@@ -1,6 +1,6 @@
-/// Prints compiled programs: every node with its number, operands and cost.
+/// Prints compiled programs: each node with its number, operands and cost.
 enum ProgramPrinter {
-  /// A whole program.
+  /// Returns the text of a program.
   static func text(_ program: Program) -> String {
     var lines: [String] = []
     for (index, pattern) in program.patterns.enumerated() {

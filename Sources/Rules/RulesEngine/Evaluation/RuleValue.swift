@@ -1,18 +1,18 @@
 import DocumentModel
 import WireFormat
 
-/// A value of the rules language. Trivial: it owns nothing.
+/// A value of the rules language. It is trivial and owns nothing.
 ///
-/// Pointers lead into the request, the program's constants or the evaluator's arena and are valid during one
-/// decision. Lists and maps come in two forms: as canonical protobuf bytes of a document, looked at in place, and as
-/// items that an expression made.
+/// Its pointers refer to the request, the program's constants or the evaluator's arena, and are valid during one
+/// decision. Lists and maps have two forms: the canonical protobuf bytes of a document, read in place, and the
+/// items that an expression computed.
 enum RuleValue {
   case failure(UnsafePointer<Failure>)
   case null
   case bool(Bool)
   case int(Int64)
   case float(Double)
-  /// UTF-8; halves of surrogate pairs that stand alone are encoded by themselves.
+  /// UTF-8. Lone halves of surrogate pairs are encoded separately.
   case string(UnsafeRawBufferPointer)
   case bytes(UnsafeRawBufferPointer)
   case timestamp(Moment)
@@ -26,31 +26,29 @@ enum RuleValue {
   case encodedMap(UnsafeRawBufferPointer)
   /// The fields of a document.
   case encodedFields(UnsafeRawBufferPointer)
-  /// `request`, `resource` and what hangs on them, made when asked for.
+  /// `request`, `resource` or one of their members, created when it is read.
   case object(RequestObject)
-  /// Distinct items in the order of their first appearance.
+  /// Distinct items, in the order of their first appearance.
   case set(UnsafeBufferPointer<RuleValue>)
-  /// The later map, then the earlier one.
+  /// The new map, then the old one.
   case mapDiff(UnsafePointer<RuleValue>)
   case vector(UnsafeRawBufferPointer)
-  /// What a query says about a field whose value it does not fix.
+  /// The conditions of a query on a field whose value it does not determine.
   case constraint(UnsafeBufferPointer<FieldConstraint>)
-  /// A map of which a query fixes some fields; of the others nothing is known.
+  /// A map of which a query determines some fields. All other fields are unknown.
   case partialMap(UnsafeBufferPointer<MapEntry>)
 
-  /// Whether this is an error.
   @inline(__always)
   var isFailure: Bool {
     if case .failure = self { true } else { false }
   }
 
-  /// Whether this is `true`.
   @inline(__always)
   var isTrue: Bool {
     if case .bool(true) = self { true } else { false }
   }
 
-  /// The type as `is` and messages name it; an error has none and answers `any`.
+  /// The type as `is` and messages name it. The type of an error is `any`.
   var type: RuleType {
     switch self {
     case .failure: .any
@@ -74,7 +72,7 @@ enum RuleValue {
   }
 }
 
-/// One entry of a map that an expression made.
+/// An entry of a map that an expression computed.
 struct MapEntry {
   let key: UnsafeRawBufferPointer
   var value: RuleValue
@@ -84,13 +82,13 @@ struct MapEntry {
 struct PathSegment {
   enum Kind: UInt8 {
     case simple
-    /// A `{name}` that nothing is bound to.
+    /// A `{name}` that is not bound.
     case capture
-    /// A `{name=**}` that nothing is bound to.
+    /// A `{name=**}` that is not bound.
     case globCapture
     /// A `{name}` bound to text.
     case boundCapture
-    /// A part of what a `{name=**}` is bound to; the first part says so with ``PathSegment/startsGlob``.
+    /// A segment of the value of `{name=**}`. ``PathSegment/startsGlob`` marks the first one.
     case boundGlob
   }
 
@@ -101,7 +99,7 @@ struct PathSegment {
   /// The name of a capture.
   let name: UnsafeRawBufferPointer
 
-  /// A segment of text.
+  /// A simple segment.
   @inline(__always)
   init(_ text: UnsafeRawBufferPointer) {
     kind = .simple
@@ -119,7 +117,7 @@ struct PathSegment {
   var isBound: Bool { kind != .capture && kind != .globCapture }
 }
 
-/// The maps of a request that are made when asked for.
+/// The maps of a request whose members are created when they are read.
 enum RequestObject {
   case request
   case auth
@@ -129,25 +127,26 @@ enum RequestObject {
 
 /// A document as rules see it.
 struct DocumentView {
-  /// The segments of its full name, from `databases`; empty where the name is not known.
+  /// The segments of the full name, from `databases`. Empty if the name is unknown.
   let name: UnsafeBufferPointer<PathSegment>
   let data: RuleValue
 }
 
-/// Seconds and nanoseconds: since 1970 for a timestamp, of the same sign for a duration.
+/// A time or a duration in seconds and nanoseconds. A timestamp counts from 1970. In a duration both have the same
+/// sign.
 struct Moment: Equatable {
   let seconds: Int64
   let nanos: Int32
 }
 
-/// Byte strings.
+/// Functions for byte strings.
 enum RuleBytes {
   @inline(__always)
   static func equal(_ a: UnsafeRawBufferPointer, _ b: UnsafeRawBufferPointer) -> Bool {
     a.count == b.count && EncodedMap.compare(a, b) == .equal
   }
 
-  /// The UTF-8 bytes of a literal, which live forever.
+  /// Returns the UTF-8 bytes of a literal, which are never freed.
   static func of(_ text: StaticString) -> UnsafeRawBufferPointer { text.bytes }
 
   @inline(__always)
@@ -158,6 +157,6 @@ enum RuleBytes {
 }
 
 extension StaticString {
-  /// The UTF-8 bytes, which live forever.
+  /// The UTF-8 bytes, which are never freed.
   var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: utf8Start, count: utf8CodeUnitCount) }
 }

@@ -1,11 +1,11 @@
-/// Values as text: for people, and as the typed JSON of coverage reports.
+/// Formats values as plain text for messages, and as typed JSON for coverage reports.
 enum RuleValueText {
-  /// The deepest that values are shown.
+  /// The greatest depth of a formatted value.
   private static let depthMax = 100
-  /// The longest that one value's text may be, in bytes; what is longer is cut off with an ellipsis in lists and maps.
+  /// The greatest size of a value's text, in bytes. The rest of longer lists and maps is replaced by a mark.
   private static let bytesMax = 64 << 10
 
-  /// As messages write it.
+  /// Returns a value as messages show it.
   static func plain(_ value: RuleValue) -> String {
     switch value {
     case .null: return "null"
@@ -21,16 +21,16 @@ enum RuleValueText {
     }
   }
 
-  /// As coverage reports write it: `{"intValue":"1"}`, `{"undefined":{"causeMessage":"…"}}`.
+  /// Returns a value as coverage reports show it: `{"intValue":"1"}`, `{"undefined":{"causeMessage":"…"}}`.
   ///
-  /// `reader` lends its memory for what has to be made to be shown.
+  /// Members that are created when they are read use the memory of `reader`.
   static func typedJSON(_ value: RuleValue, reader: Evaluator = Evaluator()) -> String {
     var writer = TypedJSON(reader: reader)
     writer.append(value, depth: 0)
     return String(decoding: writer.out, as: UTF8.self)
   }
 
-  /// Writes typed JSON.
+  /// A writer of typed JSON.
   private struct TypedJSON {
     var out: [UInt8] = []
     let reader: Evaluator
@@ -52,7 +52,7 @@ enum RuleValueText {
       case .timestamp(let moment): member("timestampValue") { $0.quoted(timestamp(moment)) }
       case .duration(let moment): member("durationValue") { $0.quoted(duration(moment)) }
       case .latlng(let latitude, let longitude):
-        // Coordinates of zero are left out, as in protobuf's JSON; negative zero is none.
+        // Zero coordinates are omitted, as in protobuf's JSON. Negative zero is not.
         member("latlngValue") { writer in
           writer.raw("{")
           for (name, degrees) in [("latitude", latitude), ("longitude", longitude)] where degrees.bitPattern != 0 {
@@ -208,7 +208,7 @@ enum RuleValueText {
     return String(decoding: text, as: UTF8.self)
   }
 
-  /// RFC 3339 in UTC with 0, 3, 6 or 9 digits of the fraction.
+  /// Returns RFC 3339 in UTC, with 0, 3, 6 or 9 fraction digits.
   private static func timestamp(_ moment: Moment) -> String {
     let day = Calendar.day(of: moment)
     let date = Calendar.date(days: day)

@@ -1,7 +1,7 @@
 package import DocumentModel
 import WireFormat
 
-/// What a request does to a document, as rules tell requests apart.
+/// The access to a document that an `allow` statement names.
 package enum RulesMethod: String, Sendable, CaseIterable {
   case get, list, create, update, delete
 
@@ -15,7 +15,7 @@ package enum RulesMethod: String, Sendable, CaseIterable {
     }
   }
 
-  /// The name as bytes that live forever.
+  /// The name as bytes that are never freed.
   var bytes: UnsafeRawBufferPointer {
     switch self {
     case .get: RuleBytes.of("get")
@@ -27,30 +27,32 @@ package enum RulesMethod: String, Sendable, CaseIterable {
   }
 }
 
-/// What may end a token before its time. Asked by whatever stays open on the strength of one.
+/// Checks whether a token is still valid before its expiry. Streams and other long-lived connections call it.
 package protocol TokenRevocationCheck: AnyObject, Sendable {
-  /// Why the token counts no more, in a few words; `nil` where it does. Cost: a few loads while nothing has changed that
-  /// ends tokens; called on any thread.
+  /// A short reason why the token was revoked, or `nil` while it is valid. Cost: a few loads if nothing has changed
+  /// that revokes tokens. Called on any thread.
   var revocationReason: String? { get }
 }
 
-/// Who asks: the claims of a verified token, as rules see them. Made once per token.
+/// The caller's identity: the claims of a verified token as rules see them. Created once per token.
 package struct RulesAuth: Sendable, Hashable {
-  /// `request.auth.uid`; `nil` when the token names nobody.
+  /// `request.auth.uid`, or `nil` if the token has no user ID.
   package let uid: String?
   /// `request.auth.token`: all claims, in canonical form.
   package let claims: EncodedFields
-  /// When the token is over, in microseconds since 1970; `nil` where nobody said. Rules do not see it.
+  /// The expiry of the token in microseconds since 1970, or `nil` if it has none. Rules cannot read it.
   package let expiry: Int64?
-  /// What may end the token early; `nil` where nothing does. Rules do not see it.
+  /// Reports an early revocation of the token; `nil` if it cannot be revoked. Rules cannot read it.
   package let revocationCheck: (any TokenRevocationCheck)?
-  /// Whether it is a guest's token: one of somebody who said nothing of who they are, and may come as any number.
+  /// Whether the token belongs to an anonymous user. A client can create any number of anonymous users.
   package let isGuest: Bool
   /// ``uid`` as UTF-8.
   let uidBytes: [UInt8]
 
   /// Encodes the claims. `uid` is usually the claim `sub`.
-  package init(uid: String?, claims: MapValue, expiry: Int64? = nil, revocationCheck: (any TokenRevocationCheck)? = nil) {
+  package init(
+    uid: String?, claims: MapValue, expiry: Int64? = nil, revocationCheck: (any TokenRevocationCheck)? = nil
+  ) {
     self.uid = uid
     self.expiry = expiry
     self.revocationCheck = revocationCheck
@@ -63,12 +65,12 @@ package struct RulesAuth: Sendable, Hashable {
     uidBytes = Array((uid ?? "").utf8)
   }
 
-  /// Whether they say the same; what may end them does not count.
+  /// Whether two identities have equal claims and expiry. ``revocationCheck`` is ignored.
   package static func == (a: RulesAuth, b: RulesAuth) -> Bool {
     a.uidBytes == b.uidBytes && (a.uid == nil) == (b.uid == nil) && a.claims == b.claims && a.expiry == b.expiry
   }
 
-  /// Feeds what ``==(_:_:)`` compares.
+  /// Hashes the properties that ``==(_:_:)`` compares.
   package func hash(into hasher: inout Hasher) {
     hasher.combine(uidBytes)
     hasher.combine(claims)
@@ -76,39 +78,39 @@ package struct RulesAuth: Sendable, Hashable {
   }
 }
 
-/// One document's part in a request, to be judged.
+/// The part of a request that concerns one document, for authorization.
 package struct RulesRequest: Sendable {
-  /// What happens to the document.
   package var method: RulesMethod
-  /// The database's id, such as `(default)`.
+  /// The database ID, such as `(default)`.
   package var database: String
-  /// The document; for ``RulesMethod/list`` the collection, or for a collection group the parent document or the root.
+  /// The document. For ``RulesMethod/list``, the collection, or for a collection group the parent document or the root.
   package var path: ResourcePath
-  /// Who asks; `nil` without credentials.
+  /// The caller, or `nil` without credentials.
   package var auth: RulesAuth?
   /// `request.time`.
   package var time: Timestamp
-  /// The stored fields; `nil` when the document does not exist. Unused for queries.
+  /// The stored fields, or `nil` if the document does not exist. Ignored for queries.
   package var resource: EncodedFields?
-  /// The fields after a write; `nil` for a delete. Unused for reads.
+  /// The fields after a write, or `nil` for a delete. Ignored for reads.
   package var newResource: EncodedFields?
   /// The query, for ``RulesMethod/list``.
   package var query: Query?
-  /// The field paths that the transforms and the mask of a write name; `nil` for reads and whole writes.
+  /// The field paths of the transforms and the mask of a write; `nil` for reads and for writes of whole
+  /// documents.
   package var writeFields: [String]?
-  /// The field paths that the transforms of a write name; `nil` where there are none.
+  /// The field paths of a write's transforms, or `nil` if it has none.
   package var transforms: [String]?
-  /// Whether a transaction is open.
+  /// Whether the request belongs to a transaction.
   package var isInTransaction = false
-  /// The most documents that this judgement may look up.
+  /// The greatest number of documents that this decision may look up.
   package var lookupsMax = RulesRequest.lookupsMaxOfOne
 
-  /// The documented number of lookups for one document or query.
+  /// The documented limit of lookups for one document or query.
   package static let lookupsMaxOfOne = 10
-  /// The documented number of lookups for one file.
+  /// The documented limit of lookups for one file.
   package static let lookupsMaxOfFile = 2
 
-  /// Describes a request without fields, query and transaction.
+  /// A request without fields, query and transaction.
   package init(
     _ method: RulesMethod, _ path: ResourcePath, database: String = "(default)", auth: RulesAuth? = nil,
     time: Timestamp
@@ -142,35 +144,35 @@ package struct RulesRequest: Sendable {
   }
 }
 
-/// A request as bytes that lie elsewhere and stay valid during the decision: stored documents are judged in place.
+/// A request whose bytes the caller owns. They must stay valid during the decision, which reads documents in place.
 package struct BorrowedRulesRequest {
-  /// See ``RulesRequest``.
   package var method = RulesMethod.get
-  /// The database's id, UTF-8.
+  /// The database ID, UTF-8.
   package var database = UnsafeRawBufferPointer(start: nil, count: 0)
-  /// The bucket's name, UTF-8, where the request is for a file; then ``database`` is the one that lookups go to.
+  /// The bucket's name, UTF-8, if the request is for a file. Then ``database`` is the database of lookups.
   package var bucket: UnsafeRawBufferPointer?
   /// The path below the documents root, or the object's name, UTF-8.
   package var path = UnsafeRawBufferPointer(start: nil, count: 0)
-  /// The claims; `nil` without credentials.
+  /// The claims, or `nil` without credentials.
   package var claims: UnsafeRawBufferPointer?
-  /// The user's id, UTF-8.
+  /// The user ID, UTF-8.
   package var uid: UnsafeRawBufferPointer?
   /// `request.time`.
   package var time = Timestamp(uncheckedMicroseconds: 0)
-  /// The stored fields, canonical; `nil` when the document does not exist.
+  /// The stored fields in canonical form, or `nil` if the document does not exist.
   package var resource: UnsafeRawBufferPointer?
-  /// The fields after a write, canonical.
+  /// The fields after a write, in canonical form.
   package var newResource: UnsafeRawBufferPointer?
-  /// Whether a transaction is open.
+  /// Whether the request belongs to a transaction.
   package var isInTransaction = false
-  /// The most documents that this judgement may look up.
+  /// The greatest number of documents that this decision may look up.
   package var lookupsMax = RulesRequest.lookupsMaxOfOne
 
-  /// A `get` of nothing.
+  /// A `get` with an empty path.
   package init() {}
 
   /// Calls `body` with a request without fields, query and transaction. Cost: no allocation.
+  /// - Throws: The error of `body`.
   package static func with<R>(
     _ method: RulesMethod, _ path: ResourcePath, database: String, auth: RulesAuth?, time: Timestamp,
     _ body: (BorrowedRulesRequest) throws -> R

@@ -1,18 +1,18 @@
-/// A compiled ruleset for one service. Immutable; any number of threads may judge by it at once.
+/// A compiled ruleset for one service. Immutable: any number of threads can evaluate it at the same time.
 package struct Ruleset: Sendable {
-  /// The text it was compiled from.
+  /// The text of the ruleset.
   package let source: SourceText
-  /// The parsed form.
+  /// The syntax tree.
   package let tree: RulesetTree
   /// Warnings and lint, in the order of the text.
   package let diagnostics: [Diagnostic]
-  /// `nil` when the text has no rules for the service: then nothing is allowed.
+  /// The compiled rules, or `nil` if the text has no rules for the service. Then every request is denied.
   let program: Program?
-  /// The service that ``program`` is for.
+  /// The service of ``program``.
   package let service: String
 
-  /// Compiles the rules for a service, and checks those for all others.
-  /// - Throws: ``RulesetError`` when the text is no valid ruleset, with everything that is wrong.
+  /// Compiles the rules for `service`, and checks those for other services.
+  /// - Throws: ``RulesetError`` with all diagnostics if the text is not a valid ruleset.
   package init(compiling text: String, service: String = "cloud.firestore") throws(RulesetError) {
     self.service = service
     source = SourceText(Array(text.utf8))
@@ -24,13 +24,13 @@ package struct Ruleset: Sendable {
     program = Self.compile(tree, source, service: service)
   }
 
-  /// The names of the services that a text has rules for, in its order; none where it cannot be parsed.
+  /// Returns the names of the services in a text, in order, or an empty array if the text cannot be parsed.
   package static func services(in text: String) -> [String] {
     guard let tree = try? Parser.parse(SourceText(Array(text.utf8))) else { return [] }
     return tree.services.map(\.name.text)
   }
 
-  /// A ruleset with another tree over the same text: places of its expressions lead into that text.
+  /// A ruleset with another tree. Places in the tree refer to the text of `original`.
   init(_ original: Ruleset, tree: RulesetTree) {
     source = original.source
     self.tree = tree
@@ -43,7 +43,7 @@ package struct Ruleset: Sendable {
     tree.services.first { $0.name.text == service }.map { Compiler.compile(tree, $0, source) }
   }
 
-  /// Judges a request with an evaluator of its own. For many requests keep an ``Evaluator`` and call its `decide`.
+  /// Authorizes a request with a new evaluator. For many requests, keep an ``Evaluator`` and call its `decide`.
   package func decide(
     _ request: RulesRequest, lookups: DocumentLookups? = nil, explaining: Decision.Explanation = .outcomes,
     mode: ProofMode = .sound
@@ -54,6 +54,6 @@ package struct Ruleset: Sendable {
   /// The syntax tree as indented text.
   package var printedTree: String { TreePrinter.text(tree) }
 
-  /// The compiled program as text: patterns, conditions and functions with their numbered nodes.
+  /// The compiled program as text: patterns, conditions and functions with numbered nodes.
   package var printedProgram: String { program.map(ProgramPrinter.text) ?? "" }
 }

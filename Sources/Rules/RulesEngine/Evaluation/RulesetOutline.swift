@@ -1,45 +1,43 @@
-/// What of a ruleset is evaluated, with places: the frame of coverage reports.
+/// The statements, functions and expressions of a ruleset with their places. Coverage reports are based on it.
 package struct RulesetOutline: Sendable {
-  /// An expression and what it is made of, in the order of evaluation.
+  /// An expression and its operands, in the order of evaluation.
   package struct Place: Sendable {
-    /// What ``Evaluator/TracedValue/node`` calls it.
+    /// The number of the expression, as in ``Evaluator/TracedValue/node``.
     package let node: Int32
-    /// Where reports say that it stands, in bytes: of an operation up to the operator.
+    /// The place in reports, in bytes. For an operation it ends with the operator.
     package let range: Range<Int>
-    /// All of its text, with its operands.
+    /// The place of the whole text, with the operands, in bytes.
     package let extent: Range<Int>
-    /// Whether it is written as a value: then its value says nothing.
+    /// Whether the expression is a literal, whose value reports do not show.
     package let isLiteral: Bool
-    /// The operands. The body of a called function is none of them.
+    /// The operands. The body of a called function is not among them.
     package let children: [Place]
   }
 
-  /// An `allow` statement that can be reached.
+  /// An `allow` statement that can apply.
   package struct Allow: Sendable {
-    /// The 1-based line.
     package let line: Int
-    /// Where the statement stands, in bytes.
+    /// The place of the statement, in bytes.
     package let range: Range<Int>
-    /// `nil` where it always allows.
+    /// The condition, or `nil` if the statement always allows.
     package let condition: Place?
   }
 
-  /// A function.
+  /// A function and its expressions.
   package struct Function: Sendable {
-    /// The name.
     package let name: String
     /// The values of the lets in order, then the result.
     package let expressions: [Place]
   }
 
-  /// In the order of the text.
+  /// The `allow` statements, in the order of the text.
   package var allows: [Allow] = []
-  /// In the order of their declaration.
+  /// The functions, in the order of their declarations.
   package var functions: [Function] = []
 }
 
 extension Ruleset {
-  /// What of the ruleset is evaluated; nothing where it has no rules for the service. Cost: builds a tree of all
+  /// The evaluated parts of the ruleset. Empty if it has no rules for the service. Cost: builds a tree of all
   /// expressions.
   package var outline: RulesetOutline {
     guard let program else { return RulesetOutline() }
@@ -59,7 +57,7 @@ extension Ruleset {
 }
 
 extension Program {
-  /// The operands of a node, in the order in which they are evaluated as far as they are.
+  /// Returns the operands of a node, in the order of evaluation. Evaluation can skip some of them.
   func operands(of node: Node) -> [Int32] {
     switch node.operation {
     case .constant, .capture, .local, .request, .resource, .unknownVariable: []
@@ -75,12 +73,12 @@ extension Program {
     }
   }
 
-  /// The values of a function's lets, then its result.
+  /// Returns the values of a function's lets, then its result.
   func body(of function: Function) -> [Int32] {
     (0..<function.letCount).map { operands[Int(function.firstLet + $0)] } + [function.result]
   }
 
-  /// Expressions nest as deep as the parser lets them.
+  /// Returns an expression with its operands. Recurses as deep as expressions nest, which the parser limits.
   func place(_ number: Int32, _ source: SourceText) -> RulesetOutline.Place {
     let node = nodes[Int(number)]
     let range = Int(node.start)..<Int(node.end)
@@ -95,7 +93,7 @@ extension Program {
 }
 
 extension SourceText {
-  /// A stretch of the text, made longer so that every bracket in it has its partner.
+  /// Returns the range, extended so that every bracket in it has its partner.
   func balanced(_ range: Range<Int>) -> Range<Int> {
     var depth = 0
     var lowest = 0
@@ -119,7 +117,7 @@ extension SourceText {
       read(bytes[end])
       end += 1
     }
-    // What was closed without having been opened: look for its partner before the start.
+    // A bracket closes before it opens: search before the start for its partner.
     while lowest < 0, start > 0 {
       start -= 1
       if bytes[start] == UInt8(ascii: "(") { lowest += 1 }

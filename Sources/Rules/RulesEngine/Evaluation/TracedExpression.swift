@@ -1,32 +1,31 @@
-/// What an expression gave, and what gave it that: one decision as a tree.
+/// An expression of one decision with its value, and the expressions that were evaluated for it.
 package struct TracedExpression: Sendable {
-  /// How much there is to see in it.
+  /// The form of an expression, for display.
   package enum Kind: Sendable {
     /// A literal.
     case literal
-    /// A name, or members of one: the value says it all.
+    /// A name, or a chain of members. Its value needs no explanation.
     case plain
-    /// An operation on others.
+    /// An operation on other expressions.
     case composed
-    /// A call of a function of the ruleset, whose body stands behind the arguments.
+    /// A call of a function of the ruleset. The children are the arguments, then the body.
     case call(String)
   }
 
-  /// What it is.
   package let kind: Kind
-  /// All of its text, in bytes.
+  /// The place of the whole text, in bytes.
   package let range: Range<Int>
   /// The value as typed JSON (see ``Evaluator/TracedValue``).
   package let value: String
-  /// What was evaluated for it, in order; what `&&` and `||` passed over is missing.
+  /// The operands that were evaluated, in order. Those that `&&` and `||` skipped are missing.
   package let children: [TracedExpression]
 }
 
 extension Ruleset {
-  /// The trace of a decision by this ruleset as trees, one for each condition that was evaluated, in order.
+  /// Returns the trace of a decision by this ruleset as trees, one for each evaluated condition, in order.
   package func tree(of trace: [Evaluator.TracedValue]) -> [TracedExpression] {
     guard let program else { return [] }
-    // An expression comes behind its operands: those that nobody has taken yet lie on top.
+    // An expression follows its operands in the trace, so its operands are at the end of the stack.
     var stack: [(node: Int32, traced: TracedExpression)] = []
     for value in trace {
       let node = program.nodes[Int(value.node)]

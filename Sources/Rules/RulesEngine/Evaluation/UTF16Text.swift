@@ -1,8 +1,8 @@
-/// Text as the rules language counts it: in UTF-16 code units, over UTF-8 bytes.
+/// Functions for text in UTF-8 that the rules language counts in UTF-16 code units.
 ///
-/// A half of a surrogate pair that stands alone is three bytes, as if it were a character.
+/// A lone half of a surrogate pair is encoded in three bytes, like a character.
 enum UTF16Text {
-  /// Appends a code unit; a low half behind a high one becomes one character with it.
+  /// Appends a code unit. A low half that follows a high half becomes one character with it.
   static func append(unit: UInt32, to out: inout [UInt8]) {
     if (0xDC00...0xDFFF).contains(unit), out.count >= 3, out[out.count - 3] == 0xED, out[out.count - 2] & 0xF0 == 0xA0 {
       let high = 0xD000 | UInt32(out[out.count - 2] & 0x3F) << 6 | UInt32(out[out.count - 1] & 0x3F)
@@ -17,14 +17,14 @@ enum UTF16Text {
     withEncoded(scalar) { out.append(contentsOf: $0) }
   }
 
-  /// Calls `body` with the one to four bytes of a scalar.
+  /// Calls `body` with the UTF-8 bytes of a scalar, one to four.
   private static func withEncoded(_ scalar: UInt32, _ body: (Slice<UnsafeMutableBufferPointer<UInt8>>) -> Void) {
     withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 4) { buffer in
       body(buffer[..<encode(scalar, to: UnsafeMutableRawBufferPointer(buffer), at: 0)])
     }
   }
 
-  /// Writes the bytes of a scalar at an offset and returns the offset behind them.
+  /// Writes the bytes of a scalar at `offset`. Returns the offset after them.
   static func encode(_ scalar: UInt32, to out: UnsafeMutableRawBufferPointer, at offset: Int) -> Int {
     func put(_ index: Int, _ value: UInt32) { out[offset + index] = UInt8(truncatingIfNeeded: value) }
     switch scalar {
@@ -49,7 +49,7 @@ enum UTF16Text {
     }
   }
 
-  /// How many code units a text has. Cost: one pass.
+  /// Returns the number of code units. Cost: one pass.
   static func count(_ text: UnsafeRawBufferPointer) -> Int {
     var count = 0
     for byte in text {
@@ -59,7 +59,7 @@ enum UTF16Text {
     return count
   }
 
-  /// The scalar at an offset and the offset behind it. Ill-formed bytes give something, never a trap.
+  /// Returns the scalar at `offset` and advances `offset`. Accepts ill-formed bytes without trapping.
   @inline(__always)
   static func scalar(_ text: UnsafeRawBufferPointer, _ offset: inout Int) -> UInt32 {
     let first = UInt32(text[offset])
@@ -80,13 +80,13 @@ enum UTF16Text {
     return (first & 0x07) << 18 | second << 12 | third << 6 | next()
   }
 
-  /// Whether `a` comes before, with or behind `b` by code units: -1, 0 or 1.
+  /// Compares by code units: -1 if `a` precedes `b`, 0 if they are equal, otherwise 1.
   static func compare(_ a: UnsafeRawBufferPointer, _ b: UnsafeRawBufferPointer) -> Int {
     var index = 0
     let common = min(a.count, b.count)
     while index < common, a[index] == b[index] { index += 1 }
     guard index < common else { return a.count == b.count ? 0 : (a.count < b.count ? -1 : 1) }
-    // RuleBytes order as scalars do, and scalars as code units do, but for surrogates, which lie below U+E000…U+FFFF.
+    // Bytes sort like scalars, and scalars like code units, except that surrogates sort before U+E000…U+FFFF.
     let x = a[index]
     let y = b[index]
     if x >= 0xF0, (0xEE..<0xF0).contains(y) { return -1 }
@@ -94,9 +94,10 @@ enum UTF16Text {
     return x < y ? -1 : 1
   }
 
-  /// The code units `from..<to` as bytes: a part of the text, or written to `arena` where a pair is cut in two.
+  /// Returns the code units `from..<to` as bytes: a part of `text`, or a copy in `arena` if a limit splits a pair.
+  /// Returns `nil` if the arena is full.
   ///
-  /// The bounds must lie within the text. `nil` when the arena is used up.
+  /// The limits must be within the text.
   static func slice(
     _ text: UnsafeRawBufferPointer, from: Int, to: Int, _ arena: inout Arena
   ) -> UnsafeRawBufferPointer? {

@@ -1,23 +1,22 @@
 import DocumentModel
 
-/// A query's filter as alternatives, each a list of conditions that all hold (disjunctive normal form).
+/// Converts a query's filter to disjunctive normal form: alternatives, each a list of conditions that must all hold.
 enum Disjuncts {
-  /// One condition on a field.
   struct Condition {
     let path: FieldPath
     let test: Test
   }
 
-  /// What a condition asks of the value.
+  /// The predicate on the field's value.
   enum Test {
     case field(FieldOperator, Value)
     case unary(UnaryOperator)
   }
 
-  /// The most alternatives a query may have before it is refused; queries themselves are limited to 30.
+  /// The greatest number of alternatives. A query with more is denied. Queries themselves are limited to 30.
   static let countMax = 100
 
-  /// The alternatives of a filter; `nil` when they are too many.
+  /// Returns the alternatives of a filter, or `nil` if there are too many.
   static func of(_ filter: QueryFilter?) -> [[Condition]]? {
     guard let filter else { return [[]] }
     switch filter {

@@ -1,59 +1,59 @@
 import DocumentModel
 import WireFormat
 
-/// What one filter of a query says about a field whose value it does not fix.
+/// The condition of one query filter on a field whose value the query does not determine.
 struct FieldConstraint {
-  /// How the field's value relates to ``value``.
+  /// The relation of the field's value to ``value``.
   let relation: Relation
   let value: RuleValue
 
   enum Relation {
     case less, lessOrEqual, greater, greaterOrEqual
     case notEqual
-    /// The value is a list and holds ``FieldConstraint/value``.
+    /// The field is a list that contains ``FieldConstraint/value``.
     case contains
-    /// The value is none of a list.
+    /// The field is not in the list ``FieldConstraint/value``.
     case notIn
-    /// The value is the same; of a number it is open whether it is an int or a float.
+    /// The field equals ``FieldConstraint/value``. A number may be an int or a float.
     case same
-    /// There is a value; nothing more is known.
+    /// The field exists. Nothing else is known.
     case exists
   }
 }
 
-/// What rules may conclude from constraints (rules-language.md, section 14.2). Whatever does not follow is an error,
-/// which denies and which `||` and `&&` may absorb.
+/// Conclusions that rules may draw from constraints (rules-language.md, section 14.2). A condition that does not
+/// follow is an error, which denies unless `||` or `&&` absorbs it.
 ///
-/// Several filters on one field stand side by side: any of them may prove a condition, none refutes one.
+/// If several filters constrain one field, any of them may prove a condition, but none disproves one.
 extension Evaluator {
   private var unknown: RuleValue { failure(.unknownByQuery) }
 
-  /// What a field is known to be the same as. Google's engine concludes less from an equality beside other filters;
-  /// it has its say in a proof of its own.
-  private func soundValue(_ about: UnsafeBufferPointer<FieldConstraint>) -> RuleValue? {
-    mode == .sound ? about.first { $0.relation == .same }?.value : nil
+  /// Returns the value that a field is known to equal. Google's engine concludes less from an equality beside other
+  /// filters; its conclusions count in a separate proof.
+  private func soundValue(_ constraints: UnsafeBufferPointer<FieldConstraint>) -> RuleValue? {
+    mode == .sound ? constraints.first { $0.relation == .same }?.value : nil
   }
 
-  /// `field == value` or `field != value`.
+  /// Evaluates `field == value`, or `field != value` if `isNegated`.
   func constrained(
-    _ about: UnsafeBufferPointer<FieldConstraint>, equals value: RuleValue, isNegated: Bool
+    _ constraints: UnsafeBufferPointer<FieldConstraint>, equals value: RuleValue, isNegated: Bool
   ) -> RuleValue {
     if value.type == .constraint || value.type == .any { return unknown }
-    if let same = soundValue(about) { return equality(same, value, isNegated: isNegated) }
-    let isProven = about.contains { constraint in
+    if let same = soundValue(constraints) { return equality(same, value, isNegated: isNegated) }
+    let isProven = constraints.contains { constraint in
       isNegated ? excludes(constraint, value) : constraint.relation == .same && isSame(constraint.value, value)
     }
     return isProven ? .bool(true) : unknown
   }
 
-  /// Whether a value of a query stands for a value of the rule: a float of the query proves nothing about an int of
-  /// the rule, as in Google's engine.
+  /// Whether a value of a query equals a value of the rule. As in Google's engine, a float of the query proves
+  /// nothing about an int of the rule.
   private func isSame(_ held: RuleValue, _ value: RuleValue) -> Bool {
     if case (.float, .int) = (held, value) { return false }
     return equality(held, value, isNegated: false).isTrue
   }
 
-  /// Whether a constraint leaves a value out.
+  /// Whether a constraint excludes a value.
   private func excludes(_ constraint: FieldConstraint, _ value: RuleValue) -> Bool {
     switch (constraint.relation, value) {
     case (.notEqual, .null), (.notIn, .null), (.contains, .null), (.exists, .null): return true
@@ -78,8 +78,8 @@ extension Evaluator {
     return isNumber(a) && isNumber(b)
   }
 
-  /// Whether a value lies outside a range. Ranges of values that rules do not order say nothing, not even that there
-  /// is a value.
+  /// Whether a value is outside a range. A range over a type that rules do not order proves nothing, not even that
+  /// the field exists.
   private func isBeyond(_ constraint: FieldConstraint, _ value: RuleValue) -> Bool {
     if case .null = value { return order(constraint.value, constraint.value) != nil }
     guard let order = rangeOrder(constraint, value) else { return false }
@@ -91,7 +91,7 @@ extension Evaluator {
     }
   }
 
-  /// How a bound of a query lies to a value of the rule, where that lets anything be concluded.
+  /// Compares a limit of the query with a value of the rule. Returns `nil` if nothing follows from the comparison.
   private func rangeOrder(_ constraint: FieldConstraint, _ value: RuleValue) -> Int? {
     if case (.float, .int) = (constraint.value, value) { return nil }
     if mode == .sound, !isOrderShared(constraint.value) { return nil }
@@ -99,13 +99,13 @@ extension Evaluator {
     return order
   }
 
-  /// `field < value` and the like.
+  /// Evaluates an order comparison of a field with a value.
   func constrained(
-    _ about: UnsafeBufferPointer<FieldConstraint>, _ operation: Program.Operation, _ value: RuleValue
+    _ constraints: UnsafeBufferPointer<FieldConstraint>, _ operation: Program.Operation, _ value: RuleValue
   ) -> RuleValue {
     if value.type == .constraint { return unknown }
-    if let same = soundValue(about) { return arithmetic(operation, same, value) }
-    for constraint in about {
+    if let same = soundValue(constraints) { return arithmetic(operation, same, value) }
+    for constraint in constraints {
       guard let order = rangeOrder(constraint, value) else { continue }
       let isProven =
         switch (constraint.relation, operation) {
@@ -121,8 +121,9 @@ extension Evaluator {
     return unknown
   }
 
-  /// Whether queries and rules order everything alike around a value. Queries order texts by bytes, rules by UTF-16
-  /// code units: around texts with characters from U+D000 on the two differ. Queries put NaN before all numbers.
+  /// Whether queries and rules order all values near this one in the same way. Queries order strings by bytes,
+  /// rules by UTF-16 code units; the orders differ for characters from U+D000 on. Queries order NaN before all
+  /// numbers.
   private func isOrderShared(_ value: RuleValue) -> Bool {
     switch value {
     case .string(let text): text.allSatisfy { $0 < 0xED }
@@ -131,22 +132,22 @@ extension Evaluator {
     }
   }
 
-  /// `value in field`.
-  func constrained(_ about: UnsafeBufferPointer<FieldConstraint>, contains value: RuleValue) -> RuleValue {
+  /// Evaluates `value in field`.
+  func constrained(_ constraints: UnsafeBufferPointer<FieldConstraint>, contains value: RuleValue) -> RuleValue {
     if value.type == .constraint { return unknown }
-    let isProven = about.contains { $0.relation == .contains && isSameInList($0.value, value) }
+    let isProven = constraints.contains { $0.relation == .contains && isSameInList($0.value, value) }
     return isProven ? .bool(true) : unknown
   }
 
-  /// Whether a list that holds `held` by the query's lights holds `value` by the rules'.
+  /// Whether every list that the query finds by `held` contains `value` according to the rules.
   private func isSameInList(_ held: RuleValue, _ value: RuleValue) -> Bool {
-    // A query for 1 finds lists that hold 1.0, which `in` does not take for 1.
+    // A query for 1 also finds lists with 1.0, which `in` distinguishes from 1.
     if mode == .sound, holdsNumbers(held) { return false }
     if case (.int(let whole), .float(let number)) = (held, value) { return Double(whole) == number }
     return equal(held, value, .strict)
   }
 
-  /// Whether a value of a query is a number or holds one.
+  /// Whether a value of a query is a number or contains one.
   func holdsNumbers(_ value: RuleValue) -> Bool {
     switch value {
     case .null, .bool, .string, .bytes, .timestamp, .duration, .latlng, .path: return false
@@ -163,20 +164,20 @@ extension Evaluator {
     }
   }
 
-  /// `field.hasAny(list)`.
+  /// Evaluates `field.hasAny(list)`.
   func constrained(_ field: RuleValue, hasAny list: RuleValue) -> RuleValue {
-    guard case .constraint(let about) = field else { return unknown }
+    guard case .constraint(let constraints) = field else { return unknown }
     var items = ItemCursor(list, self)
     while let item = items.next() {
-      if constrained(about, contains: item).isTrue { return .bool(true) }
+      if constrained(constraints, contains: item).isTrue { return .bool(true) }
     }
     return mode == .emulator ? .bool(false) : unknown
   }
 
-  /// `field is type`.
-  func constrained(_ about: UnsafeBufferPointer<FieldConstraint>, isType type: RuleType) -> RuleValue {
+  /// Evaluates `field is type`.
+  func constrained(_ constraints: UnsafeBufferPointer<FieldConstraint>, isType type: RuleType) -> RuleValue {
     if mode == .emulator { return .bool(type == .constraint) }
-    for constraint in about {
+    for constraint in constraints {
       let known: RuleType
       switch constraint.relation {
       case .contains: known = .list
@@ -192,7 +193,7 @@ extension Evaluator {
     return unknown
   }
 
-  /// `field in [ … ]`.
+  /// Evaluates `field in [ … ]`.
   func constrainedMembership() -> RuleValue {
     mode == .emulator ? .bool(false) : unknown
   }

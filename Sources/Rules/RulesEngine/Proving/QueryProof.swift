@@ -1,11 +1,12 @@
 import DocumentModel
 import WireFormat
 
-/// Authorising queries: rules are no filters, so a query is allowed only when its own constraints prove that every
-/// document it could return is (rules-language.md, section 14).
+/// Authorizes queries. Rules are not filters: a query is allowed only if its own conditions prove that every
+/// document it could return is allowed (rules-language.md, section 14).
 extension Evaluator {
-  /// Judges a query. A sound proof stands beside the emulator's: nothing is allowed that Google's engine denies, though
-  /// it may follow, as `n is number` does from a filter for numbers above 3.
+  /// Authorizes a query by two proofs, the emulator's and a sound one. Both must succeed, so nothing is allowed
+  /// that Google's engine denies. For example, only the sound proof concludes `n is number` from a filter for
+  /// numbers above 3, so a rule with this condition denies the query.
   func prove(
     _ ruleset: Ruleset, _ request: BorrowedRulesRequest, _ query: Query, lookups: DocumentLookups?,
     explaining: Decision.Explanation, mode: ProofMode
@@ -13,15 +14,15 @@ extension Evaluator {
     guard let program = ruleset.program else { return Decision() }
     var request = request
     if mode == .emulator { request.lookupsMax = max(request.lookupsMax, Self.emulatorLookupsMax) }
-    let theirs = prove(program, request, query, lookups: lookups, explaining, .emulator)
-    guard mode == .sound, theirs.isAllowed else { return theirs }
-    var ours = prove(program, request, query, lookups: lookups, explaining, .sound)
-    ours.usesTime = ours.usesTime || theirs.usesTime
-    return ours
+    let emulatorDecision = prove(program, request, query, lookups: lookups, explaining, .emulator)
+    guard mode == .sound, emulatorDecision.isAllowed else { return emulatorDecision }
+    var soundDecision = prove(program, request, query, lookups: lookups, explaining, .sound)
+    soundDecision.usesTime = soundDecision.usesTime || emulatorDecision.usesTime
+    return soundDecision
   }
 
-  /// Each alternative of the query's filter must be granted by some `allow`, over a `resource` of which only the fields
-  /// are known that the alternative constrains.
+  /// Proves a query in one mode: some `allow` statement must allow each alternative of its filter. In `resource`,
+  /// only the fields that the alternative constrains are known.
   private func prove(
     _ program: Program, _ request: BorrowedRulesRequest, _ query: Query, lookups: DocumentLookups?,
     _ explaining: Decision.Explanation, _ mode: ProofMode
@@ -35,7 +36,7 @@ extension Evaluator {
     let collection = query.collectionID.map { isWhole ? query.parent.appending($0) : query.parent } ?? query.parent
     collection.bytes.withUnsafeBytes { bytes in
       self.request.path = bytes
-      // Behind the path: the collection's id for a group, and the document.
+      // Two more segments: the collection ID for a group, and the document.
       guard preparePath(extra: 2), let disjuncts = Disjuncts.of(query.filter), !disjuncts.isEmpty else { return }
       appendUnknown(query, isWhole: isWhole)
       for disjunct in disjuncts {
@@ -51,10 +52,10 @@ extension Evaluator {
     return decision
   }
 
-  /// The emulator lets a query look up twice as many documents as documented.
+  /// The emulator's limit of lookups for a query, twice the documented one.
   private static let emulatorLookupsMax = 20
 
-  /// Puts the collection of a group and the unknown document behind the segments of the path.
+  /// Appends the collection of a group and the unknown document to the segments of the path.
   private func appendUnknown(_ query: Query, isWhole: Bool) {
     let count = requestPath.count
     guard let base = UnsafeMutablePointer(mutating: requestPath.baseAddress) else { return }
@@ -97,12 +98,12 @@ extension Evaluator {
     }
   }
 
-  /// The id that a filter on `__name__` fixes, where it names a document of the queried collection.
+  /// Returns the document ID that a filter on `__name__` determines, if the document is in the queried collection.
   private func documentID(_ disjunct: [Disjuncts.Condition]) -> UnsafeRawBufferPointer? {
     for condition in disjunct where condition.path.isDocumentName {
       guard case .field(.equal, .reference(let name)) = condition.test else { continue }
       let segments = Array(name.utf8).split(separator: UInt8(ascii: "/"))
-      // projects/p/databases/d/documents/… against databases/d/documents/…
+      // The name is projects/p/databases/d/documents/…, and the path databases/d/documents/….
       guard segments.count == requestPath.count + 2,
         zip(segments.dropFirst(2).dropLast(), requestPath).allSatisfy({ $0.elementsEqual($1.text) }),
         let id = segments.last
@@ -112,12 +113,12 @@ extension Evaluator {
     return nil
   }
 
-  // MARK: What is known of the document
+  // MARK: Known fields
 
-  /// The constrained fields as a tree by path.
+  /// The constrained fields, as a tree of their paths.
   private final class Known {
     var children: [(name: [UInt8], known: Known)] = []
-    /// What equalities say; one of them alone is the value.
+    /// The operands of equalities. If all are equal, they are the value.
     var literals: [RuleValue] = []
     var constraints: [FieldConstraint] = []
 
@@ -129,7 +130,7 @@ extension Evaluator {
     }
   }
 
-  /// `resource.data` as far as the conditions determine it.
+  /// Returns `resource.data` with the fields that the conditions constrain.
   private func resourceData(_ disjunct: [Disjuncts.Condition]) -> RuleValue {
     let root = Known()
     for condition in disjunct where !condition.path.isDocumentName {
@@ -140,7 +141,7 @@ extension Evaluator {
     return map(of: root)
   }
 
-  /// A map of the known children; of what `literal` holds besides, too.
+  /// Returns a map of the known children and the other entries of `literal`.
   private func map(of known: Known, over literal: RuleValue? = nil) -> RuleValue {
     let base = literal.flatMap { entries($0) }
     let countMax = known.children.count + (base?.count ?? 0)
@@ -165,11 +166,11 @@ extension Evaluator {
       let isOne = known.literals.dropFirst().allSatisfy { equal(literal, $0, .strict) }
       if isOne, mode == .sound || known.children.isEmpty { return literal }
     }
-    // A filter on what is inside says that there is a map.
+    // A filter on a nested field implies that this field is a map.
     if !known.children.isEmpty {
       return map(of: known, over: mode == .emulator ? known.literals.first { $0.type == .map } : nil)
     }
-    // The engine concludes less from an equality that does not stand alone.
+    // The engine concludes less from an equality beside other filters.
     let all = known.literals.map { FieldConstraint(relation: .same, value: $0) } + known.constraints
     guard let copy = arena.take(FieldConstraint.self, all.count) else { return outOfMemory() }
     let list = UnsafeMutableBufferPointer(start: copy, count: all.count)
@@ -202,10 +203,10 @@ extension Evaluator {
     }
   }
 
-  /// A query for 1 also finds 1.0, which rules tell apart in places: where proofs are sound, numbers are only known as
-  /// numbers, and values with numbers inside only to be there.
+  /// Records an equality. A query for 1 also finds 1.0, which some operators of rules distinguish. Therefore in a
+  /// sound proof a number is known only as a number, and a list or map with numbers only to exist.
   private func noteEqual(_ value: RuleValue, _ known: Known) {
-    // The emulator knows null and NaN from filters of their own only.
+    // The emulator knows null and NaN only from the unary filters.
     if mode == .emulator, !equality(value, value, isNegated: false).isTrue || value.type == .null {
       known.constraints.append(FieldConstraint(relation: .exists, value: .null))
       return

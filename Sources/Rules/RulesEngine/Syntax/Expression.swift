@@ -1,18 +1,18 @@
-/// An expression of a ruleset. Immutable; as deep as ``Expression/depthMax`` at most.
+/// An expression of a ruleset. Immutable, and at most ``Expression/depthMax`` deep.
 package final class Expression: Sendable {
-  /// A name with its place.
+  /// A name and its place in the text.
   struct Name: Sendable {
     let text: String
     let range: Range<Int>
   }
 
-  /// What an expression is.
+  /// The form of an expression, with its operands.
   enum Kind: Sendable {
     case null
     case boolean(Bool)
     case integer(Int64)
     case float(Double)
-    /// A text in UTF-8, with lone halves of surrogate pairs kept.
+    /// A string in UTF-8. Lone halves of surrogate pairs are kept.
     case string([UInt8])
     case bytes([UInt8])
     case variable(Name)
@@ -22,7 +22,7 @@ package final class Expression: Sendable {
     case member(Expression, Name)
     case index(Expression, Expression)
     case range(Expression, from: Expression?, to: Expression?)
-    /// A function of the language, of a package (`math.abs`) or of the ruleset.
+    /// A call of a function of the language, of a package (`math.abs`) or of the ruleset.
     case call(Name, [Expression])
     case method(Expression, Name, [Expression])
     case unary(UnaryOperator, Expression)
@@ -33,19 +33,19 @@ package final class Expression: Sendable {
 
   /// One segment of a path literal.
   enum PathPart: Sendable {
-    /// A segment, decoded.
+    /// A percent-decoded segment.
     case literal([UInt8])
     case value(Expression)
     case capture(Name, isGlob: Bool)
   }
 
-  /// Operators before one operand.
+  /// An operator before one operand.
   enum UnaryOperator: String, Sendable {
     case not = "!"
     case negate = "-"
   }
 
-  /// Operators between two operands.
+  /// An operator between two operands.
   enum BinaryOperator: String, Sendable {
     case or = "||"
     case and = "&&"
@@ -64,14 +64,13 @@ package final class Expression: Sendable {
   }
 
   let kind: Kind
-  /// Where it stands, without parentheses around it.
+  /// The place in the text, in bytes, without enclosing parentheses.
   let range: Range<Int>
-  /// Whether parentheses stand around it.
   let isParenthesised: Bool
-  /// How deep it is as the documented limit counts: parentheses are a level, what `.` and `[` follow and what `-`
-  /// negates is none.
+  /// The depth as the documented limit counts it: parentheses add a level, but the base of `.` and `[` and the
+  /// operand of `-` do not (rules-language.md, section 15).
   let depth: Int
-  /// How many expressions lie on the longest way down, itself included.
+  /// The height of the tree: 1 for an expression without operands.
   let height: Int
 
   init(_ kind: Kind, _ range: Range<Int>) {
@@ -96,10 +95,10 @@ package final class Expression: Sendable {
     height = inner.height
   }
 
-  /// The same within parentheses.
+  /// The same expression in parentheses.
   var parenthesised: Expression { Expression(parenthesising: self) }
 
-  /// The expressions directly inside, in the order of the text.
+  /// The direct operands, in the order of the text.
   var children: [Expression] { Self.children(of: kind) }
 
   private static func children(of kind: Kind) -> [Expression] {
@@ -118,7 +117,7 @@ package final class Expression: Sendable {
   }
 }
 
-/// The types of values, as `is` and messages name them; `number` is int or float.
+/// The types of values, by the words that `is` and messages use. `number` is int or float.
 package enum RuleType: String, Sendable, CaseIterable {
   case bool, bytes, constraint, duration, float, int, latlng, list, map, mapDiff = "map_diff", number, path, set, string
   case timestamp, vector, null, any

@@ -1,16 +1,17 @@
-/// Cuts a ruleset into tokens. Total: what it does not know becomes an error, and reading goes on behind it.
+/// Splits a ruleset into tokens.
 ///
-/// Cost: linear in the text.
+/// Accepts any bytes: a malformed part becomes an error, and the lexer continues after it. Cost: linear in the
+/// length of the text.
 struct Lexer {
   private let source: SourceText
   private let bytes: [UInt8]
   private var offset = 0
   private var tokens: [Token] = []
   private var errors: [Diagnostic] = []
-  /// Where the last `*/` stands, so that many unclosed comments do not each search the whole rest.
+  /// The offset of the last `*/`, so that many unclosed comments do not each search the rest of the text.
   private let lastCommentEnd: Int
 
-  /// The tokens of a text, the last of kind `end`, and what could not be read.
+  /// Returns the tokens of a text, the last of kind `end`, and errors for the malformed parts.
   static func tokens(of source: SourceText) -> ([Token], [Diagnostic]) {
     var lexer = Lexer(source)
     lexer.run()
@@ -72,7 +73,8 @@ struct Lexer {
     add(Token.keywords.contains(source.text(offset..<end)) ? .keyword : .identifier, end)
   }
 
-  /// `0`, `12`, `1.5`, `1.`, `.5`. What follows at once, such as the `x` of `0x1F`, is a token of its own.
+  /// Reads `0`, `12`, `1.5`, `1.` or `.5`. A character that follows directly, such as the `x` of `0x1F`, starts a
+  /// new token.
   private mutating func number() {
     var end = offset
     if bytes[end] == UInt8(ascii: "0") {
@@ -86,24 +88,26 @@ struct Lexer {
     add(.float, end)
   }
 
-  /// A literal on one line; only the known escapes make one.
+  /// Reads a literal, which must end on its line. An unknown escape sequence is an error.
   private mutating func string(_ kind: Token.Kind, quoteAt quote: Int) {
     var end = quote + 1
     while end < bytes.count {
       switch bytes[end] {
       case bytes[quote]: return add(kind, end + 1)
       case UInt8(ascii: "\n"), UInt8(ascii: "\r"):
-        return unreadable(to: end, "A text must end on the line it starts on.")
+        return unreadable(
+          to: end, "A string must end on the line on which it starts.",
+          hint: "add the closing quote, or write \\n for a line break")
       case UInt8(ascii: "\\"):
         guard let length = Literal.escapeLength(bytes, at: end) else {
-          // Reading goes on behind the text, so that its rest is not taken for tokens.
+          // Skip the rest of the literal, so that it is not read as tokens.
           let bad = end
           while end < bytes.count, bytes[end] != UInt8(ascii: "\n"), bytes[end] != bytes[quote] || end == bad + 1 {
             end += 1
           }
           errors.append(
             Diagnostic(
-              .error, "Unknown escape in a text.", at: bad..<bad + 2, in: source,
+              .error, "Unknown escape sequence in a string.", at: bad..<bad + 2, in: source,
               suggestion: "write '\\\\' for a backslash"))
           offset = min(end + 1, bytes.count)
           return
@@ -112,7 +116,7 @@ struct Lexer {
       default: end += 1
       }
     }
-    unreadable(to: end, "A text without an end.")
+    unreadable(to: end, "The string has no closing quote.", hint: "add the closing quote")
   }
 
   private mutating func unreadable(to end: Int, _ message: String, hint: String? = nil) {
@@ -120,7 +124,7 @@ struct Lexer {
     offset = max(end, offset + 1)
   }
 
-  /// Comments, path segments and divisions all begin with a slash; the longest reading wins.
+  /// Reads a comment, a path segment or a division. All of them begin with a slash; the longest match wins.
   private mutating func slash() {
     if byte(1) == UInt8(ascii: "/") {
       while offset < bytes.count, byte() != UInt8(ascii: "\n") { offset += 1 }
@@ -140,7 +144,7 @@ struct Lexer {
     if segmentEnd > offset + 1 { add(.pathSegment, segmentEnd) } else { add(.symbol(.slash), offset + 1) }
   }
 
-  /// Where the segment behind the slash ends; just behind the slash when none stands there.
+  /// Returns the end of the path segment after the slash, or the end of the slash if no segment follows.
   private func pathSegmentEnd() -> Int {
     var end = offset + 1
     if end < bytes.count, bytes[end] == UInt8(ascii: "(") {
@@ -153,7 +157,7 @@ struct Lexer {
     return end
   }
 
-  /// The offset behind a character of a path segment, or `nil` where none stands.
+  /// Returns the offset after the character of a path segment at `index`, or `nil` if no such character is there.
   private func segmentCharacter(at index: Int) -> Int? {
     guard index < bytes.count else { return nil }
     switch bytes[index] {

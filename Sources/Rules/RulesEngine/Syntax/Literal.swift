@@ -1,4 +1,4 @@
-/// What literals stand for.
+/// Decodes the literals of a ruleset.
 enum Literal {
   static func hexDigit(_ byte: UInt8) -> UInt32? {
     switch byte {
@@ -9,7 +9,7 @@ enum Literal {
     }
   }
 
-  /// The length of the escape at a backslash, or `nil` when the language has none such.
+  /// Returns the length of the escape sequence at a backslash, or `nil` if the language does not have it.
   static func escapeLength(_ bytes: [UInt8], at index: Int) -> Int? {
     func hex(_ count: Int) -> Bool {
       index + 2 + count <= bytes.count && bytes[(index + 2)..<(index + 2 + count)].allSatisfy { hexDigit($0) != nil }
@@ -28,8 +28,8 @@ enum Literal {
     }
   }
 
-  /// The characters of a text literal, quotes included, in UTF-8; halves of a surrogate pair that stand alone are
-  /// encoded by themselves, as ``UTF16Text`` reads them.
+  /// Returns the characters of a string literal in UTF-8. `literal` includes the quotes. Lone halves of surrogate
+  /// pairs are encoded separately, as ``UTF16Text`` reads them.
   static func text(_ literal: ArraySlice<UInt8>) -> [UInt8] {
     var out: [UInt8] = []
     unescape(literal) { value, isRaw in
@@ -38,7 +38,8 @@ enum Literal {
     return out
   }
 
-  /// The bytes of a bytes literal, prefix and quotes included; `nil` when it holds a `\u` escape.
+  /// Returns the bytes of a bytes literal, or `nil` if it contains a `\u` escape. `literal` includes the prefix and
+  /// the quotes.
   static func bytes(_ literal: ArraySlice<UInt8>) -> [UInt8]? {
     var out: [UInt8] = []
     var index = literal.startIndex
@@ -53,7 +54,7 @@ enum Literal {
     return out
   }
 
-  /// Calls `emit` with each raw byte and each escaped code unit between the quotes.
+  /// Calls `emit` for each raw byte and each escaped code unit between the quotes.
   private static func unescape(_ literal: ArraySlice<UInt8>, _ emit: (_ value: UInt32, _ isRaw: Bool) -> Void) {
     var index = literal.startIndex + 1
     let end = literal.endIndex - 1
@@ -87,7 +88,8 @@ enum Literal {
     }
   }
 
-  /// A path segment's text: percent signs and plus signs decoded as in form data; ill-formed UTF-8 is repaired.
+  /// Returns the text of a path segment: percent and plus signs are decoded as in form data, and ill-formed UTF-8
+  /// is repaired.
   static func decodedSegment(_ bytes: some Collection<UInt8>) -> [UInt8] {
     var out: [UInt8] = []
     var index = bytes.startIndex

@@ -1,18 +1,18 @@
-/// A small change to one condition of a ruleset, to see whether tests notice it.
+/// A small change to one condition of a ruleset, which good tests detect.
 package struct Mutation: Sendable {
-  /// The 1-based line of what is changed.
+  /// The 1-based line of the changed expression.
   package let line: Int
   /// The change in words, such as ``without `&& request.auth != null` ``.
   package let change: String
-  /// Where what is changed starts, in bytes.
+  /// The start of the changed expression, in bytes.
   fileprivate let place: Int
   fileprivate let target: Expression
   fileprivate let substitute: Expression
 }
 
 extension Ruleset {
-  /// The changes that can be tried, in the order of the text: each condition made true, each operand of `&&`, `||` and
-  /// `?:` put in the place of the whole, each comparison turned round, each `!` dropped.
+  /// The changes to try, in the order of the text: each condition becomes true, each operand of `&&`, `||` and `?:`
+  /// replaces the whole expression, each comparison is inverted, and each `!` is removed.
   package var mutations: [Mutation] {
     var found: [Mutation] = []
     for function in tree.functions { collect(function, &found) }
@@ -23,7 +23,7 @@ extension Ruleset {
     return found.sorted { $0.place < $1.place }
   }
 
-  /// The ruleset with one change. Places in it are those of the text. Cost: compiles the ruleset.
+  /// Returns the ruleset with one change. Its places still refer to the original text. Cost: compiles the ruleset.
   package func applying(_ mutation: Mutation) -> Ruleset {
     Ruleset(self, tree: tree.replacing(mutation.target, with: mutation.substitute))
   }
@@ -58,12 +58,12 @@ extension Ruleset {
       expression.isBinary(.and) || expression.isBinary(.or) ? TreePrinter.text(expression) : text(expression)
     }
     let original = text(expression)
-    func exchanged(_ replacement: String) -> String { "`\(original)` as `\(replacement)`" }
+    func exchanged(_ replacement: String) -> String { "`\(original)` replaced by `\(replacement)`" }
     if isCondition, !expression.isTrueLiteral { change(to: .boolean(true)) { _ in "`\(original)` always true" } }
     switch expression.kind {
     case .binary(.and, let left, let right), .binary(.or, let left, let right):
       guard case .binary(let operation, _, _) = expression.kind else { break }
-      // Of a chain each operand is left out by itself.
+      // In a chain of one operator, leave out each operand separately.
       let word = operation.rawValue
       if !right.isBinary(operation) { change(to: left.kind) { _ in "without `\(word) \(operand(right))`" } }
       if !left.isBinary(operation) { change(to: right.kind) { _ in "without `\(operand(left)) \(word)`" } }
@@ -85,7 +85,7 @@ extension Ruleset {
 }
 
 extension Expression {
-  /// Whether it is certain to give a boolean, or an error.
+  /// Whether the value is always a boolean or an error.
   fileprivate var isBoolean: Bool {
     switch kind {
     case .isType, .unary(.not, _): true
@@ -100,7 +100,7 @@ extension Expression {
 
   fileprivate var isTrueLiteral: Bool { if case .boolean(true) = kind { true } else { false } }
 
-  /// The same with one expression in it, known by identity, exchanged.
+  /// Returns the expression with one subexpression, found by identity, replaced.
   fileprivate func replacing(_ target: Expression, with substitute: Expression) -> Expression {
     if self === target { return substitute }
     func inside(_ inner: Expression) -> Expression { inner.replacing(target, with: substitute) }
@@ -126,7 +126,7 @@ extension Expression {
 }
 
 extension Expression.BinaryOperator {
-  /// The comparison that gives the opposite; `nil` for what is no comparison.
+  /// The comparison with the opposite result, or `nil` if the operator is not a comparison.
   fileprivate var opposite: Expression.BinaryOperator? {
     switch self {
     case .equal: .notEqual
@@ -180,7 +180,8 @@ extension FunctionTree {
 }
 
 extension String {
-  /// The printer puts every operation into parentheses; by itself it needs none.
+  /// The text without its outer parentheses. The printer adds them to every operation, but a text on its own needs
+  /// none.
   fileprivate var withoutOuterParentheses: String {
     guard hasPrefix("("), hasSuffix(")") else { return self }
     var depth = 0

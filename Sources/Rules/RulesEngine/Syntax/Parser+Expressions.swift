@@ -1,15 +1,15 @@
 extension Expression {
-  /// The deepest an expression may be (rules-language.md, section 15).
+  /// The greatest depth of an expression (rules-language.md, section 15).
   static let depthMax = 99
-  /// The most expressions on one way down: what compiles, prints and evaluates an expression calls itself as often.
+  /// The greatest height of an expression. The compiler, the printer and the evaluator recurse as deep.
   static let heightMax = 400
 }
 
 extension Parser {
-  /// How deep brackets and prefix operators may enclose each other while they are read, so that the stack suffices.
+  /// The greatest nesting of brackets and prefix operators during parsing. It keeps the recursion within the stack.
   private static let nestingMax = 2 * Expression.depthMax
 
-  /// Binary operators by how tightly they bind; `is` is among them.
+  /// Returns how tightly a binary operator binds. `in` and `is` are words, so ``binary(_:)`` handles them itself.
   private static func precedence(_ symbol: Token.Symbol) -> (Int, Expression.BinaryOperator)? {
     switch symbol {
     case .or: (1, .or)
@@ -33,7 +33,6 @@ extension Parser {
   private static let isPrecedence = 4
   private static let lowestPrecedence = 1
 
-  /// Reads an expression.
   mutating func expression() throws(Failure) -> Expression {
     nesting += 1
     defer { nesting -= 1 }
@@ -50,7 +49,7 @@ extension Parser {
     failure("Expression is too complex to evaluate safely.", at: range, suggestion: "move parts of it into functions")
   }
 
-  /// Makes an expression that ends where reading stands.
+  /// Returns an expression that ends after the last token read. Fails if the expression is too deep.
   private func checked(_ kind: Expression.Kind, from start: Int) throws(Failure) -> Expression {
     let result = Expression(kind, start..<previousEnd)
     guard result.depth <= Expression.depthMax, result.height <= Expression.heightMax else {
@@ -87,13 +86,13 @@ extension Parser {
     if isAt(.increment) || isAt(.decrement) {
       throw failure("Increment (++) and decrement (--) operators are not supported.", at: current.range)
     }
-    if isAt(.plus) { throw unexpected("there is no '+' before a single value") }
+    if isAt(.plus) { throw unexpected("remove it; the language has no unary plus") }
     if take(.minus) {
-      if isAt(.minus) || isAt(.not) { throw unexpected("write -(…) around what is negated") }
+      if isAt(.minus) || isAt(.not) { throw unexpected("write the operand in parentheses: -(…)") }
       if current.kind == .integer, text(current) == "9223372036854775808",
         following(1).kind != .symbol(.openBracket)
       {
-        // The one magnitude that only fits together with its sign.
+        // This magnitude fits only together with its sign.
         return try postfix(Expression(.integer(.min), start..<advance().range.upperBound))
       }
       return try checked(.unary(.negate, try postfix(try primary())), from: start)
@@ -110,7 +109,7 @@ extension Parser {
     while true {
       let start = base.range.lowerBound
       if take(.dot) {
-        guard Self.isWord(current) else { throw unexpected("expected a name behind '.'") }
+        guard Self.isWord(current) else { throw unexpected("expected a name after '.'") }
         let token = advance()
         let name = Expression.Name(text: text(token), range: token.range)
         guard name.text != "service", name.text != "rules_version" else {
@@ -132,10 +131,10 @@ extension Parser {
         if !isAt(.colon) { from = try expression() }
         if take(.colon) {
           let to = isAt(.closeBracket) ? nil : try expression()
-          try expect(.closeBracket, "behind a range")
+          try expect(.closeBracket, "after a range")
           base = try checked(.range(base, from: from, to: to), from: start)
         } else if let from {
-          try expect(.closeBracket, "behind an index")
+          try expect(.closeBracket, "after an index")
           base = try checked(.index(base, from), from: start)
         }
       } else {
@@ -144,7 +143,7 @@ extension Parser {
     }
   }
 
-  /// Expressions with commas between them, and one behind the last if need be.
+  /// Reads expressions separated by commas, with an optional trailing comma.
   private mutating func list(until close: Token.Symbol) throws(Failure) -> [Expression] {
     var items: [Expression] = []
     while !take(close) {
@@ -184,7 +183,7 @@ extension Parser {
     case .symbol(.openParenthesis):
       _ = advance()
       let inner = try expression()
-      try expect(.closeParenthesis, "behind an expression")
+      try expect(.closeParenthesis, "after an expression")
       guard inner.depth < Expression.depthMax else { throw tooComplex(at: inner.range) }
       return inner.parenthesised
     case .symbol(.openBracket):
@@ -218,7 +217,7 @@ extension Parser {
     var entries: [(key: Expression, value: Expression)] = []
     while !take(.closeBrace) {
       let key = try expression()
-      try expect(.colon, "behind the key of a map")
+      try expect(.colon, "after the key of a map")
       entries.append((key, try expression()))
       if take(.closeBrace) { break }
       try expect(.comma, "or '}'")
@@ -235,9 +234,9 @@ extension Parser {
       } else if isAt(.slash), following(1).kind == .symbol(.dollar) {
         _ = advance()
         _ = advance()
-        try expect(.openParenthesis, "behind '$'")
+        try expect(.openParenthesis, "after '$'")
         parts.append(.value(try expression()))
-        try expect(.closeParenthesis, "behind a value in a path")
+        try expect(.closeParenthesis, "after a value in a path")
       } else if isAt(.slash), following(1).kind == .symbol(.openBrace) {
         _ = advance()
         let (name, isGlob) = try capture()
@@ -250,6 +249,6 @@ extension Parser {
 }
 
 extension RuleType {
-  /// The words that may stand behind `is`.
+  /// The words that may follow `is`.
   static let names = allCases.filter { $0 != .null && $0 != .any }.map(\.rawValue)
 }

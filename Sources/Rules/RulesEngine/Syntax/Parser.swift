@@ -1,21 +1,21 @@
-/// Reads tokens as a ruleset by recursive descent, whose depth is bounded. The first error ends it.
+/// A recursive-descent parser of rulesets. Its recursion depth is limited, and it stops at the first error.
 struct Parser {
-  /// How deep match blocks may nest while they are read; the checker has the documented limit.
+  /// The greatest nesting of match blocks during parsing. ``Checker/matchDepthMax`` is the documented limit.
   private static let matchDepthMax = 32
 
   let source: SourceText
   private let tokens: [Token]
   private var position = 0
-  /// How many constructs enclose the one being read.
+  /// How many brackets and prefix operators enclose the current token.
   var nesting = 0
 
-  /// A failure, already recorded as a diagnostic.
+  /// A syntax error.
   struct Failure: Error {
     let diagnostic: Diagnostic
   }
 
-  /// The tree of a text.
-  /// - Throws: ``RulesetError`` with what could not be read.
+  /// Returns the syntax tree of a text.
+  /// - Throws: ``RulesetError`` if the text is too large or not valid.
   package static func parse(_ source: SourceText) throws(RulesetError) -> RulesetTree {
     guard source.bytes.count <= SourceText.bytesMax else {
       throw RulesetError(diagnostics: [
@@ -40,7 +40,7 @@ struct Parser {
   // MARK: Tokens
 
   var current: Token { tokens[position] }
-  /// The end of the token before the current one.
+  /// The end of the token before the current one, in bytes.
   var previousEnd: Int { position > 0 ? tokens[position - 1].range.upperBound : 0 }
 
   func following(_ ahead: Int) -> Token { tokens[min(position + ahead, tokens.count - 1)] }
@@ -70,8 +70,8 @@ struct Parser {
     return true
   }
 
-  mutating func expect(_ symbol: Token.Symbol, _ where_: String) throws(Failure) {
-    guard take(symbol) else { throw unexpected("expected '\(symbol.rawValue)' \(where_)") }
+  mutating func expect(_ symbol: Token.Symbol, _ context: String) throws(Failure) {
+    guard take(symbol) else { throw unexpected("expected '\(symbol.rawValue)' \(context)") }
   }
 
   func failure(_ message: String, at range: Range<Int>, suggestion: String? = nil) -> Failure {
@@ -83,7 +83,7 @@ struct Parser {
     return failure("Unexpected '\(found)'.", at: current.range, suggestion: hint)
   }
 
-  /// A name that may be declared: an identifier that is neither reserved nor a package.
+  /// Reads an identifier to declare, which must not be a reserved word. The checker rejects the names of packages.
   mutating func name(_ what: String) throws(Failure) -> Expression.Name {
     guard current.kind == .identifier else { throw unexpected("expected \(what)") }
     let token = advance()
@@ -97,13 +97,15 @@ struct Parser {
     var versionRange: Range<Int>?
     if isAt(word: "rules_version") {
       let start = advance().range.lowerBound
-      try expect(.assign, "behind rules_version")
+      try expect(.assign, "after rules_version")
       guard current.kind == .string else { throw unexpected("expected '1' or '2' in quotes") }
       let token = advance()
       switch Literal.text(source.bytes[token.range]) {
       case [UInt8(ascii: "1")]: version = 1
       case [UInt8(ascii: "2")]: version = 2
-      default: throw failure("Unknown rules version \(text(token)).", at: token.range, suggestion: "write '2'")
+      default:
+        throw failure(
+          "Unknown rules version \(text(token)).", at: token.range, suggestion: "write rules_version = '2';")
       }
       versionRange = start..<token.range.upperBound
       _ = take(.semicolon)
@@ -116,7 +118,8 @@ struct Parser {
       } else if isAt(word: "function") {
         functions.append(try function())
       } else if isAt(word: "import") {
-        throw failure("Imports are not supported.", at: current.range)
+        throw failure(
+          "Imports are not supported.", at: current.range, suggestion: "declare the functions in this file")
       } else {
         throw unexpected("expected 'service' or 'function'")
       }
@@ -140,11 +143,13 @@ struct Parser {
         throw unexpected("expected 'match', 'function' or '}'")
       }
     }
-    guard !(functions.isEmpty && matches.isEmpty) else { throw failure("The service is empty.", at: name.range) }
+    guard !(functions.isEmpty && matches.isEmpty) else {
+      throw failure("The service is empty.", at: name.range, suggestion: "add a match block")
+    }
     return ServiceTree(name: name, functions: functions, matches: matches)
   }
 
-  /// The name of a service: letters, digits, dots and hyphens in one piece, as Google's engine reads it.
+  /// Reads the name of a service: letters, digits, dots and hyphens without spaces, as Google's engine does.
   private mutating func serviceName() throws(Failure) -> Expression.Name {
     let start = current.range.lowerBound
     guard current.kind != .keyword || following(1).range.lowerBound == current.range.upperBound else {
@@ -168,7 +173,9 @@ struct Parser {
   private mutating func match(depth: Int) throws(Failure) -> MatchTree {
     let start = advance().range.lowerBound
     guard depth < Self.matchDepthMax else {
-      throw failure("Match blocks nest deeper than \(Checker.matchDepthMax).", at: start..<previousEnd)
+      throw failure(
+        "Match blocks are nested deeper than \(Checker.matchDepthMax) levels.", at: start..<previousEnd,
+        suggestion: "write longer paths in fewer blocks")
     }
     var segments: [MatchTree.Segment] = []
     let pathStart = current.range.lowerBound
@@ -188,7 +195,7 @@ struct Parser {
     let range = pathStart..<previousEnd
     guard take(.openBrace) else {
       let isWithoutSlash = Self.isWord(current) || current.kind == .symbol(.slash)
-      throw unexpected(isWithoutSlash ? "a path has its segments as /name or /{capture}" : "expected '{'")
+      throw unexpected(isWithoutSlash ? "write each segment of a path as /name or /{capture}" : "expected '{'")
     }
     var functions: [FunctionTree] = []
     var members: [MatchTree.Member] = []
@@ -203,11 +210,13 @@ struct Parser {
         throw unexpected("expected 'allow', 'match', 'function' or '}'")
       }
     }
-    guard !(functions.isEmpty && members.isEmpty) else { throw failure("The match block is empty.", at: range) }
+    guard !(functions.isEmpty && members.isEmpty) else {
+      throw failure("The match block is empty.", at: range, suggestion: "add an allow statement or a match block")
+    }
     return MatchTree(segments: segments, range: range, functions: functions, members: members)
   }
 
-  /// `{name}`, `{name=*}` or `{name=**}`.
+  /// Reads `{name}`, `{name=*}` or `{name=**}`.
   mutating func capture() throws(Failure) -> (Expression.Name, isGlob: Bool) {
     try expect(.openBrace, "before a capture")
     let name = try name("the name of a capture")
@@ -216,7 +225,7 @@ struct Parser {
       guard take(.star) else { throw unexpected("expected '*' or '**'") }
       isGlob = take(.star)
     }
-    try expect(.closeBrace, "behind a capture")
+    try expect(.closeBrace, "after a capture")
     return (name, isGlob)
   }
 
@@ -241,24 +250,24 @@ struct Parser {
   private mutating func function() throws(Failure) -> FunctionTree {
     _ = advance()
     let name = try name("the name of a function")
-    try expect(.openParenthesis, "behind the name of a function")
+    try expect(.openParenthesis, "after the name of a function")
     var parameters: [Expression.Name] = []
     if !take(.closeParenthesis) {
       repeat { parameters.append(try self.name("the name of a parameter")) } while take(.comma)
-      try expect(.closeParenthesis, "behind the parameters")
+      try expect(.closeParenthesis, "after the parameters")
     }
     try expect(.openBrace, "before the body of a function")
     var lets: [(name: Expression.Name, value: Expression)] = []
     while take(word: "let") {
       let name = try self.name("the name of a variable")
-      try expect(.assign, "behind the name of a variable")
+      try expect(.assign, "after the name of a variable")
       lets.append((name, try expression()))
-      try expect(.semicolon, "behind a let")
+      try expect(.semicolon, "after a let")
     }
     guard take(word: "return") else { throw unexpected("expected 'return'") }
     let result = try expression()
     _ = take(.semicolon)
-    try expect(.closeBrace, "behind the result of a function")
+    try expect(.closeBrace, "after the result of a function")
     return FunctionTree(name: name, parameters: parameters, lets: lets, result: result)
   }
 }

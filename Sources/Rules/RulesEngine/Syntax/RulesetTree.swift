@@ -1,8 +1,8 @@
-/// A parsed ruleset: what its text says, nothing resolved.
+/// The syntax tree of a ruleset. Names are not resolved.
 package struct RulesetTree: Sendable {
-  /// 1 or 2.
+  /// The rules version, 1 or 2.
   let version: Int
-  /// Where the version is written; `nil` when the text does not say one.
+  /// The place of `rules_version`, or `nil` if the text has none.
   let versionRange: Range<Int>?
   let functions: [FunctionTree]
   let services: [ServiceTree]
@@ -19,19 +19,19 @@ struct ServiceTree: Sendable {
 struct MatchTree: Sendable {
   /// One segment of a pattern.
   enum Segment: Sendable {
-    /// A segment that must be the same, decoded.
+    /// A percent-decoded segment that the path must equal.
     case literal([UInt8])
     case capture(Expression.Name, isGlob: Bool)
   }
 
-  /// What stands in the block, in the order of the text.
+  /// A statement or nested block, in the order of the text.
   enum Member: Sendable {
     case allow(AllowTree)
     case match(MatchTree)
   }
 
   let segments: [Segment]
-  /// The pattern's place.
+  /// The place of the path, in bytes.
   let range: Range<Int>
   let functions: [FunctionTree]
   let members: [Member]
@@ -40,9 +40,9 @@ struct MatchTree: Sendable {
 /// `allow read, write: if condition;`.
 struct AllowTree: Sendable {
   let methods: [Expression.Name]
-  /// What must hold; `nil` for always.
+  /// The condition, or `nil` if the statement always allows.
   let condition: Expression?
-  /// From `allow` to the end of the condition.
+  /// The place from `allow` to the end of the condition, in bytes.
   let range: Range<Int>
 }
 

@@ -1,21 +1,21 @@
-/// A word of a ruleset.
+/// A token of a ruleset.
 struct Token: Sendable {
   enum Kind: Sendable, Equatable {
     case identifier
-    /// An identifier that names nothing (rules-language.md, section 1.2).
+    /// A reserved word (rules-language.md, section 1.2).
     case keyword
     case integer
     case float
     case string
     case bytes
-    /// A `/` with the segment that follows it at once: it is never a division.
+    /// A `/` and the segment that directly follows it. Never a division.
     case pathSegment
-    /// One of the operators and brackets, by its text.
+    /// An operator or a bracket.
     case symbol(Symbol)
     case end
   }
 
-  /// Operators and brackets.
+  /// The operators and brackets, by their text.
   enum Symbol: String, Sendable, CaseIterable {
     case equal = "==", notEqual = "!=", lessOrEqual = "<=", greaterOrEqual = ">=", and = "&&", or = "||"
     case increment = "++", decrement = "--"
@@ -26,7 +26,7 @@ struct Token: Sendable {
   }
 
   let kind: Kind
-  /// Where it stands, in bytes.
+  /// The place in the text, in bytes.
   let range: Range<Int>
 
   /// The words that cannot name a variable, parameter, function or capture.

@@ -1,7 +1,7 @@
-/// Prints syntax trees: declarations indented, expressions on one line with every pair of parentheses that the reading
-/// implies.
+/// Prints syntax trees. Declarations are indented; an expression is one line with explicit parentheses around every
+/// operation.
 enum TreePrinter {
-  /// A whole ruleset.
+  /// Returns the text of a ruleset.
   static func text(_ tree: RulesetTree) -> String {
     var lines = ["version \(tree.version)"]
     for function in tree.functions { append(function, 0, &lines) }
@@ -13,7 +13,7 @@ enum TreePrinter {
     return lines.joined(separator: "\n")
   }
 
-  /// One segment of a pattern, with its slash.
+  /// Returns the text of one segment of a pattern, with its slash.
   static func text(_ segment: MatchTree.Segment) -> String {
     switch segment {
     case .literal(let text): "/" + String(decoding: text, as: UTF8.self)
@@ -43,7 +43,7 @@ enum TreePrinter {
     }
   }
 
-  /// One expression.
+  /// Returns the text of one expression.
   static func text(_ expression: Expression) -> String {
     func list(_ items: [Expression]) -> String { items.map(text).joined(separator: ", ") }
     switch expression.kind {

@@ -1,27 +1,27 @@
 package import DocumentModel
 package import DocumentStore
 
-/// What a BatchGetDocuments call asks for.
+/// The parameters of a BatchGetDocuments request.
 package struct BatchGetDocumentsRequest: Sendable {
-  /// The documents; each is answered once, however often it is named.
+  /// The documents to read. Duplicates are ignored.
   package var keys: [DocumentKey]
-  /// The moment to show.
+  /// The state to read.
   package var consistency = ConsistencySelector.latest
-  /// The transaction to open and read in, in place of ``consistency``.
+  /// The transaction to begin and to read in, instead of ``consistency``.
   package var newTransaction: TransactionMode?
 
-  /// Asks for documents as they are now.
+  /// Requests the current state of documents.
   package init(_ keys: [DocumentKey]) { self.keys = keys }
 }
 
-/// The answer to a BatchGetDocuments call, pulled slice by slice: the documents that exist in name order, then the
-/// missing ones (firestore-api.md, section 1.3).
+/// The response to a BatchGetDocuments request, in slices: the existing documents in name order, then the missing
+/// ones (firestore-api.md, section 1.3).
 ///
-/// Every slice takes a snapshot of its own, at one version, so that a slow client holds no snapshot.
+/// Each slice reads the same version on its own snapshot, so that a slow client does not hold a snapshot.
 package final class BatchGetDocumentsCursor {
-  /// The transaction that was opened, where one was asked for.
+  /// The transaction that the request began, if any.
   package let transaction: TransactionID?
-  /// The moment shown.
+  /// The time of the state that was read.
   package let readTime: Timestamp
 
   private let database: DocumentDatabase
@@ -43,12 +43,13 @@ package final class BatchGetDocumentsCursor {
     readTime = moment.readTime
   }
 
-  /// Whether there is more.
+  /// Whether all documents have been returned.
   package var isAtEnd: Bool { next == keys.count && nextMissing == missing.count }
 
-  /// Calls `found` per document (without one for a missing document) until it returns `false` or there are no more.
-  /// - Throws: what `found` throws, and ``CommitError/readTimeTooOld`` when the client took so long that the state it
-  ///   began to read is gone.
+  /// Calls `found` for each document (with `nil` for a missing one) until it returns `false` or no documents are
+  /// left.
+  /// - Throws: ``CommitError/readTimeTooOld`` if the client took so long that the state can no longer be read,
+  ///   ``StorageError`` if a read fails, and any error of `found`.
   package func slice(_ found: (DocumentKey, StoredDocument?) throws -> Bool) throws {
     let before = next
     defer { counters.add(next - before, to: .documentsRead) }
@@ -78,11 +79,12 @@ package final class BatchGetDocumentsCursor {
 }
 
 extension FirestoreService {
-  /// Reads several documents of one moment.
+  /// Reads several documents of one state.
   ///
-  /// Cost here: the moment; each slice of the cursor costs two lookups a document. Where rules judge, each document is
-  /// looked up and judged here too, so that nothing is answered before all is allowed.
-  /// - Throws: `PERMISSION_DENIED` where rules do not grant one of the documents.
+  /// Cost of this call: one snapshot. Each slice of the cursor costs two lookups for each document. If rules apply,
+  /// this call also reads and authorizes every document, so that the response starts only when all are allowed.
+  /// - Throws: `PERMISSION_DENIED` if the rules deny one of the documents; the errors of ``access(to:as:)``;
+  ///   ``CommitError`` if the state cannot be read.
   package func batchGetDocuments(
     _ request: BatchGetDocumentsRequest, in id: DatabaseID, as caller: Caller
   ) throws -> BatchGetDocumentsCursor {

@@ -2,9 +2,11 @@ package import DocumentModel
 import DocumentStore
 
 extension FirestoreService {
-  /// Removes everything in a database: the emulator's reset between tests.
+  /// Deletes all data of a database, as emulator clients do between tests. For administrators.
   ///
   /// `completion` is called once, on any thread.
+  /// - Throws: `PERMISSION_DENIED` if the caller is not an administrator and rules apply; the errors of
+  ///   ``access(to:as:)``.
   package func clear(
     _ id: DatabaseID, as caller: Caller, completion: @escaping @Sendable (Result<Void, Status>) -> Void
   ) throws {

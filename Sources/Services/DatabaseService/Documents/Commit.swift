@@ -4,12 +4,13 @@ package import DocumentStore
 import Synchronization
 
 extension FirestoreService {
-  /// Applies writes atomically, at the end of a transaction where one is named (Commit).
+  /// Applies writes atomically, in a transaction if one is given (Commit).
   ///
-  /// `completion` is called once, on any thread, after the commit is durable or has failed.
-  /// Rules judge every document it names; a commit that they do not grant fails with `PERMISSION_DENIED`, whatever else
-  /// is wrong with it.
-  /// - Throws: what is wrong before anything is tried: no such database, transaction over, too many transforms.
+  /// `completion` is called once, on any thread, after the commit is durable or has failed. Rules authorize every
+  /// document of the commit. A commit that they deny fails with `PERMISSION_DENIED`, even if it has other errors
+  /// too.
+  /// - Throws: Errors found before the commit starts: those of ``access(to:as:)``, ``CommitError`` if the
+  ///   transaction is over, ``ModelError`` for invalid transforms.
   package func commit(
     _ writes: [Write], transaction: TransactionID? = nil, in id: DatabaseID, as caller: Caller,
     completion: @escaping @Sendable (Result<CommitOutcome, Status>) -> Void
@@ -26,9 +27,10 @@ extension FirestoreService {
     }
   }
 
-  /// Applies writes atomically, for administrators, with a mark that says later whether that happened; see
-  /// ``CommitRequest/mark``. Waits until the commit is durable or has failed: not for event loops.
-  /// - Throws: ``Status``; where it tells of a failure of the store, the mark has the last word.
+  /// Applies writes atomically, for administrators, with a mark that shows later whether they were applied; see
+  /// ``CommitRequest/mark``. Blocks until the commit is durable or has failed, so do not call it on an event loop.
+  /// - Throws: ``Status`` if the commit fails, ``ModelError`` for invalid transforms. After a storage error, check
+  ///   the mark: the commit may have been applied.
   package func commit(_ writes: [Write], mark: UInt64, in id: DatabaseID, as caller: Caller) throws -> CommitOutcome {
     let access = try access(to: id, as: caller)
     try access.requireAdmin()
@@ -46,8 +48,10 @@ extension FirestoreService {
     return try result.mapError { Status($0, database: id) }.get()
   }
 
-  /// Applies each write on its own (BatchWrite), for administrators; `completion` gets one result per write, in order.
-  /// - Throws: `INVALID_ARGUMENT` when one document is written twice (firestore-api.md, section 7.4).
+  /// Applies each write separately (BatchWrite), for administrators. `completion` receives one result for each
+  /// write, in order.
+  /// - Throws: `INVALID_ARGUMENT` if a document is written twice (firestore-api.md, section 7.4);
+  ///   `PERMISSION_DENIED` if the caller is not an administrator and rules apply.
   package func batchWrite(
     _ writes: [Write], in id: DatabaseID, as caller: Caller,
     completion: @escaping @Sendable ([Result<WriteResult, Status>]) -> Void

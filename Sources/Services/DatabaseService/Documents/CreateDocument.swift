@@ -2,10 +2,10 @@ package import DocumentModel
 import DocumentStore
 
 extension FirestoreService {
-  /// Creates a document (CreateDocument); without an id the server makes one.
+  /// Creates a document (CreateDocument). If no ID is given, the server generates one.
   ///
   /// `completion` is called once, on any thread.
-  /// - Throws: what is wrong before anything is tried.
+  /// - Throws: ``ModelError`` if the ID is invalid; the errors of ``commit(_:transaction:in:as:completion:)``.
   package func createDocument(
     in collection: ResourcePath, id documentID: String?, fields: EncodedFields, database id: DatabaseID,
     as caller: Caller,
@@ -24,7 +24,7 @@ extension FirestoreService {
       completion: completion)
   }
 
-  /// Commits one write and answers with the document it leaves.
+  /// Commits one write and passes the resulting document to `completion`.
   func write(
     _ write: Write, in id: DatabaseID, as caller: Caller,
     completion: @escaping @Sendable (Result<Document, Status>) -> Void
@@ -44,7 +44,7 @@ extension FirestoreService {
 }
 
 extension DocumentDatabase {
-  /// The document as a commit left it, whatever came after.
+  /// Returns the document as a commit left it, regardless of later changes.
   fileprivate func written(_ key: DocumentKey, at version: Timestamp) throws -> Document {
     try read { reader in
       guard let row = try reader.collection(key.collection),

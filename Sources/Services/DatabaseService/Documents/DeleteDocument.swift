@@ -1,10 +1,11 @@
 package import DocumentModel
 
 extension FirestoreService {
-  /// Removes a document (DeleteDocument); a missing one is success unless the precondition says otherwise.
+  /// Deletes a document (DeleteDocument). Succeeds if the document does not exist, unless the precondition requires
+  /// it.
   ///
   /// `completion` is called once, on any thread.
-  /// - Throws: what is wrong before anything is tried.
+  /// - Throws: The errors of ``commit(_:transaction:in:as:completion:)``.
   package func deleteDocument(
     _ key: DocumentKey, precondition: Precondition, in id: DatabaseID, as caller: Caller,
     completion: @escaping @Sendable (Result<Void, Status>) -> Void

@@ -1,22 +1,22 @@
 import Glibc
 import Synchronization
 
-/// The ids the server makes: 20 letters and digits, as client SDKs make them (firestore-api.md, section 0).
+/// Generates document IDs: 20 letters and digits, as client SDKs do (firestore-api.md, section 0).
 ///
-/// Each is as likely as any other, but those of a burst begin nearly alike and rise. So the rows and index entries of
-/// documents that are made together lie on a few pages that commit together, not each on pages of its own, which the
-/// disk would have to be given one by one. The second half of an id is random for itself: nobody guesses one from
-/// another.
+/// All IDs are equally likely, but the IDs of a burst have similar beginnings and ascend. The rows and index entries
+/// of documents that are created together are therefore on a few shared pages. With unrelated IDs each would need a
+/// page of its own, which the disk would have to write separately. The second half of an ID is independently random,
+/// so an ID cannot be guessed from another.
 struct DocumentIDs {
-  /// 62 to the power of 10: how many texts of ten characters there are.
+  /// 62 to the power of 10: the number of strings of ten characters.
   private static let tenCharacters: UInt64 = 839_299_365_868_340_224
-  /// In the order of their bytes, so that numbers and texts rise alike.
+  /// In byte order, so that strings sort as their numbers do.
   private static let alphabet = Array("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz".utf8)
-  /// Whoever comes later than this after the last id begins elsewhere.
+  /// If more time than this has passed since the last ID, the next ID starts a new burst.
   static let burstPauseNanoseconds: UInt64 = 10_000_000
-  /// Ids of one burst, so that however long it lasts, no part of the ids fills up.
+  /// The maximum number of IDs in a burst, so that long bursts do not fill a part of the ID space.
   static let burstIDsMax = 1000
-  /// How far apart the first halves of two ids of a burst are, at most.
+  /// The maximum distance between the first halves of consecutive IDs in a burst.
   private static let stepMax: UInt64 = 1 << 20
 
   private static let shared = Mutex(DocumentIDs())
@@ -25,7 +25,7 @@ struct DocumentIDs {
   private var last: UInt64 = 0
   private var left = 0
 
-  /// The next id. Cost: two draws from the system's generator, each a system call.
+  /// Returns the next ID. Cost: two reads of the system's random generator, each a system call.
   static func next() -> [UInt8] {
     var now = timespec()
     clock_gettime(CLOCK_MONOTONIC, &now)
@@ -33,7 +33,7 @@ struct DocumentIDs {
     return shared.withLock { $0.next(at: nanoseconds) }
   }
 
-  /// The next id at a moment of a clock that does not go back.
+  /// Returns the next ID at a time of a monotonic clock.
   mutating func next(at nanoseconds: UInt64) -> [UInt8] {
     if left == 0 || nanoseconds > last + Self.burstPauseNanoseconds {
       first = UInt64.random(in: 0..<Self.tenCharacters)

@@ -2,11 +2,11 @@ package import DocumentModel
 package import DocumentStore
 
 extension FirestoreService {
-  /// Reads one document and lends it to `body`.
+  /// Reads one document and passes it to `body`.
   ///
-  /// Cost: two lookups in the store, and the judgement; no copy.
-  /// - Throws: `PERMISSION_DENIED` where rules do not grant it, be it there or not; `NOT_FOUND` where it is missing;
-  ///   and what `body` throws.
+  /// Cost: two lookups in the store and the evaluation of rules; no copy.
+  /// - Throws: `PERMISSION_DENIED` if the rules deny the read, whether or not the document exists; `NOT_FOUND` if it
+  ///   does not exist; ``CommitError`` if the state cannot be read; and any error of `body`.
   package func getDocument<R>(
     _ key: DocumentKey, in id: DatabaseID, as caller: Caller, consistency: ConsistencySelector = .latest,
     _ body: (StoredDocument) throws -> R
@@ -14,7 +14,8 @@ extension FirestoreService {
     try getDocument(key, in: try access(to: id, as: caller), consistency: consistency, body)
   }
 
-  /// Reads one document of a database that was looked up already; see ``getDocument(_:in:as:consistency:_:)``.
+  /// Reads one document with an access that the caller already has; see ``getDocument(_:in:as:consistency:_:)``.
+  /// - Throws: As that function does.
   package func getDocument<R>(
     _ key: DocumentKey, in access: DatabaseAccess, consistency: ConsistencySelector = .latest,
     _ body: (StoredDocument) throws -> R

@@ -2,12 +2,13 @@ package import DocumentModel
 import DocumentStore
 
 extension FirestoreService {
-  /// A page of the ids of the collections directly below a document or the root, sorted; for administrators.
+  /// Returns a page of the IDs of the collections directly below a document or the root, sorted. For administrators.
   ///
   /// - Parameters:
-  ///   - pageSize: the most ids to return; 0 or less for the default.
-  ///   - pageToken: what an earlier page ended with.
-  /// - Throws: `INVALID_ARGUMENT` for a negative size or a token of another listing.
+  ///   - pageSize: the maximum number of IDs; 0 for the default.
+  ///   - pageToken: the token that an earlier page returned.
+  /// - Throws: `INVALID_ARGUMENT` if the size is negative or the token belongs to another listing;
+  ///   `PERMISSION_DENIED` if the caller is not an administrator and rules apply.
   package func listCollectionIds(
     below parent: ResourcePath, in id: DatabaseID, as caller: Caller, pageSize: Int = 0, pageToken: [UInt8] = [],
     consistency: ConsistencySelector = .latest
@@ -32,6 +33,6 @@ extension FirestoreService {
     }
   }
 
-  /// Tools ask for pages of 2^31 - 1; nobody has this many collections side by side on purpose.
+  /// Tools request pages of 2^31 - 1 IDs. No real database has this many sibling collections.
   private static let collectionIDsPerPage = 100_000
 }

@@ -6,46 +6,48 @@ import Matching
 import QueryEngine
 import WireFormat
 
-/// What a ListDocuments call asks for.
+/// The parameters of a ListDocuments request.
 package struct ListDocumentsRequest: Sendable {
-  /// The root or a document: what is listed lies directly below it.
+  /// The root or a document. The listed documents are in collections directly below it.
   package let parent: ResourcePath
-  /// The collection; `nil` lists the documents of all collections below the parent, in name order.
+  /// The ID of the collection. With `nil`, the documents of all collections below the parent are listed, in name
+  /// order.
   package let collectionID: String?
-  /// The most documents of a page; 0 for the default.
+  /// The maximum number of documents in a page; 0 for the default.
   package var pageSize = 0
-  /// What an earlier page ended with; empty for the first page.
+  /// The token that an earlier page returned; empty for the first page.
   package var pageToken: [UInt8] = []
   /// The order as text; empty for name order.
   package var orderBy = ""
-  /// Whether documents that are missing but have descendants are listed.
+  /// Whether to list missing documents that have descendants.
   package var showMissing = false
-  /// The moment to show.
+  /// The state to read.
   package var consistency = ConsistencySelector.latest
 
-  /// Asks for the first page of a collection in name order.
+  /// Requests the first page of a collection in name order.
   package init(_ collection: ResourcePath) {
     parent = collection.parent
     collectionID = collection.id
   }
 
-  /// Asks for the first page of all collections directly below a parent.
+  /// Requests the first page of all collections directly below a parent.
   package init(allBelow parent: ResourcePath) {
     self.parent = parent
     collectionID = nil
   }
 
-  /// What it lists, as a query would find it.
+  /// A query with the same documents.
   var query: Query { Query(parent: parent, collectionID: collectionID) }
 }
 
 extension FirestoreService {
   /// Lists a page of a collection.
   ///
-  /// Cost here: the plan. In name order a page of a collection is one scan; otherwise it costs what a query costs.
-  /// Only administrators may ask for documents that are missing: no rule speaks of those.
-  /// - Throws: `INVALID_ARGUMENT` for a bad size, token or order, or an order together with `showMissing`; without a
-  ///   collection also for `showMissing` and for any order but that of names. `PERMISSION_DENIED` as for a query.
+  /// Cost of this call: that of planning. In name order, a page of a collection is one scan. Otherwise it costs as
+  /// much as a query. Only administrators may list missing documents, because rules do not cover those.
+  /// - Throws: `INVALID_ARGUMENT` for an invalid size, token or order, and for an order together with `showMissing`;
+  ///   without a collection also for `showMissing` and for any order except by name. `PERMISSION_DENIED` if the
+  ///   rules deny the query; ``CommitError`` if the state cannot be read.
   package func listDocuments(
     _ request: ListDocumentsRequest, in id: DatabaseID, as caller: Caller
   ) throws -> ListDocumentsCursor {
@@ -84,8 +86,10 @@ extension FirestoreService {
     }
   }
 
-  /// The version of the last change of a collection, and the life of the database it counts in: together they name
-  /// one state of the collection's documents. Not judged: tell it only to who may list the collection.
+  /// Returns the version of the last change of a collection and the incarnation of the database. Together they
+  /// identify one state of the collection's documents. The call is not authorized: reveal the result only to callers
+  /// that may list the collection.
+  /// - Throws: The errors of ``access(to:as:)``; ``StorageError`` if the read fails.
   package func collectionState(
     _ collection: ResourcePath, in id: DatabaseID, as caller: Caller
   ) throws -> (incarnation: UInt64, lastChange: Int64) {
@@ -95,12 +99,12 @@ extension FirestoreService {
   }
 }
 
-/// A page of a collection under way, made in slices as ``RunQueryCursor``'s results are.
+/// A page of a ListDocuments response, produced in slices like those of ``RunQueryCursor``.
 ///
-/// A page ends early when it holds ``pageBytesMax`` of stored documents, or when the dialect made as much of them: deep
-/// maps take many times their stored bytes in JSON.
+/// A page ends early when it contains ``pageBytesMax`` of stored documents, or when the response is as long. Deeply
+/// nested maps take many times their stored bytes in JSON.
 package final class ListDocumentsCursor {
-  /// What gives the page.
+  /// The source of the documents.
   private enum Source {
     /// A collection in name order.
     case scan(ResourcePath)
@@ -109,9 +113,9 @@ package final class ListDocumentsCursor {
   }
 
   static let byName = Order(FieldPath(field: "__name__"))
-  /// Documents of one page, whatever was asked for.
+  /// The maximum number of documents in a page, even if the client requests more.
   private static let pageDocumentsMax = 10_000
-  /// Stored bytes of one page, in bytes, so that no answer needs memory without bound.
+  /// The maximum size of the stored documents in a page, in bytes, so that the memory of a response is limited.
   private static let pageBytesMax = 8 << 20
 
   private let database: DocumentDatabase
@@ -125,7 +129,7 @@ package final class ListDocumentsCursor {
   private var count = 0
   private var bytes = 0
   private var lastKey: DocumentKey?
-  /// The place of the last document of the page, once it is full.
+  /// The position of the last document of the page, once the page is full.
   private var place: [UInt8]?
 
   fileprivate init(
@@ -142,7 +146,7 @@ package final class ListDocumentsCursor {
     if orders == [Self.byName], let id = request.collectionID {
       source = .scan(request.parent.appending(id))
     } else {
-      // One more than the page holds tells whether there is a next one.
+      // One document more than the page holds shows whether there is a next page.
       let query = ResolvedQuery(
         listing: request.query, orders: orders, behind: after, limit: limit + 1, in: database.id)
       let options = PlanOptions(indexes: try database.indexes(&reader))
@@ -150,8 +154,10 @@ package final class ListDocumentsCursor {
     }
   }
 
-  /// Calls `found` per document; returns the token of the next page, empty at the end, once the page is whole.
-  /// `answerBytes` is the length of the answer so far.
+  /// Calls `found` for each document. After the last slice it returns the token of the next page, or an empty token
+  /// at the end. `answerBytes` returns the length of the response so far.
+  /// - Throws: ``CommitError/readTimeTooOld`` if the state can no longer be read, ``StorageError`` if a read fails,
+  ///   and any error of `found`.
   package func slice(
     answerBytes: () -> Int = { 0 }, _ found: (FoundDocument) throws -> Void
   ) throws -> [UInt8]? {
@@ -170,7 +176,7 @@ package final class ListDocumentsCursor {
     }
   }
 
-  /// Notes the page where a transaction rests on it.
+  /// Records the range of the page in the transaction, if the page is part of one.
   private func note(_ reader: inout SnapshotReader) throws {
     guard let transaction = moment.transaction else { return }
     let start = after.map { after in
@@ -190,7 +196,7 @@ package final class ListDocumentsCursor {
     database.transactions.note(range, in: transaction)
   }
 
-  /// Goes on with the page; ``count`` is above ``limit`` once there is a document behind it.
+  /// Continues the page. ``count`` exceeds ``limit`` if a document follows the page.
   private func listOrdered(
     _ query: ResolvedQuery, _ results: any QueryResults, _ snapshot: any KeyValueSnapshot, _ answerBytes: () -> Int,
     _ found: (FoundDocument) throws -> Void
@@ -211,7 +217,7 @@ package final class ListDocumentsCursor {
     }
   }
 
-  /// Returns the id the next page starts after, or `nil` at the end.
+  /// Returns the ID after which the next page starts, or `nil` at the end.
   private func listByName(
     _ collection: ResourcePath, _ reader: inout SnapshotReader, _ answerBytes: () -> Int,
     _ found: (FoundDocument) throws -> Void

@@ -1,10 +1,10 @@
 import DocumentModel
 
-/// Where a listing goes on: a position, bound to the parameters it belongs to.
+/// The position at which a listing continues, bound to the parameters of the listing.
 ///
-/// Layout: a hash of the parameters (8 bytes), a hash of that and the position (8), the position.
+/// Layout: a hash of the parameters (8 bytes), a hash of that hash and the position (8 bytes), the position.
 enum PageToken {
-  /// What a token belongs to; another listing refuses it.
+  /// The parameters of the listing. Other listings reject the token.
   struct Binding {
     fileprivate let hash: UInt64
 
@@ -22,7 +22,8 @@ enum PageToken {
     return token + position
   }
 
-  /// - Throws: `INVALID_ARGUMENT` when the bytes are no token of this listing.
+  /// Returns the position in a token.
+  /// - Throws: `INVALID_ARGUMENT` if the bytes are not a token of this listing.
   static func position(_ token: [UInt8], _ binding: Binding) throws -> [UInt8] {
     let position = Array(token.dropFirst(16))
     guard token.count >= 16, token == encode(position, binding) else {
@@ -33,7 +34,7 @@ enum PageToken {
 
   private static let seed: UInt64 = 0xCBF2_9CE4_8422_2325
 
-  /// FNV-1a: it guards against mix-ups, not against forgery, which would gain nothing.
+  /// FNV-1a. It detects mistakes, not forgery, by which a client would gain nothing.
   private static func mix(_ start: UInt64, _ bytes: [UInt8]) -> UInt64 {
     bytes.reduce(start) { ($0 ^ UInt64($1)) &* 0x0000_0100_0000_01B3 }
   }

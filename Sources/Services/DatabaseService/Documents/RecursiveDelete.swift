@@ -3,12 +3,15 @@ package import DocumentModel
 import DocumentStore
 
 extension FirestoreService {
-  /// Deletes a document or a collection with everything below it, up to about `limit` documents: call it until it is
-  /// done, each time behind the last document of the call before. The root stands for all documents.
+  /// Deletes a document or a collection with all its descendants, up to about `limit` documents. Call it repeatedly
+  /// until it is done, each time with the last document of the previous outcome. The root path deletes all
+  /// documents.
   ///
-  /// Runs in batches of ordinary commits, so it is not atomic, holds up nobody, and bounded memory serves any size.
-  /// Documents that are created meanwhile, behind where it works, stay. `completion` is called once, on any thread.
-  /// - Throws: what is wrong before anything is deleted.
+  /// The documents are deleted in batches of ordinary commits. The operation is therefore not atomic, does not block
+  /// others, and uses constant memory. It does not delete documents that are created, while it runs, before its
+  /// current position. `completion` is called once, on any thread.
+  /// - Throws: Errors found before anything is deleted: those of ``access(to:as:)``; `PERMISSION_DENIED` if the
+  ///   caller is not an administrator and rules apply.
   package func recursiveDelete(
     _ path: ResourcePath, in id: DatabaseID, as caller: Caller, behind last: DocumentKey? = nil, limit: Int,
     completion: @escaping @Sendable (Result<RecursiveDeleteOutcome, Status>) -> Void
@@ -19,17 +22,18 @@ extension FirestoreService {
   }
 }
 
-/// What a call of a recursive delete did.
+/// The outcome of one call of a recursive delete.
 package struct RecursiveDeleteOutcome: Equatable, Sendable {
-  /// How many documents it deleted.
+  /// The number of deleted documents.
   package var deleted: Int
   /// Whether nothing is left to delete.
   package var isDone: Bool
-  /// Where the next call goes on, so that it need not pass what is gone; `nil` where nothing is left.
+  /// The document after which the next call continues, so that it can skip what is already deleted; `nil` if nothing
+  /// is left.
   package var last: DocumentKey?
 }
 
-/// One call of a recursive delete under way: finds a batch, commits it, goes on behind it.
+/// One call of a recursive delete: finds a batch, commits its deletion, and continues after it.
 private final class RecursiveDelete: Sendable {
   private static let batchDocumentsMax = 500
 
@@ -37,7 +41,7 @@ private final class RecursiveDelete: Sendable {
   private let path: ResourcePath
   private let limit: Int
   private let completion: @Sendable (Result<RecursiveDeleteOutcome, Status>) -> Void
-  /// Walks run here, so that neither an event loop nor the writer waits for them.
+  /// Documents are searched on this queue, so that neither an event loop nor the writer waits.
   private let queue = DispatchQueue(label: "hearth.recursive-delete")
 
   init(
@@ -56,7 +60,7 @@ private final class RecursiveDelete: Sendable {
         var keys = try batch(after: key)
         let isLast = keys.count < Self.batchDocumentsMax
         let last = keys.last ?? key
-        // The document itself goes last, so that what is left is found again from its path.
+        // Delete the document itself last, so that a repeated call finds the rest by its path.
         if isLast, let own = DocumentKey(path), try database.exists(own) { keys.append(own) }
         let total = deleted + keys.count
         guard !keys.isEmpty else { return finish(total, last: nil) }
@@ -80,9 +84,9 @@ private final class RecursiveDelete: Sendable {
 
   private func batch(after key: DocumentKey?) throws -> [DocumentKey] {
     try database.read { reader in
-      var walk = try SubtreeIterator(reader.snapshot, below: path, after: key)
+      var iterator = try SubtreeIterator(reader.snapshot, below: path, after: key)
       var keys: [DocumentKey] = []
-      while keys.count < Self.batchDocumentsMax, let step = try walk.next() {
+      while keys.count < Self.batchDocumentsMax, let step = try iterator.next() {
         if step.document != nil { keys.append(step.key) }
       }
       return keys

@@ -1,10 +1,11 @@
 package import DocumentModel
 
 extension FirestoreService {
-  /// Replaces a document, or the fields of a mask (UpdateDocument); creates it where it is missing and may.
+  /// Replaces a document, or only the fields in a mask (UpdateDocument). Creates the document if it does not exist
+  /// and the precondition allows that.
   ///
   /// `completion` is called once, on any thread.
-  /// - Throws: what is wrong before anything is tried.
+  /// - Throws: The errors of ``commit(_:transaction:in:as:completion:)``.
   package func updateDocument(
     _ key: DocumentKey, fields: EncodedFields, mask: FieldMask?, precondition: Precondition, in id: DatabaseID,
     as caller: Caller,

@@ -4,31 +4,32 @@ import FixtureTree
 package import KeyValue
 import WireFormat
 
-/// Writes the documents of a database, or a part of them, as a fixture tree.
+/// Writes the documents of a database, or of a part of it, as a fixture tree.
 ///
-/// All documents are shown as of one version, the newest when it starts. Every slice takes a snapshot of its own, so
-/// that a long export holds none for long; it must be over before that version leaves the history.
+/// All documents are shown at one version, the newest at the start. Each slice uses its own snapshot, so that a long
+/// export does not hold one for long. The export must finish before the version leaves the history.
 package struct ExportDocuments {
   private let store: any KeyValueStore
   private let database: DatabaseID
   private let root: ResourcePath
 
-  /// Prepares an export of what is at and below `root`: everything, a collection, or a document.
+  /// Prepares an export of `root` and everything below it. `root` is the root path, a collection or a document.
   package init(_ store: any KeyValueStore, database: DatabaseID, below root: ResourcePath = .root) {
     self.store = store
     self.database = database
     self.root = root
   }
 
-  /// Documents read from one snapshot.
+  /// The maximum number of documents read from one snapshot.
   private static let sliceDocumentsMax = 2000
-  /// Text that is handed over at once, in bytes; a slice may add to it.
+  /// The minimum size of the text passed to `write`, in bytes. A slice may exceed it.
   private static let pieceBytesMin = 256 << 10
 
-  /// Writes the tree, handing pieces of text to `write`. Returns the number of documents.
+  /// Writes the tree, and passes pieces of text to `write`. Returns the number of documents.
   ///
-  /// Memory: a slice's text, one frame per level, and the patterns of the collections.
-  /// - Throws: `StorageError`, ``Status`` when the version left the history, and what `write` throws.
+  /// Memory: the text of one slice, one frame for each level, and the patterns of the collections.
+  /// - Throws: ``StorageError`` if a read fails, ``Status`` if the version has left the history, and any error of
+  ///   `write`.
   package func run(progress: (Int) -> Void = { _ in }, _ write: ([UInt8]) throws -> Void) throws -> Int {
     let version = try slice(at: nil) { reader, _ in try reader.lastVersion() }
     var writer = try FixtureTreeWriter(database: database, patterns: try patterns(at: version))
@@ -44,9 +45,9 @@ package struct ExportDocuments {
     var isAtEnd = false
     while !isAtEnd {
       try slice(at: version) { reader, pinned in
-        var walk = try SubtreeIterator(reader.snapshot, below: root, after: last, at: pinned)
+        var iterator = try SubtreeIterator(reader.snapshot, below: root, after: last, at: pinned)
         for _ in 0..<Self.sliceDocumentsMax {
-          guard let step = try walk.next() else {
+          guard let step = try iterator.next() else {
             isAtEnd = true
             return
           }
@@ -64,7 +65,7 @@ package struct ExportDocuments {
     return count
   }
 
-  /// Runs `body` on a fresh snapshot, with the version to read at, `nil` where the snapshot shows it as it is.
+  /// Runs `body` on a new snapshot with the version to read, or `nil` if the snapshot shows exactly that version.
   private func slice<R>(
     at version: Int64?, _ body: (inout DocumentStore.SnapshotReader, Int64?) throws -> R
   ) throws -> R {
@@ -75,7 +76,7 @@ package struct ExportDocuments {
     guard try Int64(bitPattern: reader.meta(.historyFrom)) <= version else {
       throw Status(
         .failedPrecondition,
-        "the export took longer than the database remembers what was, or the database was cleared; run it again")
+        "the export took longer than history is kept, or the database was cleared; run it again")
     }
     return try body(&reader, version)
   }
@@ -85,7 +86,7 @@ package struct ExportDocuments {
     var collections: [ResourcePath] = []
     try slice(at: version) { reader, pinned in
       var list = try NonemptyCollectionIterator(reader.snapshot, below: root, at: pinned)
-      // A pattern that is known needs no second look.
+      // A known pattern does not need another collection.
       func isWanted(_ path: ResourcePath) -> Bool {
         !patterns.contains(Array(CollectionShape.pattern(of: path).utf8))
       }
@@ -98,7 +99,7 @@ package struct ExportDocuments {
     return CollectionShape.patterns(of: collections + collections.flatMap(Self.ancestors))
   }
 
-  /// The collections above a collection: they hold the documents on the way, missing or not.
+  /// Returns the collections above a collection. They contain its ancestors, which may be missing documents.
   private static func ancestors(_ collection: ResourcePath) -> [ResourcePath] {
     var all: [ResourcePath] = []
     var path = collection

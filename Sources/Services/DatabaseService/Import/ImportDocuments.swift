@@ -4,14 +4,13 @@ package import DocumentStore
 import FixtureTree
 import KeyValue
 
-/// What an import did.
+/// The outcome of an import.
 package struct ImportOutcome: Equatable, Sendable {
-  /// Documents read.
+  /// The number of documents read.
   package var documents = 0
-  /// Those of them that were there already, with the same fields.
+  /// The number of these documents that already existed with the same fields.
   package var unchanged = 0
 
-  /// Nothing yet.
   package init(documents: Int = 0, unchanged: Int = 0) {
     self.documents = documents
     self.unchanged = unchanged
@@ -19,16 +18,17 @@ package struct ImportOutcome: Equatable, Sendable {
 }
 
 extension DocumentDatabase {
-  /// Whether nothing was ever stored, so that ``load(_:progress:)`` may be used.
+  /// Whether nothing has ever been stored, so that ``load(_:progress:)`` may be used.
+  /// - Throws: ``StorageError`` if the read fails.
   package func isEmpty() throws -> Bool {
     try read { reader in try DatabaseContents.isEmpty(reader.snapshot) }
   }
 
-  /// Fills a database that is empty and that nobody uses yet.
+  /// Fills a database that is empty and not yet in use.
   ///
-  /// One thread reads files and works out index entries while the calling one stores. After an error the database
-  /// holds a part of the files: throw it away. `progress` is told the documents stored so far.
-  /// - Throws: `FixtureTreeError` for what is wrong in a file, `StorageError` when the engine fails.
+  /// One thread reads files and computes index entries while the calling thread stores them. After an error the
+  /// database contains a part of the files: delete it. `progress` receives the number of documents stored so far.
+  /// - Throws: ``FixtureTreeError`` if a file is invalid, ``StorageError`` if the engine fails.
   package func load(_ files: ImportFiles, progress: (Int) -> Void = { _ in }) throws -> ImportOutcome {
     let loader = try makeLoader()
     let indexes = loader.indexes
@@ -56,11 +56,11 @@ extension DocumentDatabase {
     return outcome
   }
 
-  /// Stores documents in a database that is in use, in commits of ``applyBatchDocumentsMax`` documents.
+  /// Stores documents in a database in use, in commits of ``applyBatchDocumentsMax`` documents.
   ///
-  /// Check the files first (``ImportFiles/check(progress:)``): what is applied before an error stays. Running it again
-  /// goes on where it ended, since a document that is there with the same fields is left as it is.
-  /// - Throws: `FixtureTreeError`, or ``Status`` for a commit that failed.
+  /// Check the files first (``ImportFiles/check(progress:)``): documents applied before an error stay. A second run
+  /// continues where the first one ended, because documents with the same fields are left as they are.
+  /// - Throws: ``FixtureTreeError`` if a file is invalid, ``Status`` if a commit failed.
   package func apply(_ files: ImportFiles, progress: (Int) -> Void = { _ in }) throws -> ImportOutcome {
     let pending = InFlightCommits()
     var read = 0
@@ -77,9 +77,10 @@ extension DocumentDatabase {
     return ImportOutcome(documents: read, unchanged: try pending.finish())
   }
 
-  /// Documents of one write transaction of a load: enough to make its cost small, few enough to keep memory so.
+  /// The maximum number of documents in one write transaction of a load. It keeps both the cost of transactions and
+  /// memory small.
   private static var loadBatchDocumentsMax: Int { 20_000 }
   private static var loadBatchBytesMax: Int { 16 << 20 }
-  /// Documents of one commit.
+  /// The maximum number of documents in one commit.
   private static var applyBatchDocumentsMax: Int { 500 }
 }

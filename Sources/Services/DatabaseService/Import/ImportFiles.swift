@@ -3,16 +3,16 @@ import DocumentStore
 package import FixtureTree
 import Glibc
 
-/// Files of documents that go into one database, one after the other. Any format that `FixtureTree` reads.
+/// Files of documents to be stored in one database, one after the other, in any format that `FixtureTree` reads.
 package struct ImportFiles: Sendable {
-  /// Where the bytes of one file are.
+  /// The source of a file's bytes.
   package enum Source: Sendable {
-    /// In the file system; `-` is standard input.
+    /// A path in the file system; `-` is standard input.
     case file(String)
-    /// Here, under the name that errors carry.
+    /// Bytes in memory, with a name for errors.
     case text(name: String, [UInt8])
 
-    /// What errors call it.
+    /// The name of the source in errors.
     var name: String {
       switch self {
       case .file(let path): path
@@ -28,44 +28,43 @@ package struct ImportFiles: Sendable {
     }
   }
 
-  /// The files.
   private let sources: [Source]
-  /// The database that paths in references mean.
+  /// The database of relative references in the files.
   package let database: DatabaseID
 
-  /// Joins the parts; nothing is read yet.
+  /// Names the sources. Nothing is read yet.
   package init(_ sources: [Source], database: DatabaseID) {
     self.sources = sources
     self.database = database
   }
 
-  /// Joins the parts; nothing is read yet. The path `-` is standard input.
+  /// Names the files. Nothing is read yet. The path `-` is standard input.
   package init(_ paths: [String], database: DatabaseID) {
     self.init(paths.map { .file($0) }, database: database)
   }
 
   /// Documents of one file that were read together.
   package struct Batch: Sendable {
-    /// The name of the file, for errors.
+    /// The name of the file in errors.
     package var file: String
     /// The documents in the order of the file.
     package var documents: [FixtureDocument]
-    /// Whether an earlier file, or an earlier line of this one, may hold a document of the batch.
+    /// Whether an earlier file, or an earlier line of this file, may contain a document of the batch.
     package var mayRepeat: Bool
   }
 
-  /// The first file that can be read only once, such as a pipe; `nil` where all can be read again.
+  /// The first file that can be read only once, such as a pipe; `nil` if all files can be read again.
   package var unrepeatable: String? {
     for case .file(let path) in sources {
       var file = stat()
-      // What cannot be looked at fails when it is opened, with a better text.
+      // A file that `stat` cannot inspect fails when it is opened, with a better message.
       if path == "-" || (stat(path, &file) == 0 && file.st_mode & S_IFMT != S_IFREG) { return path }
     }
     return nil
   }
 
-  /// Reads every document and lends them in batches. Memory: one batch and the reader's.
-  /// - Throws: ``FixtureTreeError`` with file, line and path, and what `body` throws.
+  /// Reads every document and passes them to `body` in batches. Memory: one batch and that of the reader.
+  /// - Throws: ``FixtureTreeError`` with file, line and path if a file is invalid, and any error of `body`.
   package func forEachBatch(
     documentsMax: Int, bytesMax: Int = 4 << 20, _ body: (Batch) throws -> Void
   ) throws {
@@ -88,8 +87,9 @@ package struct ImportFiles: Sendable {
     }
   }
 
-  /// Reads all files to their ends and keeps nothing: what passes can be stored. Returns the number of documents.
-  /// - Throws: ``FixtureTreeError`` for the first thing that is wrong.
+  /// Reads all files completely without storing documents. If it succeeds, they can be stored. Returns the number of
+  /// documents.
+  /// - Throws: ``FixtureTreeError`` for the first error in the files.
   package func check(progress: (Int) -> Void = { _ in }) throws -> Int {
     var count = 0
     try forEachBatch(documentsMax: 1000) { batch in
@@ -100,8 +100,8 @@ package struct ImportFiles: Sendable {
     return count
   }
 
-  /// A document with its index entries.
-  /// - Throws: ``FixtureTreeError`` when it cannot be stored.
+  /// Returns a document with its index entries.
+  /// - Throws: ``FixtureTreeError`` if it cannot be stored.
   static func item(
     _ document: FixtureDocument, file: String, indexes: IndexCatalog = .none
   ) throws(FixtureTreeError) -> BulkLoader.Item {

@@ -2,9 +2,9 @@ import Dispatch
 import DocumentStore
 import Synchronization
 
-/// The few batches between the thread that reads files and the one that stores.
+/// A queue of batches between the thread that reads files and the thread that stores documents.
 ///
-/// Bounded: the reader waits while ``batchesMax`` batches wait to be stored.
+/// It holds at most ``batchesMax`` batches; then the reader waits.
 final class ImportQueue: Sendable {
   /// Documents ready to be stored.
   struct Batch: Sendable {
@@ -12,7 +12,7 @@ final class ImportQueue: Sendable {
     var mayReplace: Bool
   }
 
-  /// The store gave up; the reader is to end too.
+  /// The storing thread has given up, so the reader must end too.
   struct Closed: Error {}
 
   private enum Piece: Sendable {
@@ -27,7 +27,7 @@ final class ImportQueue: Sendable {
   private let room = DispatchSemaphore(value: ImportQueue.batchesMax)
   private let filled = DispatchSemaphore(value: 0)
 
-  /// Hands a batch over, waiting for room.
+  /// Adds a batch. Waits for room.
   func put(_ batch: Batch) throws(Closed) {
     room.wait()
     if isClosed.load(ordering: .acquiring) { throw Closed() }
@@ -35,14 +35,14 @@ final class ImportQueue: Sendable {
     filled.signal()
   }
 
-  /// Says that nothing more comes, or why.
+  /// Signals the end of the files, or the error that ended reading.
   func finish(_ error: (any Error)?) {
     pieces.withLock { $0.append(.end(error)) }
     filled.signal()
   }
 
-  /// Takes a batch, waiting for one; `nil` at the end.
-  /// - Throws: what the reader ended with.
+  /// Takes a batch. Waits for one. Returns `nil` at the end.
+  /// - Throws: The error that ended reading.
   func take() throws -> Batch? {
     filled.wait()
     switch pieces.withLock({ $0.removeFirst() }) {
@@ -55,7 +55,7 @@ final class ImportQueue: Sendable {
     }
   }
 
-  /// Tells the reader that nobody takes batches any more.
+  /// Signals to the reader that no more batches are taken.
   func close() {
     isClosed.store(true, ordering: .releasing)
     room.signal()

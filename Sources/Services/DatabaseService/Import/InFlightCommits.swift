@@ -3,7 +3,7 @@ import DocumentModel
 import DocumentStore
 import Synchronization
 
-/// Commits of an import that are under way, a few at a time, so that the disk's syncs and the reading overlap.
+/// The uncompleted commits of an import: a few at a time, so that reading overlaps with syncs of the disk.
 final class InFlightCommits: Sendable {
   private struct State {
     var unchanged = 0
@@ -15,8 +15,8 @@ final class InFlightCommits: Sendable {
   private let state = Mutex(State())
   private let room = DispatchSemaphore(value: InFlightCommits.commitsMax)
 
-  /// Waits for room for one more.
-  /// - Throws: ``Status`` of an earlier one that failed.
+  /// Waits until another commit may start.
+  /// - Throws: ``Status`` of an earlier commit that failed.
   func begin() throws {
     room.wait()
     if let failure = state.withLock({ $0.failure }) {
@@ -25,7 +25,7 @@ final class InFlightCommits: Sendable {
     }
   }
 
-  /// Takes note of one that is done.
+  /// Records the result of a commit.
   func end(_ result: Result<CommitOutcome, Status>) {
     state.withLock { state in
       switch result {
@@ -37,14 +37,14 @@ final class InFlightCommits: Sendable {
     room.signal()
   }
 
-  /// Waits until none is under way.
+  /// Waits until all commits have completed.
   func waitForAll() {
     for _ in 0..<Self.commitsMax { room.wait() }
     for _ in 0..<Self.commitsMax { room.signal() }
   }
 
-  /// Waits until none is under way, and returns how many documents were left as they were.
-  /// - Throws: ``Status`` of one that failed.
+  /// Waits until all commits have completed. Returns the number of documents that did not change.
+  /// - Throws: ``Status`` of a commit that failed.
   func finish() throws -> Int {
     waitForAll()
     let (unchanged, failure) = state.withLock { ($0.unchanged, $0.failure) }

@@ -1,19 +1,19 @@
 package import DocumentModel
 package import DocumentStore
 
-/// A declared index and how far it is.
+/// A declared index and its state.
 package struct DeclaredIndex: Sendable {
-  /// What it indexes.
   package var definition: IndexDefinition
-  /// The number the store gave it; stays while the index does.
+  /// The number that the store assigned, for the lifetime of the index.
   package var number: UInt64
-  /// How far it is.
   package var state: StoredIndex.State
 }
 
 extension FirestoreService {
-  /// The declared indexes of several fields and of vectors, in the order of their declaration; for administrators.
-  /// - Throws: `NOT_FOUND` where the database is not served.
+  /// Returns the declared indexes of several fields and of vectors, in the order of their declaration. For
+  /// administrators.
+  /// - Throws: `NOT_FOUND` if the database is not served; `PERMISSION_DENIED` if the caller is not an administrator
+  ///   and rules apply.
   package func listIndexes(in id: DatabaseID, as caller: Caller) throws -> [DeclaredIndex] {
     let access = try access(to: id, as: caller)
     try access.requireAdmin()
@@ -27,8 +27,9 @@ extension FirestoreService {
     }
   }
 
-  /// The fields that are indexed otherwise than all are, in the order of their declaration; for administrators.
-  /// - Throws: `NOT_FOUND` where the database is not served.
+  /// Returns the fields with their own index settings, in the order of their declaration. For administrators.
+  /// - Throws: `NOT_FOUND` if the database is not served; `PERMISSION_DENIED` if the caller is not an administrator
+  ///   and rules apply.
   package func listFields(in id: DatabaseID, as caller: Caller) throws -> [FieldIndexing] {
     let access = try access(to: id, as: caller)
     try access.requireAdmin()

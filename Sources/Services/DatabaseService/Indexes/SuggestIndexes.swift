@@ -3,15 +3,15 @@ package import DocumentStore
 import FixtureTree
 import QueryEngine
 
-/// The answer to a call for suggestions.
+/// The indexes suggested for the queries that a database has served.
 package struct IndexSuggestions: Sendable {
-  /// What an index file must declare so that the service in production answers every query that was seen.
+  /// A configuration with which production would answer every recorded query.
   package var configuration: IndexConfiguration
-  /// How many declarations were added or extended.
+  /// The number of declarations added or extended.
   package var added: Int
-  /// How many shapes of queries were seen.
+  /// The number of recorded query shapes.
   package var queries: Int
-  /// Whether every shape could be remembered and one file holds what they all want.
+  /// Whether all query shapes were recorded, and a single file can declare all their indexes.
   package var isComplete: Bool
 
   /// The index file that declares ``configuration``.
@@ -19,28 +19,30 @@ package struct IndexSuggestions: Sendable {
 }
 
 extension FirestoreService {
-  /// What an index file declares.
-  /// - Throws: `INVALID_ARGUMENT` with the place of the first mistake.
+  /// Reads the declarations of an index file.
+  /// - Throws: `INVALID_ARGUMENT` with the position of the first error.
   package static func indexConfiguration(_ file: [UInt8]) throws -> IndexConfiguration {
     do { return try IndexFile.read(ByteSource(file, name: "the index file")) } catch {
       throw Status(.invalidArgument, error.description)
     }
   }
 
-  /// Which indexes a database has beyond the automatic ones, and how far each is; for administrators.
-  /// - Throws: `NOT_FOUND` where the database is not served.
+  /// Returns the indexes of a database besides the automatic ones, with their states. For administrators.
+  /// - Throws: `NOT_FOUND` if the database is not served; `PERMISSION_DENIED` if the caller is not an administrator
+  ///   and rules apply.
   package func indexReports(in id: DatabaseID, as caller: Caller) throws -> [IndexReport] {
     let access = try access(to: id, as: caller)
     try access.requireAdmin()
     return try access.database.indexReports()
   }
 
-  /// What an index file must declare so that the service in production answers every query this database has served
-  /// since the start: what `base` declares, or else what the database has, and what is missing there. For
+  /// Returns an index file with which production would answer every query that this database has served since the
+  /// start. It contains the declarations of `base`, or otherwise those of the database, and the missing ones. For
   /// administrators.
   ///
-  /// Cost: goes through the declarations of the collection once or twice for each shape of query.
-  /// - Throws: `NOT_FOUND` where the database is not served.
+  /// Cost: one or two passes over the declarations of the collection for each query shape.
+  /// - Throws: `NOT_FOUND` if the database is not served; `PERMISSION_DENIED` if the caller is not an administrator
+  ///   and rules apply.
   package func suggestIndexes(
     _ base: IndexConfiguration?, in id: DatabaseID, as caller: Caller
   ) throws -> IndexSuggestions {
@@ -49,7 +51,7 @@ extension FirestoreService {
     let database = access.database
     var configuration = try base ?? database.declaredIndexes()
     let (needs, isComplete) = seenQueries.needs(in: id)
-    // In an order that does not depend on when a query came.
+    // Sort, so that the result does not depend on the order of the queries.
     let open = needs.compactMap { needs -> (needs: IndexNeeds, key: String)? in
       let missing = needs.missing(in: configuration)
       return missing.isEmpty ? nil : (needs, missing.map(\.description).joined(separator: "; "))
@@ -57,7 +59,7 @@ extension FirestoreService {
     var added = 0
     var hasRoom = true
     for (needs, _) in open {
-      // What was added for one query may serve the next.
+      // An index added for an earlier query may also serve this one.
       for index in needs.missing(in: configuration) {
         hasRoom =
           configuration.indexes.count < IndexFile.declarationsMax
@@ -73,7 +75,7 @@ extension FirestoreService {
 }
 
 extension IndexConfiguration {
-  /// Declares an index beside the others. Of a field by itself what it has stays.
+  /// Adds a declaration. The declared entries of a single field are kept.
   mutating func add(_ index: RequiredIndex) {
     switch index {
     case .composite(let definition): indexes.append(definition)
@@ -87,7 +89,7 @@ extension IndexConfiguration {
     }
   }
 
-  /// The whole declaration of a field that has what it has now and what is wanted.
+  /// Returns the complete declaration of a field: its present entries and the wanted ones.
   func declaration(of wanted: FieldIndexing) -> FieldIndexing {
     var declaration =
       fields.first { $0.isSameField(as: wanted) }

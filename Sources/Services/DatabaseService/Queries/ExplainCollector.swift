@@ -1,17 +1,17 @@
 import DocumentModel
 import QueryEngine
 
-/// Watches a query run, for what it then tells of itself.
+/// Collects the metrics of a query while it runs.
 struct ExplainCollector {
   private let mode: ExplainMode
   private var elapsed = Duration.zero
 
   init(_ mode: ExplainMode) { self.mode = mode }
 
-  /// Whether results are to be computed.
+  /// Whether the query is executed, not only planned.
   var runs: Bool { mode == .analyze }
 
-  /// Runs a piece of the query and counts its time.
+  /// Runs a part of the query and adds its time.
   mutating func measure<R>(_ body: () throws -> R) rethrows -> R {
     let clock = ContinuousClock()
     let start = clock.now
@@ -19,7 +19,7 @@ struct ExplainCollector {
     return try body()
   }
 
-  /// What the query tells after it ran, or was planned only.
+  /// Returns the metrics of a query that was executed or only planned.
   func metrics(
     of results: any QueryResults, plan: String, returned: Int, readOperations: Int
   ) -> ExplainMetrics {

@@ -3,15 +3,15 @@ import FixtureTree
 import QueryEngine
 import WireFormat
 
-/// What clients are told of an index that production would want (firestore-api.md, section 10.2).
+/// The errors for queries that lack an index in production (firestore-api.md, section 10.2).
 ///
-/// The documented text stands first and as it is, since clients match on it; the entry for the index file follows
-/// behind an empty line.
+/// The documented text comes first and unchanged, because clients match it. The entry for the index file follows
+/// after an empty line.
 struct MissingIndexes {
   let database: DatabaseID
   let configuration: IndexConfiguration
 
-  /// The refusal of a query whose indexes are not declared. `missing` holds at least one.
+  /// Returns the error of a query whose indexes are not declared. `missing` is not empty.
   func status(_ missing: [RequiredIndex]) -> Status {
     let text = missing.first.map { refusal($0) } ?? ""
     var indexes = ""
@@ -33,7 +33,7 @@ struct MissingIndexes {
     return Status(.failedPrecondition, text + hint)
   }
 
-  /// The refusal of a query whose index is declared but not yet built.
+  /// Returns the error of a query whose index is declared but not built yet.
   func statusWhileBuilding(_ index: RequiredIndex) -> Status {
     let text =
       switch index {
@@ -53,7 +53,7 @@ struct MissingIndexes {
     }
   }
 
-  /// `a COLLECTION_GROUP_ASC index for collection items and field nx`.
+  /// The description of an index, such as `a COLLECTION_GROUP_ASC index for collection items and field nx`.
   private static func article(_ field: FieldIndexing) -> String {
     let kind =
       switch field.entries.first?.mode {
@@ -96,7 +96,7 @@ struct MissingIndexes {
     }
   }
 
-  /// An `Index` of google.firestore.admin.v1 without an id.
+  /// Returns an `Index` message of google.firestore.admin.v1 without an ID.
   private func message(of index: IndexDefinition) -> [UInt8] {
     var out: [UInt8] = []
     ProtobufWriter.string(1, "\(database.name)/collectionGroups/\(index.collectionID)/indexes/_", to: &out)

@@ -1,9 +1,9 @@
 package import DocumentModel
 
-/// The text form of an order: `a desc, b.c, __name__ desc` (firestore-api.md, section 5.4).
+/// The text form of an order, such as `a desc, b.c, __name__ desc` (firestore-api.md, section 5.4).
 package enum OrderBy {
-  /// Parses the text and completes it with `__name__`, in the direction of the last field; nothing follows `__name__`.
-  /// - Throws: `INVALID_ARGUMENT` with the documented text.
+  /// Parses the text and adds `__name__` at the end, in the direction of the last field, unless it is there.
+  /// - Throws: `INVALID_ARGUMENT` with the documented text if the text is malformed or a field follows `__name__`.
   package static func parse(_ text: String) throws -> [Order] {
     var orders: [Order] = []
     for clause in split(text) {

@@ -2,33 +2,33 @@ package import DocumentModel
 import DocumentStore
 import QueryEngine
 
-/// What a PartitionQuery call asks for.
+/// The parameters of a PartitionQuery request.
 package struct PartitionQueryRequest: Sendable {
-  /// The query whose results are to be cut: a collection group in name order.
+  /// The query whose results are divided: a collection group in name order.
   package var query: Query
-  /// The most cuts; above 0.
+  /// The maximum number of cuts; must be positive.
   package var partitionCount: Int64 = 0
-  /// The most cuts of one answer; 0 for the default.
+  /// The maximum number of cuts in one response; 0 for the default.
   package var pageSize = 0
-  /// What an earlier page ended with; empty for the first page.
+  /// The token that an earlier page returned; empty for the first page.
   package var pageToken: [UInt8] = []
-  /// The moment to show; no transaction.
+  /// The state to read. It cannot be that of a transaction.
   package var consistency = ConsistencySelector.latest
 
-  /// Asks for the cuts of a query's results.
+  /// Requests the cuts of a query's results.
   package init(_ query: Query) { self.query = query }
 }
 
-/// The answer to a PartitionQuery call.
+/// The response to a PartitionQuery request.
 package struct PartitionQueryResponse: Sendable {
-  /// Where parts start, in name order: as cursors these are references with `before` set. The first part starts
-  /// before the first of them.
+  /// The documents at which partitions start, in name order. As cursors they are references with `before` set. The
+  /// first partition precedes the first of them.
   package var partitions: [DocumentKey]
-  /// Where the next page goes on; empty at the end.
+  /// The token of the next page; empty at the end.
   package var nextPageToken: [UInt8]
 }
 
-/// A PartitionQuery call under way, made in slices as ``RunQueryCursor``'s results are.
+/// A running PartitionQuery, executed in slices like ``RunQueryCursor``.
 package final class PartitionQueryCursor {
   private let database: DocumentDatabase
   private let sampler: PartitionSampler
@@ -49,8 +49,8 @@ package final class PartitionQueryCursor {
     self.binding = binding
   }
 
-  /// Works for some hundred microseconds; returns the answer when that was all of it.
-  /// - Throws: ``CommitError/readTimeTooOld`` when the state it began to read is gone.
+  /// Works for some hundred microseconds. Returns the response after the last slice, otherwise `nil`.
+  /// - Throws: ``CommitError/readTimeTooOld`` if the state can no longer be read, ``StorageError`` if a read fails.
   package func slice() throws -> PartitionQueryResponse? {
     let cuts = try database.read { reader in
       try database.checkReadable(readTime.microseconds, &reader)
@@ -65,12 +65,13 @@ package final class PartitionQueryCursor {
 }
 
 extension FirestoreService {
-  /// Finds names that cut the results of a query into parts of about one size, for clients that read them in parallel.
+  /// Finds names that divide the results of a query into parts of similar size, for clients that read them in
+  /// parallel.
   ///
-  /// All pages of one answer show one moment, as long as the history reaches back to it. Cost here: the plan. The slices
-  /// of each page together cost a pass over the query's results.
-  /// - Throws: `INVALID_ARGUMENT` for a query that is more than a collection group in name order, and for a bad count,
-  ///   size or token; `PERMISSION_DENIED` as for the query itself, whose names the cuts are.
+  /// All pages of one request show the same state, as long as the history reaches back to it. Cost of this call:
+  /// that of planning. The slices of each page together cost a pass over the query's results.
+  /// - Throws: `INVALID_ARGUMENT` if the query is not just a collection group in name order, or if the count, size
+  ///   or token is invalid; `PERMISSION_DENIED` if the rules deny the query, whose names the cuts reveal.
   package func partitionQuery(
     _ request: PartitionQueryRequest, in id: DatabaseID, as caller: Caller
   ) throws -> PartitionQueryCursor {
@@ -97,10 +98,11 @@ extension FirestoreService {
     }
   }
 
-  /// Cuts of one call: each costs memory for the names that were passed on the way.
+  /// The maximum number of cuts in one request. Each requires memory for several sampled names.
   private static let partitionsMax: Int64 = 10_000
 
-  /// The id of the collections, where the request is one that can be answered.
+  /// Returns the ID of the collections.
+  /// - Throws: `INVALID_ARGUMENT` if the request cannot be executed.
   private static func group(_ request: PartitionQueryRequest) throws -> String {
     guard request.partitionCount > 0 else {
       throw Status(.invalidArgument, "partition_count must be positive.")
@@ -124,7 +126,7 @@ extension FirestoreService {
   }
 }
 
-/// Where a page starts: so many cuts in, at a version.
+/// The start of a page: the number of cuts before it, and the version.
 private struct PartitionPlace {
   var first: Int
   var version: Int64

@@ -2,16 +2,16 @@ import DocumentModel
 import QueryEngine
 import Synchronization
 
-/// The shapes of the queries that were served, with the indexes that the service in production would want for them.
+/// The shapes of the queries so far, with the indexes that production would require for them.
 ///
-/// Bounded: at most ``shapesMax`` shapes over all databases, about half a kilobyte each. Later ones are served all the
-/// same but not remembered, and ``suggestions(for:)`` says so.
+/// At most ``shapesMax`` shapes are recorded over all databases, about half a kilobyte each. Queries of other shapes
+/// are executed but not recorded, and ``needs(in:)`` reports that the log is incomplete.
 final class QueryLog: Sendable {
-  /// What is known of one shape.
+  /// The recorded data of one shape.
   final class Shape: Sendable {
     let database: DatabaseID
     let needs: IndexNeeds
-    /// Whether the entries that every field has by itself are enough.
+    /// Whether the automatic single-field entries are enough.
     let isAutomatic: Bool
 
     fileprivate init(_ database: DatabaseID, _ needs: IndexNeeds) {
@@ -30,8 +30,8 @@ final class QueryLog: Sendable {
 
   private let state = Mutex(State())
 
-  /// What a query needs; remembers its shape. Cost for a shape that was seen before: a hash and a
-  /// look-up, 0.4 µs.
+  /// Returns the needs of a query, and records its shape. Cost if the shape is recorded already: a hash and a
+  /// lookup, 0.4 µs.
   func note(_ query: ResolvedQuery, aggregated: [FieldPath] = []) -> Shape {
     let key = QueryShape(query.query, aggregated: aggregated, in: query.database)
     if let known = state.withLock({ $0.shapes[key] }) { return known }
@@ -46,7 +46,7 @@ final class QueryLog: Sendable {
     return shape
   }
 
-  /// The needs of the shapes seen in a database, and whether none were forgotten.
+  /// Returns the needs of the shapes recorded for a database, and whether all shapes were recorded.
   func needs(in database: DatabaseID) -> (needs: [IndexNeeds], isComplete: Bool) {
     state.withLock { state in
       (state.shapes.values.filter { $0.database == database }.map(\.needs), !state.hasForgotten)

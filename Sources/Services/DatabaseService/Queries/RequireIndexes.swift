@@ -3,11 +3,11 @@ import DocumentStore
 import QueryEngine
 
 extension FirestoreService {
-  /// Remembers what indexes a query wants in production, and refuses it where they are required and missing. A
-  /// database of the enterprise edition requires none there, nor here.
+  /// Records the indexes that a query requires in production. If indexes are required, checks that they exist.
+  /// Databases of the enterprise edition require no indexes in production, nor here.
   ///
-  /// Cost where they are not required: see ``QueryLog/note(_:aggregated:)``.
-  /// - Throws: `FAILED_PRECONDITION` with the documented text and what to declare.
+  /// Cost if indexes are not required: see ``QueryLog/note(_:aggregated:)``.
+  /// - Throws: `FAILED_PRECONDITION` with the documented text and the missing declarations.
   func checkIndexes(
     of query: ResolvedQuery, aggregated: [FieldPath] = [], _ database: DocumentDatabase,
     _ reader: inout SnapshotReader
@@ -17,26 +17,26 @@ extension FirestoreService {
     guard requiresIndexes else { return }
     let catalog = try database.indexes(&reader)
     let configuration = catalog.configuration
-    // Only a field that was taken out of the index can be missing then.
+    // In this case an index can be missing only if a field is exempt from indexing.
     if shape.isAutomatic, configuration.fields.isEmpty { return }
     let texts = MissingIndexes(database: query.database, configuration: configuration)
     let missing = shape.needs.missing(in: configuration)
     guard missing.isEmpty else { throw texts.status(missing) }
-    guard let unready = catalog.unready else { return }
-    if let waiting = shape.needs.missing(in: unready).first { throw texts.statusWhileBuilding(waiting) }
+    guard let readyConfiguration = catalog.readyConfiguration else { return }
+    if let waiting = shape.needs.missing(in: readyConfiguration).first { throw texts.statusWhileBuilding(waiting) }
   }
 }
 
 extension DocumentDatabase {
-  /// What the database's index file declares.
+  /// Returns the declarations of the database's index file.
   func declaredIndexes() throws -> IndexConfiguration {
     try read { reader in try indexes(&reader).configuration }
   }
 }
 
 extension IndexCatalog {
-  /// What is declared without what is not complete yet; `nil` where everything is complete.
-  fileprivate var unready: IndexConfiguration? {
+  /// The declared indexes that are ready, or `nil` if all declared indexes are ready.
+  fileprivate var readyConfiguration: IndexConfiguration? {
     guard indexes.contains(where: { $0.state == .building || $0.state == .failed }) else { return nil }
     var ready = configuration
     ready.indexes.removeAll { state(of: $0) != .ready }

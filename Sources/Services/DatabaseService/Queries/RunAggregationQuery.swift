@@ -3,39 +3,39 @@ package import DocumentStore
 import KeyValue
 import QueryEngine
 
-/// What a RunAggregationQuery call asks for.
+/// The parameters of a RunAggregationQuery request.
 package struct RunAggregationQueryRequest: Sendable {
   /// The query whose results are aggregated.
   package var query: Query
-  /// What is computed; 1 to 5.
+  /// The aggregations: 1 to 5.
   package var aggregations: [Aggregation]
-  /// The moment to show.
+  /// The state to read.
   package var consistency = ConsistencySelector.latest
-  /// The transaction to open and read in, in place of ``consistency``.
+  /// The transaction to begin and to read in, instead of ``consistency``.
   package var newTransaction: TransactionMode?
-  /// What the query is to tell of itself; `nil` for nothing.
+  /// The requested metrics of the query; `nil` for none.
   package var explain: ExplainMode?
 
-  /// Asks for numbers as they are now.
+  /// Requests aggregations of the current state.
   package init(_ query: Query, _ aggregations: [Aggregation]) {
     self.query = query
     self.aggregations = aggregations
   }
 }
 
-/// The answer to a RunAggregationQuery call.
+/// The response to a RunAggregationQuery request.
 package struct AggregationOutcome: Sendable {
-  /// The numbers by alias, in the order asked; none where only the plan was asked for.
+  /// The values by alias, in the order of the request; empty if the query was only planned.
   package var values: [(alias: String, value: Value)]
-  /// The transaction that was opened, where one was asked for.
+  /// The transaction that the request began, if any.
   package var transaction: TransactionID?
-  /// The moment shown.
+  /// The time of the state that was read.
   package var readTime: Timestamp
-  /// What the query tells of itself; `nil` where it was not asked.
+  /// The metrics of the query, if requested.
   package var explain: ExplainMetrics?
 }
 
-/// A RunAggregationQuery call under way, computed in slices as ``RunQueryCursor`` is.
+/// A running RunAggregationQuery, executed in slices like ``RunQueryCursor``.
 package final class RunAggregationQueryCursor {
   private let database: DocumentDatabase
   private let aliases: [String]
@@ -54,8 +54,8 @@ package final class RunAggregationQueryCursor {
     self.outcome = outcome
   }
 
-  /// Works for some hundred microseconds; returns the answer when that was all of it.
-  /// - Throws: ``CommitError/readTimeTooOld`` when the state it began to read is gone.
+  /// Works for some hundred microseconds. Returns the response after the last slice, otherwise `nil`.
+  /// - Throws: ``CommitError/readTimeTooOld`` if the state can no longer be read, ``StorageError`` if a read fails.
   package func slice() throws -> AggregationOutcome? {
     if explanation?.runs ?? true {
       let values = try database.read { reader in
@@ -74,16 +74,16 @@ package final class RunAggregationQueryCursor {
     return outcome
   }
 
-  /// Index entries that an aggregation reads for one read operation of the service's bill.
+  /// In production, an aggregation that reads this many index entries is billed one read operation.
   private static let entriesPerReadOperation = 1000
 }
 
 extension FirestoreService {
-  /// Computes numbers over the results of a query.
+  /// Computes aggregations over the results of a query.
   ///
-  /// Cost here: the plan. The slices together cost a pass over the query's results.
-  /// - Throws: `INVALID_ARGUMENT` for no or too many aggregations, an alias twice, or a query that is not legal;
-  ///   `PERMISSION_DENIED` as for a query.
+  /// Cost of this call: that of planning. The slices together cost a pass over the query's results.
+  /// - Throws: `INVALID_ARGUMENT` if there are no or too many aggregations, an alias occurs twice, or the query is
+  ///   invalid; `PERMISSION_DENIED` if the rules deny the query; ``CommitError`` if the state cannot be read.
   package func runAggregationQuery(
     _ request: RunAggregationQueryRequest, in id: DatabaseID, as caller: Caller
   ) throws -> RunAggregationQueryCursor {
@@ -122,6 +122,6 @@ extension FirestoreService {
     }
   }
 
-  /// Aggregations of one call.
+  /// The maximum number of aggregations in one request.
   private static let aggregationsMax = 5
 }

@@ -3,33 +3,32 @@ package import DocumentStore
 import KeyValue
 import QueryEngine
 
-/// What a RunQuery call asks for.
+/// The parameters of a RunQuery request.
 package struct RunQueryRequest: Sendable {
-  /// The query.
   package var query: Query
-  /// The moment to show.
+  /// The state to read.
   package var consistency = ConsistencySelector.latest
-  /// The transaction to open and read in, in place of ``consistency``.
+  /// The transaction to begin and to read in, instead of ``consistency``.
   package var newTransaction: TransactionMode?
-  /// What the query is to tell of itself; `nil` for nothing.
+  /// The requested metrics of the query; `nil` for none.
   package var explain: ExplainMode?
 
-  /// Asks for results as they are now.
+  /// Requests results of the current state.
   package init(_ query: Query) { self.query = query }
 }
 
-/// The answer to a RunQuery call, pulled in slices.
+/// The response to a RunQuery request, in slices.
 ///
-/// Every slice takes a snapshot of its own, at one version, so that a slow client holds no snapshot.
+/// Each slice reads the same version on its own snapshot, so that a slow client does not hold a snapshot.
 package final class RunQueryCursor {
-  /// The transaction that was opened, where one was asked for.
+  /// The transaction that the request began, if any.
   package let transaction: TransactionID?
-  /// The moment shown.
+  /// The time of the state that was read.
   package let readTime: Timestamp
 
   private let database: DocumentDatabase
   private let results: any QueryResults
-  /// How the transaction remembers the query; `nil` where it need not be told the results.
+  /// The transaction's record of the query; `nil` if it does not need the results.
   private var noted: TrackedQuery?
   private var explanation: ExplainCollector?
   private var returned = 0
@@ -48,25 +47,25 @@ package final class RunQueryCursor {
     self.noted = noted
   }
 
-  /// Documents passed over for the offset so far.
+  /// The number of documents skipped so far because of the offset.
   package var skipped: Int { results.skipped }
 
-  /// Whether there are no more results; at once where only the plan was asked for.
+  /// Whether all results have been returned. Always `true` if the query is only planned.
   package var isAtEnd: Bool { results.isAtEnd || explanation?.runs == false }
 
-  /// What the query tells of itself, once it is at its end; `nil` where it was not asked.
+  /// The metrics of the query, once it is at its end; `nil` if they were not requested.
   package var explainMetrics: ExplainMetrics? {
     guard isAtEnd else { return nil }
     return explanation?.metrics(
       of: results, plan: results.planText, returned: returned, readOperations: returned + skipped)
   }
 
-  /// Calls `found` per result until it returns `false`, there are no more, or some hundred microseconds were spent on
-  /// the search, so that others get their turn.
+  /// Calls `found` for each result until it returns `false`, no results are left, or some hundred microseconds have
+  /// passed, so that others have their turn.
   ///
-  /// What a result borrows is valid during the call.
-  /// - Throws: what `found` throws, and ``CommitError/readTimeTooOld`` when the client took so long that the state it
-  ///   began to read is gone.
+  /// Data that a result borrows is valid only during the call.
+  /// - Throws: ``CommitError/readTimeTooOld`` if the client took so long that the state can no longer be read,
+  ///   ``StorageError`` if a read fails, and any error of `found`.
   package func slice(_ found: (DocumentKey, StoredDocument) throws -> Bool) throws {
     guard !isAtEnd else { return }
     let before = returned
@@ -89,9 +88,10 @@ package final class RunQueryCursor {
 extension FirestoreService {
   /// Runs a query.
   ///
-  /// Cost here: the plan, and the proof by the rules. Each result of the cursor costs what the plan says.
-  /// - Throws: `INVALID_ARGUMENT` with the documented text for a query that is not legal; `PERMISSION_DENIED` where it
-  ///   does not follow from the query that rules grant every document it could find.
+  /// Cost of this call: planning, and the proof by the rules. The cost of each result depends on the plan.
+  /// - Throws: `INVALID_ARGUMENT` with the documented text if the query is invalid; `PERMISSION_DENIED` if the rules
+  ///   cannot be proved to allow every document that the query could find; ``CommitError`` if the state cannot be
+  ///   read.
   package func runQuery(_ request: RunQueryRequest, in id: DatabaseID, as caller: Caller) throws -> RunQueryCursor {
     let access = try access(to: id, as: caller)
     let database = access.database

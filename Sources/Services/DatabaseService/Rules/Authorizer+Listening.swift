@@ -3,14 +3,14 @@ import DocumentStore
 import KeyValue
 import RulesEngine
 
-/// What the admission of a listener rests on, besides its request and the rules.
+/// The data on which the authorization of a listener depends, besides its request and the rules.
 struct AuthorizationDependencies {
-  /// The documents that rules looked at, with the versions they had; 0 for what was missing.
+  /// The documents that the rules have read, with their versions; 0 for a document that does not exist.
   var documents: [(key: DocumentKey, version: Int64)] = []
-  /// Whether it may be another at another time.
+  /// Whether the decision depends on the time.
   var usesTime = false
 
-  /// Joins grounds: all of them must hold.
+  /// Adds the dependencies of another decision, if both decisions must hold.
   mutating func formUnion(_ other: AuthorizationDependencies) {
     for document in other.documents where !documents.contains(where: { $0.key == document.key }) {
       documents.append(document)
@@ -20,8 +20,8 @@ struct AuthorizationDependencies {
 }
 
 extension Authorizer {
-  /// Judges that a listener is told the state of a document, by what else a snapshot shows.
-  /// - Throws: `PERMISSION_DENIED`.
+  /// Authorizes a listener to receive the state of a document. Lookups by the rules read the snapshot.
+  /// - Throws: `PERMISSION_DENIED` if the rules deny it.
   func admitGet(
     _ key: DocumentKey, _ fields: UnsafeRawBufferPointer?, in database: DocumentDatabase,
     _ snapshot: any KeyValueSnapshot
@@ -44,8 +44,8 @@ extension Authorizer {
     throw Status(.permissionDenied, evaluation.denialText(of: request, by: self))
   }
 
-  /// Judges that a listener follows a query, by proof.
-  /// - Throws: `PERMISSION_DENIED`.
+  /// Authorizes a listener to follow a query, by proof.
+  /// - Throws: `PERMISSION_DENIED` if the rules deny it.
   func admitList(
     _ query: Query, in database: DocumentDatabase, _ snapshot: any KeyValueSnapshot
   ) throws -> AuthorizationDependencies {

@@ -3,22 +3,21 @@ import DocumentStore
 import KeyValue
 import RulesEngine
 
-/// How the requests of one caller to one database are judged.
+/// Authorizes the requests of one caller to one database.
 struct Authorizer: Sendable {
-  /// The rules, as they were when the call came.
+  /// The rules that were active when the request arrived.
   let ruleset: ActiveRuleset
-  /// Who calls; `nil` for who is not signed in.
+  /// The caller; `nil` if unauthenticated.
   let auth: RulesAuth?
-  /// Whether denials say why.
+  /// Whether denials include the reasons.
   let explains: Bool
-  /// How queries are authorised.
+  /// The way in which queries are authorized.
   let proofs: ProofMode
-  /// Where judges are taken from.
   let evaluations: RulesEvaluationPool
 
-  /// Judges a get of one document, which may be missing, by the state that a read shows. Cost: no allocation for rules
-  /// that look up nothing.
-  /// - Throws: `PERMISSION_DENIED`.
+  /// Authorizes a get of one document, which may not exist, by the state at the time of the read. Cost: no
+  /// allocation for rules without lookups.
+  /// - Throws: `PERMISSION_DENIED` if the rules deny it.
   func allowGet(
     _ key: DocumentKey, _ document: StoredDocument?, in database: DocumentDatabase, at moment: ReadTime,
     _ snapshot: any KeyValueSnapshot
@@ -29,8 +28,8 @@ struct Authorizer: Sendable {
     }
   }
 
-  /// Judges gets of several documents, which share what they look up.
-  /// - Throws: `PERMISSION_DENIED` where one of them is not allowed.
+  /// Authorizes gets of several documents, which share their lookups.
+  /// - Throws: `PERMISSION_DENIED` if the rules deny one of them.
   func allowGets(
     _ keys: [DocumentKey], in database: DocumentDatabase, at moment: ReadTime, _ reader: inout SnapshotReader
   ) throws {
@@ -42,8 +41,8 @@ struct Authorizer: Sendable {
     }
   }
 
-  /// Judges a query by proof, whatever it would find.
-  /// - Throws: `PERMISSION_DENIED`.
+  /// Authorizes a query by proof, regardless of its results.
+  /// - Throws: `PERMISSION_DENIED` if the rules deny it.
   func allowList(
     _ query: Query, in database: DocumentDatabase, at moment: ReadTime, _ snapshot: any KeyValueSnapshot
   ) throws {
@@ -58,7 +57,7 @@ struct Authorizer: Sendable {
     }
   }
 
-  /// Lends a judge that looks documents up as a moment shows them.
+  /// Calls `body` with an evaluation whose lookups read the state at a moment.
   private func withEvaluation(_ snapshot: any KeyValueSnapshot, _ moment: ReadTime, _ body: (RulesEvaluation) throws -> Void) throws {
     let evaluation = evaluations.take()
     defer { evaluations.give(evaluation) }
@@ -88,12 +87,12 @@ extension RulesEvaluation {
     throw Status(.permissionDenied, denialText(of: request, by: authorizer))
   }
 
-  /// Judges one document's part in a request, or a query; returns why it is denied, or `nil` where it is allowed.
+  /// Evaluates a request for one document or a query. Returns the reason for a denial, or `nil` if it is allowed.
   func denial(of request: RulesRequest, by authorizer: Authorizer) -> String? {
     decision(on: request, by: authorizer).isAllowed ? nil : denialText(of: request, by: authorizer)
   }
 
-  /// Judges, and tells who watches the rules. Cost: no allocation where nobody does.
+  /// Evaluates a request and notifies the observer of the rules. Cost: no allocation without an observer.
   func decision(on request: BorrowedRulesRequest, by authorizer: Authorizer) -> Decision {
     let watcher = authorizer.ruleset.watcher
     let decision = evaluator.decide(
@@ -103,7 +102,7 @@ extension RulesEvaluation {
     return decision
   }
 
-  /// Judges, and tells who watches the rules.
+  /// Evaluates a request and notifies the observer of the rules.
   func decision(on request: RulesRequest, by authorizer: Authorizer) -> Decision {
     let watcher = authorizer.ruleset.watcher
     let decision = evaluator.decide(
@@ -114,7 +113,7 @@ extension RulesEvaluation {
     return decision
   }
 
-  /// What the caller is told of a denial: the reasons are found by judging again.
+  /// Returns the text of a denial. If it includes the reasons, the request is evaluated again to find them.
   func denialText(of request: RulesRequest, by authorizer: Authorizer) -> String {
     guard authorizer.explains else { return Status.permissionDenied.message }
     return evaluator.decide(
@@ -124,6 +123,6 @@ extension RulesEvaluation {
 }
 
 extension DocumentDatabase {
-  /// The moment that rules see as `request.time` of a read.
+  /// The time that rules see as `request.time` of a read.
   var now: Timestamp { Timestamp(uncheckedMicroseconds: clock.now()) }
 }

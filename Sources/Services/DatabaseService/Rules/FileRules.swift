@@ -5,13 +5,13 @@ package import RulesEngine
 import Synchronization
 import WireFormat
 
-/// The ruleset that guards files, which may be replaced while requests are judged by it.
+/// The active ruleset for files, which may be replaced while requests are evaluated.
 ///
-/// What was uploaded stands above what came from a file.
+/// Uploaded rules override those from a file.
 package final class FileRules: Sendable {
   /// The name of the service in rules.
   package static let service = "firebase.storage"
-  /// What is known of a file only when all of it has come.
+  /// The fields of a file that are known only after the whole file has arrived.
   package static let lateFields = ["md5Hash", "crc32c", "etag", "generation"]
 
   private struct State {
@@ -21,10 +21,9 @@ package final class FileRules: Sendable {
 
   private let state = Mutex(State())
 
-  /// No rules yet.
   package init() {}
 
-  /// The rules that another one holds now.
+  /// Copies the current rules of another object.
   package init(copying other: FileRules) {
     let copy = other.state.withLock { $0 }
     state.withLock { $0 = copy }
@@ -33,29 +32,27 @@ package final class FileRules: Sendable {
   /// Sets the rules from a file.
   package func set(_ ruleset: Ruleset) { state.withLock { $0.file = ActiveRuleset(ruleset) } }
 
-  /// Sets the rules over those from a file.
+  /// Sets uploaded rules, which override those from a file.
   package func upload(_ ruleset: Ruleset) { state.withLock { $0.upload = ActiveRuleset(ruleset) } }
 
-  /// The rules in force; `nil` where there are none.
+  /// The active rules, or `nil` if no rules are set.
   package var inForce: ActiveRuleset? { state.withLock { $0.upload ?? $0.file } }
 }
 
 /// A request for a file, as rules see it.
 package struct FileRequest: Sendable {
-  /// What is done.
   package var method: RulesMethod
-  /// The bucket.
   package var bucket: String
-  /// The object's name, or for a list the prefix without its last slash.
+  /// The name of the object. For a list: the prefix without its last slash.
   package var name: String
-  /// Who asks.
+  /// The caller; `nil` if unauthenticated.
   package var auth: RulesAuth?
-  /// The object as it is; `nil` for none.
+  /// The existing object, or `nil` if none exists.
   package var resource: MapValue?
-  /// The object as it will be; `nil` for none.
+  /// The object after the request, or `nil` if none exists.
   package var newResource: MapValue?
 
-  /// Describes a request that knows no object.
+  /// Describes a request without existing or new objects.
   package init(_ method: RulesMethod, bucket: String, name: String, auth: RulesAuth?) {
     self.method = method
     self.bucket = bucket
@@ -65,20 +62,21 @@ package struct FileRequest: Sendable {
 }
 
 extension FirestoreService {
-  /// Judges a request for a file. `firestore.get()` reads one snapshot of the documents in `database`, whatever the
-  /// number of lookups; where that database is not there they fail.
+  /// Evaluates a request for a file. `firestore.get()` reads one snapshot of `database`, regardless of the number of
+  /// lookups. Lookups fail if that database does not exist.
   package func allows(_ request: FileRequest, by guarding: ActiveRuleset, documentsIn database: DatabaseID?) -> Bool {
     decide(request, guarding, documentsIn: database, .none)?.isAllowed ?? false
   }
 
-  /// What rules say of an upload whose ``FileRules/lateFields`` are not known, and not in the request: `nil` where that
-  /// depends on them. Cost: traces the decision.
+  /// Evaluates an upload before its ``FileRules/lateFields`` are known. Returns `nil` if the decision depends on
+  /// them. Cost: traces the decision.
   package func allowsEarly(
     _ request: FileRequest, by guarding: ActiveRuleset, documentsIn database: DatabaseID?
   ) -> Bool? {
     guard let decision = decide(request, guarding, documentsIn: database, .trace) else { return false }
     if decision.isAllowed { return true }
-    // `&&` and `||` take an error for a value that may be either: only who reads such a field does not know.
+    // `&&` and `||` treat an error as an unknown value. The decision is open only if the rules have read such a
+    // field.
     let isOpen = guarding.quotesChecksums
       ? !decision.trace.isEmpty
       : decision.trace.contains { value in
@@ -87,7 +85,7 @@ extension FirestoreService {
     return isOpen ? nil : false
   }
 
-  /// How a trace shows that a field is not there.
+  /// The value of a missing field in a trace.
   private static func missing(_ field: String) -> String {
     #"{"undefined":{"causeMessage":"Property \#(field) is undefined on object."}}"#
   }
@@ -96,7 +94,7 @@ extension FirestoreService {
     _ request: FileRequest, _ guarding: ActiveRuleset, documentsIn database: DatabaseID?,
     _ explaining: Decision.Explanation
   ) -> Decision? {
-    // Opening a database for rules that read none would be in vain.
+    // Do not open a database for rules that read no documents.
     guard guarding.readsDocuments, let id = database, let database = try? self.database(id) else {
       return decide(request, guarding, nil, explaining)
     }

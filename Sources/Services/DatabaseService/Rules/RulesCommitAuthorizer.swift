@@ -3,8 +3,8 @@ import DocumentStore
 import KeyValue
 import RulesEngine
 
-/// Judges a commit by rules (rules-language.md, section 12): every document once, by what all the commit's writes
-/// together make of it.
+/// Authorizes a commit by rules (rules-language.md, section 12). Each document is evaluated in the state after all
+/// writes of the commit: once for the writes, and once as a get if the commit verifies it.
 struct RulesCommitAuthorizer: CommitAuthorizer {
   let authorizer: Authorizer
   let database: DatabaseID
@@ -34,7 +34,7 @@ struct RulesCommitAuthorizer: CommitAuthorizer {
 }
 
 extension ProposedDocument {
-  /// What the commit does to the document, as rules tell it: a verification reads it.
+  /// The methods that the commit represents for the rules. A verify operation is a read.
   fileprivate var methods: [RulesMethod] {
     let changes = writes.filter { $0.operation != .verify }
     var methods: [RulesMethod] = changes.count < writes.count ? [.get] : []
@@ -44,12 +44,14 @@ extension ProposedDocument {
 
   private func method(_ first: Write) -> RulesMethod {
     if isDeleted { return .delete }
-    // What the client says of the state that it meets stands above what is there; a deletion says nothing of it.
+    // For rules, the client's precondition overrides whether the document exists. A deletion has no such
+    // precondition.
     if first.operation != .delete, case .exists(let exists) = first.precondition { return exists ? .update : .create }
     return before == nil ? .create : .update
   }
 
-  /// The paths of transforms, then those of masks unless a write replaces the document; `nil` where there are neither.
+  /// The paths of transforms, followed by those of masks unless a write replaces the document; `nil` if there are
+  /// neither.
   fileprivate var writeFields: [String]? {
     var masked: [String]?
     for write in writes {
@@ -64,7 +66,7 @@ extension ProposedDocument {
     return transforms + (masked ?? [])
   }
 
-  /// The paths of transforms; `nil` where there are none.
+  /// The paths of transforms, or `nil` without transforms.
   fileprivate var transforms: [String]? {
     let paths = writes.flatMap { write in write.transforms.map(\.path.text) }
     return paths.isEmpty ? nil : paths

@@ -4,9 +4,11 @@ import KeyValue
 import RulesEngine
 import Synchronization
 
-/// Memory for judging: an evaluator, and the documents that the rules of one request look up. About 50 KiB.
+/// The memory to evaluate rules: an evaluator, and the documents that the rules of one request look up. About 50
+/// KiB.
 ///
-/// `@unchecked Sendable`: it moves between threads through a ``RulesEvaluationPool`` only, and whoever took it is alone with it.
+/// `@unchecked Sendable`: it moves between threads only through a ``RulesEvaluationPool``, and only one thread uses
+/// it at a time.
 final class RulesEvaluation: @unchecked Sendable {
   let evaluator = Evaluator()
   let documents = SnapshotLookup()
@@ -14,19 +16,19 @@ final class RulesEvaluation: @unchecked Sendable {
 
   init() { lookups = DocumentLookups(documents) }
 
-  /// Lets go of what the request borrowed.
+  /// Releases the data that the request borrowed.
   fileprivate func end() {
     lookups.removeAll()
     documents.end()
   }
 }
 
-/// Judges that nobody uses: as many as requests were judged at once, at most.
+/// Idle evaluations. There are at most as many as requests were evaluated concurrently.
 final class RulesEvaluationPool: Sendable {
-  /// What the judges decided, and all else that the service counts.
+  /// The counters of decisions, and all other counters of the service.
   let counters = ServiceCounters()
   private let idle: Mutex<[RulesEvaluation]>
-  /// More would mean as many requests at work at once, each on a thread of its own.
+  /// More than this would mean more concurrent requests, each on its own thread.
   private static var idleMax: Int { 16 }
 
   init() {
@@ -35,34 +37,36 @@ final class RulesEvaluationPool: Sendable {
     idle = Mutex(room)
   }
 
-  /// A judge for one request.
+  /// Returns an evaluation for one request.
   func take() -> RulesEvaluation { idle.withLock { $0.popLast() } ?? RulesEvaluation() }
 
-  /// Takes a judge back when the request is judged.
+  /// Takes an evaluation back when the request has been evaluated.
   func give(_ evaluation: RulesEvaluation) {
     evaluation.end()
     idle.withLock { if $0.count < Self.idleMax { $0.append(evaluation) } }
   }
 }
 
-/// Documents for rules, from one state of a store: a snapshot, or the write transaction of the moment. Locks nothing.
+/// Looks up documents for rules in one state of a store: a snapshot, or the current write transaction. It takes no
+/// locks.
 final class SnapshotLookup: DocumentLookup {
   private var snapshot: (any KeyValueSnapshot)?
   private var version: Int64?
   private var reader: SnapshotReader?
-  /// The documents of a commit, which differ after it.
+  /// The documents of a commit, whose states after it differ.
   private var changed: [ProposedDocument] = []
-  /// What was looked at, with its version; 0 where it was missing.
+  /// The documents that were read, with their versions; 0 for a document that does not exist.
   private(set) var seen: [(key: DocumentKey, version: Int64)] = []
 
-  /// Shows a snapshot from now on, or an earlier version of what is in it; `changed` in the state after the request.
+  /// Starts to read a snapshot, or an earlier version in it. `changed` are the documents whose states differ after
+  /// the request.
   func begin(_ snapshot: any KeyValueSnapshot, version: Int64? = nil, changed: [ProposedDocument] = []) {
     self.snapshot = snapshot
     self.version = version
     self.changed = changed
   }
 
-  /// Lets go of the snapshot.
+  /// Releases the snapshot.
   func end() {
     snapshot = nil
     reader = nil
@@ -101,6 +105,6 @@ final class SnapshotLookup: DocumentLookup {
 }
 
 extension ProposedDocument {
-  /// Whether the commit removes it, be it there or not.
+  /// Whether the commit deletes the document, even if the document does not exist.
   var isDeleted: Bool { after == nil && writes.contains { $0.operation == .delete } }
 }

@@ -2,24 +2,25 @@ package import DocumentModel
 package import RulesEngine
 import Synchronization
 
-/// Which ruleset guards which database.
+/// The active ruleset of each database.
 ///
-/// What was uploaded for a database stands above what was uploaded for its project, that above the file of the
-/// database, that above the file of all others. Any number of threads may ask; a change holds from the next request on.
+/// Rules uploaded for a database override those uploaded for its project. These override the rules file of the
+/// database, and that one overrides the rules file of all other databases. Any number of threads may use the
+/// registry. A change takes effect with the next request.
 package final class RulesRegistry: Sendable {
-  /// What guards a database.
+  /// The rules of a database.
   package enum Rules: Sendable {
-    /// Nothing: there are no rules for it.
+    /// The database has no rules.
     case none
-    /// Rules.
+    /// A compiled ruleset.
     case ruleset(ActiveRuleset)
-    /// Rules were uploaded that do not compile: every request fails with this text.
+    /// The uploaded rules do not compile: every request fails with this text.
     case broken(String)
   }
 
-  /// Whose rules an upload replaces.
+  /// The databases whose rules an upload replaces.
   package enum Place: Hashable, Sendable {
-    /// All databases of a project that have none of their own.
+    /// All databases of a project that have no rules of their own.
     case project(String)
     /// One database.
     case database(DatabaseID)
@@ -27,21 +28,21 @@ package final class RulesRegistry: Sendable {
 
   private struct State {
     var uploads: [Place: Rules] = [:]
-    /// By database, in every project; the empty name stands for all databases without a file of their own.
+    /// By database name, in every project. The empty name means all databases without a rules file of their own.
     var files: [String: ActiveRuleset] = [:]
-    /// What was found already.
+    /// A cache of results.
     var found: [DatabaseID: Rules] = [:]
   }
 
   private let state = Mutex(State())
   private let observers = Mutex<[@Sendable () -> Void]>([])
-  /// Databases whose rules are remembered; names cost clients nothing.
+  /// The maximum number of databases in the cache: clients can send arbitrary names.
   private static let foundMax = 4096
 
-  /// A book without rules.
+  /// Creates a registry without rules.
   package init() {}
 
-  /// A book with the rules that another one holds now. Who watches decisions there is not told of those here.
+  /// Copies the current rules of another registry. Observers of decisions there do not observe those here.
   package init(copying other: RulesRegistry) {
     var copy = other.state.withLock { State(uploads: $0.uploads, files: $0.files) }
     copy.files = copy.files.mapValues { ActiveRuleset(unwatched: $0) }
@@ -51,7 +52,7 @@ package final class RulesRegistry: Sendable {
     state.withLock { $0 = copy }
   }
 
-  /// The rules of a database. Cost: a short lock.
+  /// Returns the active rules of a database. Cost: a short lock.
   package func inForce(for id: DatabaseID) -> Rules {
     state.withLock { state in
       if let found = state.found[id] { return found }
@@ -64,25 +65,26 @@ package final class RulesRegistry: Sendable {
     }
   }
 
-  /// Sets the rules from a file for the databases of a name, or with `nil` for all that have no file of their own.
+  /// Sets the rules from a file for the databases of this name, or with `nil` for all databases without a file of
+  /// their own.
   package func set(_ ruleset: Ruleset, forDatabase name: String?) {
     change { $0.files[name ?? ""] = ActiveRuleset(ruleset) }
   }
 
-  /// Sets the rules of a project or a database over those from files.
+  /// Sets the rules of a project or a database. They override those from files.
   package func upload(_ ruleset: Ruleset, to place: Place) { upload(ActiveRuleset(ruleset), to: place) }
 
-  /// Sets the rules of a project or a database over those from files.
+  /// Sets the rules of a project or a database. They override those from files.
   package func upload(_ guarding: ActiveRuleset, to place: Place) {
     change { $0.uploads[place] = .ruleset(guarding) }
   }
 
-  /// Has every request to a project or a database fail with a text, because its rules do not compile.
+  /// Makes every request to a project or a database fail with a text, because its rules do not compile.
   package func uploadBroken(_ text: String, to place: Place) {
     change { $0.uploads[place] = .broken(text) }
   }
 
-  /// The rules that guard a project or a database; `nil` where there are none that compile.
+  /// Returns the active rules of a project or a database, or `nil` if it has no rules that compile.
   package func guarding(_ place: Place) -> ActiveRuleset? {
     let id: DatabaseID?
     switch place {
@@ -105,31 +107,31 @@ package final class RulesRegistry: Sendable {
   }
 }
 
-/// Is told what a ruleset in force decides. Called on any thread, by several at once.
+/// An observer of the decisions of an active ruleset. Called on any thread, possibly by several at once.
 package protocol DecisionObserver: AnyObject, Sendable {
-  /// Takes a decision with its trace.
+  /// Handles a decision, which includes its trace.
   func note(_ decision: Decision)
 }
 
-/// A ruleset as an object, so that each request takes one reference to it.
+/// A ruleset as an object, so that each request retains a single reference.
 package final class ActiveRuleset: Sendable {
-  /// The rules.
   package let ruleset: Ruleset
   private let isWatched = Atomic(false)
-  private let known = Mutex<(any DecisionObserver)?>(nil)
+  private let observer = Mutex<(any DecisionObserver)?>(nil)
 
-  /// Rules that grant nothing; they guard a database without rules where nobody is admitted.
+  /// Rules that allow nothing, for databases without rules to which unprivileged callers have no access.
   static let grantingNothing = (try? Ruleset(
     compiling: "service cloud.firestore { match /{path=**} { allow read, write: if false; } }")).map(ActiveRuleset.init)
 
-  /// Whether rules for files may read documents: their text names `firestore.`
+  /// Whether rules for files can read documents: their text contains `firestore.`
   package let readsDocuments: Bool
-  /// Whether rules for files may look at what is known only when all of a file has come.
+  /// Whether rules for files can read the fields that are known only after the whole file has arrived.
   package let looksAtChecksums: Bool
-  /// Whether they may do so by a text, so that what is not there is no error: `request.resource.get('md5Hash', '')`.
+  /// Whether they can read such a field by a string, so that its absence is not an error:
+  /// `request.resource.get('md5Hash', '')`.
   let quotesChecksums: Bool
 
-  /// Rules that nobody watches. Cost: looks for some words in their text.
+  /// Activates a ruleset without an observer. Cost: searches its text for some words.
   package init(_ ruleset: Ruleset) {
     self.ruleset = ruleset
     func mentions(_ word: String) -> Bool { ruleset.source.bytes.firstRange(of: Array(word.utf8)) != nil }
@@ -138,7 +140,7 @@ package final class ActiveRuleset: Sendable {
     quotesChecksums = FileRules.lateFields.contains { mentions("'" + $0) || mentions("\"" + $0) }
   }
 
-  /// The rules of another one, watched by nobody. Cost: O(1).
+  /// Copies an active ruleset without its observer. Cost: O(1).
   init(unwatched other: ActiveRuleset) {
     ruleset = other.ruleset
     readsDocuments = other.readsDocuments
@@ -146,17 +148,17 @@ package final class ActiveRuleset: Sendable {
     quotesChecksums = other.quotesChecksums
   }
 
-  /// Who is told of decisions. Cost: the look at a flag while that is nobody; decisions are traced from then on.
+  /// The observer of decisions. Cost without one: the read of a flag. With one, decisions are traced.
   var watcher: (any DecisionObserver)? {
-    isWatched.load(ordering: .relaxed) ? known.withLock { $0 } : nil
+    isWatched.load(ordering: .relaxed) ? observer.withLock { $0 } : nil
   }
 
-  /// Who watches, from now on until the rules are replaced: `make` says who, unless somebody does already.
+  /// Returns the observer, which stays until the rules are replaced. Calls `make` if no observer exists yet.
   package func watcher(_ make: () -> any DecisionObserver) -> any DecisionObserver {
-    known.withLock { known in
-      if let known { return known }
+    observer.withLock { observer in
+      if let observer { return observer }
       let watcher = make()
-      known = watcher
+      observer = watcher
       isWatched.store(true, ordering: .relaxed)
       return watcher
     }

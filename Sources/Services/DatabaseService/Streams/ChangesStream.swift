@@ -3,27 +3,27 @@ package import DocumentStore
 import KeyValue
 import Watch
 
-/// One message of the ordered feed of a whole database.
+/// One event of the change feed of a whole database.
 package enum ChangesEvent {
-  /// What a commit did to one document, borrowed for the call that it is given to: the state before it and after it,
-  /// `nil` where the document was missing.
+  /// A change of one document by a commit: the states before and after it, `nil` if the document did not exist.
+  /// Borrowed: valid only during the call that receives it.
   case change(DocumentKey, version: Timestamp, before: StoredDocument?, after: StoredDocument?)
-  /// All changes of a commit have been told; `token` is where to go on behind it.
+  /// All changes of a commit have been sent. `token` is the position after the commit.
   case commit(token: [UInt8], version: Timestamp)
-  /// There is nothing newer: told when that is so for the first time, and every half a minute from then on.
+  /// There are no newer commits. Sent when this is first the case, and every half minute after that.
   case caughtUp(token: [UInt8], version: Timestamp)
 }
 
-/// Every commit of a database, in order, once (administrators only): the base of replicas and search indexers.
+/// The change feed of a database: every commit once, in order, for replicas and search indexers. For administrators.
 ///
-/// Belongs to the loop's thread of its client. Commits are read from the change log as the client takes them, so a slow
-/// client costs nothing but its place.
+/// A stream is used on the event-loop thread of its client. It reads commits from the change log at the pace of the
+/// client, so a slow client costs nothing but its position.
 package final class ChangesStream {
-  /// Where it stands in the log.
+  /// A position in the change log.
   private struct Place {
-    /// The last commit of which all was told.
+    /// The last commit that was sent completely.
     var version: Int64
-    /// The last change that was told of the commit behind it, by version and position.
+    /// The last change sent of the next commit, by version and position.
     var last: (version: Int64, position: UInt64)?
   }
 
@@ -36,13 +36,15 @@ package final class ChangesStream {
   private var isCaughtUpDue = true
   private var isOver = false
 
-  /// Changes that one pull tells, so that others get their turn.
+  /// The maximum number of changes in one pull, so that other clients have their turn.
   private static let pullChangesMax = 64
 
-  /// Follows a database from behind the commit that `token` names, or with `nil` from now on. `wake` is called, on any
-  /// thread, once there is something to pull after ``ListenStream/Progress/waiting``.
-  /// - Throws: as ``FirestoreService/access(to:as:)``, `PERMISSION_DENIED` for who is no administrator, and where the token is of
-  ///   another database, or before-images of commits behind it are gone, `OUT_OF_RANGE`: start afresh then.
+  /// Follows a database from the commit after `token`, or with `nil` from now on. `wake` is called, on any thread,
+  /// when there is something to pull after ``ListenStream/Progress/waiting``.
+  /// - Throws: The errors of ``FirestoreService/access(to:as:)``; `PERMISSION_DENIED` if the caller is not an
+  ///   administrator and rules apply; `INVALID_ARGUMENT` if the token is malformed; `OUT_OF_RANGE` if the token
+  ///   belongs to another database or the history no longer reaches back to it. After `OUT_OF_RANGE` the client must
+  ///   start over.
   package init(
     _ service: FirestoreService, in id: DatabaseID, as caller: Caller, since token: [UInt8]?,
     wake: @escaping @Sendable () -> Void
@@ -54,7 +56,7 @@ package final class ChangesStream {
     place = try database.read { reader in
       guard let token else { return Place(version: try reader.lastVersion()) }
       guard let token = ResumeToken(token) else {
-        throw Status(.invalidArgument, "The token is none that a feed of changes gave out.")
+        throw Status(.invalidArgument, "The token is not valid for a change feed.")
       }
       guard token.incarnation == incarnation, token.version <= (try reader.lastVersion()) else {
         throw Self.afresh("The token belongs to another database, or to this one before it was cleared or restored.")
@@ -72,7 +74,7 @@ package final class ChangesStream {
 
   deinit { end() }
 
-  /// Ends the stream; nothing is told any more, and `wake` is let go.
+  /// Ends the stream: no more events follow, and `wake` is released.
   package func end() {
     guard !isOver else { return }
     isOver = true
@@ -80,11 +82,13 @@ package final class ChangesStream {
     feeds.give(feed)
   }
 
-  /// Calls `emit` for each event until it returns `false`. What an event borrows is valid during the call.
-  /// - Throws: what `emit` throws, and `OUT_OF_RANGE` where the client was so slow that before-images are gone.
+  /// Calls `emit` for each event until it returns `false`. Data that an event borrows is valid only during the call.
+  /// - Throws: `OUT_OF_RANGE` if the client was so slow that the history no longer reaches back to its position, and
+  ///   any error of `emit`.
   package func pull(_ emit: (ChangesEvent) throws -> Bool) throws -> ListenStream.Progress {
     guard !isOver else { return .waiting }
-    // Mail says only that there may be something: first it is taken, then the log is read, so that nothing is missed.
+    // Empty the mailbox before reading the log, so that no commit is missed: events only mean that there may be
+    // changes.
     while let event = listener.take() {
       switch event {
       case .noChange: isCaughtUpDue = true
@@ -110,7 +114,7 @@ package final class ChangesStream {
     var left = Self.pullChangesMax
     while let row = try scan.next() {
       if let last = place.last, last.version != row.version {
-        guard try tellCommit(last.version, emit) else { return .more }
+        guard try emitCommit(last.version, emit) else { return .more }
       }
       guard left > 0 else { return .more }
       left -= 1
@@ -118,7 +122,7 @@ package final class ChangesStream {
       guard try emit(try change(row, &reader)) else { return .more }
     }
     if let last = place.last {
-      guard try tellCommit(last.version, emit) else { return .more }
+      guard try emitCommit(last.version, emit) else { return .more }
     }
     if isCaughtUpDue {
       isCaughtUpDue = false
@@ -132,9 +136,9 @@ package final class ChangesStream {
   private func change(_ row: ChangeLogIterator.Row, _ reader: inout SnapshotReader) throws -> ChangesEvent {
     let collection = try reader.collectionPath(row.collection)
     guard let id = row.document.id else {
-      throw StorageError.corruption(path: "changeLog", detail: "a change without a document")
+      throw StorageError.corruption(path: "changeLog", detail: "a change-log row without a document")
     }
-    // Versions rise by one at least, so below this commit there is nothing but the commits before it.
+    // Versions increase by at least 1, so the version before this one shows exactly the previous commits.
     let before = try reader.document(id, in: row.collection, at: row.version - 1)
     let after = try reader.document(id, in: row.collection, at: row.version)
     return .change(
@@ -142,7 +146,7 @@ package final class ChangesStream {
       before: before, after: after)
   }
 
-  private func tellCommit(_ version: Int64, _ emit: (ChangesEvent) throws -> Bool) throws -> Bool {
+  private func emitCommit(_ version: Int64, _ emit: (ChangesEvent) throws -> Bool) throws -> Bool {
     place = Place(version: version)
     listener.tell(version)
     return try emit(.commit(token: token, version: Timestamp(uncheckedMicroseconds: version)))
@@ -158,10 +162,10 @@ package final class ChangesStream {
   }
 
   private static var tooOld: Status {
-    afresh("Before-images of commits behind the token are gone; raise the retention of history if that happens often.")
+    afresh("The history no longer reaches back to the token. If this happens often, keep history longer.")
   }
 
   private static func afresh(_ reason: String) -> Status {
-    Status(.outOfRange, reason + " Read the whole database, and follow it without a token from then on.")
+    Status(.outOfRange, reason + " Copy the whole database again, then follow its changes from there.")
   }
 }

@@ -5,22 +5,24 @@ import QueryEngine
 import RulesEngine
 import Watch
 
-/// What a listener may see, again and again: design, section 6.
+/// Authorizes targets, and converts changes to events. Authorization is repeated when something that it depends on
+/// changes.
 extension ListenStream {
-  /// A decision that used the time of day is judged again after so many microseconds. Listeners are woken every 32
-  /// seconds at least, so it is never older than a minute.
+  /// The age, in microseconds, after which a decision that depends on the time is made again. Listeners are woken at
+  /// least every 32 seconds, so no decision is older than a minute.
   private static let reauthorizationInterval: Int64 = 25_000_000
 
-  /// Whether time may have ended the admission of a target that is about to be told something: what was granted until a
-  /// moment is not shown behind it. Costs such targets one judgement for each commit that touches them.
+  /// Whether a target must be authorized again before it receives changes, because the decision depends on the time.
+  /// Data that was allowed until some time is not sent after it. Cost: one evaluation for each commit that affects
+  /// such a target.
   func isStale(_ target: WatchedTarget) -> Bool {
     target.usesTime && database.clock.now() > target.authorizedAt
   }
 
-  /// Checks what concerns the caller as a whole: that its token is not over, and that the rules are still those that
-  /// admitted its targets.
-  /// - Throws: `UNAUTHENTICATED` for a token that is over; as ``FirestoreService/accessOfListener(to:as:)`` where the rules are
-  ///   others.
+  /// Checks the caller as a whole: that its token is valid, and that the rules have not changed. If they have, all
+  /// targets are authorized again.
+  /// - Throws: `UNAUTHENTICATED` if the token has expired or was revoked; the errors of
+  ///   ``FirestoreService/accessOfListener(to:as:)`` if the rules have changed.
   func checkCaller() throws {
     guard case .user = caller else { return }
     try caller.checkToken(database.clock)
@@ -38,48 +40,48 @@ extension ListenStream {
     }
   }
 
-  /// Judges targets, and ends those that are not admitted any more.
+  /// Authorizes targets again, and ends those that are denied.
   func reauthorize(_ numbers: Set<Int>) {
     for number in numbers {
       guard let target = numbered[number] else { continue }
       do {
         let wasGuarded = target.isGuarded
-        let grounds = try admit(target)
-        if wasGuarded || target.isGuarded { feed.setGuards(listener, target: number, grounds.documents) }
+        let dependencies = try admit(target)
+        if wasGuarded || target.isGuarded { feed.setGuards(listener, target: number, dependencies.documents) }
       } catch { end(target, because: error) }
     }
   }
 
-  /// Judges whether a target is admitted, by the newest state.
-  /// - Throws: `PERMISSION_DENIED`; what makes a query impossible to serve.
+  /// Authorizes a target by the newest state.
+  /// - Throws: `PERMISSION_DENIED` if the rules deny it; `FAILED_PRECONDITION` if the query lacks a required index.
   func admit(_ target: WatchedTarget) throws -> AuthorizationDependencies {
-    var grounds = AuthorizationDependencies()
-    guard authorizer != nil || service.requiresIndexes else { return grounds }
+    var dependencies = AuthorizationDependencies()
+    guard authorizer != nil || service.requiresIndexes else { return dependencies }
     target.authorizedAt = database.clock.now()
     try database.read { reader in
       switch target.selection {
       case .query(let query):
         if let authorizer {
-          grounds = try authorizer.admitList(query.resolved.query, in: database, reader.snapshot)
+          dependencies = try authorizer.admitList(query.resolved.query, in: database, reader.snapshot)
         }
         try service.checkIndexes(of: query.resolved, database, &reader)
       case .documents(let keys):
         guard let authorizer else { return }
         for key in keys {
           let document = try reader.document(key)
-          grounds.formUnion(try authorizer.admitGet(key, document?.fields, in: database, reader.snapshot))
+          dependencies.formUnion(try authorizer.admitGet(key, document?.fields, in: database, reader.snapshot))
           target.authorizedVersions[key] = document?.updateVersion ?? 0
         }
       }
     }
-    target.usesTime = grounds.usesTime
-    target.isGuarded = !grounds.documents.isEmpty
-    return grounds
+    target.usesTime = dependencies.usesTime
+    target.isGuarded = !dependencies.documents.isEmpty
+    return dependencies
   }
 
-  // MARK: What is told
+  // MARK: Events
 
-  /// What a client is told of a step on the way to a version; `nil` for nothing.
+  /// Returns the event for a step of catching up, or `nil` if the client must not receive one.
   func event(_ event: CatchUp.Event, of target: WatchedTarget) throws -> ListenEvent? {
     let time = Timestamp(uncheckedMicroseconds: joiningVersion)
     switch event {
@@ -102,7 +104,7 @@ extension ListenStream {
     }
   }
 
-  /// What a client is told of a change; `nil` for nothing.
+  /// Returns the event for a change, or `nil` if the client must not receive one.
   func event(_ change: TargetDocumentChange, of target: WatchedTarget, at version: Int64) -> ListenEvent? {
     let time = Timestamp(uncheckedMicroseconds: version)
     switch change.state {
@@ -127,19 +129,19 @@ extension ListenStream {
     }
   }
 
-  /// Judges the new state of a document that a target names. Where it may not be seen the target ends.
+  /// Authorizes the new state of a document in a document target. If it is denied, the target ends.
   private func mayShow(
     _ key: DocumentKey, _ fields: UnsafeRawBufferPointer?, version: Int64, _ target: WatchedTarget
   ) -> Bool {
     guard let authorizer, case .documents = target.selection, target.authorizedVersions[key] != version else { return true }
     do {
-      let grounds = try database.read { reader in
+      let dependencies = try database.read { reader in
         try authorizer.admitGet(key, fields, in: database, reader.snapshot)
       }
       target.authorizedVersions[key] = version
-      target.usesTime = target.usesTime || grounds.usesTime
-      if target.isGuarded || !grounds.documents.isEmpty {
-        // What the other documents of the target rest on belongs to it too.
+      target.usesTime = target.usesTime || dependencies.usesTime
+      if target.isGuarded || !dependencies.documents.isEmpty {
+        // Collect the dependencies of the target's other documents too.
         reauthorize([target.number])
       }
       return target.isActive
@@ -149,12 +151,12 @@ extension ListenStream {
     }
   }
 
-  /// Whether the caller may see what became of a document that left a query's results.
+  /// Whether the caller may read a document that no longer matches a query.
   private func isReadable(_ key: DocumentKey, _ fields: UnsafeRawBufferPointer) -> Bool {
     guard let authorizer else { return true }
-    let grounds = try? database.read { reader in
+    let dependencies = try? database.read { reader in
       try authorizer.admitGet(key, fields, in: database, reader.snapshot)
     }
-    return grounds != nil
+    return dependencies != nil
   }
 }

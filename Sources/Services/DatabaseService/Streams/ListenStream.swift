@@ -3,16 +3,17 @@ import DocumentStore
 import RulesEngine
 import Watch
 
-/// One Listen stream: the targets of a client, and what it is yet to be told (listen-and-webchannel.md, section 1).
+/// One Listen stream: the targets of a client, and the events to be sent (listen-and-webchannel.md, section 1).
 ///
-/// Belongs to the loop's thread of its client. Requests go in; events are pulled out, only as fast as the client takes
-/// them. What waits in between is bounded: a client that lags is brought up to date from the change log.
+/// A stream is used on the event-loop thread of its client. The client's requests are passed in; events are pulled
+/// out at the pace of the client. The data waiting in between is limited: a client that lags catches up from the
+/// change log.
 package final class ListenStream {
-  /// How a pull ended.
+  /// The outcome of a pull.
   package enum Progress {
-    /// `emit` wanted no more, or others are to get their turn: pull again.
+    /// More events may follow: `emit` returned `false`, or other clients should have their turn. Pull again.
     case more
-    /// There is nothing to tell now: `wake` will be called when there is.
+    /// No event is available. `wake` is called when there is one.
     case waiting
   }
 
@@ -21,43 +22,43 @@ package final class ListenStream {
   let database: DocumentDatabase
   let feed: WatchHub
   let listener: WatchMailbox
-  /// How requests are judged; `nil` where everything is allowed.
+  /// Authorizes targets; `nil` if everything is allowed.
   var authorizer: Authorizer?
-  /// The targets by the client's numbers, and by the feed's.
+  /// The targets by the client's target ID, and by the hub's number.
   var targets: [Int32: WatchedTarget] = [:]
   var numbered: [Int: WatchedTarget] = [:]
-  /// What is to be told before anything else, the next one last.
+  /// The events to be sent before anything else, in order from ``nextEvent``.
   var events: [ListenEvent] = []
   var nextEvent = 0
 
-  private var numbersGiven = 0
-  /// Whether the client left the numbers of its targets to the server.
+  private var lastNumber = 0
+  /// Whether the server chooses the target IDs of this stream.
   private var isNumbering = false
   private var lastGivenID: Int32 = 0
   private var documentsWatched = 0
   private var operandBytes = 0
   private var work = StreamWork.none
-  /// Targets that have to be brought up to the version that was joined at.
+  /// Targets that must be brought up to the joined version.
   private var joining: [WatchStart.Target] = []
   private(set) var joiningVersion: Int64 = 0
-  /// The version up to which everything was told of the targets that are current and not behind.
-  private var shown = Int64.min
+  /// The version that the client has of all targets that are current and not behind.
+  private var shownVersion = Int64.min
   private var isOver = false
 
-  /// Targets of one stream.
+  /// The maximum number of targets in one stream.
   package static let targetsMax = 1000
-  /// Documents of all document targets of one stream.
+  /// The maximum number of documents in all document targets of one stream.
   static let documentsMax = 10_000
-  /// Bytes of the operands of all queries of one stream.
+  /// The maximum size of the operands of all queries of one stream, in bytes.
   package static let operandBytesMax = 4 << 20
-  /// Events that wait while a client sends requests and takes nothing.
+  /// The maximum number of waiting events if a client sends requests but receives nothing.
   private static let eventsMax = 10_000
-  /// Events of one pull.
+  /// The maximum number of steps in one pull.
   private static let pullEventsMax = 256
 
-  /// Opens a stream to a database. `wake` is called, on any thread, once there is something to pull after
-  /// ``Progress/waiting``; the stream may have ended meanwhile.
-  /// - Throws: as ``FirestoreService/accessOfListener(to:as:)``.
+  /// Opens a stream to a database. `wake` is called, on any thread, when there is something to pull after
+  /// ``Progress/waiting``. The stream may have ended by then.
+  /// - Throws: The errors of ``FirestoreService/accessOfListener(to:as:)``.
   package init(_ service: FirestoreService, in id: DatabaseID, as caller: Caller, wake: @escaping @Sendable () -> Void) throws {
     let access = try service.accessOfListener(to: id, as: caller)
     self.service = service
@@ -70,7 +71,7 @@ package final class ListenStream {
 
   deinit { end() }
 
-  /// Ends the stream; nothing is told any more, and `wake` is let go.
+  /// Ends the stream: no more events follow, and `wake` is released.
   package func end() {
     guard !isOver else { return }
     isOver = true
@@ -86,18 +87,19 @@ package final class ListenStream {
 
   // MARK: Requests
 
-  /// Takes a request. What is wrong with one target ends that target only, by an event.
-  /// - Throws: `INVALID_ARGUMENT` for what ends the stream, `UNAUTHENTICATED` where the caller's token is over.
+  /// Handles a request. An error in one target ends only that target, with an event.
+  /// - Throws: `INVALID_ARGUMENT` or `RESOURCE_EXHAUSTED` for an error that ends the stream, `UNAUTHENTICATED` if
+  ///   the caller's token has expired or was revoked.
   package func receive(_ request: ListenRequest) throws {
     guard !isOver else { return }
     guard events.count - nextEvent < Self.eventsMax else {
-      throw Status(.resourceExhausted, "More than \(Self.eventsMax) answers wait. Read them before asking for more.")
+      throw Status(.resourceExhausted, "More than \(Self.eventsMax) responses wait. Read them before sending more.")
     }
     switch request {
     case .remove(let id):
       guard let target = targets[id] else { return }
       drop(target)
-      tell(.targetRemoved(id, cause: nil))
+      send(.targetRemoved(id, cause: nil))
     case .add(let target):
       try checkCaller()
       try add(target)
@@ -111,13 +113,13 @@ package final class ListenStream {
       throw Status(.invalidArgument, "Target id already in use: \(target.id)")
     }
     if target.id != 0, isNumbering {
-      let text = "The server assigns the target ids of this stream, since one was 0; \(target.id) is refused."
-      return tell(.targetRemoved(target.id, cause: Status(.invalidArgument, text)))
+      let text = "The server assigns the target ids of this stream, because one was 0; \(target.id) is not allowed."
+      return send(.targetRemoved(target.id, cause: Status(.invalidArgument, text)))
     }
     let id = target.id == 0 ? freeID() : target.id
-    tell(.targetAdded(id))
+    send(.targetAdded(id))
     do { try addTarget(target, as: id) } catch {
-      tell(.targetRemoved(id, cause: Status(error, database: database.id)))
+      send(.targetRemoved(id, cause: Status(error, database: database.id)))
     }
   }
 
@@ -127,29 +129,29 @@ package final class ListenStream {
     return lastGivenID
   }
 
-  private func addTarget(_ asked: ListenTarget, as id: Int32) throws {
+  private func addTarget(_ requested: ListenTarget, as id: Int32) throws {
     guard targets.count < Self.targetsMax else {
-      throw Status(.resourceExhausted, "A stream follows at most \(Self.targetsMax) targets. Open another one.")
+      throw Status(.resourceExhausted, "A stream follows at most \(Self.targetsMax) targets. Open another stream.")
     }
-    let selection = try selection(asked)
-    let (lastSentVersion, isResetDue) = origin(asked.resumePoint)
-    numbersGiven += 1
+    let selection = try selection(requested)
+    let (lastSentVersion, isResetDue) = origin(requested.resumePoint)
+    lastNumber += 1
     let target = WatchedTarget(
-      asked, id: id, number: numbersGiven, selection, lastSentVersion: lastSentVersion, isResetDue: isResetDue)
-    let grounds = try admit(target)
+      requested, id: id, number: lastNumber, selection, lastSentVersion: lastSentVersion, isResetDue: isResetDue)
+    let dependencies = try admit(target)
     try reserve(target.operandBytes)
     if case .documents(let keys) = selection { documentsWatched += keys.count }
     targets[id] = target
     numbered[target.number] = target
-    feed.join(listener, target: target.number, selection, guards: grounds.documents)
+    feed.join(listener, target: target.number, selection, guards: dependencies.documents)
   }
 
-  /// Counts the operands of a query: they are kept for as long as it is followed.
+  /// Reserves memory for the operands of a query, which are kept as long as the target exists.
   private func reserve(_ bytes: Int) throws {
     guard operandBytes + bytes <= Self.operandBytesMax else {
       throw Status(
         .resourceExhausted,
-        "The values in the queries of a stream take \(Self.operandBytesMax) bytes at most. Open another stream.")
+        "The values in the queries of a stream may take \(Self.operandBytesMax) bytes. Open another stream.")
     }
     guard service.feeds.reserve(bytes) else {
       throw Status(.resourceExhausted, "The queries of all listeners take too much memory. Try again later.")
@@ -168,7 +170,7 @@ package final class ListenStream {
       var seen: Set<ResourcePath> = []
       let keys = try paths.filter { seen.insert($0).inserted }.map { path in
         guard let key = DocumentKey(path) else {
-          throw Status(.invalidArgument, "A target names documents; \"\(path.text)\" is none.")
+          throw Status(.invalidArgument, "\"\(path.text)\" is not the path of a document.")
         }
         return key
       }
@@ -181,7 +183,7 @@ package final class ListenStream {
     }
   }
 
-  /// The version that a client has, and whether it has something that nobody knows.
+  /// Returns the version that a client has, and whether the client has an unknown state that must be reset.
   private func origin(_ point: ListenTarget.ResumePoint?) -> (lastSentVersion: Int64?, isResetDue: Bool) {
     switch point {
     case nil: return (nil, false)
@@ -193,7 +195,7 @@ package final class ListenStream {
     }
   }
 
-  /// Lets go of a target.
+  /// Removes a target.
   func drop(_ target: WatchedTarget) {
     target.isActive = false
     targets[target.id] = nil
@@ -208,15 +210,15 @@ package final class ListenStream {
   func end(_ target: WatchedTarget, because error: any Error) {
     guard target.isActive else { return }
     drop(target)
-    tell(.targetRemoved(target.id, cause: Status(error, database: database.id)))
+    send(.targetRemoved(target.id, cause: Status(error, database: database.id)))
   }
 
-  func tell(_ event: ListenEvent) { events.append(event) }
+  func send(_ event: ListenEvent) { events.append(event) }
 
   // MARK: Events
 
-  /// Calls `emit` for each event until it returns `false`. What an event borrows is valid during the call.
-  /// - Throws: what `emit` throws, and ``Status`` where the stream as a whole cannot go on.
+  /// Calls `emit` for each event until it returns `false`. Data that an event borrows is valid only during the call.
+  /// - Throws: ``Status`` if the stream as a whole cannot continue, and any error of `emit`.
   package func pull(_ emit: (ListenEvent) throws -> Bool) throws -> Progress {
     guard !isOver else { return .waiting }
     try checkCaller()
@@ -233,19 +235,19 @@ package final class ListenStream {
       left -= 1
       switch work {
       case .none:
-        guard try takeNews() else { return .waiting }
-      case .run(let run, let target):
-        // A slice takes a while: others are to get their turn after it.
+        guard try takeNext() else { return .waiting }
+      case .catchUp(let catchUp, let target):
+        // A slice takes a while: let other clients have their turn after it.
         left = 0
-        guard try goOn(run, target, emit) else { return .more }
+        guard try resume(catchUp, target, emit) else { return .more }
       case .batch(let batch, let place):
-        guard try goOn(batch, place, emit) else { return .more }
+        guard try resume(batch, place, emit) else { return .more }
       }
     }
   }
 
-  /// Takes what comes next; `false` where there is nothing.
-  private func takeNews() throws -> Bool {
+  /// Starts to process the next event of the mailbox. Returns `false` if the mailbox is empty.
+  private func takeNext() throws -> Bool {
     if !joining.isEmpty {
       begin(joining.removeFirst())
       return true
@@ -260,7 +262,7 @@ package final class ListenStream {
     case .unreadable(let number, let error): if let target = numbered[number] { end(target, because: error) }
     case .noChange(let version): if !targets.isEmpty { snapshot(version) }
     case .lagged:
-      // Each is told in its own time; until the last one is, nothing is consistent.
+      // The targets catch up one by one. Until the last one has done so, the client's state is not consistent.
       for target in targets.values { fallBehind(target) }
       feed.rejoin(listener)
     case .failed(let error): throw Status(error, database: database.id)
@@ -268,23 +270,23 @@ package final class ListenStream {
     return true
   }
 
-  /// Tells that everything told so far is consistent at a version, unless a target is behind.
+  /// Sends a snapshot: all events sent so far are consistent at a version. Does nothing while a target is behind.
   private func snapshot(_ version: Int64) {
-    shown = max(shown, version)
+    shownVersion = max(shownVersion, version)
     guard !targets.values.contains(where: \.isBehind) else { return }
-    listener.tell(shown)
-    tell(.snapshot(token: token(shown), readTime: Timestamp(uncheckedMicroseconds: shown)))
+    listener.tell(shownVersion)
+    send(.snapshot(token: token(shownVersion), readTime: Timestamp(uncheckedMicroseconds: shownVersion)))
   }
 
   private func token(_ version: Int64) -> [UInt8] {
     ResumeToken(incarnation: database.incarnation, version: version).bytes
   }
 
-  // MARK: Bringing a target to a version
+  // MARK: Catching up
 
   private func begin(_ join: WatchStart.Target) {
     if let target = numbered[join.target], isStale(target) { reauthorize([join.target]) }
-    guard let target = numbered[join.target] else { return endRun(nil) }
+    guard let target = numbered[join.target] else { return endCatchUp(nil) }
     let version = joiningVersion
     var origin = reached(target)
     if let known = origin, known > version {
@@ -294,26 +296,26 @@ package final class ListenStream {
     if target.isResetDue {
       target.isResetDue = false
       target.isCurrent = false
-      tell(.targetReset(target.id))
+      send(.targetReset(target.id))
     }
-    let run = CatchUp(
+    let catchUp = CatchUp(
       database, target.selection, from: origin, to: version, members: join.members, mayName: authorizer == nil,
       expectedCount: target.isCurrent ? nil : target.expectedCount)
-    work = .run(run, target)
+    work = .catchUp(catchUp, target)
   }
 
-  /// Goes on with a target; `false` where `emit` wanted no more.
-  private func goOn(
-    _ run: CatchUp, _ target: WatchedTarget, _ emit: (ListenEvent) throws -> Bool
+  /// Continues to bring a target up to a version. Returns `false` if `emit` did.
+  private func resume(
+    _ catchUp: CatchUp, _ target: WatchedTarget, _ emit: (ListenEvent) throws -> Bool
   ) throws -> Bool {
     guard target.isActive else {
-      endRun(nil)
+      endCatchUp(nil)
       return true
     }
     var wantsMore = true
     var emitError: (any Error)?
     do {
-      try run.slice { event in
+      try catchUp.slice { event in
         guard let event = try self.event(event, of: target) else { return target.isActive }
         do { wantsMore = try emit(event) } catch {
           emitError = error
@@ -321,17 +323,17 @@ package final class ListenStream {
         }
         return wantsMore
       }
-      if run.isAtEnd || !target.isActive { endRun(target.isActive ? target : nil) }
+      if catchUp.isAtEnd || !target.isActive { endCatchUp(target.isActive ? target : nil) }
     } catch {
       if let emitError { throw emitError }
       if case CommitError.readTimeTooOld = error { refresh(target) } else { end(target, because: error) }
-      endRun(nil)
+      endCatchUp(nil)
     }
     return wantsMore
   }
 
-  /// Ends the work on a target, and with the last one tells that all are consistent.
-  private func endRun(_ target: WatchedTarget?) {
+  /// Ends the catch-up of a target. After the last target, sends a snapshot.
+  private func endCatchUp(_ target: WatchedTarget?) {
     work = .none
     if let target {
       target.lastSentVersion = joiningVersion
@@ -339,30 +341,30 @@ package final class ListenStream {
       if !target.isCurrent {
         target.isCurrent = true
         let time = Timestamp(uncheckedMicroseconds: joiningVersion)
-        tell(.targetCurrent(target.id, token: token(joiningVersion), readTime: time))
+        send(.targetCurrent(target.id, token: token(joiningVersion), readTime: time))
       }
     }
     guard joining.isEmpty else { return }
     snapshot(joiningVersion)
     for target in targets.values where target.isOnce && target.isCurrent {
       drop(target)
-      tell(.targetRemoved(target.id, cause: nil))
+      send(.targetRemoved(target.id, cause: nil))
     }
   }
 
-  /// The version that the client has of a target: that of the stream, where the target is current.
+  /// Returns the version that the client has of a target. If the target is current, it is that of the stream.
   private func reached(_ target: WatchedTarget) -> Int64? {
-    target.lastSentVersion.map { target.isCurrent && !target.isBehind ? max($0, shown) : $0 }
+    target.lastSentVersion.map { target.isCurrent && !target.isBehind ? max($0, shownVersion) : $0 }
   }
 
-  /// Notes that others go on without a target, from a state that the client takes for consistent.
+  /// Marks a target as behind: the stream continues without it from a state that the client considers consistent.
   private func fallBehind(_ target: WatchedTarget) {
     guard target.isCurrent else { return }
     target.lastSentVersion = reached(target)
     target.isBehind = true
   }
 
-  /// Has a target told anew, from nothing.
+  /// Makes a target start over from nothing.
   private func refresh(_ target: WatchedTarget) {
     fallBehind(target)
     target.lastSentVersion = nil
@@ -372,8 +374,8 @@ package final class ListenStream {
 
   // MARK: Changes
 
-  /// Goes on with what happened; `false` where `emit` wanted no more.
-  private func goOn(
+  /// Continues to send a batch of changes. Returns `false` if `emit` did.
+  private func resume(
     _ batch: WatchBatch, _ place: BatchPlace, _ emit: (ListenEvent) throws -> Bool
   ) throws -> Bool {
     var place = place
@@ -397,7 +399,7 @@ package final class ListenStream {
       place.change += 1
       work = .batch(batch, place)
       if let event = event(change, of: target, at: batch.version) { return try emit(event) }
-      // What was judged may have been the end of the target: that comes first.
+      // The authorization of the change may have ended the target. If so, send that event first.
       if nextEvent < events.count { return true }
     }
     work = .none
@@ -406,17 +408,17 @@ package final class ListenStream {
   }
 }
 
-/// What a stream is at.
+/// The present work of a stream.
 private enum StreamWork {
-  /// Nothing: look for news.
+  /// None: read the mailbox.
   case none
-  /// Bringing a target to a version.
-  case run(CatchUp, WatchedTarget)
-  /// Telling what happened.
+  /// Bringing a target up to a version.
+  case catchUp(CatchUp, WatchedTarget)
+  /// Sending a batch of changes.
   case batch(WatchBatch, BatchPlace)
 }
 
-/// How far a batch was told.
+/// The position in a batch.
 private struct BatchPlace {
   var part = 0
   var change = 0
@@ -425,7 +427,7 @@ private struct BatchPlace {
 }
 
 extension Caller {
-  /// Who it is, as lists of listeners say it.
+  /// The name of the caller in lists of listeners.
   var name: String {
     switch self {
     case .admin: "admin"

@@ -4,25 +4,24 @@ import DocumentStore
 import Synchronization
 import Watch
 
-/// Who follows what, and how far behind.
+/// A listener, its targets and its lag.
 package struct ListenerDescription: Sendable {
-  /// The database.
   package let database: DatabaseID
-  /// Who: a user's id, or `admin`.
+  /// The ID of the user, or `admin`.
   package let name: String
-  /// What is followed, in short: one line a target.
+  /// Short text forms of the targets, one line each.
   package let targets: [String]
-  /// How far the client is behind, in microseconds of commit time.
+  /// How far the client lags behind, in microseconds of commit time.
   package let lag: Int64
-  /// Bytes that wait for the client.
+  /// The number of bytes waiting for the client.
   package let queuedBytes: Int
 }
 
 extension FirestoreService {
-  /// Describes every listener of the open databases; `completion` is called once, on any thread.
+  /// Describes every listener of the open databases. `completion` is called once, on any thread.
   ///
-  /// Cost: a step over the listeners, on the queues of their feeds.
-  /// - Throws: `PERMISSION_DENIED` where nobody is admitted.
+  /// Cost: one pass over the listeners, on the queues of their hubs.
+  /// - Throws: `PERMISSION_DENIED` if the caller is denied access without rules.
   package func listeners(
     as caller: Caller, completion: @escaping @Sendable ([ListenerDescription]) -> Void
   ) throws {

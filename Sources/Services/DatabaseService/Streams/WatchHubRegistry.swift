@@ -2,7 +2,7 @@ import DocumentStore
 import Synchronization
 package import Watch
 
-/// The feeds of the databases that somebody follows. A feed holds on to its database, so that it is not closed.
+/// The hubs of the databases that have listeners. A hub retains its database, so that it stays open.
 package final class WatchHubRegistry: Sendable {
   private struct Entry {
     var feed: WatchHub
@@ -10,13 +10,15 @@ package final class WatchHubRegistry: Sendable {
   }
 
   private let entries = Mutex<[ObjectIdentifier: Entry]>([:])
-  /// Bytes of the operands of all queries that are followed.
+  /// The size of the operands of all queries with listeners, in bytes.
   private let operandBytes = Atomic(0)
 
-  /// Bytes that the operands of all queries followed at a time may take. The feeds keep some three copies of each.
+  /// The maximum size of the operands of all queries with listeners, in bytes. The hubs keep about three copies of
+  /// each.
   static let operandBytesMax = 64 << 20
 
-  /// Counts the operands of a query; `false` where there is no room for them. Give back what was counted.
+  /// Reserves memory for the operands of a query. Returns `false` if the limit is reached. Call ``release(_:)`` for
+  /// bytes that were reserved.
   func reserve(_ bytes: Int) -> Bool {
     guard operandBytes.wrappingAdd(bytes, ordering: .relaxed).newValue <= Self.operandBytesMax else {
       release(bytes)
@@ -25,10 +27,10 @@ package final class WatchHubRegistry: Sendable {
     return true
   }
 
-  /// Gives back what ``reserve(_:)`` counted.
+  /// Releases bytes that ``reserve(_:)`` has reserved.
   func release(_ bytes: Int) { operandBytes.wrappingSubtract(bytes, ordering: .relaxed) }
 
-  /// The feed of a database; ``give(_:)`` it back.
+  /// Returns the hub of a database. Call ``give(_:)`` after its use.
   func take(_ database: DocumentDatabase) -> WatchHub {
     entries.withLock { entries in
       let id = ObjectIdentifier(database)
@@ -38,7 +40,7 @@ package final class WatchHubRegistry: Sendable {
     }
   }
 
-  /// Ends the use of a feed, and with the last use the feed.
+  /// Ends one use of a hub. The last use stops it.
   func give(_ feed: WatchHub) {
     let isUnused = entries.withLock { entries in
       let id = ObjectIdentifier(feed.database)
@@ -53,6 +55,6 @@ package final class WatchHubRegistry: Sendable {
   /// Wakes every listener.
   func wakeAll() { for feed in all { feed.wakeAll() } }
 
-  /// Every feed.
+  /// All hubs.
   package var all: [WatchHub] { entries.withLock { $0.values.map(\.feed) } }
 }

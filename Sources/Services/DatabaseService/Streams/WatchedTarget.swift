@@ -1,41 +1,41 @@
 import DocumentModel
 import Watch
 
-/// A target of a Listen stream, and how far its client is.
+/// A target of a Listen stream, and the state of its client.
 final class WatchedTarget {
-  /// The client's number.
+  /// The client's target ID.
   let id: Int32
-  /// The feed's number: never used again, where a client may use its own again.
+  /// The hub's number. It is never reused, although a client may reuse its target IDs.
   let number: Int
-  /// What is followed.
   let selection: TargetSelection
-  /// Whether it ends with its first consistent state.
+  /// Whether the target ends when it is current (`once`).
   let isOnce: Bool
-  /// How many documents the client says that it has at the resume point.
+  /// The number of documents that the client has at the resume point, according to the client.
   let expectedCount: Int?
-  /// The version that the client has of it; `nil` for nothing.
+  /// The version that the client has of the target; `nil` for nothing.
   var lastSentVersion: Int64?
-  /// Whether the client has something that is to be forgotten first.
+  /// Whether the client must first discard documents (RESET).
   var isResetDue: Bool
-  /// Whether it has fallen behind what the stream tells, so that nothing told is consistent until it has caught up.
+  /// Whether the target is behind the stream. No snapshot is consistent until it has caught up.
   var isBehind = false
-  /// Whether CURRENT was told, and holds.
+  /// Whether CURRENT was sent and still holds.
   var isCurrent = false
-  /// Whether the stream still has it.
+  /// Whether the target is still part of the stream.
   var isActive = true
-  /// Whether its admission hangs on the time of day.
+  /// Whether the authorization depends on the time.
   var usesTime = false
-  /// When its admission was last judged, in microseconds since 1970.
+  /// The time of the last authorization, in microseconds since 1970.
   var authorizedAt: Int64 = 0
-  /// Whether its admission rests on documents.
+  /// Whether the authorization depends on documents.
   var isGuarded = false
-  /// The version of the documents of a document target that were judged; 0 for what was missing.
+  /// For a document target: the versions of the documents at their authorization; 0 for a document that does not
+  /// exist.
   var authorizedVersions: [DocumentKey: Int64] = [:]
 
-  /// Bytes of its operands, counted where it is followed.
+  /// The size of the query's operands, in bytes.
   let operandBytes: Int
 
-  /// The fields that the client is told of; `nil` for all.
+  /// The fields that the client receives; `nil` for all.
   var projection: FieldMask? {
     if case .query(let query) = selection { query.projection } else { nil }
   }

@@ -2,41 +2,43 @@ package import DocumentModel
 import DocumentStore
 import Synchronization
 
-/// An answer on a Write stream (`WriteResponse`).
+/// A response on a Write stream (`WriteResponse`).
 package struct WriteStreamResponse: Sendable {
-  /// The stream, in its first answer; else empty.
+  /// The ID of the stream in its first response, otherwise empty.
   package var streamID = ""
-  /// Never empty; a client sends it back with its next batch.
+  /// Never empty. The client sends it back with its next batch.
   package var streamToken: [UInt8]
-  /// One for each write of the batch; none in the first answer.
+  /// One result for each write of the batch; empty in the first response.
   package var results: [WriteResult] = []
-  /// When the batch was committed.
+  /// The commit time of the batch.
   package var commitTime: Timestamp?
 
-  /// An answer that carries a token only.
+  /// Creates a response that contains only a token.
   package init(streamToken: [UInt8]) { self.streamToken = streamToken }
 }
 
-/// One Write stream: batches, applied one after the other, answered in order (listen-and-webchannel.md, section 2).
+/// One Write stream: batches of writes that are applied one after the other (listen-and-webchannel.md, section 2).
 ///
-/// Belongs to the loop's thread of its client. A batch that fails ends the stream, and nothing behind it is applied.
-/// Each batch is judged by the rules in force when it is applied, as a Commit is. A batch begins when the answer to the
-/// one before was taken: a client that takes no answers has nothing more applied. None begins once the caller's token is
-/// over.
+/// 1. A stream is used on the event-loop thread of its client.
+/// 2. Responses are in the order of the requests. A batch starts when the response to the previous one has been
+///    taken with ``next()``, so no batch is applied for a client that does not read.
+/// 3. Each batch is authorized by the rules that are active when it is applied, as a Commit is. No batch starts
+///    after the caller's token has expired.
+/// 4. A batch that fails ends the stream, and later batches are not applied.
 package final class WriteStream {
-  /// Batches that may wait behind the one being applied. Clients have ten on their way.
+  /// The maximum number of waiting batches. Clients have up to ten in flight.
   package static let waitingBatchesMax = 32
-  /// About how many bytes waiting batches may have; the last of them may go beyond.
+  /// The approximate maximum size of waiting batches, in bytes. The last one may exceed it.
   package static let waitingBytesMax = 16 << 20
 
-  /// What is to be answered.
+  /// A request that waits for its response.
   private enum Step {
-    /// A request without writes: the first, or the last.
+    /// A request without writes: the first or the last one.
     case token
     case batch([Write], bytes: Int)
   }
 
-  /// A batch on its way through the writer.
+  /// A batch that is being committed.
   private final class Running: Sendable {
     private let result = Mutex<Result<CommitOutcome, Status>?>(nil)
 
@@ -53,14 +55,14 @@ package final class WriteStream {
   private var waiting: [Step] = []
   private var waitingBytes = 0
   private var running: Running?
-  /// Answers given, which is what a token says.
-  private var answers = 0
+  /// The number of responses so far, from which tokens are made.
+  private var responseCount = 0
   private var isOpened = false
   private var isOver = false
   private var stopReason: Status?
 
   /// Opens a stream to a database. `wake` is called, on any thread, when there is something to pull.
-  /// - Throws: as ``FirestoreService/access(to:as:)``.
+  /// - Throws: The errors of ``FirestoreService/access(to:as:)``.
   package init(_ service: FirestoreService, in id: DatabaseID, as caller: Caller, wake: @escaping @Sendable () -> Void) throws {
     clock = try service.access(to: id, as: caller).database.clock
     self.service = service
@@ -69,16 +71,17 @@ package final class WriteStream {
     self.wake = wake
   }
 
-  /// Whether another request is taken now. A dialect that can make its client wait does so until then; it is told of
-  /// by ``next()`` having returned an answer.
+  /// Whether another request can be accepted. A handler that can make its client wait does so until there is room,
+  /// and checks again when ``next()`` has returned a response.
   package var hasRoom: Bool { waiting.count < Self.waitingBatchesMax && waitingBytes < Self.waitingBytesMax }
 
-  /// Whether every request was answered.
+  /// Whether all requests have been answered.
   package var isIdle: Bool { isOver || (waiting.isEmpty && running == nil && stopReason == nil) }
 
-  /// Takes a request. The stream that a first request wants to resume is not known any more: it is given a new one.
-  /// - Throws: `INVALID_ARGUMENT` for a first request with writes, `RESOURCE_EXHAUSTED` for what has no room; the
-  ///   stream is over then.
+  /// Accepts a request. If the first request asks to resume a stream, that stream is unknown and the client gets a
+  /// new one.
+  /// - Throws: `INVALID_ARGUMENT` if the first request contains writes, `RESOURCE_EXHAUSTED` if ``hasRoom`` is
+  ///   `false`. In both cases the stream has ended.
   package func receive(_ request: WriteStreamRequest) throws {
     guard !isOver, stopReason == nil else { return }
     guard hasRoom else {
@@ -86,7 +89,7 @@ package final class WriteStream {
       throw Status(
         .resourceExhausted,
         "More than \(Self.waitingBatchesMax) batches, or \(Self.waitingBytesMax) bytes of them, wait on this stream. "
-          + "Wait for answers before sending more.")
+          + "Wait for responses before you send more.")
     }
     guard isOpened || request.writes.isEmpty else {
       end()
@@ -104,15 +107,15 @@ package final class WriteStream {
     }
   }
 
-  /// The next answer, where there is one; call it until there is none.
-  /// - Throws: ``Status`` of the batch that ended the stream, after the answers to those before it.
+  /// Returns the next response, or `nil` if none is ready. Call it until it returns `nil`.
+  /// - Throws: ``Status`` of the batch that ended the stream, after the responses to earlier batches.
   package func next() throws -> WriteStreamResponse? {
     guard !isOver else { return nil }
     if let running {
       guard let outcome = running.outcome else { return nil }
       self.running = nil
       do throws(Status) {
-        var response = answer()
+        var response = makeResponse()
         let committed = try outcome.get()
         response.results = committed.results
         response.commitTime = committed.version
@@ -129,13 +132,13 @@ package final class WriteStream {
     }
     guard case .token? = waiting.first else { return nil }
     waiting.removeFirst()
-    var response = answer()
-    if answers == 1 { response.streamID = streamID }
+    var response = makeResponse()
+    if responseCount == 1 { response.streamID = streamID }
     begin()
     return response
   }
 
-  /// Has the stream end with an error, once the batch being applied was answered; none behind it is applied.
+  /// Ends the stream with an error, after the response to the batch being committed. Later batches are not applied.
   package func stop(_ status: Status) {
     guard !isOver else { return }
     stopReason = stopReason ?? status
@@ -143,19 +146,19 @@ package final class WriteStream {
     if running == nil { wake() }
   }
 
-  /// Ends the stream: batches not yet begun are not applied.
+  /// Ends the stream. Batches that have not started are not applied.
   package func end() {
     isOver = true
     running = nil
     forgetWaiting()
   }
 
-  private func answer() -> WriteStreamResponse {
-    defer { answers += 1 }
-    return WriteStreamResponse(streamToken: Array(String(answers).utf8))
+  private func makeResponse() -> WriteStreamResponse {
+    defer { responseCount += 1 }
+    return WriteStreamResponse(streamToken: Array(String(responseCount).utf8))
   }
 
-  /// Begins the first batch of those that wait, unless one is under way or something else is to be answered first.
+  /// Starts the first waiting batch, unless another one is being committed or another response must precede it.
   private func begin() {
     guard running == nil, case .batch(let writes, let bytes)? = waiting.first else { return }
     waiting.removeFirst()

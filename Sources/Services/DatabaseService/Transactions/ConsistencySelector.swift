@@ -1,39 +1,39 @@
 package import DocumentModel
 package import DocumentStore
 
-/// The moment a read is to show (`consistency_selector`).
+/// The state that a read shows (`consistency_selector`).
 package enum ConsistencySelector: Hashable, Sendable {
   /// The newest state.
   case latest
-  /// The state a transaction reads.
+  /// The state that a transaction reads.
   case transaction(TransactionID)
   /// The state at a time.
   case readTime(Timestamp)
 }
 
-/// What a new transaction is to be (`TransactionOptions`).
+/// The kind of a new transaction (`TransactionOptions`).
 package enum TransactionMode: Hashable, Sendable {
-  /// Reads and writes, at the newest state; `retrying` names the failed attempt this one follows.
+  /// Reads and writes, starting from the newest state. `retrying` is the failed transaction that this one repeats.
   case readWrite(retrying: TransactionID?)
-  /// Reads only, at a time or at the newest state.
+  /// Only reads, at a time or at the newest state.
   case readOnly(Timestamp?)
 }
 
-/// The moment a read was pinned to.
+/// The moment that a read shows.
 package struct ReadTime {
-  /// The version to read at; `nil` where the snapshot shows it as it is.
+  /// The version to read; `nil` if the snapshot shows exactly that version.
   package var version: Int64?
-  /// What the answer says it shows.
+  /// The read time in the response.
   package var readTime: Timestamp
-  /// The read-write transaction that must remember what it saw.
+  /// The read-write transaction that must record what it reads.
   package var transaction: TransactionID?
-  /// Whether the read is one of a transaction, of either kind.
+  /// Whether the read is part of a transaction of either kind.
   var isInTransaction = false
 }
 
 extension DocumentDatabase {
-  /// Runs `body` on a snapshot, with the moment that `consistency` pins the read to.
-  /// - Throws: what `body` throws, or ``CommitError`` when the transaction is over or the moment cannot be read.
+  /// Runs `body` on a snapshot, with the moment that `consistency` selects.
+  /// - Throws: ``CommitError`` if the transaction is over or the moment cannot be read, and any error of `body`.
   func read<R>(_ consistency: ConsistencySelector, _ body: (inout SnapshotReader, ReadTime) throws -> R) throws -> R {
     switch consistency {
     case .latest:
@@ -55,7 +55,7 @@ extension DocumentDatabase {
     }
   }
 
-  /// The document at a moment. Its fields are valid as long as the reader's snapshot.
+  /// Returns the document at a moment. Its fields are valid as long as the reader's snapshot.
   func document(_ key: DocumentKey, at moment: ReadTime, _ reader: inout SnapshotReader) throws -> StoredDocument? {
     guard let version = moment.version else { return try reader.document(key) }
     guard let row = try reader.collection(key.collection) else { return nil }

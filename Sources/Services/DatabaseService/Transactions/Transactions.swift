@@ -3,8 +3,9 @@ package import DocumentStore
 import QueryEngine
 
 extension FirestoreService {
-  /// Opens a transaction (BeginTransaction, or `new_transaction` of a read).
-  /// - Throws: ``CommitError`` when a read-only one names a moment that cannot be read.
+  /// Begins a transaction (BeginTransaction, or `new_transaction` of a read).
+  /// - Throws: ``CommitError`` if the read time of a read-only transaction cannot be read; the errors of
+  ///   ``access(to:as:)``.
   package func beginTransaction(
     _ mode: TransactionMode, in id: DatabaseID, as caller: Caller
   ) throws -> TransactionID {
@@ -12,7 +13,7 @@ extension FirestoreService {
     counters.add(to: .transactions)
     switch mode {
     case .readWrite(let retried):
-      // There are no locks to inherit from a failed attempt; its id must only be one.
+      // A failed attempt holds no locks to inherit. Its ID only has to be valid.
       if let retried { try database.transactions.rollback(retried) }
       return try database.read { reader in
         database.transactions.begin(.readWrite, readVersion: try reader.lastVersion())
@@ -29,14 +30,15 @@ extension FirestoreService {
   }
 
   /// Ends a transaction without writing (Rollback).
+  /// - Throws: ``CommitError`` if the transaction is unknown; the errors of ``access(to:as:)``.
   package func rollback(_ transaction: TransactionID, in id: DatabaseID, as caller: Caller) throws {
     try access(to: id, as: caller).database.transactions.rollback(transaction)
   }
 }
 
 extension DocumentDatabase {
-  /// Runs a read that opens a transaction, where one was asked for. Where the read fails nobody learns of the
-  /// transaction, so that it is over.
+  /// Runs a read that begins a transaction, if requested. If the read fails, the transaction is rolled back, because
+  /// the client does not learn its ID.
   func opening<R>(
     _ mode: TransactionMode?, _ begin: (TransactionMode) throws -> TransactionID, _ read: (TransactionID?) throws -> R
   ) throws -> R {
@@ -52,9 +54,9 @@ extension DocumentDatabase {
 }
 
 extension TransactionTable {
-  /// Notes a query that a read-write transaction runs, with the fields it aggregates where it returns no documents.
+  /// Records a query of a read-write transaction, with the aggregated fields if it returns no documents.
   ///
-  /// What comes back wants to be told the results, where their number is bounded.
+  /// Returns an object that must receive the results, or `nil` if the transaction does not need them.
   @discardableResult
   func note(_ query: ResolvedQuery, aggregated: [FieldPath]? = nil, in id: TransactionID) -> TrackedQuery? {
     guard let range = query.range(aggregated: aggregated) else { return nil }

@@ -3,14 +3,14 @@ import DocumentModel
 import KeyEncoding
 import KeyValue
 
-/// Gives out the numbers of collections and fields, inside the write transaction. Owned by the writer.
+/// Assigns the numbers of collections and fields, inside the write transaction. Owned by the writer.
 ///
-/// A number is never reused: rows outlive the documents they were made for, because history may still need them.
-/// What was looked up stays in a bounded cache; ``forget()`` must follow a transaction that was rolled back.
+/// A number is never reused: rows outlive the documents they were made for, because the history may still need
+/// them. Numbers are kept in a bounded cache. Call ``forget()`` after a transaction was rolled back.
 struct CatalogWriter {
 
   private var collections: [ResourcePath: UInt64] = [:]
-  /// Field numbers by a 64-bit hash of the field around and the name; the name settles collisions.
+  /// Field numbers by a 64-bit hash of the parent's number and the name. The stored name detects collisions.
   private var fields: [UInt64: (parent: UInt64, name: [UInt8], number: UInt64)] = [:]
   private var nextCollection: UInt64?
   private var nextField: UInt64?
@@ -18,7 +18,7 @@ struct CatalogWriter {
 
   private static let cachedMax = 1 << 16
 
-  /// Drops everything remembered.
+  /// Empties the cache.
   mutating func forget() {
     collections.removeAll()
     fields.removeAll()
@@ -26,7 +26,7 @@ struct CatalogWriter {
     nextField = nil
   }
 
-  /// The number of a collection, given out now if it has none.
+  /// Returns the number of a collection, assigning one if it has none.
   mutating func collectionNumber(
     _ path: ResourcePath, _ transaction: any KeyValueTransaction
   ) throws(StorageError) -> UInt64 {
@@ -59,7 +59,7 @@ struct CatalogWriter {
     try transaction.put(.collectionNumber, number)
   }
 
-  /// Notes the version of a collection's last change.
+  /// Stores the version of a collection's last change.
   mutating func setLastChange(
     _ path: ResourcePath, number: UInt64, version: Int64, _ transaction: any KeyValueTransaction
   ) throws(StorageError) {
@@ -72,7 +72,7 @@ struct CatalogWriter {
     try transaction.put(key, row)
   }
 
-  /// The number of a field, given out now if it has none; `parent` is 0 at the top of a document.
+  /// Returns the number of a field, assigning one if it has none. `parent` is 0 at the top of a document.
   mutating func fieldNumber(
     _ name: UnsafeRawBufferPointer, parent: UInt64, _ transaction: any KeyValueTransaction
   ) throws(StorageError) -> UInt64 {
@@ -83,7 +83,7 @@ struct CatalogWriter {
     key.append(raw: name)
     let number: UInt64
     if let row = try key.withBytes({ (key) throws(StorageError) in try transaction.value(for: key) }) {
-      guard row.count == 8 else { throw .corruption(path: "fields", detail: "a row of \(row.count) bytes") }
+      guard row.count == 8 else { throw .corruption(path: "fields", detail: "a row has \(row.count) bytes, not 8") }
       number = UInt64(littleEndian: row.loadUnaligned(as: UInt64.self))
     } else {
       var reader = SnapshotReader(transaction)
@@ -128,7 +128,7 @@ extension KeyValueTransaction {
     }
   }
 
-  /// Stores a number of ``Table/meta``.
+  /// Stores a number in ``Table/meta``.
   func put(_ name: MetaKey, _ number: UInt64) throws(StorageError) {
     var key = StorageKey()
     key.begin(name)

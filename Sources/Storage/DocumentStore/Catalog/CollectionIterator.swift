@@ -3,46 +3,46 @@ import KeyEncoding
 package import KeyValue
 package import Matching
 
-/// Goes through the collections of a scope in the order of their paths, emptied ones included.
+/// An iterator over the collections of a scope in path order, including collections without documents.
 ///
-/// A group of a few thousand collections is listed first; else the catalogue is gone through, whose rows stand in that
-/// order already. Either way memory is bounded, and a tour goes on across snapshots.
+/// A collection group of at most 4096 collections is listed up front. Otherwise the iterator reads the rows of the
+/// catalog, which are already in path order. Memory is bounded in both cases, and an iterator can be closed and
+/// opened again on a later snapshot.
 package struct CollectionIterator {
-  /// A collection on the way.
+  /// A collection of the scope.
   package struct Stop: Sendable {
-    /// Its path.
     package var path: ResourcePath
     /// The ``NameCode`` of the path.
     package var code: [UInt8]
   }
 
-  /// What a step came to.
+  /// The result of one step.
   package enum Step: Sendable {
     /// A collection of the scope.
     case stop(Stop)
-    /// A row that had to be looked at and is none.
+    /// The step read a row that is not in the scope.
     case passed
-    /// There are no more.
+    /// The iteration is complete.
     case end
   }
 
-  /// Collections of a group that are listed, at most.
+  /// The most collections of a group that are listed up front.
   private static let listedMax = 4096
 
   private let scope: QueryScope
   private let root: ResourcePath
   private let rootCode: [UInt8]
-  /// What the key of a collection of a group ends with.
+  /// The end of the key of every collection in the group.
   private let tail: [UInt8]
-  /// Where to go on after ``close()``; `nil` at the end.
+  /// The position to resume from after ``close()``, or `nil` at the end.
   private var place: [UInt8]?
-  /// The codes of the paths of a group that was listed, in order, and how many of them were passed.
+  /// The path codes of a listed group, in order.
   private var listed: [[UInt8]]?
-  private var passed = 0
+  private var passed = 0  // The number of listed collections already returned.
   private var rows: PrefixCursor?
   private var key = StorageKey()
 
-  /// Prepares a tour from the first collection whose code is not below `code`.
+  /// Creates a closed iterator that starts at the first collection whose code is not below `code`.
   package init(_ scope: QueryScope, from code: [UInt8] = []) {
     self.scope = scope
     var tail: [UInt8] = []
@@ -57,7 +57,8 @@ package struct CollectionIterator {
     place = Ordering.raw(code, rootCode) == .less ? rootCode : code
   }
 
-  /// Begins or goes on with the tour on a snapshot.
+  /// Starts or resumes the iteration on a snapshot.
+  /// - Throws: ``StorageError`` if the read fails.
   package mutating func open(_ snapshot: any KeyValueSnapshot) throws(StorageError) {
     guard listed == nil, let place else { return }
     var reader = SnapshotReader(snapshot)
@@ -77,12 +78,13 @@ package struct CollectionIterator {
     self.rows = rows
   }
 
-  /// Lets go of the snapshot.
+  /// Releases the snapshot.
   package mutating func close() {
     rows = nil
   }
 
-  /// The next row. Cost: one step.
+  /// Reads the next row. Cost: one step.
+  /// - Throws: ``StorageError`` if the read fails or a row is malformed.
   package mutating func next() throws(StorageError) -> Step {
     if let listed {
       guard passed < listed.count else { return .end }
@@ -93,7 +95,7 @@ package struct CollectionIterator {
       place = nil
       return .end
     }
-    // What lies below a collection stands behind it.
+    // The collections below this one follow it.
     place = rootCode + Array(suffix) + [0]
     if case .children = scope { return try nextChild(suffix, rows) }
     guard suffix.count >= tail.count, suffix.suffix(tail.count).elementsEqual(tail) else {
@@ -106,12 +108,12 @@ package struct CollectionIterator {
     return scope.contains(path) ? .stop(Stop(path: path, code: code)) : .passed
   }
 
-  /// A child of the path stands where exactly one segment follows; what lies below it is leapt over.
+  /// Returns the child in a row if exactly one segment follows the root, and skips everything below that child.
   private mutating func nextChild(_ suffix: UnsafeRawBufferPointer, _ rows: PrefixCursor) throws(StorageError) -> Step {
     var rest = suffix
     var id: [UInt8] = []
     guard OrderedCode.take(segment: &rest, into: &id) else {
-      throw .corruption(path: "collections", detail: "a key that is no path")
+      throw .corruption(path: "collections", detail: "malformed collection path in a key")
     }
     let code = rootCode + Array(suffix.dropLast(rest.count))
     key.begin(.collections)
@@ -119,13 +121,13 @@ package struct CollectionIterator {
     key.becomeUpperBound()
     place = Array(key.bytes[1...])
     try rows.seek(key)
-    // Where only deeper collections have a row, there is none to look into.
+    // If only deeper collections have rows, the child itself has none and contains no documents.
     return rest.isEmpty ? .stop(Stop(path: root.appending(id), code: code)) : .passed
   }
 
   private static func path(_ code: [UInt8]) throws(StorageError) -> ResourcePath {
     guard let path = NameCode.decode(code) else {
-      throw .corruption(path: "collections", detail: "a key that is no path")
+      throw .corruption(path: "collections", detail: "malformed collection path in a key")
     }
     return path
   }

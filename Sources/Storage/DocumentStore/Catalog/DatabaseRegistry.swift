@@ -2,11 +2,11 @@ package import DocumentModel
 package import KeyValue
 import Synchronization
 
-/// The databases a server serves: opened on first use, kept open, closed when long unused.
+/// The databases that a server serves. It opens each on first use and closes it after a long time without use.
 package final class DatabaseRegistry: Sendable {
-  /// Opens the engine of a database, or returns `nil` for a database that is not served here.
+  /// Opens the engine of a database, or returns `nil` if the server does not serve that database.
   package typealias Opener = @Sendable (DatabaseID) throws(StorageError) -> (any KeyValueStore)?
-  /// Says which edition the database of a name has, whether it is served or not.
+  /// Returns the edition of a database, whether it is served or not.
   package typealias Editions = @Sendable (DatabaseID) -> Edition
 
   private struct Entry {
@@ -14,10 +14,10 @@ package final class DatabaseRegistry: Sendable {
     var lastUsed: Int64
   }
 
-  /// The indexes a database is to have, or `nil` for those it has.
+  /// Returns the index configuration of a database, or `nil` to keep its stored one.
   package typealias Indexes = @Sendable (DatabaseID) -> IndexConfiguration?
 
-  /// What the writers of all its databases did, also of those that were closed since.
+  /// The counts of commits to all databases, including those closed since.
   package let counters = CommitCounters()
 
   private let open: Opener
@@ -25,16 +25,16 @@ package final class DatabaseRegistry: Sendable {
   private let indexObserver: (@Sendable (DatabaseID, [IndexReport]) -> Void)?
   private let editions: Editions
   private let retention: Retention
-  /// The time of day for all its databases, and for the rules that guard them.
+  /// The time of day for all databases and for the rules evaluated on them.
   package let clock: Clock
-  /// Seconds without use after which a database is closed, or `nil` to keep all open.
+  /// The seconds without use after which a database is closed, or `nil` to keep all open.
   private let idleSeconds: Int?
   private let entries = Mutex<[DatabaseID: Entry]>([:])
 
-  /// Creates a registry. A database whose content lives only in its open file must never be closed: pass no
-  /// `idleSeconds` then.
+  /// Creates a registry without open databases.
   ///
-  /// `indexObserver` is told about background work on indexes, on the writers' threads.
+  /// Pass `nil` as `idleSeconds` if closing a database would lose its content, as for one that exists only in its
+  /// open file. `indexObserver` is called on the writers' threads with reports on background work on indexes.
   package init(
     retention: Retention = Retention(), clock: Clock = .system, idleSeconds: Int?,
     editions: @escaping Editions = { _ in .standard }, indexes: @escaping Indexes = { _ in nil },
@@ -49,9 +49,10 @@ package final class DatabaseRegistry: Sendable {
     self.open = open
   }
 
-  /// The database of that name, opened now if need be, or `nil` where it is not served.
+  /// Returns a database, opening it if necessary, or `nil` if the server does not serve it.
   ///
-  /// Cost: a short lock. Opening takes about as long as opening a file, during which others wait for theirs.
+  /// Cost: a short lock. Opening takes about as long as opening a file; other calls wait meanwhile.
+  /// - Throws: ``StorageError`` if the database cannot be opened.
   package func database(_ id: DatabaseID) throws(StorageError) -> DocumentDatabase? {
     let now = clock.now()
     let result = entries.withLock { entries -> Result<DocumentDatabase?, StorageError> in
@@ -74,17 +75,17 @@ package final class DatabaseRegistry: Sendable {
     return try result.get()
   }
 
-  /// The edition of the database of that name, whether it is served or not.
+  /// Returns the edition of a database, whether it is served or not.
   package func edition(of id: DatabaseID) -> Edition { editions(id) }
 
-  /// The databases that are open now, by name.
+  /// The databases that are open now, sorted by name.
   package var openDatabases: [DocumentDatabase] {
     entries.withLock { $0.values.map(\.database) }.sorted { $0.id.name < $1.id.name }
   }
 
-  /// Trims histories and logs, and closes what was not used for long. Call it about twice a minute.
+  /// Trims histories and logs, and closes databases that have been idle. Call it about twice a minute.
   package func maintain() {
-    // First, because trimming holds on to its database for a while.
+    // Close first, because trimming holds a reference to its database for a while.
     closeIdle()
     for database in openDatabases { database.maintain() }
   }
@@ -97,8 +98,8 @@ package final class DatabaseRegistry: Sendable {
         guard var entry = entries[id], entry.lastUsed < limit, entry.database.transactions.count == 0,
           !entry.database.hasExpiringFields
         else { continue }
-        // Closing happens here, under the lock, and only when nobody else holds the database: the engine must be
-        // closed before it can be opened again.
+        // Close under the lock, and only if no other code holds the database: the engine must be closed before it
+        // can be opened again.
         entries[id] = nil
         if isKnownUniquelyReferenced(&entry.database) {
           entry.database.drain()
@@ -109,7 +110,8 @@ package final class DatabaseRegistry: Sendable {
     }
   }
 
-  /// Lets go of every database, after its last commit; one that somebody still holds closes when they let go too.
+  /// Releases every database after its last commit. A database that other code still holds closes when it is
+  /// released there.
   package func closeAll() {
     let open = entries.withLock { entries in
       defer { entries.removeAll() }

@@ -1,97 +1,97 @@
 package import DocumentModel
 import KeyEncoding
 
-/// Every table of a database, in the order of its keys. The numbers are on disk: never reuse or renumber one.
+/// The tables of a database, in key order. The numbers are on disk: never reuse or renumber one.
 ///
-/// A storage key is the table's number followed by the parts named below, each in ``OrderedCode``; `id` parts stand
-/// last and run to the end of the key.
+/// A storage key is the table's number followed by the parts listed below, each in ``OrderedCode``. A document ID
+/// is the last part, without an end mark, unless stated otherwise.
 package enum Table: UInt8, CaseIterable, Sendable {
-  /// name → what one database knows of itself; see ``MetaKey``.
+  /// name → a number about the database; see ``MetaKey``.
   case meta = 0x01
-  /// collection number, document id → ``StoredDocument``. One collection's documents lie together in name order.
+  /// collection number, document ID → ``StoredDocument``. The documents of a collection are adjacent, in name order.
   case documents = 0x10
   /// collection path, segment by segment → collection number, version of its last change.
   case collections = 0x11
-  /// collection id, collection number → nothing. Finds the collections of a group.
+  /// collection ID, collection number → nothing. Lists the collections of a group.
   case collectionGroups = 0x12
   /// collection number → collection path.
   case collectionPaths = 0x13
-  /// number of the field around it (0 at the top), field name → field number.
+  /// number of the enclosing field (0 at the top), field name → field number.
   case fields = 0x14
-  /// field number → number of the field around it, field name.
+  /// field number → number of the enclosing field, field name.
   case fieldNames = 0x15
-  /// index number → ``StoredIndex``; number 0 → the whole configuration as it was declared. See ``IndexRow``.
+  /// index number → ``StoredIndex``; number 0 → the whole configuration as declared. See ``IndexRow``.
   case indexes = 0x16
-  /// collection id, field path → ``FieldSetting``.
+  /// collection ID, field path → ``FieldSetting``.
   case fieldSettings = 0x17
-  /// collection number, field number, value, document id → nothing. One for each field of each document.
+  /// collection number, field number, value, document ID → nothing. One for each field of each document.
   case ascendingEntries = 0x20
-  /// collection number, field number, array element, document id → nothing. One for each different element.
+  /// collection number, field number, array element, document ID → nothing. One for each distinct element.
   case containmentEntries = 0x21
-  /// index number, collection number, codes of the index's fields, document id → bytes of the id's code.
+  /// index number, collection number, codes of the index's fields, document ID → bytes of the ID's code.
   case compositeEntries = 0x22
   /// index number, codes of the index's fields, document path → bytes of the path's code.
   case groupEntries = 0x23
-  /// commit version, position in the commit → kind of change, collection number, document id.
+  /// commit version, position in the commit → kind of change, collection number, document ID.
   case changeLog = 0x30
-  /// collection number, commit version, document id → kind of change.
+  /// collection number, commit version, document ID → kind of change.
   case collectionChanges = 0x31
-  /// collection number, document id (its end marked), commit version → the document before that commit.
+  /// collection number, document ID with an end mark, commit version → the document before that commit.
   ///
-  /// A commit that made a document left none: a version below that of the next before-image says as much. Data from
-  /// before this was so has a row without a value there.
+  /// A commit that creates a document writes no row. A reader infers the creation from the next before-image, whose
+  /// update version is above the version read. Data of older releases has a row with an empty value instead.
   case history = 0x32
 
   /// The tables of index entries.
   static let entryTables = [ascendingEntries, containmentEntries, compositeEntries, groupEntries]
 }
 
-/// The rows of ``Table/meta``. Numbers are little-endian, eight bytes.
+/// The rows of ``Table/meta``. The values are little-endian numbers of eight bytes.
 package enum MetaKey: String, CaseIterable, Sendable {
   /// The layout of the keys above; see ``DocumentStoreFormat``.
   case format
-  /// 16 random bytes: new for every database, every fork and every clearing.
+  /// A random 64-bit number. Creating, forking and clearing a database assign a new one.
   case incarnation
-  /// The version at which the database came into being.
+  /// The version at which the database was created or last cleared.
   case created
   /// The version of the last commit.
   case lastVersion
-  /// The highest collection number given out.
+  /// The highest collection number assigned.
   case collectionNumber
-  /// The highest field number given out.
+  /// The highest field number assigned.
   case fieldNumber
-  /// Reads at this version and later find all before-images they need.
+  /// Reads at this version and later find all before-images that they need.
   case historyFrom
   /// The change log holds every commit after this version.
   case changeLogFrom
-  /// Entries in the change log.
+  /// The number of entries in the change log.
   case changeLogCount
-  /// The highest index number given out.
+  /// The highest index number assigned.
   case indexNumber
-  /// Changes with everything in ``Table/indexes`` and ``Table/fieldSettings`` that decides which entries there are.
+  /// Incremented with every change in ``Table/indexes`` or ``Table/fieldSettings`` that affects which entries exist.
   case indexGeneration
   /// The mark of the last commit that had one; see ``CommitRequest/mark``.
   case lastMark
 }
 
-/// What the number of ``MetaKey/format`` may be.
+/// The values of ``MetaKey/format``.
 package enum DocumentStoreFormat {
-  /// The first layout: every field has its automatic entries, and nothing else is indexed.
+  /// The first layout: every field has its automatic entries, and there are no declared indexes.
   package static let plain: UInt64 = 1
-  /// The highest this code reads, with the tables of declared indexes. A database becomes one when it is first given
-  /// an index configuration, so that no older version writes to it and leaves its entries behind.
+  /// The newest layout that this code reads, with the tables of declared indexes. A database changes to it with its
+  /// first index configuration, so older versions of Hearth cannot write documents without maintaining the entries.
   package static let current: UInt64 = 2
 }
 
-/// A storage key under construction. Reuse one: its memory stays.
+/// A storage key under construction. Reuse one key: it keeps its memory.
 package struct StorageKey: Sendable {
   /// The bytes so far.
   package private(set) var bytes: [UInt8] = []
 
-  /// An empty key.
+  /// Creates an empty key.
   package init() { bytes.reserveCapacity(64) }
 
-  /// Starts a key of a table.
+  /// Starts a key in a table.
   package mutating func begin(_ table: Table) {
     bytes.removeAll(keepingCapacity: true)
     bytes.append(table.rawValue)
@@ -103,7 +103,7 @@ package struct StorageKey: Sendable {
     bytes.append(contentsOf: meta.rawValue.utf8)
   }
 
-  /// Starts a key with bytes that another key began with.
+  /// Starts a key with the given bytes.
   package mutating func begin(raw prefix: [UInt8]) {
     bytes.removeAll(keepingCapacity: true)
     bytes.append(contentsOf: prefix)
@@ -115,10 +115,10 @@ package struct StorageKey: Sendable {
   /// Appends a commit version.
   package mutating func append(version: Int64) { OrderedCode.append(version: version, to: &bytes) }
 
-  /// Appends an id that ends the key.
+  /// Appends an ID that ends the key.
   package mutating func append<ID: Collection<UInt8>>(lastID id: ID) { OrderedCode.append(lastID: id, to: &bytes) }
 
-  /// Appends an id, or a path segment, that something follows.
+  /// Appends an ID or a path segment that other parts follow.
   package mutating func append<ID: Collection<UInt8>>(segment id: ID) { OrderedCode.append(segment: id, to: &bytes) }
 
   /// Appends every segment of a path.
@@ -133,23 +133,24 @@ package struct StorageKey: Sendable {
     }
   }
 
-  /// Appends bytes that are already a code, or a name that ends the key.
+  /// Appends bytes that are already encoded, or a name that ends the key.
   package mutating func append<Bytes: Sequence<UInt8>>(raw code: Bytes) { bytes.append(contentsOf: code) }
 
-  /// Shortens the key to a prefix it had before.
+  /// Shortens the key to its first `count` bytes.
   package mutating func truncate(to count: Int) { bytes.removeLast(bytes.count - count) }
 
-  /// Turns the key into the lowest that is above everything starting with it.
+  /// Changes the key to the lowest key above all keys that start with it.
   ///
-  /// Every key starts with a table's number, so there is always a byte that can be raised.
+  /// Every key starts with a table's number, so there is always a byte that can be incremented.
   package mutating func becomeUpperBound() {
     while bytes.last == 0xFF { bytes.removeLast() }
     if let last = bytes.indices.last { bytes[last] += 1 }
   }
 
-  /// Lends the bytes.
+  /// Calls `body` with the bytes, which are valid until it returns.
+  /// - Throws: the error of `body`.
   package func withBytes<R, E: Error>(_ body: (UnsafeRawBufferPointer) throws(E) -> R) throws(E) -> R {
-    // `withUnsafeBytes` rethrows untyped; carry the result out by hand to keep the error's type.
+    // `withUnsafeBytes` rethrows without the error's type, so carry the result out to keep it.
     var result: Result<R, E>?
     bytes.withUnsafeBytes { pointer in
       do throws(E) { result = .success(try body(pointer)) } catch { result = .failure(error) }

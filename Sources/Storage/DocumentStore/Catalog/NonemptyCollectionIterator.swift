@@ -2,16 +2,17 @@ package import DocumentModel
 import KeyEncoding
 package import KeyValue
 
-/// The collections of a database that hold documents, in name order.
+/// An iterator over the collections of a database that contain documents, in name order.
 ///
-/// A row of a collection outlives its documents, so each costs a look whether one is left.
+/// A collection's row outlives its documents, so each row costs a lookup for a remaining document.
 package struct NonemptyCollectionIterator {
   private let snapshot: any KeyValueSnapshot
   private let version: Int64?
   private let root: ResourcePath
   private let rows: PrefixCursor
 
-  /// Starts at the first collection at or below `root`; `version` as in ``DocumentIterator``.
+  /// Starts at the first collection at or below `root`. `version` is used as in ``DocumentIterator``.
+  /// - Throws: ``StorageError`` if the read fails.
   package init(
     _ snapshot: any KeyValueSnapshot, below root: ResourcePath = .root, at version: Int64? = nil
   ) throws(StorageError) {
@@ -25,13 +26,14 @@ package struct NonemptyCollectionIterator {
     try rows.seek(key)
   }
 
-  /// The next collection that `isWanted` and holds a document, or `nil` at the end.
+  /// Returns the next collection that satisfies `isWanted` and contains a document, or `nil` at the end.
+  /// - Throws: ``StorageError`` if the read fails or a row is malformed.
   package mutating func next(where isWanted: (ResourcePath) -> Bool = { _ in true }) throws(StorageError)
     -> ResourcePath?
   {
     while let suffix = try rows.suffix() {
       guard let path = Self.decode(suffix, below: root) else {
-        throw .corruption(path: "collections", detail: "a key that is no path")
+        throw .corruption(path: "collections", detail: "malformed collection path in a key")
       }
       let row = try SnapshotReader.decodeCollection(rows.cursor.value)
       rows.consume()
@@ -42,7 +44,7 @@ package struct NonemptyCollectionIterator {
     return nil
   }
 
-  /// The path whose segments a key names behind those of `root`.
+  /// Returns `root` followed by the segments in a key, or `nil` if the key is malformed.
   static func decode(_ code: UnsafeRawBufferPointer, below root: ResourcePath) -> ResourcePath? {
     var path = root
     var rest = code

@@ -2,18 +2,19 @@ package import DocumentModel
 import KeyEncoding
 package import KeyValue
 
-/// The different segments that follow a path in the tree of collections, in name order, where documents lie below.
+/// An iterator over the distinct segments that follow a path and lead to documents, in name order.
 ///
-/// Below a document (or the root) these are the ids of its collections. Below a collection they are the ids of
-/// documents that have descendants, whether they exist themselves or not. A row of a collection outlives its
-/// documents, so each candidate costs a look whether anything is left; emptied collections are passed over.
+/// Below a document or the root, these are the IDs of its collections. Below a collection, they are the IDs of
+/// documents that have descendants, whether the documents themselves exist or not. A collection's row outlives its
+/// documents, so each candidate costs a lookup for a remaining document; empty collections are skipped.
 package struct SubtreeSegments {
   private let snapshot: any KeyValueSnapshot
   private let version: Int64?
   private let cursor: PrefixCursor
   private var key = StorageKey()
 
-  /// Starts below `path`, after the segment `after` where one is given; `version` as in ``DocumentIterator``.
+  /// Starts below `path`, after the segment `after` if it is given. `version` is used as in ``DocumentIterator``.
+  /// - Throws: ``StorageError`` if the read fails.
   package init(
     _ snapshot: any KeyValueSnapshot, below path: ResourcePath, after segment: [UInt8]? = nil, at version: Int64? = nil
   ) throws(StorageError) {
@@ -29,18 +30,19 @@ package struct SubtreeSegments {
     try cursor.seek(key)
   }
 
-  /// The next segment, or `nil` at the end.
+  /// Returns the next segment, or `nil` at the end.
+  /// - Throws: ``StorageError`` if the read fails or a row is malformed.
   package mutating func next() throws(StorageError) -> [UInt8]? {
     var segment: [UInt8] = []
     while let suffix = try cursor.suffix() {
       guard !suffix.isEmpty else {
-        cursor.consume()  // The row of the collection we look below.
+        cursor.consume()  // The row of the collection itself.
         continue
       }
       var rest = suffix
       segment.removeAll(keepingCapacity: true)
       guard OrderedCode.take(segment: &rest, into: &segment) else {
-        throw .corruption(path: "collections", detail: "a key that is no path")
+        throw .corruption(path: "collections", detail: "malformed collection path in a key")
       }
       key.begin(raw: cursor.prefix)
       key.append(segment: segment)
@@ -54,7 +56,7 @@ package struct SubtreeSegments {
     return nil
   }
 
-  /// Whether a collection at or below ``key`` holds a document.
+  /// Returns whether a collection at or below ``key`` contains a document.
   private mutating func anyDocumentBelow() throws(StorageError) -> Bool {
     let rows = PrefixCursor(try snapshot.makeCursor(), prefix: key.bytes)
     try rows.seek(key)

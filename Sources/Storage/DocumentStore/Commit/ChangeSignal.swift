@@ -1,8 +1,8 @@
 import Synchronization
 
-/// Tells whoever follows a database that there is something new in it.
+/// Notifies observers that a database has new commits.
 package final class ChangeSignal: Sendable {
-  /// What ``observe(_:)`` gave, to end it with.
+  /// The handle of an observation, for ``end(_:)``.
   package struct Observation: Hashable, Sendable {
     fileprivate var number: Int
   }
@@ -17,8 +17,10 @@ package final class ChangeSignal: Sendable {
 
   init() {}
 
-  /// Calls `notify` from now on after every group of commits that became durable, and after the database was cleared,
-  /// on the writer's thread: it must only pass the word on. What is durable before this returns may go untold.
+  /// Calls `notify` after every group of commits that became durable, and after the database was cleared.
+  ///
+  /// The writer's thread calls `notify`, so it must return quickly and leave the work to another thread. Commits
+  /// that become durable before this function returns may go unreported.
   package func observe(_ notify: @escaping @Sendable () -> Void) -> Observation {
     state.withLock { state in
       state.made += 1
@@ -29,7 +31,7 @@ package final class ChangeSignal: Sendable {
     }
   }
 
-  /// Ends an observation. A call that is under way may still come.
+  /// Ends an observation. A notification that is already under way may still call `notify`.
   package func end(_ observation: Observation) {
     state.withLock { state in
       state.observers[observation] = nil
@@ -37,7 +39,7 @@ package final class ChangeSignal: Sendable {
     }
   }
 
-  /// Tells everybody. Cost where nobody listens: a load.
+  /// Notifies all observers. Cost without observers: one atomic load.
   func send() {
     guard isObserved.load(ordering: .sequentiallyConsistent) else { return }
     for notify in state.withLock({ Array($0.observers.values) }) { notify() }

@@ -1,21 +1,21 @@
 import Basics
 import Synchronization
 
-/// What the writers of all databases did since the start.
+/// Counts of commits since the start of the server, over all databases.
 package final class CommitCounters: Sendable {
   /// How a commit ended.
   package enum Outcome: Int, CaseIterable, Sendable {
     /// Durable.
     case ok
-    /// A transaction that others were faster than.
+    /// The transaction conflicted with another commit.
     case aborted
-    /// Not allowed by rules.
+    /// Denied by security rules.
     case denied
-    /// A precondition, a limit, or the disk.
+    /// A precondition failed, a limit was exceeded, or the store failed.
     case failed
   }
 
-  /// Upper bounds of the classes of ``groups``.
+  /// The upper bounds of the classes of ``groups``.
   package static let groupBounds = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048]
 
   private let outcomes = InlineArray<4, Atomic<Int>> { _ in Atomic(0) }
@@ -24,20 +24,20 @@ package final class CommitCounters: Sendable {
   private let durationSum = Atomic(0)
   private let written = Atomic(0)
 
-  /// Starts at 0.
+  /// Creates counters that start at 0.
   package init() {
-    // The counts are literals of types, which cannot be derived.
-    precondition(outcomes.count == Outcome.allCases.count, "a place for each outcome")
-    precondition(durationClasses.count == DurationClasses.count, "a place for each class")
-    precondition(groupClasses.count == Self.groupBounds.count + 1, "a class for each bound, and one more")
+    // The sizes in the types are literals, so check them against the counts.
+    precondition(outcomes.count == Outcome.allCases.count, "one counter is needed per outcome")
+    precondition(durationClasses.count == DurationClasses.count, "one counter is needed per duration class")
+    precondition(groupClasses.count == Self.groupBounds.count + 1, "one counter per bound and one more are needed")
   }
 
-  /// Counts a group that was written together.
+  /// Counts a group of `members` commits.
   func count(group members: Int) {
     groupClasses[Self.groupBounds.count { members > $0 }].wrappingAdd(1, ordering: .relaxed)
   }
 
-  /// Counts one commit of so many writes, `microseconds` after it stood in line.
+  /// Counts one commit: its result, its number of writes, and the microseconds since it was submitted.
   func count(_ result: Result<CommitOutcome, CommitError>, writes: Int, microseconds: Int) {
     let outcome: Outcome =
       switch result {
@@ -52,14 +52,14 @@ package final class CommitCounters: Sendable {
     durationSum.wrappingAdd(microseconds, ordering: .relaxed)
   }
 
-  /// How many commits ended so.
+  /// The number of commits with an outcome.
   package subscript(outcome: Outcome) -> Int { outcomes[outcome.rawValue].load(ordering: .relaxed) }
-  /// Writes of commits that succeeded.
+  /// The number of writes in commits that succeeded.
   package var writes: Int { written.load(ordering: .relaxed) }
-  /// How many commits took how long: a number for each of `DurationClasses`.
+  /// The number of commits in each of the `DurationClasses`.
   package var durations: [Int] { durationClasses.indices.map { durationClasses[$0].load(ordering: .relaxed) } }
-  /// How long all commits took.
+  /// The total duration of all commits, in microseconds.
   package var microseconds: Int { durationSum.load(ordering: .relaxed) }
-  /// How many groups had how many members: a number for each of ``groupBounds``, and one for more.
+  /// The number of groups in each size class: one for each of ``groupBounds``, then one for larger groups.
   package var groups: [Int] { groupClasses.indices.map { groupClasses[$0].load(ordering: .relaxed) } }
 }

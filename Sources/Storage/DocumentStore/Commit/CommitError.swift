@@ -2,45 +2,45 @@ package import DocumentModel
 package import KeyValue
 package import WireFormat
 
-/// Why a commit, or a read in a transaction, did not happen. Nothing of it was written.
+/// The reason why a commit, or a read in a transaction, failed. Nothing of the commit was written.
 ///
 /// The service maps each case to a wire code and the documented text (firestore-api.md, sections 7.3, 8.3, 13).
 package enum CommitError: Error, Equatable, Sendable {
   /// `exists: true` on a missing document.
   case documentMissing(DocumentKey)
-  /// `exists: false` on a document that is there.
+  /// `exists: false` on a document that exists.
   case documentExists(DocumentKey)
   /// `exists: true` on a document that an earlier write of the same commit deleted.
   case existsAfterDelete(DocumentKey)
   /// `exists: false` on a document that an earlier write of the same commit wrote.
   case createAfterWrite(DocumentKey)
-  /// `update_time` names another version than the stored one (0 where the document is missing).
+  /// `update_time` differs from the version of the stored document, which is 0 if the document does not exist.
   case versionMismatch(DocumentKey, stored: Int64, required: Int64)
-  /// A precondition names an update time that is later than the document's: nobody can have read it.
+  /// `update_time` is later than the document's own, so no client can have read it.
   case versionAhead(DocumentKey)
-  /// Something the transaction read was changed by another commit, or so long ago was it read that nobody can tell.
-  /// Names the changed document, or the collection where no more is known. Safe to retry.
+  /// Another commit changed something that the transaction read, or the read is so old that the log no longer
+  /// reaches it. Names the changed document, or the collection if no more is known. Safe to retry.
   case aborted(conflicting: ResourcePath?)
-  /// The transaction was committed, rolled back or ran out of time.
+  /// The transaction was committed, rolled back, or expired.
   case transactionOver(isReadOnly: Bool)
-  /// The bytes are no transaction id of this database.
+  /// The bytes are not a transaction ID of this database.
   case transactionUnknown
   /// A commit with writes names a read-only transaction.
   case transactionReadOnly
-  /// The moment to read at lies in the future.
+  /// The read time is in the future.
   case readTimeInFuture
-  /// The moment to read at lies before the database came into being.
+  /// The read time is before the creation of the database.
   case readTimeBeforeDatabase
-  /// The before-images of the moment to read at are gone.
+  /// The before-images for the read time have been removed.
   case readTimeTooOld
-  /// A name, field or value of a write is not legal, or the result would be too large.
+  /// A name, field or value of a write is invalid, or the resulting document is too large.
   case model(ModelError)
-  /// Bytes of a write are not what they should be.
+  /// The bytes of a write are malformed.
   case wire(WireError)
-  /// The engine failed.
+  /// The storage engine failed.
   case storage(StorageError)
-  /// Its judge refuses the commit, with this text.
+  /// The authorizer denied the commit, with this text.
   case denied(String)
-  /// More bytes of commits wait than the server holds.
+  /// The queue of waiting commits is full.
   case overloaded(waitingBytesMax: Int)
 }

@@ -2,50 +2,49 @@ import DocumentModel
 import KeyValue
 import WireFormat
 
-/// A commit worked out against one state of the store: what to write, and what that rests on.
+/// The changes that a commit makes, computed against one state of the store.
 ///
-/// Made on the caller's thread against a snapshot, as a hint. The writer compares ``bases`` with what is stored when
-/// the commit's turn comes and makes the plan anew inside the write transaction where something moved.
+/// The caller's thread makes a plan against a snapshot. Before the writer uses it, it compares ``bases`` with the
+/// stored versions; if any differs, it makes a new plan inside the write transaction.
 struct CommitPlan: Sendable {
-  /// A document that the commit leaves different from how it found it.
+  /// A document that the commit changes.
   struct Change: Sendable {
     var key: DocumentKey
-    /// The fields after the commit; `nil` for a deletion.
+    /// The fields after the commit, or `nil` for a deletion.
     var fields: EncodedFields?
-    /// When the document came into being; `nil` stands for this commit.
+    /// When the document was created, or `nil` if this commit creates it.
     var createVersion: Int64?
-    /// What happens to the index entries.
     var index: IndexChanges
   }
 
   /// When a written document last changed.
   enum ResultTime: Sendable {
-    /// With this commit.
+    /// At this commit.
     case commit
-    /// Before it: the commit left the document as it was.
+    /// Earlier: the commit left the document as it was.
     case earlier(Int64)
-    /// There is no document any more.
+    /// The document no longer exists.
     case none
   }
 
-  /// What one write did, but for the commit's version.
+  /// The result of one write, except for the commit's version.
   struct Result: Sendable {
     var time: ResultTime
     var transformResults: [Value]
   }
 
-  /// The version of every document that the plan, or the commit's judge, looked at; 0 where it was missing.
+  /// The version of every document that the plan or the authorizer read; 0 for a missing document.
   private(set) var bases: [(key: DocumentKey, version: Int64)] = []
   private(set) var changes: [Change] = []
   private(set) var results: [Result] = []
-  /// The indexes that the entries of ``changes`` are for.
+  /// The generation of the index catalog that the entries in ``changes`` are made for.
   let indexGeneration: UInt64
 
-  /// Works out a commit. Writes are applied in order, later ones seeing the earlier ones. A judge has its say before
-  /// any precondition.
+  /// Plans a commit. Writes are applied in order; later ones see the earlier ones. The authorizer decides before
+  /// any failed precondition is reported.
   ///
-  /// Cost: two lookups per document, and linear in the documents written; and what the judge does.
-  /// - Throws: ``CommitError`` for the first write that cannot be done.
+  /// Cost: two lookups per document, linear in the documents written, plus the cost of the authorizer.
+  /// - Throws: ``CommitError`` if the authorizer denies the commit, otherwise for the first write that fails.
   init(
     _ request: CommitRequest, reader: inout SnapshotReader, indexes: IndexCatalog, requestTime: Timestamp
   ) throws(CommitError) {
@@ -82,12 +81,12 @@ struct CommitPlan: Sendable {
     for document in documents where document.isChanged {
       changes.append(try Self.change(document, request.edition, indexes))
     }
-    // However often a document is written, each result tells what became of it in the end.
+    // Every result of a document written more than once has the document's final time.
     let times = documents.map(\.resultTime)
     results = effects.map { Result(time: times[$0.place], transformResults: $0.transformResults) }
   }
 
-  /// About how much memory the plan holds beside the request it was made of, in bytes.
+  /// The approximate memory of the plan in addition to its request, in bytes.
   var bytes: Int {
     var sum = 128 * (bases.count + results.count)
     for change in changes {
@@ -131,7 +130,8 @@ struct CommitPlan: Sendable {
       index: try index(document.key, from: document.base?.fields, to: document.fields, edition, indexes))
   }
 
-  /// Works out the index entries of a change, and checks that the new state is not too large.
+  /// Returns the index entries that a change adds and removes.
+  /// - Throws: ``CommitError`` if the new state is too large, or the bytes of a document are not valid fields.
   static func index(
     _ key: DocumentKey, from old: EncodedFields?, to new: EncodedFields?, _ edition: Edition = .standard,
     _ indexes: IndexCatalog
@@ -143,7 +143,7 @@ struct CommitPlan: Sendable {
       }
       return try (old ?? .none).withMap { (oldMap) throws(WireError) in
         try (new ?? .none).withMap { (newMap) throws(WireError) in
-          // An element takes two bytes or more, so smaller documents cannot have so many entries.
+          // An array element takes two bytes or more, so smaller documents cannot have so many entries.
           let countMax = newMap.bytes.count / 2 * (1 + (indexing?.maintained.count ?? 0))
           if countMax >= Limits.indexEntriesMax,
             try IndexChanges.count(newMap, indexing: indexing) > Limits.indexEntriesMax

@@ -4,18 +4,35 @@ import Glibc
 import KeyValue
 import Synchronization
 
-/// The line in front of a database's one writer: whoever waits is written together, with one sync.
+/// The pipeline through which all commits of a database reach its single writer.
 ///
-/// A writer thread is borrowed from the system's pool while there is something to write. While it syncs, the next
-/// group gathers; so the number of syncs falls as the load rises, and nobody waits for a timer.
+/// A commit passes these steps in order:
+///
+/// 1. Submit: the caller's thread, or a background thread for a large commit, plans the commit against a snapshot
+///    (``CommitPlan``) and calls ``submit(_:completions:)``, which appends it to the queue. If ``waitingBytesMax``
+///    would be exceeded, the commit fails at once.
+/// 2. Group: the writer thread takes up to ``groupMembersMax`` waiting commits and opens one write transaction for
+///    them.
+/// 3. Validate: for each commit in turn, ``CommitWriter`` checks the transaction's reads for conflicts. It also checks
+///    that the documents and indexes used by the plan are unchanged; otherwise it plans the commit again inside the
+///    transaction. A commit that fails here does not affect the others.
+/// 4. Write: the commit gets the next version. Its documents, index entries, before-images and change-log rows are
+///    written.
+/// 5. Sync: the store commits the transaction, which is durable when ``KeyValueStore/write(_:)`` returns. If it
+///    fails, the writer retries each commit of the group alone.
+/// 6. Publish: the writer notifies ``changes``, then calls each completion, then starts the next group.
+///
+/// The writer thread comes from the system's pool and is used only while commits wait. While it syncs, the next
+/// group gathers; so the number of syncs per commit falls as the load rises, and no commit waits for a timer.
 final class CommitQueue: Sendable {
-  /// Called once per commit, on the writer's thread, after the commit is durable or has failed.
+  /// Called once per commit, after it is durable or has failed: on the writer's thread, or on the submitting thread if
+  /// the queue is full.
   typealias Completion = @Sendable (Result<CommitOutcome, CommitError>) -> Void
 
   private struct Waiting: Sendable {
     var member: CommitWriter.Member
     var bytes: Int
-    /// When it stood in line, in microseconds of the monotonic clock.
+    /// When the commit was submitted, in microseconds of the monotonic clock.
     var since: Int
     var completion: Completion
   }
@@ -26,22 +43,21 @@ final class CommitQueue: Sendable {
     var isWriting = false
   }
 
-  /// Bytes of commits and their plans that may wait; what comes on top is refused at once.
+  /// The most bytes that waiting commits and their plans may take. Commits above it fail at once.
   static let waitingBytesMax = 256 << 20
-  /// Commits of one group, so that the first of a long line is not answered with the last.
+  /// The most commits in one group. A limit lets the first commits of a long queue finish before the last are written.
   static let groupMembersMax = 2048
 
-  /// Tells of what became durable.
+  /// Notifies observers after each durable group.
   let changes = ChangeSignal()
   private let store: any KeyValueStore
   private let state = Mutex(State())
   private let writer: Mutex<CommitWriter>
   private let queue: DispatchQueue
-  /// No commit may take a version at or below this: somebody was told what the database looked like then.
+  /// No commit may take a version at or below this one: a reader may have seen the state at this version.
   private let floor = Atomic<Int64>(Int64.min)
   private let counters: CommitCounters
 
-  /// Creates the line in front of a store.
   init(store: any KeyValueStore, indexCache: IndexCatalogCache, label: String, counters: CommitCounters) {
     self.store = store
     self.counters = counters
@@ -49,7 +65,7 @@ final class CommitQueue: Sendable {
     queue = DispatchQueue(label: label)
   }
 
-  /// Puts commits in the line, next to each other; each succeeds or fails on its own.
+  /// Appends commits to the queue, next to each other. Each succeeds or fails on its own.
   func submit(_ members: [CommitWriter.Member], completions: [Completion]) {
     let now = Self.microseconds()
     let waiting = zip(members, completions).map { member, completion in
@@ -74,12 +90,12 @@ final class CommitQueue: Sendable {
     }
   }
 
-  /// Runs other work of the writer, such as trimming or clearing, between two groups.
+  /// Runs other work on the writer's thread, such as trimming or clearing, between two groups.
   func perform(_ work: @escaping @Sendable () -> Void) {
     queue.async(execute: work)
   }
 
-  /// Runs one write transaction with the writer; only for work given to ``perform(_:)``.
+  /// Runs one write transaction with the commit writer. Call it only from work given to ``perform(_:)``.
   func write(
     _ body: (inout CommitWriter, any KeyValueTransaction) throws(StorageError) -> Void
   ) throws(StorageError) {
@@ -97,34 +113,34 @@ final class CommitQueue: Sendable {
     }
   }
 
-  /// Makes sure that every commit up to `version` is in the store: waits for the group being written, if any, and
-  /// makes all later ones take versions above `version`.
+  /// Waits for the group being written, if any, and gives all later commits versions above `version`. So every
+  /// commit up to `version` is in the store when this function returns.
   ///
-  /// Not to be called by the writer's own work. Cost: as long as the groups ahead in the line take, mostly nothing.
+  /// The writer's own work must not call it. Cost: waits for the work already queued, usually none.
   func settle(upTo version: Int64) {
     queue.sync { raiseFloor(to: version) }
   }
 
-  /// Waits until the writer has nothing to do and holds on to nothing any more. Nobody may submit meanwhile.
+  /// Waits until the writer is idle and holds no reference to the store. No caller may submit commits meanwhile.
   func drain() {
-    // The first waits for a group being written, the second for its look whether another one came.
+    // The first waits for a group being written, the second for the check for another group that follows it.
     queue.sync {}
     queue.sync {}
   }
 
-  /// The version that every later commit will be above; ``settle(upTo:)`` and each commit raise it.
+  /// The version that all later commits will be above. ``settle(upTo:)`` and each commit raise it.
   var settledVersion: Int64 { floor.load(ordering: .sequentiallyConsistent) }
 
   private func raiseFloor(to version: Int64) {
     floor.max(version, ordering: .sequentiallyConsistent)
   }
 
-  /// Forgets what the writer remembers of the catalogue; for work that changed it in ``exclusively(_:)``.
+  /// Drops the writer's cached catalog; for work given to ``perform(_:)`` that changed the catalog itself.
   func forgetCatalog() {
     writer.withLock { $0.forgetCatalog() }
   }
 
-  /// Writes one group and stands in line again, so that ``perform(_:)`` gets its turn under load.
+  /// Writes one group, then queues itself again, so ``perform(_:)`` gets its turn under load.
   private func writeGroup() {
     guard let group = nextGroup() else { return }
     let results = write(group)
@@ -162,7 +178,7 @@ final class CommitQueue: Sendable {
       return try transact(group)
     } catch {
       guard group.count > 1 else { return [.failure(.storage(error))] }
-      // One member may be what the engine could not take: try each alone, so that it fails alone.
+      // A single member may have caused the failure: try each alone, so that only that one fails.
       return group.map { member in
         do throws(StorageError) { return try transact([member])[0] } catch { return .failure(.storage(error)) }
       }

@@ -1,32 +1,33 @@
 package import DocumentModel
 
-/// A set of writes that happen together or not at all.
+/// A set of writes to commit atomically.
 package struct CommitRequest: Sendable {
   /// The writes, in order.
   package var writes: [Write]
-  /// What the client's transaction read, that the commit rests on; `nil` for a plain commit.
+  /// The reads of the client's transaction, which must still be valid at the commit; `nil` for a plain commit.
   package var reads: ReadSet?
-  /// Who decides whether it may happen; `nil` where that is settled.
+  /// Decides whether the commit is allowed; `nil` if no rules apply to it.
   package var authorizer: (any CommitAuthorizer)?
-  /// A number, at most 2^56, that the database keeps in the same transaction, until another commit has one: so that who
-  /// lost the answer can tell whether it happened.
+  /// A number, at most 2^56, that the database stores in the same transaction and keeps until the next commit that
+  /// has one. A caller that lost the response compares ``DocumentDatabase/lastMark(in:)`` with it to learn whether
+  /// the commit happened.
   package var mark: UInt64?
-  /// The edition of the database it is for, which sets how large a document may be.
+  /// The edition of the database, which limits the size of documents.
   var edition = Edition.standard
 
-  /// A plain commit, or that of a client's transaction.
+  /// Creates a plain commit, or with `reads` the commit of a client's transaction.
   package init(_ writes: [Write], after reads: ReadSet? = nil, authorizer: (any CommitAuthorizer)? = nil) {
     self.writes = writes
     self.reads = reads
     self.authorizer = authorizer
   }
 
-  /// Whether a write stores the time of the request.
+  /// Whether a transform stores the request time.
   var hasServerTimestamps: Bool {
     writes.contains { write in write.transforms.contains { $0.kind == .requestTime } }
   }
 
-  /// About how much memory the request holds while it waits, in bytes. Cost: a look at each write.
+  /// The approximate memory that the request holds while it waits, in bytes. Cost: inspects each write.
   package var bytes: Int {
     var sum = (reads?.bytes ?? 0) + (authorizer?.bytes ?? 0)
     for write in writes {
@@ -57,9 +58,9 @@ package struct CommitRequest: Sendable {
   }
 }
 
-/// What a commit did.
+/// The result of a commit.
 package struct CommitOutcome: Equatable, Sendable {
-  /// The commit's version: its commit time.
+  /// The version of the commit, which is its commit time.
   package var version: Timestamp
   /// One result per write, in order.
   package var results: [WriteResult]

@@ -3,44 +3,43 @@ import KeyEncoding
 import KeyValue
 import WireFormat
 
-/// Applies commits inside a write transaction: validates each against what is stored, then writes it.
+/// Applies commits inside a write transaction: validates each against the stored state, then writes it.
 ///
-/// Owned by the database's writer; one per database, so that its catalogue cache and scratch memory live on.
+/// A database has one, owned by its ``CommitQueue``, so the cache of the catalog and the scratch memory are reused.
 struct CommitWriter {
-  /// A commit that waits for its turn.
+  /// A commit that waits to be written.
   struct Member: Sendable {
     var request: CommitRequest
-    /// What the caller's thread worked out, or `nil` to work it out here.
+    /// The plan made on the caller's thread, or `nil` if the writer must make it.
     var plan: CommitPlan?
-    /// The version up to which the caller's thread found no conflict with what the request's transaction read.
+    /// The version up to which the caller's thread found no conflict with the transaction's reads.
     var checkedVersion: Int64
-    /// The moment that server timestamps of this commit carry.
+    /// The time that server timestamps of this commit carry.
     var requestTime: Timestamp
-    /// When it came, in microseconds since 1970: what its commit time is to be.
+    /// When the commit arrived, in microseconds since 1970. It becomes the commit time if the order of commits allows.
     var arrival: Int64
   }
 
   var catalog = CatalogWriter()
   var key = StorageKey()
   var row: [UInt8] = []
-  /// The indexes that entries are written for.
+  /// The indexes for which entries are written.
   private(set) var indexes = IndexCatalog.none
   private let indexCache: IndexCatalogCache
   private var fieldNumbers: [UInt64] = []
   /// Collections changed in this transaction, with the version of the change.
   private var touched: [ResourcePath: (number: UInt64, version: Int64)] = [:]
-  /// The version of the last commit that changed something.
+  /// The version of the last commit that changed a document.
   private var storedVersion: Int64 = 0
-  /// The highest version given out; a commit that changed nothing has one too, which no other may take.
+  /// The highest version assigned so far. A commit that changes nothing also has a version, which no other may take.
   private(set) var lastVersion: Int64 = 0
   private var changeLogCount: UInt64 = 0
 
-  /// Creates the writer of a database.
   init(indexCache: IndexCatalogCache) { self.indexCache = indexCache }
 
-  /// Starts a group: the state that its members carry on from member to member is read afresh.
+  /// Starts a group: reads the state that the members share from the transaction.
   ///
-  /// Versions of the group will be above `floor`.
+  /// All versions of the group are above `floor`.
   mutating func begin(_ transaction: any KeyValueTransaction, floor: Int64 = .min) throws(StorageError) {
     var reader = SnapshotReader(transaction)
     storedVersion = try reader.lastVersion()
@@ -52,8 +51,8 @@ struct CommitWriter {
 
   /// Applies one member.
   ///
-  /// Writes nothing when it throws anything but ``CommitError/storage(_:)``: all that a client can get wrong is found
-  /// before the first entry is written. After a storage error the whole transaction must be rolled back.
+  /// - Throws: ``CommitError``. If it is ``CommitError/storage(_:)``, roll back the whole transaction. Any other
+  ///   error leaves the transaction as it was, because every check precedes the first write.
   mutating func apply(
     _ member: Member, _ transaction: any KeyValueTransaction
   ) throws(CommitError) -> CommitOutcome {
@@ -62,8 +61,8 @@ struct CommitWriter {
       try ConflictCheck.run(reads, on: transaction, checked: member.checkedVersion)
     }
     let plan = try validPlan(member, &reader)
-    // The commit's time is its arrival wherever the order of commits allows, and never before what its server
-    // timestamps say.
+    // The commit time is the arrival time if the order of commits allows it, and never before the commit's own
+    // server timestamps.
     let version = max(member.arrival, member.requestTime.microseconds, lastVersion + 1)
     if !plan.changes.isEmpty {
       do throws(StorageError) {
@@ -80,7 +79,7 @@ struct CommitWriter {
     return outcome(of: plan, version: version)
   }
 
-  /// Ends a group: writes what is kept once per transaction.
+  /// Ends a group: writes the rows that are written once per transaction.
   mutating func finish(_ transaction: any KeyValueTransaction) throws(StorageError) {
     guard !touched.isEmpty else { return }
     for (path, change) in touched {
@@ -90,12 +89,12 @@ struct CommitWriter {
     try transaction.put(.changeLogCount, changeLogCount)
   }
 
-  /// Must follow a transaction that was rolled back, and a change of the catalogue by anyone else.
+  /// Drops the cached catalog. Call it after a rollback, and after other code changed the catalog.
   mutating func forgetCatalog() {
     catalog.forget()
   }
 
-  /// Stores a document of a database that nobody reads yet: no history, no change log, no comparison.
+  /// Stores a document in a database without readers: no history, no change log, no comparison with a stored row.
   mutating func load(
     _ key: DocumentKey, _ fields: EncodedFields, index: IndexChanges, version: Int64,
     _ transaction: any KeyValueTransaction
@@ -108,7 +107,7 @@ struct CommitWriter {
     try writeDocument(change, collection: collection, version: version, transaction)
   }
 
-  /// As ``load(_:_:index:version:_:)`` for a document that is not there yet, but leaves its entries to `puts`.
+  /// Stores a document that does not exist yet as ``load(_:_:index:version:_:)`` does, but adds its entries to `puts`.
   mutating func stage(
     _ documentKey: DocumentKey, _ fields: EncodedFields, index: IndexChanges, version: Int64,
     into puts: inout SortedPuts, _ transaction: any KeyValueTransaction
@@ -124,7 +123,7 @@ struct CommitWriter {
     puts.add(key, row)
   }
 
-  /// Leaves the additions among the entries of a document to `puts`.
+  /// Adds the new index entries of a document to `puts`.
   mutating func stage(
     _ index: IndexChanges, of documentKey: DocumentKey, collection: UInt64, into puts: inout SortedPuts,
     _ transaction: any KeyValueTransaction
@@ -198,7 +197,7 @@ struct CommitWriter {
     }
   }
 
-  /// Makes the row of a document that belongs under ``key``.
+  /// Encodes the row of the document whose storage key is ``key`` into ``row``.
   private mutating func encodeRow(_ fields: EncodedFields, create: Int64, update: Int64) {
     key.bytes.withUnsafeBytes { key in
       fields.bytes.withUnsafeBytes { fields in
@@ -207,7 +206,7 @@ struct CommitWriter {
     }
   }
 
-  /// Copies the stored row, where there is one, to the history.
+  /// Copies the stored row, if any, to the history.
   private mutating func keepBeforeImage(
     of documentKey: DocumentKey, collection: UInt64, version: Int64, _ transaction: any KeyValueTransaction
   ) throws(StorageError) {
@@ -251,7 +250,7 @@ struct CommitWriter {
     }
   }
 
-  /// Makes the key of an entry and, in ``row``, its value: how long the name at the key's end is.
+  /// Builds the key of an entry in ``key`` and its value in ``row``: the length of the name at the end of the key.
   private mutating func makeKey(
     of entry: IndexChanges.CompositeEntry, in index: IndexChanges, collection: UInt64, _ documentKey: DocumentKey
   ) {
@@ -279,7 +278,7 @@ struct CommitWriter {
     key.append(lastID: id)
   }
 
-  /// Looks up the numbers of all fields, giving out new ones.
+  /// Looks up the numbers of all fields and assigns missing ones.
   private mutating func numberFields(
     of index: IndexChanges, _ transaction: any KeyValueTransaction
   ) throws(StorageError) {
@@ -321,7 +320,7 @@ struct CommitWriter {
   }
 }
 
-/// What a commit did to a document. The numbers are on disk.
+/// The kind of change that a commit made to a document. The numbers are on disk.
 package enum ChangeKind: UInt8, Sendable {
   case created = 1
   case updated = 2

@@ -2,11 +2,13 @@ import DocumentModel
 import Glibc
 import KeyValue
 
-/// Entries gathered to be written in the order of their keys: neighbours then meet the same pages while those are in
-/// the processor's cache, which makes a load of many documents about twice as fast. Reuse one: its memory stays.
+/// A buffer of entries that are written in key order.
+///
+/// Neighboring keys then meet the same pages while those are in the processor's cache, which makes a load of many
+/// documents about twice as fast. Reuse one buffer: it keeps its memory.
 struct SortedPuts {
   private struct Put {
-    /// The first eight bytes of the key, big-endian: they settle most comparisons.
+    /// The first eight bytes of the key, big-endian, which decide most comparisons.
     var prefix: UInt64
     var start: Int
     var keyCount: Int
@@ -16,7 +18,7 @@ struct SortedPuts {
   private var bytes: [UInt8] = []
   private var puts: [Put] = []
 
-  /// Adds an entry. A key may come twice with the same value only: an array may hold an element twice.
+  /// Adds an entry. A key may repeat only with the same value; it does so if an array contains an element twice.
   mutating func add(_ key: borrowing StorageKey, _ value: [UInt8]) {
     var prefix: UInt64 = 0
     for index in 0..<8 { prefix = prefix << 8 | UInt64(index < key.bytes.count ? key.bytes[index] : 0) }
@@ -25,7 +27,7 @@ struct SortedPuts {
     bytes.append(contentsOf: value)
   }
 
-  /// Writes all entries, and is empty after that.
+  /// Writes all entries and empties the buffer.
   mutating func write(_ transaction: any KeyValueTransaction) throws(StorageError) {
     var failure: StorageError?
     bytes.withUnsafeBytes { bytes in

@@ -1,9 +1,9 @@
 import DocumentModel
 import WireFormat
 
-/// A document while the writes of one commit pass over it.
+/// A document while the writes of one commit are applied to it in turn.
 struct StagedDocument {
-  /// The document as the store has it.
+  /// The stored document.
   struct Base {
     var create: Int64
     var update: Int64
@@ -11,17 +11,17 @@ struct StagedDocument {
   }
 
   let key: DocumentKey
-  /// How the store has it; `nil` where it is missing.
+  /// The stored document, or `nil` if it does not exist.
   let base: Base?
-  /// The fields now; `nil` where there is no document, and while ``decoded`` holds them.
+  /// The current fields; `nil` if the document does not exist, and while ``decoded`` holds them.
   private(set) var fields: EncodedFields?
-  /// The fields as a tree, from one write with a mask or transforms to the next: a document that a commit writes
-  /// many times is decoded and encoded once.
+  /// The current fields as a tree, kept between writes with a mask or transforms, so that a document that a commit
+  /// writes many times is decoded and encoded once.
   private var decoded: MapValue?
-  /// The create version to keep; `nil` where this commit creates the document.
+  /// The create version to keep, or `nil` if this commit creates the document.
   private(set) var keptCreateVersion: Int64?
   private var isWritten = false
-  /// Deleting and creating makes a new document, even of the same fields.
+  /// Deleting and then creating a document makes a new one, even with the same fields.
   private var isRecreated = false
   private var isVerifiedMissing = false
 
@@ -34,14 +34,14 @@ struct StagedDocument {
 
   private var exists: Bool { fields != nil || decoded != nil }
 
-  /// Must follow the last write, before anything below is asked for.
+  /// Encodes the fields. Call it after the last write, before reading the results below.
   mutating func encode() {
     guard let map = decoded else { return }
     fields = EncodedFields(map)
     decoded = nil
   }
 
-  /// Whether the commit must write it.
+  /// Whether the commit must write the document.
   var isChanged: Bool {
     switch (base, fields) {
     case (nil, nil): false
@@ -50,14 +50,14 @@ struct StagedDocument {
     }
   }
 
-  /// When the document last changed, seen from the end of the commit.
+  /// When the document last changed, as of the end of the commit.
   var resultTime: CommitPlan.ResultTime {
     guard fields != nil else { return isVerifiedMissing && !isWritten ? .commit : .none }
     if let base, !isChanged { return .earlier(base.update) }
     return .commit
   }
 
-  /// Applies a write, whatever its precondition says; returns the values of its transforms.
+  /// Applies a write without checking its precondition; returns the values of its transforms.
   mutating func apply(_ write: Write, requestTime: Timestamp) throws(CommitError) -> [Value] {
     if case .verify = write.operation {
       isVerifiedMissing = !exists
@@ -88,7 +88,7 @@ struct StagedDocument {
     } else {
       map = try mask == nil ? MapValue() : fields?.decoded() ?? MapValue()
     }
-    // Not held twice, so that changing it does not copy it.
+    // Hold the map only once, so changing it does not copy it.
     decoded = nil
     fields = nil
     let results = try WriteApplication.change(&map, body, mask, write.transforms, requestTime: requestTime)
@@ -96,7 +96,7 @@ struct StagedDocument {
     return results
   }
 
-  /// Checks a write's precondition, before the write is applied.
+  /// Checks a write's precondition. Call it before the write is applied.
   func check(_ write: Write) throws(CommitError) {
     switch write.precondition {
     case .none: break
@@ -107,7 +107,7 @@ struct StagedDocument {
       guard exists else { return }
       throw isWritten ? .createAfterWrite(write.key) : .documentExists(write.key)
     case .updateTime(let required):
-      // A document that this commit already wrote has no version yet that a client could name.
+      // A document that this commit already wrote has no version yet that a client could know.
       let stored = !exists || isWritten ? 0 : base?.update ?? 0
       guard stored == required.microseconds else {
         if stored > 0, required.microseconds > stored { throw .versionAhead(write.key) }

@@ -1,22 +1,22 @@
 package import DocumentModel
 package import WireFormat
 
-/// What one write makes of a document; pure, so that it is the same on the caller's thread and in the writer.
+/// The effect of one write on a document. Pure functions, so the caller's thread and the writer get the same result.
 ///
 /// Source: firestore-api.md, sections 7.1 and 7.2.
 package enum WriteApplication {
   /// The document after a write, and the values of its transforms.
   package struct Effect: Equatable {
-    /// The fields after the write; `nil` where no document is left.
+    /// The fields after the write, or `nil` if the document does not exist then.
     package var fields: EncodedFields?
     /// One value per transform, in order.
     package var transformResults: [Value]
   }
 
-  /// Applies a write to the fields before it (`nil` for no document).
+  /// Returns the document after a write. `fields` is the document before it, or `nil` if it does not exist.
   ///
-  /// Cost: none beyond a copy for a plain set or delete; with a mask or transforms the document is decoded once.
-  /// - Throws: ``WireError`` when the bytes of a document are no fields.
+  /// Cost: a plain set or delete copies at most; a mask or transforms decode the document once.
+  /// - Throws: ``WireError`` if the bytes of a document are not valid fields.
   package static func apply(
     _ write: Write, to fields: EncodedFields?, requestTime: Timestamp
   ) throws(WireError) -> Effect {
@@ -35,7 +35,7 @@ package enum WriteApplication {
 
   /// Applies an update that has a mask or transforms to decoded fields; returns the values of the transforms.
   ///
-  /// Without a mask what `map` held is replaced.
+  /// Without a mask, the body replaces the content of `map`.
   static func change(
     _ map: inout MapValue, _ body: EncodedFields, _ mask: FieldMask?, _ transforms: [FieldTransform],
     requestTime: Timestamp

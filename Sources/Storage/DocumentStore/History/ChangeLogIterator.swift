@@ -2,31 +2,31 @@ import DocumentModel
 import KeyEncoding
 package import KeyValue
 
-/// The change log, row by row: what commits did to documents, oldest first.
+/// An iterator over the rows of the change log, oldest first.
 package struct ChangeLogIterator {
-  /// What one commit did to one document.
+  /// One row: a document that one commit changed.
   package struct Row: Sendable {
-    /// The commit.
+    /// The version of the commit.
     package var version: Int64
-    /// Which of the commit's changes it is. Ascending, from 0; only in the log of all collections.
+    /// The position of the change in its commit, ascending from 0. Always 0 in the log of one collection.
     package var position: UInt64
-    /// What happened.
     package var kind: ChangeKind
     /// The number of the document's collection.
     package var collection: UInt64
-    /// The document's id as ``OrderedCode/append(lastID:to:)`` writes it.
+    /// The document's ID as ``OrderedCode/append(lastID:to:)`` encodes it.
     package var idCode: [UInt8]
 
-    /// The document.
+    /// The changed document.
     package var document: ChangedDocument { ChangedDocument(collection: collection, idCode: idCode) }
   }
 
   private let collection: UInt64?
   private let rows: PrefixCursor
 
-  /// Starts behind a commit, in the log of one collection or of all.
+  /// Starts after a commit, in the log of one collection or of all.
   ///
-  /// What the log holds from ``MetaKey/changeLogFrom`` on is complete; whether it reaches is for the caller to see to.
+  /// The log is complete from ``MetaKey/changeLogFrom`` on. The caller must check that `version` is not below it.
+  /// - Throws: ``StorageError`` if the read fails.
   package init(
     _ snapshot: any KeyValueSnapshot, after version: Int64, in collection: UInt64? = nil
   ) throws(StorageError) {
@@ -37,7 +37,8 @@ package struct ChangeLogIterator {
     self.collection = collection
   }
 
-  /// Starts behind a row of the log of all collections.
+  /// Starts after a row of the log of all collections.
+  /// - Throws: ``StorageError`` if the read fails.
   package init(
     _ snapshot: any KeyValueSnapshot, behind position: UInt64, of version: Int64
   ) throws(StorageError) {
@@ -49,13 +50,14 @@ package struct ChangeLogIterator {
     collection = nil
   }
 
-  /// Starts behind a row of the log of one collection.
+  /// Starts after a row of the log of one collection.
+  /// - Throws: ``StorageError`` if the read fails.
   package init(_ snapshot: any KeyValueSnapshot, behind row: Row) throws(StorageError) {
     var key = Self.begin(row.collection)
     rows = PrefixCursor(try snapshot.makeCursor(), prefix: key.bytes)
     key.append(version: row.version)
     key.append(raw: row.idCode)
-    key.append(raw: CollectionOfOne(0))  // The lowest key above the row's own.
+    key.append(raw: CollectionOfOne(0))  // The lowest key above the row's key.
     try rows.seek(key)
     collection = row.collection
   }
@@ -71,13 +73,14 @@ package struct ChangeLogIterator {
     return key
   }
 
-  /// The next row, or `nil` at the end.
-  /// - Throws: ``StorageError/corruption(path:detail:)`` for what is no row.
+  /// Returns the next row, or `nil` at the end.
+  /// - Throws: ``StorageError/corruption(path:detail:)`` if a row is malformed, or another ``StorageError`` if the
+  ///   read fails.
   package func next() throws(StorageError) -> Row? {
     guard let key = try rows.suffix() else { return nil }
     guard let row = decode(key, rows.cursor.value) else {
       throw .corruption(
-        path: collection == nil ? "changeLog" : "collectionChanges", detail: "a row that is no change")
+        path: collection == nil ? "changeLog" : "collectionChanges", detail: "malformed change-log row")
     }
     rows.consume()
     return row
@@ -96,19 +99,20 @@ package struct ChangeLogIterator {
   }
 }
 
-/// What some commits, one behind the other, changed.
+/// The changes of consecutive commits.
 package struct LoggedChanges: Sendable {
-  /// The documents, each once, in the order of their first change.
+  /// The changed documents, each once, in the order of their first change.
   package var documents: [ChangedDocument]
-  /// The version of the last of the commits: all of its changes are among them.
+  /// The version of the last commit whose changes are included. No commit is included in part.
   package var upTo: Int64
 }
 
 extension SnapshotReader {
-  /// What commits after `version` changed, up to the newest or, where that is more than about `rowsMax` changes, up to
-  /// the commit that reaches the bound; never a part of a commit.
+  /// Returns the changes of the commits after `version`, up to the newest commit. If there are more than about
+  /// `rowsMax` changes, it stops after the commit that reaches the limit.
   ///
-  /// The version must not be below ``MetaKey/changeLogFrom``. Cost: a step for each change.
+  /// The version must not be below ``MetaKey/changeLogFrom``. Cost: one step per change.
+  /// - Throws: ``StorageError`` if the read fails or a row is malformed.
   package mutating func loggedChanges(after version: Int64, rowsMax: Int) throws(StorageError) -> LoggedChanges {
     let scan = try ChangeLogIterator(snapshot, after: version)
     var seen: Set<ChangedDocument> = []
@@ -124,19 +128,21 @@ extension SnapshotReader {
     return changes
   }
 
-  /// Whether the log holds every commit after `version`. Cost: a lookup.
+  /// Returns whether the log contains every commit after `version`. Cost: one lookup.
+  /// - Throws: ``StorageError`` if the read fails.
   package mutating func isLogged(since version: Int64) throws(StorageError) -> Bool {
     Int64(bitPattern: try meta(.changeLogFrom)) <= version
   }
 
-  /// Whether the state at `version` can be read. Cost: a lookup.
+  /// Returns whether the state at `version` can be read. Cost: one lookup.
+  /// - Throws: ``StorageError`` if the read fails.
   package mutating func isReadable(at version: Int64) throws(StorageError) -> Bool {
     Int64(bitPattern: try meta(.historyFrom)) <= version
   }
 }
 
 extension ChangedDocument {
-  /// The document's id; `nil` where the code is none.
+  /// The document's ID, or `nil` if ``idCode`` is malformed.
   package var id: [UInt8]? {
     var id: [UInt8] = []
     return idCode.withUnsafeBytes { OrderedCode.decode(lastID: $0, into: &id) } ? id : nil

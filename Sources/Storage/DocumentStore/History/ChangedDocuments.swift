@@ -3,17 +3,19 @@ package import KeyValue
 
 /// A document that a commit changed.
 package struct ChangedDocument: Hashable, Sendable {
-  /// The number of its collection.
+  /// The number of the document's collection.
   package var collection: UInt64
-  /// Its id as ``OrderedCode/append(lastID:to:)`` writes it.
+  /// The document's ID as ``OrderedCode/append(lastID:to:)`` encodes it.
   package var idCode: [UInt8]
 }
 
 extension SnapshotReader {
-  /// The documents that commits after `version` changed, each once: those of one collection, or of all.
+  /// Returns the documents that commits after `version` changed, each once, in one collection or in all.
   ///
-  /// The version must not be below ``MetaKey/historyFrom``; the log reaches as far. Cost: a step for each change.
-  /// - Returns: `nil` where there are more than `changesMax` changes.
+  /// The version must not be below ``MetaKey/historyFrom``; the log reaches at least that far back. Cost: one step
+  /// per change.
+  /// - Returns: `nil` if there are more than `changesMax` changes.
+  /// - Throws: ``StorageError`` if the read fails or a row is malformed.
   package func changedDocuments(
     after version: Int64, in collection: UInt64?, changesMax: Int
   ) throws(StorageError) -> Set<ChangedDocument>? {
@@ -33,14 +35,14 @@ extension SnapshotReader {
       guard left > 0 else { return nil }
       left -= 1
       if let collection {
-        guard suffix.count > 8 else { throw .corruption(path: "collectionChanges", detail: "a key without a document") }
+        guard suffix.count > 8 else { throw .corruption(path: "collectionChanges", detail: "a key has no document ID") }
         changed.insert(ChangedDocument(collection: collection, idCode: Array(suffix[8...])))
       } else {
         let value = rows.cursor.value
-        guard value.count > 2 else { throw .corruption(path: "changeLog", detail: "a row that is no change") }
+        guard value.count > 2 else { throw .corruption(path: "changeLog", detail: "malformed change-log row") }
         var rest = UnsafeRawBufferPointer(rebasing: value[1...])
         guard let number = OrderedCode.takeNumber(&rest) else {
-          throw .corruption(path: "changeLog", detail: "a change without a collection")
+          throw .corruption(path: "changeLog", detail: "a row has no collection number")
         }
         changed.insert(ChangedDocument(collection: number, idCode: Array(rest)))
       }

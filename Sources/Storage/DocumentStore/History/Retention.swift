@@ -2,16 +2,16 @@ import DocumentModel
 import KeyEncoding
 import KeyValue
 
-/// How long a database remembers what was.
+/// How long a database keeps past states and its change log.
 package struct Retention: Sendable {
-  /// Seconds for which reads in the past find before-images: 300 to 604,800.
+  /// Seconds for which past states can be read: 300 to 604,800.
   package var historySeconds: Int
   /// Seconds for which listeners can resume from the change log; at least ``historySeconds``.
   package var changeLogSeconds: Int
-  /// Changes the log holds at most.
+  /// The most changes that the log keeps.
   package var changeLogEntriesMax: Int
 
-  /// Creates settings; out-of-range numbers are moved to the nearest bound.
+  /// Creates settings. A number outside its range is set to the nearest limit.
   package init(historySeconds: Int = 3600, changeLogSeconds: Int = 7 * 86_400, changeLogEntriesMax: Int = 5_000_000) {
     self.historySeconds = min(max(historySeconds, 300), 7 * 86_400)
     self.changeLogSeconds = max(changeLogSeconds, self.historySeconds)
@@ -19,22 +19,22 @@ package struct Retention: Sendable {
   }
 }
 
-/// Removes history and log entries that are past their time, a bounded number at once.
+/// Removes expired history and log entries, a limited number at a time.
 struct Trimmer {
   let retention: Retention
-  /// Entries removed in one write transaction, so that commits never wait long.
+  /// The entries removed in one write transaction, limited so that commits do not wait long.
   static let batchEntriesMax = 2000
 
-  /// Removes up to a batch; returns whether more is left to remove now.
+  /// Removes up to one batch. Returns whether more entries are due.
   func trim(_ transaction: any KeyValueTransaction, now: Int64) throws(StorageError) -> Bool {
     let moreHistory = try trimHistory(transaction, cutoff: historyCutoff(now))
     let moreLog = try trimChangeLog(transaction, cutoff: changeLogCutoff(now))
     return moreHistory || moreLog
   }
 
-  /// Whether ``trim(_:now:)`` would find something; costs two seeks.
+  /// Returns whether ``trim(_:now:)`` would remove anything. Cost: two seeks.
   func isDue(_ reader: inout SnapshotReader, now: Int64) throws(StorageError) -> Bool {
-    // A minute's slack, so that a steady load trims in batches.
+    // Wait one extra minute, so that a steady load is trimmed in batches.
     let now = now - 60_000_000
     let historyFrom = Int64(bitPattern: try reader.meta(.historyFrom))
     if let next = try nextVersion(reader.snapshot, after: historyFrom), next <= historyCutoff(now) { return true }
@@ -48,10 +48,11 @@ struct Trimmer {
 
   private func changeLogCutoff(_ now: Int64) -> Int64 { now - Int64(retention.changeLogSeconds) * 1_000_000 }
 
-  /// A before-image made by commit `v` serves reads below `v`: it can go once nobody may read below `v`.
+  /// Removes before-images up to `cutoff`.
   ///
-  /// ``MetaKey/historyFrom`` is exact: the version of the last commit whose before-images are gone. So what was true at
-  /// a commit stays readable until the commit after it is trimmed, however long ago it was.
+  /// A before-image written by commit `v` serves reads below `v`, so it can go once reads below `v` are no longer
+  /// allowed. ``MetaKey/historyFrom`` is exact: it is the version of the last commit whose before-images are gone.
+  /// So the state after a commit stays readable until the next commit is trimmed, however old it is.
   private func trimHistory(_ transaction: any KeyValueTransaction, cutoff: Int64) throws(StorageError) -> Bool {
     var reader = SnapshotReader(transaction)
     let from = Int64(bitPattern: try reader.meta(.historyFrom))
@@ -74,12 +75,12 @@ struct Trimmer {
     let from = Int64(bitPattern: try reader.meta(.changeLogFrom))
     let count = try reader.meta(.changeLogCount)
     let excess = max(0, Int(count) - retention.changeLogEntriesMax)
-    // The log must go on serving the trimming of history, so it never ends after it.
+    // Trimming the history needs the log, so the log never ends after the history does.
     let historyFrom = Int64(bitPattern: try reader.meta(.historyFrom))
     let limit = excess > 0 ? historyFrom : min(cutoff, historyFrom)
     var entries = try logEntries(transaction, above: from, upTo: limit)
     if excess > 0, entries.count > excess {
-      // Only whole commits go: a token stands between commits.
+      // Remove whole commits only, because a resume token lies between two commits.
       let last = max(entries[excess - 1].version, cutoff)
       entries.removeAll { $0.version > last }
     }
@@ -101,7 +102,7 @@ struct Trimmer {
     return entries.count >= Self.batchEntriesMax
   }
 
-  /// The version of the first commit in the log after a version.
+  /// Returns the version of the first commit in the log after a version.
   private func nextVersion(_ snapshot: any KeyValueSnapshot, after version: Int64) throws(StorageError) -> Int64? {
     var key = StorageKey()
     key.begin(.changeLog)
@@ -119,7 +120,7 @@ struct Trimmer {
     var id: [UInt8]
   }
 
-  /// Log entries above one version up to another, about a batch of them and never half a commit.
+  /// Returns the log entries with versions above `from` and up to `limit`: about one batch, and whole commits only.
   private func logEntries(
     _ transaction: any KeyValueTransaction, above from: Int64, upTo limit: Int64
   ) throws(StorageError) -> [LogEntry] {
@@ -131,7 +132,7 @@ struct Trimmer {
     var entries: [LogEntry] = []
     while var suffix = try rows.suffix() {
       guard let entry = Self.decode(&suffix, value: rows.cursor.value) else {
-        throw .corruption(path: "changeLog", detail: "a row that is no change")
+        throw .corruption(path: "changeLog", detail: "malformed change-log row")
       }
       guard entry.version <= limit else { break }
       if entries.count >= Self.batchEntriesMax, entries.last?.version != entry.version { break }

@@ -3,11 +3,12 @@ import KeyEncoding
 import WireFormat
 
 extension StoredIndex {
-  /// Appends the codes of a document's entries to `bytes` and returns where each stands: sorted, each once.
+  /// Appends the codes of a document's entries to `bytes`. Returns their ranges, sorted, each distinct code once.
   ///
-  /// Empty for a document that lacks one of the fields. Cost: a walk through the map for each field, and linear in
-  /// what is encoded.
-  /// - Throws: ``WireError`` when stored bytes are no fields, or a code or all of them are larger than may be.
+  /// The result is empty if the document lacks one of the fields. Cost: one pass over the map per field, and linear
+  /// in the encoded bytes.
+  /// - Throws: ``WireError`` if the stored bytes are not valid fields, or one code or all codes exceed their size
+  ///   limit.
   func codes(of map: EncodedMap, into bytes: inout [UInt8]) throws(WireError) -> [Range<Int>] {
     var prefix: [UInt8] = []
     var suffix: [UInt8] = []
@@ -50,7 +51,7 @@ extension StoredIndex {
     return Self.distinct(ranges, bytes)
   }
 
-  /// The number of entries a document has at most: one, or one for each element of an array.
+  /// The most entries a document can have: one, or one per element of an array. 0 if it lacks a field.
   func countMax(of map: EncodedMap) throws(WireError) -> Int {
     var count = 1
     for field in definition.fields {
@@ -62,7 +63,7 @@ extension StoredIndex {
     return count
   }
 
-  /// Whether two states of a document have the same entries because none of the fields differs.
+  /// Whether two states of a document have the same entries because all fields are equal.
   func isSame(_ a: EncodedMap, _ b: EncodedMap) throws(WireError) -> Bool {
     for field in definition.fields {
       switch (try a.value(at: field.path), try b.value(at: field.path)) {

@@ -3,9 +3,9 @@ import KeyEncoding
 import KeyValue
 import WireFormat
 
-/// What declared indexes promise: every document has its entries in each that is complete, and there are no others.
+/// Checks of declared indexes: every document has its entries in each complete index, and no other entries exist.
 extension DatabaseCheck {
-  /// Reads the rows that describe indexes; returns whether they can be read.
+  /// Reads the rows that describe indexes. Returns whether they are readable.
   mutating func checkIndexes() throws(StorageError) -> Bool {
     do throws(StorageError) {
       catalog = try IndexCatalog(&reader)
@@ -16,12 +16,12 @@ extension DatabaseCheck {
     }
     let highest = try reader.meta(.indexNumber)
     for index in catalog.indexes where index.number > highest {
-      report.add("index \(index.definition.text): number \(index.number), the highest given out is \(highest)")
+      report.add("index \(index.definition.text): number \(index.number) is above the highest assigned, \(highest)")
     }
     return true
   }
 
-  /// What of a collection's indexes must be there.
+  /// Returns the indexing whose entries must all exist for a collection ID.
   mutating func completeIndexing(_ id: ArraySlice<UInt8>) -> CollectionIndexing? {
     if catalog.generation == 0 { return nil }
     let id = Array(id)
@@ -35,7 +35,7 @@ extension DatabaseCheck {
     return indexing
   }
 
-  /// Whether an entry that a document must have is there; a problem where not.
+  /// Returns whether a required entry exists, and reports a problem if it does not.
   mutating func hasComposite(
     _ entry: IndexChanges.CompositeEntry, _ changes: IndexChanges, collection: UInt64, _ path: ResourcePath,
     _ idCode: UnsafeRawBufferPointer, _ name: String
@@ -57,19 +57,19 @@ extension DatabaseCheck {
     }
     var rest = row
     if OrderedCode.takeNumber(&rest) != UInt64(key.bytes.count - count) || !rest.isEmpty {
-      report.add("\(name): its entry in index \(index) does not say where the name is")
+      report.add("\(name): its entry in index \(index) has a wrong name length")
     }
     return true
   }
 
-  /// Compares how many entries each index has with how many documents have in it, and finds those left over.
+  /// Compares the number of entries in each index with the number that the documents require, and finds extra entries.
   mutating func checkCompositeEntries(_ expected: [UInt64: Int]) throws(StorageError) {
     for table in [Table.compositeEntries, .groupEntries] {
       var found: [UInt64: Int] = [:]
       try forEach(table) { (check, code, _) throws(StorageError) in
         var rest = code
         guard let number = OrderedCode.takeNumber(&rest) else {
-          return check.report.add("\(table): a key that is none")
+          return check.report.add("\(table): malformed key")
         }
         found[number, default: 0] += 1
         check.report.indexEntries += 1
@@ -85,7 +85,7 @@ extension DatabaseCheck {
     }
   }
 
-  /// Finds entries of an index that no document has.
+  /// Reports entries of an index that no document has.
   private mutating func checkEntries(of index: StoredIndex) throws(StorageError) {
     try forEach(index.table) { (check, code, row) throws(StorageError) in
       var rest = code
@@ -125,7 +125,7 @@ extension DatabaseCheck {
         document = try reader.document(key)
       }
     } catch {
-      // That the document is damaged was told already.
+      // The damaged document was already reported.
       guard case .corruption = error else { throw error }
       return true
     }

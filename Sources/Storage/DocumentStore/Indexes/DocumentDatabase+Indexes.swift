@@ -3,31 +3,29 @@ package import DocumentModel
 package import KeyValue
 import Synchronization
 
-/// Is told how far background work on indexes is, on the writer's thread; be quick there.
+/// Receives reports on background work on indexes. Called on the writer's thread, so it must return quickly.
 package typealias IndexObserver = @Sendable ([IndexReport]) -> Void
 
-/// What people are told of one index, or of one field whose entries are not the automatic ones.
+/// The state of one declared index, or of one field that is not indexed automatically.
 package struct IndexReport: Equatable, Sendable {
-  /// What can happen to an index.
+  /// The state of an index.
   package enum State: String, Sendable {
-    /// Entries of documents from before are being added.
+    /// Entries of existing documents are being added.
     case building
     /// Entries are being deleted.
     case removing
-    /// Complete.
+    /// Complete and in use.
     case ready
-    /// A document has an entry that is too large; it is not used.
+    /// A document's entry exceeds the size limit. The index is not used.
     case failed
   }
 
-  /// Such as `rooms (owner ascending, rank descending)`.
+  /// A description such as `rooms (owner ascending, rank descending)`.
   package var text: String
-  /// What happens to it.
   package var state: State
-  /// Documents looked at so far, while it is being built.
+  /// The documents processed so far while the index is being built.
   package var documents: Int
 
-  /// Joins the parts.
   package init(text: String, state: State, documents: Int) {
     self.text = text
     self.state = state
@@ -40,12 +38,12 @@ package struct IndexReport: Equatable, Sendable {
     case .building: "\(text): building, \(documents) documents so far"
     case .removing: "\(text): removing"
     case .ready: "\(text): ready"
-    case .failed: "\(text): failed, a document's values take more than one entry may hold; it is not used"
+    case .failed: "\(text): failed: an entry exceeds the size limit; queries do not use this index"
     }
   }
 }
 
-/// The state of a database's background work, of which there is one piece at a time.
+/// The state of a database's background work: at most one index job and one expiry job run at a time.
 final class BackgroundWork: Sendable {
   let batch: IndexBatch
   let observer: IndexObserver?
@@ -55,7 +53,7 @@ final class BackgroundWork: Sendable {
     var isExpiring = false
   }
   private let state = Mutex(State())
-  /// Entered while expired documents are being removed.
+  /// Entered while expired documents are being deleted.
   private let expiring = DispatchGroup()
 
   init(batch: IndexBatch, observer: IndexObserver?) {
@@ -63,12 +61,12 @@ final class BackgroundWork: Sendable {
     self.observer = observer
   }
 
-  /// No more work is begun.
+  /// Prevents new work from starting.
   func stop() { state.withLock { $0.isStopped = true } }
 
   var isStopped: Bool { state.withLock { $0.isStopped } }
 
-  /// Claims the work on indexes; `false` where it is under way or stopped.
+  /// Starts work on indexes. Returns `false` if it is already under way or stopped.
   func beginIndexing() -> Bool {
     state.withLock { state in
       guard !state.isStopped, !state.isIndexing else { return false }
@@ -79,7 +77,7 @@ final class BackgroundWork: Sendable {
 
   func endIndexing() { state.withLock { $0.isIndexing = false } }
 
-  /// Claims the removal of expired documents.
+  /// Starts the deletion of expired documents. Returns `false` if it is already under way or stopped.
   func beginExpiring() -> Bool {
     state.withLock { state in
       guard !state.isStopped, !state.isExpiring else { return false }
@@ -94,30 +92,33 @@ final class BackgroundWork: Sendable {
     expiring.leave()
   }
 
-  /// Waits until no expired documents are being removed; call ``stop()`` first.
+  /// Waits until no expired documents are being deleted. Call ``stop()`` first.
   func waitForExpiring() { expiring.wait() }
 }
 
 extension DocumentDatabase {
-  /// The indexes that a snapshot shows. Cost: one lookup, mostly.
+  /// Returns the indexes in a snapshot. Cost: one lookup, unless the indexes changed since the last call.
+  /// - Throws: ``StorageError`` if the read fails or a row is malformed.
   package func indexes(_ reader: inout SnapshotReader) throws(StorageError) -> IndexCatalog {
     try indexCache.catalog(&reader)
   }
 
-  /// What is to be told of every declared index, and of what is being removed. Cost: reads a row for each.
+  /// Returns a report on every declared index and every index being removed. Cost: reads one row per index.
+  /// - Throws: ``StorageError`` if the read fails or a row is malformed.
   package func indexReports() throws -> [IndexReport] {
     try read { reader in IndexReport.all(try IndexCatalog(&reader)) }
   }
 
-  /// Whether documents of some field vanish after a time.
+  /// Whether a field is configured to expire documents.
   var hasExpiringFields: Bool {
     let catalog = try? read { reader in try indexes(&reader) }
     return catalog?.expiringFields.isEmpty == false
   }
 
-  /// Changes which indexes there are. Returns once the change is durable; entries follow in the background.
+  /// Replaces the index configuration. Returns when the change is durable; entries are updated in the background.
   ///
-  /// Waits for the group being written. Not to be called on the writer's thread.
+  /// Waits for the group being written. The writer's thread must not call it.
+  /// - Throws: ``StorageError`` if the read or the write fails.
   package func setIndexes(_ configuration: IndexConfiguration) throws(StorageError) {
     try store.write { (transaction) throws(StorageError) in
       _ = try IndexReconciliation.apply(configuration, transaction)
@@ -125,13 +126,13 @@ extension DocumentDatabase {
     continueBackgroundWork()
   }
 
-  /// Goes on with building and removing indexes, between commits, until nothing is left to do. Returns at once.
+  /// Resumes building and removing indexes, between commits, until all work is done. Returns at once.
   package func continueBackgroundWork() {
     guard background.beginIndexing() else { return }
     queue.perform { [self] in advanceIndexes(isFirst: true) }
   }
 
-  /// One batch, then the next one behind the commits that wait.
+  /// Runs one batch, then queues the next one behind the waiting commits.
   private func advanceIndexes(isFirst: Bool) {
     var hasMore = false
     do throws(StorageError) {
@@ -147,13 +148,13 @@ extension DocumentDatabase {
         report(since: before)
       }
     } catch {
-      // The batch left nothing behind; maintenance tries again, and a commit will report what is wrong with the store.
+      // The batch was rolled back. Maintenance retries, and the next commit reports any failure of the store.
     }
     guard hasMore, !background.isStopped else { return background.endIndexing() }
     queue.perform { [self] in advanceIndexes(isFirst: false) }
   }
 
-  /// Tells the observer where something ended, and every now and then.
+  /// Reports to the observer whenever an index changes its state, and after every 50,000 documents.
   private func report(since before: IndexCatalog) {
     guard let observer = background.observer, let after = try? read({ try IndexCatalog(&$0) }) else { return }
     let step = Self.reportedDocuments
@@ -166,7 +167,8 @@ extension DocumentDatabase {
 }
 
 extension IndexReport {
-  /// What is to be told of every declared index that a snapshot shows, and of what is being removed.
+  /// Returns a report on every declared index and every index being removed, as in a snapshot.
+  /// - Throws: ``StorageError`` if the read fails or a row is malformed.
   package static func all(_ snapshot: any KeyValueSnapshot) throws(StorageError) -> [IndexReport] {
     var reader = SnapshotReader(snapshot)
     return all(try IndexCatalog(&reader))
@@ -197,7 +199,8 @@ extension IndexReport {
 }
 
 extension IndexDefinition {
-  /// Such as `rooms (owner ascending, tags contains)`, with `group of rooms` for one over the group.
+  /// A description such as `rooms (owner ascending, tags contains)`; an index of a collection group begins with
+  /// `group of rooms`.
   package var text: String {
     let parts = fields.map { field in
       switch field.mode {
@@ -212,7 +215,7 @@ extension IndexDefinition {
 }
 
 extension FieldSetting {
-  /// Such as `rooms, field text: not indexed`.
+  /// A description such as `rooms, field text: not indexed`.
   fileprivate var text: String {
     let what =
       switch entries {

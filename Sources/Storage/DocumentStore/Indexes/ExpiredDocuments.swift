@@ -4,15 +4,15 @@ import KeyEncoding
 import KeyValue
 import WireFormat
 
-/// Finds documents whose time is over: those with a timestamp before now in a field that expires.
+/// A search for expired documents: those with a timestamp in the past in a field configured to expire.
 struct ExpiredDocuments {
-  /// A document to delete, unless it was changed after it was found.
+  /// A document to delete, unless it changes after it was found.
   struct Found {
     var key: DocumentKey
     var updateVersion: Int64
   }
 
-  /// Documents found at once.
+  /// The most documents found by one search.
   static let countMax = 300
 
   private let catalog: IndexCatalog
@@ -20,9 +20,9 @@ struct ExpiredDocuments {
   private var reader: SnapshotReader
   private var found: [Found] = []
 
-  /// Up to ``countMax`` documents.
+  /// Returns up to ``countMax`` expired documents.
   ///
-  /// Cost: a seek for each collection; where a field is exempt from indexing, a scan of its collections.
+  /// Cost: one seek per collection. If the field is exempt from indexing, it reads all documents of its collections.
   static func find(
     _ catalog: IndexCatalog, now: Int64, _ reader: inout SnapshotReader
   ) throws(StorageError) -> [Found] {
@@ -51,12 +51,12 @@ struct ExpiredDocuments {
     let rows = PrefixCursor(try reader.snapshot.makeCursor(), prefix: prefix.bytes)
     try rows.seek(prefix)
     while found.count < Self.countMax, let suffix = try rows.suffix() {
-      // A timestamp's code is its microseconds, in eight bytes.
+      // The code of a timestamp is its microseconds in eight bytes, in the same form as a version.
       guard suffix.count > 8, OrderedCode.version(at: 0, of: suffix) <= now else { return }
       var id: [UInt8] = []
       let code = UnsafeRawBufferPointer(rebasing: suffix[8...])
       guard OrderedCode.decode(lastID: code, into: &id), let key = DocumentKey(path.appending(id)) else {
-        throw .corruption(path: "ascendingEntries", detail: "an entry without a document id")
+        throw .corruption(path: "ascendingEntries", detail: "an entry has no document ID")
       }
       if let document = try reader.document(id, in: number) {
         found.append(Found(key: key, updateVersion: document.updateVersion))
@@ -83,7 +83,7 @@ struct ExpiredDocuments {
 }
 
 extension DocumentDatabase {
-  /// Deletes documents whose time is over, in ordinary commits that listeners see. Returns at once.
+  /// Deletes expired documents in ordinary commits, which listeners see. Returns at once.
   func removeExpired() {
     guard hasExpiringFields, background.beginExpiring() else { return }
     DispatchQueue.global(qos: .utility).async { self.removeExpiredBatch() }
@@ -94,14 +94,14 @@ extension DocumentDatabase {
       try ExpiredDocuments.find(try indexes(&reader), now: clock.now(), &reader)
     }
     guard let found, !found.isEmpty, !background.isStopped else { return background.endExpiring() }
-    // A document that was given more time meanwhile has another version, and stays.
+    // If a document was changed meanwhile, for example to expire later, its version differs and it stays.
     let writes = found.map { document in
       Write(
         .delete, key: document.key,
         precondition: .updateTime(Timestamp(uncheckedMicroseconds: document.updateVersion)))
     }
     commitEach(writes) { [self] results in
-      // Where none could be deleted, the next round of maintenance tries again.
+      // If no document could be deleted, the next maintenance tries again.
       let isProgress = results.contains { result in
         if case .success = result { true } else { false }
       }

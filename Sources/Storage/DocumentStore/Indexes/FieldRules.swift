@@ -1,23 +1,23 @@
 import DocumentModel
 
-/// The settings of the fields of one collection id, as a tree of field names.
+/// The settings of the fields of one collection ID, as a tree of field names.
 struct FieldRules: Sendable {
   private struct Node {
-    /// The setting that governs here, or `nil` where entries are automatic.
+    /// The setting that governs this field, or `nil` if its entries are automatic.
     var setting: FieldSetting?
     var children: [(name: [UInt8], node: Int)] = []
   }
 
-  /// A place in the tree: a field that is named in it, or one below such a field.
+  /// A place in the tree: a field named in it, or a field below one that is.
   struct Place: Sendable {
     fileprivate var node: Int
-    /// Whether the field is the node's own, so that its children may be named too.
+    /// Whether the field is the node's own, so that its children may have nodes too.
     fileprivate var isNamed: Bool
   }
 
   private var nodes: [Node]
 
-  /// Builds the tree; `settings` holds those of the collection id and of all collections, in any order.
+  /// Builds the tree from the settings of the collection ID and of all collections, in any order.
   init(_ settings: [FieldSetting]) {
     let forAllFields = settings.filter { $0.path.isAllFields }
     let root = forAllFields.first { !$0.isForAllCollections } ?? forAllFields.first
@@ -39,10 +39,10 @@ struct FieldRules: Sendable {
     }
   }
 
-  /// The document itself.
+  /// The place of the document itself.
   static let root = Place(node: 0, isNamed: true)
 
-  /// The place of a field inside another, or at the top.
+  /// Returns the place of a field inside another field or at the top.
   func place(of name: UnsafeRawBufferPointer, in parent: Place) -> Place {
     guard parent.isNamed,
       let child = nodes[parent.node].children.first(where: { $0.name.count == name.count && $0.name.elementsEqual(name) })
@@ -50,7 +50,7 @@ struct FieldRules: Sendable {
     return Place(node: child.node, isNamed: true)
   }
 
-  /// The place of a path.
+  /// Returns the place of the field with a path.
   func place(of path: FieldPath) -> Place {
     var place = Self.root
     for segment in path.segments {
@@ -60,12 +60,12 @@ struct FieldRules: Sendable {
     return place
   }
 
-  /// The setting that governs a place; `nil` where entries are automatic.
+  /// Returns the setting that governs a place, or `nil` if its entries are automatic.
   func setting(at place: Place) -> FieldSetting? { nodes[place.node].setting }
 
-  /// The entries that commits write at a place.
+  /// Returns the entries that commits write for fields at a place.
   func written(at place: Place) -> AutomaticEntries { nodes[place.node].setting?.written ?? .all }
 
-  /// Whether fields inside a place may have entries that the place has not.
+  /// Returns whether fields inside a place may have other entries than the place itself.
   func hasChildren(at place: Place) -> Bool { place.isNamed && !nodes[place.node].children.isEmpty }
 }

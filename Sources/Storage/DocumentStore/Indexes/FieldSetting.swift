@@ -2,7 +2,7 @@ import DocumentModel
 import KeyValue
 import Matching
 
-/// Which of the automatic entries a field has.
+/// The kinds of automatic entries that a field has.
 struct AutomaticEntries: OptionSet, Hashable, Sendable {
   let rawValue: UInt8
 
@@ -12,7 +12,7 @@ struct AutomaticEntries: OptionSet, Hashable, Sendable {
 
   init(rawValue: UInt8) { self.rawValue = rawValue }
 
-  /// What a declaration leaves of them. Ascending entries serve both directions.
+  /// Creates the set that a declaration requests. Ascending entries serve both directions.
   init(_ entries: Set<FieldIndexing.Entries>) {
     self = []
     for entry in entries where entry.scope == .collection {
@@ -25,29 +25,30 @@ struct AutomaticEntries: OptionSet, Hashable, Sendable {
   }
 }
 
-/// A field whose entries are not the automatic ones, or were not until lately.
+/// A field with index settings of its own, or one whose settings were removed but are still being undone.
 ///
-/// It governs the field, and the fields inside it, except where a setting of their own does. Whenever what it asks for
-/// changes, all entries it governs are deleted first and then made anew: only then is none left over or missing.
+/// A setting governs the field and the fields inside it, except those with a setting of their own. When the
+/// requested entries change, all entries that the setting governs are deleted and then made again. Only this order
+/// ensures that no entry is left over or missing.
 struct FieldSetting: Sendable {
-  /// How far the entries follow. The numbers are on disk.
+  /// The progress of the entries. The numbers are on disk.
   enum State: UInt8, Sendable {
-    /// Commits write none; what is there is being deleted.
+    /// Commits write no entries, and existing entries are being deleted.
     case clearing = 1
-    /// Every commit writes them; documents from before are still being added.
+    /// Commits write entries, and those of existing documents are being added.
     case filling = 2
-    /// The entries are there, and no others.
+    /// The requested entries exist, and no others.
     case settled = 3
   }
 
-  /// The collections' id, or ``FieldIndexing/allCollections``.
+  /// The collection ID, or ``FieldIndexing/allCollections``.
   let collectionID: [UInt8]
   /// The field, or ``FieldIndexing/allFields``.
   let path: FieldPath
   var entries: AutomaticEntries
-  /// Whether documents vanish after the time the field holds.
+  /// Whether documents are deleted after the time in this field.
   var expires: Bool
-  /// No longer declared: it stands until its entries are what what governs next asks for.
+  /// The setting is no longer declared. It is removed once its entries match the setting that governs the field next.
   var isLifted = false
   var state = State.settled
   var progress = IndexProgress()

@@ -3,34 +3,35 @@ import KeyEncoding
 import KeyValue
 import WireFormat
 
-/// How much background work on indexes is done in one write transaction, so that commits never wait long.
+/// The limits of one batch of background work on indexes. A batch is one write transaction, so commits do not wait
+/// long.
 package struct IndexBatch: Sendable {
-  /// Documents that are looked at.
+  /// The most documents read.
   package var documentsMax: Int
-  /// Bytes of their fields.
+  /// The most bytes of their fields.
   package var bytesMax = 2 << 20
-  /// Entries that are deleted.
+  /// The most entries deleted.
   package var entriesMax: Int
 
-  /// Sets the bounds of a batch; about ten milliseconds of work by default.
+  /// Creates limits. The defaults allow about ten milliseconds of work.
   package init(documentsMax: Int = 500, entriesMax: Int = 2000) {
     self.documentsMax = max(documentsMax, 1)
     self.entriesMax = max(entriesMax, 1)
   }
 }
 
-/// Adds entries of new indexes for documents from before, and deletes those of indexes that are gone, a batch at once.
+/// Adds the entries of new indexes for existing documents, and deletes the entries of removed indexes, in batches.
 ///
-/// An index is maintained by every commit from its start, and each batch looks at documents as they are then: so once
-/// the walk is over, every document was either looked at or changed since. How far it is stands in the index's row,
-/// written with the batch, so that it goes on there after a crash.
+/// Every commit maintains an index from its creation on, and each batch reads documents as they are at that time.
+/// So when all batches are done, each document was either read by a batch or changed by a commit after the
+/// creation. The progress is written to the index's row with each batch, so work resumes there after a crash.
 struct IndexBuilder {
   private let batch: IndexBatch
   private let transaction: any KeyValueTransaction
   private let catalog: IndexCatalog
   private var reader: SnapshotReader
 
-  /// Does one batch of whatever is due; returns whether there may be more.
+  /// Runs one batch of the work that is due. Returns whether more may be due.
   static func advance(
     _ batch: IndexBatch, _ writer: inout CommitWriter, _ transaction: any KeyValueTransaction
   ) throws(StorageError) -> Bool {
@@ -40,7 +41,7 @@ struct IndexBuilder {
     return try builder.advance(&writer)
   }
 
-  /// Whether anything is due.
+  /// Whether any work is due.
   static func isDue(_ catalog: IndexCatalog) -> Bool {
     catalog.indexes.contains { $0.state == .building || $0.state == .removing }
       || catalog.settings.contains { $0.state != .settled || $0.isLifted }
@@ -56,7 +57,8 @@ struct IndexBuilder {
     } else if let index = catalog.indexes.first(where: { $0.state == .building }) {
       try build(index, &writer)
     } else if catalog.settings.contains(where: \.isLifted) {
-      // Only now: while another is under way, what it governs may not be what a lifted one leaves to it.
+      // Remove lifted settings last: a setting still in progress must not take over fields before its own entries
+      // are complete.
       for setting in catalog.settings where setting.isLifted {
         try transaction.remove(FieldSetting.key(setting.collectionID, setting.path))
       }
@@ -84,7 +86,7 @@ struct IndexBuilder {
     try raiseGeneration()
   }
 
-  /// Removes up to a batch of the entries that start with a key; returns how many.
+  /// Removes at most one batch of the entries that start with a key. Returns how many it removed.
   private func removeEntries(under prefix: StorageKey, atMost countMax: Int? = nil) throws(StorageError) -> Int {
     let rows = PrefixCursor(try transaction.makeCursor(), prefix: prefix.bytes)
     try rows.seek(prefix)
@@ -106,7 +108,7 @@ struct IndexBuilder {
     }
   }
 
-  /// Deletes entries that a setting governs. Its position: collection number, table, field number.
+  /// Deletes the entries that a setting governs. The progress is a ``ClearPosition``.
   private mutating func clear(_ setting: FieldSetting) throws(StorageError) {
     var setting = setting
     var left = batch.entriesMax
@@ -147,7 +149,7 @@ struct IndexBuilder {
     try raiseGeneration()
   }
 
-  /// The first field, from a number on, of which a collection has entries.
+  /// Returns the first field at or above a number that has entries in a collection.
   private func nextField(_ table: Table, _ collection: UInt64, from field: UInt64) throws(StorageError) -> UInt64? {
     var key = StorageKey()
     key.begin(table)
@@ -157,7 +159,7 @@ struct IndexBuilder {
     try rows.seek(key)
     guard var suffix = try rows.suffix() else { return nil }
     guard let found = OrderedCode.takeNumber(&suffix) else {
-      throw .corruption(path: "\(table)", detail: "an entry without a field")
+      throw .corruption(path: "\(table)", detail: "an entry has no field number")
     }
     return found
   }
@@ -186,7 +188,7 @@ struct IndexBuilder {
     if isDone { try raiseGeneration() }
   }
 
-  /// The rules of a collection by which only what one setting governs is written.
+  /// Returns rules by which a collection has only the entries that one setting governs.
   private func rules(of id: [UInt8], only setting: FieldSetting) -> FieldRules {
     var settings = catalog.settings.filter { $0.collectionID == id || $0.isForAllCollections }
     for index in settings.indices where !settings[index].isSamePlace(as: setting) { settings[index].entries = [] }
@@ -196,7 +198,7 @@ struct IndexBuilder {
     return FieldRules(settings)
   }
 
-  /// Builds an index, and with it the others of the same collections that are just as far.
+  /// Builds an index, together with other indexes of the same collections that have the same progress.
   private mutating func build(_ first: StoredIndex, _ writer: inout CommitWriter) throws(StorageError) {
     let id = Array(first.definition.collectionID.utf8)
     var indexes = catalog.indexes.filter {
@@ -245,7 +247,7 @@ struct IndexBuilder {
     try puts.write(transaction)
   }
 
-  /// Lends a batch of the documents of collections, from where `progress` ended; returns whether that were the last.
+  /// Calls `body` for a batch of documents, starting after the position in `progress`. Returns whether all are done.
   private mutating func walk(
     _ id: [UInt8], isForAll: Bool, _ progress: inout IndexProgress,
     _ body: (IndexBuilder, DocumentKey, UInt64, EncodedMap) throws(StorageError) -> Void
@@ -263,7 +265,7 @@ struct IndexBuilder {
         var id: [UInt8] = []
         scan.appendID(to: &id)
         guard let key = DocumentKey(path.appending(id)) else {
-          throw .corruption(path: "documents", detail: "a document that has no name")
+          throw .corruption(path: "documents", detail: "a document has an invalid ID")
         }
         try body(self, key, number, EncodedMap(documentFields: document.fields))
         documents += 1
@@ -284,13 +286,13 @@ struct IndexBuilder {
 }
 
 extension FieldRules {
-  /// Nothing is written.
+  /// Rules that write no entries.
   static let nothing = FieldRules([
     FieldSetting(collectionID: [], path: FieldIndexing.allFields, entries: [], expires: false)
   ])
 }
 
-/// The numbers of the collections of an id, or of all, from the lowest up.
+/// An iterator over the numbers of the collections with an ID, or of all collections, in ascending order.
 private struct CollectionNumbers {
   private let snapshot: any KeyValueSnapshot
   private var key = StorageKey()
@@ -305,7 +307,7 @@ private struct CollectionNumbers {
     }
   }
 
-  /// The first number not below one.
+  /// Returns the first number that is not below `number`.
   mutating func next(from number: UInt64) throws(StorageError) -> UInt64? {
     let count = key.bytes.count
     defer { key.truncate(to: count) }
@@ -314,13 +316,14 @@ private struct CollectionNumbers {
     try rows.seek(key)
     guard var suffix = try rows.suffix() else { return nil }
     guard let found = OrderedCode.takeNumber(&suffix) else {
-      throw .corruption(path: "collectionGroups", detail: "a key without a collection number")
+      throw .corruption(path: "collectionGroups", detail: "a key has no collection number")
     }
     return found
   }
 }
 
-/// Where a walk through documents goes on: behind an id of a collection, or at its start.
+/// The position of a walk through documents: after an ID in a collection, or at the collection's start if the ID is
+/// empty.
 private struct BackfillPosition {
   var collection: UInt64
   var id: [UInt8] = []
@@ -350,7 +353,7 @@ private struct BackfillPosition {
   }
 }
 
-/// Where the deletion of a field's entries goes on.
+/// The position of the deletion of a field's entries: collection number, table, field number.
 private struct ClearPosition {
   private static let tables = [Table.ascendingEntries, .containmentEntries]
 
@@ -373,7 +376,7 @@ private struct ClearPosition {
     field = numbers[2]
   }
 
-  /// The table that is being cleared, or `nil` behind the last.
+  /// The table being cleared, or `nil` after the last one.
   var table: Table? { tableIndex < Self.tables.count ? Self.tables[Int(tableIndex)] : nil }
 
   mutating func advanceTable() {

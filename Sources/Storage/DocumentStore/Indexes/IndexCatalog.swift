@@ -3,19 +3,19 @@ import KeyEncoding
 package import KeyValue
 import Synchronization
 
-/// Which indexes a database has at one moment, beyond the automatic ones, and how far each is. Immutable.
+/// The declared indexes and field settings of a database at one moment, with their progress. Immutable.
 package final class IndexCatalog: Sendable {
-  /// Rises with every change of what is written or may be read.
+  /// Increases with every change that affects which entries are written or may be scanned.
   package let generation: UInt64
-  /// What was declared.
+  /// The configuration as declared.
   package let configuration: IndexConfiguration
-  /// The stored indexes by number, those that are being removed included.
+  /// The stored indexes by number, including those being removed.
   package let indexes: [StoredIndex]
   let settings: [FieldSetting]
   private let collections: [[UInt8]: CollectionIndexing]
   private let otherCollections: CollectionIndexing?
 
-  /// No index but the automatic ones.
+  /// The catalog of a database without declared indexes or field settings.
   package static let none = IndexCatalog(
     generation: 0, configuration: IndexConfiguration(), indexes: [], settings: [])
 
@@ -39,7 +39,8 @@ package final class IndexCatalog: Sendable {
     self.collections = collections
   }
 
-  /// What a snapshot shows. Cost: reads a row for each index and each setting.
+  /// Reads the catalog from a snapshot. Cost: one row per index and per setting.
+  /// - Throws: ``StorageError`` if the read fails or a row is malformed.
   package convenience init(_ reader: inout SnapshotReader) throws(StorageError) {
     var configuration = IndexConfiguration()
     var indexes: [StoredIndex] = []
@@ -83,7 +84,8 @@ package final class IndexCatalog: Sendable {
 
   // MARK: For commits
 
-  /// What holds for the collections of an id; `nil` where every field has its automatic entries and nothing else.
+  /// Returns the indexing of the collections with an ID, or `nil` if they have only the automatic entries of every
+  /// field.
   func collection(_ id: some Sequence<UInt8>) -> CollectionIndexing? {
     if collections.isEmpty { return otherCollections }
     return collections[Array(id)] ?? otherCollections
@@ -91,37 +93,38 @@ package final class IndexCatalog: Sendable {
 
   // MARK: For queries
 
-  /// The indexes that may be scanned for queries on collections of an id, or on the group.
+  /// Returns the complete indexes for queries on collections with an ID, or on the collection group.
   package func ready(for collectionID: String, scope: IndexDefinition.Scope) -> [StoredIndex] {
     guard !collections.isEmpty, let known = collections[Array(collectionID.utf8)] else { return [] }
     return known.maintained.filter { $0.state == .ready && $0.definition.scope == scope }
   }
 
-  /// Whether the automatic entries of a field are there; not where it is exempt, or was until they are made anew.
+  /// Returns whether the automatic entries of a field exist. They do not if the field is exempt, or if its entries
+  /// are still being made again.
   ///
-  /// Without a collection's id, whether they are there in all collections. Only where they are does a field without a
-  /// number tell that no document has it.
+  /// If `collectionID` is `nil`, returns whether they exist in all collections. Only then does a field without a
+  /// number prove that no document has the field.
   package func mayScan(_ path: FieldPath, of collectionID: String?, _ table: Table) -> Bool {
     if settings.isEmpty { return true }
     guard let collectionID else { return collections.values.allSatisfy { $0.mayScan(path, table) } && otherCollections == nil }
     return collection(collectionID.utf8)?.mayScan(path, table) ?? true
   }
 
-  /// How far an index is that was declared, or the entries of a field over the group; `nil` where it was not.
+  /// Returns the state of an index, or of a field's entries over the collection group, or `nil` if it is not declared.
   package func state(of definition: IndexDefinition) -> StoredIndex.State? {
     let stored = definition.stored
     return indexes.first { $0.state != .removing && $0.definition == stored }?.state
   }
 
-  /// The fields after whose time documents vanish.
+  /// The fields that hold the time after which a document is deleted.
   package var expiringFields: [(collectionID: String, path: FieldPath)] {
     settings.filter { $0.expires && !$0.isLifted }.map { (String(decoding: $0.collectionID, as: UTF8.self), $0.path) }
   }
 }
 
-/// What is indexed of the collections of one id.
+/// The indexing of the collections with one ID.
 struct CollectionIndexing: Sendable {
-  /// The fields that differ; `nil` where all have their automatic entries.
+  /// The rules of fields that differ, or `nil` if all fields have their automatic entries.
   let rules: FieldRules?
   /// The indexes that commits maintain.
   let maintained: [StoredIndex]
@@ -143,13 +146,14 @@ struct CollectionIndexing: Sendable {
   }
 }
 
-/// The catalogue that was last read, so that it is read again only when it changed.
+/// A cache of the newest catalog, which is read again only after a change.
 final class IndexCatalogCache: Sendable {
   private let latest = Mutex(IndexCatalog.none)
 
-  /// The catalogue that a snapshot shows. Cost: one lookup, mostly.
+  /// Returns the catalog in a snapshot. Cost: one lookup, unless the catalog changed.
   ///
-  /// Not for a transaction that changes it: a rolled back generation may come again with other content.
+  /// Do not use it in a transaction that changes the catalog: after a rollback, the same generation may return with
+  /// other content.
   func catalog(_ reader: inout SnapshotReader) throws(StorageError) -> IndexCatalog {
     let generation = try reader.meta(.indexGeneration)
     let known = latest.withLock { $0 }

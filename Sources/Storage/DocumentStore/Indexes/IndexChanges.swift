@@ -2,16 +2,16 @@ import DocumentModel
 import KeyEncoding
 import WireFormat
 
-/// The index entries that a change of one document removes and adds, with the values already in ``OrderedCode``.
+/// The index entries that a change of one document removes and adds, with values in ``OrderedCode``.
 ///
-/// Made on the caller's thread. Fields are named by their place in ``fields``, because only the writer gives out the
-/// numbers that go into keys. Within one field all removals come before the additions.
+/// Made on the caller's thread. Entries refer to fields by their index in ``fields``, because only the writer
+/// assigns the field numbers used in keys. Within one field, all removals precede the additions.
 struct IndexChanges: Sendable {
-  /// A field that has entries: its name, and the field around it.
+  /// A field with entries: its name and its parent field.
   struct Field: Sendable {
-    /// The place of the field around this one in ``IndexChanges/fields``, or `nil` at the top of the document.
+    /// The index of the parent in ``IndexChanges/fields``, or `nil` at the top of the document.
     var parent: Int?
-    /// Where the name stands in ``IndexChanges/bytes``.
+    /// The range of the name in ``IndexChanges/bytes``.
     var name: Range<Int>
   }
 
@@ -19,48 +19,48 @@ struct IndexChanges: Sendable {
   struct Entry: Sendable {
     /// ``Table/ascendingEntries`` or ``Table/containmentEntries``.
     var table: Table
-    /// Whether the entry is written.
+    /// Whether the entry is added; otherwise it is removed.
     var isAddition: Bool
-    /// The place of the field in ``IndexChanges/fields``.
+    /// The index of the field in ``IndexChanges/fields``.
     var field: Int
-    /// Where the value's code stands in ``IndexChanges/bytes``.
+    /// The range of the value's code in ``IndexChanges/bytes``.
     var code: Range<Int>
   }
 
-  /// One entry of an index of several fields.
+  /// One entry of a declared index.
   struct CompositeEntry: Sendable {
     /// The number of the index.
     var index: UInt64
     /// ``Table/compositeEntries`` or ``Table/groupEntries``.
     var table: Table
-    /// Whether the entry is written.
+    /// Whether the entry is added; otherwise it is removed.
     var isAddition: Bool
-    /// Where the codes stand in ``IndexChanges/bytes``.
+    /// The range of the codes in ``IndexChanges/bytes``.
     var code: Range<Int>
   }
 
-  /// Names and codes, one behind the other.
+  /// All names and codes, concatenated.
   private(set) var bytes: [UInt8] = []
-  /// The fields in an order in which every field comes after the one around it.
+  /// The fields. Every field follows its parent.
   private(set) var fields: [Field] = []
   /// The entries in the order in which they must be applied.
   private(set) var entries: [Entry] = []
-  /// The entries of indexes of several fields; within one index all removals come before the additions.
+  /// The entries of declared indexes. Within one index, all removals precede the additions.
   private(set) var composites: [CompositeEntry] = []
   private let rules: FieldRules?
 
-  /// Finds what differs between two states of a document; `nil` stands for no document.
+  /// Computes the difference between two states of a document; `nil` means that the document does not exist.
   ///
-  /// `indexing` is what holds for the document's collection, `nil` where every field has its automatic entries.
-  /// Cost: linear in both; equal fields cost a comparison of their bytes.
-  /// - Throws: ``WireError`` when stored bytes are no fields, or an entry would be too large.
+  /// `indexing` is the indexing of the document's collection, or `nil` if every field has its automatic entries.
+  /// Cost: linear in both states; equal fields cost a comparison of their bytes.
+  /// - Throws: ``WireError`` if the stored bytes are not valid fields, or an entry is too large.
   init(from old: EncodedMap?, to new: EncodedMap?, indexing: CollectionIndexing? = nil) throws(WireError) {
     rules = indexing?.rules
     try add(from: old, to: new, parent: nil, in: FieldRules.root)
     for index in indexing?.maintained ?? [] { try addEntries(of: index, from: old, to: new) }
   }
 
-  /// How many entries one document has in all.
+  /// Returns the number of entries of one document, counting the most possible for declared indexes.
   static func count(_ map: EncodedMap, indexing: CollectionIndexing?) throws(WireError) -> Int {
     var count = try count(map, indexing?.rules, in: FieldRules.root)
     for index in indexing?.maintained ?? [] { count += try index.countMax(of: map) }
@@ -93,7 +93,7 @@ struct IndexChanges: Sendable {
     let after = if let new { try index.codes(of: new, into: &bytes) } else { [Range<Int>]() }
     var additions: [Range<Int>] = []
     var next = 0
-    // Both are sorted: what stands in one only is removed or added.
+    // Both are sorted. A code in only one of them is removed or added.
     for code in before {
       while next < after.count, Ordering.bytes(bytes[after[next]], bytes[code]) == .less {
         additions.append(after[next])
@@ -136,7 +136,7 @@ struct IndexChanges: Sendable {
     }
   }
 
-  /// A missing key sorts last, so that the other side goes on alone.
+  /// Compares two names. A missing name sorts last, so that the other side continues alone.
   private func order(_ a: UnsafeRawBufferPointer?, _ b: UnsafeRawBufferPointer?) -> Ordering {
     switch (a, b) {
     case (let a?, let b?): Ordering.bytes(a, b)

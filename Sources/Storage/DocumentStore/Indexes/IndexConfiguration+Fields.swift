@@ -1,10 +1,10 @@
 package import DocumentModel
 
 extension IndexConfiguration {
-  /// How a field of the collections of an id is indexed by itself.
+  /// Returns the single-field entries of a field in the collections with an ID.
   ///
-  /// What is said of the field counts, else of the nearest map around it, else of all fields of the collections, else
-  /// of all fields of all collections. Cost: one pass over ``fields``, with a tree of them.
+  /// The setting of the field applies, otherwise that of the nearest map around it, otherwise that of all fields of
+  /// the collections, otherwise that of all fields of all collections. Cost: one pass over ``fields`` to build a tree.
   package func entries(of path: FieldPath, in collectionID: String) -> Set<FieldIndexing.Entries> {
     if fields.isEmpty { return FieldIndexing.automatic }
     let rules = FieldRules(self, of: Array(collectionID.utf8))
@@ -17,7 +17,7 @@ extension IndexConfiguration {
 }
 
 extension FieldRules {
-  /// What a configuration asks for in the collections of an id.
+  /// Builds the rules that a configuration sets for the collections with an ID.
   init(_ configuration: IndexConfiguration, of collectionID: [UInt8]) {
     let settings = configuration.fields.map { field in
       FieldSetting(

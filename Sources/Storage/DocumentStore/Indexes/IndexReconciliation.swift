@@ -2,17 +2,17 @@ import DocumentModel
 import KeyValue
 import Matching
 
-/// Makes what is stored follow a declared configuration: new indexes start to be built, others to be removed.
+/// Changes the stored indexes to match a declared configuration: starts to build new indexes and to remove others.
 ///
-/// Only rows that describe indexes change here, in one transaction; entries follow in the background
-/// (``IndexBuilder``), and nothing is used before it is complete.
+/// It changes only the rows that describe indexes, in one transaction. ``IndexBuilder`` updates the entries in the
+/// background, and queries use no index before it is complete.
 struct IndexReconciliation {
   private let catalog: IndexCatalog
   private let configuration: IndexConfiguration
-  /// Without documents there is nothing to build.
+  /// Whether the database has no documents, so that there is nothing to build.
   private let isEmpty: Bool
 
-  /// Applies a configuration; returns whether anything differs from what was declared before.
+  /// Applies a configuration. Returns whether it differs from the previous one.
   static func apply(
     _ configuration: IndexConfiguration, _ transaction: any KeyValueTransaction
   ) throws(StorageError) -> Bool {
@@ -33,7 +33,7 @@ struct IndexReconciliation {
     return true
   }
 
-  /// Says of everything that it is done; for a database whose documents and entries were all removed.
+  /// Marks all work as finished, for a database whose documents and entries were all removed.
   static func finishAll(_ transaction: any KeyValueTransaction) throws(StorageError) {
     var reader = SnapshotReader(transaction)
     let catalog = try IndexCatalog(&reader)
@@ -50,7 +50,7 @@ struct IndexReconciliation {
     try transaction.put(.indexGeneration, catalog.generation + 1)
   }
 
-  /// The stored forms that the configuration asks for, each once.
+  /// The stored forms of the indexes in the configuration, each once.
   private var wanted: [IndexDefinition] {
     var definitions = configuration.indexes
     for field in configuration.fields where !field.path.isAllFields {
@@ -109,7 +109,7 @@ struct IndexReconciliation {
       try transaction.put(setting)
     }
     for var setting in declared {
-      // What stands is what this setting asks for where the one that governed so far asked for the same.
+      // The existing entries are already right if the setting that governed the field so far requested the same ones.
       let rules = catalog.collection(setting.collectionID)?.rules
       let governor = rules.flatMap { $0.setting(at: setting.path.isAllFields ? FieldRules.root : $0.place(of: setting.path)) }
       let isThere = (governor?.readable ?? .all) == setting.entries && governor?.state ?? .settled == .settled
@@ -118,7 +118,7 @@ struct IndexReconciliation {
     }
   }
 
-  /// What the configuration asks for where a setting that it no longer has governs.
+  /// Returns the entries that the configuration requests for a field after its own setting was removed.
   private func entriesWithout(_ setting: FieldSetting) -> AutomaticEntries {
     let rules = FieldRules(configuration, of: setting.collectionID)
     return rules.written(at: setting.path.isAllFields ? FieldRules.root : rules.place(of: setting.path))

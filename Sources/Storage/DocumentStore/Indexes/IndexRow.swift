@@ -2,7 +2,7 @@ import DocumentModel
 import KeyEncoding
 import KeyValue
 
-/// Writes the parts of rows that describe indexes: numbers and texts, each ending itself.
+/// An encoder for rows that describe indexes: a sequence of self-delimiting numbers and texts.
 struct IndexRow {
   private(set) var bytes: [UInt8] = []
 
@@ -55,7 +55,7 @@ struct IndexRow {
   }
 }
 
-/// Reads what ``IndexRow`` wrote.
+/// A decoder for rows encoded by ``IndexRow``.
 struct IndexRowReader {
   private var bytes: UnsafeRawBufferPointer
 
@@ -63,14 +63,14 @@ struct IndexRowReader {
 
   var isAtEnd: Bool { bytes.isEmpty }
 
-  static let damage = StorageError.corruption(path: "indexes", detail: "a row that describes no index")
+  static let damage = StorageError.corruption(path: "indexes", detail: "malformed index row")
 
   mutating func number() throws(StorageError) -> UInt64 {
     guard let number = OrderedCode.takeNumber(&bytes) else { throw Self.damage }
     return number
   }
 
-  /// A count of parts, each of which takes a byte or more.
+  /// Reads the number of parts that follow. Each part takes one byte or more.
   mutating func count() throws(StorageError) -> Int {
     let number = try number()
     guard number <= bytes.count else { throw Self.damage }
@@ -129,10 +129,10 @@ struct IndexRowReader {
   }
 }
 
-/// How far background work on an index or a field has come.
+/// The progress of background work on an index or a field.
 struct IndexProgress: Equatable, Sendable {
-  /// Documents that were looked at.
+  /// The number of documents processed.
   var documents: UInt64 = 0
-  /// Where to go on, as the work in question has it; empty at the start.
+  /// The position to resume from, encoded by the type of work; empty at the start.
   var position: [UInt8] = []
 }

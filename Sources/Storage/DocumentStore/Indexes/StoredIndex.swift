@@ -3,27 +3,26 @@ import KeyValue
 import Matching
 import WireFormat
 
-/// A declared index as the store keeps it: its number, its stored form, and how far it is.
+/// A declared index in the store: its number, stored form and state.
 package struct StoredIndex: Sendable {
-  /// How far an index is. The numbers are on disk.
+  /// The state of an index. The numbers are on disk.
   package enum State: UInt8, Sendable {
-    /// Every commit maintains it; documents from before are still being added.
+    /// Commits maintain it, and entries of existing documents are being added.
     case building = 1
     /// Complete.
     case ready = 2
     /// No longer declared; its entries are being deleted.
     case removing = 3
-    /// A document has an entry that is too large to be stored. It is neither maintained nor used.
+    /// A document's entry exceeds the size limit. Commits do not maintain the index, and queries do not use it.
     case failed = 4
   }
 
-  /// The number its entries are stored under; never reused.
+  /// The number in the keys of its entries. Never reused.
   package let number: UInt64
   /// The stored form; see ``DocumentModel/IndexDefinition/stored``.
   package let definition: IndexDefinition
-  /// How far it is.
   package internal(set) var state: State
-  /// How far its building is.
+  /// The progress of building it.
   var progress = IndexProgress()
 
   init(number: UInt64, definition: IndexDefinition, state: State) {
@@ -32,7 +31,7 @@ package struct StoredIndex: Sendable {
     self.state = state
   }
 
-  /// The table of its entries.
+  /// The table that contains its entries.
   package var table: Table { definition.scope == .collection ? .compositeEntries : .groupEntries }
 
   /// Whether commits maintain it.
@@ -57,9 +56,11 @@ package struct StoredIndex: Sendable {
 }
 
 extension IndexDefinition {
-  /// The form in which the entries of an index are stored: without `__name__`, whose place behind all else is implied,
-  /// and mirrored where the name would descend. Scanned backwards it gives the mirror, so that every definition and
-  /// its mirror share one stored form. Not to be asked for twice: the implied name of a stored form always ascends.
+  /// The form in which the entries of an index are stored: without `__name__`, which is implied at the end, and
+  /// with every direction reversed if the name would descend.
+  ///
+  /// Scanning a stored index backward gives the reversed order, so a definition and its mirror share one stored
+  /// form. Apply this only once: the implied name of a stored form always ascends.
   package var stored: IndexDefinition {
     var isDescending = false
     for field in fields where field.mode == .ascending || field.mode == .descending {

@@ -1,20 +1,19 @@
 package import DocumentModel
 package import KeyValue
 
-/// Fills a fresh database: documents and index entries only, since nobody can ask for a time before it.
+/// Fills a new database. It writes documents and index entries only, because no read goes back before the load.
 ///
-/// Documents come in any order; whether one may come again is said per batch. Not for a database that is in use:
-/// nothing is logged.
-/// Cost: one write transaction a batch.
+/// Documents may come in any order; each batch says whether a document may occur again. Do not use it on a database
+/// in use: nothing is logged, so listeners and past reads miss the documents. Cost: one write transaction per batch.
 package final class BulkLoader {
-  /// A document to load, with its index entries worked out: make it on another thread than the one that loads.
+  /// A document to load, with its index entries. Create items on another thread than the loading one.
   package struct Item: Sendable {
     let key: DocumentKey
     let fields: EncodedFields
     let index: IndexChanges
 
     /// Creates an item for a database with `indexes`. Cost: linear in the fields.
-    /// - Throws: ``CommitError`` when the document is larger than one may be, or its bytes are no fields.
+    /// - Throws: ``CommitError`` if the document exceeds the size limit, or its bytes are not valid fields.
     package init(key: DocumentKey, fields: EncodedFields, indexes: IndexCatalog = .none) throws(CommitError) {
       self.key = key
       self.fields = fields
@@ -22,14 +21,15 @@ package final class BulkLoader {
     }
   }
 
-  /// The indexes that items are to be made for.
+  /// The indexes for which items must be created.
   package let indexes: IndexCatalog
   private let store: any KeyValueStore
   private let version: Int64
   private var writer: CommitWriter
   private var puts = SortedPuts()
 
-  /// Starts a load; `version` is the create and update version of every document.
+  /// Starts a load. Every document gets `version` as its create and update version, or the last commit's version if
+  /// that is later.
   init(store: any KeyValueStore, version: Int64) throws(StorageError) {
     self.store = store
     let snapshot = try store.snapshot()
@@ -42,9 +42,10 @@ package final class BulkLoader {
 
   /// Stores a batch in one write transaction.
   ///
-  /// `mayReplace` says that a document of the batch may be there already; the later one stands. It costs two lookups
-  /// a document. Without it no key may come twice in all batches, as the readers of fixture trees see to in one file.
-  /// - Throws: ``StorageError`` when the engine fails; nothing of the batch is written then.
+  /// Set `mayReplace` if a document of the batch may already be stored; the later one replaces it. That costs two
+  /// lookups per document. Otherwise, no key may occur twice in all batches, which the readers of fixture trees
+  /// ensure within a file.
+  /// - Throws: ``StorageError`` if the engine fails. Nothing of the batch is written then.
   package func load(_ items: [Item], mayReplace: Bool = false) throws(StorageError) {
     do throws(StorageError) {
       try store.write { (transaction) throws(StorageError) in
@@ -67,7 +68,7 @@ package final class BulkLoader {
     }
   }
 
-  /// The index entries of an item that may take the place of a stored document.
+  /// Returns the index entries of an item that may replace a stored document.
   private func replacing(
     _ item: Item, _ transaction: any KeyValueTransaction
   ) throws(StorageError) -> IndexChanges {

@@ -3,35 +3,32 @@ import KeyEncoding
 package import KeyValue
 import WireFormat
 
-/// Verifies what the tables of one database promise each other.
+/// A check that the tables of one database are consistent.
 ///
-/// - Rows of collections, collection groups and paths agree, and so do fields and their names.
-/// - Every document and before-image has its checksum, legal fields, and versions that can be.
-/// - Every document has all its index entries, and there is no other entry.
-/// - Every change of the log stands among its collection's changes and the other way round.
-/// - No number in the meta rows is below what is used.
+/// - The rows of collections, collection groups and paths agree, and so do the rows of fields and their names.
+/// - Every document and before-image has a valid checksum, valid fields and possible versions.
+/// - Every document has all its index entries, and no other entries exist.
+/// - The change log and the changes by collection have the same rows.
+/// - No number in the meta rows is below the highest one used.
 ///
-/// Works on one snapshot, in bounded memory: it looks up what must be there and compares counts. Only where entries
-/// are left over does it look at each of them. Cost: reads everything, and a lookup per index entry.
+/// Works on one snapshot in bounded memory: it looks up every required row and compares counts. It inspects entries
+/// one by one only if there are too many. Cost: reads everything, plus one lookup per index entry.
 package struct DatabaseCheck {
-  /// What was found.
+  /// The counts of rows read, and the problems found.
   package struct Report: Equatable, Sendable {
-    /// Documents.
     package var documents = 0
-    /// Collections.
     package var collections = 0
-    /// Index entries.
     package var indexEntries = 0
-    /// Before-images.
+    /// The number of before-images.
     package var history = 0
-    /// Changes in the log.
+    /// The number of changes in the log.
     package var changes = 0
-    /// What is wrong, in words; at most ``problemsMax``.
+    /// Descriptions of the first ``problemsMax`` problems.
     package var problems: [String] = []
-    /// How many things are wrong.
+    /// The number of all problems.
     package var problemCount = 0
 
-    /// No more problems are told apart.
+    /// The most problems that are described.
     package static let problemsMax = 100
 
     mutating func add(_ problem: String) {
@@ -47,12 +44,12 @@ package struct DatabaseCheck {
   var key = StorageKey()
   private var rowsRead = 0
   private var lastVersion: Int64 = 0
-  /// The collection that rows were last looked at for; rows come by collection.
+  /// The last collection looked up. Rows are ordered by collection.
   private var latest: (number: UInt64, path: ResourcePath, lastChange: Int64)?
   private var fieldNumbers: [FieldName: UInt64] = [:]
   private var containment: [[UInt8]] = []
   var catalog = IndexCatalog.none
-  /// What must be there of each collection id; what is still being built or removed may be.
+  /// The indexing whose entries must exist, by collection ID. Entries still being built or removed may exist.
   var complete: [[UInt8]: CollectionIndexing] = [:]
 
   private struct FieldName: Hashable {
@@ -60,7 +57,7 @@ package struct DatabaseCheck {
     var name: [UInt8]
   }
 
-  /// Fields remembered, so that a database of ever new names needs no memory without bound.
+  /// The most field numbers cached, which limits the memory for a database with many field names.
   private static let fieldsMax = 1 << 16
   private static let progressStep = 16_384
 
@@ -70,8 +67,8 @@ package struct DatabaseCheck {
     reader = SnapshotReader(snapshot)
   }
 
-  /// Checks everything; `progress` is told the number of rows read now and then.
-  /// - Throws: ``StorageError`` when the engine cannot read on; what was found before is lost.
+  /// Checks everything. Calls `progress` with the number of rows read so far, every 16,384 rows.
+  /// - Throws: ``StorageError`` if the engine fails; the problems found until then are lost.
   package static func run(
     _ snapshot: any KeyValueSnapshot, progress: @escaping (Int) -> Void = { _ in }
   ) throws(StorageError) -> Report {
@@ -88,7 +85,7 @@ package struct DatabaseCheck {
     return check.report
   }
 
-  /// Lends each row of a table: the key behind the table's number, and the value.
+  /// Calls `body` with each row of a table: the key after the table's number, and the value.
   mutating func forEach(
     _ table: Table,
     _ body: (inout DatabaseCheck, UnsafeRawBufferPointer, UnsafeRawBufferPointer) throws(StorageError) -> Void
@@ -112,7 +109,7 @@ package struct DatabaseCheck {
     do throws(StorageError) {
       let format = try reader.meta(.format)
       guard (DocumentStoreFormat.plain...DocumentStoreFormat.current).contains(format) else {
-        report.add("meta: format \(format), this version of hearth reads up to \(DocumentStoreFormat.current)")
+        report.add("meta: format \(format) is not supported, only up to \(DocumentStoreFormat.current)")
         return false
       }
       lastVersion = try reader.lastVersion()
@@ -128,7 +125,7 @@ package struct DatabaseCheck {
     return true
   }
 
-  /// Rows of no table at all.
+  /// Reports rows whose key starts with no table's number.
   private mutating func checkTables() throws(StorageError) {
     let cursor = try snapshot.makeCursor()
     var next: UInt8? = 0
@@ -141,7 +138,7 @@ package struct DatabaseCheck {
     }
   }
 
-  // MARK: Catalogue
+  // MARK: Catalog
 
   private mutating func checkCollections() throws(StorageError) {
     let highest = try reader.meta(.collectionNumber)
@@ -149,12 +146,12 @@ package struct DatabaseCheck {
     try forEach(.collections) { (check, code, row) throws(StorageError) in
       count += 1
       guard let path = NonemptyCollectionIterator.decode(code, below: .root), path.isCollection, row.count == 16 else {
-        return check.report.add("collections: a row that is none")
+        return check.report.add("collections: malformed row")
       }
       let collection = try SnapshotReader.decodeCollection(row)
       check.report.collections += 1
       if collection.number == 0 || collection.number > highest {
-        check.report.add("collection \(path): number \(collection.number), the highest given out is \(highest)")
+        check.report.add("collection \(path): number \(collection.number) is not in 1...\(highest)")
       }
       if collection.lastChange > check.lastVersion {
         check.report.add("collection \(path): changed after the last commit")
@@ -162,7 +159,7 @@ package struct DatabaseCheck {
       check.key.begin(.collectionPaths)
       check.key.append(number: collection.number)
       if try check.value(check.key)?.elementsEqual(path.bytes) != true {
-        check.report.add("collection \(path): its number \(collection.number) names another path, or none")
+        check.report.add("collection \(path): its number \(collection.number) names another path or no path")
       }
       check.key.begin(.collectionGroups)
       check.key.append(segment: path.lastSegment)
@@ -182,17 +179,17 @@ package struct DatabaseCheck {
       count += 1
       var name = code
       guard let parent = OrderedCode.takeNumber(&name), row.count == 8 else {
-        return check.report.add("fields: a row that is none")
+        return check.report.add("fields: malformed row")
       }
       let number = UInt64(littleEndian: row.loadUnaligned(as: UInt64.self))
       if number == 0 || number > highest || parent > highest {
         check.report.add(
-          "field \(Self.text(name)): number \(number) below \(parent), the highest given out is \(highest)")
+          "field \(Self.text(name)): number \(number) or parent \(parent) is not in 1...\(highest)")
       }
       check.key.begin(.fieldNames)
       check.key.append(number: number)
       if try check.value(check.key)?.elementsEqual(code) != true {
-        check.report.add("field \(Self.text(name)): its number \(number) names another field, or none")
+        check.report.add("field \(Self.text(name)): its number \(number) names another field or no field")
       }
     }
     let names = try DatabaseContents.count(.fieldNames, snapshot)
@@ -212,7 +209,7 @@ package struct DatabaseCheck {
     return number
   }
 
-  /// The collection with a number; `nil`, and a problem, where there is none.
+  /// Returns the path and last change of the collection with a number, or `nil` if it does not exist.
   private mutating func collection(_ number: UInt64) throws(StorageError) -> (path: ResourcePath, lastChange: Int64)? {
     if let latest, latest.number == number { return (latest.path, latest.lastChange) }
     key.begin(.collectionPaths)
@@ -226,11 +223,11 @@ package struct DatabaseCheck {
 
   // MARK: Documents and their entries
 
-  /// Index entries by table.
+  /// The number of index entries by table.
   private struct EntryCounts: Equatable {
     var ascending = 0
     var containment = 0
-    /// By the number of the index.
+    /// The counts of declared indexes, by index number.
     var composites: [UInt64: Int] = [:]
   }
 
@@ -240,7 +237,7 @@ package struct DatabaseCheck {
       check.report.documents += 1
       var idCode = code
       guard let number = OrderedCode.takeNumber(&idCode), let id = Self.id(idCode) else {
-        return check.report.add("documents: a key that is none")
+        return check.report.add("documents: malformed key")
       }
       guard let collection = try check.collection(number) else {
         return check.report.add("document \(Self.text(id)): its collection \(number) does not exist")
@@ -260,7 +257,7 @@ package struct DatabaseCheck {
     return counts
   }
 
-  /// Decodes a row and checks its versions.
+  /// Decodes a row and checks its versions; reports a problem and returns `nil` if it is damaged.
   private mutating func document(
     _ row: UnsafeRawBufferPointer, key: borrowing StorageKey, _ name: String
   ) -> StoredDocument? {
@@ -293,9 +290,10 @@ package struct DatabaseCheck {
     var numbers: [UInt64] = []
     for field in index.fields {
       let parent = field.parent.map { numbers[$0] } ?? 0
-      // One that has no entries needs no number, and none has the number 0.
-      let isInNone = field.parent != nil && parent == 0
-      numbers.append(isInNone ? 0 : try fieldNumber(parent, index.bytes[field.name]) ?? 0)
+      // A field without entries may have no number, and then its children have none either. Looking them up below 0
+      // would find fields at the top of the document.
+      let isParentUnnumbered = field.parent != nil && parent == 0
+      numbers.append(isParentUnnumbered ? 0 : try fieldNumber(parent, index.bytes[field.name]) ?? 0)
     }
     containment.removeAll(keepingCapacity: true)
     for entry in index.entries {
@@ -326,13 +324,13 @@ package struct DatabaseCheck {
     return counts
   }
 
-  /// Compares how many entries there are with how many documents have, and finds those left over.
+  /// Compares the number of entries with the number that the documents require, and finds extra entries.
   private mutating func checkEntries(_ expected: EntryCounts) throws(StorageError) {
     let found = EntryCounts(
       ascending: try DatabaseContents.count(.ascendingEntries, snapshot),
       containment: try DatabaseContents.count(.containmentEntries, snapshot), composites: expected.composites)
     report.indexEntries += found.ascending + found.containment
-    // While fields are made to follow new settings, there are entries that need not be.
+    // While entries are being changed to match new settings, there may be extra entries.
     guard found != expected, catalog.settings.allSatisfy({ $0.state == .settled }) else { return }
     for table in [Table.ascendingEntries, .containmentEntries] {
       try forEach(table) { (check, code, _) throws(StorageError) in
@@ -344,7 +342,7 @@ package struct DatabaseCheck {
     if report.problemCount == 0 { report.add("index entries: \(found) instead of \(expected)") }
   }
 
-  /// Whether the document that an entry names has it.
+  /// Returns whether the document that an entry refers to has that entry.
   private mutating func hasEntry(_ table: Table, _ code: UnsafeRawBufferPointer) throws(StorageError) -> Bool {
     var rest = code
     guard let collection = OrderedCode.takeNumber(&rest), let field = OrderedCode.takeNumber(&rest),
@@ -390,7 +388,7 @@ package struct DatabaseCheck {
       var id: [UInt8] = []
       guard let number = OrderedCode.takeNumber(&rest), OrderedCode.take(segment: &rest, into: &id), rest.count == 8,
         let version = OrderedCode.version(atEndOf: rest)
-      else { return check.report.add("history: a key that is none") }
+      else { return check.report.add("history: malformed key") }
       let name = "before-image of \(Self.text(id)) in collection \(number) at \(version)"
       if try check.collection(number) == nil { check.report.add("\(name): the collection does not exist") }
       if version > check.lastVersion { check.report.add("\(name): after the last commit") }
@@ -419,12 +417,12 @@ package struct DatabaseCheck {
     try forEach(.changeLog) { (check, code, row) throws(StorageError) in
       check.report.changes += 1
       guard code.count > 8, let kind = row.first, ChangeKind(rawValue: kind) != nil else {
-        return check.report.add("changeLog: a row that is none")
+        return check.report.add("changeLog: malformed row")
       }
       let version = OrderedCode.version(at: 0, of: code)
       var rest = UnsafeRawBufferPointer(rebasing: row[1...])
       guard let number = OrderedCode.takeNumber(&rest), let id = Self.id(rest) else {
-        return check.report.add("changeLog: a row at \(version) that names no document")
+        return check.report.add("changeLog: a row at \(version) has no document ID")
       }
       let name = "change of \(Self.text(id)) in collection \(number) at \(version)"
       if version > check.lastVersion { check.report.add("\(name): after the last commit") }
@@ -434,7 +432,7 @@ package struct DatabaseCheck {
       check.key.append(version: version)
       check.key.append(raw: rest)
       if try check.value(check.key)?.first != kind {
-        check.report.add("\(name): missing among its collection's changes")
+        check.report.add("\(name): missing from its collection's changes")
       }
     }
     let byCollection = try DatabaseContents.count(.collectionChanges, snapshot)
@@ -442,7 +440,9 @@ package struct DatabaseCheck {
       report.add("collectionChanges: \(byCollection) rows for \(report.changes) changes")
     }
     let noted = try reader.meta(.changeLogCount)
-    if noted != UInt64(report.changes) { report.add("meta: \(noted) changes noted, the log has \(report.changes)") }
+    if noted != UInt64(report.changes) {
+      report.add("meta: changeLogCount is \(noted), but the log has \(report.changes)")
+    }
   }
 
   // MARK: Texts

@@ -1,19 +1,18 @@
 package import KeyValue
 
-/// How much a database holds.
+/// The number of rows of each kind in a database.
 package struct DatabaseContents: Equatable, Sendable {
-  /// Documents.
   package var documents = 0
-  /// Collections that were ever written to.
+  /// The number of collections that were ever written to.
   package var collections = 0
-  /// Index entries.
   package var indexEntries = 0
-  /// Before-images.
+  /// The number of before-images.
   package var history = 0
-  /// Entries of the change log.
+  /// The number of entries in the change log.
   package var changes = 0
 
-  /// Counts. Cost: reads every key of the database.
+  /// Counts the rows. Cost: reads every key of the database.
+  /// - Throws: ``StorageError`` if the read fails.
   package init(_ snapshot: any KeyValueSnapshot) throws(StorageError) {
     documents = try Self.count(.documents, snapshot)
     collections = try Self.count(.collections, snapshot)
@@ -22,7 +21,8 @@ package struct DatabaseContents: Equatable, Sendable {
     changes = try Self.count(.changeLog, snapshot)
   }
 
-  /// Whether there is no document and no past of one. Cost: two lookups.
+  /// Returns whether the database has no documents and no history. Cost: two lookups.
+  /// - Throws: ``StorageError`` if the read fails.
   package static func isEmpty(_ snapshot: any KeyValueSnapshot) throws(StorageError) -> Bool {
     for table in [Table.documents, .history] where try cursor(table, snapshot).suffix() != nil { return false }
     return true
@@ -38,7 +38,7 @@ package struct DatabaseContents: Equatable, Sendable {
     return count
   }
 
-  /// A cursor before the first row of a table.
+  /// Returns a cursor before the first row of a table.
   static func cursor(_ table: Table, _ snapshot: any KeyValueSnapshot) throws(StorageError) -> PrefixCursor {
     var key = StorageKey()
     key.begin(table)

@@ -2,9 +2,9 @@ import DocumentModel
 import KeyEncoding
 import WireFormat
 
-/// Entry points for fuzzing what lies in the store: each takes any bytes, must not trap, and checks what must hold.
+/// Fuzzing entry points for stored bytes. Each accepts any bytes, must not trap, and checks invariants.
 package enum StoreFuzz {
-  /// Reads bytes as a stored row under a key, then as fields of a row in which one bit is then damaged.
+  /// Decodes bytes as a stored row under a key. Then encodes them as the fields of a row and damages one bit.
   package static func storedRow(_ bytes: UnsafeRawBufferPointer) {
     guard let first = bytes.first else { return }
     let rest = UnsafeRawBufferPointer(rebasing: bytes.dropFirst())
@@ -12,21 +12,21 @@ package enum StoreFuzz {
     let key = UnsafeRawBufferPointer(rebasing: rest[..<split])
     let body = UnsafeRawBufferPointer(rebasing: rest[split...])
     if let document = try? SnapshotReader.decode(row: body, key: key) {
-      precondition(document.fields.count == body.count - StoredDocument.headerBytes, "a row is a header and fields")
+      precondition(document.fields.count == body.count - StoredDocument.headerBytes, "the fields follow the header")
     }
     var row: [UInt8] = []
     StoredDocument.encode(key: key, create: 1, update: Int64(first), fields: body, into: &row)
     row.withUnsafeBytes { row in
       let read = try? SnapshotReader.decode(row: row, key: key)
-      precondition(read?.updateVersion == Int64(first), "what was written can be read")
-      precondition(read?.fields.elementsEqual(body) == true, "fields come back as they were")
+      precondition(read?.updateVersion == Int64(first), "an encoded row is readable")
+      precondition(read?.fields.elementsEqual(body) == true, "the fields are unchanged")
     }
     row[(Int(first) &* 31 &+ bytes.count) % row.count] ^= 1 << (first & 7)
     let damaged = row.withUnsafeBytes { try? SnapshotReader.decode(row: $0, key: key) }
-    precondition(damaged == nil, "a damaged row is found")
+    precondition(damaged == nil, "a damaged row is detected")
   }
 
-  /// Reads bytes as the codes of storage keys, and codes bytes as ids and fields.
+  /// Decodes bytes as the codes in storage keys, and encodes them as IDs and fields.
   package static func orderedCode(_ bytes: UnsafeRawBufferPointer) {
     var rest = bytes
     while !rest.isEmpty, OrderedCode.skipValue(&rest) != nil {}
@@ -41,7 +41,7 @@ package enum StoreFuzz {
     values(bytes)
   }
 
-  /// Ids come back from their codes, and no two share one.
+  /// Checks that IDs round-trip through their codes, and that different IDs have different codes.
   private static func ids(_ a: [UInt8], _ b: [UInt8]) {
     guard !a.isEmpty, !b.isEmpty else { return }
     var codes: [[UInt8]] = []
@@ -53,18 +53,18 @@ package enum StoreFuzz {
         var rest = code
         return OrderedCode.take(segment: &rest, into: &read) && rest.isEmpty
       }
-      precondition(isRead && read == id, "a segment comes back from its code")
+      precondition(isRead && read == id, "a segment round-trips through its code")
       code.removeAll()
       read.removeAll()
       OrderedCode.append(lastID: id, to: &code)
       let isLastRead = code.withUnsafeBytes { OrderedCode.decode(lastID: $0, into: &read) }
-      precondition(isLastRead && read == id, "an id comes back from its code")
+      precondition(isLastRead && read == id, "an ID round-trips through its code")
       codes.append(code)
     }
-    precondition((codes[0] == codes[1]) == (a == b), "different ids have different codes")
+    precondition((codes[0] == codes[1]) == (a == b), "different IDs have different codes")
   }
 
-  /// The code of every value ends where it says.
+  /// Checks that the code of every value marks its own end.
   private static func values(_ bytes: UnsafeRawBufferPointer) {
     guard let fields = try? EncodedFields.canonical(fromClient: bytes) else { return }
     let isRead: Void? = try? fields.withMap { (map) throws(WireError) in
@@ -74,10 +74,10 @@ package enum StoreFuzz {
         try OrderedCode.append(value, to: &code)
         code.withUnsafeBytes { code in
           var rest = code
-          precondition(OrderedCode.skipValue(&rest) != nil && rest.isEmpty, "a value's code ends where it says")
+          precondition(OrderedCode.skipValue(&rest) != nil && rest.isEmpty, "a value's code marks its own end")
         }
       }
     }
-    precondition(isRead != nil, "canonical fields can be read")
+    precondition(isRead != nil, "canonical fields are readable")
   }
 }

@@ -2,21 +2,21 @@ import DocumentModel
 import KeyEncoding
 package import KeyValue
 
-/// The documents of one collection in name order, as they are now or were at a version.
+/// An iterator over the documents of one collection in name order, at the snapshot or at an earlier version.
 ///
-/// In the past it walks two cursors: the current documents, and the history, whose before-images take the place of
-/// what changed since. Memory is bounded; the cost is a step per document and, in the past, a seek per document that
-/// has history.
+/// For an earlier version it merges two cursors: the current documents, and the history, whose before-images
+/// replace documents changed since. Memory is bounded. Cost: one step per document and, for an earlier version, one
+/// seek per document with history.
 package struct DocumentIterator {
-  /// Where a scan starts.
+  /// Where an iteration starts.
   package enum Start: Sendable {
     case beginning
-    /// At this id if it is there, else after it.
+    /// At this ID if it exists, otherwise after it.
     case at([UInt8])
     case after([UInt8])
   }
 
-  /// The id of the document that ``next()`` returned, as ``OrderedCode/append(lastID:to:)`` writes it.
+  /// The ID of the document that ``next()`` returned, as ``OrderedCode/append(lastID:to:)`` encodes it.
   package private(set) var idCode: [UInt8] = []
 
   private let version: Int64?
@@ -24,7 +24,8 @@ package struct DocumentIterator {
   private let history: PrefixCursor?
   private var key = StorageKey()
 
-  /// Starts a scan; `version` is `nil` to read what the snapshot shows, else at least ``MetaKey/historyFrom``.
+  /// Starts an iteration. `version` is `nil` for the state of the snapshot, otherwise at least ``MetaKey/historyFrom``.
+  /// - Throws: ``StorageError`` if the read fails.
   package init(
     _ snapshot: any KeyValueSnapshot, collection: UInt64, from start: Start = .beginning, at version: Int64? = nil
   ) throws(StorageError) {
@@ -37,7 +38,7 @@ package struct DocumentIterator {
     case .at(let id): key.append(lastID: id)
     case .after(let id):
       key.append(lastID: id)
-      key.append(raw: CollectionOfOne(0))  // The lowest key above the id's own.
+      key.append(raw: CollectionOfOne(0))  // The lowest key above the ID's key.
     }
     try documents.seek(key)
     guard version != nil else {
@@ -58,7 +59,8 @@ package struct DocumentIterator {
     self.history = history
   }
 
-  /// The next document, or `nil` at the end. Its fields are valid as long as the snapshot.
+  /// Returns the next document, or `nil` at the end. Its fields are valid as long as the snapshot.
+  /// - Throws: ``StorageError`` if the read fails or a row is malformed or damaged.
   package mutating func next() throws(StorageError) -> StoredDocument? {
     if let version, let history { return try next(at: version, history) }
     guard let rest = try documents.suffix() else { return nil }
@@ -67,7 +69,7 @@ package struct DocumentIterator {
     return try takeDocument()
   }
 
-  /// Appends the id of the document that ``next()`` returned, as it stands in a path.
+  /// Appends the ID of the document that ``next()`` returned, in the form used in paths.
   package func appendID(to path: inout [UInt8]) {
     idCode.withUnsafeBytes { code in _ = OrderedCode.decode(lastID: code, into: &path) }
   }
@@ -91,7 +93,7 @@ package struct DocumentIterator {
       var rest = changed
       var changedID: [UInt8] = []
       guard OrderedCode.take(segment: &rest, into: &changedID) else {
-        throw .corruption(path: "history", detail: "a key without a document id")
+        throw .corruption(path: "history", detail: "a key has no document ID")
       }
       var changedCode: [UInt8] = []
       OrderedCode.append(lastID: changedID, to: &changedCode)
@@ -120,7 +122,8 @@ package struct DocumentIterator {
     idCode.append(raw: code)
   }
 
-  /// The document before the first commit after `version`; `nil` where it did not exist or was not changed since.
+  /// Returns the document before the first commit after `version`, or `nil` if it did not exist then or has not
+  /// changed since.
   private mutating func image(
     _ id: [UInt8], _ version: Int64, _ history: PrefixCursor
   ) throws(StorageError) -> StoredDocument? {
@@ -134,13 +137,13 @@ package struct DocumentIterator {
     guard found.count == prefixCount + 8, found.prefix(prefixCount).elementsEqual(key.bytes.prefix(prefixCount)),
       !history.cursor.value.isEmpty
     else { return nil }
-    // A before-image is the old row byte for byte; its checksum covers the key it stood under.
+    // A before-image is a byte-for-byte copy of the row, whose checksum covers its key in the documents table.
     key.begin(raw: documents.prefix)
     key.append(lastID: id)
     let image = try key.withBytes { (key) throws(StorageError) in
       try SnapshotReader.decode(row: history.cursor.value, key: key)
     }
-    // What was made after the version has no before-image of its making: this is one of what it became.
+    // A creation leaves no before-image. If the document was created after `version`, this image is from after that.
     return image.updateVersion <= version ? image : nil
   }
 
@@ -152,7 +155,7 @@ package struct DocumentIterator {
   }
 }
 
-/// A cursor that stays within the keys of one prefix and moves only when the next entry is asked for.
+/// A cursor that stays within the keys of one prefix and moves only when the next entry is requested.
 final class PrefixCursor {
   let cursor: any KeyValueCursor
   let prefix: [UInt8]
@@ -164,13 +167,13 @@ final class PrefixCursor {
     self.prefix = prefix
   }
 
-  /// Goes to the first entry not below a key.
+  /// Moves to the first entry that is not below a key.
   func seek(_ key: borrowing StorageKey) throws(StorageError) {
     isThere = try key.withBytes { (key) throws(StorageError) in try cursor.seek(atOrAfter: key) }
     isConsumed = false
   }
 
-  /// What follows the prefix in the key of the entry, or `nil` at the end. Valid until the cursor moves.
+  /// Returns the part of the entry's key after the prefix, or `nil` at the end. Valid until the cursor moves.
   func suffix() throws(StorageError) -> UnsafeRawBufferPointer? {
     if isThere, isConsumed {
       isThere = try cursor.next()
@@ -185,6 +188,6 @@ final class PrefixCursor {
     return UnsafeRawBufferPointer(rebasing: key[prefix.count...])
   }
 
-  /// Lets go of the entry: the next ``suffix()`` is that of the one behind it.
+  /// Marks the current entry as consumed, so the next ``suffix()`` is that of the following entry.
   func consume() { isConsumed = true }
 }

@@ -2,30 +2,31 @@ package import DocumentModel
 import KeyEncoding
 package import KeyValue
 
-/// Reads documents and catalogue rows from one snapshot, or from the write transaction of the moment.
+/// Reads documents and catalog rows from one snapshot, or from the open write transaction.
 ///
-/// Holds a scratch key, so make one per request and use it from one thread. Bytes it lends are valid as its snapshot's.
+/// It has a scratch key, so create one per request and use it from one thread. Bytes that it returns are valid as
+/// long as the snapshot.
 package struct SnapshotReader {
-  /// What is read.
   package let snapshot: any KeyValueSnapshot
   private var key = StorageKey()
 
-  /// Reads from a snapshot.
+  /// Creates a reader of a snapshot.
   package init(_ snapshot: any KeyValueSnapshot) {
     self.snapshot = snapshot
   }
 
-  // MARK: Catalogue
+  // MARK: Catalog
 
-  /// A row of a collection.
+  /// The catalog row of a collection.
   package struct CollectionRow: Equatable, Sendable {
-    /// The number its documents and entries are stored under.
+    /// The number in the keys of its documents and entries.
     package var number: UInt64
     /// The version of its last change.
     package var lastChange: Int64
   }
 
-  /// The row of a collection, or `nil` where nothing was ever stored. Cost: one lookup.
+  /// Returns the row of a collection, or `nil` if the collection never had a document. Cost: one lookup.
+  /// - Throws: ``StorageError`` if the read fails or the row is malformed.
   package mutating func collection(_ path: ResourcePath) throws(StorageError) -> CollectionRow? {
     key.begin(.collections)
     key.append(path: path)
@@ -34,14 +35,15 @@ package struct SnapshotReader {
   }
 
   static func decodeCollection(_ row: UnsafeRawBufferPointer) throws(StorageError) -> CollectionRow {
-    guard row.count == 16 else { throw .corruption(path: "collections", detail: "a row of \(row.count) bytes") }
+    guard row.count == 16 else { throw .corruption(path: "collections", detail: "a row of \(row.count) bytes, not 16") }
     return CollectionRow(
       number: UInt64(littleEndian: row.loadUnaligned(as: UInt64.self)),
       lastChange: Int64(littleEndian: row.loadUnaligned(fromByteOffset: 8, as: Int64.self)))
   }
 
-  /// The path of the collection with a number.
-  /// - Throws: ``StorageError/corruption(path:detail:)`` when there is no such row.
+  /// Returns the path of the collection with a number.
+  /// - Throws: ``StorageError/corruption(path:detail:)`` if there is no such collection, or another
+  ///   ``StorageError`` if the read fails.
   package mutating func collectionPath(_ number: UInt64) throws(StorageError) -> ResourcePath {
     key.begin(.collectionPaths)
     key.append(number: number)
@@ -51,7 +53,8 @@ package struct SnapshotReader {
     return ResourcePath(uncheckedBytes: Array(row))
   }
 
-  /// The number of a field, or `nil` where no document ever had it. Cost: one lookup per segment of the path.
+  /// Returns the number of a field, or `nil` if no document ever had it. Cost: one lookup per segment of the path.
+  /// - Throws: ``StorageError`` if the read fails or a row is malformed.
   package mutating func fieldNumber(_ path: FieldPath) throws(StorageError) -> UInt64? {
     var number: UInt64 = 0
     for segment in path.segments {
@@ -61,14 +64,15 @@ package struct SnapshotReader {
       guard let row = try key.withBytes({ (key) throws(StorageError) in try snapshot.value(for: key) }) else {
         return nil
       }
-      guard row.count == 8 else { throw .corruption(path: "fields", detail: "a row of \(row.count) bytes") }
+      guard row.count == 8 else { throw .corruption(path: "fields", detail: "a row has \(row.count) bytes, not 8") }
       number = UInt64(littleEndian: row.loadUnaligned(as: UInt64.self))
     }
     return number
   }
 
-  /// The path of the field with a number. Cost: a lookup per segment.
-  /// - Throws: ``StorageError/corruption(path:detail:)`` when there is no such field.
+  /// Returns the path of the field with a number. Cost: one lookup per segment.
+  /// - Throws: ``StorageError/corruption(path:detail:)`` if there is no such field, or another ``StorageError`` if
+  ///   the read fails.
   package mutating func fieldPath(_ number: UInt64) throws(StorageError) -> FieldPath {
     var segments: [String] = []
     var next = number
@@ -86,9 +90,11 @@ package struct SnapshotReader {
     return FieldPath(segments: segments.reversed())
   }
 
-  /// The paths of all collections with an id, emptied ones included; `nil` where they are more than `countMax`.
+  /// Returns the paths of all collections with an ID, including those without documents, or `nil` if there are more
+  /// than `countMax`.
   ///
-  /// Cost: two lookups a collection.
+  /// Cost: two lookups per collection.
+  /// - Throws: ``StorageError`` if the read fails or a row is malformed.
   package mutating func collections(
     ofGroup id: [UInt8], countMax: Int = .max
   ) throws(StorageError) -> [ResourcePath]? {
@@ -99,7 +105,7 @@ package struct SnapshotReader {
     var paths: [ResourcePath] = []
     while var suffix = try rows.suffix() {
       guard let number = OrderedCode.takeNumber(&suffix) else {
-        throw .corruption(path: "collectionGroups", detail: "a key without a collection number")
+        throw .corruption(path: "collectionGroups", detail: "a key has no collection number")
       }
       if paths.count == countMax { return nil }
       paths.append(try collectionPath(number))
@@ -108,30 +114,35 @@ package struct SnapshotReader {
     return paths
   }
 
-  /// A number of ``Table/meta``; 0 where it was never written.
+  /// Returns a number of ``Table/meta``, or 0 if it was never written.
+  /// - Throws: ``StorageError`` if the read fails, or the number is malformed or too large.
   package mutating func meta(_ name: MetaKey) throws(StorageError) -> UInt64 {
     key.begin(name)
     guard let row = try key.withBytes({ (key) throws(StorageError) in try snapshot.value(for: key) }) else { return 0 }
-    guard row.count == 8 else { throw .corruption(path: "meta", detail: "\(name.rawValue) has \(row.count) bytes") }
+    guard row.count == 8 else {
+      throw .corruption(path: "meta", detail: "\(name.rawValue) has \(row.count) bytes, not 8")
+    }
     let number = UInt64(littleEndian: row.loadUnaligned(as: UInt64.self))
-    // What is counted up or made a time must not overflow, and these rows have no checksum.
+    // Arithmetic on counts and times must not overflow, and these rows have no checksum.
     guard name == .incarnation || name == .format || number <= Self.metaMax else {
-      throw .corruption(path: "meta", detail: "\(name.rawValue) is \(number)")
+      throw .corruption(path: "meta", detail: "\(name.rawValue) is out of range: \(number)")
     }
     return number
   }
 
-  /// No time and no count of ``Table/meta`` is higher: the last moment that a timestamp can hold, in microseconds.
+  /// The limit for times and counts in ``Table/meta``: the last moment that a timestamp can represent, in microseconds.
   private static let metaMax = 253_402_300_799_999_999 as UInt64
 
-  /// The version of the last commit the snapshot shows.
+  /// Returns the version of the last commit in the snapshot.
+  /// - Throws: ``StorageError`` if the read fails.
   package mutating func lastVersion() throws(StorageError) -> Int64 {
     Int64(bitPattern: try meta(.lastVersion))
   }
 
   // MARK: Documents
 
-  /// The document as the snapshot shows it, or `nil`. Cost: one lookup and the checksum.
+  /// Returns the document in the snapshot, or `nil` if it does not exist. Cost: one lookup and the checksum.
+  /// - Throws: ``StorageError`` if the read fails or the document is damaged.
   package mutating func document<ID: Collection<UInt8>>(
     _ id: ID, in collection: UInt64
   ) throws(StorageError) -> StoredDocument? {
@@ -144,8 +155,9 @@ package struct SnapshotReader {
     }
   }
 
-  /// The document whose id is given as ``OrderedCode/append(lastID:to:)`` writes it, or `nil`. Cost: one lookup and the
-  /// checksum.
+  /// Returns the document whose ID is given as ``OrderedCode/append(lastID:to:)`` encodes it, or `nil` if it does
+  /// not exist. Cost: one lookup and the checksum.
+  /// - Throws: ``StorageError`` if the read fails or the document is damaged.
   package mutating func document(idCode: [UInt8], in collection: UInt64) throws(StorageError) -> StoredDocument? {
     key.begin(.documents)
     key.append(number: collection)
@@ -156,15 +168,17 @@ package struct SnapshotReader {
     }
   }
 
-  /// The document a key names, or `nil`. Cost: two lookups.
+  /// Returns the document with a key, or `nil` if it does not exist. Cost: two lookups and the checksum.
+  /// - Throws: ``StorageError`` if the read fails or the document is damaged.
   package mutating func document(_ documentKey: DocumentKey) throws(StorageError) -> StoredDocument? {
     guard let row = try collection(documentKey.collection) else { return nil }
     return try document(documentKey.id, in: row.number)
   }
 
-  /// The document as it was at a version, or `nil`.
+  /// Returns the document as it was at a version, or `nil` if it did not exist then.
   ///
-  /// The version must not be below ``MetaKey/historyFrom``. Cost: as ``document(_:in:)``, and one seek in the history.
+  /// The version must not be below ``MetaKey/historyFrom``. Cost: as ``document(_:in:)``, plus one seek in the history.
+  /// - Throws: ``StorageError`` if the read fails or the document is damaged.
   package mutating func document<ID: Collection<UInt8>>(
     _ id: ID, in collection: UInt64, at version: Int64
   ) throws(StorageError) -> StoredDocument? {
@@ -173,8 +187,7 @@ package struct SnapshotReader {
     return try beforeImage(id, in: collection, after: version)
   }
 
-  /// The document before the first commit after `version` that changed it; `nil` where it was missing then: made or
-  /// loaded later, or never there.
+  /// Returns the document before the first commit after `version` that changed it, or `nil` if it did not exist then.
   private mutating func beforeImage<ID: Collection<UInt8>>(
     _ id: ID, in collection: UInt64, after version: Int64
   ) throws(StorageError) -> StoredDocument? {
@@ -193,17 +206,17 @@ package struct SnapshotReader {
     guard found else { return nil }
     let row = cursor.value
     guard !row.isEmpty else { return nil }
-    // A before-image is the old row byte for byte; its checksum covers the key it stood under.
+    // A before-image is a byte-for-byte copy of the row, whose checksum covers its key in the documents table.
     key.begin(.documents)
     key.append(number: collection)
     key.append(lastID: id)
     let image = try key.withBytes { (key) throws(StorageError) in try Self.decode(row: row, key: key) }
-    // What was made after the version has no before-image of its making: this is one of what it became.
+    // A creation leaves no before-image. If the document was created after `version`, this image is from after that.
     return image.updateVersion <= version ? image : nil
   }
 
-  /// The document in a row of ``Table/documents``.
-  /// - Throws: ``StorageError/corruption(path:detail:)`` when it is damaged.
+  /// Decodes a row of ``Table/documents``.
+  /// - Throws: ``StorageError/corruption(path:detail:)`` if the row is damaged.
   package static func decode(
     row: UnsafeRawBufferPointer, key: UnsafeRawBufferPointer
   ) throws(StorageError) -> StoredDocument {

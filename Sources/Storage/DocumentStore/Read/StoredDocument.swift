@@ -1,23 +1,23 @@
 import CXXHash
 import DocumentModel
 
-/// A document as it lies in the store: a header and the fields in stored form, looked at in place.
+/// A document in its stored form, read in place: a header and the encoded fields.
 ///
-/// Layout, little-endian: format byte (1), create version (8), update version (8), checksum (4), fields. The checksum
-/// covers the storage key and everything behind the checksum and before it, so a row under a wrong key is found too.
+/// The layout is little-endian: format byte (1), create version (8), update version (8), checksum (4), fields. The
+/// checksum covers the storage key, both versions and the fields, so a row under a wrong key is detected too.
 package struct StoredDocument {
   /// The commit version that created the document.
   package let createVersion: Int64
-  /// The commit version that last changed it.
+  /// The commit version that last changed the document.
   package let updateVersion: Int64
-  /// The fields in stored form; valid as long as the snapshot they came from.
+  /// The encoded fields, valid as long as the snapshot they came from.
   package let fields: UnsafeRawBufferPointer
 
   static let format: UInt8 = 1
   static let headerBytes = 21
 
   /// Reads and verifies a row.
-  /// - Throws: ``CorruptDocument`` when the row is too short, of an unknown format, or fails its checksum.
+  /// - Throws: ``CorruptDocument`` if the row is too short, has an unknown format, or fails its checksum.
   init(row: UnsafeRawBufferPointer, key: UnsafeRawBufferPointer) throws(CorruptDocument) {
     guard row.count >= Self.headerBytes else { throw CorruptDocument(reason: "the row is too short") }
     guard row[0] == Self.format else { throw CorruptDocument(reason: "the row has unknown format \(row[0])") }
@@ -35,10 +35,10 @@ package struct StoredDocument {
     self.fields = fields
   }
 
-  /// The document with other fields, for an answer that shows more than what is stored. Valid as long as they are.
+  /// Returns the document with other fields, for a response with computed fields. Valid as long as `fields`.
   package func with(fields: UnsafeRawBufferPointer) -> StoredDocument { StoredDocument(self, fields: fields) }
 
-  /// Writes a row.
+  /// Encodes a row.
   static func encode(
     key: UnsafeRawBufferPointer, create: Int64, update: Int64, fields: UnsafeRawBufferPointer, into row: inout [UInt8]
   ) {
@@ -62,8 +62,7 @@ package struct StoredDocument {
   }
 }
 
-/// A stored document that is not what was written.
+/// The error for a stored document that cannot be decoded.
 struct CorruptDocument: Error {
-  /// What is wrong with it.
   let reason: String
 }

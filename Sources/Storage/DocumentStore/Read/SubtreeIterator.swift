@@ -1,20 +1,19 @@
 package import DocumentModel
 package import KeyValue
 
-/// All documents at and below a path in name order, parents before children, missing parents included.
+/// An iterator over all documents at and below a path in name order: parents before children, missing parents included.
 ///
-/// Each step finds its successor from the key before it, so a walk can end on one snapshot and go on from there on
-/// another (with the same version, where it must be one consistent state). Memory: one frame per level.
+/// Each step finds its successor from the previous key, so an iteration can stop on one snapshot and resume on
+/// another (at the same version, if the result must be one consistent state). Memory: one frame per level.
 package struct SubtreeIterator {
-  /// A document met on the way, or a missing one that has descendants.
+  /// A document, or a missing document that has descendants.
   package struct Step {
-    /// Where it is.
     package var key: DocumentKey
-    /// The document, `nil` where it is missing.
+    /// The document, or `nil` if it does not exist.
     package var document: StoredDocument?
   }
 
-  /// One collection on the way down: its documents and its missing documents, merged in name order.
+  /// One collection on the path to the current document: its documents and its missing documents, merged in name order.
   private struct Frame {
     let path: ResourcePath
     var scan: DocumentIterator?
@@ -28,9 +27,10 @@ package struct SubtreeIterator {
   private let version: Int64?
   private var frames: [Frame] = []
 
-  /// Starts below `root`: the documents root, a document (whose own row is not part of the walk), or a collection.
+  /// Starts below `root`, which is the documents root, a document (itself not included), or a collection.
   ///
-  /// `after` continues behind a document that an earlier walk returned.
+  /// `after` resumes after a document that an earlier iterator returned.
+  /// - Throws: ``StorageError`` if the read fails.
   package init(
     _ snapshot: any KeyValueSnapshot, below root: ResourcePath, after: DocumentKey? = nil, at version: Int64? = nil
   ) throws(StorageError) {
@@ -44,7 +44,7 @@ package struct SubtreeIterator {
       }
       return
     }
-    // Rebuild the frames from the root down to the document, each standing behind the segment on the way.
+    // Rebuild the frames from the root down to the document, each positioned after its segment of the path.
     let segments = after.path.segments
     var path = ResourcePath.root
     for index in stride(from: 0, to: segments.count, by: 2) {
@@ -60,7 +60,8 @@ package struct SubtreeIterator {
     try descend(below: after.path)
   }
 
-  /// The next document, or `nil` at the end.
+  /// Returns the next document, or `nil` at the end.
+  /// - Throws: ``StorageError`` if the read fails or a row is malformed.
   package mutating func next() throws(StorageError) -> Step? {
     while !frames.isEmpty {
       let top = frames.count - 1
@@ -68,7 +69,7 @@ package struct SubtreeIterator {
         try descend(below: step.key.path)
         return step
       }
-      // The collection is done: its next sibling takes its place.
+      // The collection is complete; its next sibling replaces it.
       let parent = frames[top].path.parent
       var siblings = frames[top].siblings
       frames.removeLast()
@@ -109,7 +110,8 @@ package struct SubtreeIterator {
     frame.document = (id, document)
   }
 
-  /// Takes the lower of the next document and the next parent of descendants; one that is both comes once.
+  /// Takes the lower of the next document and the next parent of descendants. If both are the same, it is returned
+  /// once.
   private mutating func take(_ index: Int) throws(StorageError) -> Step? {
     let path = frames[index].path
     let order: Ordering

@@ -4,31 +4,31 @@ import KeyValue
 import Matching
 import WireFormat
 
-/// Finds out whether a commit changed what a transaction read.
+/// A check whether commits changed anything that a transaction read.
 ///
-/// Documents that were asked for by name must have the version they had. The results of queries must be what they
-/// were: every document that the change log names since is tried on each query as it was at the transaction's version
-/// and as it is. Of what happened in between nothing shows.
+/// Documents read by name must still have the same version. Query results must be the same: every document in the
+/// change log since the transaction's version is matched against each query, as it was then and as it is now.
+/// States in between do not matter.
 struct ConflictCheck {
-  /// Which parts of what was read a collection's changes can touch.
-  private struct Bearing {
+  /// The reads that changes in one collection can affect.
+  private struct AffectedReads {
     var path: ResourcePath
-    /// Any change conflicts.
-    var isWhole = false
-    /// Queries that look here.
+    /// Whether any change in the collection conflicts.
+    var conflictsAlways = false
+    /// The indices of the queries that cover the collection.
     var ranges: [Int] = []
-    /// Documents above it that a listing shows even while they are missing.
+    /// Ancestors of the collection that a listing shows even if they do not exist.
     var ancestors: [DocumentKey] = []
   }
 
   private let reads: ReadSet
   private var ranges: [QueryRange]
-  private var bearings: [UInt64: Bearing] = [:]
+  private var affectedByCollection: [UInt64: AffectedReads] = [:]
   private var reader: SnapshotReader
-  private var wasPlace: [UInt8] = []
-  private var isPlace: [UInt8] = []
+  private var oldKey: [UInt8] = []
+  private var newKey: [UInt8] = []
 
-  /// So few documents are looked up, which costs less than a search of the log.
+  /// The most documents that are looked up one by one, which costs less than a search of the log.
   private static let lookedUpDocumentsMax = 64
 
   private init(_ reads: ReadSet, _ snapshot: any KeyValueSnapshot) {
@@ -37,11 +37,13 @@ struct ConflictCheck {
     reader = SnapshotReader(snapshot)
   }
 
-  /// Checks against what a snapshot, or the write transaction of the moment, shows.
+  /// Checks the reads against a snapshot or the open write transaction.
   ///
-  /// What was `checked` up to a version is not looked at again. Cost: two lookups a document that was read, or a step
-  /// a change in the log since; with queries such a step always, and three lookups a change where a query looks.
-  /// - Throws: ``CommitError/aborted(conflicting:)``, also where log or history no longer reach back far enough.
+  /// `checked` is a version up to which an earlier check found no conflict, or `nil`. Cost: two lookups per
+  /// document read, or one step per change in the log since. Reads with queries always cost one step per change,
+  /// plus three lookups per change in a collection that a query covers.
+  /// - Throws: ``CommitError/aborted(conflicting:)`` if a read changed, or the log or the history no longer reaches
+  ///   back far enough; ``CommitError/storage(_:)`` if the engine fails.
   static func run(
     _ reads: ReadSet, on snapshot: any KeyValueSnapshot, checked: Int64? = nil
   ) throws(CommitError) {
@@ -53,7 +55,7 @@ struct ConflictCheck {
 
   private enum Outcome {
     case unchanged
-    /// What changed, as far as that is known.
+    /// Something changed: its path, if known.
     case changed(ResourcePath?)
   }
 
@@ -87,17 +89,17 @@ struct ConflictCheck {
       guard let kind = row.first.flatMap(ChangeKind.init) else { throw Self.damagedLog }
       var idCode = UnsafeRawBufferPointer(rebasing: row.dropFirst())
       guard let collection = OrderedCode.takeNumber(&idCode) else { throw Self.damagedLog }
-      let bearing = try bearing(of: collection)
-      if bearing.isWhole { return .changed(bearing.path) }
-      if forDocuments || !bearing.ranges.isEmpty {
+      let affected = try affectedReads(of: collection)
+      if affected.conflictsAlways { return .changed(affected.path) }
+      if forDocuments || !affected.ranges.isEmpty {
         id.removeAll(keepingCapacity: true)
         guard OrderedCode.decode(lastID: idCode, into: &id) else { throw Self.damagedLog }
-        let path = bearing.path.appending(id)
+        let path = affected.path.appending(id)
         if forDocuments, let key = DocumentKey(path), reads.documents[key] != nil { return .changed(path) }
-        if try isChanged(bearing.ranges, path, id, in: collection) { return .changed(path) }
+        if try isChanged(affected.ranges, path, id, in: collection) { return .changed(path) }
       }
       if kind != .updated {
-        for document in bearing.ancestors where try isMissingAnew(document) {
+        for document in affected.ancestors where try hasGainedOrLostDescendants(document) {
           return .changed(document.path)
         }
       }
@@ -106,28 +108,28 @@ struct ConflictCheck {
     return .unchanged
   }
 
-  private static let damagedLog = StorageError.corruption(path: "changeLog", detail: "a row that is no change")
+  private static let damagedLog = StorageError.corruption(path: "changeLog", detail: "malformed change-log row")
 
-  private mutating func bearing(of collection: UInt64) throws(StorageError) -> Bearing {
-    if let known = bearings[collection] { return known }
+  private mutating func affectedReads(of collection: UInt64) throws(StorageError) -> AffectedReads {
+    if let known = affectedByCollection[collection] { return known }
     let path = try reader.collectionPath(collection)
-    var bearing = Bearing(path: path)
-    bearing.isWhole = reads.scopes.contains { $0.contains(path) }
+    var affected = AffectedReads(path: path)
+    affected.conflictsAlways = reads.scopes.contains { $0.contains(path) }
     for (index, range) in ranges.enumerated() {
-      if range.scope.contains(path) { bearing.ranges.append(index) }
+      if range.scope.contains(path) { affected.ranges.append(index) }
       if range.includesMissing, case .collection(let listed) = range.scope, path != listed, path.isAtOrBelow(listed) {
         let ancestor = path.segments.prefix(listed.segmentCount + 1).joined(separator: CollectionOfOne(UInt8(ascii: "/")))
         let ancestorPath = ResourcePath(uncheckedBytes: Array(ancestor))
-        if let key = DocumentKey(ancestorPath), range.spansName(ancestorPath) { bearing.ancestors.append(key) }
+        if let key = DocumentKey(ancestorPath), range.spansName(ancestorPath) { affected.ancestors.append(key) }
       }
     }
-    bearings[collection] = bearing
-    return bearing
+    affectedByCollection[collection] = affected
+    return affected
   }
 
   // MARK: One document
 
-  /// Whether a document that changed is in one of the ranges, before or after.
+  /// Returns whether a changed document is or was in one of the ranges, and the change affects the result.
   private mutating func isChanged(
     _ indices: [Int], _ path: ResourcePath, _ id: [UInt8], in collection: UInt64
   ) throws(StorageError) -> Bool {
@@ -146,13 +148,13 @@ struct ConflictCheck {
     let before = before.map { EncodedMap(documentFields: $0.fields) }
     let now = now.map { EncodedMap(documentFields: $0.fields) }
     var was = false
-    if let before { was = try ranges[index].place(of: before, at: path, into: &wasPlace) }
+    if let before { was = try ranges[index].place(of: before, at: path, into: &oldKey) }
     var isNow = false
-    if let now { isNow = try ranges[index].place(of: now, at: path, into: &isPlace) }
+    if let now { isNow = try ranges[index].place(of: now, at: path, into: &newKey) }
     guard case .values(let fields, let places) = ranges[index].observation, was, isNow, let before, let now else {
       return isNow || was
     }
-    if places, wasPlace != isPlace { return true }
+    if places, oldKey != newKey { return true }
     for field in fields {
       // A document in the range has every field that was aggregated.
       guard let old = try before.value(at: field), let new = try now.value(at: field) else { return true }
@@ -161,10 +163,10 @@ struct ConflictCheck {
     return false
   }
 
-  /// Whether a document that does not exist came to have descendants, or has none any more.
+  /// Returns whether a document that does not exist gained its first descendant or lost its last one.
   ///
-  /// One that exists now, or did, is listed for itself: its own changes tell.
-  private mutating func isMissingAnew(_ key: DocumentKey) throws(StorageError) -> Bool {
+  /// A document that exists now or existed then is listed itself, so its own changes decide.
+  private mutating func hasGainedOrLostDescendants(_ key: DocumentKey) throws(StorageError) -> Bool {
     if let row = try reader.collection(key.collection) {
       if try reader.document(key.id, in: row.number) != nil { return false }
       if try reader.document(key.id, in: row.number, at: reads.readVersion) != nil { return false }

@@ -2,46 +2,46 @@ import DocumentModel
 import Matching
 import WireFormat
 
-/// What a transaction read, as its commit rests on it.
+/// The reads of a transaction, which its commit depends on.
 ///
-/// Bounded: past ``exactBytesMax`` it forgets what exactly was read and keeps the collections only, and past many
-/// collections it keeps that something was read. Then changes conflict that did not matter; none is overlooked.
+/// The size is bounded: above ``exactBytesMax`` the set keeps only the collections that were read, and with many
+/// collections only the fact that something was read. Then unrelated changes may conflict, but no conflict is missed.
 package struct ReadSet: Sendable {
-  /// A range that was noted, for as long as it is told apart.
+  /// The identity of a noted range, valid until the set is coarsened.
   package struct RangeID: Sendable {
     fileprivate var coarsenings: Int
     fileprivate var index: Int
   }
 
-  /// The version everything was read at.
+  /// The version at which everything was read.
   package let readVersion: Int64
-  /// The version of each document that was asked for by name; 0 where it was missing.
+  /// The version of each document read by name; 0 for a missing one.
   private(set) var documents: [DocumentKey: Int64] = [:]
-  /// What decided the results of queries.
+  /// The ranges that determine the results of queries.
   private(set) var ranges: [QueryRange] = []
-  /// Where any change at all conflicts.
+  /// The scopes in which any change conflicts.
   private(set) var scopes: Set<QueryScope> = []
-  /// About how much memory it holds, in bytes.
+  /// The approximate memory of the set, in bytes.
   private(set) var bytes = 0
   private var coarsenings = 0
 
-  /// Bytes up to which everything is told apart: 10,000 documents, or about 2,000 queries.
+  /// The limit for exact reads, in bytes: 10,000 documents, or about 2,000 queries.
   static let exactBytesMax = 1 << 20
   private static let scopeBytesMax = exactBytesMax / 2
 
-  /// Nothing, read at a version.
+  /// Creates an empty set of reads at a version.
   package init(at readVersion: Int64) { self.readVersion = readVersion }
 
-  /// Whether it rests on what the change log says.
+  /// Whether checking the set requires a search of the change log.
   var searchesLog: Bool { !ranges.isEmpty || !scopes.isEmpty }
 
-  /// Notes a document and its version, 0 for a missing one.
+  /// Adds a document and its version, 0 for a missing one.
   mutating func note(_ key: DocumentKey, version: Int64) {
     guard !isCoarse(key.collection), documents.updateValue(version, forKey: key) == nil else { return }
     grow(by: 96 + key.path.bytes.count)
   }
 
-  /// Notes what decided the result of a query.
+  /// Adds the range that determines the result of a query.
   mutating func note(_ range: QueryRange) -> RangeID {
     let id = RangeID(coarsenings: coarsenings, index: ranges.count)
     ranges.append(range)
@@ -49,7 +49,8 @@ package struct ReadSet: Sendable {
     return id
   }
 
-  /// Ends a range that was noted behind the last document that counted.
+  /// Ends a noted range after the last document in the result.
+  /// - Throws: ``WireError`` if the stored bytes are not valid fields.
   mutating func end(_ id: RangeID, behind fields: EncodedMap, at path: ResourcePath) throws(WireError) {
     guard id.coarsenings == coarsenings else { return }
     let before = ranges[id.index].bytes

@@ -1,10 +1,10 @@
 package import DocumentModel
 package import WireFormat
 
-/// A query that a transaction remembers, while its results go out.
+/// A query of a transaction while its results are returned.
 ///
-/// From the start on everything the query may come across counts. Once its limit is reached, only what lies up to the
-/// last result does: what changes behind that cannot change what the client saw.
+/// At first, every document that the query may match counts as read. Once the limit of the query is reached, only
+/// documents up to the last result do, because changes after it cannot affect what the client saw.
 package struct TrackedQuery: Sendable {
   private let transactions: TransactionTable
   private let transaction: TransactionID
@@ -18,8 +18,8 @@ package struct TrackedQuery: Sendable {
     remaining = limit
   }
 
-  /// Must be told every result. Cost: none but for the last that the limit allows.
-  /// - Throws: ``WireError`` when the stored bytes are no fields.
+  /// Notes one result. Call it for every result, in order. Cost: none except for the last result that the limit allows.
+  /// - Throws: ``WireError`` if the stored bytes are not valid fields.
   package mutating func returned(_ key: DocumentKey, _ document: StoredDocument) throws(WireError) {
     remaining -= 1
     guard remaining == 0 else { return }

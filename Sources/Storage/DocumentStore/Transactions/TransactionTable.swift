@@ -4,24 +4,25 @@ package import Matching
 import Synchronization
 import WireFormat
 
-/// The id of a client's transaction: 24 bytes that only this database could have made.
+/// The ID of a client's transaction: 24 bytes that only this database can create.
 ///
-/// Layout: mode (1), seven bytes of a counter and its start, version read at (8), keyed hash (8). The hash lets an id
-/// that ended be told from one that never was, also after a restart, without remembering any.
+/// The layout is: mode (1), the low seven bytes of a counter (7), read version (8), keyed hash (8). The hash
+/// distinguishes an ID that is over from one that never existed, also after a restart, without remembering any.
 package struct TransactionID: Hashable, Sendable {
-  /// The wire form.
+  /// The bytes as sent to the client.
   package let bytes: [UInt8]
 
-  /// Wraps wire bytes; whether they are an id shows when they are used.
+  /// Wraps bytes from a client. They are checked when the ID is used.
   package init(bytes: [UInt8]) { self.bytes = bytes }
 }
 
-/// The open transactions of one database: what each may do, reads at, and has read.
+/// The open transactions of one database: their modes, read versions and reads.
 ///
-/// Optimistic: nothing is locked. The table only remembers; the commit is checked (design, section 5). Bounded in
-/// number and in memory: the transactions idle longest give way.
+/// Transactions are optimistic: they take no locks, and the commit checks the reads for conflicts
+/// (``ConflictCheck``). The table is limited in number and memory: it ends the transactions that have been idle
+/// longest.
 package final class TransactionTable: Sendable {
-  /// What a transaction may do.
+  /// The operations that a transaction allows.
   package enum Mode: UInt8, Sendable {
     case readOnly = 1
     case readWrite = 2
@@ -36,7 +37,7 @@ package final class TransactionTable: Sendable {
 
   private struct State {
     var open: [TransactionID: Open] = [:]
-    /// Of all that open transactions read.
+    /// The approximate memory of the reads of all open transactions.
     var bytes = 0
     var counter: UInt64
 
@@ -52,21 +53,21 @@ package final class TransactionTable: Sendable {
     }
   }
 
-  /// Memory for what all open transactions read, in bytes.
+  /// The memory for the reads of all open transactions, in bytes.
   static let bytesMax = 64 << 20
 
   private let seed: UInt64
   private let clock: Clock
   private let state: Mutex<State>
 
-  /// Creates a table; `seed` must survive a restart of the database and differ between databases.
+  /// Creates a table. `seed` must survive a restart of the database and differ between databases.
   init(seed: UInt64, clock: Clock) {
     self.seed = seed
     self.clock = clock
     state = Mutex(State(counter: UInt64.random(in: 0...UInt64.max)))
   }
 
-  /// Opens a transaction that reads at a version.
+  /// Opens a transaction that reads at a version. If the table is full, the transaction idle longest ends.
   package func begin(_ mode: Mode, readVersion: Int64) -> TransactionID {
     let now = clock.now()
     return state.withLock { state in
@@ -78,8 +79,9 @@ package final class TransactionTable: Sendable {
     }
   }
 
-  /// The mode and version of an open transaction; counts as use.
-  /// - Throws: ``CommitError/transactionUnknown`` or ``CommitError/transactionOver(isReadOnly:)``.
+  /// Returns the mode and the read version of an open transaction, and resets its idle time.
+  /// - Throws: ``CommitError/transactionUnknown`` if the ID is invalid, or
+  ///   ``CommitError/transactionOver(isReadOnly:)`` if the transaction ended or expired.
   package func use(_ id: TransactionID) throws(CommitError) -> (mode: Mode, readVersion: Int64) {
     let mode = try mode(of: id)
     let now = clock.now()
@@ -96,15 +98,15 @@ package final class TransactionTable: Sendable {
     return found
   }
 
-  /// Notes that a read-write transaction saw documents at these versions (0 for a missing one).
+  /// Notes that a read-write transaction read documents at these versions, 0 for a missing one.
   package func noteReads(_ reads: [(key: DocumentKey, version: Int64)], in id: TransactionID) {
-    // The first sight of a document counts; all reads of one transaction see one version anyway.
+    // The first read of a document counts. All reads of one transaction are at the same version anyway.
     change(id) { set in for (key, version) in reads { set.note(key, version: version) } }
   }
 
-  /// Notes what decides the result of a query that a read-write transaction runs.
+  /// Notes the range that determines the result of a query in a read-write transaction.
   ///
-  /// What comes back wants to be told the results, where `limit` bounds them; `nil` where there is nothing to tell.
+  /// If the query has a `limit`, returns a ``TrackedQuery`` that must be called for each result, otherwise `nil`.
   @discardableResult
   package func note(_ range: QueryRange, limit: Int? = nil, in id: TransactionID) -> TrackedQuery? {
     let noted = change(id) { set in set.note(range) }
@@ -112,7 +114,8 @@ package final class TransactionTable: Sendable {
     return TrackedQuery(self, id, noted, limit: limit)
   }
 
-  /// Ends a noted range behind a document.
+  /// Ends a noted range after a document.
+  /// - Throws: ``WireError`` if the stored bytes are not valid fields.
   func end(
     _ range: ReadSet.RangeID, behind fields: EncodedMap, at key: DocumentKey, in id: TransactionID
   ) throws(WireError) {
@@ -123,7 +126,7 @@ package final class TransactionTable: Sendable {
     if let failure { throw failure }
   }
 
-  /// Changes what a read-write transaction read; nothing happens where it is over, as its commit will say.
+  /// Changes the reads of a read-write transaction. Does nothing if it is over, which its commit will report.
   @discardableResult
   private func change<R>(_ id: TransactionID, _ body: (inout ReadSet) -> R) -> R? {
     state.withLock { state -> R? in
@@ -136,8 +139,9 @@ package final class TransactionTable: Sendable {
     }
   }
 
-  /// Closes a transaction for its commit and returns what it read.
-  /// - Throws: as ``use(_:)``, and ``CommitError/transactionReadOnly`` when it has writes but may not; it stays open then.
+  /// Closes a transaction for its commit and returns its reads.
+  /// - Throws: as ``use(_:)``, and ``CommitError/transactionReadOnly`` if `forWrites` is set for a read-only
+  ///   transaction, which stays open then.
   package func close(_ id: TransactionID, forWrites: Bool) throws(CommitError) -> ReadSet {
     let (mode, _) = try use(id)
     if mode == .readOnly, forWrites { throw .transactionReadOnly }
@@ -146,17 +150,17 @@ package final class TransactionTable: Sendable {
     return open.reads
   }
 
-  /// Ends a transaction without a commit.
-  /// - Throws: ``CommitError/transactionUnknown`` for bytes that are no id; ending one that is over is no error.
+  /// Ends a transaction without a commit. Does nothing if it is already over.
+  /// - Throws: ``CommitError/transactionUnknown`` if the ID is invalid.
   package func rollback(_ id: TransactionID) throws(CommitError) {
     _ = try mode(of: id)
     state.withLock { _ = $0.remove(id) }
   }
 
-  /// About how much memory all that was read takes, in bytes.
+  /// The approximate memory for the reads of all open transactions, in bytes.
   package var bytes: Int { state.withLock { $0.bytes } }
 
-  /// How many are open; those that ran out of time are let go of first. Cost: linear in them.
+  /// The number of open transactions, after removing expired ones. Cost: linear in their number.
   package var count: Int {
     let now = clock.now()
     return state.withLock { state in
@@ -165,7 +169,7 @@ package final class TransactionTable: Sendable {
     }
   }
 
-  /// Ends every transaction; for a database that was cleared.
+  /// Ends every transaction, because the database was cleared.
   func endAll() { state.withLock { $0.removeAll { _ in true } } }
 
   private static func isOver(_ open: Open, now: Int64) -> Bool {
@@ -181,14 +185,15 @@ package final class TransactionTable: Sendable {
     state.remove(idlest)
   }
 
-  /// Ends transactions idle longest until an eighth of the memory is free, so that this is not soon done again.
+  /// Ends the transactions idle longest until an eighth of the memory is free, so that the next call is not soon
+  /// needed.
   private static func makeRoomInMemory(_ state: inout State, for id: TransactionID, now: Int64) {
     state.removeAll { isOver($0, now: now) }
     let idlestFirst = state.open.filter { $0.key != id }.sorted { $0.value.lastUsed < $1.value.lastUsed }
     for (idle, _) in idlestFirst where state.bytes > bytesMax / 8 * 7 { state.remove(idle) }
   }
 
-  // MARK: Ids
+  // MARK: IDs
 
   private func makeID(_ mode: Mode, counter: UInt64, readVersion: Int64) -> TransactionID {
     var bytes: [UInt8] = [mode.rawValue]

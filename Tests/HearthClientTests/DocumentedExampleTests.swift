@@ -2,8 +2,8 @@ import Foundation
 import HearthClient
 import Testing
 
-/// The example of README.md, "From Swift", as it stands there.
-@Suite(.timeLimit(.minutes(10))) struct ReadmeExampleTests {
+/// The example in docs/clients.md, section "From Swift". The code below is the same, and the test runs it.
+@Suite(.timeLimit(.minutes(10))) struct DocumentedExampleTests {
   // begin of the example's types
   struct Todo: Codable {
     @DocumentID var id: String?
@@ -42,11 +42,11 @@ import Testing
     // end of the example
   }
 
-  @Test func theReadmeShowsIt() throws {
+  @Test func thePageShowsTheExample() throws {
     let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
       .deletingLastPathComponent()
-    let readme = try String(contentsOf: root.appendingPathComponent("README.md"), encoding: .utf8)
-    let section = try #require(readme.components(separatedBy: "\n## From Swift\n").dropFirst().first)
+    let page = try String(contentsOf: root.appendingPathComponent("docs/clients.md"), encoding: .utf8)
+    let section = try #require(page.components(separatedBy: "\n## From Swift\n").dropFirst().first)
     let blocks = section.components(separatedBy: "```swift\n").dropFirst()
       .map { $0.components(separatedBy: "```")[0] }
     let source = try String(contentsOf: URL(fileURLWithPath: #filePath), encoding: .utf8)
@@ -54,7 +54,7 @@ import Testing
       + (try part(source, "the example", indent: 4))))
   }
 
-  /// What stands between the marks, without its indentation.
+  /// Returns the lines between the marks, without their indentation.
   private func part(_ source: String, _ name: String, indent: Int) throws -> String {
     let lines = source.components(separatedBy: "\n")
     let blank = String(repeating: " ", count: indent)
