@@ -1,38 +1,39 @@
-# Hearth's commands. `make help` lists them; README.md explains them.
+# The commands of this repository. `make help` lists them.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 
-# Swift reads and writes UTF-8 names and keeps settings in HOME; bare machines lack a locale or a home.
+# Swift needs a UTF-8 locale for file names and a home directory for settings. Minimal systems may lack both.
 export LC_ALL := C.UTF-8
 export HOME := $(or $(HOME),$(CURDIR)/.build/home)
-# Many tests start servers and wait for them: all at once, each would be too slow for its own patience.
+# Many tests start servers and wait for them. If all tests ran at once, they would exceed their timeouts.
 export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH := 8
 
-# What `make serve` listens on and loads, and the security rules, if any are to be in force:
+# The port, project, sample data and optional security rules of `make serve`:
 # make serve PORT=9090 FIXTURE=fixtures/journeys.json RULES=rules/journeys.rules
 PORT := 8080
 PROJECT := demo
 FIXTURE := fixtures/well-meing.json
 RULES :=
 
-# Browser builds of the Firebase web SDK, for `make conformance`.
+# The directory with browser builds of the Firebase web SDK, for `make conformance`.
 WEBSDK :=
 
-# The C libraries of Package.swift, and what finds them.
+# The C libraries of Package.swift, and pkg-config, which finds them.
 PACKAGES := pkg-config liblmdb-dev libuv1-dev libhttp-parser-dev libsimdjson-dev zlib1g-dev libxxhash-dev \
   libnghttp2-dev libssl-dev libsodium-dev libcrypt-dev libre2-dev
 
 RELEASE := .build/release/hearth
 SWIFT_FILES := Sources Tests Package.swift
 
-.PHONY: help serve build test fuzz bench conformance known-differences dist format lint packages bench-packages
+.PHONY: help serve build test fuzz bench conformance known-differences reference dist format lint packages \
+  bench-packages
 
 help: ## List these commands
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 20 | sed 's/^/  make /'
 
-serve: build ## Build, then serve a sample tree in emulator mode on 127.0.0.1:8080 until Ctrl-C
+serve: build ## Build, then serve sample data in emulator mode on 127.0.0.1:8080 until Ctrl-C
 	@.ci/what-to-try $(PORT) $(PROJECT) '$(RULES)'
 	@exec $(RELEASE) serve --emulator --port $(PORT) --project $(PROJECT) --import $(FIXTURE) \
 	  $(if $(RULES),--rules '$(RULES)')
@@ -50,20 +51,24 @@ fuzz: packages ## Run each fuzz target for a few seconds
 	swift build --product Fuzzers
 	.build/debug/Fuzzers smoke
 
-bench: build bench-packages ## Measure against peers on this machine; takes minutes
+bench: build bench-packages ## Compare the speed with other servers on this machine; takes minutes
 	PATH="$(CURDIR)/.build/peers/usr/sbin:$$PATH:/usr/sbin" swift run -c release Benchmarks run
 
-conformance: packages ## Compare with the official emulator, run client libraries' tests, and the web SDK of WEBSDK=DIR
+conformance: packages ## Compare with the emulator, run the tests of client libraries and of the web SDK in WEBSDK=DIR
 	@WEBSDK="$(WEBSDK)" .ci/conformance
 
-# A build of its own: what is linked statically is compiled otherwise.
-dist: packages ## Make and check .build/dist: a tarball and a Debian package that need no Swift
+# A separate build directory, because static linking needs different compiler options.
+dist: packages ## Build and test .build/dist: a tarball and a Debian package that do not need Swift
 	swift build -c release --product hearth --static-swift-stdlib --scratch-path .build/static
 	@.ci/dist .build/static/release/hearth
 
-known-differences: packages ## Write docs/reference/known-differences.md again from its entries, without a comparison
+known-differences: packages ## Regenerate docs/reference/known-differences.md, without a new comparison
 	swift build --build-tests
-	KNOWN_DIFFERENCES=write swift test --skip-build --filter thePageSaysWhatTheEntriesSay
+	KNOWN_DIFFERENCES=write swift test --skip-build --filter pageMatchesItsEntries
+
+reference: packages ## Regenerate the pages cli, configuration and limits in docs/reference
+	swift build --build-tests
+	REFERENCE_PAGES=write swift test --skip-build --filter 'ReferencePagesTests|LimitsPageTests'
 
 format: ## Format all Swift files in place
 	swift format --in-place --recursive --parallel $(SWIFT_FILES)
@@ -71,7 +76,7 @@ format: ## Format all Swift files in place
 lint: ## Check the format of all Swift files
 	swift format lint --strict --recursive --parallel $(SWIFT_FILES)
 
-# Installs what is missing; costs nothing and needs no network when nothing is.
+# Installs missing packages. If none is missing, does nothing and needs no network.
 packages:
 	@mkdir -p "$$HOME"
 	@.ci/packages $(PACKAGES)

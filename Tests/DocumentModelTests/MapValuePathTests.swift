@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 @Suite struct MapValuePathTests {
-  @Test func settingInsideKeepsTheNeighbours() throws {
+  @Test func settingAtAPathKeepsOtherFields() throws {
     var map = MapValue([("m", .map(MapValue([("a", .integer(1)), ("b", .integer(2))]))), ("s", .string("x"))])
     let before = map
     map.set(.integer(3), at: try FieldPath("m.b"))
@@ -20,7 +20,7 @@ import Testing
     #expect(before[try FieldPath("m.b")] == .integer(2))
   }
 
-  @Test func nothingReachesIntoAVector() throws {
+  @Test func pathsDoNotReachIntoVectors() throws {
     var map = MapValue([("v", .vector([1, 2]))])
     map.remove(at: try FieldPath("v.value"))
     #expect(map == MapValue([("v", .vector([1, 2]))]))
@@ -28,7 +28,7 @@ import Testing
     #expect(map == MapValue([("v", .map(MapValue([("value", .integer(1))])))]))
   }
 
-  @Test func aWideMapIsChangedInPlace() throws {
+  @Test func wideMapsAreChangedInPlace() throws {
     var map = MapValue()
     let paths = (0..<100_000).map { FieldPath(segments: ["m", "n", "f\(100_000 + $0)"]) }
     let time = threadTime {
@@ -45,7 +45,7 @@ import Testing
     return map
   }
 
-  @Test func keepsFieldsSortedByBytesAndTheLastOfEach() {
+  @Test func sortsFieldsByBytesAndKeepsTheLastOfEqualNames() {
     let map = MapValue([("b", .null), ("\u{E9}", .null), ("e\u{301}", .null), ("a", .integer(1)), ("a", .integer(2))])
     #expect(map.entries.map { Array($0.key.utf8) } == ["a", "b", "e\u{301}", "\u{E9}"].map { Array($0.utf8) })
     #expect(map["a"] == .integer(2))
@@ -56,7 +56,7 @@ import Testing
     var map = try Self.map("a.b.c", "a.d", "e")
     #expect(map[try FieldPath("a.b.c")] == .string("a.b.c"))
     #expect(map[try FieldPath("e.x")] == nil)
-    // A parent that is no map gives way.
+    // A parent that is not a map is replaced.
     map.set(.null, at: try FieldPath("e.f"))
     #expect(map[try FieldPath("e.f")] == .null)
     map.remove(at: try FieldPath("a.b.x"))

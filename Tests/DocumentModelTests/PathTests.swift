@@ -10,7 +10,7 @@ import Testing
   ]
 
   @Test(arguments: numbers.indices)
-  func numericIDs(row: Int) {
+  func findsTheNumberOfAnID(row: Int) {
     let (text, number) = Self.numbers[row]
     #expect(ResourceID.number(text.utf8) == number)
   }
@@ -19,15 +19,15 @@ import Testing
     ("____", true), ("__x__", true), ("__é__", true), ("___", false), ("__", false), ("__x_", false), ("_x__", false),
     ("", false), ("x", false),
   ])
-  func reservedIDs(text: String, isReserved: Bool) {
+  func recognizesReservedIDs(text: String, isReserved: Bool) {
     #expect(ResourceID.isReserved(text.utf8) == isReserved)
   }
 
-  @Test func idsAreOrderedAsNames() {
+  @Test func ordersIDsAsNames() {
     let ladder = ["__id-9__", "__id-1__", "__id2__", "__id10__", "-", "10", "2", "__id", "__id1_", "a", "é", "😀"]
     for (low, a) in ladder.enumerated() {
       for (high, b) in ladder.enumerated() {
-        #expect(ResourceID.compare(Array(a.utf8), Array(b.utf8)) == Ordering(low, high), "\(a) against \(b)")
+        #expect(ResourceID.compare(Array(a.utf8), Array(b.utf8)) == Ordering(low, high), "\(a) compared with \(b)")
       }
     }
   }
@@ -76,7 +76,7 @@ import Testing
     #expect(throws: error) { try ResourcePath(text) }
   }
 
-  @Test func pathsAreOrderedBySegment() throws {
+  @Test func ordersPathsBySegment() throws {
     let ladder = ["", "a", "a/__id3__", "a/__id20__", "a/b", "a/b/c", "a/b/c/d", "a/b-", "a-", "b"]
     for (low, a) in ladder.enumerated() {
       for (high, b) in ladder.enumerated() {
@@ -85,13 +85,13 @@ import Testing
     }
   }
 
-  @Test func belowMeansWholeSegments() throws {
+  @Test func comparesAncestorsByWholeSegments() throws {
     #expect(try ResourcePath("a/b").isAtOrBelow(try ResourcePath("a")))
     #expect(try !ResourcePath("ab/c").isAtOrBelow(try ResourcePath("a")))
     #expect(try ResourcePath("ab/c").isAtOrBelow(.root))
   }
 
-  @Test func equalityIsOfBytes() throws {
+  @Test func comparesPathsAsBytes() throws {
     let paths = [try ResourcePath("c/\u{E9}"), try ResourcePath("c/e\u{301}")]
     #expect(Set(paths).count == 2)
   }
@@ -130,7 +130,7 @@ import Testing
     let (text, expected) = Self.refused[row]
     do {
       _ = try ResourceName.document(text.utf8)
-      Issue.record("\(text) was accepted")
+      Issue.record("no error for \(text)")
     } catch {
       #expect(error.description == expected)
     }
@@ -156,7 +156,7 @@ import Testing
   static let malformed = ["a.", ".a", "a..b", "1a", "a b", "`a", "``", "`a`b", "a`b`", "`a\\", "é", "a-b", "a.`", "*"]
 
   @Test(arguments: malformed)
-  func refusesMalformed(text: String) {
+  func refusesMalformedPaths(text: String) {
     #expect(throws: ModelError.invalidFieldPath(text)) { try FieldPath(text) }
   }
 
@@ -171,7 +171,7 @@ import Testing
     #expect(throws: error) { try FieldPath(text) }
   }
 
-  @Test func masksDropWhatAShorterPathCovers() throws {
+  @Test func masksDropPathsInsideShorterOnes() throws {
     let rows: [([String], [String])] = [
       ([], []), (["b", "a"], ["a", "b"]), (["a.b", "a"], ["a"]), (["a.b", "a.c", "a.b.d"], ["a.b", "a.c"]),
       (["a", "a"], ["a"]), (["a.b", "ab", "a"], ["a", "ab"]), (["`a.b`", "a"], ["a", "`a.b`"]),
@@ -182,7 +182,7 @@ import Testing
     }
   }
 
-  @Test func equalityIsOfBytes() {
+  @Test func comparesPathsAsBytes() {
     #expect(FieldPath(field: "\u{E9}") != FieldPath(field: "e\u{301}"))
     #expect(Set([FieldPath(field: "\u{E9}"), FieldPath(field: "e\u{301}")]).count == 2)
     #expect(FieldPath(segments: ["a", "b"]) != FieldPath(segments: ["ab"]))

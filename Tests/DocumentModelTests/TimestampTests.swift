@@ -2,7 +2,7 @@ import DocumentModel
 import Testing
 
 @Suite struct TimestampTests {
-  /// RFC 3339 as read, the microseconds, and as printed.
+  /// The RFC 3339 text to read, its microseconds, and the text printed for them.
   static let rows: [(read: String, microseconds: Int64, printed: String)] = [
     ("1970-01-01T00:00:00Z", 0, "1970-01-01T00:00:00Z"),
     ("1970-01-01T00:00:00.5Z", 500_000, "1970-01-01T00:00:00.500Z"),
@@ -33,11 +33,11 @@ import Testing
     "1970-01-01T00:00:00Zx", "0000-12-31T23:59:59Z", "0001-01-01T00:00:00+00:01", "9999-12-31T23:59:59-00:01",
     "10000-01-01T00:00:00Z", "+970-01-01T00:00:00Z",
   ])
-  func refuses(text: String) {
+  func refusesMalformedText(text: String) {
     #expect(Timestamp(rfc3339: text.utf8) == nil)
   }
 
-  @Test func wireRanges() {
+  @Test func refusesSecondsAndNanosOutOfRange() {
     #expect(throws: ModelError.timestampOutOfRange) { try Timestamp(seconds: -62_135_596_801, nanos: 0) }
     #expect(throws: ModelError.timestampOutOfRange) { try Timestamp(seconds: 253_402_300_800, nanos: 0) }
     #expect(throws: ModelError.timestampOutOfRange) { try Timestamp(seconds: 0, nanos: -1) }
@@ -45,7 +45,7 @@ import Testing
     #expect(throws: ModelError.timestampOutOfRange) { try Timestamp(seconds: .max, nanos: 0) }
   }
 
-  @Test func reportsWhatWasCutOff() {
+  @Test func reportsTruncatedNanoseconds() {
     var remainder = 0
     _ = Timestamp(rfc3339: "1970-01-01T00:00:00.000001002Z".utf8, nanosRemainder: &remainder)
     #expect(remainder == 2)
@@ -63,7 +63,7 @@ import Testing
 }
 
 @Suite struct LimitsTests {
-  @Test func documentedNumbers() {
+  @Test func haveTheDocumentedValues() {
     #expect(Limits.documentBytesMax == 1_048_572)
     #expect(Limits.valueBytesMax == 1_048_487)
     #expect(Limits.requestBytesMax == 10_485_760)
@@ -74,12 +74,12 @@ import Testing
 
 @Suite struct DatabaseIDTests {
   @Test(arguments: ["", ".", "..", "a/b", "é", "a b", "a\u{0}", String(repeating: "x", count: 101)])
-  func refusesWhatCouldNotStandInANameOrAFile(part: String) {
+  func refusesPartsUnusableInNames(part: String) {
     #expect(DatabaseID(project: part) == nil)
     #expect(DatabaseID(project: "p", database: part) == nil)
   }
 
-  @Test func namesItself() {
+  @Test func givesTheNameOfTheDocumentsRoot() {
     #expect(DatabaseID(project: "p")?.documentsRoot == "projects/p/databases/(default)/documents")
   }
 }

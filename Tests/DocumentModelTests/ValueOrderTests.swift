@@ -5,7 +5,7 @@ import Testing
 @Suite struct ValueOrderTests {
   static let root = "projects/p/databases/d/documents"
 
-  /// One row per equality class, rows ascending.
+  /// One row per equality class, in ascending order.
   static let ladder: [[Value]] = [
     [.null], [bson(.minKey, .null)],
     [.boolean(false)], [.boolean(true)],
@@ -16,19 +16,19 @@ import Testing
     [.integer(0), .double(0), .double(-0.0)],
     [.double(.leastNonzeroMagnitude)], [.double(0.5)], [.integer(1), .double(1), bson(.int32, .integer(1)), bson(.decimal128, .string("1.0"))],
     [.double(1.5), bson(.decimal128, .string("15e-1"))], [.integer(2)],
-    // Beyond 2^53 doubles skip integers; the comparison is exact all the same.
+    // Beyond 2^53 not every integer is a double. The comparison is still exact.
     [.integer(1 << 53), .double(0x1p53)], [.integer(1 << 53 + 1)], [.integer(1 << 53 + 2), .double(0x1p53 + 2)],
     [.integer(.max - 1)], [.integer(.max)], [.double(0x1p63)], [.double(.greatestFiniteMagnitude)],
     [.double(.infinity), bson(.decimal128, .string("Infinity"))],
     [.timestamp(.earliest)], [.timestamp(Timestamp(uncheckedMicroseconds: -1))],
     [.timestamp(Timestamp(uncheckedMicroseconds: 0))], [.timestamp(.latest)],
     [bsonTime(1, 2)], [bsonTime(1, 3)], [bsonTime(2, 0)],
-    // By UTF-8 bytes: canonical equivalence plays no part, and U+FF5E comes before U+1F600.
+    // By UTF-8 bytes: canonical equivalence is ignored, and U+FF5E precedes U+1F600.
     [.string("")], [.string("\u{0}")], [.string("A")], [.string("a")], [.string("aa")], [.string("b")],
     [.string("e\u{301}")], [.string("\u{E9}")], [.string("\u{FF5E}")], [.string("😀")],
     [.bytes([])], [.bytes([0])], [.bytes([0, 1])], [.bytes([1])], [.bytes([0xFF])],
     [bson(.binary, .bytes([1]))], [bson(.binary, .bytes([1, 0]))], [bson(.binary, .bytes([2]))],
-    // By segment, numeric ids first and by number.
+    // By segment. Numeric ids come first, by number.
     [.reference("projects/o/databases/d/documents/c/z")],
     [.reference("\(root)/c/__id-5__")], [.reference("\(root)/c/__id7__")], [.reference("\(root)/c/__id12__")],
     [.reference("\(root)/c/12")], [.reference("\(root)/c/a")], [.reference("\(root)/c/a/x/y")],
@@ -40,9 +40,9 @@ import Testing
     [regex("a", "i")], [regex("a", "s")], [regex("b", "")],
     [.array([])], [.array([.null])], [.array([.integer(1)]), .array([.double(1)])],
     [.array([.integer(1), .null])], [.array([.integer(2)])], [.array([.string("")])], [.array([.map(MapValue())])],
-    // By length first, then by components.
+    // By length, then by components.
     [.vector([9])], [.vector([1, 2])], [.vector([1, 3])], [.vector([0, 0, 0])],
-    // Key, then value, then the next key; a prefix first.
+    // By key, then value, then the next key. A prefix comes first.
     [.map(MapValue())], [.map(MapValue([("a", .integer(1))]))],
     [.map(MapValue([("b", .null), ("a", .integer(1))]))], [.map(MapValue([("a", .integer(2))]))],
     [.map(MapValue([("aa", .null)]))], [.map(MapValue([("b", .null)]))],
@@ -64,14 +64,14 @@ import Testing
     for high in Self.ladder.indices {
       for a in Self.ladder[low] {
         for b in Self.ladder[high] {
-          #expect(Value.compare(a, b) == Ordering(low, high), "\(a) against \(b)")
-          #expect(Value.compare(b, a) == Ordering(high, low), "\(b) against \(a)")
+          #expect(Value.compare(a, b) == Ordering(low, high), "\(a) compared with \(b)")
+          #expect(Value.compare(b, a) == Ordering(high, low), "\(b) compared with \(a)")
         }
       }
     }
   }
 
-  @Test func equalityIsOfTheStoredForm() {
+  @Test func valuesAreEqualIfTheirStoredFormsAre() {
     let different: [(Value, Value)] = [
       (.integer(1), .double(1)), (.double(0), .double(-0.0)), (.string("\u{E9}"), .string("e\u{301}")),
       (.map(MapValue([("\u{E9}", .null)])), .map(MapValue([("e\u{301}", .null)]))), (.array([]), .map(MapValue())),

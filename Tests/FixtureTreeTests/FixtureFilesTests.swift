@@ -4,7 +4,7 @@ import Foundation
 import Testing
 import WireFormat
 
-/// The fixtures of the repository.
+/// Reads the fixtures of the repository.
 @Suite struct FixtureFilesTests {
   static let folder = URL(fileURLWithPath: #filePath)
     .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
@@ -18,7 +18,7 @@ import WireFormat
     return all
   }
 
-  /// How many documents each collection pattern has.
+  /// The number of documents that match each collection pattern.
   static let counts: [(system: String, counts: [String: Int])] = [
     (
       "well-meing",
@@ -45,7 +45,7 @@ import WireFormat
   ]
 
   @Test(arguments: counts.indices)
-  func fixturesHoldWhatTheyShould(index: Int) throws {
+  func fixturesHaveTheirDocuments(index: Int) throws {
     let (system, expected) = Self.counts[index]
     var counts: [String: Int] = [:]
     for document in try Self.read(system) {
@@ -55,7 +55,7 @@ import WireFormat
   }
 
   @Test(arguments: counts.map(\.system))
-  func fixturesComeBackFromAnExport(system: String) throws {
+  func fixturesSurviveAnExport(system: String) throws {
     let before = try Self.read(system).sorted { $0.key < $1.key }
     let text = try export(before)
     let after = try documents(text).sorted { $0.key < $1.key }
@@ -64,7 +64,7 @@ import WireFormat
     #expect(try export(after) == text)
   }
 
-  @Test func theSampleOfThePageIsThere() throws {
+  @Test func theDocumentedSampleExists() throws {
     let all = try Self.read("well-meing").filter { $0.key.path.text.hasPrefix("users/user-id-123456") }
     #expect(
       try all.map(line) == [
@@ -78,7 +78,7 @@ import WireFormat
       ])
   }
 
-  @Test func dayCountersAgreeWithTheRecords() throws {
+  @Test func countsPerDayMatchTheRecords() throws {
     var counted: [String: Int] = [:]
     var recorded: [String: Int] = [:]
     for document in try Self.read("habitual") {

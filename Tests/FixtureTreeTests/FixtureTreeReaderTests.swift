@@ -48,14 +48,14 @@ import Testing
           + "z: double(-0.0)}"
       ]),
     Case(
-      "sub-collections before, between and behind fields",
+      "subcollections before, between and after fields",
       """
       {"$collections": ["u", "u/*/h", "u/*/h/*/r"], "u": {"1": {"h": {"x": {"r": {"k": {"n": 1}}, "m": 2}}, "a": 3},
         "2": {"b": 4, "h": {}, "c": {"h": {"deep": true}}}}}
       """,
       ["u/1/h/x/r/k {n: 1}", "u/1/h/x {m: 2}", "u/1 {a: 3}", "u/2 {b: 4, c: {h: {deep: true}}}"]),
     Case(
-      "a deeper pattern implies those above it",
+      "a deeper pattern that implies those above it",
       "{\"$collections\": [\"u/*/h\"], \"u\": {\"1\": {\"h\": {\"2\": {}}}}}",
       ["u/1/h/2 {}", "u/1 {}"]),
     Case(
@@ -67,10 +67,11 @@ import Testing
     Case(
       "missing parents", "{\"$collections\": [\"u/*/h\"], \"u\": {\"1\": {\"$missing\": true, \"h\": {\"2\": {}}}}}",
       ["u/1/h/2 {}"]),
-    Case("a missing parent of nothing", "{\"$collections\": [\"u\"], \"u\": {\"1\": {\"$missing\": true}}}", []),
+    Case(
+      "a missing parent without documents", "{\"$collections\": [\"u\"], \"u\": {\"1\": {\"$missing\": true}}}", []),
     Case("not missing", "{\"$collections\": [\"u\"], \"u\": {\"1\": {\"$missing\": false}}}", ["u/1 {}"]),
     Case(
-      "fields apart",
+      "separate fields",
       """
       {"$collections": ["u/*/h"], "u": {"1": {"$fields": {"h": {"x": 1}, "$$missing": 2}, "h": {"2": {}}, "b": 3}}}
       """, ["u/1/h/2 {}", "u/1 {$missing: 2, b: 3, h: {x: 1}}"]),
@@ -80,7 +81,7 @@ import Testing
       {"$collections": ["$c", "$c/*/$$s"], "$$c": {"$$d": {"$$f": {"$$ref": 1, "$$": 2}, "$$$s": {"e": {}}, "$$$": 3}}}
       """, ["$c/$d/$$s/e {}", "$c/$d {$$: 3, $f: {$: 2, $ref: 1}}"]),
     Case(
-      "names of all kinds",
+      "unusual names",
       """
       {"$collections": ["読書 📚", "読書 📚/*/a.b"], "読書 📚": {"__id7__": {"a.b": {"\\"q\\"": {}}, "x y": {" ": 1}},
         "2025-04-29T16:30:12": {}, "é": {}, "e\u{301}": {}}}
@@ -92,7 +93,7 @@ import Testing
   ]
 
   @Test(arguments: accepted)
-  func treesAreRead(_ test: Case) throws {
+  func readsTrees(_ test: Case) throws {
     let read = try documents(test.input).map(line)
     #expect(read.map { Array($0.utf8) } == test.expected.map { Array($0.utf8) }, "\(read)")
     #expect(try documents(test.input, chunkBytesMax: 1).map(line) == read)
@@ -100,17 +101,17 @@ import Testing
 
   static let c = "\"$collections\": [\"a\", \"a/*/s\"]"
   static let refused: [Case] = [
-    Case("no object", "[]", ["x.json:1:1: a fixture tree must be an object, {…}"]),
+    Case("not an object", "[]", ["x.json:1:1: a fixture tree must be an object, {…}"]),
     Case(
       "no shape", "{\"users\": {\"u1\": {\"n\": [1]}}, \"rooms\": {}}",
       [
-        "x.json:1:2: the tree does not say which maps are collections; add this line as its first: "
-          + "\"$collections\": [\"users\", \"rooms\"], and to the list one pattern for each sub-collection, such as "
+        "x.json:1:2: the tree does not say which maps are collections; add this line at the top: "
+          + "\"$collections\": [\"users\", \"rooms\"], with one more pattern for each subcollection, such as "
           + "\"users/*/…\""
       ]),
     Case(
-      "not the first key", "{\(c), \"a\": {}, \"$collections\": []}",
-      ["x.json:1:43: \"$collections\" stands twice in this object, first in line 1; remove or rename one"]),
+      "a second list of collections", "{\(c), \"a\": {}, \"$collections\": []}",
+      ["x.json:1:43: \"$collections\" occurs twice in this object, first on line 1; remove or rename one"]),
     Case(
       "an unknown collection", "{\(c),\n\"b\": {}}",
       [
@@ -119,18 +120,18 @@ import Testing
       ]),
     Case(
       "a pattern of a document", "{\"$collections\": [\"a/*\"]}",
-      ["x.json:1:19: \"a/*\" is no pattern of a collection: it ends with a document; end it with a collection id"]),
+      ["x.json:1:19: \"a/*\" is not a collection pattern: it ends with a document; end it with a collection id"]),
     Case(
-      "a collection that is none", "{\(c), \"a\": 1}",
+      "a collection that is a number", "{\(c), \"a\": 1}",
       ["x.json:1:39: a: a collection must be an object of documents by id"]),
     Case(
-      "a field with the name of a sub-collection", "{\(c), \"a\": {\"x\": {\"s\": 1}}}",
+      "a field with the name of a subcollection", "{\(c), \"a\": {\"x\": {\"s\": 1}}}",
       [
         "x.json:1:51: a/x/s: a collection must be an object of documents by id; if this is a field, "
-          + "put it into \"$fields\" of its document"
+          + "move it into \"$fields\" of its document"
       ]),
     Case(
-      "a document that is none", "{\(c), \"a\": {\"x\": 1}}",
+      "a document that is a number", "{\(c), \"a\": {\"x\": 1}}",
       ["x.json:1:45: a/x: a document must be an object, {…}"]),
     Case(
       "an array in an array", "{\(c), \"a\": {\"x\": {\"f\": {\"g\": [[1]]}}}}",
@@ -150,32 +151,32 @@ import Testing
     Case(
       "an unknown special value", "{\(c), \"a\": {\"x\": {\"f\": {\"$date\": 1}}}}",
       [
-        "x.json:1:52: a/x: field \"f\": \"$date\" is none of $timestamp, $ref, $bytes, $geo, $double, $vector; "
-          + "a key that itself begins with \"$\" is written \"$$…\""
+        "x.json:1:52: a/x: field \"f\": \"$date\" is not one of $timestamp, $ref, $bytes, $geo, $double, $vector; "
+          + "write a key that begins with \"$\" as \"$$…\""
       ]),
     Case(
-      "a special value with company", "{\(c), \"a\": {\"x\": {\"f\": {\"$double\": 1, \"g\": 2}}}}",
-      ["x.json:1:66: a/x: field \"f\": a special value stands alone in its object"]),
+      "a special value with another member", "{\(c), \"a\": {\"x\": {\"f\": {\"$double\": 1, \"g\": 2}}}}",
+      ["x.json:1:66: a/x: field \"f\": a special value must be the only member of its object"]),
     Case(
-      "a special key behind others", "{\(c), \"a\": {\"x\": {\"f\": {\"g\": 2, \"$double\": 1}}}}",
+      "a special key after others", "{\(c), \"a\": {\"x\": {\"f\": {\"g\": 2, \"$double\": 1}}}}",
       [
-        "x.json:1:60: a/x: field \"f\": \"$double\" cannot stand here; a key that itself begins with \"$\" is "
-          + "written \"$$…\""
+        "x.json:1:60: a/x: field \"f\": \"$double\" is not allowed here; write a key that begins with \"$\" as \"$$…\""
       ]),
     Case(
       "a bad timestamp", "{\(c), \"a\": {\"x\": {\"a b\": {\"$timestamp\": \"2025-02-30\"}}}}",
       [
-        "x.json:1:68: a/x: field \"`a b`\": \"2025-02-30\" is no timestamp; write one such as \"2025-03-27T14:30:00Z\""
+        "x.json:1:68: a/x: field \"`a b`\": \"2025-02-30\" is not a timestamp; write one such as "
+          + "\"2025-03-27T14:30:00Z\""
       ]),
     Case(
       "a bad reference", "{\(c), \"a\": {\"x\": {\"f\": {\"$ref\": \"users\"}}}}",
       [
-        "x.json:1:60: a/x: field \"f\": \"users\" is no document; write a path such as \"users/u1\" or a full name "
+        "x.json:1:60: a/x: field \"f\": \"users\" is not a document; write a path such as \"users/u1\" or a full name "
           + "(Document name \"projects/demo/databases/(default)/documents/users\" lacks \"/\" at index 49.)"
       ]),
     Case(
       "bad base64", "{\(c), \"a\": {\"x\": {\"f\": {\"$bytes\": \"A\"}}}}",
-      ["x.json:1:62: a/x: field \"f\": \"A\" is no base64"]),
+      ["x.json:1:62: a/x: field \"f\": \"A\" is not valid base64"]),
     Case(
       "a bad geo point", "{\(c), \"a\": {\"x\": {\"f\": {\"$geo\": [91, 0]}}}}",
       ["x.json:1:66: a/x: field \"f\": Geo point latitude '91.0' outside permitted range -90.0 to 90.0."]),
@@ -196,20 +197,20 @@ import Testing
       ["x.json:1:46: a/x: field \"``\": The property.name is the empty string."]),
     Case(
       "a document twice", "{\(c), \"a\": {\"x\": {},\n\"y\": {},\n\"x\": {}}}",
-      ["x.json:3:1: a: \"x\" stands twice in this object, first in line 1; remove or rename one"]),
+      ["x.json:3:1: a: \"x\" occurs twice in this object, first on line 1; remove or rename one"]),
     Case(
       "a field twice", "{\(c), \"a\": {\"x\": {\"f\": 1,\n\"f\": 2}}}",
-      ["x.json:2:1: a/x: \"f\" stands twice in this object, first in line 1; remove or rename one"]),
+      ["x.json:2:1: a/x: \"f\" occurs twice in this object, first on line 1; remove or rename one"]),
     Case(
-      "a field twice, once apart", "{\(c), \"a\": {\"x\": {\"$fields\": {\"f\": 1}, \"f\": 2}}}",
-      ["x.json:1:67: a/x: \"f\" stands twice in this object, first in line 1; remove or rename one"]),
+      "a field twice, once in $fields", "{\(c), \"a\": {\"x\": {\"$fields\": {\"f\": 1}, \"f\": 2}}}",
+      ["x.json:1:67: a/x: \"f\" occurs twice in this object, first on line 1; remove or rename one"]),
     Case(
       "a collection twice", "{\(c), \"a\": {},\n \"a\": {}}",
-      ["x.json:2:2: \"a\" stands twice in this object, first in line 1; remove or rename one"]),
+      ["x.json:2:2: \"a\" occurs twice in this object, first on line 1; remove or rename one"]),
     Case(
       "a missing document with fields", "{\(c), \"a\": {\"x\": {\"f\": 1, \"$missing\": true}}}",
       [
-        "x.json:1:70: a/x: a document with \"$missing\" does not exist, so it has no fields; remove one of the two"
+        "x.json:1:70: a/x: a document with \"$missing\" does not exist and has no fields; remove one of the two"
       ]),
     Case(
       "an id with a slash", "{\(c), \"a\": {\"x/y\": {}}}",
@@ -220,21 +221,21 @@ import Testing
     Case(
       "an empty id", "{\(c), \"a\": {\"\": {}}}",
       ["x.json:1:40: a/: Document name \"a/\" contains an empty resource id at index 1."]),
-    Case("text behind the end", "{\(c)} x", ["x.json:1:34: expected the end of the text, found \"x\""]),
+    Case("text after the end", "{\(c)} x", ["x.json:1:34: expected the end of the text, found \"x\""]),
     Case(
-      "a cut file", "{\(c), \"a\": {\"x\": {\"f\": ",
-      ["x.json:1:51: a/x: field \"f\": the text ends in the middle; is the file cut short?"]),
+      "a truncated file", "{\(c), \"a\": {\"x\": {\"f\": ",
+      ["x.json:1:51: a/x: field \"f\": the text ends too early; the file may be cut short"]),
   ]
 
   @Test(arguments: refused)
-  func brokenTreesAreRefusedWithPlaceAndAdvice(_ test: Case) {
+  func refusesBrokenTreesWithPlaceAndAdvice(_ test: Case) {
     let error = #expect(throws: FixtureTreeError.self) { try documents(test.input) }
     #expect(error.map { ["\($0)"] } == test.expected)
     let inPieces = #expect(throws: FixtureTreeError.self) { try documents(test.input, chunkBytesMax: 1) }
     #expect(inPieces == error)
   }
 
-  @Test func aShapeOfTheCallerStandsIn() throws {
+  @Test func usesTheShapeOfTheCaller() throws {
     let shape = try CollectionShape(["a", "a/*/s"])
     let tree = "{\"a\": {\"x\": {\"s\": {\"y\": {}}, \"t\": {\"z\": {}}}}}"
     #expect(try documents(tree, shape: shape).map(line) == ["a/x/s/y {}", "a/x {t: {z: {}}}"])
@@ -248,7 +249,7 @@ import Testing
     #expect(error?.description == "x.json:2:2: \"$collections\" must be the first key")
   }
 
-  @Test func limitsOfWritesHold() throws {
+  @Test func enforcesTheLimitsOfWrites() throws {
     func tree(_ fields: String) -> String { "{\"$collections\": [\"a\"], \"a\": {\"x\": {\(fields)}}}" }
     func message(_ fields: String) -> String? {
       #expect(throws: FixtureTreeError.self) { try documents(tree(fields)) }?.message
@@ -266,7 +267,7 @@ import Testing
     #expect(message(nested(21))?.contains("invalid nested entity") == true)
   }
 
-  @Test func afterAnErrorTheSameErrorComesAgain() throws {
+  @Test func repeatsItsError() throws {
     var reader = FixtureTreeReader(ByteSource(Array("{\"$collections\": [\"a\"], \"a\": 1}".utf8)), database: demo)
     var errors: [FixtureTreeError] = []
     for _ in 0..<2 {
@@ -276,13 +277,13 @@ import Testing
     #expect(errors.first == errors.last)
   }
 
-  @Test func afterTheEndTheEndComesAgain() throws {
+  @Test func staysAtTheEnd() throws {
     var reader = FixtureTreeReader(ByteSource(Array("{\"$collections\": [\"a\"], \"a\": {}}".utf8)), database: demo)
     #expect(try reader.next() == nil)
     #expect(try reader.next() == nil)
   }
 
-  @Test func aFileThatCannotBeOpenedIsNamed() {
+  @Test func namesTheFileThatCannotBeOpened() {
     let error = #expect(throws: FixtureTreeError.self) { try ByteSource(file: "/nonexistent/tree.json") }
     #expect(error?.description == "/nonexistent/tree.json: cannot open the file: No such file or directory")
   }

@@ -9,7 +9,7 @@ import WireFormat
     return FixtureDocument(key: key, fields: EncodedFields(MapValue(fields)), line: 0)
   }
 
-  @Test func theTextIsReadable() throws {
+  @Test func writesReadableText() throws {
     let long = String(repeating: "long text ", count: 9)
     let documents = [
       try Self.document("rooms/lobby/messages/m1/marks/x", []),
@@ -85,23 +85,23 @@ import WireFormat
         """)
   }
 
-  @Test func nothingIsATree() throws {
+  @Test func writesATreeWithoutDocuments() throws {
     #expect(try export([]) == "{\n  \"$collections\": []\n}\n")
     #expect(try documents(try export([])).isEmpty)
   }
 
-  @Test func patternsAreSortedAndUnique() throws {
+  @Test func sortsPatternsAndRemovesRepeats() throws {
     let paths = try ["users/b/habits", "users", "users/a/habits", "a/x/b/y/c"].map { try ResourcePath($0) }
     #expect(CollectionShape.patterns(of: paths) == ["a/*/b/*/c", "users", "users/*/habits"])
   }
 
   @Test(arguments: ["", "a/", "a//b", "a/*", "a/*/__b__", "/a"])
-  func badPatternsAreRefused(pattern: String) {
+  func refusesInvalidPatterns(pattern: String) {
     #expect(throws: CollectionShape.InvalidPattern.self) { try CollectionShape([pattern]) }
   }
 
-  @Test func overlappingPatternsStayBounded() {
-    // Every combination of named and other documents is a state of its own: 2^40 without a bound.
+  @Test func limitsCombinationsOfPatterns() {
+    // Every combination of named and other documents is a separate state: 2^40 without a limit.
     let patterns = (0..<40).map { named in
       (0..<40).map { "c/" + ($0 == named ? "x" : "*") }.joined(separator: "/") + "/c"
     }
@@ -109,7 +109,7 @@ import WireFormat
   }
 
   @Test(arguments: 0..<200)
-  func whatIsWrittenIsReadBack(seed: Int) throws {
+  func readsBackTheWrittenText(seed: Int) throws {
     var random = SeededGenerator(seed: UInt64(seed))
     let tree = random.tree()
     let text = try export(tree)
@@ -118,6 +118,6 @@ import WireFormat
     for (before, after) in zip(tree, read) where before.fields != after.fields {
       Issue.record("seed \(seed): \(try line(before)) became \(try line(after))\n\(text)")
     }
-    #expect(Array(try export(read).utf8) == Array(text.utf8), "seed \(seed): a second export is the same text")
+    #expect(Array(try export(read).utf8) == Array(text.utf8), "seed \(seed): the second export differs")
   }
 }

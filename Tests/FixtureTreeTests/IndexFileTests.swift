@@ -3,13 +3,13 @@ import FixtureTree
 import TestSupport
 import Testing
 
-/// What index files declare, and what is said of mistakes in them.
+/// Tests the configuration that index files declare, and the errors for mistakes in them.
 @Suite struct IndexFileTests {
   private func read(_ text: String) throws -> IndexConfiguration {
     try IndexFile.read(ByteSource(Array(text.utf8), name: "i.json"))
   }
 
-  @Test func everythingAFileCanSay() throws {
+  @Test func readsEverySetting() throws {
     let configuration = try read(
       """
       {
@@ -61,7 +61,7 @@ import Testing
           collectionID: "__default__", path: FieldIndexing.allFields, entries: [.init(.collection, .ascending)]),
         FieldIndexing(collectionID: "docs", path: FieldIndexing.allFields, entries: []),
       ])
-    // What is written reads back the same, and is written the same again.
+    // The written text reads back as the same configuration and produces the same text again.
     let text = IndexFile.text(of: configuration)
     let again = try IndexFile.read(ByteSource(text))
     #expect(again == configuration)
@@ -69,7 +69,7 @@ import Testing
     #expect(try read("{}") == IndexConfiguration())
   }
 
-  @Test func writtenAsTheDeployToolsDo() {
+  @Test func writesTheFormatOfTheDeployTools() {
     let configuration = IndexConfiguration(
       indexes: [
         IndexDefinition(collectionID: "rooms", scope: .collection, fields: [
@@ -127,36 +127,36 @@ import Testing
     Mistake(text: "{\n  \"indexes\": [,]}", message: "i.json:2:15: "),
     Mistake(text: "[]", message: "i.json:1:1: must be an object"),
     Mistake(text: #"{"index": []}"#, message: #"i.json:1:2: unknown key "index""#),
-    Mistake(text: "{\"indexes\": [],\n \"indexes\": []}", message: #"i.json:2:2: key "indexes" stands twice"#),
+    Mistake(text: "{\"indexes\": [],\n \"indexes\": []}", message: #"i.json:2:2: key "indexes" occurs twice"#),
     Mistake(text: #"{"indexes": {}}"#, message: "i.json:1:13: indexes: must be an array"),
     Mistake(text: "{\"indexes\": [\n  {\"fields\": []}]}", message: #"i.json:2:14: indexes[0].fields: is empty"#),
     Mistake(text: #"{"indexes": [{"fields": [{"fieldPath": "a", "order": "ASCENDING"}, {"fieldPath": "b", "order": "ASCENDING"}]}]}"#,
       message: #"i.json:1:14: indexes[0]: lacks "collectionGroup""#),
     Mistake(text: #"{"indexes": [{"collectionGroup": "c"}]}"#, message: #"i.json:1:14: indexes[0]: lacks "fields""#),
-    Mistake(text: #"{"indexes": [{"collectionGroup": "a/b"}]}"#, message: #"i.json:1:34: indexes[0].collectionGroup: "a/b" cannot be"#),
+    Mistake(text: #"{"indexes": [{"collectionGroup": "a/b"}]}"#, message: #"i.json:1:34: indexes[0].collectionGroup: "a/b" is not a collection id"#),
     Mistake(text: #"{"indexes": [{"collectionGroup": "__default__"}]}"#, message: "i.json:1:34: indexes[0].collectionGroup: "),
-    Mistake(text: #"{"indexes": [{"collectionGroup": "c", "collectionId": "c"}]}"#, message: "are the same; give one"),
+    Mistake(text: #"{"indexes": [{"collectionGroup": "c", "collectionId": "c"}]}"#, message: "are the same; remove one"),
     Mistake(text: #"{"indexes": [{"collectionGroup": "c", "queryScope": "COLLECTION_RECURSIVE"}]}"#,
       message: #"must be "COLLECTION" or "COLLECTION_GROUP", not "COLLECTION_RECURSIVE""#),
     Mistake(text: #"{"indexes": [{"collectionGroup": "c", "density": "DENSE"}]}"#, message: #"must be "SPARSE_ALL""#),
     Mistake(text: #"{"indexes": [{"collectionGroup": "c", "unique": true}]}"#, message: "indexes[0].unique: must be false"),
     Mistake(text: #"{"indexes": [{"collectionGroup": "c", "name": "x"}]}"#, message: #"unknown key "name""#),
-    Mistake(text: index(#"[{"fieldPath": "a", "order": "ASCENDING"}]"#), message: "belongs into \"fieldOverrides\""),
+    Mistake(text: index(#"[{"fieldPath": "a", "order": "ASCENDING"}]"#), message: "belongs in \"fieldOverrides\""),
     Mistake(text: index(#"[{"fieldPath": "a", "order": "ascending"}]"#),
       message: #"indexes[0].fields[0].order: must be "ASCENDING" or "DESCENDING", not "ascending""#),
-    Mistake(text: index(#"[{"fieldPath": "a..b", "order": "ASCENDING"}]"#), message: #"fields[0].fieldPath: "a..b" is no field path"#),
+    Mistake(text: index(#"[{"fieldPath": "a..b", "order": "ASCENDING"}]"#), message: #"fields[0].fieldPath: "a..b" is not a field path"#),
     Mistake(text: index(#"[{"fieldPath": "*", "order": "ASCENDING"}]"#), message: "must name one field"),
     Mistake(text: index(#"[{"order": "ASCENDING"}]"#), message: #"indexes[0].fields[0]: lacks "fieldPath""#),
     Mistake(text: index(#"[{"fieldPath": "a"}]"#), message: #"indexes[0].fields[0]: lacks "order""#),
     Mistake(text: index(#"[{"fieldPath": "a", "order": "ASCENDING", "arrayConfig": "CONTAINS"}]"#),
-      message: "a field has one of order, arrayConfig and vectorConfig"),
+      message: #"a field has only one of "order", "arrayConfig" and "vectorConfig""#),
     Mistake(text: index(#"[{"fieldPath": "a", "order": "ASCENDING"}, {"fieldPath": "a", "order": "ASCENDING"}]"#),
-      message: "fields[1]: field a stands in the index already"),
+      message: "fields[1]: field a is already in the index"),
     Mistake(text: index(#"[{"fieldPath": "a", "arrayConfig": "CONTAINS"}, {"fieldPath": "b", "arrayConfig": "CONTAINS"}]"#),
-      message: "one array field only"),
+      message: "only one array field"),
     Mistake(text: index(#"[{"fieldPath": "__name__", "order": "ASCENDING"}, {"fieldPath": "b", "order": "ASCENDING"}]"#),
-      message: "can follow __name__"),
-    Mistake(text: index(#"[{"fieldPath": "__name__", "arrayConfig": "CONTAINS"}]"#), message: "__name__ takes an \"order\""),
+      message: "only a vector field can follow __name__"),
+    Mistake(text: index(#"[{"fieldPath": "__name__", "arrayConfig": "CONTAINS"}]"#), message: "__name__ requires an \"order\""),
     Mistake(text: index(#"[{"fieldPath": "v", "vectorConfig": {"dimension": 2}}, {"fieldPath": "b", "order": "ASCENDING"}]"#),
       message: "must be the last of the index"),
     Mistake(text: index(#"[{"fieldPath": "v", "vectorConfig": {"dimension": 0}}]"#), message: "from 1 to 2048"),
@@ -166,31 +166,31 @@ import Testing
     Mistake(text: override(#", "ttl": "yes""#), message: "fieldOverrides[0].ttl: must be true or false"),
     Mistake(text: override(#", "indexes": [{"queryScope": "COLLECTION"}]"#), message: #"indexes[0]: lacks "order""#),
     Mistake(text: override(#", "indexes": [{"vectorConfig": {"dimension": 2}}]"#), message: "declared under \"indexes\""),
-    Mistake(text: override(#", "indexes": [{"order": "ASCENDING", "x": 1}]"#), message: "\"x\" does not belong here"),
+    Mistake(text: override(#", "indexes": [{"order": "ASCENDING", "x": 1}]"#), message: "\"x\" is not allowed here"),
     Mistake(text: #"{"fieldOverrides": [{"collectionGroup": "__default__", "fieldPath": "a", "indexes": []}]}"#,
-      message: "takes the field path \"*\" only"),
+      message: "allows only the field path \"*\""),
     Mistake(text: #"{"fieldOverrides": [{"collectionGroup": "c", "fieldPath": "*", "ttl": true}]}"#, message: "not \"*\""),
     Mistake(text: #"{"fieldOverrides": [{"collectionGroup": "c", "fieldPath": "__name__", "indexes": []}]}"#,
-      message: "is no field path"),
+      message: "is not a field path"),
     Mistake(text: #"{"fieldOverrides": [{"collectionGroup": "c", "fieldPath": "a", "indexes": []}, {"collectionGroup": "c", "fieldPath": "a", "indexes": []}]}"#,
-      message: "fieldOverrides[1]: this field of c is declared above already"),
-    Mistake(text: "{\"indexes\": [\n\(twice),\n\(twice)]}", message: "i.json:3:1: indexes[1]: the same index is declared in line 2"),
+      message: "fieldOverrides[1]: this field of c is already declared above"),
+    Mistake(text: "{\"indexes\": [\n\(twice),\n\(twice)]}", message: "i.json:3:1: indexes[1]: the same index is already declared on line 2"),
   ]
   private static let twice =
     #"{"collectionGroup": "c", "fields": [{"fieldPath": "a", "order": "ASCENDING"}, {"fieldPath": "b", "order": "ASCENDING"}]}"#
 
-  @Test func mistakesNameTheirPlace() {
+  @Test func reportsThePlaceOfAMistake() {
     for mistake in Self.mistakes {
       do {
         _ = try read(mistake.text)
-        Issue.record("was accepted: \(mistake.text)")
+        Issue.record("no error for \(mistake.text)")
       } catch {
         #expect("\(error)".contains(mistake.message), "\(mistake.text)\n\(error)")
       }
     }
     do {
       _ = try IndexFile.read(ByteSource(Array(repeating: UInt8(ascii: " "), count: IndexFile.bytesMax + 1), name: "i.json"))
-      Issue.record("was accepted")
+      Issue.record("no error for a file that is too long")
     } catch { #expect("\(error)".contains("is longer than")) }
   }
 }

@@ -4,7 +4,7 @@ import Testing
 @testable import FixtureTree
 
 @Suite struct JSONTokenizerTests {
-  /// The tokens of a text, each with its place; an error as the last.
+  /// Returns the tokens of a text with their positions. If an error ends them, it is the last element.
   static func tokens(
     _ bytes: [UInt8], _ extent: JSONTokenizer.Extent = .oneValue, chunkBytesMax: Int = .max, bufferBytes: Int = 64
   ) -> [String] {
@@ -27,7 +27,7 @@ import Testing
     return all
   }
 
-  @Test func everyTokenHasItsPlace() {
+  @Test func reportsThePositionOfEveryToken() {
     let text = "\u{FEFF}{\"a\": [1, -2.5e3,\n  true,false , null, \"x\\u00e9\\ud83d\\ude00\\n\"],\r\n\t\"\": {}}\n"
     #expect(
       Self.tokens(Array(text.utf8)) == [
@@ -44,15 +44,15 @@ import Testing
   ]
 
   @Test(arguments: valid)
-  func validTextIsRead(text: String) {
+  func readsValidText(text: String) {
     let tokens = Self.tokens(Array(text.utf8))
     #expect(!tokens.isEmpty)
     #expect(!tokens.contains { $0.hasPrefix("x:") }, "\(tokens)")
   }
 
   static let invalid: [(text: String, error: String)] = [
-    ("", "x:1:1: the file is empty; it should hold one JSON object"),
-    ("{", "x:1:2: the text ends in the middle; is the file cut short?"),
+    ("", "x:1:1: the file is empty; it must contain one JSON object"),
+    ("{", "x:1:2: the text ends too early; the file may be cut short"),
     ("[1 2]", "x:1:4: expected \",\" or \"]\", found \"2\""),
     ("{\"a\" 1}", "x:1:6: expected \":\" after the key, found \"1\""),
     ("{\"a\":1,}", "x:1:8: expected a key in double quotes, found \"}\""),
@@ -60,25 +60,25 @@ import Testing
     ("{a:1}", "x:1:2: expected a key in double quotes, found \"a\""),
     ("{'a':1}", "x:1:2: expected a key in double quotes, found \"'\""),
     ("{} {}", "x:1:4: expected the end of the text, found \"{\""),
-    ("01", "x:1:1: \"01\" is no JSON number"), ("1.", "x:1:1: \"1.\" is no JSON number"),
-    ("-", "x:1:1: \"-\" is no JSON number"), ("1e", "x:1:1: \"1e\" is no JSON number"),
-    ("1-2", "x:1:1: \"1-2\" is no JSON number"), (".5", "x:1:1: expected a value, found \".\""),
+    ("01", "x:1:1: \"01\" is not a JSON number"), ("1.", "x:1:1: \"1.\" is not a JSON number"),
+    ("-", "x:1:1: \"-\" is not a JSON number"), ("1e", "x:1:1: \"1e\" is not a JSON number"),
+    ("1-2", "x:1:1: \"1-2\" is not a JSON number"), (".5", "x:1:1: expected a value, found \".\""),
     ("tru", "x:1:1: expected a value; did you mean true?"), ("nul1", "x:1:1: expected a value; did you mean null?"),
     ("truex", "x:1:5: expected the end of the text, found \"x\""),
     ("\"a", "x:1:1: a string is not closed"),
-    ("\"a\nb\"", "x:1:1: a string holds a control character; write it as an escape such as \\n"),
-    ("\"\\x\"", "x:1:1: a string holds an unknown escape; a backslash itself is written \\\\"),
-    ("\"\\u12G4\"", "x:1:1: a string holds \\u without four hexadecimal digits"),
-    ("\"\\ud800\"", "x:1:1: a string holds half of a surrogate pair, which is no character"),
-    ("\"\\ud800\\u0041\"", "x:1:1: a string holds half of a surrogate pair, which is no character"),
-    ("\"\\udc00\"", "x:1:1: a string holds half of a surrogate pair, which is no character"),
+    ("\"a\nb\"", "x:1:1: a string contains a control character; write it as an escape such as \\n"),
+    ("\"\\x\"", "x:1:1: a string contains an unknown escape; write a backslash as \\\\"),
+    ("\"\\u12G4\"", "x:1:1: a string contains \\u without four hexadecimal digits"),
+    ("\"\\ud800\"", "x:1:1: a string contains half of a surrogate pair, which is not a character"),
+    ("\"\\ud800\\u0041\"", "x:1:1: a string contains half of a surrogate pair, which is not a character"),
+    ("\"\\udc00\"", "x:1:1: a string contains half of a surrogate pair, which is not a character"),
     ("[\n  NaN]", "x:2:3: expected a value, found \"N\""),
     ("\u{0}", "x:1:1: expected JSON, found byte 0"), ("é", "x:1:1: expected a value, found byte 195"),
     ("// no\n{}", "x:1:1: expected a value, found \"/\""),
   ]
 
   @Test(arguments: invalid.indices)
-  func invalidTextIsRefusedWithItsPlace(index: Int) {
+  func refusesInvalidTextWithItsPosition(index: Int) {
     let (text, error) = Self.invalid[index]
     #expect(Self.tokens(Array(text.utf8)).last == error)
   }
@@ -89,11 +89,11 @@ import Testing
       [0x22, 0xF5, 0x80, 0x80, 0x80, 0x22],
       [0x22, 0xE2, 0x82, 0x22],
     ] as [[UInt8]])
-  func brokenUTF8IsRefused(bytes: [UInt8]) {
+  func refusesInvalidUTF8(bytes: [UInt8]) {
     #expect(Self.tokens(bytes).last == "x:1:1: a string is not valid UTF-8; save the file as UTF-8")
   }
 
-  @Test func nestingAndLengthsAreBounded() {
+  @Test func limitsNestingAndLengths() {
     let deep = [UInt8](repeating: UInt8(ascii: "["), count: JSONTokenizer.nestingMax + 1)
     #expect(Self.tokens(deep).last == "x:1:513: objects and arrays nest deeper than 512 levels")
     let long = [UInt8(ascii: "\"")] + [UInt8](repeating: UInt8(ascii: "a"), count: JSONTokenizer.stringBytesMax + 70)
@@ -102,7 +102,7 @@ import Testing
     #expect(Self.tokens(digits).last == "x:1:1: a number has more than 4096 digits")
   }
 
-  @Test func manyValuesMayFollowEachOther() {
+  @Test func readsSeveralValues() {
     #expect(
       Self.tokens(Array("{}\n1 \n[]\n".utf8), .manyValues) == [
         "1:1 objectStart", "1:2 objectEnd", "2:1 number \"1\"", "3:1 arrayStart", "3:2 arrayEnd",
@@ -110,7 +110,7 @@ import Testing
     #expect(Self.tokens([], .manyValues).isEmpty)
   }
 
-  @Test func piecesOfAnySizeGiveTheSameTokens() {
+  @Test func tokensDoNotDependOnThePieces() {
     for text in Self.valid + Self.invalid.map(\.text) {
       let whole = Self.tokens(Array(text.utf8), bufferBytes: 1 << 16)
       for (chunk, buffer) in [(1, 64), (2, 3), (7, 5), (.max, 1)] {
@@ -128,12 +128,12 @@ import Testing
   ]
 
   @Test(arguments: doubles)
-  func numbersAreTheNearestDouble(text: String) {
+  func readsTheNearestDouble(text: String) {
     let read = Array(text.utf8).withUnsafeBytes { JSONNumber.double($0) }
-    #expect(read?.bitPattern == strtod(text, nil).bitPattern, "\(text) gave \(String(describing: read))")
+    #expect(read?.bitPattern == strtod(text, nil).bitPattern, "\(text) was read as \(String(describing: read))")
   }
 
-  @Test func numbersAreCheckedForRange() {
+  @Test func checksTheRangeOfNumbers() {
     #expect(Array("1e999".utf8).withUnsafeBytes { JSONNumber.double($0) } == nil)
     #expect(Array("9223372036854775807".utf8).withUnsafeBytes { JSONNumber.integer($0) } == .max)
     #expect(Array("-9223372036854775808".utf8).withUnsafeBytes { JSONNumber.integer($0) } == .min)

@@ -2,7 +2,7 @@ import FixtureTree
 import Testing
 
 @Suite struct OtherFormatsTests {
-  @Test func collectionsTreesAreRead() throws {
+  @Test func readsTreesOfCollections() throws {
     let tree = """
       {"__collections__": {"users": {"u1": {"name": "x", "$odd": 1,
         "at": {"__datatype__": "timestamp", "value": {"_seconds": 1743085800, "_nanoseconds": 5000}},
@@ -22,7 +22,7 @@ import Testing
     #expect(try documents(tree, chunkBytesMax: 1).map(line) == expected)
   }
 
-  @Test func linesOfBothFormsAreRead() throws {
+  @Test func readsLinesOfBothForms() throws {
     let lines = """
       {"path": "users/u1", "fields": {"n": {"$double": 1}, "$$x": [1]}}
 
@@ -50,12 +50,12 @@ import Testing
   static let refused: [(format: FixtureReader.Format, text: String, error: String)] = [
     (
       .collectionsTree, "{\"name\": 1}",
-      "x.json:1:2: the root has no fields; it holds \"__collections__\" and nothing else"
+      "x.json:1:2: the root can contain only \"__collections__\"; move fields into a document"
     ),
     (
       .collectionsTree, "{\"__collections__\": {\"a\": {\"x\": {\"f\": {\"__datatype__\": \"money\", \"value\": 1}}}}}",
-      "x.json:1:56: a/x: field \"f\": the \"__datatype__\" \"money\" is none of timestamp, geopoint, "
-        + "documentReference, bytes"
+      "x.json:1:56: a/x: field \"f\": the \"__datatype__\" \"money\" is unknown; write timestamp, geopoint, "
+        + "documentReference or bytes"
     ),
     (
       .collectionsTree, "{\"__collections__\": {\"a\": {\"x\": 1}}}",
@@ -63,20 +63,20 @@ import Testing
     ),
     (
       .documentLines, "{\"path\": \"a\"}",
-      "x.json:1:10: a: the path names no document; it needs pairs of collection and document, as \"users/u1\""
+      "x.json:1:10: a: the path is not that of a document; write pairs of collection and document ids, such as "
+        + "\"users/u1\""
     ),
     (.documentLines, "{\"fields\": {}}", "x.json:1:2: \"path\" or \"name\" must come before \"fields\""),
     (.documentLines, "{}", "x.json:1:2: the line lacks \"path\" or \"name\""),
     (
       .documentLines, "{\"path\": \"a/b\", \"x\": 1}",
-      "x.json:1:17: a/b: \"x\" is none of \"path\", \"name\", \"fields\"; fields of the document belong into "
-        + "\"fields\""
+      "x.json:1:17: a/b: unknown key \"x\"; a line has \"path\" or \"name\", and \"fields\" for the document's fields"
     ),
     (
       .documentLines,
       "{\"path\": \"a/b\"}\n{\"name\": \"projects/p/databases/d/documents/a/b\", \"fields\": {\"f\": 1}}",
-      "x.json:2:66: a/b: field \"f\": a document with \"name\" has wire values such as {\"stringValue\": \"x\"}; "
-        + "with \"path\", plain ones"
+      "x.json:2:66: a/b: field \"f\": a document with \"name\" needs typed values such as {\"stringValue\": \"x\"}; "
+        + "use \"path\" for plain values"
     ),
     (
       .documentLines, "{\"name\": \"a/b\"}",
@@ -85,7 +85,7 @@ import Testing
   ]
 
   @Test(arguments: refused.indices)
-  func brokenFilesAreRefused(index: Int) {
+  func refusesBrokenFiles(index: Int) {
     let (format, text, expected) = Self.refused[index]
     let error = #expect(throws: FixtureTreeError.self) { try documents(text, format: format) }
     #expect(error?.description == expected)
@@ -104,7 +104,7 @@ import Testing
   ]
 
   @Test(arguments: formats.indices)
-  func theFormatIsFound(index: Int) throws {
+  func findsTheFormat(index: Int) throws {
     let (name, text, format) = Self.formats[index]
     let reader = try FixtureReader(ByteSource(Array(text.utf8), chunkBytesMax: 2, name: name), database: demo)
     #expect(reader.format == format)

@@ -2,7 +2,7 @@ import DocumentModel
 import FixtureTree
 import WireFormat
 
-/// SplitMix64: the same sequence for the same seed.
+/// The SplitMix64 generator, which produces the same sequence for the same seed.
 struct SeededGenerator: RandomNumberGenerator {
   private var state: UInt64
 
@@ -21,7 +21,7 @@ struct SeededGenerator: RandomNumberGenerator {
   mutating func pick<T>(_ items: [T]) -> T { items[Int.random(in: 0..<items.count, using: &self)] }
 }
 
-/// Random documents with nasty names, in nested collections.
+/// Random documents in nested collections, with names that are hard to escape.
 extension SeededGenerator {
   static let names = [
     "a", "b", "users", "habits", "metrics", "$ref", "$", "$$", "$fields", "$missing", "$collections", "a.b",
@@ -36,7 +36,7 @@ extension SeededGenerator {
     return ResourceID.isReserved(id.utf8) && ResourceID.number(id.utf8) == nil ? "d" : id
   }
 
-  /// A collection id or a field name.
+  /// Returns a collection id or a field name.
   mutating func name() -> String {
     let name = pick(Self.names)
     return ResourceID.isReserved(name.utf8) ? "c" : name
@@ -84,7 +84,7 @@ extension SeededGenerator {
     MapValue((0..<pick([0, 1, 2, 5])).map { _ in (name(), value(depth: depth)) })
   }
 
-  /// Documents by path, some of whose parents are missing; fields often share a name with a sub-collection.
+  /// Returns documents in name order. Some parents are missing, and fields often share a name with a subcollection.
   mutating func tree() -> [FixtureDocument] {
     var byKey: [DocumentKey: FixtureDocument] = [:]
     for _ in 0..<Int.random(in: 0...30, using: &self) {

@@ -4,12 +4,12 @@ import WireFormat
 
 let demo = DatabaseID(project: "demo")!
 
-/// A document as one line: its path and its fields.
+/// Returns a document as one line: its path and its fields.
 func line(_ document: FixtureDocument) throws -> String {
   "\(document.key) \(text(.map(try document.fields.decoded())))"
 }
 
-/// A value in a notation that tells all types apart.
+/// Returns a value in a notation that distinguishes all types.
 func text(_ value: Value) -> String {
   switch value {
   case .null: "null"
@@ -34,7 +34,7 @@ func documents(
   try documents(Array(text.utf8), shape: shape, format: format, chunkBytesMax: chunkBytesMax)
 }
 
-/// Reads all documents of some bytes.
+/// Reads all documents of a byte sequence.
 func documents(
   _ bytes: [UInt8], shape: CollectionShape? = nil, format: FixtureReader.Format? = nil, chunkBytesMax: Int = .max
 ) throws(FixtureTreeError) -> [FixtureDocument] {
@@ -45,7 +45,7 @@ func documents(
   return all
 }
 
-/// Writes documents in name order as a tree.
+/// Writes documents as a tree, in name order.
 func export(_ documents: [FixtureDocument]) throws -> String {
   let sorted = documents.sorted { $0.key < $1.key }
   var writer = try FixtureTreeWriter(
@@ -60,7 +60,7 @@ func export(_ documents: [FixtureDocument]) throws -> String {
   return String(decoding: bytes, as: UTF8.self)
 }
 
-/// The collections that a document's path goes through.
+/// Returns the collections that contain a document, innermost first.
 func collections(above key: DocumentKey) -> [ResourcePath] {
   var all: [ResourcePath] = []
   var path = key.path

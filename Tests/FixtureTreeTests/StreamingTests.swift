@@ -3,7 +3,7 @@ import Testing
 @testable import FixtureTree
 
 @Suite struct StreamingTests {
-  /// A tree of so many documents of 10 KB that is never in memory as a whole.
+  /// A tree of `count` documents of 10 KB, generated while it is read so that it is never in memory as a whole.
   private final class Generated {
     private var pending = Array("{\"$collections\": [\"c\"], \"c\": {".utf8)
     private var offset = 0
@@ -36,7 +36,7 @@ import Testing
     }
   }
 
-  /// Reads a generated tree; returns how many bytes it had and the largest size of the reader's buffers.
+  /// Reads a generated tree. Returns its length and the largest size of the reader's buffers, both in bytes.
   private func readGenerated(_ count: Int) throws -> (bytes: Int, buffered: Int) {
     let generated = Generated(count: count)
     let source = ByteSource(name: "generated") { generated.read(into: $0) }
@@ -51,16 +51,16 @@ import Testing
     return (generated.bytesRead, buffered)
   }
 
-  @Test func memoryDoesNotGrowWithTheFile() throws {
+  @Test func memoryIsIndependentOfTheFileSize() throws {
     let small = try readGenerated(20)
     let large = try readGenerated(2100)
     #expect(large.bytes > 20_000_000)
-    // What grows is the table of ids: 16 bytes each, with room to spare, and that up to a bound.
+    // Only the table of ids grows: 16 bytes per id plus spare room, up to a limit.
     #expect(large.buffered - small.buffered <= 4096 * 16)
     #expect(small.buffered < 128 << 10)
   }
 
-  @Test func theIdsThatAreRememberedAreBounded() throws {
+  @Test func limitsTheRecordedIDs() throws {
     var table = KeyTable()
     table.open()
     for index in 0..<(KeyTable.keysMax + 1000) {
@@ -68,10 +68,10 @@ import Testing
       #expect(earlier == nil)
     }
     #expect((16 << 20...17 << 20).contains(table.bufferedBytes))
-    #expect(withUnsafeBytes(of: 17) { table.insert($0, line: 1) } == nil, "full: later repeats are let pass")
+    #expect(withUnsafeBytes(of: 17) { table.insert($0, line: 1) } == nil, "a full table must accept repeated keys")
   }
 
-  @Test func objectsInsideEachOtherKeepTheirKeysApart() {
+  @Test func nestedObjectsHaveSeparateKeys() {
     var table = KeyTable()
     func insert(_ key: String, line: Int) -> Int? { Array(key.utf8).withUnsafeBytes { table.insert($0, line: line) } }
     table.open()
@@ -87,7 +87,7 @@ import Testing
     for index in 0..<1000 { #expect(insert("key \(index)", line: 0) == index) }
   }
 
-  @Test func fixturesInPiecesOfAnySizeAreTheSame() throws {
+  @Test func documentsDoNotDependOnThePieces() throws {
     for system in FixtureFilesTests.counts.map(\.system) {
       let whole = try FixtureFilesTests.read(system)
       let bytes = Array(try export(whole).utf8)
@@ -110,7 +110,7 @@ import Testing
   ]
 
   @Test(arguments: 0..<60)
-  func noBytesCrashAReader(seed: Int) {
+  func readersDoNotCrashOnAnyBytes(seed: Int) {
     var random = SeededGenerator(seed: UInt64(seed))
     var bytes = Array(Self.seeds[seed % Self.seeds.count].utf8)
     let alphabet = Array("{}[]\",:$\\ue019-. \n\u{0}é".utf8)

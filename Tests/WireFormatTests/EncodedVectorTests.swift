@@ -4,7 +4,7 @@ import Testing
 import WireFormat
 
 @Suite struct EncodedVectorTests {
-  @Test func distancesAreThoseOfTheComponents() throws {
+  @Test func computesDistancesFromTheComponents() throws {
     var random = SplitMix(seed: 7)
     for count in [1, 2, 3, 4, 5, 7, 8, 63, 64, 65, 128, 129, 1000, 2048] {
       let (a, b) = (Self.vector(count, &random), Self.vector(count, &random))
@@ -17,7 +17,7 @@ import WireFormat
         try b.withUnsafeBufferPointer { b in
           let found = try #require(try vector.squaredDistance(to: b, bound: .infinity))
           #expect(abs(found - squared) <= squared * 1e-12, "\(count)")
-          // What stays within the bound is measured to the end, and to the same number.
+          // A distance that does not exceed the bound is summed to the end, with the same result.
           #expect(try vector.squaredDistance(to: b, bound: found) == found)
           let products = try vector.products(with: b)
           #expect(abs(products.dot - dot) <= squares * 1e-12 && abs(products.squares - squares) <= squares * 1e-12)
@@ -27,7 +27,7 @@ import WireFormat
     }
   }
 
-  @Test func fewComponentsAreSummedInOrder() throws {
+  @Test func sumsFewComponentsInOrder() throws {
     let (a, b) = ([1e16, 1, -1e16], [1.0, 1, 1])
     try Self.withVector(.vector(a)) { vector in
       let dot = try b.withUnsafeBufferPointer { try vector?.products(with: $0).dot }
@@ -36,12 +36,12 @@ import WireFormat
   }
 
   @Test(arguments: [.null, 1, [1.0, 2.0], map(("value", [1.0])), map(("a", 1), ("b", 2))] as [Value])
-  func whatIsNoVectorHasNone(value: Value) throws {
+  func otherValuesAreNotVectors(value: Value) throws {
     try Self.withVector(value) { #expect($0 == nil) }
   }
 
-  @Test func componentsThatAreNoDoublesAreDamage() throws {
-    // As a client could send it, and as the canonical form has it not.
+  @Test func refusesComponentsThatAreNotDoubles() throws {
+    // A client can send these components, but the canonical form never has them.
     for components in [[1.0, 2], [1, "abcdefghi"]] as [[Value]] {
       let damaged = map(("__type__", "__vector__"), ("value", .array(components)))
       var bytes: [UInt8] = []

@@ -1,6 +1,6 @@
 import DocumentModel
 
-/// SplitMix64: the same sequence for the same seed.
+/// The SplitMix64 generator, which produces the same sequence for the same seed.
 struct SeededGenerator: RandomNumberGenerator {
   private var state: UInt64
 
@@ -21,7 +21,7 @@ struct SeededGenerator: RandomNumberGenerator {
   }
 }
 
-/// Random legal values and fields.
+/// Random values and fields that a document may have.
 extension SeededGenerator {
   static let doubles: [Double] = [
     0, -0.0, 1, -1, 0.1, 1e21, 1e-7, Double.leastNonzeroMagnitude, .greatestFiniteMagnitude, .infinity, -.infinity,

@@ -1,6 +1,6 @@
-/// Request messages as the protobuf classes of Google's Python client serialize them, and as JSON.
+/// Request messages, serialized by the protobuf classes of Google's Python client, and as JSON.
 enum GoldenMessages {
-  /// A message: what it is, its bytes in hexadecimal, and its JSON.
+  /// A message: its type, its bytes in hexadecimal, and its JSON.
   typealias Row = (kind: Kind, hex: String, json: String)
 
   enum Kind {

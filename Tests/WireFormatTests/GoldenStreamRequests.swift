@@ -1,4 +1,4 @@
-/// Requests of streams as the protobuf classes of Google's Python client serialize them, and as JSON.
+/// Requests on streams, serialized by the protobuf classes of Google's Python client, and as JSON.
 enum GoldenStreamRequests {
   /// A message: its bytes in hexadecimal, and its JSON.
   typealias Row = (hex: String, json: String)

@@ -4,7 +4,7 @@ import Testing
 @testable import WireFormat
 
 @Suite struct JSONValueDecodingTests {
-  /// What else is taken beside what the writer prints.
+  /// Accepted forms other than those that the writer prints.
   static let accepted: [(String, Value)] = [
     (#"{"integerValue":12}"#, .integer(12)),
     (#"{"integerValue":"-9223372036854775808"}"#, .integer(.min)),
@@ -60,7 +60,7 @@ import Testing
     #expect(try value(json: text) == expected, "\(text)")
   }
 
-  /// A value inside field `f` of a document, and the text of the error.
+  /// A value in field `f` of a document, and the text of its error.
   static let refused: [(String, String)] = [
     (#"{"integerValue":"abc"}"#, #"Invalid value at 'document.fields[1].value.integer_value' (TYPE_INT64), "abc""#),
     (#"{"integerValue":1.5}"#, "Invalid value at 'document.fields[1].value.integer_value' (TYPE_INT64), 1.5"),
@@ -182,7 +182,7 @@ import Testing
     #expect(thrown == expected)
   }
 
-  @Test func longTextsAreCutInErrors() {
+  @Test func errorsQuoteLongTextsInPart() {
     let text = String(repeating: "é", count: 5000)
     let thrown = message { () throws(WireError) in try value(json: "{\"integerValue\":\"\(text)\"}") }
     #expect(thrown.utf8.count < 300)
@@ -209,23 +209,23 @@ import Testing
   ]
 
   @Test(arguments: malformed.indices)
-  func malformedTextsSayWhy(row: Int) {
+  func explainsMalformedText(row: Int) {
     let (text, expected) = Self.malformed[row]
     #expect(message { () throws(WireError) in try fields(json: text) } == expected)
   }
 
-  @Test func invalidUTF8IsRefused() {
+  @Test func refusesInvalidUTF8() {
     let bytes = Array(#"{"a":{"stringValue":""#.utf8) + [0xC3, 0x28] + Array("\"}}".utf8)
     let thrown = message { () throws(WireError) in
       try decoding(bytes) { (decoder, root) throws(WireError) in try decoder.fields(root) }
     }
     #expect(thrown == "Invalid JSON payload received. Encountered non UTF-8 code points.")
-    // A lone low surrogate has no UTF-8 either.
+    // A lone low surrogate cannot be encoded in UTF-8 either.
     #expect(throws: WireError.self) { try fields(json: #"{"a":{"stringValue":"\udc00"}}"#) }
     #expect(throws: WireError.self) { try fields(json: #"{"a\udc00":{"stringValue":""}}"#) }
   }
 
-  @Test func twentyLevelsPassAndMoreDoNot() {
+  @Test func acceptsTwentyLevelsAndNoMore() {
     func nested(_ depth: Int) -> String {
       let head = String(repeating: #"{"mapValue":{"fields":{"a":"#, count: depth)
       return "{\"f\":\(head){\"nullValue\":null}\(String(repeating: "}}}", count: depth))}"
@@ -235,7 +235,7 @@ import Testing
     #expect(throws: WireError.self) { try fields(json: nested(100_000)) }
   }
 
-  @Test func textsBeyondTheLimitAreRefused() {
+  @Test func refusesTextBeyondTheLimit() {
     let document = JSONDocument(bytesMax: 20_000)
     let text = Array("[\"\(String(repeating: "x", count: 20_000))\"]".utf8)
     #expect(throws: WireError.invalidJSON("Payload is longer than 20000 bytes.")) {
@@ -243,7 +243,7 @@ import Testing
     }
   }
 
-  @Test func paddedTextsAreReadInPlace() throws {
+  @Test func readsPaddedTextInPlace() throws {
     let text = Array(#"{"a":{"integerValue":"7"}}"#.utf8)
     let padded = text + [UInt8](repeating: 0x5A, count: JSONDocument.paddingBytes)
     let document = JSONDocument()
@@ -275,7 +275,7 @@ import Testing
   }
 
   @Test(arguments: 0..<8)
-  func orderOfKeysDoesNotMatter(round: Int) throws {
+  func keyOrderDoesNotMatter(round: Int) throws {
     let seed = UInt64(round) + 300
     var random = SeededGenerator(seed: seed)
     for _ in 0..<40 {
@@ -285,7 +285,7 @@ import Testing
     }
   }
 
-  /// The entries of a map in random order at every depth, some keys twice with the standing one last.
+  /// Returns the entries of a map in random order at every depth. Some keys occur twice, the right value last.
   static func shuffled(_ map: MapValue, _ random: inout SeededGenerator) -> String {
     var members: [String] = []
     for (key, value) in map.entries.shuffled(using: &random) {
@@ -306,7 +306,7 @@ import Testing
   }
 
   @Test(arguments: 0..<8)
-  func damagedTextsNeverTrap(round: Int) throws {
+  func damagedTextNeverTraps(round: Int) throws {
     let seed = UInt64(round) + 700
     var random = SeededGenerator(seed: seed)
     let pieces = [

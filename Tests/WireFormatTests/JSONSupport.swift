@@ -2,7 +2,7 @@ import DocumentModel
 
 @testable import WireFormat
 
-/// Decodes `text` with a fresh parser and decoder.
+/// Decodes `text` with a new parser and decoder.
 func decoding<R>(
   _ text: String, _ body: (JSONMessageDecoder, JSONValue) throws(WireError) -> R
 ) throws(WireError) -> R {
@@ -63,10 +63,10 @@ func json(_ result: WriteResult) throws -> String {
   return String(decoding: writer.bytes, as: UTF8.self)
 }
 
-/// What `body` throws as text, or what it should have thrown.
+/// Returns the text of the error that `body` throws, or a text that says that it threw none.
 func message<R>(_ body: () throws(WireError) -> R) -> String {
   do throws(WireError) {
-    return "no error but \(try body())"
+    return "no error, but the result \(try body())"
   } catch {
     return error.description
   }

@@ -173,7 +173,7 @@ import Testing
     #expect(message { () throws(WireError) in try write(json: body) } == expected)
   }
 
-  @Test func transformsAreCounted() {
+  @Test func limitsTheTransformsOfAWrite() {
     func body(_ count: Int) -> String {
       let one = #"{"fieldPath":"a","setToServerValue":1}"#
       return #"{"update":{"name":"\#(Self.name)"},"updateTransforms":["#
@@ -195,7 +195,7 @@ import Testing
     #expect(writes.map(\.write.key.description) == ["a/b", "a/b/c/d", "a/b", "a/b"])
   }
 
-  @Test func transactionOptions() throws {
+  @Test func decodesTransactionOptions() throws {
     func options(_ text: String) throws(WireError) -> TransactionOptions {
       try decoding(text) { (decoder, root) throws(WireError) in try decoder.transactionOptions(root) }
     }
@@ -215,7 +215,7 @@ import Testing
     }
   }
 
-  @Test func integersAsText() throws {
+  @Test func decodesInt32FromNumbersAndText() throws {
     let rows: [(String, Int32?)] = [
       ("7", 7), ("\"7\"", 7), ("7.0", 7), ("2147483648", nil), ("\"x\"", nil), ("-2147483648", -2147483648),
       ("1.5", nil),

@@ -64,7 +64,7 @@ import Testing
     #expect(try value(json: json(tree, .pretty)) == tree)
   }
 
-  @Test func prettyIsIndentedByTwo() throws {
+  @Test func indentsPrettyTextByTwo() throws {
     let text = try json(.map(MapValue([("a", .array([.null, .boolean(true)])), ("b", .array([]))])), .pretty)
     #expect(
       text == """
@@ -92,7 +92,7 @@ import Testing
         """)
   }
 
-  @Test func emptyBracketsAndScalarsStandAlone() {
+  @Test func writesEmptyBracketsAndScalars() {
     #expect(
       json(.pretty) {
         $0.beginObject(); $0.endObject()
@@ -118,7 +118,7 @@ import Testing
         == "[1,{},true]")
   }
 
-  @Test func deepTextsKeepTheirIndentation() {
+  @Test func indentsDeepText() {
     let text = json(.pretty) { writer in
       for _ in 0..<50 { writer.beginArray() }
       writer.null()
@@ -154,7 +154,7 @@ import Testing
     ("b", .integer(2)), ("odd.name", .string("y")), ("z", .array([.integer(3)])),
   ])
 
-  /// The fields that stay of ``map``, as JSON; `nil` for none.
+  /// The paths of a mask, and the fields of ``map`` that it keeps; `nil` if it keeps none.
   static let masks: [([String], MapValue?)] = [
     (["a", "b", "z", "`odd.name`"], map),
     (["b"], MapValue([("b", .integer(2))])),
@@ -193,7 +193,7 @@ import Testing
   }
 
   @Test(arguments: masks.indices)
-  func masksKeepWhatTheyName(row: Int) throws {
+  func masksKeepTheNamedFields(row: Int) throws {
     let (paths, kept) = Self.masks[row]
     let mask = FieldMask(try paths.map { try FieldPath($0) })
     try Self.withDocument(Self.map) { document in
@@ -206,12 +206,12 @@ import Testing
       try DocumentProtobuf.append(document, mask: mask, to: &message)
       let fields = try message.withUnsafeBytes { try EncodedFields.canonical(fromClient: $0) }
       #expect(fields == EncodedFields(kept ?? MapValue()))
-      // Canonical already: the fields stand in the message as they are stored.
+      // The message contains the stored form of the fields.
       #expect(message.count > fields.bytes.count)
     }
   }
 
-  @Test func documentsPrintAsTheServiceDoes() throws {
+  @Test func printsDocumentsAsTheServiceDoes() throws {
     try Self.withDocument(MapValue([("n", .integer(7))])) { (document) throws in
       #expect(
         try json(document, .pretty) == """
@@ -250,7 +250,7 @@ import Testing
     }
   }
 
-  @Test func writeResults() throws {
+  @Test func writesResultsOfWrites() throws {
     #expect(try json(WriteResult(updateTime: nil)) == "{}")
     let result = WriteResult(
       updateTime: Timestamp(uncheckedMicroseconds: 1), transformResults: [.integer(3), .null])

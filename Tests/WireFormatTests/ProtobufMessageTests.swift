@@ -4,9 +4,9 @@ import Testing
 
 @testable import WireFormat
 
-/// Messages decode from protobuf as they do from JSON: to the same values, or to the same error.
+/// Messages decode from protobuf to the same values as from JSON, or to the same error.
 @Suite struct ProtobufMessageTests {
-  @Test(arguments: GoldenMessages.rows.indices) func sameAsFromJSON(index: Int) throws {
+  @Test(arguments: GoldenMessages.rows.indices) func decodesTheSameAsJSON(index: Int) throws {
     let row = GoldenMessages.rows[index]
     switch row.kind {
     case .write: try compare(row, { (d, m) throws(WireError) in try d.write(m) }, { (d, j) throws(WireError) in try d.write(j) })
@@ -52,7 +52,7 @@ import Testing
       }
     }
     #expect(one == other, "\(row.json)")
-    // Unknown fields, of every wire type and at the end, change nothing; fields cut short are refused.
+    // Unknown fields of every wire type at the end change nothing, but a truncated field is refused.
     let unknown: [UInt8] = [0xA0, 0x3F, 1, 0xAA, 0x3F, 2, 7, 7, 0xAD, 0x3F, 0, 0, 0, 0, 0xA1, 0x3F, 0, 0, 0, 0, 0, 0, 0, 0]
     let more = (bytes + unknown).withUnsafeBytes { bytes in
       Result { () throws(WireError) in try fromBytes(decoder, bytes) }
@@ -64,7 +64,7 @@ import Testing
     if case .success = one { #expect(throws: WireError.self) { try cut.get() } }
   }
 
-  @Test func filtersNestSoDeepAndNoDeeper() throws {
+  @Test func limitsTheNestingOfFilters() throws {
     func filter(depth: Int) -> [UInt8] {
       var filter: [UInt8] = []
       ProtobufWriter.message(3, to: &filter) { unary in
@@ -88,19 +88,19 @@ import Testing
     }
     let max = ProtobufMessageDecoder.nestingDepthMax
     #expect(try decode(filter(depth: max - 1)).filter != nil)
-    #expect(throws: WireError.malformedProtobuf("filter nests too deep")) { try decode(filter(depth: max)) }
+    #expect(throws: WireError.malformedProtobuf("filter is nested too deeply")) { try decode(filter(depth: max)) }
     #expect(throws: WireError.self) { try decode(filter(depth: 2000)) }
   }
 
-  @Test func textsMustBeUTF8() {
+  @Test func refusesTextThatIsNotUTF8() {
     let write: [UInt8] = [0x12, 2, 0xC3, 0x28]
     #expect(throws: WireError.malformedProtobuf("string field contains invalid UTF-8")) {
       try write.withUnsafeBytes { try ProtobufMessageDecoder().write($0) }
     }
   }
 
-  /// The last member of a oneof stands, as protobuf has it.
-  @Test func lastMemberStands() throws {
+  /// As in every protobuf decoder, the last member of a oneof wins.
+  @Test func lastMemberWins() throws {
     let name = "projects/p/databases/(default)/documents/c/d"
     var bytes: [UInt8] = []
     ProtobufWriter.message(1, to: &bytes) { ProtobufWriter.string(1, name + "x", to: &$0) }
@@ -110,7 +110,7 @@ import Testing
     #expect(write.key.path.text == "c/d")
   }
 
-  @Test func results() throws {
+  @Test func encodesResults() throws {
     let time = try #require(Timestamp(rfc3339: "2025-03-27T14:30:00.123456Z".utf8))
     let whole = try #require(Timestamp(rfc3339: "2025-03-27T14:30:00Z".utf8))
     var bytes: [UInt8] = []
@@ -127,14 +127,14 @@ import Testing
     #expect(bytes == Self.bytes("12070a016112021003120e0a0162120919000000000000104012070a016312025800"))
   }
 
-  @Test func explanation() {
+  @Test func encodesExplanations() {
     let metrics = ExplainMetrics(
       indexesUsed: [.init(scope: "Collection", properties: "(a ASC, __name__ ASC)")], plan: "scan",
       execution: .init(
         results: 3, microseconds: 1_000_123, readOperations: 4, documentsScanned: 5, indexEntriesScanned: 6))
     var bytes: [UInt8] = []
     DocumentProtobuf.append(metrics, to: &bytes)
-    // A map's entries have no order on the wire: the same bytes, in another order.
+    // The entries of a map have no order on the wire, so the bytes are compared without order.
     let expected = Self.bytes(
       "0a560a540a0e0a04706c616e12061a047363616e0a250a0a70726f7065727469657312171a152861204153432c205f5f6e616d655f5f204153"
         + "43290a1b0a0b71756572795f73636f7065120c1a0a436f6c6c656374696f6e12af0108031a06080110f8c00720042aa0010a660a0f62"
@@ -145,8 +145,8 @@ import Testing
     #expect(bytes.prefix(4) == expected.prefix(4))
   }
 
-  /// Any bytes decode or are refused.
-  @Test func mutations() throws {
+  /// Any bytes are decoded or refused without a crash.
+  @Test func mutatedBytesNeverTrap() throws {
     let seed = TestSeeds.of("FUZZ_SEED", otherwise: [1])[0]
     var random = SplitMix(seed: seed)
     for row in GoldenMessages.rows {

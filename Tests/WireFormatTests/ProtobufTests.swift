@@ -30,7 +30,7 @@ import Testing
   }
 
   @Test func skipsGroups() throws {
-    // Group 7 holds a varint, a fixed64, a string and group 8; then comes field 1.
+    // Group 7 contains a varint, a fixed64, a string and group 8. Field 1 follows.
     let bytes: [UInt8] =
       [0x3B, 0x08, 0x05, 0x11, 1, 2, 3, 4, 5, 6, 7, 8, 0x1A, 1, 0x61, 0x43, 0x44, 0x25, 0, 0, 0, 0, 0x3C, 0x08, 0x07]
     #expect(try fields(bytes) == ["1:varint:7:[]"])
@@ -44,12 +44,12 @@ import Testing
       [0x3B], [0x3B, 0x44], [0x3B, 0x3B, 0x3C],
       [UInt8](repeating: 0x3B, count: 1000),
     ] as [[UInt8]])
-  func refusesMalformed(bytes: [UInt8]) {
+  func refusesMalformedBytes(bytes: [UInt8]) {
     #expect(throws: WireError.self) { try fields(bytes) }
   }
 
   @Test(arguments: [0, 1, 127, 128, 129, 16383, 16384, 2_097_151, 2_097_152])
-  func lengthsAreInsertedAfterwards(count: Int) throws {
+  func insertsLengthsOfMessages(count: Int) throws {
     var bytes: [UInt8] = [9]
     let payload = (0..<count).map { UInt8(truncatingIfNeeded: $0) }
     ProtobufWriter.message(4, to: &bytes) { out in out.append(contentsOf: payload) }
@@ -80,7 +80,7 @@ import Testing
     }
   }
 
-  @Test func looksInsideNestedMaps() throws {
+  @Test func findsValuesInNestedMaps() throws {
     let map = MapValue([
       ("a", .map(MapValue([("b", .map(MapValue([("c", .integer(7))]))), ("x", .null)]))), ("v", .vector([1, 2])),
     ])
@@ -97,7 +97,7 @@ import Testing
     }
   }
 
-  @Test func keysAreComparedAsBytes() throws {
+  @Test func comparesKeysAsBytes() throws {
     let map = MapValue([("\u{E9}", .integer(1)), ("e\u{301}", .integer(2))])
     #expect(map.entries.count == 2)
     try EncodedFields(map).withMap { (fields) throws in
@@ -107,9 +107,9 @@ import Testing
   }
 }
 
-/// What gRPC clients may send, and what becomes of it.
+/// Tests the fields that gRPC clients may send, and their stored form.
 @Suite struct CanonicalFieldsTests {
-  /// A `fields` entry with the given Value content.
+  /// Returns a `fields` entry with the given Value content.
   static func entry(_ key: [UInt8], _ value: [UInt8], tag: UInt8 = 0x12) -> [UInt8] {
     var inner: [UInt8] = []
     ProtobufWriter.bytes(1, key, to: &inner)
@@ -143,7 +143,7 @@ import Testing
     return out
   }
 
-  @Test func lastOfOneKeyStands() throws {
+  @Test func keepsTheLastOfEqualKeys() throws {
     let bytes =
       Self.entry([0x62], Self.value(.integer(1))) + Self.entry([0x61], Self.value(.integer(2)))
       + Self.entry([0x62], Self.value(.integer(3))) + Self.entry([0x61], Self.value(.string("x")))
@@ -168,7 +168,7 @@ import Testing
     #expect(try Self.canonical(bytes) == EncodedFields(MapValue([("a", .string("s"))])))
   }
 
-  @Test func cutsTimesAndUnifiesNaN() throws {
+  @Test func truncatesTimesAndUnifiesNaN() throws {
     var time: [UInt8] = []
     ProtobufWriter.message(10, to: &time) { out in
       ProtobufWriter.int64(1, -1, to: &out)
@@ -185,7 +185,7 @@ import Testing
           ])))
   }
 
-  @Test func vectorsAreDoubles() throws {
+  @Test func storesVectorComponentsAsDoubles() throws {
     let vector = MapValue([("__type__", .string("__vector__")), ("value", .array([.integer(1), .double(.infinity)]))])
     let fields = try Self.canonical(Self.entry([0x76], Self.value(.map(vector))))
     #expect(try fields.decoded()["v"] == .vector([1, .infinity]))
@@ -210,7 +210,7 @@ import Testing
     ),
     (
       entry([0x61], value(.map(MapValue([("__type__", .string("__vector__"))])))),
-      .invalidVector("it must have the fields __type__ and value, an array, and no other.")
+      .invalidVector("it must have exactly the fields __type__ and value, which is an array.")
     ),
     (entry([0x61], []), .unsetValue),
     (entry([0x61], array([array([])])), .nestedArray),
@@ -237,7 +237,7 @@ import Testing
     #expect(throws: WireError.model(error)) { try Self.canonical(bytes) }
   }
 
-  @Test func refusesBadTimesAndReferences() {
+  @Test func refusesInvalidTimesAndReferences() {
     var early: [UInt8] = []
     ProtobufWriter.message(10, to: &early) { out in ProtobufWriter.int64(1, -62_135_596_801, to: &out) }
     #expect(throws: WireError.model(.timestampOutOfRange)) { try Self.canonical(Self.entry([0x61], early)) }
@@ -248,7 +248,7 @@ import Testing
     #expect(throws: WireError.self) { try Self.canonical(Self.entry([0x61], latitude)) }
   }
 
-  @Test func takesTwentyLevels() throws {
+  @Test func acceptsTwentyLevels() throws {
     #expect(throws: Never.self) { try Self.canonical(Self.entry([0x61], Self.nested(20))) }
     let bottomless = Self.nested(20_000)
     #expect(throws: WireError.model(.tooDeep(field: "a"))) { try Self.canonical(Self.entry([0x61], bottomless)) }
@@ -299,15 +299,15 @@ import Testing
   ]
 
   @Test(arguments: rows.indices)
-  func valuesCountAsDocumented(row: Int) throws {
+  func countsValuesAsDocumented(row: Int) throws {
     let key = try #require(DocumentKey(try ResourcePath("users/jeff/tasks/my_task_id")))
     let (value, size) = Self.rows[row]
-    // The documented example: this name has 6 + 5 + 6 + 11 + 16 bytes.
+    // In the documented example, this name has 6 + 5 + 6 + 11 + 16 bytes.
     let total = try DocumentSize.bytes(key: key, fields: EncodedFields(MapValue([("field", value)])))
     #expect(total == 44 + 32 + 6 + size)
   }
 
-  @Test func tooDeepIsAnError() throws {
+  @Test func refusesFieldsThatAreTooDeep() throws {
     let key = try #require(DocumentKey(try ResourcePath("a/b")))
     let fields = EncodedFields(canonical: CanonicalFieldsTests.entry([0x61], CanonicalFieldsTests.nested(21)))
     #expect(throws: WireError.model(.tooDeep(field: "a"))) { try DocumentSize.bytes(key: key, fields: fields) }

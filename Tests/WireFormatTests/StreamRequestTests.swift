@@ -3,7 +3,7 @@ import Testing
 
 @testable import WireFormat
 
-/// Requests of the streams Listen and Write, from either wire.
+/// Tests requests on the Listen and Write streams, from JSON and from protobuf.
 @Suite struct StreamRequestTests {
   private static let root = "projects/p/databases/(default)/documents"
 
@@ -31,7 +31,7 @@ import Testing
     try fromJSON(text) { (d, json, database) throws(WireError) in try d.listenRequest(json, in: database) }.get()
   }
 
-  @Test(arguments: GoldenStreamRequests.listen) func listenRequestsAreTheSameFromBoth(row: GoldenStreamRequests.Row)
+  @Test(arguments: GoldenStreamRequests.listen) func decodesListenRequestsTheSame(row: GoldenStreamRequests.Row)
     throws
   {
     let one = try Self.fromBytes(row.hex) { (d, bytes, database) throws(WireError) in
@@ -43,7 +43,7 @@ import Testing
     #expect(one == other, "\(row.json)")
   }
 
-  @Test(arguments: GoldenStreamRequests.write) func writeRequestsAreTheSameFromBoth(row: GoldenStreamRequests.Row)
+  @Test(arguments: GoldenStreamRequests.write) func decodesWriteRequestsTheSame(row: GoldenStreamRequests.Row)
     throws
   {
     let one = try Self.fromBytes(row.hex) { (d, bytes, database) throws(WireError) in
@@ -56,7 +56,7 @@ import Testing
   }
 
   @Test(arguments: GoldenStreamRequests.listen + GoldenStreamRequests.write)
-  func bothNameTheirDatabase(row: GoldenStreamRequests.Row) throws {
+  func findsTheDatabaseOfARequest(row: GoldenStreamRequests.Row) throws {
     let expected = row.json.contains(#""database""#) ? try Self.database() : nil
     #expect(
       try Self.fromBytes(row.hex) { (_, m, _) throws(WireError) in try ProtobufMessageDecoder.streamDatabase(m) }
@@ -66,8 +66,9 @@ import Testing
     )
   }
 
-  /// As the web SDK sends it: the parent behind the query, numbers as numbers (listen-and-webchannel.md, section 6).
-  @Test func aQueryOfTheWebSDK() throws {
+  /// The web SDK sends the parent after the query, and numbers as JSON numbers (listen-and-webchannel.md, section
+  /// 6).
+  @Test func decodesAQueryOfTheWebSDK() throws {
     let request = try Self.listen(
       #"""
       {"database":"projects/p/databases/(default)","addTarget":{"query":{"structuredQuery":{"from":[{"collectionId":"items"}],
@@ -81,7 +82,7 @@ import Testing
     #expect(request == .accepted(.add(target)))
   }
 
-  @Test func documentsAreNamedOnce() throws {
+  @Test func removesRepeatedDocuments() throws {
     let request = try Self.listen(
       #"{"addTarget":{"targetId":1,"once":true,"documents":{"documents":["\#(Self.root)/a/c","\#(Self.root)/a/b","\#(Self.root)/a/c"]}}}"#
     )
@@ -91,8 +92,8 @@ import Testing
     #expect(try Self.listen(#"{"removeTarget":"-3"}"#) == .accepted(.remove(-3)))
   }
 
-  /// Both spellings of base64 are one token, and an empty one is none.
-  @Test func tokens() throws {
+  /// Both base64 alphabets give the same token. An empty token means that the target does not resume.
+  @Test func decodesResumeTokens() throws {
     func token(_ text: String) throws -> ListenTarget.ResumePoint? {
       let request = try Self.listen(
         #"{"addTarget":{"targetId":1,"documents":{"documents":["\#(Self.root)/a/b"]},"resumeToken":"\#(text)"}}"#)
@@ -106,7 +107,7 @@ import Testing
     #expect(try token("") == nil)
   }
 
-  /// What is wrong with a target ends that target.
+  /// An error in a target ends that target only.
   @Test(arguments: [
     (
       #""documents":{"documents":["projects/p/databases/x/documents/a/b"]}"#,
@@ -134,7 +135,7 @@ import Testing
     ),
     (#""readTime":"2025-03-27T14:30:00.123456789Z""#, "Timestamp must be microsecond-aligned."),
   ])
-  func badTargets(members: String, text: String) throws {
+  func refusesInvalidTargets(members: String, text: String) throws {
     let members = members.replacing("ROOT", with: Self.root)
     let request = try Self.listen(#"{"addTarget":{\#(members),"targetId":6}}"#)
     guard case .refused(6, .invalid(let error)) = request else {
@@ -142,11 +143,11 @@ import Testing
       return
     }
     #expect(error.description == text)
-    // Without a number there is nothing that could be ended but the stream.
+    // A target without a number cannot end by itself, so the error ends the stream.
     #expect(throws: error) { try Self.listen(#"{"addTarget":{\#(members)}}"#) }
   }
 
-  @Test func pipelines() throws {
+  @Test func refusesPipelines() throws {
     #expect(
       try Self.listen(#"{"addTarget":{"pipelineQuery":{"structuredPipeline":{}},"targetId":8}}"#)
         == .refused(target: 8, .pipeline))
@@ -171,14 +172,14 @@ import Testing
     ),
     (#"{"dropTarget":2}"#, #"Invalid JSON payload received. Unknown name "dropTarget": Cannot find field."#),
   ])
-  func badRequests(request: String, text: String) throws {
+  func invalidRequestsEndTheStream(request: String, text: String) throws {
     let result = try Self.fromJSON(request) { (d, json, database) throws(WireError) in
       try d.listenRequest(json, in: database)
     }
     #expect(message { () throws(WireError) in try result.get() } == text)
   }
 
-  @Test func writeRequestsOfTheWebSDK() throws {
+  @Test func decodesWriteRequestsOfTheWebSDK() throws {
     let request = try Self.fromJSON(
       #"{"streamToken":"MA==","writes":[{"update":{"name":"\#(Self.root)/c/d","fields":{"n":{"integerValue":"1"}}},"updateMask":{"fieldPaths":[]}}]}"#
     ) { (d, json, database) throws(WireError) in try d.writeStreamRequest(json, in: database) }.get()
@@ -190,7 +191,7 @@ import Testing
     #expect(message { () throws(WireError) in try bad.get() } == #"Document name "x" lacks "projects" at index 0."#)
   }
 
-  @Test func namesOfDatabases() throws {
+  @Test func checksDatabaseNames() throws {
     for (text, isGood) in [
       (#"{"database":"projects/p/databases/(default)"}"#, true), (#"{"database":""}"#, true),
       (#"{"database":null}"#, true),
@@ -202,7 +203,7 @@ import Testing
     }
   }
 
-  @Test func textsOfASCII() {
+  @Test func escapesTextToASCII() {
     func ascii(_ text: String) -> String {
       json { writer in
         writer.escapesNonASCII = true
@@ -213,7 +214,7 @@ import Testing
     #expect(ascii("é") == #""\u00e9""#)
     #expect(ascii("0123456é89\u{FFFF}\u{10FFFF}😀z") == #""0123456\u00e989\uffff\udbff\udfff\ud83d\ude00z""#)
     #expect(ascii(String(repeating: "ж", count: 20)) == "\"" + String(repeating: #"\u0436"#, count: 20) + "\"")
-    // Stored bytes that are no text are told apart from nothing, and shift nothing.
+    // Each invalid stored byte becomes U+FFFD, and the following text is unchanged.
     let broken: [UInt8] = [0x61, 0xC3, 0x28, 0xF0, 0x9F, 0x98]
     let text = json { writer in
       writer.escapesNonASCII = true

@@ -3,7 +3,8 @@ import DocumentModel
 import DocumentStore
 import WireFormat
 
-/// The oneof `consistency_selector` of a read: a transaction, a new transaction, or a time. The last one set stands.
+/// The oneof `consistency_selector` of a read: a transaction, a new transaction, or a time. The last one set is
+/// used.
 struct ConsistencyFields {
   private(set) var consistency = ConsistencySelector.latest
   private(set) var newTransaction: TransactionMode?
@@ -20,14 +21,15 @@ struct ConsistencyFields {
     consistency = .readTime(readTime)
   }
 
-  /// Opens a transaction, read-only unless the options say otherwise.
+  /// Begins a transaction, which is read-only unless the options say otherwise.
   mutating func set(newTransaction options: TransactionOptions) {
     self = ConsistencyFields()
     newTransaction = TransactionMode(options) ?? .readOnly(nil)
   }
 
-  /// Takes a member of a JSON request message.
-  /// - Throws: ``WireError`` for a second one, and for a member that is none of the three.
+  /// Reads a member of a JSON request message.
+  ///
+  /// - Throws: ``WireError`` if the oneof is already set, or the member does not belong to it.
   mutating func read(_ name: JSONName, _ value: JSONValue, _ decoder: JSONMessageDecoder) throws(WireError) {
     switch name {
     case "transaction", "readTime", "read_time", "newTransaction", "new_transaction": break
@@ -48,7 +50,8 @@ struct ConsistencyFields {
 }
 
 extension TransactionMode {
-  /// What options ask for, or `nil` where they name no mode. A retry has no locks to inherit.
+  /// Creates the mode in transaction options, or `nil` if they contain none. The id of a retried transaction is not
+  /// needed, because the retry inherits no locks.
   init?(_ options: TransactionOptions) {
     switch options.mode {
     case nil: return nil

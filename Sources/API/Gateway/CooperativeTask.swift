@@ -1,17 +1,17 @@
 import Transport
 
-/// Work for one request that is done in slices, so that others on the loop get their turn, and answered at its end.
+/// Runs the work for a request in slices, so that other requests on the loop are not delayed.
 enum CooperativeTask {
-  /// Calls `step` now and then at later turns of the loop, until it returns `true` for done or the client is gone.
+  /// Calls `step` now and at later turns of the loop until it returns `true` (done) or the client disconnects.
   static func run(_ exchange: Exchange, _ step: @escaping () -> Bool) {
     guard !exchange.isClosed, !step() else { return }
-    goOn(exchange, LoopBound(step, to: exchange.loop))
+    schedule(exchange, LoopBound(step, to: exchange.loop))
   }
 
-  private static func goOn(_ exchange: Exchange, _ step: LoopBound<() -> Bool>) {
+  private static func schedule(_ exchange: Exchange, _ step: LoopBound<() -> Bool>) {
     step.later { next in
       guard !exchange.isClosed, !next() else { return }
-      goOn(exchange, step)
+      schedule(exchange, step)
     }
   }
 }

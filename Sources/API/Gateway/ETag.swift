@@ -1,10 +1,11 @@
 import WireFormat
 
-/// Entity tags: names of states, so that an unchanged answer costs a 304 (RFC 9110, section 8.8.3).
+/// Entity tags of database states, with which an unchanged response becomes a 304 (RFC 9110, section 8.8.3).
 ///
-/// Weak, because an answer may come compressed or indented. A state is a version in one life of the database.
+/// The tags are weak, because a response may be compressed or indented. A state is a version in one incarnation of
+/// the database.
 enum ETag {
-  /// The tag of a version.
+  /// Returns the tag of a version.
   static func make(incarnation: UInt64, version: Int64) -> String {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(32)
@@ -16,7 +17,7 @@ enum ETag {
     return String(decoding: bytes, as: UTF8.self)
   }
 
-  /// Whether an `If-None-Match` header names the tag. Compared weakly; `*` names every tag.
+  /// Whether an `If-None-Match` header contains the tag, compared weakly. `*` matches every tag.
   static func matches(_ header: UnsafeRawBufferPointer, _ tag: String) -> Bool {
     for candidate in header.split(separator: UInt8(ascii: ",")) {
       let bytes = candidate.drop { $0 == UInt8(ascii: " ") }

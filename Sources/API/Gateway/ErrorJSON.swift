@@ -2,9 +2,9 @@ import DatabaseService
 import Transport
 import WireFormat
 
-/// The JSON of an error, and the HTTP status that goes with a code (firestore-api.md, section 1.4).
+/// The JSON form of errors, and the HTTP statuses of their codes (firestore-api.md, section 1.4).
 enum ErrorJSON {
-  /// `{"error": {"code", "message", "status"}}`.
+  /// Returns `{"error": {"code", "message", "status"}}`.
   static func encode(_ status: Status, httpStatus: Int) -> [UInt8] {
     var json = JSONWriter(.pretty)
     append(status, httpStatus: httpStatus, to: &json)
@@ -19,7 +19,7 @@ enum ErrorJSON {
     json.endObject()
   }
 
-  /// Appends what stands under `error`.
+  /// Appends the value of the member `error`.
   static func appendDetails(_ status: Status, httpStatus: Int, to json: inout JSONWriter) {
     json.beginObject()
     json.key("code")
@@ -70,7 +70,7 @@ enum ErrorJSON {
 }
 
 extension Exchange {
-  /// Tells the log of a status that is a fault of the server's, and of no other.
+  /// Logs a status if the server is at fault.
   func tell(_ status: Status) {
     guard let fault = status.fault else { return }
     tellFailure(fault, status: ErrorJSON.httpStatus(status.code))

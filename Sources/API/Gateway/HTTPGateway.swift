@@ -2,21 +2,21 @@ package import Accounts
 package import DatabaseService
 package import Transport
 
-/// The front: tells the dialects apart by the first part of the path and hands the request on.
+/// The entry point of HTTP requests. It selects a handler by the first part of the path.
 ///
-/// - `/v1/…`: the REST dialect of `google.firestore.v1`, in `REST/`; of `google.firestore.admin.v1`, in `Admin/`
-/// - `/emulator/v1/…`, `/hearth/v1/…`: what test suites and tools do to a server, in `Control/`
-/// - `/v0/b/…`, `/storage/v1/…` and more: files, in `Files/`
-/// - content type `application/grpc`: the gRPC dialect of the same, in `GRPC/`
-/// - `/google.firestore.v1.Firestore/…/channel`: the channel of browsers, in `WebChannel/`
+/// - `/v1/…`: the REST API of `google.firestore.v1`, in `REST/`, and of `google.firestore.admin.v1`, in `Admin/`
+/// - `/emulator/v1/…`, `/hearth/v1/…`: control by test suites and tools, in `Emulator/`
+/// - `/v0/b/…`, `/storage/v1/…` and others: files, in `Files/`
+/// - content type `application/grpc`: the gRPC API of `google.firestore.v1`, in `GRPC/`
+/// - `/google.firestore.v1.Firestore/…/channel`: WebChannels of browsers, in `WebChannel/`
 /// - `/token`, the paths of published keys, `/hearth/v1/keys`: see ``KeysHandler``, in `Keys/`
-/// - `/v1/accounts:…`, `/v1/token` and others, also behind the host names of the services they belong to: see
-///   ``IdentityHandler``, in `AccountStore/`
-/// - `/healthz`, `/readyz`, `/metrics`: how the server is, in `Operations/`
-/// - `/`: answers `Ok`, the emulator's readiness probe
+/// - `/v1/accounts:…`, `/v1/token` and others, also after the host names of their services: see
+///   ``IdentityHandler``, in `Accounts/`
+/// - `/healthz`, `/readyz`, `/metrics`: health and metrics, in `Operations/`
+/// - `/`: responds with `Ok`, the emulator's readiness probe
 package final class HTTPGateway: RequestHandler {
-  /// Bytes that the body of a request may have at most, whatever it is for. The dialects have bounds of their own; this
-  /// one leaves room for a form of a channel, where percent-encoding makes two or three bytes of some.
+  /// The limit of any request's body, in bytes. The handlers have smaller limits of their own. This one leaves room
+  /// for the form of a channel, in which percent-encoding doubles or triples some bytes.
   package static let bodyBytesMax = 24 << 20
 
   private let rest: RESTHandler
@@ -31,7 +31,7 @@ package final class HTTPGateway: RequestHandler {
   private let authenticator: Authenticator
   private let isOpen: Bool
 
-  /// Puts a front before a service, the accounts of its people and, where there are any, their files.
+  /// Creates a gateway for a service, its accounts and, if given, its files.
   ///
   /// - Parameter usesTLS: whether clients reach the server by `https`.
   package init(
@@ -59,7 +59,7 @@ package final class HTTPGateway: RequestHandler {
     }
   }
 
-  /// What stands before and behind the `?` of a target.
+  /// Splits a request target at the `?`.
   static func split(
     _ target: UnsafeRawBufferPointer
   ) -> (path: UnsafeRawBufferPointer, query: UnsafeRawBufferPointer) {
@@ -70,13 +70,14 @@ package final class HTTPGateway: RequestHandler {
     )
   }
 
-  /// The caller that a bearer token stands for, as requests are told.
-  /// - Throws: `UNAUTHENTICATED`, with the reason.
+  /// Returns the caller that a bearer token identifies, as for HTTP requests.
+  ///
+  /// - Throws: `UNAUTHENTICATED` with the reason if the token is not valid.
   package func caller(bearing token: UnsafeRawBufferPointer) throws(Status) -> Caller {
     try verifier.caller(bearing: token)
   }
 
-  /// Answers one request, at once or later, on the loop of its connection.
+  /// Handles a request. Responds at once or later, on the loop of the connection.
   package func handle(_ request: borrowing HTTPRequest, _ exchange: Exchange) {
     let responder = Responder(exchange, request)
     guard request.method != .options else { return responder.sendPreflight(request) }
@@ -110,20 +111,20 @@ package final class HTTPGateway: RequestHandler {
     } else if let rest = path.dropping("/google.firestore.v1.Firestore/") {
       exchange.claim(.channel)
       if let method = WebChannelHandler.method(rest) { return channels.handle(method, parameters, request, responder) }
-      responder.sendText(415, "gRPC calls have the content type application/grpc and come by HTTP/2.\n")
+      responder.sendText(415, "A gRPC call needs HTTP/2 and the content type application/grpc.\n")
     } else {
       responder.sendText(404, "Not Found\n")
     }
   }
 
-  /// Whether an administrator asks, or anybody where everybody is admitted.
+  /// Whether the caller is an administrator, or the server admits every caller.
   private func isAdmitted(_ request: borrowing HTTPRequest) -> Bool {
     guard let caller = try? authenticator.caller(of: request) else { return false }
     if case .admin = caller { return true }
     return isOpen
   }
 
-  /// Takes uploads of files, and the bodies of gRPC calls that stream both ways, piece by piece.
+  /// Opens the body of a file upload or of a bidirectional gRPC stream, which is read piece by piece.
   package func openBody(of request: borrowing HTTPRequest, _ exchange: Exchange) -> (any BodySink)? {
     let (path, parameters) = Self.split(request.target)
     if let files, let (place, rest) = StorageHandler.place(path, parameters) {
@@ -137,7 +138,7 @@ package final class HTTPGateway: RequestHandler {
     return grpc.openBody(path, request, exchange)
   }
 
-  /// The body of an error that the transport itself finds, in the shape of the API's errors.
+  /// Returns the body of an error that the transport reports, in the form of the API's errors.
   package static func errorBody(httpStatus: Int, message: String) -> [UInt8] {
     let code: Status.Code =
       switch httpStatus {
@@ -153,7 +154,7 @@ package final class HTTPGateway: RequestHandler {
 }
 
 extension UnsafeRawBufferPointer {
-  /// What follows a prefix, or `nil` where the bytes do not start with it.
+  /// The bytes after a prefix, or `nil` if the bytes do not begin with it.
   func dropping(_ prefix: StaticString) -> UnsafeRawBufferPointer? {
     guard count >= prefix.utf8CodeUnitCount else { return nil }
     for index in 0..<prefix.utf8CodeUnitCount where self[index] != prefix.utf8Start[index] { return nil }

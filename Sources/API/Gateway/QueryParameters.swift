@@ -8,11 +8,11 @@ import WireFormat
 struct QueryParameters {
   private var parameters: [(name: String, value: String)] = []
 
-  /// None at all.
   private init() {}
 
-  /// Parses what follows the `?` of a target; snake_case names become lowerCamelCase.
-  /// - Throws: `INVALID_ARGUMENT` for malformed percent-encoding or bytes that are no UTF-8.
+  /// Parses the part of a target after the `?`. Names in snake_case become lowerCamelCase.
+  ///
+  /// - Throws: `INVALID_ARGUMENT` if the percent-encoding is malformed or the text is not UTF-8.
   init(_ query: UnsafeRawBufferPointer) throws {
     guard !query.isEmpty else { return }
     for part in query.split(separator: UInt8(ascii: "&")) {
@@ -24,18 +24,19 @@ struct QueryParameters {
     }
   }
 
-  /// All parameters in their order.
+  /// All parameters in order.
   var all: [(name: String, value: String)] { parameters }
 
-  /// Those of the parameters that have one of the names.
+  /// The parameters with one of the names.
   func only(_ names: StaticString...) -> QueryParameters {
     var few = QueryParameters()
     few.parameters = parameters.filter { parameter in names.contains { $0.description == parameter.name } }
     return few
   }
 
-  /// Refuses every parameter that is neither named here nor one of the system's.
-  /// - Throws: `INVALID_ARGUMENT` naming the first.
+  /// Checks that every parameter is one of the names or a system parameter.
+  ///
+  /// - Throws: `INVALID_ARGUMENT` with the name of the first other parameter.
   func allowOnly(_ names: StaticString...) throws {
     for (name, _) in parameters {
       guard !names.contains(where: { $0.description == name }), !Self.systemNames.contains(name),
@@ -53,12 +54,14 @@ struct QueryParameters {
     parameters.last { $0.name == name.description }?.value
   }
 
-  /// All values of a repeated parameter.
+  /// All values of a repeated parameter, in order.
   func values(_ name: StaticString) -> [String] {
     parameters.filter { $0.name == name.description }.map(\.value)
   }
 
-  /// A flag: `true` or `false`.
+  /// A Boolean parameter, or `nil` if it is missing.
+  ///
+  /// - Throws: `INVALID_ARGUMENT` if the value is neither true nor false.
   func boolean(_ name: StaticString) throws -> Bool? {
     guard let text = value(name) else { return nil }
     switch text {
@@ -68,27 +71,35 @@ struct QueryParameters {
     }
   }
 
-  /// A 32-bit number.
+  /// A 32-bit integer parameter, or `nil` if it is missing.
+  ///
+  /// - Throws: `INVALID_ARGUMENT` if the value is not a 32-bit integer.
   func int32(_ name: StaticString) throws -> Int? {
     guard let text = value(name) else { return nil }
     guard let number = Int32(text) else { throw Self.invalid(name, "TYPE_INT32", text) }
     return Int(number)
   }
 
-  /// Bytes in base64 of either alphabet.
+  /// A bytes parameter in either base64 alphabet, or `nil` if it is missing.
+  ///
+  /// - Throws: ``WireError`` if the value is not base64.
   func bytes(_ name: StaticString) throws -> [UInt8]? {
     guard let text = value(name) else { return nil }
     guard let bytes = Base64.decode(text) else { throw WireError.base64(path: name.description, text: text) }
     return bytes
   }
 
-  /// Where a listing goes on; empty where the parameter is absent or empty.
+  /// A page token, which is empty if the parameter is missing or empty.
+  ///
+  /// - Throws: ``ModelError`` if the value is not base64.
   func pageToken(_ name: StaticString) throws -> [UInt8] {
     guard let bytes = Base64.decode(value(name) ?? "") else { throw ModelError.invalidPageToken }
     return bytes
   }
 
-  /// A moment in RFC 3339, in whole microseconds.
+  /// A time in RFC 3339, or `nil` if it is missing.
+  ///
+  /// - Throws: `INVALID_ARGUMENT` if the value is malformed, ``ModelError`` if it is not in whole microseconds.
   func timestamp(_ name: StaticString) throws -> Timestamp? {
     guard let text = value(name) else { return nil }
     var rest = 0
@@ -99,7 +110,7 @@ struct QueryParameters {
     return time
   }
 
-  /// A field mask, `nil` where the parameter is absent.
+  /// A field mask, or `nil` if the parameter is missing.
   func mask(_ name: StaticString) throws -> FieldMask? {
     let paths = values(name)
     guard !paths.isEmpty else { return nil }
@@ -122,7 +133,7 @@ struct QueryParameters {
     }
   }
 
-  /// The moment to read at: `transaction` or `readTime`.
+  /// The state to read: in `transaction`, at `readTime`, or the latest.
   func consistency() throws -> ConsistencySelector {
     let transaction = try bytes("transaction")
     let readTime = try timestamp("readTime")
@@ -137,7 +148,7 @@ struct QueryParameters {
     }
   }
 
-  /// Whether the client wants the answer indented, which is the default.
+  /// Whether to indent the response, which is the default.
   var wantsPrettyPrint: Bool {
     let value = value("prettyPrint") ?? value("$.prettyPrint") ?? "true"
     return value != "false" && value != "0"
@@ -147,7 +158,7 @@ struct QueryParameters {
     Status(.invalidArgument, "Invalid value at '\(name)' (\(type)), \"\(text)\"")
   }
 
-  /// Parameters that every method tolerates.
+  /// System parameters, which every method accepts.
   private static let systemNames: Set<String> = [
     "alt", "$alt", "key", "$key", "accessToken", "access_token", "oauthToken", "fields", "$fields", "prettyPrint",
     "$prettyPrint", "$.prettyPrint", "quotaUser", "$quotaUser", "callback", "$callback", "uploadType", "uploadProtocol",
@@ -163,7 +174,7 @@ struct QueryParameters {
     return text
   }
 
-  /// `update_mask.field_paths` → `updateMask.fieldPaths`.
+  /// Converts `update_mask.field_paths` to `updateMask.fieldPaths`.
   private static func lowerCamel(_ name: String) -> String {
     guard name.utf8.contains(UInt8(ascii: "_")) else { return name }
     var result = ""

@@ -1,12 +1,13 @@
 import DatabaseService
 import Transport
 
-/// The reply to one request, with what every reply needs: content type, cross-origin headers, errors.
+/// Sends the response to one request, with the parts that every response has: content type, CORS headers, errors.
 ///
-/// Sendable, so that a commit can carry it to the writer and back; it is only used on its exchange's loop.
+/// It is sendable so that a commit can pass it to the writer and back. Use it on its exchange's loop only, or
+/// through ``onLoop(_:)``.
 struct Responder: Sendable {
   let exchange: Exchange
-  /// The page that calls, where a browser says so.
+  /// The origin of the page that sends the request, if a browser reports it.
   private let origin: String?
   /// The header fields that scripts of other origins may read.
   var exposedHeaders: StaticString =
@@ -17,7 +18,7 @@ struct Responder: Sendable {
     origin = request.header("origin").map { String(decoding: $0, as: UTF8.self) }
   }
 
-  /// Runs `work` on the loop of the connection: for answers that come from another thread.
+  /// Runs `work` on the loop of the connection. Use it to respond from another thread.
   func onLoop(_ work: @escaping @Sendable () -> Void) {
     if exchange.loop.isOnLoop {
       work()
@@ -26,7 +27,7 @@ struct Responder: Sendable {
     }
   }
 
-  /// Answers with JSON. `cacheControl` says who may keep the answer, where that is not left to the client.
+  /// Responds with JSON. `cacheControl` overrides the default, which leaves caching to the client.
   func sendJSON(_ body: [UInt8], status: Int = 200, etag: String? = nil, cacheControl: String? = nil) {
     exchange.respond(
       status: status,
@@ -37,12 +38,12 @@ struct Responder: Sendable {
       body: { $0.append(contentsOf: body) })
   }
 
-  /// Streams JSON.
+  /// Responds with a stream of JSON.
   func streamJSON(from source: any BodySource) {
     exchange.stream(status: 200, headers: { writeHeaders(&$0, etag: nil) }, from: source)
   }
 
-  /// Streams a feed, which nobody on the way is to keep or to hold back.
+  /// Responds with a feed. Its headers keep caches from storing it and proxies from buffering it.
   func stream(_ format: FeedFormat, from source: any BodySource) {
     exchange.stream(
       status: 200,
@@ -55,12 +56,12 @@ struct Responder: Sendable {
       }, from: source)
   }
 
-  /// Answers that the client's copy is still good.
+  /// Responds that the client's copy is current.
   func sendNotModified(etag: String) {
     exchange.respond(status: 304, headers: { writeHeaders(&$0, etag: etag) }, body: { _ in })
   }
 
-  /// Answers with an error; on calls that stream, the object stands in an array (firestore-api.md, section 1.3).
+  /// Responds with an error. On streaming methods the error object is in an array (firestore-api.md, section 1.3).
   func sendError(_ status: Status, inArray: Bool = false) {
     let httpStatus = ErrorJSON.httpStatus(status.code)
     exchange.tell(status)
@@ -69,13 +70,14 @@ struct Responder: Sendable {
     sendJSON(body, status: httpStatus)
   }
 
-  /// Answers that the body is longer than the database takes, as the transport does for bodies that are longer still.
+  /// Responds that the body exceeds the limit of the database. The transport responds the same way to even longer
+  /// bodies.
   func sendTooLarge(bytesMax: Int) {
     sendJSON(
       HTTPGateway.errorBody(httpStatus: 413, message: "The request's body is larger than \(bytesMax) bytes."), status: 413)
   }
 
-  /// Answers with plain text.
+  /// Responds with plain text.
   func sendText(_ status: Int, _ text: StaticString) {
     exchange.respond(
       status: status,
@@ -86,7 +88,7 @@ struct Responder: Sendable {
       body: { $0.append(contentsOf: UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)) })
   }
 
-  /// Answers with a web page.
+  /// Responds with an HTML page.
   func sendPage(_ body: [UInt8]) {
     exchange.respond(
       status: 200,
@@ -97,7 +99,7 @@ struct Responder: Sendable {
       body: { $0.append(contentsOf: body) })
   }
 
-  /// Sends the client on to another address, which holds no line breaks.
+  /// Redirects the client to a URL, which must not contain line breaks.
   func sendRedirect(to location: String, status: Int) {
     exchange.respond(
       status: status,
@@ -109,7 +111,7 @@ struct Responder: Sendable {
       body: { _ in })
   }
 
-  /// Answers a browser that asks what it may send.
+  /// Responds to a CORS preflight request.
   func sendPreflight(_ request: borrowing HTTPRequest) {
     let wanted = request.header("access-control-request-headers").map { String(decoding: $0, as: UTF8.self) }
     let isPrivate = request.header("access-control-request-private-network")?.elementsEqual("true".utf8) ?? false
@@ -118,7 +120,7 @@ struct Responder: Sendable {
       headers: { headers in
         writeOrigin(&headers)
         if let wanted { headers.add("Access-Control-Allow-Headers", wanted) }
-        // A public page that calls an address of its own network.
+        // A public page requests an address in its own private network.
         if isPrivate { headers.add("Access-Control-Allow-Private-Network", "true") }
         headers.add("Access-Control-Max-Age", "3600")
       },
@@ -135,7 +137,7 @@ struct Responder: Sendable {
     writeOrigin(&headers)
   }
 
-  /// Says whether a page of another origin may read the answer.
+  /// Adds the CORS headers, which allow a page of another origin to read the response.
   func writeOrigin(_ headers: inout HeaderWriter) {
     guard let origin else { return }
     headers.add("Access-Control-Allow-Origin", origin)

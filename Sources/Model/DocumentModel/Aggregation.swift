@@ -1,27 +1,25 @@
-/// One number computed over the results of a query (`StructuredAggregationQuery.Aggregation`).
+/// One number that a query computes over its results (`StructuredAggregationQuery.Aggregation`).
 package struct Aggregation: Hashable, Sendable {
-  /// What is computed.
+  /// The function to compute.
   package enum Operator: Hashable, Sendable {
-    /// How many results there are, counted up to a bound where one is given.
+    /// The number of results; with a limit, counting stops there.
     case count(upTo: Int?)
-    /// The sum of a field's numbers.
+    /// The sum of the numbers in a field.
     case sum(FieldPath)
-    /// The average of a field's numbers.
+    /// The average of the numbers in a field.
     case average(FieldPath)
   }
 
-  /// What is computed.
   package var op: Operator
-  /// The name of the number in the answer.
+  /// The name of the number in the response.
   package var alias: String
 
-  /// Creates an aggregation.
   package init(_ op: Operator, alias: String) {
     self.op = op
     self.alias = alias
   }
 
-  /// The field that is read; `nil` for a count.
+  /// The field to read, or `nil` for a count.
   package var field: FieldPath? {
     switch op {
     case .count: nil

@@ -1,17 +1,19 @@
-/// The identity of one database: a project and a database id in it.
+/// The identity of a database: a project id and a database id.
 package struct DatabaseID: Hashable, Sendable {
   /// The project id, such as `demo`.
   package let project: String
-  /// The database id; `(default)` where a client names none.
+  /// The database id, ``defaultDatabase`` if the client names none.
   package let database: String
 
-  /// The id that a client means when it names no database.
+  /// The database id of a client that names no database.
   package static let defaultDatabase = "(default)"
 
-  /// Creates an id, or returns `nil` when a part is empty, too long, or could not stand in a resource name.
+  /// Creates an identity. Returns `nil` if a part is empty, longer than 100 bytes, or not usable in a resource
+  /// name.
   ///
-  /// Production wants 4 to 63 characters (firestore-api.md, section 0); emulators accept any name, so only
-  /// what would be ambiguous in a resource name or unsafe as part of a file name is refused here.
+  /// Production requires database ids of 4 to 63 characters (firestore-api.md, section 0), but emulators accept any
+  /// name. This initializer therefore rejects only ids that would be ambiguous in a resource name or unsafe in a
+  /// file name.
   package init?(project: String, database: String = DatabaseID.defaultDatabase) {
     guard Self.isUsable(project), Self.isUsable(database) else { return nil }
     self.project = project

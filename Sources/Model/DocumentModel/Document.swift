@@ -1,7 +1,8 @@
 /// The fields of a document in stored form: the bytes of `google.firestore.v1.Document.fields`.
 ///
-/// A sequence of field-2 map entries, canonical: keys ascending by UTF-8 bytes, no key twice, nested maps likewise.
-/// Equal documents have equal bytes, so comparing bytes finds no-op writes. Made and read by `WireFormat`.
+/// The bytes are a sequence of map entries (field 2) in canonical form: keys ascend by their UTF-8 bytes, no key
+/// repeats, and nested maps follow the same rules. Equal documents have equal bytes, so comparing bytes finds
+/// writes that change nothing. `WireFormat` encodes and decodes these bytes.
 package struct EncodedFields: Hashable, Sendable {
   /// The protobuf bytes; empty for a document without fields.
   package let bytes: [UInt8]
@@ -11,22 +12,19 @@ package struct EncodedFields: Hashable, Sendable {
     self.bytes = bytes
   }
 
-  /// No fields.
+  /// The fields of an empty document.
   package static let none = EncodedFields(canonical: [])
 }
 
-/// One document as it is at some version.
+/// A document as of one version.
 package struct Document: Hashable, Sendable {
-  /// Where it is.
   package var key: DocumentKey
-  /// Its fields in stored form.
   package var fields: EncodedFields
-  /// When it came into being, as a commit version.
+  /// The commit version that created the document.
   package var createTime: Timestamp
-  /// When it last changed, as a commit version.
+  /// The commit version that last changed the document.
   package var updateTime: Timestamp
 
-  /// Joins the parts.
   package init(key: DocumentKey, fields: EncodedFields, createTime: Timestamp, updateTime: Timestamp) {
     self.key = key
     self.fields = fields

@@ -1,11 +1,12 @@
-/// Which of the two kinds of database one is: they differ in limits, in types of values and in how queries are ordered.
+/// The edition of a database. Editions differ in their limits, value types and query order.
 package enum Edition: Hashable, Sendable {
-  /// The kind that every SDK expects.
+  /// The edition that every SDK expects.
   case standard
-  /// Larger documents, BSON types, and queries that are ordered only as they ask.
+  /// The edition with larger documents and BSON types, whose queries sort only by the requested fields, then by
+  /// name.
   case enterprise
 
-  /// One document as its size is counted, in bytes.
+  /// The size limit of one document, in bytes, as `DocumentSize` counts it.
   package var documentBytesMax: Int {
     switch self {
     case .standard: Limits.documentBytesMax
@@ -13,7 +14,7 @@ package enum Edition: Hashable, Sendable {
     }
   }
 
-  /// One string or bytes value, in bytes.
+  /// The size limit of one string or bytes value, in bytes.
   package var valueBytesMax: Int {
     switch self {
     case .standard: Limits.valueBytesMax
@@ -21,7 +22,7 @@ package enum Edition: Hashable, Sendable {
     }
   }
 
-  /// One request, in bytes.
+  /// The size limit of one request, in bytes.
   package var requestBytesMax: Int {
     switch self {
     case .standard: Limits.requestBytesMax
@@ -29,6 +30,6 @@ package enum Edition: Hashable, Sendable {
     }
   }
 
-  /// Whether maps with one reserved key stand for values of ``BSONType``.
+  /// Whether a map with one reserved key can represent a value of a ``BSONType``.
   package var hasBSONTypes: Bool { self == .enterprise }
 }

@@ -1,41 +1,39 @@
-/// What a query is to tell of itself (`ExplainOptions`).
+/// The kind of explanation that a client requests for a query (`ExplainOptions`).
 package enum ExplainMode: Hashable, Sendable {
-  /// Its plan, in place of results.
+  /// The plan instead of results.
   case plan
-  /// Its results, the plan, and what running it cost.
+  /// The results, the plan, and the cost of running it.
   case analyze
 }
 
-/// What a query tells of itself (`ExplainMetrics`).
+/// The explanation of a query (`ExplainMetrics`).
 package struct ExplainMetrics: Hashable, Sendable {
   /// An index that the plan reads (an item of `PlanSummary.indexes_used`).
   package struct IndexUse: Hashable, Sendable {
     /// `Collection` or `Collection group`.
     package var scope: String
-    /// Its fields with their directions, such as `(a ASC, __name__ ASC)`.
+    /// The fields with their directions, such as `(a ASC, __name__ ASC)`.
     package var properties: String
 
-    /// Names an index.
     package init(scope: String, properties: String) {
       self.scope = scope
       self.properties = properties
     }
   }
 
-  /// What running a query cost (`ExecutionStats`).
+  /// The cost of running a query (`ExecutionStats`).
   package struct Execution: Hashable, Sendable {
-    /// Documents returned; 1 for an aggregation.
+    /// The number of documents returned, or 1 for an aggregation.
     package var results: Int
-    /// Time from the plan to the last result, in microseconds, at least 1.
+    /// The time from the plan to the last result, in microseconds; at least 1.
     package var microseconds: Int64
-    /// What the service would bill as reads: documents returned or passed over for an offset, at least 1.
+    /// The reads that the hosted service would bill: documents returned or skipped by an offset; at least 1.
     package var readOperations: Int
-    /// Documents read from the store.
+    /// The number of documents read from the store.
     package var documentsScanned: Int
-    /// Index entries read.
+    /// The number of index entries read.
     package var indexEntriesScanned: Int
 
-    /// Joins the numbers.
     package init(
       results: Int, microseconds: Int64, readOperations: Int, documentsScanned: Int, indexEntriesScanned: Int
     ) {
@@ -47,14 +45,13 @@ package struct ExplainMetrics: Hashable, Sendable {
     }
   }
 
-  /// The indexes that are read; never empty.
+  /// The indexes that the plan reads; never empty.
   package var indexesUsed: [IndexUse]
-  /// The plan as text for people: a step a line, the outermost first, each inner one indented.
+  /// The plan as text, one step per line. The outermost step is first, and each inner step is indented.
   package var plan: String
-  /// What running it cost; `nil` where it was only planned.
+  /// The cost of running the plan, or `nil` if the query was only planned.
   package var execution: Execution?
 
-  /// Joins the parts.
   package init(indexesUsed: [IndexUse], plan: String, execution: Execution? = nil) {
     self.indexesUsed = indexesUsed
     self.plan = plan

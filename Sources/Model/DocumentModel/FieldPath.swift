@@ -1,24 +1,25 @@
-/// The path of a field inside a document: field names from the outermost map inwards.
+/// The path of a field inside a document: field names, from the outermost map to the innermost.
 ///
-/// As text the names are joined by `.`; a name that is not `[a-zA-Z_][a-zA-Z_0-9]*` stands between backticks, with
-/// `\` before a backtick or a backslash (firestore-api.md, section 0). Compared as UTF-8 bytes.
+/// In text form, `.` joins the names. A name that does not match `[a-zA-Z_][a-zA-Z_0-9]*` is quoted with backticks,
+/// and `\` escapes a backtick or backslash inside the quotes (firestore-api.md, section 0). Paths are compared as
+/// UTF-8 bytes.
 package struct FieldPath: Sendable {
   /// The field names; never empty.
   package let segments: [String]
 
-  /// Wraps names that are known to be legal and at least one.
+  /// Wraps names that are known to be legal. There must be at least one.
   package init(segments: [String]) {
     precondition(!segments.isEmpty, "a field path has at least one segment")
     self.segments = segments
   }
 
-  /// A path of one field.
+  /// Creates a path of one field.
   package init(field name: String) {
     segments = [name]
   }
 
   /// Parses a path such as ``a.b.`odd name` ``.
-  /// - Throws: ``ModelError`` with the documented text when it is empty, malformed, too long or reserved.
+  /// - Throws: ``ModelError`` with the documented text if the path is empty, malformed, too long or reserved.
   package init(_ text: String) throws(ModelError) {
     guard !text.isEmpty else { throw .emptyFieldPath }
     var names: [String] = []
@@ -48,19 +49,19 @@ package struct FieldPath: Sendable {
     for name in names where ResourceID.isReserved(Array(name.utf8)) { throw .reservedFieldPath(text) }
   }
 
-  /// Whether this is `__name__`, the pseudo-field that stands for the document's name.
+  /// Whether this is `__name__`, the pseudo-field for the name of the document.
   package var isDocumentName: Bool { segments.count == 1 && segments[0].utf8.elementsEqual("__name__".utf8) }
 
-  /// The text form; parsing it gives the same path.
+  /// The text form. Parsing it returns the same path.
   package var text: String { segments.map(Self.quote).joined(separator: ".") }
 
-  /// Whether `other` is this path or one inside it.
+  /// Returns whether `other` is this path or a path inside it.
   package func isPrefix(of other: FieldPath) -> Bool {
     segments.count <= other.segments.count
       && zip(segments, other.segments).allSatisfy { $0.utf8.elementsEqual($1.utf8) }
   }
 
-  /// A name as it stands in a path: quoted where it must be.
+  /// Returns a name in the form it has in the text of a path: quoted if necessary.
   package static func quote(_ name: String) -> String {
     var isFirst = true
     let plain = name.utf8.allSatisfy { byte in
@@ -114,7 +115,7 @@ extension FieldPath: Hashable, Comparable {
     }
   }
 
-  /// Lexicographic by segments, each by UTF-8 bytes; a prefix first.
+  /// Orders paths segment by segment, each by its UTF-8 bytes. A prefix sorts first.
   package static func < (a: FieldPath, b: FieldPath) -> Bool {
     for (x, y) in zip(a.segments, b.segments) {
       let order = Ordering.bytes(x.utf8, y.utf8)
@@ -128,12 +129,12 @@ extension FieldPath: CustomStringConvertible {
   package var description: String { text }
 }
 
-/// A set of field paths: which fields an update touches, or which a reader wants back.
+/// A set of field paths: the fields that an update changes, or the fields that a read returns.
 package struct FieldMask: Hashable, Sendable {
-  /// The paths, sorted, with those left out that another path of the mask already covers.
+  /// The sorted paths, without those that are inside another path of the mask.
   package let paths: [FieldPath]
 
-  /// Makes a mask; of overlapping paths the shorter one stands (firestore-api.md, section 14).
+  /// Creates a mask. Of overlapping paths it keeps the shorter one (firestore-api.md, section 14).
   package init(_ paths: [FieldPath]) {
     var kept: [FieldPath] = []
     for path in paths.sorted() {

@@ -1,6 +1,6 @@
 /// The six field transforms (firestore-api.md, section 7.2).
 package enum FieldTransformation {
-  /// Applies a transform and returns what its `transform_results` entry is.
+  /// Applies a transform to a document's fields and returns the value for its entry in `transform_results`.
   package static func apply(_ transform: FieldTransform, to map: inout MapValue, requestTime: Timestamp) -> Value {
     let stored = map[transform.path]
     let (value, result) = outcome(transform.kind, stored: stored, requestTime: requestTime)
@@ -44,7 +44,8 @@ package enum FieldTransformation {
     }
   }
 
-  /// The stored number stays when both are equal, so that 3 does not become 3.0; NaN wins in both directions.
+  /// Returns the stored number if both are equal, so that 3 does not become 3.0. NaN wins for maximum and for
+  /// minimum.
   private static func extreme(_ stored: Value?, _ operand: Value, keepsOperand order: Ordering) -> Value {
     guard let stored, isNumber(stored) else { return operand }
     if case .double(let number) = stored, number.isNaN { return stored }
@@ -65,12 +66,12 @@ package enum FieldTransformation {
   }
 }
 
-/// The different elements among a transform's operands, sorted, so that large arrays cost no comparison of each with
-/// each. Elements are equal as in queries: 1 equals 1.0, NaN equals NaN.
+/// The distinct elements among a transform's operands. They are sorted, so that a large array is not compared
+/// element by element with every operand. Elements are equal as in queries: 1 equals 1.0, and NaN equals NaN.
 private struct ElementSet {
   private var sorted: [(element: Value, place: Int)] = []
 
-  /// Of equal operands the first stands.
+  /// Collects the operands. Of equal operands the first one is kept.
   init(_ operands: [Value]) {
     let places = operands.indices.sorted { a, b in
       switch Value.compare(operands[a], operands[b]) {
@@ -85,7 +86,7 @@ private struct ElementSet {
     }
   }
 
-  /// Where an equal element stands, or `nil`.
+  /// Returns the position of an equal element, or `nil` if no element is equal.
   func position(of element: Value) -> Int? {
     var low = 0
     var high = sorted.count
@@ -100,7 +101,7 @@ private struct ElementSet {
     return nil
   }
 
-  /// Those that an array lacks, in the order of the operands.
+  /// Returns the elements that an array lacks, in the order of the operands.
   func elements(missingFrom array: [Value]) -> [Value] {
     var isMissing = Array(repeating: true, count: sorted.count)
     for element in array {

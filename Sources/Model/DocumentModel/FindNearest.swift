@@ -1,32 +1,33 @@
-/// A search for the documents whose vectors lie nearest to one (`StructuredQuery.FindNearest`).
+/// A search for the documents whose vectors are nearest to a given vector (`StructuredQuery.FindNearest`).
 ///
-/// The rest of the query says which documents take part; the search says which of them are results, and in what order.
+/// The rest of the query selects the candidates. The search selects the results among them, and their order.
 package struct FindNearest: Hashable, Sendable {
-  /// How far two vectors are apart; the raw values are the wire's numbers.
+  /// The measure of the distance between two vectors. The raw values are the numbers on the wire.
   package enum Measure: Int, Sendable, CaseIterable {
-    /// The square root of the sum of the squared differences; low is near.
+    /// The square root of the sum of squared differences. Lower is nearer.
     case euclidean = 1
-    /// 1 less the cosine of the angle between them, 0 to 2; low is near. NaN for a vector of zeros.
+    /// 1 minus the cosine of the angle between the vectors, from 0 to 2. Lower is nearer. NaN for a vector of
+    /// zeros.
     case cosine = 2
-    /// The sum of the products; high is near.
+    /// The sum of products. Higher is nearer.
     case dotProduct = 3
   }
 
-  /// The field that holds a document's vector.
+  /// The document field that holds the vector.
   package var field: FieldPath
-  /// The vector to be near to; at least one component.
+  /// The vector to search near; at least one component.
   package var vector: [Double]
-  /// How nearness is measured.
   package var measure: Measure
-  /// The most documents to return; 0 where the request named none. The engine refuses what is not 1 to
-  /// ``Limits/nearestDocumentsMax``.
+  /// The maximum number of documents to return, or 0 if the request has no limit. The query engine rejects a value
+  /// outside 1 to ``Limits/nearestDocumentsMax``.
   package var limit: Int
-  /// The top-level field that each result gets its distance in; `nil` for none. One name, whatever characters it has.
+  /// The top-level field of each result that receives the distance, or `nil` to omit it. Always one segment: dots
+  /// are part of the name.
   package var resultField: FieldPath?
-  /// The farthest that a result may be; `nil` for no bound. For dot products the least that it may have.
+  /// The maximum distance of a result, or `nil` for no limit. For ``Measure/dotProduct`` it is the minimum product.
   package var threshold: Double?
 
-  /// Searches for the documents nearest to a vector.
+  /// Creates a search without a threshold and without a result field.
   package init(_ field: FieldPath, near vector: [Double], by measure: Measure, limit: Int) {
     self.field = field
     self.vector = vector
@@ -34,7 +35,7 @@ package struct FindNearest: Hashable, Sendable {
     self.limit = limit
   }
 
-  /// The components of a vector, or `nil` where the value is none.
+  /// Returns the components of a vector value, or `nil` if the value is not a vector.
   package static func components(of value: Value) -> [Double]? {
     guard case .map(let map) = value, let components = map.vectorComponents else { return nil }
     var numbers: [Double] = []

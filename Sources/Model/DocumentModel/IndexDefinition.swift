@@ -1,32 +1,30 @@
-/// An index beyond those that every field has: which collections, which fields, in what order
-/// (firestore-api.md, section 10).
+/// A composite or vector index, in addition to the automatic index of every field: its collections, fields and
+/// order (firestore-api.md, section 10).
 package struct IndexDefinition: Hashable, Sendable {
-  /// How far an index reaches.
+  /// The collections that share the entries of an index.
   package enum Scope: Hashable, Sendable {
-    /// Each collection of the id has entries of its own: serves queries on one collection.
+    /// Each collection with the id has its own entries. They serve queries on one collection.
     case collection
-    /// All collections of the id share the entries: serves queries on the group.
+    /// All collections with the id share the entries. They serve queries on the collection group.
     case collectionGroup
   }
 
-  /// How one field takes part.
+  /// How the index uses a field.
   package enum Mode: Hashable, Sendable {
     case ascending
     case descending
-    /// One entry for each different element of an array.
+    /// One entry for each distinct element of an array.
     case contains
-    /// A vector of so many components; nearest neighbours are found among the entries of the fields before it.
+    /// A vector with `dimension` components. Nearest neighbors are searched among the entries of the preceding
+    /// fields.
     case vector(dimension: Int)
   }
 
   /// A field with its mode.
   package struct Field: Hashable, Sendable {
-    /// The field.
     package var path: FieldPath
-    /// How it takes part.
     package var mode: Mode
 
-    /// Joins a field and its mode.
     package init(_ path: FieldPath, _ mode: Mode) {
       self.path = path
       self.mode = mode
@@ -35,20 +33,18 @@ package struct IndexDefinition: Hashable, Sendable {
 
   /// The id of the collections.
   package var collectionID: String
-  /// How far it reaches.
   package var scope: Scope
-  /// The fields in order. The document's name follows in the direction of the last that has one, unless the last of
-  /// these is `__name__` itself.
+  /// The fields in order. The document name follows, in the direction of the last field that has one, unless the
+  /// last field is `__name__` itself.
   package var fields: [Field]
 
-  /// Defines an index.
   package init(collectionID: String, scope: Scope, fields: [Field]) {
     self.collectionID = collectionID
     self.scope = scope
     self.fields = fields
   }
 
-  // Ids are told apart by their bytes.
+  // Compares collection ids by their bytes: two Unicode spellings of a text are different ids.
   package static func == (a: IndexDefinition, b: IndexDefinition) -> Bool {
     a.scope == b.scope && a.fields == b.fields && a.collectionID.utf8.elementsEqual(b.collectionID.utf8)
   }
@@ -61,40 +57,39 @@ package struct IndexDefinition: Hashable, Sendable {
 }
 
 extension Hasher {
-  /// Hashes a text by its bytes.
+  /// Hashes the UTF-8 bytes of a text.
   fileprivate mutating func combine(bytesOf text: String) {
     var copy = text
     copy.withUTF8 { combine(bytes: UnsafeRawBufferPointer($0)) }
   }
 }
 
-/// What is indexed of one field of the collections of one id, in place of what every field has by itself: ascending,
-/// descending and containment entries in each collection, none over the group (section 10.1).
+/// The automatic indexing of one field in the collections with one id, if it differs from the default.
+///
+/// By default a field has ascending, descending and array-contains entries in each collection, and none for the
+/// collection group (firestore-api.md, section 10.1).
 package struct FieldIndexing: Hashable, Sendable {
-  /// One way in which a field is indexed by itself.
+  /// One kind of automatic index entry for a field.
   package struct Entries: Hashable, Sendable {
-    /// How far the entries reach.
     package var scope: IndexDefinition.Scope
-    /// Their order, or that they are of array elements.
+    /// The order of the entries, or ``IndexDefinition/Mode/contains`` for entries of array elements.
     package var mode: IndexDefinition.Mode
 
-    /// Joins a scope and a mode.
     package init(_ scope: IndexDefinition.Scope, _ mode: IndexDefinition.Mode) {
       self.scope = scope
       self.mode = mode
     }
   }
 
-  /// The id of the collections.
+  /// The id of the collections, or ``allCollections``.
   package var collectionID: String
-  /// The field.
+  /// The field, or ``allFields``.
   package var path: FieldPath
-  /// How the field is indexed; empty for a field that is exempt.
+  /// The kinds of entries; empty for a field that is exempt from indexing.
   package var entries: Set<Entries>
-  /// Whether documents vanish after the time the field holds.
+  /// Whether documents expire at the time that the field holds.
   package var expires: Bool
 
-  /// Sets how a field is indexed.
   package init(collectionID: String, path: FieldPath, entries: Set<Entries>, expires: Bool = false) {
     self.collectionID = collectionID
     self.path = path
@@ -102,12 +97,12 @@ package struct FieldIndexing: Hashable, Sendable {
     self.expires = expires
   }
 
-  /// Stands in place of a collection's id for all collections that have nothing of their own.
+  /// The collection id that represents all collections without a setting of their own.
   package static let allCollections = "__default__"
-  /// The path that stands for all fields that have nothing of their own.
+  /// The path that represents all fields without a setting of their own.
   package static let allFields = FieldPath(field: "*")
 
-  // Ids are told apart by their bytes.
+  // Compares collection ids by their bytes: two Unicode spellings of a text are different ids.
   package static func == (a: FieldIndexing, b: FieldIndexing) -> Bool {
     a.path == b.path && a.entries == b.entries && a.expires == b.expires
       && a.collectionID.utf8.elementsEqual(b.collectionID.utf8)
@@ -119,7 +114,7 @@ package struct FieldIndexing: Hashable, Sendable {
     hasher.combine(bytesOf: collectionID)
   }
 
-  /// What every field has where nothing is said of it.
+  /// The entries of a field without a setting of its own.
   package static let automatic: Set<Entries> = [
     Entries(.collection, .ascending), Entries(.collection, .descending), Entries(.collection, .contains),
   ]
@@ -130,15 +125,15 @@ extension FieldPath {
   package var isAllFields: Bool { self == FieldIndexing.allFields }
 }
 
-/// What an index file declares: the indexes of a database beyond the automatic ones.
+/// The content of an index file: the composite and vector indexes of a database, and its settings for single
+/// fields.
 package struct IndexConfiguration: Hashable, Sendable {
   /// Composite and vector indexes, in the order of the file.
   package var indexes: [IndexDefinition]
-  /// Fields that differ from ``FieldIndexing/automatic``. A path of the single segment `*` stands for all fields of the
-  /// collections, and gives way to those named.
+  /// Fields that differ from ``FieldIndexing/automatic``. The path `*` applies to all fields of the collections
+  /// that have no setting of their own.
   package var fields: [FieldIndexing]
 
-  /// Declares indexes; none by default.
   package init(indexes: [IndexDefinition] = [], fields: [FieldIndexing] = []) {
     self.indexes = indexes
     self.fields = fields

@@ -1,51 +1,74 @@
-/// Every documented bound in one place, with its unit and its source.
+/// The documented limits of documents, indexes, requests, transactions and queries.
 ///
-/// Source of the numbers: firestore-api.md, sections 0, 5, 7 and 12.
+/// Each comment has three parts in this order: the limited quantity with its unit, the effect of the limit, the source.
 package enum Limits {
-  /// A collection id or document id, in UTF-8 bytes.
+  /// A collection id or document id, in UTF-8 bytes. A longer id is INVALID_ARGUMENT. Source: firestore-api.md,
+  /// section 0.
   package static let resourceIDBytesMax = 1500
-  /// A document name from the database root on, in bytes.
+  /// A document name below the documents root, in UTF-8 bytes. A longer name is INVALID_ARGUMENT. Source:
+  /// firestore-api.md, section 12.
   package static let documentNameBytesMax = 6 << 10
-  /// Levels of collections below the root.
+  /// The levels of collections in a document name. A deeper name is INVALID_ARGUMENT. Source: firestore-api.md,
+  /// section 12.
   package static let collectionDepthMax = 100
-  /// A field name or map key, in UTF-8 bytes.
+  /// A field name or map key, in UTF-8 bytes. A longer name is INVALID_ARGUMENT. Source: firestore-api.md, section
+  /// 0.
   package static let fieldNameBytesMax = 1500
-  /// One document of a standard database as ``Document`` size is counted, in bytes: 1 MiB minus 4.
+  /// One document of a standard database, in bytes as `DocumentSize` counts it (1 MiB minus 4). Writing a larger
+  /// document is INVALID_ARGUMENT. Source: firestore-api.md, section 12.
   package static let documentBytesMax = (1 << 20) - 4
-  /// One string or bytes value, in bytes: 1 MiB minus 89.
+  /// One string or bytes value in a standard database, in bytes (1 MiB minus 89). Writing a longer value is
+  /// INVALID_ARGUMENT. Source: firestore-api.md, section 12.
   package static let valueBytesMax = (1 << 20) - 89
-  /// Levels of maps and arrays inside one field.
+  /// The levels of maps and arrays inside one field. Writing a deeper value is INVALID_ARGUMENT. Source:
+  /// firestore-api.md, section 12.
   package static let nestingDepthMax = 20
-  /// Entries in all indexes for one document.
+  /// The entries of one document in all indexes. Writing a document with more is INVALID_ARGUMENT. Source:
+  /// firestore-api.md, section 12.
   package static let indexEntriesMax = 40_000
-  /// The codes of one entry of an index of several fields, in bytes: twice the documented 7.5 KiB, because a code can
-  /// take two bytes for one.
+  /// The encoded values of one entry in a composite index, in bytes. Writing a document with a larger entry is
+  /// INVALID_ARGUMENT. This is twice the documented 7.5 KiB, because an encoded byte can take two bytes. Source:
+  /// firestore-api.md, section 12.
   package static let indexEntryCodeBytesMax = 15 << 10
-  /// The codes of all entries that one document has in one index of several fields, in bytes: twice the documented
-  /// 8 MiB.
+  /// The encoded values of all entries of one document in one composite index, in bytes. Writing a document with
+  /// more is INVALID_ARGUMENT. This is twice the documented 8 MiB, because an encoded byte can take two bytes.
+  /// Source: firestore-api.md, section 12.
   package static let indexEntriesBytesMax = 16 << 20
-  /// Bytes of a value that take part in an index key; longer values tie there and are settled by the document.
+  /// The encoded bytes of one value in an index entry. Longer values are truncated: filters still compare whole
+  /// values, but values that agree up to the limit sort by the next part of the order. Source: firestore-api.md,
+  /// section 12.
   package static let indexedValueBytesMax = 1500
-  /// Field transforms on one document in one request.
+  /// The field transforms of one document in one request. A request with more is INVALID_ARGUMENT. Source:
+  /// firestore-api.md, section 7.2.
   package static let transformsPerDocumentMax = 500
-  /// One request, in bytes.
+  /// One request to a standard database, in bytes. A larger request is rejected with status 413, over gRPC with
+  /// RESOURCE_EXHAUSTED. Source: firestore-api.md, section 12.
   package static let requestBytesMax = 10 << 20
-  /// One document of an enterprise database, in bytes.
+  /// One document, and one string or bytes value, of an enterprise database, in bytes. Writing a larger one is
+  /// INVALID_ARGUMENT. Source: firestore-api.md, section 12.
   package static let enterpriseDocumentBytesMax = 16 << 20
-  /// One request to an enterprise database, in bytes: its largest document and what goes around it.
+  /// One request to an enterprise database, in bytes: its largest document and 1 MiB for the rest. A larger request
+  /// is rejected with status 413, over gRPC with RESOURCE_EXHAUSTED. Source: firestore-api.md, section 12.
   package static let enterpriseRequestBytesMax = 17 << 20
-  /// Life of a transaction, in seconds.
+  /// The age of a transaction, in seconds. An older transaction ends: using it is ABORTED, or INVALID_ARGUMENT if it
+  /// is read-only. Source: firestore-api.md, section 12.
   package static let transactionSecondsMax = 270
-  /// Idle life of a transaction, in seconds.
+  /// The time that a transaction is idle, in seconds. A transaction that is idle for longer ends: using it is ABORTED,
+  /// or INVALID_ARGUMENT if it is read-only. Source: firestore-api.md, section 12.
   package static let transactionIdleSecondsMax = 60
-  /// Open transactions of one database; the one idle longest gives way.
+  /// The open transactions of one database. When another one begins, the transaction that was idle longest ends.
+  /// Source: Hearth's own limit, which bounds memory.
   package static let transactionsMax = 10_000
-  /// Components of a vector.
+  /// The components of a vector. Writing or searching for a longer vector is INVALID_ARGUMENT. Source:
+  /// firestore-api.md, section 5.2.
   package static let vectorDimensionsMax = 2048
-  /// Documents that one search for the nearest vectors returns.
+  /// The documents that one vector search returns. A search with a higher limit is INVALID_ARGUMENT. Source:
+  /// firestore-api.md, section 5.2.
   package static let nearestDocumentsMax = 1000
-  /// Fields of one order: as many as an index can have.
+  /// The fields in the `orderBy` of a list request, as many as a composite index can have. A request with more is
+  /// INVALID_ARGUMENT. Source: firestore-api.md, section 12.
   package static let orderFieldsMax = 100
-  /// Documents of a page when the request names no size.
+  /// The documents on one page of a list request that sets no page size. The response has a token for the next
+  /// page. Source: firestore-api.md, section 14.
   package static let pageSizeDefault = 300
 }

@@ -1,41 +1,40 @@
 /// A request on a Listen stream (`ListenRequest`; listen-and-webchannel.md, section 1.1).
 package enum ListenRequest: Hashable, Sendable {
-  /// Follow a target from now on.
+  /// Adds a target to the stream.
   case add(ListenTarget)
-  /// Follow the target of that number no longer.
+  /// Removes the target with this number.
   case remove(Int32)
 }
 
-/// What a listener follows (`Target`): the results of a query, or documents by name.
+/// The documents that a listener follows (`Target`): the results of a query, or documents by name.
 package struct ListenTarget: Hashable, Sendable {
-  /// What it consists of.
+  /// The documents of a target.
   package enum Selection: Hashable, Sendable {
     /// The results of a query.
     case query(Query)
-    /// Documents, each once; they need not exist.
+    /// Documents by name, without repeats. They need not exist.
     case documents([ResourcePath])
   }
 
-  /// A state the client has already.
+  /// A state that the client already has. The server sends only the changes after it.
   package enum ResumePoint: Hashable, Sendable {
-    /// That of a token it was given, of any origin and age.
+    /// The state of a resume token that the client received. The token can be of any origin and age.
     case token([UInt8])
-    /// That of a moment.
+    /// The state at a time.
     case readTime(Timestamp)
   }
 
-  /// The client's number for it, unique on its stream; 0 where the server is to choose.
+  /// The client's number for the target, unique on its stream. If it is 0, the server chooses a number.
   package var id: Int32
-  /// What is followed.
   package var selection: Selection
-  /// From where on; `nil` for everything.
+  /// The state to resume from, or `nil` to send all documents.
   package var resumePoint: ResumePoint?
-  /// How many documents the client has at the resume point, where it says so.
+  /// The number of documents that the client has at the resume point, or `nil` if the client does not send it.
   package var expectedCount: Int?
-  /// Whether it ends with its first consistent state.
+  /// Whether the target ends after its first consistent state.
   package var endsWhenCurrent = false
 
-  /// A target from its first state on.
+  /// Creates a target that does not end by itself. Without a resume point the server sends all documents.
   package init(id: Int32, _ selection: Selection, resumePoint: ResumePoint? = nil) {
     self.id = id
     self.selection = selection
@@ -45,13 +44,13 @@ package struct ListenTarget: Hashable, Sendable {
 
 /// A request on a Write stream (`WriteRequest`; listen-and-webchannel.md, section 2).
 package struct WriteStreamRequest: Equatable, Sendable {
-  /// The stream it resumes; empty for a new one.
+  /// The id of the stream to resume; empty for a new stream.
   package var streamID = ""
-  /// The token that came last.
+  /// The latest token that the client received.
   package var streamToken: [UInt8] = []
-  /// A batch, applied as one; empty in the first request.
+  /// The writes of a batch, which commit atomically; empty in the first request.
   package var writes: [Write] = []
 
-  /// The first request of a stream.
+  /// Creates the first request of a stream.
   package init() {}
 }

@@ -1,7 +1,7 @@
-/// Why bytes from outside are not a legal name, path, field or value.
+/// The reason why a client's name, path, field, value or request is invalid.
 ///
-/// Each case is an INVALID_ARGUMENT on the wire; ``description`` is the documented text
-/// (firestore-api.md, section 13).
+/// On the wire each case is an INVALID_ARGUMENT. ``description`` is the text that clients receive, which
+/// firestore-api.md, section 13 documents for most cases.
 package enum ModelError: Error, Equatable, Sendable {
   case emptyResourceID(path: String, index: Int)
   case dotResourceID(path: String, id: String, index: Int)

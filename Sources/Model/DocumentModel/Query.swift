@@ -1,31 +1,31 @@
-/// A query: which documents, in what order, how many (`StructuredQuery`).
+/// A query as the client sent it (`StructuredQuery`).
 ///
-/// As a client asks it: nothing is checked or completed yet, `QueryEngine` does that.
+/// It is not validated, and its order is not complete: `QueryEngine` does both.
 package struct Query: Hashable, Sendable {
-  /// The root or document below which the documents lie.
+  /// The root or the document that contains the collections.
   package var parent: ResourcePath
-  /// The collections: of this id, or all where it is `nil`.
+  /// The id of the collections, or `nil` for all collections.
   package var collectionID: String?
-  /// Whether collections at any depth below ``parent`` count, not only those directly below it.
+  /// Whether the query includes collections at any depth below ``parent``, not only those directly below it.
   package var includesDescendants: Bool
-  /// Which documents; `nil` for all.
+  /// The condition that documents must meet, or `nil` for all documents.
   package var filter: QueryFilter?
-  /// The order as asked; the engine completes it.
+  /// The requested order. The query engine completes it.
   package var orders: [Order] = []
-  /// Where the results start.
+  /// The position of the first result, or `nil` for the beginning.
   package var start: QueryBound?
-  /// Where they end.
+  /// The position after the last result, or `nil` for the end.
   package var end: QueryBound?
-  /// How many documents to pass over.
+  /// The number of documents to skip.
   package var offset = 0
-  /// The most documents to return; `nil` for no limit.
+  /// The maximum number of documents to return, or `nil` for no limit.
   package var limit: Int?
-  /// The fields to return; `nil` for all, empty for none.
+  /// The fields to return: `nil` for all, empty for none.
   package var projection: FieldMask?
-  /// The search among the documents that everything above leaves; `nil` for none.
+  /// The search among the documents that the rest of the query selects, or `nil` for none.
   package var findNearest: FindNearest?
 
-  /// Asks for all documents of a collection, or of all collections of that id below `parent`.
+  /// Creates a query for all documents of a collection, or of all collections with the id below `parent`.
   package init(parent: ResourcePath = .root, collectionID: String?, includesDescendants: Bool = false) {
     self.parent = parent
     self.collectionID = collectionID
@@ -35,17 +35,17 @@ package struct Query: Hashable, Sendable {
 
 /// A condition on a document.
 package indirect enum QueryFilter: Hashable, Sendable {
-  /// A field compared with a value.
+  /// Compares a field with a value.
   case field(FieldPath, FieldOperator, Value)
-  /// A field tested by itself.
+  /// Tests a field without an operand.
   case unary(FieldPath, UnaryOperator)
-  /// All of these; nothing is no condition.
+  /// All of these conditions. An empty list is always true.
   case and([QueryFilter])
-  /// Any of these.
+  /// At least one of these conditions.
   case or([QueryFilter])
 }
 
-/// How a field is compared; the raw values are the wire's numbers.
+/// A comparison of a field with a value. The raw values are the numbers on the wire.
 package enum FieldOperator: Int, Sendable, CaseIterable {
   case lessThan = 1
   case lessThanOrEqual = 2
@@ -59,7 +59,7 @@ package enum FieldOperator: Int, Sendable, CaseIterable {
   case notIn = 10
 }
 
-/// How a field is tested; the raw values are the wire's numbers.
+/// A test of a field without an operand. The raw values are the numbers on the wire.
 package enum UnaryOperator: Int, Sendable, CaseIterable {
   case isNaN = 2
   case isNull = 3
@@ -67,14 +67,12 @@ package enum UnaryOperator: Int, Sendable, CaseIterable {
   case isNotNull = 5
 }
 
-/// One field of an order, and its direction.
+/// One field of a query's order, with its direction.
 package struct Order: Hashable, Sendable {
   /// The field, or `__name__`.
   package var path: FieldPath
-  /// Whether it runs from high to low.
   package var isDescending: Bool
 
-  /// Creates an order.
   package init(_ path: FieldPath, isDescending: Bool = false) {
     self.path = path
     self.isDescending = isDescending
@@ -83,12 +81,11 @@ package struct Order: Hashable, Sendable {
 
 /// A position in the order of a query (`Cursor`).
 package struct QueryBound: Hashable, Sendable {
-  /// Values of the first fields of the order.
+  /// The values of the first fields of the order.
   package var values: [Value]
-  /// Whether the position lies before documents that have exactly these values, else behind them.
+  /// Whether the position is before, not after, the documents that have exactly these values.
   package var isBefore: Bool
 
-  /// Creates a position.
   package init(_ values: [Value], isBefore: Bool) {
     self.values = values
     self.isBefore = isBefore

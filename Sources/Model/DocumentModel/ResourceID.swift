@@ -1,8 +1,8 @@
-/// The rules for one segment of a path: a collection id or a document id.
+/// The rules for one segment of a path, which is a collection id or a document id.
 package enum ResourceID {
-  /// The number in a numeric id `__id<int64>__`, or `nil` for any other id.
+  /// Returns the number in a numeric id `__id<int64>__`, or `nil` for any other id.
   ///
-  /// Only the canonical spelling counts (no leading zeros, no `+`, not 0), so that one number has one id.
+  /// Each number has exactly one id: leading zeros, `+` and the number 0 are not accepted.
   package static func number(_ id: some Sequence<UInt8>) -> Int64? {
     var iterator = id.makeIterator()
     for expected in "__id".utf8 {
@@ -30,7 +30,7 @@ package enum ResourceID {
     return value
   }
 
-  /// Whether an id matches `__.*__`, which the service keeps for itself.
+  /// Returns whether an id matches `__.*__`. The service reserves these ids.
   package static func isReserved(_ id: some BidirectionalCollection<UInt8>) -> Bool {
     let underscore = UInt8(ascii: "_")
     guard id.count >= 4 else { return false }
@@ -40,7 +40,7 @@ package enum ResourceID {
       && id[id.index(before: last)] == underscore
   }
 
-  /// Three-way comparison in name order: numeric ids first by number, then the others by UTF-8 bytes.
+  /// Compares two ids in name order: numeric ids come first, by number, then all others by their UTF-8 bytes.
   ///
   /// Source: firestore-api.md, section 3.1.
   package static func compare<A: Collection<UInt8>, B: Collection<UInt8>>(_ a: A, _ b: B) -> Ordering {
@@ -73,7 +73,7 @@ package enum Ordering: Int8, Sendable {
     }
   }
 
-  /// Compares unsigned bytes; a prefix comes before what extends it.
+  /// Compares bytes as unsigned numbers. A prefix sorts before a longer sequence.
   package static func bytes<A: Collection<UInt8>, B: Collection<UInt8>>(_ a: A, _ b: B) -> Ordering {
     var other = b.makeIterator()
     for byte in a {

@@ -1,13 +1,12 @@
-/// A parsed full resource name: a database and a path from its documents root.
+/// A parsed full resource name: a database, and a path below its documents root.
 ///
-/// `projects/{p}/databases/{d}/documents[/…]` (firestore-api.md, section 0).
+/// The text form is `projects/{p}/databases/{d}/documents[/…]` (firestore-api.md, section 0).
 package struct ResourceName: Hashable, Sendable {
-  /// The database the name belongs to.
+  /// The database that the name belongs to.
   package let database: DatabaseID
   /// The path below the documents root.
   package let path: ResourcePath
 
-  /// Joins the parts.
   package init(database: DatabaseID, path: ResourcePath) {
     self.database = database
     self.path = path
@@ -19,7 +18,7 @@ package struct ResourceName: Hashable, Sendable {
   }
 
   /// Parses the full name of a document.
-  /// - Throws: ``ModelError`` with the documented text: a missing keyword, a missing `/`, a bad id.
+  /// - Throws: ``ModelError`` with the documented text if a keyword or a `/` is missing, or if an id is invalid.
   package static func document(_ text: some Collection<UInt8>) throws(ModelError) -> (DatabaseID, DocumentKey) {
     let name = try parse(text, isParent: false)
     guard let key = DocumentKey(name.path) else {
@@ -28,8 +27,9 @@ package struct ResourceName: Hashable, Sendable {
     return (name.database, key)
   }
 
-  /// Parses the name of a documents root or a document, as `parent` takes it.
-  /// - Throws: ``ModelError`` with the documented text.
+  /// Parses the full name of a documents root or a document, the form that requests use for a `parent`.
+  /// - Throws: ``ModelError`` with the documented text if a keyword is missing, an id is invalid, or the name is
+  ///   that of a collection.
   package static func parent(_ text: some Collection<UInt8>) throws(ModelError) -> ResourceName {
     let name = try parse(text, isParent: true)
     guard name.path.isRoot || name.path.isDocument else {
@@ -39,7 +39,7 @@ package struct ResourceName: Hashable, Sendable {
   }
 
   /// Parses `projects/{p}/databases/{d}`.
-  /// - Throws: ``ModelError`` when a keyword is missing or an id is unusable.
+  /// - Throws: ``ModelError`` if a keyword is missing or an id is not usable.
   package static func database(_ text: some Collection<UInt8>) throws(ModelError) -> DatabaseID {
     var rest = Array(text)[...]
     let id = try databasePrefix(&rest, whole: text, isParent: true)
@@ -64,7 +64,7 @@ package struct ResourceName: Hashable, Sendable {
     return ResourceName(database: database, path: try ResourcePath(checking: Array(rest.dropFirst())))
   }
 
-  /// Takes `projects/{p}/databases/{d}` and a following `/` off the front.
+  /// Removes `projects/{p}/databases/{d}` and the `/` that follows from the front of `rest`.
   private static func databasePrefix(
     _ rest: inout ArraySlice<UInt8>, whole: some Collection<UInt8>, isParent: Bool
   ) throws(ModelError) -> DatabaseID {

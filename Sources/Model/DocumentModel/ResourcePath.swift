@@ -1,12 +1,14 @@
-/// A path from the documents root: collection id, document id, collection id, and so on. Empty is the root.
+/// A path below the documents root: collection id, document id, collection id, and so on. The empty path is the
+/// root.
 ///
-/// Kept as its UTF-8 bytes with `/` between the segments, which no id may contain: one allocation, compared and
-/// hashed as bytes (never by Unicode equivalence). Ordered as document names are: segment by segment.
+/// It is stored as UTF-8 bytes with `/` between the segments, because no id may contain `/`. That takes one
+/// allocation, and paths are compared and hashed as bytes, never by Unicode equivalence. The order is that of
+/// document names: segment by segment.
 package struct ResourcePath: Hashable, Sendable {
   /// The segments joined by `/`.
   package let bytes: [UInt8]
 
-  /// The root.
+  /// The documents root.
   package static let root = ResourcePath(uncheckedBytes: [])
 
   /// Wraps bytes that are known to be a valid path.
@@ -14,14 +16,16 @@ package struct ResourcePath: Hashable, Sendable {
     self.bytes = bytes
   }
 
-  /// Parses `a/b/c`, checking every id.
-  /// - Throws: ``ModelError`` with the documented text for the first bad id.
+  /// Parses `a/b/c` and checks every id.
+  /// - Throws: ``ModelError`` with the documented text for the first invalid id, or if the path is too long or too
+  ///   deep.
   package init(_ text: String) throws(ModelError) {
     try self.init(checking: Array(text.utf8))
   }
 
   /// Checks every id of a path given as bytes.
-  /// - Throws: ``ModelError`` with the documented text for the first bad id.
+  /// - Throws: ``ModelError`` with the documented text for the first invalid id, or if the path is too long or too
+  ///   deep.
   package init(checking bytes: [UInt8]) throws(ModelError) {
     self.bytes = bytes
     guard !bytes.isEmpty else { return }
@@ -36,16 +40,16 @@ package struct ResourcePath: Hashable, Sendable {
     guard index <= 2 * Limits.collectionDepthMax else { throw .pathTooDeep }
   }
 
-  /// Whether this is the root.
+  /// Whether this is the documents root.
   package var isRoot: Bool { bytes.isEmpty }
 
-  /// Whether this names a collection: an odd number of segments.
+  /// Whether this path names a collection, which is an odd number of segments.
   package var isCollection: Bool { !segmentCount.isMultiple(of: 2) }
 
-  /// Whether this names a document: an even number of segments, and at least two.
+  /// Whether this path names a document, which is an even number of segments, and at least two.
   package var isDocument: Bool { !isRoot && segmentCount.isMultiple(of: 2) }
 
-  /// How many segments there are. Cost: one pass over the bytes.
+  /// The number of segments. Cost: one pass over the bytes.
   package var segmentCount: Int {
     guard !bytes.isEmpty else { return 0 }
     var count = 1
@@ -67,13 +71,13 @@ package struct ResourcePath: Hashable, Sendable {
   /// The last segment as text.
   package var id: String { String(decoding: lastSegment, as: UTF8.self) }
 
-  /// The path without its last segment; the root's parent is the root.
+  /// The path without its last segment. The parent of the root is the root.
   package var parent: ResourcePath {
     guard let slash = bytes.lastIndex(of: UInt8(ascii: "/")) else { return .root }
     return ResourcePath(uncheckedBytes: Array(bytes[..<slash]))
   }
 
-  /// The path with one more segment, which must already be a valid id.
+  /// Returns the path with one more segment, which must be a valid id.
   package func appending(_ id: some Collection<UInt8>) -> ResourcePath {
     var joined = [UInt8]()
     joined.reserveCapacity(bytes.count + 1 + id.count)
@@ -83,10 +87,10 @@ package struct ResourcePath: Hashable, Sendable {
     return ResourcePath(uncheckedBytes: joined)
   }
 
-  /// The path with one more segment given as text.
+  /// Returns the path with one more segment, given as text, which must be a valid id.
   package func appending(_ id: String) -> ResourcePath { appending(id.utf8) }
 
-  /// Whether this path starts with all segments of `other`; every path is its own ancestor-or-self.
+  /// Returns whether this path starts with all segments of `other`. That is true for `other` itself.
   package func isAtOrBelow(_ other: ResourcePath) -> Bool {
     if other.isRoot { return true }
     guard bytes.starts(with: other.bytes) else { return false }
@@ -115,10 +119,10 @@ package struct ResourcePath: Hashable, Sendable {
 }
 
 extension ResourcePath: Comparable {
-  /// Name order: segment by segment, a prefix first (firestore-api.md, section 3.1).
+  /// Orders paths segment by segment; a prefix sorts first (firestore-api.md, section 3.1).
   package static func < (a: ResourcePath, b: ResourcePath) -> Bool { compare(a, b) == .less }
 
-  /// Three-way name order.
+  /// Compares two paths in name order.
   package static func compare(_ a: ResourcePath, _ b: ResourcePath) -> Ordering {
     var left = a.segments.makeIterator()
     var right = b.segments.makeIterator()
@@ -139,12 +143,12 @@ extension ResourcePath: CustomStringConvertible {
   package var description: String { text }
 }
 
-/// The location of one document: a path with an even, non-zero number of segments.
+/// The location of a document: a path with an even, non-zero number of segments.
 package struct DocumentKey: Hashable, Sendable, Comparable {
-  /// The path from the documents root, such as `rooms/lobby/messages/m1`.
+  /// The path below the documents root, such as `rooms/lobby/messages/m1`.
   package let path: ResourcePath
 
-  /// Creates a key, or returns `nil` when `path` names the root or a collection.
+  /// Creates a key, or returns `nil` if `path` is the root or a collection.
   package init?(_ path: ResourcePath) {
     guard path.isDocument else { return nil }
     self.path = path
@@ -153,7 +157,7 @@ package struct DocumentKey: Hashable, Sendable, Comparable {
   /// Wraps a path that is known to name a document.
   package init(uncheckedPath path: ResourcePath) { self.path = path }
 
-  /// The path of the collection that holds the document.
+  /// The path of the collection that contains the document.
   package var collection: ResourcePath { path.parent }
 
   /// The document id.

@@ -1,8 +1,8 @@
-/// A moment, in whole microseconds since 1970-01-01T00:00:00Z, within the years 1 to 9999.
+/// A point in time: whole microseconds since 1970-01-01T00:00:00Z, in the years 1 to 9999.
 ///
-/// The service keeps microseconds: finer parts are cut off toward the past (firestore-api.md, section 7.3).
+/// The service keeps microseconds. Finer parts are truncated toward the past (firestore-api.md, section 7.3).
 package struct Timestamp: Hashable, Comparable, Sendable {
-  /// Microseconds since the epoch; negative before it.
+  /// Microseconds since 1970; negative for earlier times.
   package let microseconds: Int64
 
   /// 0001-01-01T00:00:00Z.
@@ -10,13 +10,13 @@ package struct Timestamp: Hashable, Comparable, Sendable {
   /// 9999-12-31T23:59:59.999999Z.
   package static let latest = Timestamp(uncheckedMicroseconds: 253_402_300_799_999_999)
 
-  /// Wraps a count that is known to be in range, such as a commit version.
+  /// Wraps a number that is known to be in range, such as a commit version.
   package init(uncheckedMicroseconds microseconds: Int64) {
     self.microseconds = microseconds
   }
 
-  /// Creates a moment from the wire's two numbers, cutting to microseconds.
-  /// - Throws: ``ModelError/timestampOutOfRange`` outside the years 1 to 9999 or for nanos outside one second.
+  /// Creates a timestamp from the two numbers on the wire. Nanoseconds are truncated to microseconds.
+  /// - Throws: ``ModelError/timestampOutOfRange`` if the year is not 1 to 9999 or `nanos` is not 0 to 999,999,999.
   package init(seconds: Int64, nanos: Int32) throws(ModelError) {
     guard (-62_135_596_800...253_402_300_799).contains(seconds), (0...999_999_999).contains(nanos) else {
       throw .timestampOutOfRange
@@ -24,23 +24,23 @@ package struct Timestamp: Hashable, Comparable, Sendable {
     microseconds = seconds * 1_000_000 + Int64(nanos / 1000)
   }
 
-  /// The whole seconds, rounded toward the past, as the wire carries them.
+  /// The whole seconds on the wire, rounded toward the past.
   package var seconds: Int64 {
     let (quotient, remainder) = microseconds.quotientAndRemainder(dividingBy: 1_000_000)
     return remainder < 0 ? quotient - 1 : quotient
   }
 
-  /// The rest of the second in nanoseconds, 0 to 999,999,000.
+  /// The rest of the second in nanoseconds, from 0 to 999,999,000.
   package var nanos: Int32 { Int32(microseconds - seconds * 1_000_000) * 1000 }
 
   package static func < (a: Timestamp, b: Timestamp) -> Bool { a.microseconds < b.microseconds }
 }
 
 extension Timestamp {
-  /// Parses RFC 3339: `2025-03-27T14:30:00[.1 to 9 digits](Z|±hh:mm)`.
+  /// Parses an RFC 3339 time: `2025-03-27T14:30:00[.1 to 9 digits](Z|±hh:mm)`.
   ///
-  /// Returns `nil` for anything else, and outside the years 1 to 9999. `nanosRemainder`, when given, receives the
-  /// nanoseconds that were cut off, for callers that must refuse them.
+  /// Returns `nil` for any other text, and for years outside 1 to 9999. If `nanosRemainder` is given, it receives
+  /// the truncated nanoseconds, so that the caller can reject them.
   package init?(rfc3339 text: some Collection<UInt8>, nanosRemainder: UnsafeMutablePointer<Int>? = nil) {
     var bytes = text.makeIterator()
     var pending: UInt8?
@@ -97,9 +97,9 @@ extension Timestamp {
     self = moment
   }
 
-  /// Appends RFC 3339 in UTC with 0, 3 or 6 fraction digits, the fewest that are exact.
+  /// Appends the time in RFC 3339, in UTC, with 0, 3 or 6 fraction digits: the fewest that are exact.
   ///
-  /// Source: firestore-api.md, section 1.5. Cost: no allocation beyond the growth of `out`.
+  /// Source: firestore-api.md, section 1.5. Cost: no allocation except the growth of `out`.
   package func appendRFC3339(to out: inout [UInt8]) {
     let seconds = self.seconds
     var days = Int(seconds / 86_400)
@@ -109,7 +109,7 @@ extension Timestamp {
       days -= 1
     }
     let (year, month, day) = Self.civil(days: days)
-    // `2025-03-27T14:30:00.123456Z`, filled in place: every answer holds two or more of these.
+    // `2025-03-27T14:30:00.123456Z` is written in place, because every response contains two or more of these.
     withUnsafeTemporaryAllocation(byteCount: 27, alignment: 1) { text in
       func put(_ value: Int, at offset: Int, width: Int) {
         var rest = UInt32(truncatingIfNeeded: value)
@@ -142,7 +142,7 @@ extension Timestamp {
     }
   }
 
-  /// Days from 1970-01-01 to a date of the proleptic Gregorian calendar.
+  /// Returns the days from 1970-01-01 to a date of the proleptic Gregorian calendar.
   private static func days(year: Int, month: Int, day: Int) -> Int {
     let shifted = month <= 2 ? year - 1 : year
     let era = (shifted >= 0 ? shifted : shifted - 399) / 400
@@ -152,7 +152,7 @@ extension Timestamp {
     return era * 146_097 + dayOfEra - 719_468
   }
 
-  /// The date that lies `days` after 1970-01-01.
+  /// Returns the date that is `days` after 1970-01-01.
   private static func civil(days: Int) -> (year: Int, month: Int, day: Int) {
     let shifted = days + 719_468
     let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097

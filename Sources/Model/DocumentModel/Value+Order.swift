@@ -1,4 +1,4 @@
-/// The place of a value's type in the order of all values (firestore-api.md, section 3).
+/// The position of a value's type in the order of all values (firestore-api.md, section 3).
 package enum TypeBracket: UInt8, Comparable, Sendable {
   case null = 5
   case minKey = 7
@@ -32,7 +32,7 @@ extension MapValue {
 }
 
 extension Value {
-  /// The bracket this value sorts in. NaN has one of its own, below all other numbers.
+  /// The bracket that this value sorts in. NaN has its own bracket, below all other numbers.
   package var bracket: TypeBracket {
     switch self {
     case .null: .null
@@ -49,10 +49,10 @@ extension Value {
     }
   }
 
-  /// Three-way comparison in the total order across types.
+  /// Compares two values in the total order across types.
   ///
-  /// Equal under this order are numbers of equal mathematical value (`1`, `1.0`; `0.0`, `-0.0`) and all NaN.
-  /// Cost: linear in the smaller value.
+  /// Numbers with the same mathematical value are equal (`1` and `1.0`, `0.0` and `-0.0`), and so are all NaN
+  /// values. Cost: linear in the size of the smaller value.
   package static func compare(_ a: Value, _ b: Value) -> Ordering {
     let (x, y) = (a.bracket, b.bracket)
     guard x == y else { return Ordering(x, y) }
@@ -71,8 +71,8 @@ extension Value {
       return latitude == .equal ? Ordering(p.longitude, q.longitude) : latitude
     case (.array(let p), .array(let q)): return compare(p, q)
     case (.map(let p), .map(let q)):
-      // What is left of BSON values after `compared` compares as the maps they are: each holds one key, a regex
-      // apart, whose pattern counts before its options.
+      // The BSON values that `compared` leaves are maps with one key, so they compare as maps. A regex or a
+      // timestamp is different: its parts have an order of their own.
       if x == .regex { return compareRegexes(p, q) }
       if x == .bsonTimestamp { return compareTimestamps(p, q) }
       guard let left = p.vectorComponents, let right = q.vectorComponents else { return compare(p, q) }
@@ -81,7 +81,7 @@ extension Value {
     }
   }
 
-  /// What the value is compared as: a number for the numbers of BSON.
+  /// The value to compare in place of this one. For a BSON number, that is an ordinary number.
   private var compared: Value {
     guard case .map(let map) = self, let (type, content) = map.bson else { return self }
     switch (type, content) {
@@ -106,9 +106,9 @@ extension Value {
     return compare(x[key] ?? .null, y[key] ?? .null)
   }
 
-  /// Compares an integer with a double that is no NaN, exactly.
+  /// Compares an integer with a double exactly. The double must not be NaN.
   package static func compare(_ integer: Int64, _ double: Double) -> Ordering {
-    // -2^63 and 2^63 are doubles; what lies between has an exact integer part.
+    // -2^63 and 2^63 are doubles. The integer part of every double between them fits an `Int64`.
     if double >= 0x1p63 { return .less }
     if double < -0x1p63 { return .greater }
     let whole = Int64(double)
@@ -134,7 +134,7 @@ extension Value {
     return Ordering(a.entries.count, b.entries.count)
   }
 
-  /// Names by segment: project, database, then the path as document names are ordered.
+  /// Compares document names segment by segment: project, database, then the path in name order.
   private static func compareReferences(_ a: String, _ b: String) -> Ordering {
     let slash = UInt8(ascii: "/")
     var left = a.utf8.split(separator: slash, omittingEmptySubsequences: false).makeIterator()

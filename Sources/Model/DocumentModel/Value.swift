@@ -1,8 +1,8 @@
-/// One Firestore value as a tree.
+/// One Firestore value as a tree, for operands, transforms, tests and tools.
 ///
-/// For operands, transforms, tests and tools. Stored documents are looked at through their bytes
-/// (`WireFormat`), never as trees. Equality is identity of the stored form: `1` is not `1.0`, two spellings of the
-/// same accented letter differ, NaN equals NaN. For the order of queries use ``compare(_:_:)``.
+/// Stored documents are read from their bytes by `WireFormat`, never as trees. Two values are equal if their stored
+/// forms are: `1` is not `1.0`, two spellings of the same accented letter differ, and NaN equals NaN. For the order
+/// of queries use ``compare(_:_:)``.
 package enum Value: Sendable {
   case null
   case boolean(Bool)
@@ -17,7 +17,7 @@ package enum Value: Sendable {
   case array([Value])
   case map(MapValue)
 
-  /// A vector: the map that stands for one on the wire (firestore-api.md, section 2.2).
+  /// Returns a vector: the map that represents it on the wire (firestore-api.md, section 2.2).
   package static func vector(_ components: [Double]) -> Value {
     .map(
       MapValue([
@@ -26,23 +26,23 @@ package enum Value: Sendable {
   }
 }
 
-/// A point on the globe, in degrees.
+/// A geographic point, in degrees.
 package struct GeoPoint: Hashable, Sendable {
   /// -90 to 90.
   package var latitude: Double
   /// -180 to 180.
   package var longitude: Double
 
-  /// Creates a point; the range is checked where a value is stored.
+  /// Creates a point. The range is checked when the value is stored.
   package init(latitude: Double, longitude: Double) {
     self.latitude = latitude
     self.longitude = longitude
   }
 }
 
-/// Fields by name, sorted by the UTF-8 bytes of their names.
+/// A map of fields, sorted by the UTF-8 bytes of their names.
 package struct MapValue: Sendable {
-  /// One field.
+  /// A field: its name and its value.
   package typealias Entry = (key: String, value: Value)
 
   static let typeKey = "__type__"
@@ -52,15 +52,15 @@ package struct MapValue: Sendable {
   /// The fields in order.
   package private(set) var entries: [Entry] = []
 
-  /// No fields.
+  /// Creates an empty map.
   package init() {}
 
-  /// Sorts the fields; of two with one name the last stands.
+  /// Creates a map from unsorted fields. Of fields with the same name the last one is kept.
   package init(_ fields: [(String, Value)]) {
     for (key, value) in fields { self[key] = value }
   }
 
-  /// The field of that name; assigning `nil` removes it. Cost: a binary search.
+  /// The field with a name. Assigning `nil` removes it. Cost: a binary search.
   package subscript(key: String) -> Value? {
     get {
       let (index, found) = position(of: key)
@@ -77,7 +77,8 @@ package struct MapValue: Sendable {
     }
   }
 
-  /// The value at a path through nested maps, or `nil` where a step is missing or no map. Vectors are opaque.
+  /// The value at a path through nested maps, or `nil` if a step is missing or not a map. Paths do not lead into a
+  /// vector or a BSON value.
   package subscript(path: FieldPath) -> Value? {
     var current = self
     for (depth, segment) in path.segments.enumerated() {
@@ -89,12 +90,12 @@ package struct MapValue: Sendable {
     return nil
   }
 
-  /// Sets the value at a path; a step that is no map is replaced by one (firestore-api.md, section 7.1).
+  /// Sets the value at a path. A step that is not a map is replaced by a map (firestore-api.md, section 7.1).
   package mutating func set(_ value: Value, at path: FieldPath) {
     set(value, at: path.segments[...])
   }
 
-  /// Removes the value at a path; does nothing where a step is missing or no map.
+  /// Removes the value at a path. Does nothing if a step is missing or not a map.
   package mutating func remove(at path: FieldPath) {
     remove(at: path.segments[...])
   }
@@ -110,8 +111,8 @@ package struct MapValue: Sendable {
     self[first] = .map(inner)
   }
 
-  /// Takes the map out of a field and leaves null in its place, so that changing it does not copy it; the caller puts
-  /// it back. Returns `nil`, and changes nothing, where the field holds no map.
+  /// Removes a nested map from its field, so that changing it does not copy it. The field holds null until the
+  /// caller stores the map again. Returns `nil`, and changes nothing, if the field does not hold a map.
   private mutating func takeMap(at key: String) -> MapValue? {
     let (index, found) = position(of: key)
     guard found, case .map(let map) = entries[index].value, !map.isOpaque else { return nil }
@@ -133,7 +134,7 @@ package struct MapValue: Sendable {
   private func position(of key: String) -> (index: Int, found: Bool) {
     var low = 0
     var high = entries.count
-    // Builders mostly add in order: look at the end first.
+    // Builders mostly add keys in order, so try the end first.
     if let last = entries.last, Ordering.bytes(last.key.utf8, key.utf8) == .less { return (high, false) }
     while low < high {
       let middle = (low + high) / 2
@@ -146,7 +147,7 @@ package struct MapValue: Sendable {
     return (low, false)
   }
 
-  /// The components when this map stands for a vector, else `nil`.
+  /// The components if this map represents a vector, else `nil`.
   package var vectorComponents: [Value]? {
     guard entries.count == 2, case .string(let type)? = self[Self.typeKey],
       type.utf8.elementsEqual(Self.vectorType.utf8),

@@ -1,28 +1,24 @@
-/// One change of a commit: an update, a delete, a verification, with its precondition.
+/// One write of a commit, with its precondition: an update, a delete or a verification.
 ///
 /// Source: firestore-api.md, sections 2.2 and 7.1.
 package struct Write: Hashable, Sendable {
-  /// What is done to the document.
+  /// The change to the document.
   package enum Operation: Hashable, Sendable {
-    /// Sets fields. Without a mask the document is replaced; with one, each path of the mask is set from `fields`
-    /// or removed where `fields` lacks it.
+    /// Sets fields. Without a mask it replaces the document. With a mask it sets each path of the mask from
+    /// `fields`, or removes the path if `fields` lacks it.
     case update(EncodedFields, mask: FieldMask?)
-    /// Removes the document; a missing one is success.
+    /// Deletes the document. It succeeds if the document does not exist.
     case delete
-    /// Only checks the precondition.
+    /// Checks the precondition and changes nothing.
     case verify
   }
 
-  /// The document.
   package var key: DocumentKey
-  /// What is done.
   package var operation: Operation
-  /// Applied after the update, in order.
+  /// The transforms to apply after the operation, in order.
   package var transforms: [FieldTransform]
-  /// What must hold before.
   package var precondition: Precondition
 
-  /// Creates a write.
   package init(
     _ operation: Operation, key: DocumentKey, transforms: [FieldTransform] = [], precondition: Precondition = .none
   ) {
@@ -33,7 +29,7 @@ package struct Write: Hashable, Sendable {
   }
 }
 
-/// What must hold for a write to happen.
+/// The condition that a document must meet before a write.
 package enum Precondition: Hashable, Sendable {
   case none
   case exists(Bool)
@@ -42,42 +38,39 @@ package enum Precondition: Hashable, Sendable {
 
 /// A change of one field that the server computes from the stored value (firestore-api.md, section 7.2).
 package struct FieldTransform: Hashable, Sendable {
-  /// The change.
+  /// The computation of a transform.
   package enum Kind: Hashable, Sendable {
-    /// The commit time.
+    /// Sets the commit time.
     case requestTime
-    /// Adds a number; integers saturate.
+    /// Adds a number. Integers saturate at the limits of `Int64`.
     case increment(Value)
-    /// Keeps the larger.
+    /// Keeps the larger number.
     case maximum(Value)
-    /// Keeps the smaller.
+    /// Keeps the smaller number.
     case minimum(Value)
     /// Appends the elements that the array lacks.
     case appendMissingElements([Value])
-    /// Removes every equal element.
+    /// Removes every element that equals one of these.
     case removeAllFromArray([Value])
   }
 
-  /// The field.
   package var path: FieldPath
-  /// The change.
   package var kind: Kind
 
-  /// Creates a transform.
   package init(_ path: FieldPath, _ kind: Kind) {
     self.path = path
     self.kind = kind
   }
 }
 
-/// What a write did.
+/// The result of a write.
 package struct WriteResult: Hashable, Sendable {
-  /// When the document last changed, `nil` for a delete. A write that changed nothing reports the old time.
+  /// The time when the document last changed, or `nil` for a delete. A write that changes nothing reports the
+  /// previous time.
   package var updateTime: Timestamp?
   /// One value per transform, in order.
   package var transformResults: [Value]
 
-  /// Creates a result.
   package init(updateTime: Timestamp?, transformResults: [Value] = []) {
     self.updateTime = updateTime
     self.transformResults = transformResults

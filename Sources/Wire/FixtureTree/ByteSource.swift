@@ -1,33 +1,33 @@
 import Glibc
 
-/// Where a reader's bytes come from: a file, memory, or a function that hands out pieces.
+/// The input of a reader: a file, memory, or a function that returns the bytes piece by piece.
 ///
-/// Read once, from front to back. Belongs to one reader.
+/// A source belongs to one reader, which reads it once from start to end.
 package final class ByteSource {
-  /// Fills the buffer from its start and returns how many bytes it wrote; 0 means the end.
+  /// Writes to the start of the buffer and returns the number of bytes written; 0 means the end.
   package typealias Read = (UnsafeMutableRawBufferPointer) throws(FixtureTreeError) -> Int
 
-  /// The name that errors carry.
+  /// The name of the source in errors.
   package let name: String
   private let readNext: Read
-  /// Bytes that ``peek(_:)`` took and nobody consumed yet.
+  /// The bytes that ``peek(_:)`` read and that are not consumed yet.
   private var head: [UInt8] = []
   private var headOffset = 0
 
-  /// Creates a source from a function.
+  /// Creates a source that reads from a function.
   package init(name: String, read: @escaping Read) {
     self.name = name
     self.readNext = read
   }
 
-  /// Opens a file; `-` is standard input. The file is closed when the source goes away.
-  /// - Throws: ``FixtureTreeError`` when it cannot be opened.
+  /// Opens a file, or standard input if the path is `-`. The file closes when the source is deallocated.
+  /// - Throws: ``FixtureTreeError`` if the file cannot be opened.
   package convenience init(file path: String) throws(FixtureTreeError) {
     let file = try OpenFile(path)
     self.init(name: path) { (buffer) throws(FixtureTreeError) in try file.read(into: buffer) }
   }
 
-  /// Hands out bytes in memory, at most `chunkBytesMax` at a time.
+  /// Creates a source for bytes in memory. Each read returns at most `chunkBytesMax` of them.
   package convenience init(_ bytes: [UInt8], chunkBytesMax: Int = .max, name: String = "input") {
     var offset = 0
     self.init(name: name) { buffer in
@@ -38,8 +38,8 @@ package final class ByteSource {
     }
   }
 
-  /// Fills the buffer from its start; returns how many bytes, 0 at the end.
-  /// - Throws: ``FixtureTreeError`` when reading fails.
+  /// Writes to the start of the buffer and returns the number of bytes written; 0 means the end.
+  /// - Throws: ``FixtureTreeError`` if reading fails.
   func read(into buffer: UnsafeMutableRawBufferPointer) throws(FixtureTreeError) -> Int {
     guard headOffset < head.count else { return try readNext(buffer) }
     let count = min(buffer.count, head.count - headOffset)
@@ -54,8 +54,8 @@ package final class ByteSource {
     return count
   }
 
-  /// All bytes that are left.
-  /// - Throws: ``FixtureTreeError`` when reading fails, or when there are more than `bytesMax`.
+  /// Returns all remaining bytes.
+  /// - Throws: ``FixtureTreeError`` if reading fails, or if more than `bytesMax` bytes remain.
   package func readAll(bytesMax: Int) throws(FixtureTreeError) -> [UInt8] {
     var bytes: [UInt8] = []
     while true {
@@ -70,8 +70,8 @@ package final class ByteSource {
     }
   }
 
-  /// The first bytes, up to `count` of them, which stay to be read.
-  /// - Throws: ``FixtureTreeError`` when reading fails.
+  /// Returns up to `count` of the next bytes without consuming them.
+  /// - Throws: ``FixtureTreeError`` if reading fails.
   func peek(_ count: Int) throws(FixtureTreeError) -> [UInt8] {
     var bytes = [UInt8](repeating: 0, count: count)
     var filled = 0
@@ -95,7 +95,7 @@ package final class ByteSource {
   }
 }
 
-/// An open file descriptor that closes itself.
+/// An open file descriptor, closed on deinitialization.
 private final class OpenFile {
   private let descriptor: Int32
   private let path: String

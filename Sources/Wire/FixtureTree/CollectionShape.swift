@@ -1,22 +1,22 @@
 package import DocumentModel
 
-/// Which maps of a tree are collections.
+/// The set of maps in a tree that are collections.
 ///
-/// Made of patterns such as `users/*/habits`: collection ids by name, document ids by name or `*` for any. A pattern
-/// implies the collections above it. Compiled so that a walk down a tree takes one step per level.
+/// It is compiled from patterns such as `users/*/habits`. A pattern names collection ids, and document ids or `*`
+/// for any document. A pattern includes the collections above it. Descending a tree takes one lookup per level.
 package struct CollectionShape: Sendable {
-  /// A document of the tree, or its root: which of its keys are collections.
+  /// A document of the tree, or the root: the keys that are collections.
   struct DocumentNode: Sendable {
     var collections: [(id: [UInt8], node: Int)] = []
   }
 
-  /// A collection: what its documents look like.
+  /// A collection: the nodes of its documents.
   struct CollectionNode: Sendable {
     var named: [(id: [UInt8], node: Int)] = []
     var other = 0
   }
 
-  /// The patterns, as given.
+  /// The patterns, as passed to the initializer.
   package let patterns: [String]
   private var documents: [DocumentNode] = []
   private var collections: [CollectionNode] = []
@@ -25,29 +25,29 @@ package struct CollectionShape: Sendable {
   static let root = 0
 
   /// Compiles patterns.
-  /// - Throws: ``InvalidPattern`` for the first one that is no pattern.
+  /// - Throws: ``InvalidPattern`` for the first invalid pattern, or if the patterns overlap in too many
+  ///   combinations.
   package init(_ patterns: [String]) throws(InvalidPattern) {
     self.patterns = patterns
     var parsed: [ArraySlice<[UInt8]>] = []
     for pattern in patterns { parsed.append(try Self.parse(pattern)[...]) }
     _ = document(parsed)
     guard documents.count <= Self.nodesMax else {
-      throw InvalidPattern(pattern: patterns.last ?? "", description: "the patterns overlap in too many ways")
+      throw InvalidPattern(pattern: patterns.last ?? "", description: "the patterns overlap in too many combinations")
     }
   }
 
-  /// Combinations of overlapping patterns that are followed.
+  /// The maximum number of combinations of overlapping patterns.
   static let nodesMax = 10_000
 
-  /// A pattern that names no collection.
+  /// The error for a pattern that does not name a collection.
   package struct InvalidPattern: Error, Equatable, Sendable, CustomStringConvertible {
-    /// The pattern.
     package let pattern: String
-    /// What is wrong with it.
+    /// The reason, and what to write instead.
     package let description: String
   }
 
-  /// The pattern of a collection at this path: every document id becomes `*`.
+  /// Returns the pattern of the collection at a path. Every document id becomes `*`.
   package static func pattern(of collection: ResourcePath) -> String {
     var ids: [Substring] = []
     for (index, segment) in collection.segments.enumerated() {
@@ -56,7 +56,7 @@ package struct CollectionShape: Sendable {
     return ids.joined(separator: "/")
   }
 
-  /// The sorted patterns of collections, each once: what an export of them puts into `$collections`.
+  /// Returns the sorted patterns of collections without repeats, as an export writes them to `$collections`.
   package static func patterns(of collections: some Sequence<ResourcePath>) -> [String] {
     var sorted = collections.map { Array(pattern(of: $0).utf8) }
     sorted.sort { Ordering.bytes($0, $1) == .less }
@@ -65,16 +65,16 @@ package struct CollectionShape: Sendable {
     return unique.map { String(decoding: $0, as: UTF8.self) }
   }
 
-  /// Whether no key of a document can be a collection.
+  /// Returns whether no key of a document can be a collection.
   @inline(__always)
   func hasNoCollections(_ document: Int) -> Bool { documents[document].collections.isEmpty }
 
-  /// The collection that a key of a document names, or `nil` where the key is a field.
+  /// Returns the collection that a key of a document names, or `nil` if the key is a field.
   func collection(_ key: UnsafeRawBufferPointer, in document: Int) -> Int? {
     Self.find(key, in: documents[document].collections)
   }
 
-  /// The document of that id in a collection.
+  /// Returns the node of the document with an id in a collection.
   func document(_ id: UnsafeRawBufferPointer, in collection: Int) -> Int {
     Self.find(id, in: collections[collection].named) ?? collections[collection].other
   }
@@ -102,7 +102,8 @@ package struct CollectionShape: Sendable {
     return segments.map(Array.init)
   }
 
-  /// Adds the node of documents that these rests of patterns start at; each rest begins with a collection id.
+  /// Adds the node for documents at this level. Each element of `rests` is the rest of a pattern and begins with a
+  /// collection id.
   private mutating func document(_ rests: [ArraySlice<[UInt8]>]) -> Int {
     let node = documents.count
     documents.append(DocumentNode())
@@ -117,7 +118,7 @@ package struct CollectionShape: Sendable {
     return node
   }
 
-  /// Adds the node of a collection; each rest begins with a document id or `*`.
+  /// Adds the node of a collection. Each element of `rests` begins with a document id or `*`.
   private mutating func collection(_ rests: [ArraySlice<[UInt8]>]) -> Int {
     let node = collections.count
     collections.append(CollectionNode())

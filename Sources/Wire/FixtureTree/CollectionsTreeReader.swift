@@ -1,13 +1,13 @@
 package import DocumentModel
 
-/// Reads the trees of common export tools, which mark collections with `__collections__`.
+/// A reader for the trees of common export tools, which mark collections with `__collections__`.
 ///
 ///     {"__collections__": {"users": {"u1": {"name": "Ann", "__collections__": {"habits": {}}}}}}
 ///
-/// Typed values are `{"__datatype__": "timestamp", "value": {"_seconds": 1, "_nanoseconds": 0}}`, `geopoint` with
-/// `_latitude` and `_longitude`, `documentReference` with a path, `bytes` with base64. The format cannot say that a
-/// document is missing: one without fields exists. Numbers, duplicates, order and memory are as in
-/// ``FixtureTreeReader``.
+/// A typed value is `{"__datatype__": "timestamp", "value": {"_seconds": 1, "_nanoseconds": 0}}`. The other types
+/// are `geopoint` with `_latitude` and `_longitude`, `documentReference` with a path, and `bytes` with base64. The
+/// format cannot express a missing document: a document without fields exists. Numbers, duplicates, order and
+/// memory use are as in ``FixtureTreeReader``.
 package struct CollectionsTreeReader: ~Copyable {
   private var builder: DocumentBuilder
   private var frames: [Frame] = []
@@ -17,24 +17,25 @@ package struct CollectionsTreeReader: ~Copyable {
   /// An open object of the tree.
   private enum Frame {
     case root
-    /// The object behind `__collections__`.
+    /// The object that is the value of `__collections__`.
     case collections
     case collection(pathCount: Int)
     case document(key: DocumentKey, pathCount: Int, line: Int)
   }
 
-  /// Starts at the front of a file for a database.
+  /// Creates a reader at the start of a file. References without a database refer to `database`.
   package init(
     _ source: ByteSource, database: DatabaseID, bufferBytes: Int = JSONTokenizer.bufferBytesDefault
   ) {
     builder = DocumentBuilder(source, database: database, .oneValue, bufferBytes: bufferBytes)
   }
 
-  /// The memory that buffers hold now, in bytes.
+  /// The current size of all buffers, in bytes.
   package var bufferedBytes: Int { builder.bufferedBytes }
 
-  /// The next document, or `nil` at the end.
-  /// - Throws: ``FixtureTreeError`` for whatever breaks the format or the rules for writes; again at every later call.
+  /// Returns the next document, or `nil` at the end.
+  /// - Throws: ``FixtureTreeError`` if the file violates the format or the rules for writes. Later calls throw it
+  ///   again.
   package mutating func next() throws(FixtureTreeError) -> FixtureDocument? {
     if let failed { throw failed }
     do throws(FixtureTreeError) {
@@ -63,7 +64,7 @@ package struct CollectionsTreeReader: ~Copyable {
         return nil
       }
       guard DocumentBuilder.isEqual(builder.tokens.text, "__collections__") else {
-        throw builder.failure("the root has no fields; it holds \"__collections__\" and nothing else")
+        throw builder.failure("the root can contain only \"__collections__\"; move fields into a document")
       }
       try builder.note(builder.tokens.text)
       frames.append(.root)

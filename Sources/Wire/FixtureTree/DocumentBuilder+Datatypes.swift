@@ -2,7 +2,7 @@ import DocumentModel
 import WireFormat
 
 extension DocumentBuilder {
-  /// Reads `{"__datatype__": "timestamp", "value": …}` and its like, whose first key was just read.
+  /// Reads an object such as `{"__datatype__": "timestamp", "value": …}`, whose first key was just read.
   mutating func datatypeSpecial() throws(FixtureTreeError) {
     enum Kind {
       case timestamp, geoPoint, reference, bytes
@@ -19,7 +19,8 @@ extension DocumentBuilder {
       kind = .bytes
     } else {
       throw failure(
-        "the \"__datatype__\" \(FixtureTreeError.quote(name)) is none of timestamp, geopoint, documentReference, bytes")
+        "the \"__datatype__\" \(FixtureTreeError.quote(name)) is unknown; write timestamp, geopoint, "
+          + "documentReference or bytes")
     }
     guard try next() == .key, Self.isEqual(tokens.text, "value") else {
       throw failure("\"value\" must follow \"__datatype__\"")
@@ -30,7 +31,7 @@ extension DocumentBuilder {
         try builder.expectInteger("a part of a timestamp")
       }
       guard let nanos = Int32(exactly: nanos ?? 0), let moment = try? Timestamp(seconds: seconds ?? 0, nanos: nanos)
-      else { throw failure("the timestamp is outside of the years 1 to 9999") }
+      else { throw failure("the timestamp is outside the years 1 to 9999") }
       encoder.timestamp(moment)
     case .geoPoint:
       let (latitude, longitude) = try pair("_latitude", "_longitude") { (builder) throws(FixtureTreeError) in
@@ -42,10 +43,10 @@ extension DocumentBuilder {
     case .reference: try reference(try expectString("\"value\""))
     case .bytes: try bytes(try expectString("\"value\""))
     }
-    guard try next() == .objectEnd else { throw failure("a \"__datatype__\" object ends after \"value\"") }
+    guard try next() == .objectEnd else { throw failure("an object with \"__datatype__\" must end after \"value\"") }
   }
 
-  /// Reads an object of two members in any order, each of which may be left out.
+  /// Reads an object with two optional members, in any order.
   mutating func pair<Part>(
     _ first: StaticString, _ second: StaticString,
     _ read: (inout DocumentBuilder) throws(FixtureTreeError) -> Part

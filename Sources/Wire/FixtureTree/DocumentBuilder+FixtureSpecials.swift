@@ -2,7 +2,7 @@ import DocumentModel
 import WireFormat
 
 extension DocumentBuilder {
-  /// Reads `{"$timestamp": …}` and its like, whose key was just read.
+  /// Reads an object such as `{"$timestamp": …}`, whose key was just read.
   mutating func fixtureSpecial() throws(FixtureTreeError) {
     let key = tokens.text
     if Self.isEqual(key, "$timestamp") {
@@ -19,13 +19,13 @@ extension DocumentBuilder {
       try vector()
     } else {
       throw failure(
-        "\(FixtureTreeError.quote(key)) is none of $timestamp, $ref, $bytes, $geo, $double, $vector; "
-          + "a key that itself begins with \"$\" is written \"$$…\"")
+        "\(FixtureTreeError.quote(key)) is not one of $timestamp, $ref, $bytes, $geo, $double, $vector; "
+          + "write a key that begins with \"$\" as \"$$…\"")
     }
-    guard try next() == .objectEnd else { throw failure("a special value stands alone in its object") }
+    guard try next() == .objectEnd else { throw failure("a special value must be the only member of its object") }
   }
 
-  /// A number, or the name of one that JSON has no word for.
+  /// Returns the number of a token, which can be the name of a number that JSON cannot express.
   private func specialDouble(_ token: JSONTokenizer.Token) throws(FixtureTreeError) -> Double {
     if token == .number { return try double() }
     if token == .string {
@@ -80,7 +80,7 @@ extension DocumentBuilder {
 }
 
 extension StaticString {
-  /// Calls `body` with the text, passing its error on with its type.
+  /// Calls `body` with the bytes of the text, and rethrows its typed error.
   fileprivate func withBytes<E: Error>(_ body: (UnsafeRawBufferPointer) throws(E) -> Void) throws(E) {
     try body(UnsafeRawBufferPointer(start: utf8Start, count: utf8CodeUnitCount))
   }

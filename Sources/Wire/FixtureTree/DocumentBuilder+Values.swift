@@ -2,17 +2,17 @@ import DocumentModel
 import WireFormat
 
 extension DocumentBuilder {
-  /// How a format writes what JSON cannot say.
+  /// How a format writes the value types that JSON lacks.
   enum Notation {
-    /// `{"$timestamp": "…"}`: ours.
+    /// `{"$timestamp": "…"}`, as in fixture trees.
     case fixture
-    /// `{"__datatype__": "timestamp", "value": {…}}`: that of `__collections__` trees.
+    /// `{"__datatype__": "timestamp", "value": {…}}`, as in `__collections__` trees.
     case datatype
-    /// `{"timestampValue": "…"}`: every value names its type, as on the wire.
+    /// `{"timestampValue": "…"}`, as in the REST API: every value names its type.
     case wire
   }
 
-  /// Reads the fields of a map whose opening brace was read, to its end.
+  /// Reads the rest of a map whose opening brace was read.
   mutating func fields(_ notation: Notation) throws(FixtureTreeError) {
     keys.open()
     while try next() == .key { try field(tokens.text, notation) }
@@ -27,9 +27,9 @@ extension DocumentBuilder {
     closeField()
   }
 
-  /// Reads one value, whose first token was just read.
+  /// Reads a value whose first token was just read.
   ///
-  /// Recursion ends at the depth that the encoder allows.
+  /// The encoder's limit on nesting bounds the recursion.
   mutating func value(_ token: JSONTokenizer.Token, _ notation: Notation) throws(FixtureTreeError) {
     if notation == .wire { return try wireValue(token) }
     switch token {
@@ -48,7 +48,7 @@ extension DocumentBuilder {
     }
   }
 
-  /// A number that stands by itself: an integer without fraction and exponent, else a double.
+  /// Appends the latest number: an integer if it has no fraction and no exponent, else a double.
   private mutating func plainNumber() throws(FixtureTreeError) {
     guard tokens.numberIsInteger else { return encoder.double(try double()) }
     guard let integer = JSONNumber.integer(tokens.text) else {
@@ -58,7 +58,7 @@ extension DocumentBuilder {
     encoder.integer(integer)
   }
 
-  /// The latest number as a double.
+  /// Returns the latest number as a double.
   func double() throws(FixtureTreeError) -> Double {
     guard let double = JSONNumber.double(tokens.text) else {
       throw failure("\(FixtureTreeError.quote(tokens.text)) is beyond the range of doubles")
@@ -66,7 +66,7 @@ extension DocumentBuilder {
     return double
   }
 
-  /// Reads the elements of an array whose opening bracket was read, to its end.
+  /// Reads the rest of an array whose opening bracket was read.
   mutating func array(_ notation: Notation) throws(FixtureTreeError) {
     try encode { (encoder) throws(WireError) in try encoder.beginArray() }
     while true {
@@ -98,13 +98,13 @@ extension DocumentBuilder {
     try encode { (encoder) throws(WireError) in try encoder.endMap() }
   }
 
-  /// A key without the `$` that stands before one which itself begins with `$`.
-  /// - Throws: ``FixtureTreeError`` for a single `$`, which only special keys have.
+  /// Returns a key without the `$` that escapes a leading `$`.
+  /// - Throws: ``FixtureTreeError`` if the key begins with a single `$`, which only special keys may.
   func unescaped(_ key: UnsafeRawBufferPointer) throws(FixtureTreeError) -> UnsafeRawBufferPointer {
     guard key.first == UInt8(ascii: "$") else { return key }
     guard Self.isEscaped(key) else {
       throw failure(
-        "\(FixtureTreeError.quote(key)) cannot stand here; a key that itself begins with \"$\" is written \"$$…\"")
+        "\(FixtureTreeError.quote(key)) is not allowed here; write a key that begins with \"$\" as \"$$…\"")
     }
     return UnsafeRawBufferPointer(rebasing: key[1...])
   }
@@ -120,21 +120,21 @@ extension DocumentBuilder {
     return true
   }
 
-  // MARK: Pieces that the dialects share
+  // MARK: Parts that the formats share
 
-  /// Takes the next token, which must be a string, and returns its text.
+  /// Consumes the next token, which must be a string, and returns its text.
   mutating func expectString(_ what: @autoclosure () -> String) throws(FixtureTreeError) -> UnsafeRawBufferPointer {
     guard try next() == .string else { throw failure("\(what()) must be a string") }
     return tokens.text
   }
 
-  /// Takes the next token, which must be a number, and returns it.
+  /// Consumes the next token, which must be a number, and returns it.
   mutating func expectDouble(_ what: @autoclosure () -> String) throws(FixtureTreeError) -> Double {
     guard try next() == .number else { throw failure("\(what()) must be a number") }
     return try double()
   }
 
-  /// Takes the next token, which must be an integer, and returns it.
+  /// Consumes the next token, which must be an integer, and returns it.
   mutating func expectInteger(_ what: @autoclosure () -> String) throws(FixtureTreeError) -> Int64 {
     guard try next() == .number, tokens.numberIsInteger, let integer = JSONNumber.integer(tokens.text) else {
       throw failure("\(what()) must be a whole number")
@@ -146,7 +146,7 @@ extension DocumentBuilder {
   mutating func timestamp(_ text: UnsafeRawBufferPointer) throws(FixtureTreeError) {
     guard let moment = Timestamp(rfc3339: text) else {
       throw failure(
-        "\(FixtureTreeError.quote(text)) is no timestamp; write one such as \"2025-03-27T14:30:00Z\"")
+        "\(FixtureTreeError.quote(text)) is not a timestamp; write one such as \"2025-03-27T14:30:00Z\"")
     }
     encoder.timestamp(moment)
   }
@@ -156,7 +156,7 @@ extension DocumentBuilder {
     scratch.removeAll(keepingCapacity: true)
     scratch.append(contentsOf: repeatElement(0, count: Base64.decodedCountMax(text.count)))
     guard let count = scratch.withUnsafeMutableBytes({ Base64.decode(text, into: $0) }) else {
-      throw failure("\(FixtureTreeError.quote(text)) is no base64")
+      throw failure("\(FixtureTreeError.quote(text)) is not valid base64")
     }
     scratch.removeLast(scratch.count - count)
     let decoded = scratch
@@ -165,7 +165,7 @@ extension DocumentBuilder {
     }
   }
 
-  /// Appends a reference: a path in the target database, or a full name.
+  /// Appends a reference given as a path in the target database or as a full name.
   mutating func reference(_ text: UnsafeRawBufferPointer) throws(FixtureTreeError) {
     scratch.removeAll(keepingCapacity: true)
     if !ReferenceText.isFullName(text) { scratch.append(contentsOf: documentsRoot) }
@@ -175,15 +175,16 @@ extension DocumentBuilder {
       try name.withUnsafeBytesTyped { (buffer) throws(WireError) in try encoder.reference(buffer) }
     } catch {
       throw failure(
-        "\(FixtureTreeError.quote(text)) is no document; write a path such as \"users/u1\" or a full name "
+        "\(FixtureTreeError.quote(text)) is not a document; write a path such as \"users/u1\" or a full name "
           + "(\(error))")
     }
   }
 }
 
-/// How references are written.
+/// The two forms of a reference.
 enum ReferenceText {
-  /// Whether a text is a full name, `projects/{p}/databases/{d}/documents/…`, and not a path in one database.
+  /// Returns whether a text is a full name, `projects/{p}/databases/{d}/documents/…`, not a path in the target
+  /// database.
   static func isFullName(_ text: UnsafeRawBufferPointer) -> Bool {
     let segments = text.split(separator: UInt8(ascii: "/"), maxSplits: 5, omittingEmptySubsequences: false)
     return segments.count == 6 && segments[0].elementsEqual("projects".utf8)
@@ -192,7 +193,7 @@ enum ReferenceText {
 }
 
 extension Array where Element == UInt8 {
-  /// Calls `body` with the bytes, passing its error on with its type.
+  /// Calls `body` with the bytes, and rethrows its typed error.
   func withUnsafeBytesTyped<E: Error>(_ body: (UnsafeRawBufferPointer) throws(E) -> Void) throws(E) {
     try withUnsafeBufferPointer { (buffer) throws(E) in try body(UnsafeRawBufferPointer(buffer)) }
   }

@@ -2,11 +2,11 @@ import DocumentModel
 import WireFormat
 
 extension DocumentBuilder {
-  /// Reads a value of the wire's JSON, such as `{"integerValue": "1"}`, whose first token was just read.
+  /// Reads a typed value such as `{"integerValue": "1"}`, whose first token was just read.
   mutating func wireValue(_ token: JSONTokenizer.Token) throws(FixtureTreeError) {
     guard token == .objectStart, try next() == .key else {
       throw failure(
-        "a document with \"name\" has wire values such as {\"stringValue\": \"x\"}; with \"path\", plain ones")
+        "a document with \"name\" needs typed values such as {\"stringValue\": \"x\"}; use \"path\" for plain values")
     }
     let kind = tokens.text
     if Self.isEqual(kind, "stringValue") {
@@ -16,7 +16,7 @@ extension DocumentBuilder {
       let token = try next()
       guard token == .string || token == .number, JSONNumber.check(tokens.text) == true,
         let integer = JSONNumber.integer(tokens.text)
-      else { throw failure("\"integerValue\" must be a whole number of 64 bits") }
+      else { throw failure("\"integerValue\" must be a whole number that fits 64 bits") }
       encoder.integer(integer)
     } else if Self.isEqual(kind, "doubleValue") {
       try wireDouble()
@@ -46,9 +46,9 @@ extension DocumentBuilder {
         try encoder.geoPoint(GeoPoint(latitude: latitude ?? 0, longitude: longitude ?? 0))
       }
     } else {
-      throw failure("\(FixtureTreeError.quote(kind)) is no type of value, such as \"stringValue\"")
+      throw failure("\(FixtureTreeError.quote(kind)) is not a value type; write one such as \"stringValue\"")
     }
-    guard try next() == .objectEnd else { throw failure("a value has one type") }
+    guard try next() == .objectEnd else { throw failure("a value must have exactly one type") }
   }
 
   private mutating func wireDouble() throws(FixtureTreeError) {
@@ -86,14 +86,16 @@ extension DocumentBuilder {
     encoder.endArray()
   }
 
-  /// Reads an object with one member at most.
+  /// Reads an object with at most one member.
   private mutating func member(
     _ name: StaticString, of kind: StaticString, _ read: (inout DocumentBuilder) throws(FixtureTreeError) -> Void
   ) throws(FixtureTreeError) {
     try expectObject("\"\(kind)\"")
     var isRead = false
     while try next() == .key {
-      guard !isRead, Self.isEqual(tokens.text, name) else { throw failure("\"\(kind)\" holds one \"\(name)\"") }
+      guard !isRead, Self.isEqual(tokens.text, name) else {
+        throw failure("\"\(kind)\" can contain only \"\(name)\", and only once")
+      }
       try read(&self)
       isRead = true
     }

@@ -1,31 +1,32 @@
 import DocumentModel
 import WireFormat
 
-/// What the readers of all formats share: the tokens, the path, the fields of the open documents, and where an error
-/// belongs.
+/// The state that the readers of all formats share: the tokens, the path, the fields of the open documents, and the
+/// location of errors.
 ///
-/// Documents nest: a document's fields are complete only at its closing brace, and documents of its sub-collections
-/// may stand in between. So there is one encoder per open document, reused for the next one of that depth.
+/// Documents nest: the fields of a document are complete only at its closing brace, and documents of its
+/// subcollections can come before it. Each open document therefore has its own encoder, which the next document at
+/// that depth reuses.
 struct DocumentBuilder: ~Copyable {
   /// The tokens of the file.
   var tokens: JSONTokenizer
-  /// The keys of the open objects.
+  /// The keys of the open objects, to find repeated keys.
   var keys = KeyTable()
-  /// The ids from the root to what is being read, joined by `/`.
+  /// The ids from the root to the current position, joined by `/`.
   private(set) var path: [UInt8] = []
-  /// Receives the fields of the innermost open document.
+  /// The encoder for the fields of the innermost open document.
   var encoder: CanonicalEncoder {
     get { encoders[depth - 1] }
     _modify { yield &encoders[depth - 1] }
   }
-  /// The documents root of the database that the documents are for, with a `/` at its end.
+  /// The documents root of the target database, followed by `/`.
   let documentsRoot: [UInt8]
-  /// Bytes values on their way from base64, and reference names.
+  /// A buffer for decoded bytes values and for the names of references.
   var scratch: [UInt8] = []
 
   private var encoders: [CanonicalEncoder] = []
   private var depth = 0
-  /// The names of the open fields, one behind the other, and where each starts.
+  /// The names of the open fields, concatenated. ``fieldStarts`` has the offset of each.
   private var fieldNames: [UInt8] = []
   private var fieldStarts: [Int] = []
 
@@ -34,7 +35,7 @@ struct DocumentBuilder: ~Copyable {
     documentsRoot = Array(database.documentsRoot.utf8) + [UInt8(ascii: "/")]
   }
 
-  /// The memory that buffers hold now, in bytes.
+  /// The current size of all buffers, in bytes.
   var bufferedBytes: Int {
     encoders.reduce(tokens.bufferedBytes + keys.bufferedBytes + path.capacity + scratch.capacity) {
       $0 + $1.bytes.capacity
@@ -43,7 +44,7 @@ struct DocumentBuilder: ~Copyable {
 
   // MARK: Tokens and errors
 
-  /// The next token; an error carries the path.
+  /// Returns the next token. An error includes the current path.
   mutating func next() throws(FixtureTreeError) -> JSONTokenizer.Token {
     do throws(FixtureTreeError) {
       return try tokens.next()
@@ -52,18 +53,18 @@ struct DocumentBuilder: ~Copyable {
     }
   }
 
-  /// An error at the latest token.
+  /// Returns an error at the latest token.
   func failure(_ message: String) -> FixtureTreeError {
     located(tokens.failure(message))
   }
 
-  /// An error that says which rule for values is broken, and what helps.
+  /// Returns an error for a violated rule for values, with advice.
   func failure(_ error: WireError) -> FixtureTreeError {
     guard case .model(let model) = error else { return failure(error.description) }
     let advice: String
     switch model {
     case .nestedArray: advice = "; put the inner array into a map, such as {\"values\": […]}"
-    case .documentTooLarge: advice = " Split it, or move lists into a sub-collection."
+    case .documentTooLarge: advice = " Split it, or move lists into a subcollection."
     case .reservedFieldName: advice = "; names that begin and end with two underscores belong to the service"
     default: advice = ""
     }
@@ -82,31 +83,31 @@ struct DocumentBuilder: ~Copyable {
     return located
   }
 
-  /// Takes the next token, which must start an object.
+  /// Consumes the next token, which must start an object.
   mutating func expectObject(_ what: @autoclosure () -> String) throws(FixtureTreeError) {
     guard try next() == .objectStart else { throw failure("\(what()) must be an object, {…}") }
   }
 
-  /// Skips one value, whose first token was just read.
+  /// Skips a value whose first token was just read.
   mutating func skipValue(_ token: JSONTokenizer.Token) throws(FixtureTreeError) {
     guard token == .objectStart || token == .arrayStart else { return }
     let outside = tokens.depth - 1
     while tokens.depth > outside { _ = try next() }
   }
 
-  /// Notes a key of the innermost object.
-  /// - Throws: ``FixtureTreeError`` when it stands there already.
+  /// Records a key of the innermost object.
+  /// - Throws: ``FixtureTreeError`` if the object already has the key.
   mutating func note(_ key: UnsafeRawBufferPointer, space: UInt64 = 0) throws(FixtureTreeError) {
     if let earlier = keys.insert(key, space: space, line: tokens.line) {
       throw failure(
-        "\(FixtureTreeError.quote(key)) stands twice in this object, first in line \(earlier); remove or rename one")
+        "\(FixtureTreeError.quote(key)) occurs twice in this object, first on line \(earlier); remove or rename one")
     }
   }
 
   // MARK: Paths
 
-  /// Goes into a collection or document.
-  /// - Throws: ``FixtureTreeError`` when the id holds a `/`.
+  /// Appends an id to the path.
+  /// - Throws: ``FixtureTreeError`` if the id contains a `/`.
   mutating func enter(_ id: UnsafeRawBufferPointer) throws(FixtureTreeError) {
     guard !id.contains(UInt8(ascii: "/")) else {
       throw failure("the id \(FixtureTreeError.quote(id)) contains \"/\", which separates ids in a path; rename it")
@@ -115,7 +116,7 @@ struct DocumentBuilder: ~Copyable {
     path.append(contentsOf: id)
   }
 
-  /// Goes back to where the path had that many bytes.
+  /// Shortens the path to an earlier length.
   mutating func leave(to pathCount: Int) {
     path.removeLast(path.count - pathCount)
   }
@@ -126,8 +127,8 @@ struct DocumentBuilder: ~Copyable {
     path.append(contentsOf: bytes)
   }
 
-  /// The path so far, its ids checked.
-  /// - Throws: ``FixtureTreeError`` for an id that breaks a rule.
+  /// Returns the current path after checking its ids.
+  /// - Throws: ``FixtureTreeError`` if an id is invalid.
   func checkedPath() throws(FixtureTreeError) -> ResourcePath {
     do throws(ModelError) {
       return try ResourcePath(checking: path)
@@ -138,7 +139,7 @@ struct DocumentBuilder: ~Copyable {
 
   // MARK: Documents
 
-  /// Starts the fields of a document inside those that are open.
+  /// Starts the fields of a document inside the open documents.
   mutating func openDocument() {
     depth += 1
     if depth > encoders.count { encoders.append(CanonicalEncoder()) }
@@ -146,16 +147,16 @@ struct DocumentBuilder: ~Copyable {
     encoder.beginFields()
   }
 
-  /// Ends the innermost document.
-  /// - Throws: ``FixtureTreeError`` when it is too large.
+  /// Ends the innermost document and returns it.
+  /// - Throws: ``FixtureTreeError`` if the document is too large.
   mutating func closeDocument(_ key: DocumentKey, line: Int) throws(FixtureTreeError) -> FixtureDocument {
     defer { depth -= 1 }
     do throws(WireError) {
       encoder.endFields()
-      // A copy of its own: the encoder keeps its buffer.
+      // The copy is deliberate: the encoder keeps its buffer.
       let document = FixtureDocument(
         key: key, fields: EncodedFields(canonical: encoder.bytes.withUnsafeBytes { [UInt8]($0) }), line: line)
-      // No document counts more than four times its bytes, so most need no closer look.
+      // The size of a document is at most four times its bytes, so smaller ones need no exact count.
       if document.fields.bytes.count + key.path.bytes.count > Limits.documentBytesMax / 4 {
         guard try DocumentSize.bytes(key: key, fields: document.fields) <= Limits.documentBytesMax else {
           throw .model(.documentTooLarge)
@@ -167,7 +168,7 @@ struct DocumentBuilder: ~Copyable {
     }
   }
 
-  /// Drops the innermost document.
+  /// Discards the innermost document.
   mutating func dropDocument() {
     depth -= 1
   }
@@ -187,7 +188,7 @@ struct DocumentBuilder: ~Copyable {
     if let start = fieldStarts.popLast() { fieldNames.removeLast(fieldNames.count - start) }
   }
 
-  /// Hands something to the encoder; a broken rule becomes an error at the latest token.
+  /// Runs an operation on the encoder. A violated rule becomes an error at the latest token.
   @inline(__always)
   mutating func encode(_ body: (inout CanonicalEncoder) throws(WireError) -> Void) throws(FixtureTreeError) {
     do throws(WireError) {

@@ -1,30 +1,31 @@
 package import DocumentModel
 
-/// Reads NDJSON: one document a line, in either of two forms, also mixed.
+/// A reader for NDJSON: one document per line, in either of two forms, which can be mixed.
 ///
 ///     {"path": "users/u1", "fields": {"name": "Ann", "since": {"$timestamp": "2025-03-27T14:30:00Z"}}}
 ///     {"name": "projects/p/databases/(default)/documents/users/u1", "fields": {"name": {"stringValue": "Ann"}}}
 ///
-/// With `path`, values are written as in a fixture tree. With `name`, they are the wire's JSON, as the REST API returns
-/// them; the document goes into the target database, whichever the name says, while references stay as they are.
-/// `path` or `name` comes before `fields`; `createTime` and `updateTime` are skipped. Of two lines for one
-/// document the later stands. Line breaks may also stand inside a document. Memory: the read buffer and one document.
+/// With `path`, values are written as in a fixture tree. With `name`, values have the form of the REST API. The
+/// document goes to the target database whatever database the name contains, but references keep theirs. `path` or
+/// `name` must come before `fields`. `createTime` and `updateTime` are skipped. If two lines have the same
+/// document, the later one wins. A document can span several lines. Memory: the read buffer and one document.
 package struct DocumentLinesReader: ~Copyable {
   private var builder: DocumentBuilder
   private var failed: FixtureTreeError?
 
-  /// Starts at the front of a file for a database.
+  /// Creates a reader at the start of a file. References without a database refer to `database`.
   package init(
     _ source: ByteSource, database: DatabaseID, bufferBytes: Int = JSONTokenizer.bufferBytesDefault
   ) {
     builder = DocumentBuilder(source, database: database, .manyValues, bufferBytes: bufferBytes)
   }
 
-  /// The memory that buffers hold now, in bytes.
+  /// The current size of all buffers, in bytes.
   package var bufferedBytes: Int { builder.bufferedBytes }
 
-  /// The next document, or `nil` at the end.
-  /// - Throws: ``FixtureTreeError`` for whatever breaks the format or the rules for writes; again at every later call.
+  /// Returns the next document, or `nil` at the end.
+  /// - Throws: ``FixtureTreeError`` if the file violates the format or the rules for writes. Later calls throw it
+  ///   again.
   package mutating func next() throws(FixtureTreeError) -> FixtureDocument? {
     if let failed { throw failed }
     do throws(FixtureTreeError) {
@@ -64,8 +65,8 @@ package struct DocumentLinesReader: ~Copyable {
         try builder.skipValue(try builder.next())
       } else {
         throw builder.failure(
-          "\(FixtureTreeError.quote(builder.tokens.text)) is none of \"path\", \"name\", \"fields\"; fields of the "
-            + "document belong into \"fields\"")
+          "unknown key \(FixtureTreeError.quote(builder.tokens.text)); a line has \"path\" or \"name\", and "
+            + "\"fields\" for the document's fields")
       }
     }
     builder.keys.close()
@@ -83,9 +84,10 @@ package struct DocumentLinesReader: ~Copyable {
   }
 
   private func documentKey(_ earlier: DocumentKey?) throws(FixtureTreeError) -> DocumentKey {
-    guard earlier == nil else { throw builder.failure("a line has either \"path\" or \"name\"") }
+    guard earlier == nil else { throw builder.failure("a line can have only one of \"path\" and \"name\"") }
     guard let key = DocumentKey(try builder.checkedPath()) else {
-      throw builder.failure("the path names no document; it needs pairs of collection and document, as \"users/u1\"")
+      throw builder.failure(
+        "the path is not that of a document; write pairs of collection and document ids, such as \"users/u1\"")
     }
     return key
   }

@@ -1,15 +1,13 @@
 package import DocumentModel
 
-/// One document out of a file.
+/// One document of a file.
 package struct FixtureDocument: Hashable, Sendable {
-  /// Where it belongs.
   package var key: DocumentKey
-  /// Its fields, checked as for a write.
+  /// The fields, checked as for a write.
   package var fields: EncodedFields
-  /// The line on which it starts, for errors that are found later.
+  /// The line where the document starts, from 1, for errors that are found later.
   package var line: Int
 
-  /// Joins the parts.
   package init(key: DocumentKey, fields: EncodedFields, line: Int) {
     self.key = key
     self.fields = fields

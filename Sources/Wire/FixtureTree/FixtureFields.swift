@@ -1,12 +1,12 @@
 package import DocumentModel
 package import WireFormat
 
-/// The fields of one document as a fixture tree writes them, for tools that take and show single documents.
+/// The fields of one document in the notation of a fixture tree, for tools that read and print single documents.
 package enum FixtureFields {
-  /// Reads `{"name": "Ann", "since": {"$timestamp": "2025-03-27T14:30:00Z"}}`.
+  /// Parses fields such as `{"name": "Ann", "since": {"$timestamp": "2025-03-27T14:30:00Z"}}`.
   ///
-  /// `source` names the text in errors; paths in references mean documents of `database`.
-  /// - Throws: ``FixtureTreeError``, also for fields that may not be stored.
+  /// `source` is the name of the text in errors. A reference that is a path refers to a document of `database`.
+  /// - Throws: ``FixtureTreeError`` if the text is malformed, or if the fields cannot be stored.
   package static func parse(
     _ text: [UInt8], source: String, key: DocumentKey, database: DatabaseID
   ) throws(FixtureTreeError) -> EncodedFields {
@@ -25,8 +25,8 @@ package enum FixtureFields {
     return document.fields
   }
 
-  /// Appends fields as an object over as many lines as it takes.
-  /// - Throws: ``WireError`` when the fields are damaged.
+  /// Appends fields as an object: on one line if it fits, else over several lines.
+  /// - Throws: ``WireError`` if the fields are damaged.
   package static func append(
     _ fields: EncodedFields, database: DatabaseID, to out: inout [UInt8]
   ) throws(WireError) {
@@ -35,13 +35,13 @@ package enum FixtureFields {
     try values.append(fields, indent: 0, to: &out)
   }
 
-  /// Appends fields as an object on one line, however long.
-  /// - Throws: ``WireError`` when the fields are damaged.
+  /// Appends fields as an object on one line of any length.
+  /// - Throws: ``WireError`` if the fields are damaged.
   package static func appendLine(
     _ fields: EncodedFields, database: DatabaseID, to out: inout [UInt8]
   ) throws(WireError) {
     let values = FixtureValueWriter(documentsRoot: database.documentsRoot)
-    // Counted from so far behind, every line is short enough.
+    // With the line start this far away, the length limit never applies.
     _ = try values.appendInline(fields, isApart: false, lineStart: Int.max / 2, to: &out)
   }
 }

@@ -1,6 +1,6 @@
 import DocumentModel
 
-/// Entry point for fuzzing: takes any bytes, must not trap, and checks what must hold for bytes it accepts.
+/// The entry point for fuzzing. It must not trap on any bytes, and checks properties of the bytes that it accepts.
 package enum FixtureFuzz {
   /// Reads bytes as a file of every format, in one piece and in small pieces.
   package static func run(_ bytes: UnsafeRawBufferPointer) {
@@ -9,12 +9,12 @@ package enum FixtureFuzz {
     for format in [nil, FixtureReader.Format.fixtureTree, .collectionsTree, .documentLines] {
       let whole = read(ByteSource(input), database, shape, format)
       let pieces = read(ByteSource(input, chunkBytesMax: 3), database, shape, format)
-      precondition(whole == pieces, "how a file is cut into pieces does not matter")
+      precondition(whole == pieces, "the result depends on how the file is split into pieces")
       if whole.error == nil { checkRoundTrip(whole.documents, database) }
     }
   }
 
-  /// What was read is written and read again without a difference.
+  /// Checks that documents are unchanged after they are written and read again.
   private static func checkRoundTrip(_ documents: [FixtureDocument], _ database: DatabaseID) {
     var byKey: [DocumentKey: EncodedFields] = [:]
     for document in documents { byKey[document.key] = document.fields }
@@ -32,11 +32,11 @@ package enum FixtureFuzz {
       for key in byKey.keys.sorted() { try writer.write(key, byKey[key] ?? .none) }
       try writer.finish()
       let again = read(ByteSource(writer.takeOutput()), database, nil, .fixtureTree)
-      precondition(again.error == nil, "what the writer writes can be read")
-      precondition(again.documents.allSatisfy { byKey[$0.key] == $0.fields }, "fields come back as they were")
-      precondition(again.documents.count == byKey.count, "every document comes back once")
+      precondition(again.error == nil, "the reader rejects the writer's output")
+      precondition(again.documents.allSatisfy { byKey[$0.key] == $0.fields }, "fields changed in a round trip")
+      precondition(again.documents.count == byKey.count, "the number of documents changed in a round trip")
     } catch {
-      preconditionFailure("documents that were read can be written: \(error)")
+      preconditionFailure("the writer rejects documents that were read: \(error)")
     }
   }
 

@@ -1,30 +1,30 @@
 package import DocumentModel
 
-/// Reads the documents of a file in any of the formats, one by one.
+/// A reader for the documents of a file in any of the formats, one document at a time.
 package struct FixtureReader: ~Copyable {
-  /// How a file holds its documents.
+  /// The format of a file.
   package enum Format: Equatable, Sendable {
-    /// ``FixtureTreeReader``.
+    /// The format of ``FixtureTreeReader``.
     case fixtureTree
-    /// ``CollectionsTreeReader``.
+    /// The format of ``CollectionsTreeReader``.
     case collectionsTree
-    /// ``DocumentLinesReader``.
+    /// The format of ``DocumentLinesReader``.
     case documentLines
   }
 
-  /// The format that is being read.
+  /// The format of the file.
   package let format: Format
   private var reader: AnyReader
 
-  /// How much of a file is looked at to find its format, in bytes.
+  /// The number of bytes to inspect for the format.
   static let peekedBytesMax = 64 << 10
 
-  /// Starts at the front of a file for a database.
+  /// Creates a reader at the start of a file. References without a database refer to `database`.
   ///
-  /// The format is `format`, or what the name's ending says (`.ndjson`, `.jsonl`), or what the first key says:
-  /// `__collections__`, or `path` or `name` with a text, else a fixture tree. `shape` is for fixture trees without
-  /// `$collections`.
-  /// - Throws: ``FixtureTreeError`` when the file cannot be read.
+  /// The format is `format` if given. Otherwise the file name decides (`.ndjson`, `.jsonl`), then the first key:
+  /// `__collections__`, or `path` or `name` with a string. Any other file is a fixture tree. `shape` is for fixture
+  /// trees without `$collections`.
+  /// - Throws: ``FixtureTreeError`` if the file cannot be read.
   package init(
     _ source: ByteSource, database: DatabaseID, shape: CollectionShape? = nil, format: Format? = nil
   ) throws(FixtureTreeError) {
@@ -42,8 +42,9 @@ package struct FixtureReader: ~Copyable {
     }
   }
 
-  /// The next document, or `nil` at the end.
-  /// - Throws: ``FixtureTreeError`` for whatever breaks the format or the rules for writes; again at every later call.
+  /// Returns the next document, or `nil` at the end.
+  /// - Throws: ``FixtureTreeError`` if the file violates the format or the rules for writes. Later calls throw it
+  ///   again.
   package mutating func next() throws(FixtureTreeError) -> FixtureDocument? {
     try reader.next()
   }
@@ -52,7 +53,8 @@ package struct FixtureReader: ~Copyable {
     [".ndjson", ".jsonl"].contains { name.utf8.suffix($0.utf8.count).elementsEqual($0.utf8) } ? .documentLines : nil
   }
 
-  /// The format by the first key of a text; broken text counts as a fixture tree, whose reader says what is wrong.
+  /// Returns the format that the first key of a text shows. Malformed text is a fixture tree, whose reader reports
+  /// the mistake.
   static func format(ofText bytes: [UInt8]) -> Format {
     var tokens = JSONTokenizer(ByteSource(bytes), .manyValues, bufferBytes: 4096)
     guard (try? tokens.next()) == .objectStart, (try? tokens.next()) == .key else { return .fixtureTree }
@@ -69,7 +71,7 @@ private enum AnyReader: ~Copyable {
   case lines(DocumentLinesReader)
 
   mutating func next() throws(FixtureTreeError) -> FixtureDocument? {
-    // A payload is changed by taking it out; it goes back before an error goes on.
+    // A payload can be changed only after it is moved out, so it is moved back before an error is thrown.
     let result: Result<FixtureDocument?, FixtureTreeError>
     switch consume self {
     case .tree(var reader):

@@ -1,26 +1,28 @@
 package import DocumentModel
 
-/// Reads a fixture tree: collection → id → fields, nested to any depth.
+/// A reader for fixture trees: collection → id → fields, nested to any depth.
 ///
 ///     {
 ///       "$collections": ["users", "users/*/habits"],
 ///       "users": {"u1": {"name": "Ann", "habits": {"Running": {"goal": {"$double": 3}}}}}
 ///     }
 ///
-/// - `$collections` comes first and lists which maps are collections (see ``CollectionShape``); instead, the caller may
-///   hand in a shape. A list in the file goes before the caller's.
-/// - Integers become integer values; numbers with a fraction or an exponent become doubles. `-0` is the integer 0. An
-///   integer that does not fit 64 bits is refused rather than rounded.
-/// - `{"$timestamp": "2025-03-27T14:30:00Z"}` (cut to microseconds), `{"$ref": "users/u1"}` (a path in the target
-///   database, or a full `projects/…/documents/…` name), `{"$bytes": "base64"}`, `{"$geo": [45.46, 9.19]}`,
-///   `{"$double": 1}` with a number or `"NaN"`, `"Infinity"`, `"-Infinity"`, `"-0"`, `{"$vector": [1, 2]}` with the
-///   same.
-/// - A key that itself begins with `$` is written with one more: `$$`.
-/// - `$fields` holds fields of a document apart from its sub-collections, where they share a name. `"$missing": true`
-///   marks a document that does not exist but has documents below it.
+/// - `$collections` comes first and lists the maps that are collections (see ``CollectionShape``). The caller can
+///   pass a shape instead; a list in the file overrides it.
+/// - Integers become integer values. Numbers with a fraction or an exponent become doubles. `-0` is the integer 0.
+///   An integer that does not fit 64 bits is rejected, not rounded.
+/// - `{"$timestamp": "2025-03-27T14:30:00Z"}` is truncated to microseconds.
+/// - `{"$ref": "users/u1"}` is a path in the target database or a full `projects/…/documents/…` name.
+/// - `{"$bytes": "base64"}` and `{"$geo": [45.46, 9.19]}` are bytes and a geo point.
+/// - `{"$double": 1}` takes a number or `"NaN"`, `"Infinity"`, `"-Infinity"`, `"-0"`. `{"$vector": [1, 2]}` takes
+///   an array of the same.
+/// - A key that begins with `$` is written with one more `$`.
+/// - `$fields` holds the fields of a document separately, for a field and a subcollection with the same name.
+///   `"$missing": true` marks a document that does not exist but has documents below it.
 ///
-/// Documents come one by one, a document behind those of its sub-collections. Memory: the read buffer, the fields of
-/// the open documents, and hashes of the ids of the open collections (``KeyTable``), however large the file is.
+/// Documents come one at a time, each after the documents of its subcollections. Memory does not grow with the
+/// file: it holds the read buffer, the fields of the open documents, and hashes of the ids of the open collections
+/// (``KeyTable``).
 package struct FixtureTreeReader: ~Copyable {
   private var builder: DocumentBuilder
   private var shape: CollectionShape?
@@ -35,22 +37,23 @@ package struct FixtureTreeReader: ~Copyable {
     case document(OpenDocument)
   }
 
-  /// A document whose closing brace is to come.
+  /// A document whose closing brace was not read yet.
   private struct OpenDocument {
     let key: DocumentKey
     let node: Int
-    /// Where to cut the path when it ends.
+    /// The length of the path to restore at the end of the document.
     let pathCount: Int
     let line: Int
     var isMissing = false
     var hasFields = false
   }
 
-  /// Fields (0), sub-collections and `$fields` or `$missing` are different keys of a document, even of one name.
+  /// Separate name spaces: a field (0), a subcollection and a control key of a document may have the same name.
   private static let collectionSpace: UInt64 = 1
   private static let controlSpace: UInt64 = 2
 
-  /// Starts at the front of a file for a database; `shape` stands in where the file has no `$collections`.
+  /// Creates a reader at the start of a file. References without a database refer to `database`. `shape` applies if
+  /// the file has no `$collections`.
   package init(
     _ source: ByteSource, database: DatabaseID, shape: CollectionShape? = nil,
     bufferBytes: Int = JSONTokenizer.bufferBytesDefault
@@ -59,11 +62,12 @@ package struct FixtureTreeReader: ~Copyable {
     self.shape = shape
   }
 
-  /// The memory that buffers hold now, in bytes.
+  /// The current size of all buffers, in bytes.
   package var bufferedBytes: Int { builder.bufferedBytes }
 
-  /// The next document, or `nil` at the end.
-  /// - Throws: ``FixtureTreeError`` for whatever breaks the format or the rules for writes; again at every later call.
+  /// Returns the next document, or `nil` at the end.
+  /// - Throws: ``FixtureTreeError`` if the file violates the format or the rules for writes. Later calls throw it
+  ///   again.
   package mutating func next() throws(FixtureTreeError) -> FixtureDocument? {
     if let failed { throw failed }
     do throws(FixtureTreeError) {
@@ -117,7 +121,7 @@ package struct FixtureTreeReader: ~Copyable {
   }
 
   private mutating func readShape() throws(FixtureTreeError) {
-    guard frames.isEmpty, shapeMayCome else { throw builder.failure("\"$collections\" must be the first key") }
+    guard frames.isEmpty, acceptsShape else { throw builder.failure("\"$collections\" must be the first key") }
     let form = "\"$collections\" must be an array of patterns such as \"users/*/habits\""
     guard try builder.next() == .arrayStart else { throw builder.failure(form) }
     var patterns: [String] = []
@@ -127,10 +131,10 @@ package struct FixtureTreeReader: ~Copyable {
       guard token == .string else { throw builder.failure(form) }
       patterns.append(String(decoding: builder.tokens.text, as: UTF8.self))
       do throws(CollectionShape.InvalidPattern) {
-        // One by one, so that the error is at its pattern; the list is short.
+        // Compiled one by one, so that the error is located at its pattern. The list is short.
         _ = try CollectionShape([patterns[patterns.count - 1]])
       } catch {
-        throw builder.failure("\(Self.jsonText(error.pattern)) is no pattern of a collection: \(error.description)")
+        throw builder.failure("\(Self.jsonText(error.pattern)) is not a collection pattern: \(error.description)")
       }
     }
     do throws(CollectionShape.InvalidPattern) {
@@ -138,16 +142,17 @@ package struct FixtureTreeReader: ~Copyable {
     } catch {
       throw builder.failure(error.description)
     }
-    shapeMayCome = false
+    acceptsShape = false
   }
 
-  /// Whether no collection was read yet.
-  private var shapeMayCome = true
+  /// Whether `$collections` is still allowed, because no collection was read yet.
+  private var acceptsShape = true
 
-  /// Collections that the error for a tree without a list puts into the line to add.
+  /// The maximum number of collections in the line that the error for a tree without a list suggests.
   private static let guessedCollectionsMax = 50
 
-  /// The error for a tree whose collections nobody named, with the line to add. Reads on to find the top's keys.
+  /// Returns the error for a tree without a list of collections, with the line to add. Reads the rest of the file
+  /// to find the keys of the root.
   private mutating func lacksShape() throws(FixtureTreeError) -> FixtureTreeError {
     var error = builder.failure("")
     var ids: [String] = []
@@ -158,12 +163,12 @@ package struct FixtureTreeReader: ~Copyable {
         guard try builder.next() == .key else { break }
       }
     } catch {
-      // What follows is broken in another way, which comes up once this is mended.
+      // The rest has another mistake. It is reported after this one is fixed.
     }
     let list = ids.map(Self.jsonText).joined(separator: ", ")
     error.message =
-      "the tree does not say which maps are collections; add this line as its first: \"$collections\": [\(list)], "
-      + "and to the list one pattern for each sub-collection, such as \(Self.jsonText((ids.first ?? "users") + "/*/…"))"
+      "the tree does not say which maps are collections; add this line at the top: \"$collections\": [\(list)], "
+      + "with one more pattern for each subcollection, such as \(Self.jsonText((ids.first ?? "users") + "/*/…"))"
     return error
   }
 
@@ -175,9 +180,9 @@ package struct FixtureTreeReader: ~Copyable {
 
   // MARK: Collections
 
-  /// Goes into a collection whose key was just read.
+  /// Enters a collection whose key was just read.
   private mutating func enterCollection(_ id: UnsafeRawBufferPointer, node: Int) throws(FixtureTreeError) {
-    shapeMayCome = false
+    acceptsShape = false
     try builder.note(id, space: Self.collectionSpace)
     let pathCount = builder.path.count
     try builder.enter(id)
@@ -187,7 +192,7 @@ package struct FixtureTreeReader: ~Copyable {
       let isDocument = pathCount > 0
       throw builder.failure(
         "a collection must be an object of documents by id"
-          + (isDocument ? "; if this is a field, put it into \"$fields\" of its document" : ""))
+          + (isDocument ? "; if this is a field, move it into \"$fields\" of its document" : ""))
     }
     builder.keys.open()
     frames.append(.collection(node: node, pathCount: pathCount))
@@ -217,7 +222,8 @@ package struct FixtureTreeReader: ~Copyable {
 
   // MARK: Documents
 
-  /// Reads on in a document: to its end, or to a sub-collection. Returns the document at its end, unless it is missing.
+  /// Continues a document up to its end or its next subcollection. Returns the document at its end, unless it is
+  /// missing.
   private mutating func finish(_ document: OpenDocument) throws(FixtureTreeError) -> FixtureDocument? {
     var open = document
     while try builder.next() == .key {
@@ -251,7 +257,7 @@ package struct FixtureTreeReader: ~Copyable {
     }
     if open.isMissing {
       guard !open.hasFields else {
-        throw builder.failure("a document with \"$missing\" does not exist, so it has no fields; remove one of the two")
+        throw builder.failure("a document with \"$missing\" does not exist and has no fields; remove one of the two")
       }
       builder.dropDocument()
       return nil

@@ -1,38 +1,39 @@
 package import DocumentModel
 package import WireFormat
 
-/// Writes documents as a fixture tree, which ``FixtureTreeReader`` reads back to the same documents, byte for byte.
+/// A writer for fixture trees. ``FixtureTreeReader`` reads the text back to the same documents, byte for byte.
 ///
-/// Documents come in name order: a document before those of its sub-collections. The text depends on the documents
-/// alone, so a second export is the same text. It grows in ``output``, which the caller takes away from time to time;
-/// memory is bounded by that and by two documents.
+/// Documents are written in name order, so a document comes before those of its subcollections. The text depends
+/// only on the documents: a second export produces the same text. The text accumulates in ``output`` until the
+/// caller takes it. Memory is that text and two documents.
 ///
-/// A parent that is not among the documents is written with `$missing`. Fields go into `$fields` where one of them has
-/// a name that the patterns give to a sub-collection. Maps and documents that fit one line stand on one.
+/// A parent that is not among the documents is written with `$missing`. A document's fields are written to
+/// `$fields` if the patterns give a subcollection the name of one of them. Maps and documents that fit on one line
+/// are written on one line.
 package struct FixtureTreeWriter {
-  /// The width that a line keeps to where it can, in bytes.
+  /// The preferred length of a line, in bytes.
   package static let lineBytesMax = 118
 
-  /// The text so far that was not taken.
+  /// The text that was not taken yet.
   package private(set) var output: [UInt8] = []
   private let shape: CollectionShape
   private var values: FixtureValueWriter
-  /// The open objects, outermost first: a collection, a document in it, a collection, …
+  /// The open objects, outermost first: a collection, a document in it, a collection in that, and so on.
   private var levels: [Level] = []
-  /// The latest document, held back until it is known whether there are documents below it.
+  /// The latest document, kept until it is known whether documents below it follow.
   private var pending: (key: DocumentKey, fields: EncodedFields)?
-  /// Whether the innermost open object has a member already.
+  /// Whether the innermost open object already has a member.
   private var hasMember = true
 
   private struct Level {
     let id: [UInt8]
-    /// The node of the shape: of a collection or of a document, by the level's parity.
+    /// The shape's node: of a collection at even levels, of a document at odd levels.
     let node: Int
   }
 
-  /// Starts a tree of a database. `patterns` must cover every collection that will come:
-  /// see ``CollectionShape/patterns(of:)``.
-  /// - Throws: ``CollectionShape/InvalidPattern``.
+  /// Starts a tree for a database. `patterns` must cover every collection that will be written: see
+  /// ``CollectionShape/patterns(of:)``.
+  /// - Throws: ``CollectionShape/InvalidPattern`` if a pattern is invalid.
   package init(database: DatabaseID, patterns: [String]) throws(CollectionShape.InvalidPattern) {
     shape = try CollectionShape(patterns)
     values = FixtureValueWriter(documentsRoot: database.documentsRoot)
@@ -41,8 +42,8 @@ package struct FixtureTreeWriter {
 
   /// Adds a document.
   ///
-  /// It must come behind all earlier ones in name order, in a collection that the patterns cover.
-  /// - Throws: ``WireError`` when its fields are damaged.
+  /// Its name must come after those of all earlier documents, and the patterns must cover its collection.
+  /// - Throws: ``WireError`` if the fields of the previous document are damaged.
   package mutating func write(_ key: DocumentKey, _ fields: EncodedFields) throws(WireError) {
     if let last = pending {
       precondition(last.key < key, "documents are exported in name order")
@@ -52,14 +53,14 @@ package struct FixtureTreeWriter {
   }
 
   /// Ends the tree. Nothing may be written after it.
-  /// - Throws: ``WireError`` when the fields of the last document are damaged.
+  /// - Throws: ``WireError`` if the fields of the last document are damaged.
   package mutating func finish() throws(WireError) {
     try flush(hasChildren: false)
     closeLevels(to: 0)
     output.append(contentsOf: "\n}\n".utf8)
   }
 
-  /// Hands over the text so far and forgets it.
+  /// Returns the text that was not taken yet, and clears it.
   package mutating func takeOutput() -> [UInt8] {
     defer { output.removeAll() }
     return output
@@ -69,7 +70,7 @@ package struct FixtureTreeWriter {
 
   private mutating func appendHead(_ patterns: [String]) {
     output.append(contentsOf: "{\n  \"$collections\": [".utf8)
-    // One line where they fit, else a line each.
+    // On one line if they fit, else on one line each.
     let inlineBytes = patterns.reduce(20) { $0 + $1.utf8.count + 4 }
     let isInline = inlineBytes <= Self.lineBytesMax
     for (index, pattern) in patterns.enumerated() {
@@ -80,7 +81,7 @@ package struct FixtureTreeWriter {
     output.append(contentsOf: (isInline ? "]" : "\n  ]").utf8)
   }
 
-  /// Writes the document held back, and goes to where it stands.
+  /// Writes the pending document after opening and closing the levels around it.
   private mutating func flush(hasChildren: Bool) throws(WireError) {
     guard let document = pending else { return }
     pending = nil
@@ -125,7 +126,7 @@ package struct FixtureTreeWriter {
     if !hasChildren { closeObject(indent: indent - 2) }
   }
 
-  /// Whether a field has a name that a sub-collection of such a document has.
+  /// Returns whether a field has the name of a possible subcollection of the document.
   private func sharesName(_ fields: EncodedFields, with node: Int) throws(WireError) -> Bool {
     if shape.hasNoCollections(node) { return false }
     return try fields.withMap { (map) throws(WireError) in
@@ -137,7 +138,7 @@ package struct FixtureTreeWriter {
     }
   }
 
-  /// The shape's node of a child of the innermost open object.
+  /// Returns the shape's node for a child of the innermost open object.
   private func childNode(_ id: ArraySlice<UInt8>) -> Int {
     let node: Int? = id.withUnsafeBytes { bytes in
       guard let level = levels.last else { return shape.collection(bytes, in: CollectionShape.root) }
@@ -170,7 +171,7 @@ package struct FixtureTreeWriter {
     hasMember = true
   }
 
-  /// Starts a member of the innermost open object on a line of its own.
+  /// Starts a member of the innermost open object on a new line.
   private mutating func startMember() {
     startMember(indent: 2 * (levels.count + 1))
   }
@@ -181,7 +182,7 @@ package struct FixtureTreeWriter {
     hasMember = true
   }
 
-  /// Where the current line starts, in bytes from the start of ``output``.
+  /// The offset of the current line in ``output``.
   private var lineStart: Int {
     (output.lastIndex(of: UInt8(ascii: "\n")) ?? -1) + 1
   }

@@ -1,9 +1,9 @@
 import DocumentModel
 import WireFormat
 
-/// Writes keys, values and fields as they stand in a fixture tree.
+/// Writes keys, values and fields in the notation of a fixture tree.
 struct FixtureValueWriter {
-  /// References below it are written as paths.
+  /// The prefix of references that are written as paths.
   private let documentsRoot: [UInt8]
 
   init(documentsRoot: String) {
@@ -12,13 +12,13 @@ struct FixtureValueWriter {
 
   // MARK: Layout
 
-  /// Appends a line break and spaces.
+  /// Appends a line break and an indentation.
   func appendLine(indent: Int, to out: inout [UInt8]) {
     out.append(UInt8(ascii: "\n"))
     for _ in 0..<indent { out.append(UInt8(ascii: " ")) }
   }
 
-  /// Appends a key and its colon; one that begins with `$` gets another.
+  /// Appends a key and its colon. A key that begins with `$` gets another `$`.
   func appendKey(_ key: some Collection<UInt8>, to out: inout [UInt8]) {
     var text = Array(key)
     if text.first == UInt8(ascii: "$") { text.insert(UInt8(ascii: "$"), at: 0) }
@@ -48,7 +48,7 @@ struct FixtureValueWriter {
     out.append(UInt8(ascii: "}"))
   }
 
-  /// Appends fields as members of an open object, each on a line of its own.
+  /// Appends fields as members of an open object, each on a new line.
   func appendMembers(
     _ fields: EncodedFields, indent: Int, hasMember: inout Bool, to out: inout [UInt8]
   ) throws(WireError) {
@@ -71,13 +71,13 @@ struct FixtureValueWriter {
     }
   }
 
-  /// Appends a value: on the current line if it fits, else over several.
+  /// Appends a value, on the current line if it fits, else over several lines.
   private func appendValue(
     _ value: EncodedValue, indent: Int, lineStart: Int, to out: inout [UInt8]
   ) throws(WireError) {
     let content = try value.content
     let start = out.count
-    // The comma behind it is counted too.
+    // Leaves room for the comma that may follow.
     if try appendInline(content, limit: lineStart + FixtureTreeWriter.lineBytesMax - 1, to: &out) { return }
     out.removeLast(out.count - start)
     switch content {
@@ -100,14 +100,14 @@ struct FixtureValueWriter {
       appendLine(indent: indent, to: &out)
       out.append(UInt8(ascii: "]"))
     default:
-      // Scalars and vectors have no shorter form than their line.
+      // Scalars and vectors have no shorter form, so they may exceed the line length.
       _ = try appendInline(content, limit: .max, to: &out)
     }
   }
 
   // MARK: Inline
 
-  /// Appends a value on the current line; gives up, returning `false`, once `out` is longer than `limit`.
+  /// Appends a value on the current line. Stops and returns `false` as soon as `out` is longer than `limit`.
   private func appendInline(
     _ content: EncodedValue.Content, limit: Int, to out: inout [UInt8]
   ) throws(WireError) -> Bool {
@@ -147,7 +147,7 @@ struct FixtureValueWriter {
       out.append(UInt8(ascii: "]"))
     case .map(let map):
       if let components = try map.vectorComponents {
-        // A vector is one value, like a scalar: it stands on one line.
+        // A vector is one value, like a scalar, so it is written on one line.
         try appendVector(components, to: &out)
       } else {
         return try appendInline(map, limit: limit, to: &out)
@@ -172,7 +172,7 @@ struct FixtureValueWriter {
 
   // MARK: Scalars
 
-  /// A double whose text no JSON tool takes for an integer stands plainly; others name their type.
+  /// Appends a double. It is written as a plain number only if no JSON tool reads it as an integer.
   private func appendDouble(_ number: Double, to out: inout [UInt8]) {
     if number.isFinite, number != number.rounded(.towardZero) {
       out.append(contentsOf: number.description.utf8)
@@ -183,7 +183,7 @@ struct FixtureValueWriter {
     }
   }
 
-  /// A number where the reader expects a double, with the texts for what JSON has no number for.
+  /// Appends a number in a place for doubles. NaN, infinities and negative zero are strings.
   private func appendComponent(_ number: Double, to out: inout [UInt8]) {
     if number.isNaN {
       out.append(contentsOf: "\"NaN\"".utf8)
@@ -196,7 +196,7 @@ struct FixtureValueWriter {
     }
   }
 
-  /// A finite double in its shortest text, without `.0`.
+  /// Appends a finite double in its shortest form, without `.0`.
   private func appendCoordinate(_ number: Double, to out: inout [UInt8]) {
     if number == 0, number.sign == .minus {
       out.append(contentsOf: "-0.0".utf8)
@@ -213,7 +213,7 @@ struct FixtureValueWriter {
     var hasComponent = false
     while let component = try iterator.next() {
       guard case .double(let number) = try component.content else {
-        throw .malformedProtobuf("vector with a component that is no double")
+        throw .malformedProtobuf("vector component is not a double")
       }
       if hasComponent { out.append(contentsOf: ", ".utf8) }
       hasComponent = true
@@ -222,7 +222,7 @@ struct FixtureValueWriter {
     out.append(contentsOf: "]}".utf8)
   }
 
-  /// A path where the reference is to the database that is exported, unless the path itself looks like a full name.
+  /// Appends a reference: as a path if it is in the exported database, unless that path looks like a full name.
   private func appendReference(_ name: UnsafeRawBufferPointer, to out: inout [UInt8]) {
     if name.starts(with: documentsRoot) {
       let path = UnsafeRawBufferPointer(rebasing: name[documentsRoot.count...])

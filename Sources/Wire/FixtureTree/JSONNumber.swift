@@ -1,6 +1,6 @@
-/// The grammar and the meaning of JSON numbers.
+/// The grammar and the values of JSON numbers.
 enum JSONNumber {
-  /// Checks the grammar; returns whether the number has neither fraction nor exponent, or `nil` when it is malformed.
+  /// Returns whether a number has neither fraction nor exponent, or `nil` if it is malformed.
   static func check(_ text: UnsafeRawBufferPointer) -> Bool? {
     var offset = 0
     func digits() -> Int {
@@ -25,7 +25,7 @@ enum JSONNumber {
     return offset == text.count ? false : nil
   }
 
-  /// The value of a number that ``check(_:)`` found to be an integer, or `nil` outside of 64 bits.
+  /// Returns the value of a number that ``check(_:)`` found to be an integer, or `nil` if it does not fit 64 bits.
   static func integer(_ text: UnsafeRawBufferPointer) -> Int64? {
     let negative = text.first == UInt8(ascii: "-")
     var value: Int64 = 0
@@ -40,14 +40,15 @@ enum JSONNumber {
     return value
   }
 
-  /// The double nearest to a number that ``check(_:)`` accepted, or `nil` when it is beyond all finite doubles.
+  /// Returns the double nearest to a number that ``check(_:)`` accepted, or `nil` if it exceeds all finite doubles.
   static func double(_ text: UnsafeRawBufferPointer) -> Double? {
     if let value = exactly(text) { return value }
     guard let value = Double(String(decoding: text, as: UTF8.self)), value.isFinite else { return nil }
     return value
   }
 
-  /// Numbers of at most 15 digits times at most 10^±22: both factors are doubles, so one rounding gives the nearest.
+  /// Returns the value of a number of at most 15 digits times at most 10^±22, or `nil` for other numbers. Both
+  /// factors are exact doubles, so the single rounding gives the nearest double.
   private static func exactly(_ text: UnsafeRawBufferPointer) -> Double? {
     var mantissa: UInt64 = 0
     var digitCount = 0

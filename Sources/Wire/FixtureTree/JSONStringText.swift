@@ -1,6 +1,6 @@
-/// Writes JSON strings.
+/// A writer for JSON strings.
 enum JSONStringText {
-  /// Appends a text in quotes, with the escapes that JSON asks for and no others.
+  /// Appends a text in quotes, with only the escapes that JSON requires.
   static func append(_ text: UnsafeRawBufferPointer, to out: inout [UInt8]) {
     out.append(UInt8(ascii: "\""))
     var plainStart = 0

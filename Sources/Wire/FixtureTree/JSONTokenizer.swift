@@ -1,10 +1,11 @@
-/// Cuts JSON text into tokens, pulled one at a time, out of a buffer that is refilled as it goes.
+/// A pull tokenizer for JSON text, which reads its source through a fixed buffer.
 ///
-/// Reads texts larger than memory. Checks all of RFC 8259: escapes and surrogate pairs (a lone surrogate is refused),
-/// UTF-8, the grammar of numbers, control characters, nesting, text behind the end. A byte order mark at the start is
-/// skipped. Allocates two buffers when it is made and grows one of them with the longest string, never per token.
+/// The text can be larger than memory. The tokenizer checks all of RFC 8259: escapes and surrogate pairs (it
+/// rejects a lone surrogate), UTF-8, the grammar of numbers, control characters, nesting, and text after the end.
+/// It skips a byte order mark at the start. It allocates two buffers at the start and grows one of them for the
+/// longest string, but allocates nothing per token.
 package struct JSONTokenizer: ~Copyable {
-  /// One token. The text of a key, a string or a number is in ``JSONTokenizer/text``.
+  /// A token. The text of a key, string or number is in ``JSONTokenizer/text``.
   package enum Token: Equatable, Sendable {
     case objectStart
     case objectEnd
@@ -16,7 +17,7 @@ package struct JSONTokenizer: ~Copyable {
     case `true`
     case `false`
     case null
-    /// The text ends here, and properly.
+    /// The end of a complete text.
     case end
   }
 
@@ -26,7 +27,7 @@ package struct JSONTokenizer: ~Copyable {
     case manyValues
   }
 
-  /// What may come next.
+  /// The tokens that may come next.
   private enum Expectation {
     case value
     case valueOrArrayEnd
@@ -37,20 +38,22 @@ package struct JSONTokenizer: ~Copyable {
     case nothing
   }
 
-  /// Objects and arrays inside each other: a hundred levels of collections take two each, and fields come on top.
+  /// The maximum nesting of objects and arrays. A hundred levels of collections take two each, plus the levels of
+  /// fields.
   package static let nestingMax = 512
-  /// One string after its escapes, in bytes: above what base64 makes of the longest bytes value.
+  /// The maximum length of a string after unescaping, in bytes. It is more than the base64 of the longest bytes
+  /// value.
   package static let stringBytesMax = 2 << 20
-  /// One number, in bytes.
+  /// The maximum length of a number, in bytes.
   package static let numberBytesMax = 4096
-  /// The size of the read buffer when the caller names none, in bytes.
+  /// The default size of the read buffer, in bytes.
   package static let bufferBytesDefault = 256 << 10
 
   /// The line of the latest token, from 1.
   package private(set) var line = 1
   /// The column of the latest token, from 1, in UTF-8 bytes.
   package private(set) var column = 1
-  /// The text of the latest key, string (escapes resolved) or number. Valid until the next token is asked for.
+  /// The text of the latest key, string (with escapes resolved) or number. Valid until the next call of ``next()``.
   package private(set) var text = UnsafeRawBufferPointer(start: nil, count: 0)
   /// Whether the latest number has neither fraction nor exponent.
   package private(set) var numberIsInteger = false
@@ -61,18 +64,18 @@ package struct JSONTokenizer: ~Copyable {
   private let bufferCapacity: Int
   private var position = 0
   private var end = 0
-  /// How many bytes came before those in the buffer.
+  /// The number of bytes before those in the buffer.
   private var bytesBefore = 0
   private var currentLine = 1
-  /// Where the current line starts, in bytes from the start of the text.
+  /// The offset of the current line in the text, in bytes.
   private var lineStart = 0
-  /// What of a string or number is no longer, or not as such, in the buffer.
+  /// The part of a string or number that is not in the buffer, or not in the same form.
   private var scratch = ScratchBytes()
-  /// Whether each open container is an object, innermost last.
+  /// Whether each open container is an object; the innermost is last.
   private var containers: [Bool] = []
   private var expectation = Expectation.value
 
-  /// Starts at the front of a source.
+  /// Creates a tokenizer at the start of a source.
   package init(_ source: ByteSource, _ extent: Extent = .oneValue, bufferBytes: Int = bufferBytesDefault) {
     self.source = source
     self.extent = extent
@@ -84,14 +87,14 @@ package struct JSONTokenizer: ~Copyable {
     buffer.deallocate()
   }
 
-  /// The memory that the buffers hold now, in bytes.
+  /// The current size of the buffers, in bytes.
   package var bufferedBytes: Int { bufferCapacity + scratch.capacity + containers.capacity }
 
-  /// How many containers are open.
+  /// The number of open containers.
   package var depth: Int { containers.count }
 
-  /// The next token; ``Token/end`` again and again once the text is over.
-  /// - Throws: ``FixtureTreeError`` with line and column for text that is no JSON, or when reading fails.
+  /// Returns the next token. After the end of the text it always returns ``Token/end``.
+  /// - Throws: ``FixtureTreeError`` with line and column if the text is not valid JSON or reading fails.
   package mutating func next() throws(FixtureTreeError) -> Token {
     while true {
       guard let byte = try nextSignificantByte() else { return try endOfText() }
@@ -127,14 +130,14 @@ package struct JSONTokenizer: ~Copyable {
     }
   }
 
-  /// An error at the latest token.
+  /// Returns an error at the latest token.
   func failure(_ message: String) -> FixtureTreeError {
     FixtureTreeError(file: source.name, line: line, column: column, message: message)
   }
 
   // MARK: Structure
 
-  /// Skips white space; marks where the next token starts.
+  /// Skips white space and records the position of the next token.
   @inline(__always)
   private mutating func nextSignificantByte() throws(FixtureTreeError) -> UInt8? {
     while true {
@@ -172,7 +175,7 @@ package struct JSONTokenizer: ~Copyable {
 
   private mutating func skipByteOrderMark() throws(FixtureTreeError) {
     for expected: UInt8 in [0xEF, 0xBB, 0xBF] {
-      guard try takeByte() == expected else { throw failure("expected JSON; this is no UTF-8 text") }
+      guard try takeByte() == expected else { throw failure("expected JSON, but the text is not UTF-8") }
     }
     lineStart = 3
   }
@@ -181,8 +184,8 @@ package struct JSONTokenizer: ~Copyable {
     switch expectation {
     case .nothing: return .end
     case .value where extent == .manyValues && containers.isEmpty: return .end
-    case .value where containers.isEmpty: throw failure("the file is empty; it should hold one JSON object")
-    default: throw failure("the text ends in the middle; is the file cut short?")
+    case .value where containers.isEmpty: throw failure("the file is empty; it must contain one JSON object")
+    default: throw failure("the text ends too early; the file may be cut short")
     }
   }
 
@@ -273,7 +276,7 @@ package struct JSONTokenizer: ~Copyable {
     }
     finishText(from: start)
     guard let isInteger = JSONNumber.check(text) else {
-      throw failure("\(FixtureTreeError.quote(text)) is no JSON number")
+      throw failure("\(FixtureTreeError.quote(text)) is not a JSON number")
     }
     numberIsInteger = isInteger
   }
@@ -317,12 +320,12 @@ package struct JSONTokenizer: ~Copyable {
         try escape()
         start = position
       default:
-        throw failure("a string holds a control character; write it as an escape such as \\n")
+        throw failure("a string contains a control character; write it as an escape such as \\n")
       }
     }
   }
 
-  /// Moves to the next quote, backslash, control character or the end of the buffer.
+  /// Advances to the next quote, backslash or control character, or to the end of the buffer.
   @inline(__always)
   private mutating func skipPlainBytes(_ seenBits: inout UInt8) {
     let ones: UInt64 = 0x0101_0101_0101_0101
@@ -332,8 +335,8 @@ package struct JSONTokenizer: ~Copyable {
       let word = UnsafeRawPointer(buffer + position).loadUnaligned(as: UInt64.self)
       let quote = word ^ (ones &* 0x22)
       let backslash = word ^ (ones &* 0x5C)
-      // A byte of the sum has its high bit set where the byte was zero (or below 0x20); a borrow can only add false
-      // alarms, which the loop below settles.
+      // A byte of the sum has its high bit set if the byte was zero (or below 0x20). A borrow can only add false
+      // positives, which the loop below resolves.
       let found =
         ((quote &- ones) & ~quote) | ((backslash &- ones) & ~backslash) | ((word &- ones &* 0x20) & ~word)
       if found & highs != 0 { break }
@@ -360,7 +363,7 @@ package struct JSONTokenizer: ~Copyable {
     case UInt8(ascii: "r"): scratch.append(0x0D)
     case UInt8(ascii: "t"): scratch.append(0x09)
     case UInt8(ascii: "u"): try unicodeEscape()
-    default: throw failure("a string holds an unknown escape; a backslash itself is written \\\\")
+    default: throw failure("a string contains an unknown escape; write a backslash as \\\\")
     }
   }
 
@@ -384,7 +387,7 @@ package struct JSONTokenizer: ~Copyable {
       case let byte? where (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte): digit = byte - UInt8(ascii: "0")
       case let byte? where (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte): digit = byte - UInt8(ascii: "a") + 10
       case let byte? where (UInt8(ascii: "A")...UInt8(ascii: "F")).contains(byte): digit = byte - UInt8(ascii: "A") + 10
-      default: throw failure("a string holds \\u without four hexadecimal digits")
+      default: throw failure("a string contains \\u without four hexadecimal digits")
       }
       code = code << 4 | UInt32(digit)
     }
@@ -392,7 +395,7 @@ package struct JSONTokenizer: ~Copyable {
   }
 
   private func loneSurrogate() -> FixtureTreeError {
-    failure("a string holds half of a surrogate pair, which is no character")
+    failure("a string contains half of a surrogate pair, which is not a character")
   }
 
   private func checkStringSize() throws(FixtureTreeError) {
@@ -410,7 +413,7 @@ package struct JSONTokenizer: ~Copyable {
 
   // MARK: Bytes
 
-  /// Takes one byte wherever it is, also behind the buffer's end; `nil` at the end of the text.
+  /// Consumes one byte, refilling the buffer if necessary. Returns `nil` at the end of the text.
   private mutating func takeByte() throws(FixtureTreeError) -> UInt8? {
     if position == end {
       guard try refill() else { return nil }
@@ -419,7 +422,7 @@ package struct JSONTokenizer: ~Copyable {
     return buffer[position]
   }
 
-  /// Replaces the buffer, all of which is consumed, by the next bytes; `false` at the end of the text.
+  /// Replaces the buffer, which is fully consumed, with the next bytes. Returns `false` at the end of the text.
   private mutating func refill() throws(FixtureTreeError) -> Bool {
     bytesBefore += end
     position = 0
@@ -428,12 +431,12 @@ package struct JSONTokenizer: ~Copyable {
     return end > 0
   }
 
-  /// Moves the bytes from `start` on into the scratch buffer.
+  /// Copies the bytes from `start` on into the scratch buffer.
   private mutating func keep(from start: Int) {
     scratch.append(UnsafeBufferPointer(start: buffer + start, count: position - start))
   }
 
-  /// Sets the text of the token that ends here: in place where the buffer holds all of it.
+  /// Sets the text of the token that ends here, in place if the buffer contains all of it.
   @inline(__always)
   private mutating func finishText(from start: Int) {
     if scratch.count == 0 {

@@ -1,17 +1,17 @@
-/// The keys seen so far in each open object, to find those that stand twice.
+/// The keys that each open object has so far, to find repeated keys.
 ///
-/// Keeps 64 bits of hash and a line per key, so that two different keys are taken for one with a chance of about
-/// 10⁻⁸ in the largest object. Remembers ``keysMax`` keys of an object; in a larger one, which only a collection can
-/// be, a repeated id behind that bound is not found and the later document stands. Tables are reused from object to
-/// object: the steady state allocates nothing.
+/// It stores a 64-bit hash and a line per key. Two different keys of the largest object have the same hash with a
+/// probability of about 10⁻⁸. It records at most ``keysMax`` keys of an object. In a larger object, which can only
+/// be a collection, it does not find ids that repeat after the limit, and the later document wins. Tables are
+/// reused for later objects, so the steady state allocates nothing.
 struct KeyTable {
-  /// Keys of one object that are remembered: 16 MiB of table.
+  /// The maximum number of recorded keys of one object, which take 16 MiB.
   static let keysMax = 786_432
 
   private struct Slot {
     var hash: UInt64 = 0
     var line: UInt32 = 0
-    /// The object this slot belongs to; others count as free.
+    /// The object that this slot belongs to. Slots of another generation are free.
     var generation: UInt32 = 0
   }
 
@@ -24,7 +24,7 @@ struct KeyTable {
   private var levels: [Level] = []
   private var depth = 0
 
-  /// The memory that the tables hold, in bytes.
+  /// The memory of the tables, in bytes.
   var bufferedBytes: Int { levels.reduce(0) { $0 + $1.slots.capacity * MemoryLayout<Slot>.stride } }
 
   /// Starts an object inside the innermost one.
@@ -41,9 +41,9 @@ struct KeyTable {
     depth -= 1
   }
 
-  /// Adds a key to the innermost object; returns the line of the same key if it was there already.
+  /// Adds a key to the innermost object. Returns the line of the same key if the object already has it.
   ///
-  /// Keys of different `space` never meet: a field and a sub-collection may share a name.
+  /// Keys with different `space` are different: a field and a subcollection may have the same name.
   mutating func insert(_ key: UnsafeRawBufferPointer, space: UInt64 = 0, line: Int) -> Int? {
     guard depth > 0, levels[depth - 1].count < Self.keysMax else { return nil }
     let hash = Self.hash(key, seed: space)
@@ -64,7 +64,7 @@ struct KeyTable {
     }
     if earlier != nil { return earlier }
     level.count += 1
-    // At three quarters, grow; the bound on keys keeps the largest table at three quarters too.
+    // Grow at three quarters. ``keysMax`` also keeps the largest table at three quarters.
     if level.count * 4 >= level.slots.count * 3, level.count < keysMax { grow(&level) }
     return nil
   }
@@ -82,7 +82,7 @@ struct KeyTable {
     level.slots = slots
   }
 
-  /// Multiplies and folds eight bytes at a time.
+  /// Returns a hash that multiplies and folds eight bytes at a time.
   private static func hash(_ key: UnsafeRawBufferPointer, seed: UInt64) -> UInt64 {
     var state = fold((seed << 32 | UInt64(key.count)) &* 0x9E37_79B9_7F4A_7C15)
     var offset = 0

@@ -1,4 +1,4 @@
-/// Bytes at an address that stays the same until the next append: what ``JSONTokenizer/text`` may point at.
+/// Bytes at an address that is stable until the next append, so that ``JSONTokenizer/text`` can point to them.
 struct ScratchBytes: ~Copyable {
   private(set) var count = 0
   private(set) var capacity = 256

@@ -1,19 +1,17 @@
 package import DocumentModel
 
-/// A document in stored pieces, borrowed from where they lie.
+/// A stored document that borrows its bytes. It is valid as long as they are.
 package struct EncodedDocument {
-  /// The name of the documents root, `projects/{p}/databases/{d}/documents`, UTF-8.
+  /// The name of the documents root, `projects/{p}/databases/{d}/documents`, in UTF-8.
   package let root: UnsafeRawBufferPointer
-  /// The path below the root, UTF-8.
+  /// The path below the root, in UTF-8.
   package let path: UnsafeRawBufferPointer
-  /// The stored fields.
   package let fields: EncodedMap
-  /// When the document came into being.
   package let createTime: Timestamp
-  /// When it last changed.
+  /// The time of the last change.
   package let updateTime: Timestamp
 
-  /// Joins the pieces. `fields` are stored field bytes.
+  /// Creates a document from its parts. `fields` are the bytes of stored fields.
   package init(
     root: UnsafeRawBufferPointer, path: UnsafeRawBufferPointer, fields: UnsafeRawBufferPointer,
     createTime: Timestamp, updateTime: Timestamp
@@ -26,10 +24,10 @@ package struct EncodedDocument {
   }
 }
 
-/// Documents as `google.firestore.v1.Document` messages.
+/// The encoding of documents as `google.firestore.v1.Document` messages.
 package enum DocumentProtobuf {
-  /// Appends the content of a Document message. Without a mask the fields are copied as they are.
-  /// - Throws: ``WireError/malformedProtobuf(_:)`` when a mask meets damaged fields.
+  /// Appends the content of a Document message. Without a mask, the fields are copied unchanged.
+  /// - Throws: ``WireError/malformedProtobuf(_:)`` if a mask is given and the fields are damaged.
   package static func append(
     _ document: EncodedDocument, mask: FieldMask? = nil, to out: inout [UInt8]
   ) throws(WireError) {
@@ -47,8 +45,8 @@ package enum DocumentProtobuf {
     ProtobufWriter.timestamp(4, document.updateTime, to: &out)
   }
 
-  /// What a mask keeps of a document's fields. Cost: one pass over them.
-  /// - Throws: ``WireError/malformedProtobuf(_:)`` when the bytes are no fields.
+  /// Returns the fields that a mask selects. Cost: one pass over the fields.
+  /// - Throws: ``WireError/malformedProtobuf(_:)`` if the bytes are not stored fields.
   package static func fields(
     _ fields: UnsafeRawBufferPointer, keptBy mask: FieldMask
   ) throws(WireError) -> EncodedFields {
@@ -57,9 +55,9 @@ package enum DocumentProtobuf {
     return EncodedFields(canonical: kept)
   }
 
-  /// Appends what a mask keeps of a map's entries.
+  /// Appends the entries of a map that a selection contains.
   ///
-  /// Recursion goes as deep as the paths of the mask, whose length bounds it.
+  /// The recursion is at most as deep as the paths of the mask, whose length is limited.
   private static func append(
     _ map: EncodedMap, _ selection: MaskSelection, to out: inout [UInt8]
   ) throws(WireError) {

@@ -1,6 +1,6 @@
 package import DocumentModel
 
-/// A value of a `google.protobuf.Struct`, as far as query explanations use them.
+/// A value of a `google.protobuf.Struct`. Only the types that query explanations use are supported.
 package enum StructValue {
   case text(String)
   case object([StructMember])
@@ -10,8 +10,8 @@ package enum StructValue {
 package typealias StructMember = (key: StaticString, value: StructValue)
 
 extension ExplainMetrics {
-  /// The items of `PlanSummary.indexes_used`. The plan for people stands in the first, as `plan`: these are free-form
-  /// objects, so that clients read over it.
+  /// The items of `PlanSummary.indexes_used`. The first one also holds the plan as text, in `plan`. The objects are
+  /// free-form, so clients ignore that member.
   package var indexStructs: [[StructMember]] {
     indexesUsed.enumerated().map { index, use in
       var members: [StructMember] = [
@@ -24,7 +24,7 @@ extension ExplainMetrics {
 }
 
 extension ExplainMetrics.Execution {
-  /// `ExecutionStats.debug_stats`.
+  /// The content of `ExecutionStats.debug_stats`.
   package var debugStruct: [StructMember] {
     [
       ("documents_scanned", .text("\(documentsScanned)")),

@@ -1,12 +1,13 @@
 import DocumentModel
 
-/// What a mask keeps of one map: a walk over its sorted paths beside the sorted fields of the map.
+/// The part of one map that a mask selects. It advances through its sorted paths as the caller goes through the
+/// sorted fields.
 struct MaskSelection {
-  /// The paths that lead into the map; they agree in the names before `depth`.
+  /// The paths that lead into the map. Their names before `depth` are equal.
   private var paths: ArraySlice<FieldPath>
   private let depth: Int
 
-  /// The selection of a mask at a document's fields.
+  /// Creates the selection for the top-level fields of a document.
   init(_ mask: FieldMask) {
     paths = mask.paths[...]
     depth = 0
@@ -17,22 +18,22 @@ struct MaskSelection {
     self.depth = depth
   }
 
-  /// What is kept of one field.
+  /// The selected part of one field.
   enum Part {
     case nothing
     case whole
-    /// The value if it is a map, and of it only what the selection keeps.
+    /// The part of the value that the selection contains, if the value is a map.
     case inside(MaskSelection)
   }
 
-  /// What is kept of the field of that name. Ask in the order of the map's fields.
+  /// Returns the selected part of a field. Call it for the fields of the map in order.
   mutating func part(of key: UnsafeRawBufferPointer) -> Part {
     while let path = paths.first {
       switch compare(path, key) {
       case .less: paths = paths.dropFirst()
       case .greater: return .nothing
       case .equal:
-        // A mask holds no path inside another, so a path that ends here stands alone.
+        // A mask has no path inside another path, so a path that ends here is the only one of its group.
         if path.segments.count == depth + 1 { return .whole }
         let group = paths.prefix { compare($0, key) == .equal }
         return .inside(MaskSelection(group, depth: depth + 1))
@@ -41,8 +42,8 @@ struct MaskSelection {
     return .nothing
   }
 
-  /// Whether the map has something that is kept. Cost: one walk over paths and fields side by side.
-  /// - Throws: ``WireError/malformedProtobuf(_:)``.
+  /// Returns whether the selection contains a field of the map. Cost: one pass over paths and fields.
+  /// - Throws: ``WireError/malformedProtobuf(_:)`` if the map is damaged.
   func keepsAnything(of map: EncodedMap) throws(WireError) -> Bool {
     var selection = self
     var entries = map.makeIterator()

@@ -1,6 +1,6 @@
-/// Bytes as hexadecimal digits.
+/// The hexadecimal notation of bytes.
 package enum Hexadecimal {
-  /// Two digits a byte, in lower case.
+  /// Returns two lowercase digits per byte.
   package static func text(_ bytes: some Collection<UInt8>) -> String {
     let digits: StaticString = "0123456789abcdef"
     var text: [UInt8] = []
@@ -12,7 +12,7 @@ package enum Hexadecimal {
     return String(decoding: text, as: UTF8.self)
   }
 
-  /// The bytes of a text in lower case; `nil` where it is none.
+  /// Returns the bytes of a text in lowercase hexadecimal, or `nil` if the text is anything else.
   package static func bytes(_ text: some StringProtocol) -> [UInt8]? {
     var bytes: [UInt8] = []
     var high: UInt8?

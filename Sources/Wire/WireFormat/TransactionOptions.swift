@@ -1,27 +1,28 @@
 package import DocumentModel
 
-/// How a transaction is to run: `google.firestore.v1.TransactionOptions`.
+/// The options of a transaction (`google.firestore.v1.TransactionOptions`).
 package struct TransactionOptions: Equatable, Sendable {
-  /// What the transaction may do.
+  /// The kind of transaction.
   package enum Mode: Equatable, Sendable {
-    /// Reads only, at `readTime` or else at the newest version.
+    /// Only reads, at `readTime` or, if that is `nil`, at the latest version.
     case readOnly(readTime: Timestamp?)
-    /// Reads and writes; `retryTransaction` is the id of the failed attempt that this one repeats, or empty.
+    /// Reads and writes. `retryTransaction` is the id of the failed attempt that this transaction retries, or
+    /// empty.
     case readWrite(retryTransaction: [UInt8])
   }
 
-  /// The mode; `nil` when the message names none, which means read-write in BeginTransaction and read-only in
+  /// The mode, or `nil` if the message has none. That means read-write in BeginTransaction and read-only in
   /// `new_transaction` (firestore-api.md, section 15).
   package var mode: Mode?
 
-  /// Creates options.
   package init(mode: Mode?) {
     self.mode = mode
   }
 }
 
 extension JSONMessageDecoder {
-  /// A `google.firestore.v1.TransactionOptions`.
+  /// Decodes a `google.firestore.v1.TransactionOptions`.
+  /// - Throws: ``WireError`` if the message is malformed.
   package func transactionOptions(_ value: JSONValue) throws(WireError) -> TransactionOptions {
     var options = TransactionOptions(mode: nil)
     var members = try members(of: value, "google.firestore.v1.TransactionOptions")
@@ -61,7 +62,7 @@ extension JSONMessageDecoder {
       switch name {
       case "retryTransaction", "retry_transaction": retry = try bytes(content, "retry_transaction")
       case "concurrencyMode", "concurrency_mode":
-        // Every transaction is optimistic: the wish is read and let be.
+        // All transactions are optimistic, so the mode is validated and ignored.
         _ = try enumeration(
           content, "concurrency_mode", "type.googleapis.com/google.firestore.v1.TransactionOptions.ConcurrencyMode",
           "CONCURRENCY_MODE_UNSPECIFIED", "OPTIMISTIC", "PESSIMISTIC")

@@ -1,26 +1,29 @@
 package import DocumentModel
 
-/// Why bytes from a client, or stored bytes, could not be read as a message of the API.
+/// The error for bytes that cannot be decoded as a message of the API, from a client or from the store.
 ///
-/// The one error type of this layer. Every case is INVALID_ARGUMENT on the wire; ``description`` is the text that
-/// clients see (firestore-api.md, section 13). Texts quote at most ``quotedBytesMax`` bytes of the input.
+/// It is the only error type of this module. On the wire every case is an INVALID_ARGUMENT. ``description`` is the
+/// text that clients receive (firestore-api.md, section 13); it quotes at most ``quotedBytesMax`` bytes of the
+/// input.
 package enum WireError: Error, Equatable, Sendable {
-  /// The protobuf bytes are cut short, have an impossible length or tag, or nest too deep. Says what was being read.
+  /// The protobuf bytes are truncated, contain an invalid length or tag, or are nested too deeply. The text says
+  /// what.
   case malformedProtobuf(String)
-  /// The body is no JSON, or not of the expected shape; the text goes behind "Invalid JSON payload received.".
+  /// The body is not valid JSON or does not have the expected structure. The text follows "Invalid JSON payload
+  /// received.".
   case invalidJSON(String)
   /// An object has a member that its message does not have.
   case unknownField(name: String, path: String)
-  /// A scalar does not fit its field. `type` is the wire's name for the type, such as `TYPE_INT64`.
+  /// A scalar does not fit its field. `type` is the name that clients see, such as `TYPE_INT64`.
   case invalidValue(path: String, type: String, text: String)
-  /// Two members of one oneof are set.
+  /// Two members of a oneof are set.
   case oneofAlreadySet(path: String, oneof: String, member: String)
-  /// A bytes field is no base64.
+  /// A bytes field is not valid base64.
   case base64(path: String, text: String)
-  /// The bytes are well formed but break a rule of the data model.
+  /// The bytes are well formed but violate a rule of the data model.
   case model(ModelError)
 
-  /// The longest piece of the input that a text repeats, in bytes.
+  /// The maximum length of quoted input in a text, in bytes.
   package static let quotedBytesMax = 200
 }
 

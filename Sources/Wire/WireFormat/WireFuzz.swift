@@ -1,8 +1,9 @@
 import DocumentModel
 
-/// Entry points for fuzzing: each takes any bytes, must not trap, and checks what must hold for bytes it accepts.
+/// The entry points for fuzzing. They must not trap on any bytes, and check properties of the bytes that they
+/// accept.
 package enum WireFuzz {
-  /// Reads bytes as a Document message from a client, and as stored fields.
+  /// Decodes bytes as a Document message from a client, and as stored fields.
   package static func protobuf(_ bytes: UnsafeRawBufferPointer) {
     if let fields = try? EncodedFields.canonical(fromClient: bytes) {
       let again = fields.bytes.withUnsafeBytes { try? EncodedFields.canonical(fromClient: $0) }
@@ -17,7 +18,7 @@ package enum WireFuzz {
     _ = try? stored.withMap { (map) throws(WireError) in try map.value(at: FieldPath(segments: ["a", "b"])) }
   }
 
-  /// Reads bytes as JSON: as the fields of a document, as a commit's writes and as a stream's request.
+  /// Decodes bytes as JSON: as the fields of a document, as the writes of a commit, and as a request on a stream.
   package static func json(_ bytes: UnsafeRawBufferPointer) {
     let document = JSONDocument(bytesMax: 1 << 20)
     let decoder = JSONMessageDecoder()
@@ -49,7 +50,7 @@ package enum WireFuzz {
     }
   }
 
-  /// Reads bytes as each of the messages that requests are made of, for a database of either edition.
+  /// Decodes bytes as each message that is part of a request, for databases of both editions.
   package static func messages(_ bytes: UnsafeRawBufferPointer) {
     let decoder = ProtobufMessageDecoder()
     for edition in [Edition.standard, .enterprise] {
@@ -73,7 +74,7 @@ package enum WireFuzz {
     }
   }
 
-  /// Reads bytes as a field path, a resource name and a timestamp.
+  /// Parses bytes as a field path, a resource name and a timestamp.
   package static func path(_ bytes: UnsafeRawBufferPointer) {
     let text = String(decoding: bytes, as: UTF8.self)
     if let path = try? FieldPath(text) {

@@ -2,31 +2,31 @@ package import DocumentModel
 
 /// A document as a client sent it.
 package struct DecodedDocument: Equatable, Sendable {
-  /// The name as sent; empty when it was not. Parse it with a decoder's `documentName(_:)` or `ResourceName`.
+  /// The name as sent, or empty if the client sent none. Parse it with a decoder's `documentName(_:)` or with
+  /// `ResourceName`.
   package var name: [UInt8]
-  /// The fields, checked and canonical.
+  /// The fields, validated and in canonical form.
   package var fields: EncodedFields
 
-  /// A document without name and fields.
+  /// The document without name and fields.
   package static let empty = DecodedDocument(name: [], fields: .none)
 }
 
-/// A write and the database that its document name gives, which the caller compares with the request's.
+/// A write, with the database in its document name. The caller compares that with the database of the request.
 package struct AddressedWrite: Equatable, Sendable {
-  /// The database of the document name.
+  /// The database in the document name.
   package var database: DatabaseID
-  /// What is to be done.
   package var write: Write
 }
 
-/// The members of a `google.firestore.v1.Write` as they were read from either wire.
+/// The members of a `google.firestore.v1.Write`, decoded from JSON or protobuf.
 struct WriteMembers {
   enum Operation {
     case update(EncodedFields)
     case delete
-    /// The member that the web and mobile SDKs send (firestore-api.md, section 2.2).
+    /// The operation that the web and mobile SDKs send (firestore-api.md, section 2.2).
     case verify
-    /// The older stand-alone form of transforms.
+    /// The older form of transforms, without an update.
     case transform([FieldTransform])
   }
 
@@ -36,8 +36,8 @@ struct WriteMembers {
   var updateTransforms: [FieldTransform] = []
   var precondition = Precondition.none
 
-  /// The write that the members make; a stand-alone transform becomes an update with an empty mask.
-  /// - Throws: ``WireError/model(_:)``: there is no operation, or members that do not go with it.
+  /// Returns the write that the members describe. A stand-alone transform becomes an update with an empty mask.
+  /// - Throws: ``WireError/model(_:)`` if the operation is missing, or if a member is not allowed with the operation.
   func write() throws(WireError) -> AddressedWrite {
     guard let target, let operation else { throw .model(.emptyWrite) }
     var isUpdate = false
@@ -68,18 +68,19 @@ struct WriteMembers {
       write: Write(done, key: target.key, transforms: transforms, precondition: precondition))
   }
 
-  /// Checks that a path may be written: no reserved name in it, and no deeper than values may nest.
+  /// Checks that a path can be written: no name in it is reserved, and it is not deeper than the nesting limit for
+  /// values.
   static func checkWritable(_ path: FieldPath) throws(WireError) {
     for segment in path.segments where ResourceID.isReserved(segment.utf8) {
       throw .model(.reservedFieldName(segment))
     }
-    // The last name lies in a map of one level less.
+    // The last name is in a map one level up.
     guard path.segments.count <= Limits.nestingDepthMax + 1 else {
       throw .model(.tooDeep(field: path.segments[0]))
     }
   }
 
-  /// The operand of an increment, a maximum or a minimum.
+  /// Returns the operand of an increment, a maximum or a minimum after checking that it is a number.
   static func checkNumeric(_ operand: Value) throws(WireError) -> Value {
     switch operand {
     case .integer, .double: return operand
@@ -88,14 +89,15 @@ struct WriteMembers {
   }
 }
 
-/// Parses document names, most of which lie in the same database as the one before.
+/// A parser for document names that remembers the latest database, because most names in a request have the same
+/// one.
 struct DocumentNames {
-  /// The database of the latest name, with its documents root and `/` as bytes.
+  /// The documents root of the latest name's database, followed by `/`, in UTF-8.
   private var latestRoot: [UInt8] = []
   private var latestDatabase: DatabaseID?
 
-  /// Parses the full name of a document. Cost: little when it lies in the same database as the one before.
-  /// - Throws: ``WireError/model(_:)`` with the documented text.
+  /// Parses the full name of a document. Cost: low if the name has the same database as the previous one.
+  /// - Throws: ``WireError/model(_:)`` with the documented text if the name is invalid.
   mutating func parse(_ name: UnsafeRawBufferPointer) throws(WireError) -> (DatabaseID, DocumentKey) {
     if let database = latestDatabase, name.count > latestRoot.count, name.starts(with: latestRoot) {
       let path: ResourcePath

@@ -2,7 +2,7 @@ import Accounts
 import DatabaseService
 import WireFormat
 
-/// An error as the identity toolkit answers it (auth-api.md, section 5).
+/// The response of the Identity Toolkit API for an error (auth-api.md, section 5).
 struct IdentityFailure {
   let httpStatus: Int
   private let message: String
@@ -48,14 +48,14 @@ struct IdentityFailure {
       (httpStatus, reason, status) = (400, "invalid", "INVALID_ARGUMENT")
       message = error.message
     default:
-      // What storage says names files of the server; it is told to no client.
+      // A storage error contains server paths: send none of it to clients.
       (httpStatus, reason, status) = (500, "internalError", "INTERNAL")
       message = "INTERNAL_ERROR"
     }
     self.needsLogin = needsLogin
   }
 
-  /// The body.
+  /// The response body.
   var json: [UInt8] {
     var json = JSONWriter(.pretty)
     json.beginObject()

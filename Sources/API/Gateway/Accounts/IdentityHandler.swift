@@ -3,19 +3,19 @@ import DatabaseService
 import Transport
 import WireFormat
 
-/// AccountStore over HTTP: the Identity Toolkit and Secure Token APIs of auth-api.md, under the host names that clients put
-/// before their paths in emulator mode, and plain.
+/// Serves accounts over HTTP: the Identity Toolkit and Secure Token APIs of auth-api.md. Their paths may begin with
+/// the host names that clients add in emulator mode, or not.
 ///
-/// An end user's call comes with an API key, any that is not empty, and tells of the user by an ID token in its body. An
-/// administrator's comes with a bearer token. Nothing is done on the event loop but to read the request: accounts wait
-/// for the disk, passwords for the processor.
+/// A request of an end user contains an API key, which may be any non-empty text, and identifies the user by an ID
+/// token in its body. A request of an administrator contains a bearer token. The event loop only parses requests:
+/// account operations wait for the disk and password hashing for the processor, so they run on queues.
 final class IdentityHandler: Sendable {
   private let toolkit: IdentityToolkit
   private let authenticator: Authenticator
 
-  /// The largest body of an end user's call, in bytes.
+  /// The largest body of an end user's request, in bytes.
   static let userBytesMax = 256 << 10
-  /// The largest body of an administrator's call, in bytes.
+  /// The largest body of an administrator's request, in bytes.
   static let adminBytesMax = 32 << 20
 
   init(_ toolkit: IdentityToolkit, _ authenticator: Authenticator) {
@@ -23,7 +23,7 @@ final class IdentityHandler: Sendable {
     self.authenticator = authenticator
   }
 
-  /// Answers a request for a path that ``IdentityRoute`` knows.
+  /// Handles a request for a path that ``IdentityRoute`` knows.
   func handle(
     _ route: IdentityRoute, _ query: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest, _ responder: Responder
   ) {
@@ -46,17 +46,18 @@ final class IdentityHandler: Sendable {
         responder.onLoop { Self.send(outcome, responder) }
       }
       guard isTaken else {
-        throw AccountError(.tooManyAttempts, "The server has too many sign-ins to do. Try again in a moment.")
+        throw AccountError(.tooManyAttempts, "The server is busy with other sign-ins. Try again in a moment.")
       }
     } catch {
       Self.send(.failure(error), responder)
     }
   }
 
-  // MARK: Who calls
+  // MARK: Authorization
 
-  /// Whether an administrator calls.
-  /// - Throws: what is answered to one who may not call at all (auth-api.md, section 2).
+  /// Authorizes the caller. Returns whether it is an administrator.
+  ///
+  /// - Throws: `AccountError` if the caller may not make the request at all (auth-api.md, section 2).
   private func admit(
     _ route: IdentityRoute, _ parameters: QueryParameters, _ request: borrowing HTTPRequest
   ) throws -> Bool {
@@ -66,7 +67,7 @@ final class IdentityHandler: Sendable {
       } catch {
         throw AccountError(.unauthenticated, error.message)
       }
-      throw AccountError(.unauthenticated, "The token is a user's; this call takes an administrator's.")
+      throw AccountError(.unauthenticated, "The token belongs to a user. This request needs an administrator's token.")
     }
     if route.isEmulatorOnly {
       guard toolkit.accounts.mode == .emulator else { throw AccountError(.permissionDenied) }
@@ -81,7 +82,7 @@ final class IdentityHandler: Sendable {
   }
 
   private func check(_ route: IdentityRoute, _ fields: AccountsJSON, isAdmin: Bool) throws {
-    // The codes that were sent are worth a look in every mode, for administrators; what only tests do is not.
+    // Administrators may read the codes that were sent in every mode. The other emulator routes are only for tests.
     if toolkit.accounts.mode == .production, [.emulatorAccounts, .emulatorAction].contains(route.call) {
       throw AccountError(.permissionDenied)
     }
@@ -90,14 +91,14 @@ final class IdentityHandler: Sendable {
       throw AccountError(
         .insufficientPermission, "Only authenticated requests can specify target_project_id.")
     }
-    // An emulator has one set of users for whatever project a test suite names.
+    // An emulator has one set of users for all projects that a test suite names.
     guard toolkit.accounts.mode == .production, let project = route.project ?? target else { return }
     guard project.utf8.elementsEqual(toolkit.accounts.project.id.utf8) else {
-      throw AccountError(.permissionDenied, "This server has the accounts of project \(toolkit.accounts.project.id).")
+      throw AccountError(.permissionDenied, "This server serves only project \(toolkit.accounts.project.id).")
     }
   }
 
-  /// Where the client believes the server to be.
+  /// The origin that the client uses for the server, from the header `Host`.
   private static func origin(of request: borrowing HTTPRequest) -> String {
     let host = request.header("host").map { Array($0) } ?? []
     let isName = !host.isEmpty && host.count <= 255 && host.allSatisfy { byte in
@@ -107,7 +108,7 @@ final class IdentityHandler: Sendable {
     return "http://\(isName ? String(decoding: host, as: UTF8.self) : "localhost")"
   }
 
-  // MARK: What is asked
+  // MARK: Requests
 
   private static func methods(of call: IdentityRoute.Call) -> [HTTPMethod] {
     switch call {
@@ -122,7 +123,8 @@ final class IdentityHandler: Sendable {
     }
   }
 
-  /// The fields of a body: JSON, or a form. A body that begins as JSON does is JSON, whatever its header says.
+  /// Parses the fields of a body: JSON or a form. A body that begins with `{` is JSON regardless of its content
+  /// type.
   private static func fields(of request: borrowing HTTPRequest) throws -> AccountsJSON {
     let body = request.body
     guard let first = body.first(where: { $0 > 0x20 }) else { return .object([]) }
@@ -149,16 +151,16 @@ final class IdentityHandler: Sendable {
     }
   }
 
-  // MARK: Answers
+  // MARK: Responses
 
   private static func send(_ outcome: Result<IdentityRequest.Answer, any Error>, _ responder: Responder) {
     switch outcome {
-    case .success(let answer):
-      if let location = answer.location {
-        responder.sendRedirect(to: location, status: answer.status)
+    case .success(let response):
+      if let location = response.location {
+        responder.sendRedirect(to: location, status: response.status)
       } else {
-        // Tokens and people's data are for one pair of eyes.
-        responder.sendJSON(answer.body, status: answer.status, cacheControl: "no-store")
+        // The body contains tokens and personal data, which no cache may store.
+        responder.sendJSON(response.body, status: response.status, cacheControl: "no-store")
       }
     case .failure(let error):
       let failure = IdentityFailure(error)

@@ -2,7 +2,7 @@ import Accounts
 import Transport
 import WireFormat
 
-/// Codes that are mailed: to reset a password, to show that an address is one's own, to sign in.
+/// Codes that are sent by email: to reset a password, to verify an address, to sign in.
 extension IdentityRequest {
   func sendOobCode() throws -> Answer {
     let kind = try actionKind()
@@ -17,7 +17,8 @@ extension IdentityRequest {
       newEmail = address
     }
     try countMail(email)
-    // Where it is a secret who has an account, a code that nobody gets is made too: it takes as long.
+    // If responses must not reveal whether an account exists, create a code even for an unknown address: the
+    // request must take the same time.
     let code = newCode(kind, uid: uid, email: email, newEmail: newEmail, continueURL: continueURL)
     try accounts.users.write { try $0.put(code) }
     let isKnown = uid != nil || kind == .emailSignIn
@@ -25,7 +26,7 @@ extension IdentityRequest {
     audit(isKnown ? .codeSent : .codeFailed) { event in
       event.email = email
       event.purpose = kind.rawValue
-      if !isKnown { event.reason = "nobody has this address" }
+      if !isKnown { event.reason = "no account has this address" }
     }
     return answer("GetOobConfirmationCodeResponse") { json in
       json.text("email", email)
@@ -44,7 +45,7 @@ extension IdentityRequest {
     return kind
   }
 
-  /// Where a code is sent, and whose account it is about.
+  /// The address that receives the code, and the user it belongs to.
   private func recipient(_ kind: ActionCode.Kind) throws -> (email: String, uid: String?) {
     switch kind {
     case .resetPassword:
@@ -71,7 +72,7 @@ extension IdentityRequest {
     }
   }
 
-  /// A code with its link, not kept yet.
+  /// Creates a code with its link, without storing it.
   private func newCode(
     _ kind: ActionCode.Kind, uid: String?, email: String, newEmail: String?, continueURL: String? = nil
   ) -> ActionCode {
@@ -85,12 +86,15 @@ extension IdentityRequest {
       createdAt: accounts.nowMilliseconds)
   }
 
-  /// The code that lets whoever had an account take it back where somebody else changes its address: made and kept in
-  /// the transaction of that change, and to be sent by ``send(recovery:)`` once it is committed.
+  /// Creates and stores a code with which users can recover an account after another party changes its email
+  /// address. Call it in the transaction of the change; after the commit, ``send(recovery:)`` sends the code to the
+  /// old address.
   ///
-  /// `nil` where the address stays, where an administrator moves it, and where nobody has shown the old one to be the
-  /// user's: a mail to it would reach a stranger.
-  /// - Throws: `RESET_PASSWORD_EXCEED_LIMIT` where too many mails went to the old address.
+  /// Returns `nil` if the address stays the same, if an administrator changes it, or if the old address was not
+  /// verified: an email to it could reach a stranger.
+  ///
+  /// - Throws: `RESET_PASSWORD_EXCEED_LIMIT` if the old address received too many emails; a storage error if a
+  ///   write fails.
   func recovery(of user: User, movedTo newEmail: String, in users: UserTransaction) throws -> ActionCode? {
     guard !isAdmin, let email = user.email, user.isEmailVerified, !user.hasEmail(newEmail) else { return nil }
     try countMail(email)
@@ -99,7 +103,7 @@ extension IdentityRequest {
     return code
   }
 
-  /// Sends what ``recovery(of:movedTo:in:)`` made. The change is done by then: that no mail can go is only noted.
+  /// Sends the code of ``recovery(of:movedTo:in:)``. The change is already committed, so a failure is only logged.
   func send(recovery code: ActionCode?) {
     guard let code, let mail = toolkit.mail else { return }
     do throws(AccountError) { try mail.send(code) } catch {
@@ -120,7 +124,10 @@ extension IdentityRequest {
     toolkit.throttle.count(.mailsFromAddress, address)
   }
 
-  /// Where a mail may lead in the end: an address of the web, without anything that could break out of it.
+  /// Returns the URL to open after the link of an email, if it is an HTTP URL without characters that could escape
+  /// from their context.
+  ///
+  /// - Throws: `INVALID_CONTINUE_URI` if it is not.
   private func checkContinueURL(_ url: String) throws -> String {
     let rest = url.hasPrefix("https://") ? url.dropFirst(8) : url.hasPrefix("http://") ? url.dropFirst(7) : ""
     guard let first = rest.utf8.first, first != UInt8(ascii: "/"), url.utf8.count <= UserLimits.textBytesMax,
@@ -129,7 +136,7 @@ extension IdentityRequest {
     return url
   }
 
-  // MARK: Spending
+  // MARK: Using a code
 
   func resetPassword() throws -> Answer {
     guard let code = text("oobCode") else { throw AccountError(.missingOobCode) }
@@ -137,7 +144,7 @@ extension IdentityRequest {
     guard let password = text("newPassword") else {
       let found = try accounts.users.actionCode(code, now: now)
       return answer("ResetPasswordResponse") { json in
-        // Whoever only found the link must not learn whose it is: the address completes the sign-in.
+        // A finder of the link must not learn the address: knowing the address completes the sign-in.
         if found.kind != .emailSignIn { json.text("email", found.email) }
         json.member("newEmail", found.newEmail)
         json.text("requestType", found.kind.rawValue)
@@ -233,7 +240,7 @@ extension IdentityRequest {
     }
   }
 
-  /// Does what the page does that a mailed link leads to.
+  /// Does what the page that a link leads to would do.
   func emulatorAction() throws -> Answer {
     func parameter(_ name: StaticString) -> String? { parameters.value(name).flatMap { $0.isEmpty ? nil : $0 } }
     guard let code = parameter("oobCode") else { throw AccountError(.missingOobCode) }
@@ -245,23 +252,23 @@ extension IdentityRequest {
     case .verifyEmail, .recoverEmail, .verifyAndChangeEmail:
       let fields = AccountsJSON.object([AccountsJSON.Member(name: "oobCode", value: .string(code))])
       _ = try with(fields).update()
-    // The app completes a sign-in itself: it is sent the code.
+    // The app itself completes a sign-in: it receives the code in the redirect.
     case .emailSignIn: break
     }
-    var answer = answer(nil) { json in
+    var response = answer(nil) { json in
       json.key("authEmulator")
       json.beginObject()
-      json.text("success", "The request was done.")
+      json.text("success", "The request was successful.")
       json.text("email", found.email)
       json.endObject()
     }
     if let url = try parameter("continueUrl").map({ try checkContinueURL($0) }) {
-      answer.status = 303
+      response.status = 303
       let key = PercentEncoding.encode((parameter("apiKey") ?? "").utf8)
       let signIn = "mode=signIn&lang=en&oobCode=\(code)&apiKey=\(key)"
-      answer.location = found.kind == .emailSignIn ? "\(url)\(url.contains("?") ? "&" : "?")\(signIn)" : url
+      response.location = found.kind == .emailSignIn ? "\(url)\(url.contains("?") ? "&" : "?")\(signIn)" : url
     }
-    return answer
+    return response
   }
 
   private func with(_ fields: AccountsJSON) -> IdentityRequest {
@@ -272,8 +279,10 @@ extension IdentityRequest {
 }
 
 extension User {
-  /// The address was shown to be the caller's. Where it was not known to be anybody's before, somebody else may have
-  /// made the account in wait for its owner: whatever could sign in, no longer does.
+  /// Records that the caller has proved to own the address.
+  ///
+  /// If the address was not verified before, another party may have created the account in the hope that its owner
+  /// would use it later. Therefore all earlier sign-in methods and sessions are removed.
   mutating func takeOver(now: Int64) {
     if !isEmailVerified {
       endSessions(now: now)

@@ -4,7 +4,7 @@ import DocumentModel
 import Synchronization
 import WireFormat
 
-/// Many accounts at once, for administrators.
+/// Operations on many accounts at once, for administrators.
 extension IdentityRequest {
   func batchGet() throws -> Answer {
     let limit = try count("maxResults", fields["maxResults"], in: 1...1000, or: 20)
@@ -67,7 +67,7 @@ extension IdentityRequest {
     let records = fields["users"]?.elements ?? []
     guard !records.isEmpty else { throw AccountError(.missingUserAccount) }
     guard records.count <= Self.importedMax else {
-      throw AccountError(.invalidArgument, "A batch has at most \(Self.importedMax) users.")
+      throw AccountError(.invalidArgument, "A batch may have at most \(Self.importedMax) users.")
     }
     let parameters = try HashParameters(fields)
     let isChecked = fields["sanityCheck"]?.flag ?? false
@@ -105,7 +105,7 @@ extension IdentityRequest {
     }
   }
 
-  /// The most users of one batch.
+  /// The largest number of users in one batch.
   static let importedMax = 1000
 
   private func refuseDuplicates(_ users: [User]) throws {
@@ -166,7 +166,7 @@ extension IdentityRequest {
     return user
   }
 
-  /// The password of what other emulators keep in the place of a hash: `fakeHash:salt=S:password=P`.
+  /// The password in the text that other emulators store instead of a hash: `fakeHash:salt=S:password=P`.
   private static func emulatorPassword(_ hash: String) -> String? {
     guard hash.hasPrefix("fakeHash:salt=") else { return nil }
     let mark = Array(":password=".utf8)
@@ -175,7 +175,8 @@ extension IdentityRequest {
     return String(decoding: bytes[(start + mark.count)...], as: UTF8.self)
   }
 
-  /// A hash from the threads that make them; sign-ins that come meanwhile are not behind the whole batch.
+  /// Hashes a password on the hashing threads, one queue entry per password, so that sign-ins do not wait for a
+  /// whole batch.
   private func hashInTurn(_ password: String) throws -> PasswordHash {
     let outcome = Mutex<Result<PasswordHash, AccountError>?>(nil)
     let done = DispatchSemaphore(value: 0)
@@ -186,7 +187,9 @@ extension IdentityRequest {
       outcome.withLock { $0 = made }
       done.signal()
     }
-    guard isTaken else { throw AccountError(.quotaExceeded, "Too many passwords wait to be hashed. Try again later.") }
+    guard isTaken else {
+      throw AccountError(.quotaExceeded, "Too many passwords are waiting to be hashed. Try again later.")
+    }
     done.wait()
     return try outcome.withLock { $0 }?.get() ?? passwords.hash(checked)
   }
@@ -206,7 +209,7 @@ extension IdentityRequest {
       found += page.filter { user in expressions.isEmpty || expressions.contains { user.matches($0) } }
       last = page.count == 1000 ? page.last?.uid : nil
       guard found.count <= Self.queriedMax else {
-        throw AccountError(.invalidArgument, "More than \(Self.queriedMax) users match; read them with batchGet.")
+        throw AccountError(.invalidArgument, "More than \(Self.queriedMax) users match. Use batchGet to read them.")
       }
     } while last != nil
     found.sort { a, b in
@@ -222,7 +225,7 @@ extension IdentityRequest {
     }
   }
 
-  /// The most users that a query sorts: they are in memory meanwhile.
+  /// The largest number of users that a query sorts in memory.
   private static let queriedMax = 100_000
 }
 
@@ -244,7 +247,7 @@ extension User {
     case "CREATED_AT": createdAt < other.createdAt
     case "LAST_LOGIN_AT": (lastLoginAt ?? 0) < (other.lastLoginAt ?? 0)
     case "USER_EMAIL": precedes(email, other.email)
-    // They come in this order.
+    // The users are already in this order.
     default: false
     }
   }

@@ -1,7 +1,7 @@
 import Accounts
 import WireFormat
 
-/// Who somebody is.
+/// Requests that read or delete accounts.
 extension IdentityRequest {
   func lookup() throws -> Answer {
     guard isAdmin else {
@@ -39,16 +39,17 @@ extension IdentityRequest {
     return users(found, for: .admin)
   }
 
-  /// The most accounts of one look-up.
+  /// The largest number of accounts in one lookup.
   private static let lookupsMax = 1000
 
-  /// The texts of a repeated field, which may stand alone too.
+  /// The strings in a repeated field, which may also be a single string.
   func texts(_ field: StaticString) -> [String] {
     guard let value = fields[field] else { return [] }
     return value.text.map { [$0] } ?? value.elements.compactMap(\.text)
   }
 
-  /// Users as a list; nothing at all where there are none, since clients take an empty list for somebody.
+  /// A response with a list of users. The list is omitted if it is empty, because clients take an empty list for a
+  /// user.
   private func users(_ users: [User], for reader: User.Reader) -> Answer {
     answer("GetAccountInfoResponse") { json in
       guard !users.isEmpty else { return }
@@ -59,10 +60,10 @@ extension IdentityRequest {
     }
   }
 
-  /// How one who gives an address may sign in; where addresses are a secret, nothing of that.
+  /// Returns the sign-in methods of an address. If email addresses are hidden, the response contains none.
   func createAuthUri() throws -> Answer {
     if text("providerId") != nil {
-      throw AccountError(.notImplemented, "Sign-in pages of other providers are opened by the app.")
+      throw AccountError(.notImplemented, "The app itself must open the sign-in pages of other providers.")
     }
     guard let identifier = text("identifier") else { throw AccountError(.missingIdentifier) }
     guard text("continueUri") != nil else { throw AccountError(.missingContinueURI) }

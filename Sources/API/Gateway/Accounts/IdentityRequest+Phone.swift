@@ -2,20 +2,20 @@ import Accounts
 import Synchronization
 import WireFormat
 
-/// Codes that were sent to telephones, in memory: few, and for minutes.
+/// The codes that were sent to phone numbers. They exist only in memory.
 final class PhoneCodes: Sendable {
-  /// A code, and what it is for.
+  /// A code with its phone number and session.
   struct Entry: Sendable {
     var phoneNumber: String
     var sessionInfo: String
     var code: String
   }
 
-  /// The most that are remembered; the oldest go first.
+  /// The largest number of codes in memory. Above it the oldest is dropped.
   private static let entriesMax = 1000
   private let entries = Mutex<[Entry]>([])
 
-  /// All codes, the oldest first.
+  /// All codes, oldest first.
   var all: [Entry] { entries.withLock { $0 } }
 
   func add(_ entry: Entry) {
@@ -25,7 +25,7 @@ final class PhoneCodes: Sendable {
     }
   }
 
-  /// Takes the number that a session is about, if the code is right.
+  /// Removes a code and returns its phone number, if the session exists and the code is right.
   func take(_ sessionInfo: String, code: String) -> Result<String, AccountError> {
     entries.withLock { entries in
       guard let index = entries.firstIndex(where: { $0.sessionInfo == sessionInfo }) else {
@@ -37,7 +37,8 @@ final class PhoneCodes: Sendable {
   }
 }
 
-/// Sign-in by telephone: in emulator mode only, where the control endpoint shows the codes. Nothing here sends messages.
+/// Sign-in by phone. It works only in emulator mode, where the control endpoint shows the codes: the server cannot
+/// send text messages.
 extension IdentityRequest {
   func sendVerificationCode() throws -> Answer {
     try requireEmulator()
@@ -94,7 +95,7 @@ extension IdentityRequest {
 
   private func requireEmulator() throws {
     guard accounts.mode == .emulator else {
-      throw AccountError(.operationNotAllowed, "Nothing here sends messages to telephones.")
+      throw AccountError(.operationNotAllowed, "Sign-in by phone works only in emulator mode.")
     }
   }
 }

@@ -4,7 +4,7 @@ import WireFormat
 
 /// Sign-in with an identity of another provider.
 extension IdentityRequest {
-  /// What a provider says of somebody.
+  /// A user's identity as the provider describes it.
   private struct Identity {
     var providerID: String
     var rawID: String
@@ -19,10 +19,10 @@ extension IdentityRequest {
     }
   }
 
-  /// What becomes of a sign-in.
+  /// The outcome of a sign-in.
   private enum Decision {
     case signIn(String, isNew: Bool)
-    /// The address belongs to an account that the provider does not vouch for.
+    /// The address belongs to an account, but the provider has not verified it.
     case confirm(User)
   }
 
@@ -56,7 +56,7 @@ extension IdentityRequest {
         return user.uid
       } change: { user in
         if isTakeover {
-          // Somebody may have made the account in wait for whoever owns the address.
+          // Another party may have created the account in the hope that the owner of the address would use it.
           user.takeOver(now: now)
         }
         user.merge(identity.linked, isEmailVerified: identity.isEmailVerified)
@@ -110,10 +110,10 @@ extension IdentityRequest {
 
   // MARK: Identities
 
-  /// Who the provider says it is.
+  /// Reads and verifies the identity in a sign-in request.
   private func identity(_ requestURI: String) throws -> Identity {
     var form = Array((text("postBody") ?? "").utf8)
-    // Where a page was sent back to, the answer is in its address.
+    // If the provider redirected the user to a page, the response is in the URL's query.
     if form.isEmpty, let mark = requestURI.utf8.firstIndex(of: UInt8(ascii: "?")) {
       form = Array(requestURI.utf8[requestURI.utf8.index(after: mark)...].prefix { $0 != UInt8(ascii: "#") })
     }
@@ -124,7 +124,7 @@ extension IdentityRequest {
       !["password", "phone", "anonymous", "custom", "emailLink"].contains(providerID)
     else { throw AccountError(.invalidCredentialOrProvider, "Invalid IdP response/credential: the providerId is missing.") }
     guard let idToken = parameters.value("idToken"), !idToken.isEmpty else {
-      throw AccountError(.invalidIdpResponse, "Only an id_token is taken; this server asks no provider for one.")
+      throw AccountError(.invalidIdpResponse, "The request must contain an id_token from the provider.")
     }
     let claims: MapValue
     if accounts.mode == .emulator {
@@ -135,20 +135,20 @@ extension IdentityRequest {
         claims = try toolkit.identityProviders.claims(
           of: idToken, providerID: providerID, nonce: parameters.value("nonce"), nowSeconds: accounts.nowSeconds)
       } catch let error as TokenError {
-        throw AccountError(.invalidIdpResponse, "The id_token is not accepted: \(error).")
+        throw AccountError(.invalidIdpResponse, "The id_token is not valid: \(error).")
       }
     }
     guard let rawID = claims.text("sub"), (1...256).contains(rawID.utf8.count) else {
       throw AccountError(.invalidIdpResponse, "The id_token has no sub.")
     }
     let email = try claims.text("email").map(UserFields.email)
-    // Apple writes its flags as text.
+    // Apple sends its flags as strings.
     let isVerified = claims["email_verified"] == .boolean(true) || claims.text("email_verified") == "true"
     return Identity(
       providerID: providerID, rawID: rawID, email: email, isEmailVerified: email != nil && isVerified, claims: claims)
   }
 
-  /// The claims of a token of emulator mode: a JSON object, or a JWT that nobody checks.
+  /// The claims of a token in emulator mode: a JSON object, or a JWT whose signature is not verified.
   private static func unverified(_ text: String) -> MapValue? {
     if let claims = MapValue(json: Array(text.utf8)) { return claims }
     let parts = text.split(separator: ".", omittingEmptySubsequences: false)
@@ -162,7 +162,7 @@ extension IdentityRequest {
 }
 
 extension User {
-  /// Adds an identity, and takes over from it what the account lacks.
+  /// Links an identity, and copies from it the profile fields that the account lacks.
   fileprivate mutating func merge(_ provider: LinkedProvider, isEmailVerified isVerified: Bool) {
     link(provider)
     if email == nil, let address = provider.email {

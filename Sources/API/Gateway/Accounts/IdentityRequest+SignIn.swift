@@ -2,7 +2,7 @@ import Accounts
 import DocumentModel
 import WireFormat
 
-/// Sign-in with a password, a custom token, and a refresh token.
+/// Sign-in with a password, a custom token or a refresh token.
 extension IdentityRequest {
   func signInWithPassword() throws -> Answer {
     let settings = settings
@@ -13,13 +13,14 @@ extension IdentityRequest {
     try checkAttempts(email)
     let user = try accounts.users.user(email: email)
     if !settings.hidesEmails {
-      // In the documented order; where addresses are a secret, all that is wrong looks the same and takes as long.
+      // Check in the documented order. If addresses are hidden, all failures return the same error after the same
+      // time.
       guard let user else { throw AccountError(.emailNotFound) }
       guard !user.isDisabled else { throw AccountError(.userDisabled) }
     }
     guard toolkit.passwords.accepts(password, for: user?.passwordHash), let user else {
       countFailure(email)
-      auditFailure(user, user == nil ? "unknown e-mail address" : "wrong password")
+      auditFailure(user, user == nil ? "unknown email address" : "wrong password")
       throw AccountError(settings.hidesEmails ? .invalidLoginCredentials : .invalidPassword)
     }
     guard !user.isDisabled else {
@@ -30,7 +31,7 @@ extension IdentityRequest {
     let known = user.passwordHash
     let replacement = try known.flatMap { try toolkit.passwords.replacement(of: $0, password) }
     let outcome = try accounts.signIn(provider: "password", find: { _ in user.uid }) { user in
-      // What was checked must be what is stored: the password may have been changed meanwhile.
+      // The stored password may have changed since it was checked, so compare again.
       guard user.passwordHash == known else { throw AccountError(.invalidLoginCredentials) }
       if let replacement { user.passwordHash = replacement }
     }
@@ -79,7 +80,7 @@ extension IdentityRequest {
     }
   }
 
-  /// The next ID token for a refresh token; this answer alone has its names in snake_case.
+  /// Returns a new ID token for a refresh token. Only this response has member names in snake_case.
   func token() throws -> Answer {
     guard let grant = text("grantType") else { throw AccountError(.missingGrantType) }
     guard grant == "refresh_token" else { throw AccountError(.invalidGrantType) }
@@ -105,7 +106,7 @@ extension IdentityRequest {
     return answer(nil) { $0.text("sessionCookie", cookie) }
   }
 
-  // MARK: Guessing
+  // MARK: Password guessing
 
   private func auditFailure(_ user: User?, _ reason: String) {
     audit(.signInFailed, user?.uid) { event in
@@ -114,8 +115,8 @@ extension IdentityRequest {
     }
   }
 
-  /// Refuses an attempt where too many failed before: for the account from one address, for the account, from the
-  /// address. Before the account is looked up, so that it tells nothing.
+  /// Refuses an attempt after too many failures: for the account from this address, for the account, or from this
+  /// address. Call it before the account is read, so that the response does not reveal whether the account exists.
   private func checkAttempts(_ email: String) throws {
     guard accounts.mode == .production else { return }
     let throttle = toolkit.throttle

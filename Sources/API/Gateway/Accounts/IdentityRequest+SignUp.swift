@@ -1,7 +1,7 @@
 import Accounts
 import WireFormat
 
-/// New accounts: a guest's, somebody's own, or one that an administrator makes.
+/// Creation of accounts: anonymous ones, users' own, and those that administrators create.
 extension IdentityRequest {
   func signUp() throws -> Answer {
     if text("idToken") != nil { return try linkPassword() }
@@ -40,13 +40,13 @@ extension IdentityRequest {
     }
   }
 
-  /// Gives the account of the ID token an e-mail address and a password: a guest becomes a member, with the same id.
+  /// Adds an email address and a password to the ID token's account. A guest becomes a member with the same uid.
   private func linkPassword() throws -> Answer {
     let (user, token) = try owner()
     guard settings.allowsPassword else { throw AccountError(.operationNotAllowed) }
     guard let email = try email() else { throw AccountError(.missingEmail) }
     guard let password = text("password") else { throw AccountError(.missingPassword) }
-    // Only a guest has nothing that somebody with an old token could take over.
+    // Only a guest account has no sign-in method that the holder of an old token could take over.
     if !user.isAnonymous { try requireRecent(token) }
     let hash = try hash(password)
     let now = accounts.nowMilliseconds
@@ -82,7 +82,7 @@ extension IdentityRequest {
     user.isEmailVerified = fields["emailVerified"]?.flag ?? false
     user.isDisabled = fields["disabled"]?.flag ?? false
     guard fields["mfaInfo"]?.elements.isEmpty ?? true else {
-      throw AccountError(.notImplemented, "Second factors are not offered.")
+      throw AccountError(.notImplemented, "This server does not support second factors.")
     }
     if let password = text("password") { user.setPassword(try hash(password), now: now) }
     try accounts.users.insert(user)
@@ -94,11 +94,11 @@ extension IdentityRequest {
     }
   }
 
-  /// Slows down whoever makes accounts in bulk.
+  /// Limits the number of new accounts per client address.
   func countSignUp() throws {
     guard accounts.mode == .production, let address else { return }
     guard toolkit.throttle.allows(.signUp, address) else {
-      throw AccountError(.tooManyAttempts, "Too many accounts were made from this address. Try again later.")
+      throw AccountError(.tooManyAttempts, "Too many accounts were created from this address. Try again later.")
     }
     toolkit.throttle.count(.signUp, address)
   }

@@ -1,7 +1,7 @@
 import Accounts
 import WireFormat
 
-/// Changes to an account: by its user, by an administrator, or by a code that was mailed.
+/// Changes to an account: by its user, by an administrator, or with a code from an email.
 extension IdentityRequest {
   func update() throws -> Answer {
     if let code = text("oobCode") { return try spend(code) }
@@ -17,13 +17,13 @@ extension IdentityRequest {
     return try change(user.uid, token: token)
   }
 
-  /// What only administrators change.
+  /// The fields that only administrators may change.
   private static let adminFields: [StaticString] = [
     "customAttributes", "disableUser", "emailVerified", "validSince", "phoneNumber", "createdAt", "lastLoginAt",
     "linkProviderUserInfo", "mfa",
   ]
 
-  /// Changes a user as the fields say. With the token of the user, a new password or address begins a new session.
+  /// Changes a user. If the user's own token authorizes a new password or address, a new session begins.
   private func change(_ uid: String, token: VerifiedToken?) throws -> Answer {
     let email = try email()
     let password = text("password")
@@ -35,11 +35,11 @@ extension IdentityRequest {
     let now = accounts.nowMilliseconds
     func isMoved(_ user: User) -> Bool { email.map { !user.hasEmail($0) } ?? false }
     var recovery: ActionCode?
-    /// In the transaction of the change, before it.
+    /// Runs in the transaction of the change, before it.
     func prepare(_ users: UserTransaction) throws -> String {
       guard let user = try users.user(uid) else { throw AccountError(.userNotFound) }
       if let token, !user.isAnonymous {
-        // Without any way to sign in the account would be like a guest's, to which everybody with a token adds one.
+        // An account without any sign-in method is like a guest's: any holder of a token could add one.
         var after = user
         try changeProfile(&after)
         if newHash != nil || isMoved(user) || takesAwayPassword || after.isAnonymous { try requireRecent(token) }
@@ -69,18 +69,18 @@ extension IdentityRequest {
     }
   }
 
-  /// What is asked to be taken away, by name or by number.
+  /// The attributes to delete, by name or by number.
   private var deletedAttributes: [String] {
     (fields["deleteAttribute"]?.elements ?? []).compactMap { $0.text ?? $0.int64.map { "\($0)" } }
   }
 
-  /// Whether a password, or the address that goes with it, is asked to be taken away, or all providers are.
+  /// Whether the request deletes the password, the email address that belongs to it, or all providers.
   private var takesAwayPassword: Bool {
     texts("deleteProvider").contains("password")
       || deletedAttributes.contains { ["EMAIL", "1", "PROVIDER", "3", "PASSWORD", "5"].contains($0) }
   }
 
-  /// What the fields beside address and password ask for.
+  /// Returns a closure that applies all fields other than email and password.
   private func changeOfProfile() throws -> (inout User) throws -> Void {
     let displayName = try fields["displayName"]?.text.map { try UserFields.text($0, "displayName") }
     let photoURL = try fields["photoUrl"]?.text.map { try UserFields.text($0, "photoUrl") }
@@ -90,12 +90,12 @@ extension IdentityRequest {
     let deleted = texts("deleteProvider")
     let attributes = deletedAttributes
     guard fields["mfa"]?["enrollments"]?.elements.isEmpty ?? true else {
-      throw AccountError(.notImplemented, "Second factors are not offered.")
+      throw AccountError(.notImplemented, "This server does not support second factors.")
     }
     let fields = fields
     let now = accounts.nowMilliseconds
     return { user in
-      // Taken away first, so that one call can put something else in its place.
+      // Delete first, so that one request can also set a new value.
       for provider in deleted { user.unlink(provider) }
       for attribute in attributes {
         switch attribute {
@@ -116,7 +116,7 @@ extension IdentityRequest {
       if let flag = fields["emailVerified"]?.flag { user.isEmailVerified = flag }
       if let flag = fields["disableUser"]?.flag { user.isDisabled = flag }
       if let seconds = fields["validSince"]?.int64 {
-        // Moved on, it ends the sessions of the same second too.
+        // A `validSince` that does not decrease also ends the sessions of the same second.
         if seconds >= user.validSince { user.endSessions(now: now) }
         user.validSince = seconds
       }
@@ -134,7 +134,7 @@ extension IdentityRequest {
     }
   }
 
-  /// Which fields were sent, for the log; never what stood in them.
+  /// The names of the fields in the request, for the log, which must not contain their values.
   private func names(of fields: AccountsJSON) -> [String] {
     let known: [StaticString] = [
       "email", "password", "displayName", "photoUrl", "phoneNumber", "customAttributes", "emailVerified",
@@ -143,7 +143,7 @@ extension IdentityRequest {
     return known.filter { fields[$0] != nil }.map(\.description)
   }
 
-  /// Does what a code of a mail allows with an address.
+  /// Applies the change that a code from an email allows.
   private func spend(_ code: String) throws -> Answer {
     let now = accounts.nowMilliseconds
     var recovery: ActionCode?

@@ -2,38 +2,39 @@ import Accounts
 import DocumentModel
 import WireFormat
 
-/// One call of the identity toolkit: who makes it, and what it says. Worked on by a thread that may wait; one file of
-/// extensions for each kind of call.
+/// One request to the Identity Toolkit API: its caller and fields, and the functions that handle it.
+///
+/// It runs on a thread that may block. Extensions in other files handle the kinds of requests.
 struct IdentityRequest: Sendable {
   let toolkit: IdentityToolkit
-  /// Whether an administrator calls.
   let isAdmin: Bool
-  /// The body.
+  /// The fields of the body.
   let fields: AccountsJSON
   /// The parameters of the URL.
   let parameters: QueryParameters
-  /// Whether the call is one of the read methods of HTTP.
+  /// Whether the method is GET or HEAD.
   let isRead: Bool
-  /// Whether what the path names is to be removed.
+  /// Whether the method is DELETE.
   let isDelete: Bool
-  /// Where it comes from, for the throttle; `nil` for this machine itself.
+  /// The client's address, for the throttle; `nil` for this machine.
   let address: String?
-  /// Where the client believes the server to be, such as `http://127.0.0.1:8080`.
+  /// The origin that the client uses for the server, such as `http://127.0.0.1:8080`.
   let origin: String
 
   var accounts: AccountStore { toolkit.accounts }
   var settings: AccountsSettings { toolkit.currentSettings }
 
-  /// What is answered.
+  /// The response to a request.
   struct Answer: Sendable {
     var status = 200
     var body: [UInt8]
-    /// Where the client is sent on to.
+    /// The URL to redirect the client to.
     var location: String?
   }
 
-  /// Does what is asked for.
-  /// - Throws: `AccountError`, `TokenError`, `StorageError`.
+  /// Runs the request.
+  ///
+  /// - Throws: `AccountError`, `TokenError` or `StorageError`.
   func run(_ call: IdentityRoute.Call) throws -> Answer {
     if fields["tenantId"]?.text?.isEmpty == false { throw AccountError(.unsupportedTenantOperation) }
     return switch call {
@@ -63,13 +64,13 @@ struct IdentityRequest: Sendable {
     case .emulatorOobCodes: try emulatorOobCodes()
     case .emulatorVerificationCodes: emulatorVerificationCodes()
     case .emulatorAction: try emulatorAction()
-    case .unimplemented: throw AccountError(.notImplemented, "This part of the API is not offered.")
+    case .unimplemented: throw AccountError(.notImplemented, "This server does not support this part of the API.")
     }
   }
 
-  // MARK: What calls share
+  // MARK: Helpers
 
-  /// An answer with a kind, whose other members `append` writes.
+  /// Creates a response with the member `kind`; `append` writes the other members.
   func answer(_ kind: StaticString?, _ append: (inout JSONWriter) throws -> Void) rethrows -> Answer {
     var json = JSONWriter(.compact)
     json.beginObject()
@@ -82,23 +83,26 @@ struct IdentityRequest: Sendable {
     return Answer(body: json.bytes)
   }
 
-  /// The text of a field that is not empty.
+  /// The string in a field, or `nil` if it is missing or empty.
   func text(_ field: StaticString) -> String? {
     guard let text = fields[field]?.text, !text.isEmpty else { return nil }
     return text
   }
 
-  /// The e-mail address of a field, as it is kept; `nil` where there is none.
+  /// The email address in a field, in the form in which it is stored; `nil` if the field is missing or empty.
   func email(_ field: StaticString = "email") throws -> String? { try text(field).map(UserFields.email) }
 
-  /// Who calls by an ID token in the body.
-  /// - Throws: `MISSING_ID_TOKEN`, and as `AccountStore.owner(ofIDToken:)`.
+  /// Returns the user of the ID token in the body.
+  ///
+  /// - Throws: `MISSING_ID_TOKEN` if the body contains none, or an error of `AccountStore.owner(ofIDToken:)`.
   func owner() throws -> (user: User, token: VerifiedToken) {
     guard let idToken = text("idToken") else { throw AccountError(.missingIDToken) }
     return try accounts.owner(ofIDToken: idToken)
   }
 
-  /// Refuses what is too weighty for one who signed in long ago.
+  /// Refuses sensitive changes if the user's sign-in is not recent.
+  ///
+  /// - Throws: `CREDENTIAL_TOO_OLD_LOGIN_AGAIN` if it is not.
   func requireRecent(_ token: VerifiedToken) throws {
     guard accounts.mode == .production, !isAdmin else { return }
     guard accounts.nowSeconds - token.authTimeSeconds <= Self.recentSeconds else {
@@ -106,27 +110,27 @@ struct IdentityRequest: Sendable {
     }
   }
 
-  /// How long a sign-in counts as recent, in seconds.
+  /// The age up to which a sign-in counts as recent, in seconds.
   private static let recentSeconds: Int64 = 300
 
-  /// The hash of a new password.
+  /// Checks and hashes a new password.
   func hash(_ password: String) throws -> PasswordHash {
     try toolkit.passwords.hash(try UserFields.newPassword(password))
   }
 
-  /// Tells the log what was done, of whom, by whom; `detail` adds what there is more to say.
+  /// Logs an event with its user, actor and client address; `detail` adds more fields.
   func audit(_ kind: AccountEvent.Kind, _ uid: String? = nil, _ detail: (inout AccountEvent) -> Void = { _ in }) {
     var event = AccountEvent(kind, uid: uid, by: isAdmin ? .admin : .user, from: address)
     detail(&event)
     accounts.audit(event)
   }
 
-  /// The same of what somebody did who proved in some way who they are.
+  /// Logs an event of a user who signed in with `method`.
   func audit(_ kind: AccountEvent.Kind, _ uid: String, by method: String) { audit(kind, uid) { $0.method = method } }
 }
 
 extension JSONWriter {
-  /// Appends the tokens of a sign-in, as members.
+  /// Appends the tokens of a sign-in as members.
   mutating func members(_ outcome: SignInOutcome) {
     key("idToken")
     string(outcome.idToken)
@@ -136,13 +140,13 @@ extension JSONWriter {
     string("\(AccountStore.idTokenSeconds)")
   }
 
-  /// Appends a member that is there even where it is empty.
+  /// Appends a string member, even if it is empty.
   mutating func text(_ name: StaticString, _ value: String) {
     key(name)
     string(value)
   }
 
-  /// Appends a flag that is there even where it is `false`.
+  /// Appends a Boolean member, even if it is `false`.
   mutating func truth(_ name: StaticString, _ value: Bool) {
     key(name)
     bool(value)

@@ -1,8 +1,8 @@
 import Transport
 
-/// What a path of the identity toolkit asks for (auth-api.md, sections 1 and 4).
+/// The request that a path of the Identity Toolkit API names (auth-api.md, sections 1 and 4).
 struct IdentityRoute: Equatable {
-  /// The calls, by what they are called in v1.
+  /// The kinds of requests, by their names in v1.
   enum Call: String, CaseIterable {
     case signUp, signInWithPassword, signInWithCustomToken, signInWithIdp, signInWithEmailLink
     case signInWithPhoneNumber, sendVerificationCode
@@ -11,16 +11,15 @@ struct IdentityRoute: Equatable {
     case projectConfig, config, recaptchaParams, recaptchaConfig, passwordPolicy
     case token
     case emulatorAccounts, emulatorConfig, emulatorOobCodes, emulatorVerificationCodes, emulatorAction
-    /// Known, and not offered.
+    /// Known but not supported.
     case unimplemented
   }
 
-  /// What is to be done.
   var call: Call
-  /// The project that the path names.
+  /// The project in the path.
   var project: String?
 
-  /// Whether only administrators may make the call.
+  /// Whether only administrators may make the request.
   var isForAdmins: Bool {
     switch call {
     case .batchGet, .batchCreate, .batchDelete, .query, .createSessionCookie, .config: true
@@ -28,7 +27,7 @@ struct IdentityRoute: Equatable {
     }
   }
 
-  /// Whether people sign in by it.
+  /// Whether the request signs a user in.
   var isSignIn: Bool {
     switch call {
     case .signUp, .signInWithPassword, .signInWithCustomToken, .signInWithIdp, .signInWithEmailLink,
@@ -38,7 +37,7 @@ struct IdentityRoute: Equatable {
     }
   }
 
-  /// Whether the call is there for test suites only.
+  /// Whether the request exists only for test suites.
   var isEmulatorOnly: Bool {
     switch call {
     case .emulatorAccounts, .emulatorConfig, .emulatorOobCodes, .emulatorVerificationCodes, .emulatorAction: true
@@ -48,7 +47,7 @@ struct IdentityRoute: Equatable {
 
   // MARK: Paths
 
-  /// What a path asks for; `nil` for the paths of others. Cost: for those a few comparisons.
+  /// Returns the route of a path, or `nil` if the path belongs to another API. Then it costs a few comparisons.
   static func find(_ path: UnsafeRawBufferPointer) -> IdentityRoute? {
     if let rest = path.dropping("/v1/") { return version1(rest) }
     if let rest = path.dropping("/emulator/") { return emulator(rest) }
@@ -65,7 +64,7 @@ struct IdentityRoute: Equatable {
       ?? path.dropping("/identitytoolkit/v3/relyingparty/")).flatMap(version3)
   }
 
-  /// A path behind `v1/`, which is Firestore's too unless a host name stood before it.
+  /// Parses a path after `v1/`. Firestore uses the same paths, unless a host name precedes them.
   private static func version1(_ rest: UnsafeRawBufferPointer) -> IdentityRoute? {
     if let verb = rest.dropping("accounts:") { return userCalls(verb) }
     if let rest = rest.dropping("projects/") {
@@ -146,7 +145,7 @@ struct IdentityRoute: Equatable {
     }
   }
 
-  /// `{project}:createSessionCookie`, `{project}:queryAccounts`.
+  /// Parses `{project}:createSessionCookie` or `{project}:queryAccounts`.
   private static func projectVerb(_ rest: UnsafeRawBufferPointer) -> IdentityRoute? {
     guard let colon = rest.lastIndex(of: UInt8(ascii: ":")) else { return nil }
     switch String(decoding: rest[(colon + 1)...].prefix(40), as: UTF8.self) {

@@ -1,24 +1,24 @@
 package import Accounts
 import Synchronization
 
-/// What the calls of the identity toolkit share: the accounts, what hashes passwords, what slows guessing down.
+/// The state that requests to the Identity Toolkit API share: the accounts, the password hasher and the throttle.
 package final class IdentityToolkit: Sendable {
-  /// How people's accounts are run; what is not said is as in a new project.
+  /// The options of user accounts. Their defaults are those of a new project.
   package struct Options: Sendable {
-    /// What people may do by themselves, until an administrator changes it.
+    /// The actions that users may take by themselves, until an administrator changes the settings.
     package var settings = AccountsSettings()
-    /// The command that sends a mail, which it reads from its standard input; none is sent without.
+    /// The command that sends an email, which it reads from standard input. Without it no emails are sent.
     package var mailCommand: String?
-    /// Who mails are from.
+    /// The sender of emails.
     package var mailSender = "noreply@localhost"
-    /// Where links in mails lead: a page of the app's, or this server's own under its public address.
+    /// The page that links in emails open: a page of the app, or this server under its public address.
     package var actionURL: String?
-    /// Who may sign people in beside this server.
+    /// The other providers whose identities can sign in.
     package var identityProviders = IdentityProviders()
-    /// Threads that hash passwords.
+    /// The number of threads that hash passwords.
     package var passwordThreads = 1
 
-    /// Creates options.
+    /// Creates options with their defaults.
     package init() {}
   }
 
@@ -29,17 +29,20 @@ package final class IdentityToolkit: Sendable {
   let mail: MailCommand?
   let identityProviders: IdentityProviders
   let settings: Mutex<AccountsSettings>
-  /// Hashes passwords.
+  /// Runs requests that hash passwords.
   let passwordQueue: BoundedQueue
-  /// Reads and changes accounts.
+  /// Runs other requests.
   let callQueue = BoundedQueue("accounts", waitingMax: 1024)
-  /// Works on many accounts at once.
+  /// Runs requests for many accounts at once.
   let batchQueue = BoundedQueue("account-batches", waitingMax: 16)
-  /// Codes sent to telephones: those of emulator mode, which nobody sends.
+  /// Codes for phone numbers, in emulator mode only.
   let phoneCodes = PhoneCodes()
 
-  /// Gets ready. What administrators set while a server ran is in force again; but what `options` close stays closed.
-  /// - Throws: `AccountError` where there is not enough memory to hash, and `StorageError`.
+  /// Starts the hashing queues and loads the settings that administrators have stored. A setting that `options`
+  /// closes stays closed.
+  ///
+  /// - Throws: `AccountError` if there is not enough memory to hash passwords, or `StorageError` if the settings
+  ///   cannot be read.
   package init(_ accounts: AccountStore, _ options: Options = Options()) throws {
     self.accounts = accounts
     self.options = options
@@ -47,7 +50,7 @@ package final class IdentityToolkit: Sendable {
     throttle = SignInThrottle(now: accounts.now)
     identityProviders = options.identityProviders
     let audit = accounts.audit
-    // What an emulator would send is read through its control endpoint.
+    // In emulator mode tests read the codes from the control endpoint instead.
     mail =
       accounts.mode == .emulator
       ? nil
@@ -60,15 +63,17 @@ package final class IdentityToolkit: Sendable {
       }
     passwordQueue = BoundedQueue("passwords", threads: options.passwordThreads, waitingMax: 128)
     var defaults = options.settings
-    // As the emulator has it: tests ask whether an address is known.
+    // As in the official emulator: tests expect to see whether an address is known.
     if accounts.mode == .emulator { defaults.hidesEmails = false }
     settings = Mutex(try accounts.users.settings(over: defaults).closed(by: options.settings))
   }
 
-  /// The settings in force.
+  /// The current settings.
   var currentSettings: AccountsSettings { settings.withLock { $0 } }
 
-  /// Changes settings, and keeps them.
+  /// Changes the settings and stores them.
+  ///
+  /// - Throws: the error of `change`, or a storage error if they cannot be stored.
   func changeSettings(_ change: (inout AccountsSettings) throws -> Void) throws -> AccountsSettings {
     var settings = currentSettings
     try change(&settings)

@@ -5,18 +5,22 @@ import QueryEngine
 import Transport
 import WireFormat
 
-/// What tools that deploy indexes read of a database (`google.firestore.admin.v1`, firestore-api.md, section 10.3).
+/// Serves the requests with which deployment tools read a database's indexes (`google.firestore.admin.v1`,
+/// firestore-api.md, section 10.3).
 ///
-/// - `GET /v1/projects/{p}/databases/{d}/collectionGroups/{c}/indexes` lists indexes; `-` stands for all collections.
-/// - `GET /v1/projects/{p}/databases/{d}/collectionGroups/{c}/fields` lists fields that differ from what all have.
+/// - `GET /v1/projects/{p}/databases/{d}/collectionGroups/{c}/indexes` lists indexes; `-` means all collections.
+/// - `GET /v1/projects/{p}/databases/{d}/collectionGroups/{c}/fields` lists fields whose indexing is not the
+///   default.
 ///
-/// What is declared is changed with `hearth serve --indexes`.
+/// Indexes are declared with `hearth serve --indexes`, not with this API.
 final class AdminHandler: Sendable {
   private let service: FirestoreService
 
   init(_ service: FirestoreService) { self.service = service }
 
-  /// Answers a request for a path that stood behind `/v1/` and names no documents.
+  /// Handles a request for a path after `/v1/` that does not name documents.
+  ///
+  /// - Throws: ``Status`` or ``ModelError`` if the request is malformed or not allowed.
   func handle(
     _ path: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest, _ responder: Responder, as caller: Caller
   ) throws {
@@ -26,19 +30,20 @@ final class AdminHandler: Sendable {
       return responder.sendText(404, "Not Found\n")
     }
     let collectionID = parts[1] == "-" ? nil : parts[1]
-    func isAsked(_ id: String) -> Bool { collectionID.map { $0.utf8.elementsEqual(id.utf8) } ?? true }
+    func isRequested(_ id: String) -> Bool { collectionID.map { $0.utf8.elementsEqual(id.utf8) } ?? true }
     var json = JSONWriter(.pretty)
     switch (request.method, parts[2]) {
     case (.get, "indexes"):
       let indexes = try service.listIndexes(in: target.database, as: caller)
-        .filter { isAsked($0.definition.collectionID) }
+        .filter { isRequested($0.definition.collectionID) }
       json.list("indexes", indexes) { $1.append($0, of: target.database) }
     case (.get, "fields"):
-      let fields = try service.listFields(in: target.database, as: caller).filter { isAsked($0.collectionID) }
+      let fields = try service.listFields(in: target.database, as: caller).filter { isRequested($0.collectionID) }
       json.list("fields", fields) { $1.append($0, of: target.database) }
     case (_, "indexes"), (_, "fields"):
       throw Status(
-        .unimplemented, "Indexes are declared in a file: start hearth with --indexes firestore.indexes.json.")
+        .unimplemented,
+        "This API cannot change indexes. Declare them in a file: hearth serve --indexes firestore.indexes.json.")
     default: return responder.sendText(404, "Not Found\n")
     }
     responder.sendJSON(json.finish())
@@ -46,7 +51,7 @@ final class AdminHandler: Sendable {
 }
 
 extension JSONWriter {
-  /// Appends an object whose one member is a list; `{}` for an empty one, as the service writes it.
+  /// Appends an object with one list member, or `{}` for an empty list, as Google's service does.
   fileprivate mutating func list<T>(_ name: StaticString, _ items: [T], _ append: (T, inout JSONWriter) -> Void) {
     beginObject()
     if !items.isEmpty {

@@ -3,25 +3,25 @@ import RulesEngine
 import Synchronization
 import WireFormat
 
-/// What may end the token of a user early: whether anything did is asked again and again by the streams that were opened
-/// with it.
+/// Checks whether a user's token was revoked before its expiry. Streams opened with the token check it repeatedly.
 final class AccountTokenRevocationCheck: TokenRevocationCheck {
   private let accounts: AccountStore
   private let token: [UInt8]
-  /// ``AccountStore/changes`` when the token was last found good.
+  /// The value of ``AccountStore/changes`` when the token was last valid.
   private let seen: Atomic<UInt64>
 
-  /// Keeps a token that was found good when so many changes had been.
+  /// Creates a check for a token that was valid when ``AccountStore/changes`` was `changes`.
   init(_ token: [UInt8], in accounts: AccountStore, changes: UInt64) {
     self.accounts = accounts
     self.token = token
     seen = Atomic(changes)
   }
 
-  /// Checks the token once more where anything has changed: that costs a signature check. Of one whose time is over,
-  /// which is for others to say, what stands against its user still counts.
+  /// The reason why the token was revoked, or `nil` if it is still valid. If accounts have changed since the last
+  /// check, it verifies the token again, which costs a signature check. It ignores the token's expiry, which the
+  /// streams check.
   var revocationReason: String? {
-    // The number of before: what changes while the token is checked must not be missed.
+    // Read the counter first: a change during the check must not be missed.
     let changes = accounts.changes
     guard changes != seen.load(ordering: .acquiring) else { return nil }
     do throws(TokenError) {
@@ -32,8 +32,8 @@ final class AccountTokenRevocationCheck: TokenRevocationCheck {
         }
       }
     } catch {
-      // What storage says names files of the server.
-      if case .storage = error { return "its user cannot be looked up" }
+      // The error's description contains server paths, which clients must not see.
+      if case .storage = error { return "the server could not read the user's account" }
       return error.description
     }
     seen.store(changes, ordering: .releasing)

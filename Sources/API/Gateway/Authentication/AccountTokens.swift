@@ -5,47 +5,49 @@ import Glibc
 import RulesEngine
 import Synchronization
 
-/// The tokens of production: signed, and checked. What was found is remembered, since clients send the same token with
-/// every request.
+/// A verifier for the signed tokens of production mode. It caches verified tokens, because clients send the same
+/// token with every request.
 ///
-/// A remembered token is believed until it expires; and as soon as anything changes that may end one early (a user
-/// disabled, a session revoked, a key withdrawn), every token is checked once more.
+/// A cached token is valid until it expires. After any change that can revoke a token (a user disabled, a session
+/// revoked, a key withdrawn), every token is verified once more.
 package final class AccountTokens: TokenVerifier {
   private struct Known {
     var hash: UInt64
     var token: [UInt8]
     var caller: Caller
     var expirySeconds: Int64
-    /// ``AccountStore/changes`` when it was checked.
+    /// The value of ``AccountStore/changes`` when the token was verified.
     var changes: UInt64
   }
 
-  /// Some of the remembered tokens, behind one lock.
+  /// A part of the cache with its own lock.
   private final class Shard: Sendable {
     let known = Mutex<[Known?]>(Array(repeating: nil, count: AccountTokens.knownPerShard))
-    /// Which place of a full set is given to the next token.
+    /// Selects the slot of a full set that the next token replaces.
     let turn = Atomic<Int>(0)
   }
 
   private let accounts: AccountStore
   private let shards = (0..<AccountTokens.shardCount).map { _ in Shard() }
 
-  /// Loops seldom meet at one lock of these. Powers of two.
+  /// The number of shards, so that loops rarely wait for the same lock. A power of two, like the next two numbers.
   private static let shardCount = 16
-  /// How many tokens are remembered behind each.
+  /// The number of tokens in each shard.
   private static let knownPerShard = 256
-  /// How many of these places a token may take, one beside the other. With one only, a quarter of a thousand tokens would
-  /// push each other out all the time.
+  /// The number of adjacent slots in which a token may be stored. With only one, about 250 of 1,000 tokens in use
+  /// would constantly evict each other.
   private static let places = 8
-  /// Longer tokens are checked every time. With their claims, the remembered take 32 MiB at most.
+  /// Longer tokens are not cached. With their claims, the cached tokens take at most 32 MiB.
   private static let knownBytesMax = 4 << 10
 
-  /// Creates a verifier that has seen no token yet.
+  /// Creates a verifier with an empty cache.
   package init(_ accounts: AccountStore) { self.accounts = accounts }
 
-  /// The caller that a token stands for. Cost: a look at the token once it is known, a tenth of a microsecond; a
-  /// signature check before, some twenty.
-  /// - Throws: `UNAUTHENTICATED`, with the reason.
+  /// Returns the caller that a token identifies. Costs a tenth of a microsecond if the token is cached, and
+  /// otherwise a signature check of some twenty microseconds.
+  ///
+  /// - Throws: `UNAUTHENTICATED` with the reason if the token is not valid; another ``Status`` if accounts cannot
+  ///   be read.
   package func caller(bearing token: UnsafeRawBufferPointer) throws(Status) -> Caller {
     let changes = accounts.changes
     let hash = Self.hash(of: token)
@@ -64,11 +66,11 @@ package final class AccountTokens: TokenVerifier {
       AccountTokenRevocationCheck(bytes, in: accounts, changes: changes)
     }
     if token.count <= Self.knownBytesMax {
-      // The number of before: what changed while the token was checked must not be missed.
+      // Use the counter from before the check: a change during the check must not be missed.
       let entry = Known(hash: hash, token: bytes, caller: caller, expirySeconds: expiry, changes: changes)
       let turn = shard.turn.wrappingAdd(1, ordering: .relaxed).newValue & (Self.places - 1)
       shard.known.withLock { known in
-        // Its own old place, else one that is free or holds what counts no more, else one after the other.
+        // Reuse this token's slot, else a free or stale slot, else evict round-robin.
         let own = set.first { known[$0].map { $0.hash == hash && Self.areEqual($0.token, token) } ?? false }
         let free = set.first { known[$0].map { $0.changes != changes } ?? true }
         known[own ?? free ?? set.lowerBound + turn] = entry
@@ -77,8 +79,8 @@ package final class AccountTokens: TokenVerifier {
     return caller
   }
 
-  /// Checks a token of which nothing is remembered; also says when it ends, in seconds since 1970. A user's keeps the
-  /// `standing` made for it.
+  /// Verifies a token without the cache. Returns its caller and its expiry in seconds since 1970. A user's caller
+  /// keeps the result of `revocationCheck`.
   static func caller(
     bearing token: UnsafeRawBufferPointer, in accounts: AccountStore, revocationCheck: () -> AccountTokenRevocationCheck? = { nil }
   ) throws(Status) -> (caller: Caller, expirySeconds: Int64) {
@@ -94,7 +96,7 @@ package final class AccountTokens: TokenVerifier {
     } catch { throw Status(error) }
   }
 
-  /// A number for a token. Its end is that of a signature: as good as random.
+  /// A hash of a token. Its last bytes are part of a signature and therefore as good as random.
   private static func hash(of token: UnsafeRawBufferPointer) -> UInt64 {
     var end: (UInt64, UInt64) = (0, UInt64(token.count))
     withUnsafeMutableBytes(of: &end) { end in
@@ -104,7 +106,7 @@ package final class AccountTokens: TokenVerifier {
     return hash ^ hash >> 32
   }
 
-  /// The places that a token may take in its shard.
+  /// The slots of a shard in which a token may be stored.
   private static func set(of hash: UInt64) -> Range<Int> {
     let first = (Int(truncatingIfNeeded: hash >> 8) & (knownPerShard / places - 1)) * places
     return first..<first + places
@@ -119,7 +121,7 @@ package final class AccountTokens: TokenVerifier {
 }
 
 extension Status {
-  /// What a client is told whose token is not accepted.
+  /// Creates the status that a client receives if its token is not valid.
   init(_ error: TokenError) {
     switch error {
     case .storage(let error): self.init(error, database: nil)

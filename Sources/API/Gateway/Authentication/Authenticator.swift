@@ -2,33 +2,38 @@ package import DatabaseService
 import Transport
 import WireFormat
 
-/// Tells who holds a token.
+/// A verifier of bearer tokens.
 package protocol TokenVerifier: Sendable {
-  /// The caller that a bearer token stands for. Called for every request, on any thread.
-  /// - Throws: ``Status`` where the token is none of this verifier's, or is not valid.
+  /// Returns the caller that a bearer token identifies. Called for every request, on any thread.
+  ///
+  /// - Throws: ``Status`` if this verifier does not know the token, or the token is not valid.
   func caller(bearing token: UnsafeRawBufferPointer) throws(Status) -> Caller
 }
 
-/// Tells who makes a request, by its `authorization` header: REST and gRPC carry it alike, channels in a form.
+/// Determines the caller of a request by its `authorization` header. REST and gRPC send it as a header field,
+/// channels in a form.
 struct Authenticator: Sendable {
-  /// What verifies tokens; `nil` where nobody can be signed in.
+  /// The verifier of tokens, or `nil` if the server does not accept tokens.
   let verifier: (any TokenVerifier)?
 
-  /// The caller; one who is not signed in where the request names nobody. `token` counts where there is no header.
-  /// - Throws: `UNAUTHENTICATED` for credentials of another kind, or where nothing verifies tokens; and what the
-  ///   verifier throws.
+  /// Returns the caller of a request: an unauthenticated one if it contains no credentials. `token` is used if the
+  /// header is missing.
+  ///
+  /// - Throws: `UNAUTHENTICATED` if the credentials have another scheme or the server accepts no tokens, and the
+  ///   errors of the verifier.
   func caller(of request: borrowing HTTPRequest, token: String? = nil) throws(Status) -> Caller {
     if let header = request.header("authorization"), !header.isEmpty { return try caller(authorization: header) }
     guard let token, !token.isEmpty else { return .user(nil) }
     return try Array(token.utf8).withRawBytes { (token) throws(Status) in try caller(bearing: token) }
   }
 
-  /// The caller by the value of that header, wherever it stands; one who is not signed in where it is empty.
-  /// - Throws: as above.
+  /// Returns the caller by the value of the header: an unauthenticated one if it is empty.
+  ///
+  /// - Throws: the same errors as ``caller(of:token:)``.
   func caller(authorization header: UnsafeRawBufferPointer) throws(Status) -> Caller {
     guard !header.isEmpty else { return .user(nil) }
     guard let token = Self.bearerToken(header) else {
-      throw Status(.unauthenticated, "The authorization header must read: Bearer TOKEN.")
+      throw Status(.unauthenticated, "The authorization header must have the form: Bearer TOKEN.")
     }
     return try caller(bearing: token)
   }
@@ -36,15 +41,15 @@ struct Authenticator: Sendable {
   private func caller(bearing token: UnsafeRawBufferPointer) throws(Status) -> Caller {
     guard let verifier else {
       throw Status(
-        .unauthenticated, "Request had invalid authentication credentials: nothing here verifies tokens.")
+        .unauthenticated, "Request had invalid authentication credentials: this server does not accept tokens.")
     }
     return try verifier.caller(bearing: token)
   }
 
-  /// Whether a header names a bearer token; other schemes are none of ours.
+  /// Whether a header contains a bearer token rather than credentials of another scheme.
   static func isBearer(_ header: UnsafeRawBufferPointer) -> Bool { bearerToken(header) != nil }
 
-  /// The token of a header that names it as one of a bearer, or as the clients of Storage do, as one of Firebase.
+  /// The token in a header with the scheme `Bearer`, or with `Firebase`, which Storage clients use.
   private static func bearerToken(_ header: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
     token(header, "bearer ") ?? token(header, "firebase ")
   }

@@ -6,28 +6,30 @@ import RulesEngine
 import Synchronization
 import WireFormat
 
-/// The tokens of emulator mode, which anybody can make (rules-language.md, section 16): `owner` and Google's access
-/// tokens are administrators, as are those that the server itself gave a program for its key; every other one is a JWT
-/// whose signature nobody checks.
+/// A verifier for the tokens of emulator mode, which any client can create (rules-language.md, section 16).
+/// `owner`, Google's access tokens, and the access tokens that the server issued for service keys identify
+/// administrators. Any other token is a JWT whose signature is not verified.
 package final class EmulatorTokens: TokenVerifier {
   private struct Known {
     var token: [UInt8]
     var auth: RulesAuth
   }
 
-  /// What recent tokens say, by ``slot(of:)``: clients send the same one with every request.
+  /// A cache of recent tokens, by ``slot(of:)``: clients send the same token with every request.
   private let known = Mutex<[Known?]>(Array(repeating: nil, count: EmulatorTokens.knownMax))
   private static let knownMax = 256
-  /// Longer tokens are decoded every time.
+  /// Longer tokens are not cached.
   private static let knownBytesMax = 8 << 10
 
   private let accounts: AccountStore
 
-  /// Creates a verifier that knows no tokens yet.
+  /// Creates a verifier with an empty cache.
   package init(_ accounts: AccountStore) { self.accounts = accounts }
 
-  /// The caller that a token stands for. Cost: a look at the token, once it is known; decoding it before.
-  /// - Throws: `INVALID_ARGUMENT` for what is no JWT.
+  /// Returns the caller that a token identifies. Costs a comparison if the token is cached; otherwise the token is
+  /// decoded.
+  ///
+  /// - Throws: `INVALID_ARGUMENT` if the token is not a JWT.
   package func caller(bearing token: UnsafeRawBufferPointer) throws(Status) -> Caller {
     if token.elementsEqual("owner".utf8) || token.dropping("ya29.") != nil { return .admin }
     if ServiceKeys.isAccessToken(token) { return try AccountTokens.caller(bearing: token, in: accounts).caller }
@@ -45,7 +47,8 @@ package final class EmulatorTokens: TokenVerifier {
     return .user(auth)
   }
 
-  /// Where a token is remembered: a few of its bytes tell most tokens apart, and what stands there is compared whole.
+  /// The slot of a token. A few of its bytes distinguish most tokens; the caller compares the whole token in the
+  /// slot.
   private static func slot(of token: UnsafeRawBufferPointer) -> Int {
     var sum = UInt64(token.count)
     for index in stride(from: 0, to: token.count, by: 1 + token.count / 64) {
@@ -61,7 +64,7 @@ package final class EmulatorTokens: TokenVerifier {
     }
   }
 
-  /// The claims of a JWT, unverified.
+  /// Decodes the claims of a JWT without verifying its signature.
   private static func decode(_ token: UnsafeRawBufferPointer) throws(Status) -> RulesAuth {
     let invalid = Status(.invalidArgument, "invalid jwt")
     let parts = token.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
@@ -86,7 +89,7 @@ package final class EmulatorTokens: TokenVerifier {
 }
 
 extension RulesAuth {
-  /// Who claims say a caller is; nobody where `sub` is no text.
+  /// Creates the caller that claims describe. It has no uid if `sub` is not a string.
   init(claims: MapValue) {
     var uid: String?
     if case .string(let subject) = claims["sub"] { uid = subject }

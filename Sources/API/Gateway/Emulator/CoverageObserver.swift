@@ -3,19 +3,19 @@ import RulesEngine
 import RulesTesting
 import Synchronization
 
-/// Gathers what the expressions of a ruleset in force give.
+/// Records the results of all expressions of a ruleset in force.
 final class CoverageObserver: DecisionObserver {
   private let gathered: Mutex<Coverage>
 
   private init(_ ruleset: Ruleset) { gathered = Mutex(Coverage(file: "firestore.rules", ruleset)) }
 
-  /// The watcher of a ruleset, which watches from the first time on that somebody asks for it.
+  /// Returns the observer of a ruleset. It observes from the first call on.
   static func of(_ guarding: ActiveRuleset) -> CoverageObserver? {
     guarding.watcher { CoverageObserver(guarding.ruleset) } as? CoverageObserver
   }
 
   func note(_ decision: Decision) { gathered.withLock { $0.add(decision) } }
 
-  /// What came so far.
+  /// The results recorded so far.
   var coverage: Coverage { gathered.withLock { $0 } }
 }

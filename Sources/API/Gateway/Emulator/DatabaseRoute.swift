@@ -2,15 +2,15 @@ import DatabaseService
 import DocumentModel
 import Transport
 
-/// What a URL names that is about a database and not about its documents:
-/// `projects/{project}/databases/{database}/{rest}`.
+/// A URL about a database rather than its documents: `projects/{project}/databases/{database}/{rest}`.
 struct DatabaseRoute: Sendable {
   let database: DatabaseID
-  /// What follows the database, decoded.
+  /// The part of the path after the database, decoded.
   let rest: String
 
-  /// Parses a path without its front, or returns `nil` where it is none, or one of documents.
-  /// - Throws: ``Status`` for bad encoding, ``ModelError`` for names that no database can have.
+  /// Parses a path without its prefix. Returns `nil` if it is not about a database, or about documents.
+  ///
+  /// - Throws: ``Status`` if the percent-encoding is malformed, ``ModelError`` if no database can have the name.
   init?(_ path: UnsafeRawBufferPointer) throws {
     var decoded: [UInt8] = []
     guard PercentEncoding.decode(path, into: &decoded), PercentEncoding.isUTF8(decoded) else {

@@ -6,28 +6,29 @@ import Files
 import Transport
 import WireFormat
 
-/// What tools and test suites do to a server beside reading and writing documents.
+/// Serves requests with which tools and test suites control a server.
 ///
 /// - `DELETE /emulator/v1/projects/{p}/databases/{d}/documents` clears a database (firestore-api.md, section 11.3).
-/// - `…:securityRules` behind a project or a database loads rules, `…:ruleCoverage` says what they gave; see
+/// - `…:securityRules` after a project or a database loads rules, and `…:ruleCoverage` reports their coverage; see
 ///   ``RulesCalls``.
-/// - `DELETE /hearth/v1/projects/{p}/databases/{d}/documents/{path}` deletes a document or collection with everything
-///   below it, a few thousand documents a call: `{"deleted": n, "done": false, "last": "…"}`; the next call goes on with
-///   `?behind=` and that path.
-/// - `GET /hearth/v1/projects/{p}/databases/{d}/indexes` says which indexes a database has, and how far they are.
-/// - `POST /hearth/v1/projects/{p}/databases/{d}/indexes:suggest` says what an index file must declare for the queries
-///   that were served; its body, if any, is an index file to add to.
-/// - `GET /hearth/v1/stats` says what the open databases hold, and how far their indexes are, and how many files there
-///   are.
-/// - `GET /hearth/v1/listeners` says who listens to what in the open databases, and how far behind they are.
+/// - `DELETE /hearth/v1/projects/{p}/databases/{d}/documents/{path}` deletes a document or collection with
+///   everything below it, up to 5,000 documents per request: `{"deleted": n, "done": false, "last": "…"}`. The next
+///   request continues with `?behind=` and the path in `last`.
+/// - `GET /hearth/v1/projects/{p}/databases/{d}/indexes` lists the indexes of a database and their state.
+/// - `POST /hearth/v1/projects/{p}/databases/{d}/indexes:suggest` suggests an index file for the queries served so
+///   far. The optional body is an index file to extend.
+/// - `GET /hearth/v1/stats` reports statistics of the open databases, the state of their indexes, and statistics of
+///   files.
+/// - `GET /hearth/v1/listeners` lists the listeners of the open databases with their targets and their lag.
 ///
-/// What is under `/emulator/` needs no credentials, and is there in emulator mode only.
+/// The paths under `/emulator/` need no credentials and exist only in emulator mode.
 final class EmulatorHandler: Sendable {
   private let service: FirestoreService
   private let authenticator: Authenticator
   private let rules: RulesCalls
   private let files: LazyFileStore?
-  /// Documents that one call of a recursive delete takes, so that a call ends soon and a client can show progress.
+  /// The number of documents that one request of a recursive delete deletes. It keeps requests short, and clients
+  /// can show progress.
   private static let deletedPerCall = 5000
 
   init(_ service: FirestoreService, _ authenticator: Authenticator, files: LazyFileStore?) {
@@ -37,9 +38,9 @@ final class EmulatorHandler: Sendable {
     rules = RulesCalls(service: service)
   }
 
-  /// Answers a request for a path that stood behind `/emulator/v1/`.
+  /// Handles a request for a path after `/emulator/v1/`.
   func handleEmulator(_ path: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest, _ responder: Responder) {
-    answer(responder) {
+    respond(responder) {
       guard service.admission == .everybody else {
         throw Status(.permissionDenied, "Missing or insufficient permissions.")
       }
@@ -52,15 +53,15 @@ final class EmulatorHandler: Sendable {
     }
   }
 
-  /// Answers a request for a path that stood behind `/hearth/v1/`.
+  /// Handles a request for a path after `/hearth/v1/`.
   func handleHearth(
     _ path: UnsafeRawBufferPointer, _ query: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest, _ responder: Responder
   ) {
-    answer(responder) {
+    respond(responder) {
       let caller = try authenticator.caller(of: request)
       if path.elementsEqual("stats".utf8), request.method == .get {
         return try service.statistics(as: caller) { [files] result in
-          // Counted where the databases were: away from the loop.
+          // This closure does not run on the loop, so it may count files.
           let files = try? files?.opened?.statistics()
           Self.send(result, responder) { databases, json in
             Self.append(databases, to: &json)
@@ -78,9 +79,9 @@ final class EmulatorHandler: Sendable {
       try parameters.allowOnly("behind")
       let path = try ResourcePath(checking: target.path)
       let last = try parameters.value("behind").flatMap { DocumentKey(try ResourcePath($0)) }
-      // A place outside of the path would let the walk begin anywhere.
+      // A position outside of the path would start the walk anywhere.
       if let last, !last.path.isAtOrBelow(path) {
-        throw Status(.invalidArgument, "The document to go on behind must lie below the path.")
+        throw Status(.invalidArgument, "The document in `behind` must be below the path.")
       }
       try service.recursiveDelete(
         path, in: target.database, as: caller, behind: last, limit: Self.deletedPerCall
@@ -108,7 +109,7 @@ final class EmulatorHandler: Sendable {
       Self.send(.success(reports), responder) { $1.append($0) }
     case (.post, "indexes:suggest"):
       let base = try request.body.isEmpty ? nil : FirestoreService.indexConfiguration(Array(request.body))
-      // Some thousand shapes are too much work for the loop's thread.
+      // Thousands of query shapes are too much work for the loop's thread.
       let service = service
       DispatchQueue.global(qos: .utility).async {
         let outcome = Result { try service.suggestIndexes(base, in: target.database, as: caller) }
@@ -128,7 +129,7 @@ final class EmulatorHandler: Sendable {
     }
   }
 
-  private func answer(_ responder: Responder, _ work: () throws -> Void) {
+  private func respond(_ responder: Responder, _ work: () throws -> Void) {
     do { try work() } catch { responder.sendError(Status(error, database: nil)) }
   }
 
@@ -182,7 +183,7 @@ final class EmulatorHandler: Sendable {
 }
 
 extension JSONWriter {
-  /// Appends what a database holds as an object.
+  /// Appends the statistics of a database as an object.
   fileprivate mutating func append(_ statistics: DatabaseStatistics) {
     beginObject()
     key("project")
@@ -197,7 +198,7 @@ extension JSONWriter {
     endObject()
   }
 
-  /// Appends a member that says how many files there are.
+  /// Appends the statistics of files as a member.
   fileprivate mutating func append(_ files: FilesStatistics) {
     key("files")
     beginObject()
@@ -208,7 +209,7 @@ extension JSONWriter {
     endObject()
   }
 
-  /// Appends a member that says which indexes there are and how far each is.
+  /// Appends the indexes and their state as a member.
   fileprivate mutating func append(_ reports: [IndexReport]) {
     key("indexes")
     beginArray()

@@ -8,23 +8,24 @@ import WireFormat
 
 /// Loads rules into a running emulator, and shows them (rules-language.md, section 17).
 ///
-/// - `PUT /emulator/v1/projects/{p}:securityRules` sets the rules of all databases of a project that have none of their
-///   own, `PUT /emulator/v1/projects/{p}/databases/{d}:securityRules` those of one database, both at once and over
-///   those from files.
-/// - `GET` of the same shows the text in force.
-/// - `GET …:ruleCoverage` and `…:ruleCoverage.html` say what each expression of the rules in force gave: those that
-///   were loaded over this port since then, those from files since the first such request.
+/// - `PUT /emulator/v1/projects/{p}:securityRules` sets the rules of all databases of a project that have none of
+///   their own. `PUT /emulator/v1/projects/{p}/databases/{d}:securityRules` sets those of one database. Both take
+///   effect immediately and override rules from files.
+/// - `GET` of the same paths returns the rules in force.
+/// - `GET …:ruleCoverage` and `…:ruleCoverage.html` report the result of each expression of the rules in force:
+///   since the upload for uploaded rules, since the first such request for rules from files.
 struct RulesCalls: Sendable {
   let service: FirestoreService
 
-  /// What is asked about the rules.
+  /// The kinds of requests about rules.
   enum Verb: String, CaseIterable {
     case securityRules = ":securityRules"
     case ruleCoverage = ":ruleCoverage"
     case ruleCoveragePage = ":ruleCoverage.html"
   }
 
-  /// Whose rules a path speaks of, behind `/emulator/v1/`, and how; `nil` for a path that speaks of none.
+  /// Returns the request and the project or database that a path after `/emulator/v1/` names, or `nil` if the path
+  /// is not about rules.
   static func target(_ path: UnsafeRawBufferPointer) -> (verb: Verb, place: RulesRegistry.Place)? {
     var decoded: [UInt8] = []
     guard PercentEncoding.decode(path, into: &decoded), PercentEncoding.isUTF8(decoded),
@@ -42,7 +43,9 @@ struct RulesCalls: Sendable {
     return DatabaseID(project: parts[1], database: parts[3]).map { .database($0) }
   }
 
-  /// Answers a request about the rules of a project or a database.
+  /// Handles a request about the rules of a project or a database.
+  ///
+  /// - Throws: ``Status`` or ``WireError`` if the request is malformed, or no rules exist.
   func handle(
     _ verb: Verb, _ place: RulesRegistry.Place, _ request: borrowing HTTPRequest, _ responder: Responder
   ) throws {
@@ -57,7 +60,7 @@ struct RulesCalls: Sendable {
     guard let guarding = service.rules.guarding(place), let watched = CoverageObserver.of(guarding) else {
       throw Self.noRules
     }
-    // A long ruleset has many values to write.
+    // The report of a long ruleset takes too long for the loop.
     DispatchQueue.global(qos: .utility).async {
       let coverage = watched.coverage
       if asPage {
@@ -76,7 +79,7 @@ struct RulesCalls: Sendable {
     }
   }
 
-  private static let noRules = Status(.notFound, "There are no rules for this project or database.")
+  private static let noRules = Status(.notFound, "This project or database has no rules.")
 
   private func handleRules(_ place: RulesRegistry.Place, _ request: borrowing HTTPRequest, _ responder: Responder) throws {
     switch request.method {
@@ -85,7 +88,7 @@ struct RulesCalls: Sendable {
         RulesUpload(root)
       }
       guard let upload else { throw Status(.invalidArgument, "The body must be {\"rules\": {\"files\": […]}}.") }
-      // A ruleset of some hundred kilobytes takes longer than the loop's other requests should wait.
+      // Compiling a ruleset of some hundred kilobytes would delay the loop's other requests.
       DispatchQueue.global(qos: .userInitiated).async { load(upload, at: place, responder) }
     case .get:
       guard let guarding = service.rules.guarding(place) else { throw Self.noRules }
@@ -134,15 +137,15 @@ struct RulesCalls: Sendable {
 /// The source of a ruleset, in one file or several.
 struct RulesUpload: Sendable {
   var files: [(name: String, content: String)] = []
-  /// Whether rules that do not compile are taken too, to refuse every request.
+  /// Whether rules that do not compile are accepted too, and then deny every request.
   var ignoresErrors = false
 
-  /// The source of rules in force, as one file.
+  /// Creates the source of compiled rules, as one file.
   init(of ruleset: Ruleset) {
     files = [(name: "", content: String(decoding: ruleset.source.bytes, as: UTF8.self))]
   }
 
-  /// Reads the body of an upload; `nil` where it is none.
+  /// Reads the body of an upload. Returns `nil` if it is not one.
   init?(_ root: JSONValue) {
     guard let files = root.member("rules")?.member("files"), case .array(var elements) = files.kind else { return nil }
     while let file = elements.next() {
@@ -152,7 +155,7 @@ struct RulesUpload: Sendable {
     if case .boolean(true) = root.member("ignore_errors")?.kind { ignoresErrors = true }
   }
 
-  /// All files, one after the other.
+  /// The concatenation of all files, separated by line breaks.
   var text: String { files.map(\.content).joined(separator: "\n") }
 
   /// Appends `{"files": […]}`.
@@ -172,7 +175,7 @@ struct RulesUpload: Sendable {
     json.endObject()
   }
 
-  /// Appends what is to be said of a place in ``text``, as of a place in its file.
+  /// Appends a diagnostic. Its position in ``text`` is converted to a position in the file it belongs to.
   func append(_ issue: Diagnostic, to json: inout JSONWriter) {
     var name = ""
     var offset = 0
@@ -207,7 +210,7 @@ struct RulesUpload: Sendable {
 }
 
 extension JSONValue {
-  /// A member of an object; `nil` where there is none, and for all but objects.
+  /// Returns a member of an object, or `nil` if it does not exist or the value is not an object.
   fileprivate func member(_ name: StaticString) -> JSONValue? {
     guard case .object(var members) = kind else { return nil }
     while let (found, value) = members.next() {
@@ -216,7 +219,7 @@ extension JSONValue {
     return nil
   }
 
-  /// The text of a string.
+  /// The text of a string value.
   fileprivate var text: String? {
     guard case .string(let bytes) = kind else { return nil }
     return String(decoding: bytes, as: UTF8.self)

@@ -2,32 +2,33 @@ import DatabaseService
 import DocumentModel
 import Transport
 
-/// What a feed tells, event by event. Belongs to one loop's thread.
+/// A producer of a feed's events. Use it on one loop's thread only.
 protocol ChangeFeedProducer: AnyObject {
-  /// Whether it is certain that the caller may have the feed: errors before are answered with a status of their own.
+  /// Whether the caller is certainly authorized for the feed. An error before that becomes a response with its own
+  /// status.
   var isAdmitted: Bool { get }
-  /// Writes events until about `bytesMax` bytes wait in `writer`, or until there is nothing to tell now.
+  /// Writes events until about `bytesMax` bytes wait in `writer`, or no event is available.
   func produce(into writer: inout ChangeFeedWriter, bytesMax: Int) throws -> FeedProgress
-  /// Lets go of what it holds; nothing is asked of it any more.
+  /// Releases its resources. It is not used afterwards.
   func end()
 }
 
-/// How far a ``ChangeFeedProducer`` came.
+/// The progress of a ``ChangeFeedProducer``.
 enum FeedProgress {
-  /// There may be more.
+  /// More events may be available.
   case more
-  /// There is nothing to tell until it wakes the feed.
+  /// No event is available until the producer wakes the feed.
   case waiting
-  /// That was the last event.
+  /// The last event was written.
   case ended
 }
 
-/// A feed as the answer to a request: begun once the caller was admitted, then as fast as the client takes events,
-/// until one of the two leaves or the server stops.
+/// A feed as the response to a request. It starts after the caller was authorized and then runs as fast as the
+/// client reads, until the client disconnects, the feed ends or the server stops.
 ///
-/// Nothing is produced for a client that does not read; what waits for it is the producer's business and bounded there.
+/// It produces nothing while the client does not read. The producer limits the changes that wait meanwhile.
 final class ChangeFeedResponse: BodySource {
-  /// A client hears something at least this often, also when nothing happens.
+  /// The longest time without data to the client.
   static let keepAliveMilliseconds = 25_000
 
   private enum State { case admitting, streaming, ended }
@@ -38,7 +39,7 @@ final class ChangeFeedResponse: BodySource {
   private let waker: Waker
   private var writer: ChangeFeedWriter
   private var state = State.admitting
-  /// Events made before the answer was begun.
+  /// Events written before the response started.
   private var early: [UInt8] = []
   private var isStopping = false
   private var isKeepAliveDue = false
@@ -58,9 +59,11 @@ final class ChangeFeedResponse: BodySource {
     writer.begin()
   }
 
-  /// Answers a request with the feed that `open` makes; the producer calls the closure it is given, on any thread, when
-  /// there is something to tell after ``FeedProgress/waiting``. On the loop's thread.
-  /// - Throws: what `open` throws.
+  /// Starts a feed as the response to a request. Call it on the loop's thread.
+  ///
+  /// - Parameter open: creates the producer. After ``FeedProgress/waiting`` the producer calls `wake`, on any
+  ///   thread, if an event is available.
+  /// - Throws: the errors of `open`.
   static func start(
     _ responder: Responder, _ format: FeedFormat, of database: DatabaseID,
     _ open: (_ wake: @escaping @Sendable () -> Void) throws -> any ChangeFeedProducer
@@ -75,14 +78,15 @@ final class ChangeFeedResponse: BodySource {
     feed.advance()
   }
 
-  /// What a producer calls: it is there before the feed, and leads nowhere once the feed has ended.
+  /// The target of the producer's wake-ups. It exists before the feed, and ignores wake-ups after the feed has
+  /// ended.
   private final class Waker {
     var feed: ChangeFeedResponse?
   }
 
   // MARK: - Admission
 
-  /// Goes on with whatever comes next: there may be something to tell.
+  /// Continues, because an event may be available.
   private func advance() {
     switch state {
     case .admitting: admit()
@@ -123,10 +127,10 @@ final class ChangeFeedResponse: BodySource {
       writer.swapBytes(&out)
       if out.count > sentBytes { lastSentMilliseconds = exchange.loop.nowMilliseconds }
     }
-    return appendSlice(behind: sentBytes)
+    return appendSlice(after: sentBytes)
   }
 
-  private func appendSlice(behind sentBytes: Int) -> BodyProgress {
+  private func appendSlice(after sentBytes: Int) -> BodyProgress {
     if !early.isEmpty {
       writer.append(early)
       early = []
@@ -156,7 +160,7 @@ final class ChangeFeedResponse: BodySource {
     return .finished
   }
 
-  // MARK: - Time, and the end
+  // MARK: - Timeouts and end
 
   private func scheduleKeepAlive(afterMilliseconds milliseconds: Int) {
     timer = exchange.loop.schedule(afterMilliseconds: milliseconds) { [unowned self] in
@@ -170,7 +174,7 @@ final class ChangeFeedResponse: BodySource {
     }
   }
 
-  /// The server stops: the feed ends, and its client comes back with its token.
+  /// Ends the feed because the server stops. The client reconnects with its resume token.
   private func stop() {
     isStopping = true
     if state == .admitting {

@@ -1,11 +1,11 @@
 import DatabaseService
 import WireFormat
 
-/// How the events of a feed are told apart.
+/// The format that separates the events of a feed.
 enum FeedFormat: Sendable {
-  /// One JSON object a line (`application/x-ndjson`).
+  /// One JSON object per line (`application/x-ndjson`).
   case lines
-  /// Server-sent events (`text/event-stream`), as a browser's `EventSource` takes them.
+  /// Server-sent events (`text/event-stream`), which a browser's `EventSource` reads.
   case events
 
   var contentType: StaticString {
@@ -16,47 +16,47 @@ enum FeedFormat: Sendable {
   }
 }
 
-/// Writes the events of a feed; each is one JSON object.
+/// Writes the events of a feed. Each event is one JSON object.
 ///
-/// In server-sent events an event's token is its `id`, which browsers send back as `Last-Event-ID`.
+/// In server-sent events the `id` of an event is its resume token. Browsers send it back as `Last-Event-ID`.
 struct ChangeFeedWriter {
   let format: FeedFormat
   private var json = JSONWriter(.compact)
 
   init(_ format: FeedFormat) { self.format = format }
 
-  /// How long browsers wait before they connect again.
+  /// The delay after which browsers reconnect.
   private static let retryLine: StaticString = "retry: 2000\n\n"
 
-  /// What was written and not taken, in bytes.
+  /// The number of bytes written and not yet taken.
   var byteCount: Int { json.bytes.count }
 
-  /// Exchanges what was written for another buffer, to be appended to. Costs no copy.
+  /// Exchanges the written bytes for another buffer, to which the writer then appends. Copies nothing.
   mutating func swapBytes(_ other: inout [UInt8]) { swap(&json.bytes, &other) }
 
-  /// Writes bytes that were swapped out before.
+  /// Appends bytes that were swapped out before.
   mutating func append(_ bytes: [UInt8]) { json.bytes.append(contentsOf: bytes) }
 
-  /// Starts the feed.
+  /// Writes the beginning of the feed.
   mutating func begin() {
     if format == .events { append(Self.retryLine) }
   }
 
-  /// Writes an event whose object `write` appends.
+  /// Writes an event whose JSON object is appended by `write`.
   mutating func event(token: [UInt8]? = nil, _ write: (inout JSONWriter) throws -> Void) rethrows {
     let start = json.bytes.count
     beginEvent()
     do {
       try write(&json)
     } catch {
-      // Half an event would spoil the one that says what failed.
+      // An incomplete event would corrupt the error event that follows.
       json = JSONWriter(.compact, bytes: Array(json.bytes[..<start]))
       throw error
     }
     endEvent(token: token)
   }
 
-  /// Starts an event that is written piece by piece.
+  /// Begins an event that is written in pieces.
   mutating func beginEvent() {
     if format == .events { append("data: ") }
   }
@@ -64,7 +64,7 @@ struct ChangeFeedWriter {
   /// Writes a piece of an event.
   mutating func piece(_ write: (inout JSONWriter) throws -> Void) rethrows { try write(&json) }
 
-  /// Ends an event that is written piece by piece.
+  /// Ends an event that was written in pieces.
   mutating func endEvent(token: [UInt8]?) {
     append("\n")
     guard format == .events else { return }
@@ -76,13 +76,13 @@ struct ChangeFeedWriter {
     append("\n")
   }
 
-  /// Writes the event that says why the feed ends.
+  /// Writes an event with the error that ends the feed.
   mutating func error(_ status: Status) {
     event { ErrorJSON.append(status, httpStatus: ErrorJSON.httpStatus(status.code), to: &$0) }
   }
 
-  /// Writes a comment, so that proxies keep the connection and a client that is gone is noticed. Lines have no such
-  /// thing, and need none: feeds tell the time now and then.
+  /// Writes a comment, which keeps proxies from closing the connection and detects disconnected clients. NDJSON has
+  /// no comments and needs none, because feeds send a read time from time to time.
   mutating func keepAlive() {
     if format == .events { append(": keep-alive\n\n") }
   }

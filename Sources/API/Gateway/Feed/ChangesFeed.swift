@@ -3,23 +3,30 @@ import DocumentModel
 import DocumentStore
 import WireFormat
 
-/// The events of a whole database, one for each commit:
-/// `{"commitTime", "changes": [{"name", "before", "after"}], "resumeToken"}`, where `before` and `after` are documents
-/// and left out for a missing one. `{"readTime", "resumeToken"}` says that there is nothing newer.
+/// The changes of a whole database, one event per commit. `before` and `after` are documents; a missing document is
+/// omitted.
 ///
-/// A commit is written change by change, so that a large one takes no memory here; a client has all of it or, where the
-/// connection breaks, no whole event.
+/// ```
+/// {"commitTime", "changes": [{"name", "before", "after"}], "resumeToken"}
+/// {"readTime", "resumeToken"}
+/// ```
+///
+/// The second form says that the feed has sent all changes up to that time.
+///
+/// A commit is written change by change, so a large commit needs little memory. If the connection breaks during a
+/// commit, the client receives no complete event.
 final class ChangesFeed: ChangeFeedProducer {
   private let stream: ChangesStream
   private let database: DatabaseID
   private let root: [UInt8]
-  /// Whether an event was begun and its commit is not complete.
+  /// Whether the event of the current commit has begun.
   private var isInCommit = false
-  /// Whoever may not have the feed is refused when it is opened.
+  /// Always `true`: opening the stream authorizes the caller.
   let isAdmitted = true
 
-  /// Follows a database behind what `token` stands for.
-  /// - Throws: what opening the stream throws.
+  /// Follows a database after the commit that `token` denotes.
+  ///
+  /// - Throws: the errors of opening the stream.
   init(
     _ service: FirestoreService, _ database: DatabaseID, as caller: Caller, since token: [UInt8]?,
     wake: @escaping @Sendable () -> Void
@@ -100,7 +107,7 @@ final class ChangesFeed: ChangeFeedProducer {
     }
   }
 
-  /// Ends a commit that cannot be completed: its event has an error in place of a token.
+  /// Ends the event of a commit that cannot be completed, with an error instead of a token.
   private func fail(_ status: Status, _ writer: inout ChangeFeedWriter) {
     isInCommit = false
     writer.piece { json in

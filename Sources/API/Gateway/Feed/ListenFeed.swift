@@ -2,9 +2,10 @@ import DatabaseService
 import DocumentModel
 import WireFormat
 
-/// The events of a Listen stream with one target, each as the JSON of a `ListenResponse`.
+/// The events of a Listen stream with one target, each in the JSON form of a `ListenResponse`.
 ///
-/// The resume token of CURRENT and of snapshots is the event's token. The feed ends with its target.
+/// The resume tokens of CURRENT and of snapshots are the tokens of their events. The feed ends when its target
+/// ends.
 final class ListenFeed: ChangeFeedProducer {
   private let stream: ListenStream
   private let encoder: StreamJSONEncoder
@@ -12,7 +13,8 @@ final class ListenFeed: ChangeFeedProducer {
   private var isEnded = false
 
   /// Follows a target.
-  /// - Throws: what opening the stream throws, and `INVALID_ARGUMENT` for a target that no stream takes.
+  ///
+  /// - Throws: the errors of opening the stream, and `INVALID_ARGUMENT` if the target is not valid.
   init(
     _ service: FirestoreService, _ target: ListenTarget, in database: DatabaseID, as caller: Caller,
     wake: @escaping @Sendable () -> Void

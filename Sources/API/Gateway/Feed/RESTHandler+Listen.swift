@@ -3,18 +3,19 @@ import DocumentModel
 import Transport
 import WireFormat
 
-// Feeds for everyone who can read a line: `:listen` and `:changes`.
+// Feeds of changes for HTTP clients: `:listen` and `:changes`.
 //
-// - `GET …/documents/{document}:listen` follows a document, `GET …/documents/{collection}:listen` a collection, with
-//   `orderBy` and `pageSize` as in a listing.
-// - `POST …/documents:listen` and `POST …/documents/{document}:listen` follow what their body says: a `ListenRequest`, or
-//   `{"structuredQuery": …}` with the parent of the path.
+// - `GET …/documents/{document}:listen` follows a document. `GET …/documents/{collection}:listen` follows a
+//   collection, with `orderBy` and `pageSize` as in a list.
+// - `POST …/documents:listen` and `POST …/documents/{document}:listen` follow the target in the body: a
+//   `ListenRequest`, or `{"structuredQuery": …}` with the parent in the path.
 //
 // - `GET …/documents:changes` follows a whole database; see ``ChangesFeed``.
 //
-// The answer is lines of JSON, or server-sent events where the client accepts or asks (`alt=sse`) for those.
+// The response consists of server-sent events if the client accepts them (or asks with `alt=sse`), otherwise of
+// NDJSON.
 extension RESTHandler {
-  /// Answers a call of `:listen`.
+  /// Handles a request with `:listen`.
   func listen(_ call: RESTRequest, _ request: borrowing HTTPRequest) throws {
     var target = try request.method == .get ? Self.listenTarget(call) : listenTarget(call, request)
     if let resumePoint = try Self.resumePoint(call, request) { target.resumePoint = resumePoint }
@@ -24,7 +25,7 @@ extension RESTHandler {
     }
   }
 
-  /// Answers a call of `:changes`.
+  /// Handles a request with `:changes`.
   func changes(_ call: RESTRequest, _ request: borrowing HTTPRequest) throws {
     try call.parameters.allowOnly("since", "resumeToken", "auth")
     let since = Self.resumeToken(request.header("last-event-id"))
@@ -34,7 +35,7 @@ extension RESTHandler {
     }
   }
 
-  /// The form that a client asks for.
+  /// The format that a client asks for.
   static func feedFormat(_ call: RESTRequest, _ request: borrowing HTTPRequest) -> FeedFormat {
     switch call.parameters.value("alt") {
     case "sse": return .events
@@ -45,7 +46,8 @@ extension RESTHandler {
     return String(decoding: accepted, as: UTF8.self).lowercased().contains("text/event-stream") ? .events : .lines
   }
 
-  /// Where a client left off: what a browser says when it comes back counts before what its URL says.
+  /// The position from which a client resumes. `Last-Event-ID`, which browsers send when they reconnect, overrides
+  /// the URL.
   private static func resumePoint(
     _ call: RESTRequest, _ request: borrowing HTTPRequest
   ) throws -> ListenTarget.ResumePoint? {
@@ -59,16 +61,17 @@ extension RESTHandler {
     resumeToken(header.map { String(decoding: $0, as: UTF8.self) })
   }
 
-  /// The bytes of a token. A text that is no base64 is a token that nobody gave: the feed starts anew, as for any other.
+  /// Decodes a token. A text that is not base64 is kept as an unknown token, with which the feed starts from the
+  /// beginning.
   static func resumeToken(_ text: String?) -> [UInt8]? {
     guard let text, !text.isEmpty else { return nil }
-    // A plus sign that was not encoded in a URL arrives as a blank.
+    // A plus sign that was not percent-encoded in a URL arrives as a space.
     return Base64.decode(text.contains(" ") ? text.replacing(" ", with: "+") : text) ?? Array(text.utf8)
   }
 
   // MARK: - Targets
 
-  /// What the path and the parameters of a GET say.
+  /// The target of a GET request, in its path and parameters.
   private static func listenTarget(_ call: RESTRequest) throws -> ListenTarget {
     if call.target.segmentCount.isMultiple(of: 2) {
       try call.parameters.allowOnly("resumeToken", "readTime", "once", "auth")
@@ -85,7 +88,7 @@ extension RESTHandler {
     return ListenTarget(id: targetID, .query(query))
   }
 
-  /// What the body of a POST says.
+  /// The target of a POST request, in its body.
   private func listenTarget(_ call: RESTRequest, _ request: borrowing HTTPRequest) throws -> ListenTarget {
     try call.parameters.allowOnly("resumeToken", "readTime", "once", "auth")
     let parent = try call.target.parent()
@@ -116,7 +119,7 @@ extension RESTHandler {
       case "readTime", "read_time": resumePoint = .readTime(try decoder.alignedTimestamp(value, "read_time"))
       case "once": isOnce = try decoder.bool(value, "once")
       default:
-        // Anything else is a member of a ListenRequest, or of nothing.
+        // Any other member must belong to a ListenRequest.
         return listenRequest(try decoder.listenRequest(root, in: database))
       }
     }
@@ -132,12 +135,12 @@ extension RESTHandler {
     case .accepted(.add(let target)): .success(target)
     case .accepted(.remove): .failure(emptyBody)
     case .refused(_, .invalid(let error)): .failure(Status(error, database: nil))
-    case .refused(_, .pipeline): .failure(Status(.unimplemented, "Pipelines cannot be listened to."))
+    case .refused(_, .pipeline): .failure(Status(.unimplemented, "Listeners on pipelines are not supported."))
     }
   }
 
   private static let emptyBody = Status(
-    .invalidArgument, "The body must hold addTarget, as a ListenRequest does, or structuredQuery.")
+    .invalidArgument, "The body must contain addTarget, as in a ListenRequest, or structuredQuery.")
 
   private static let targetID: Int32 = 1
 }

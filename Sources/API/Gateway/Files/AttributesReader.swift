@@ -1,17 +1,17 @@
 import Files
 import WireFormat
 
-/// Metadata that a client sends as JSON, for a new object or to change one.
+/// An object's metadata as a client sends it in JSON, for a new object or as changes to an existing one.
 struct AttributesReader: Sendable {
-  /// What the JSON says of each attribute: nothing, that it goes (`nil` inside), or what it is to be.
+  /// The attributes that the JSON mentions, in its order. A `nil` value removes the attribute.
   private var texts: [(attribute: Attribute, value: String?)] = []
   private var metadata: [(name: String, value: String?)]?
   private var clearsMetadata = false
-  /// The object's name, where the metadata hold it.
+  /// The object's name, if the JSON contains it.
   private(set) var name: String?
-  /// Checksums that the content must have.
+  /// The checksums that the JSON declares. The content must match them.
   private(set) var declared = DeclaredChecksums()
-  /// Documents that are to be committed with the object.
+  /// The documents to commit with the object, if the JSON contains any.
   private(set) var commit: FileCommit?
   private var takesCommit = false
 
@@ -19,10 +19,10 @@ struct AttributesReader: Sendable {
     case contentType, contentEncoding, contentDisposition, contentLanguage, cacheControl, customTime, storageClass
   }
 
-  /// Reads an object; an empty text says nothing.
+  /// Reads a JSON object. An empty body is valid and mentions nothing.
   ///
-  /// - Parameter takesCommit: whether documents may be committed with it.
-  /// - Throws: ``FilesError/invalid(_:)`` where it is no object or a member is of the wrong type.
+  /// - Parameter takesCommit: whether the member `commit` is allowed. If not, its presence is an error.
+  /// - Throws: ``FilesError/invalid(_:)`` if the JSON is not an object or a member has the wrong type.
   init(_ json: UnsafeRawBufferPointer, takesCommit: Bool = false) throws(FilesError) {
     guard json.contains(where: { $0 > 0x20 }) else { return }
     var reader = Self()
@@ -37,7 +37,9 @@ struct AttributesReader: Sendable {
     self = reader
   }
 
-  /// Reads an object that was parsed.
+  /// Reads a parsed JSON object, which must not contain `commit`.
+  ///
+  /// - Throws: ``FilesError/invalid(_:)`` if the value is not an object or a member has the wrong type.
   init(_ root: JSONValue) throws(FilesError) { try read(root) }
 
   private init() {}
@@ -58,13 +60,13 @@ struct AttributesReader: Sendable {
       case "crc32c": declared.crc32c = try Self.text(value, "crc32c")
       case "metadata": try readMetadata(value)
       case "temporaryHold", "eventBasedHold", "retention", "kmsKeyName", "customerEncryption", "contexts":
-        // Silence would let clients believe in a protection, or in data, that is not there.
+        // If the server ignored these members, clients would rely on protection or data that does not exist.
         guard value.isOff else {
-          throw .invalid("This server has no \(member.text) of objects. Leave the member out.")
+          throw .invalid("This server does not support \(member.text) for objects. Remove the member.")
         }
       case "commit":
         guard takesCommit else {
-          throw .invalid("Documents are committed with an upload of uploadType=multipart by an administrator only.")
+          throw .invalid("The member commit is allowed only in an administrator's upload with uploadType=multipart.")
         }
         commit = try FileCommit(value)
       default: break
@@ -80,10 +82,10 @@ struct AttributesReader: Sendable {
       var bytes = 0
       while let (name, value) = members.next() {
         let entry = (name.text, Self.anyText(value))
-        // A change may remove as much as it sets. Longer ones are not taken apart any further.
+        // A change may remove as many bytes as it sets. The server reads no further in a longer one.
         bytes += entry.0.utf8.count + (entry.1?.utf8.count ?? 0) + 1
         guard bytes <= 2 * ObjectAttributes.metadataBytesMax else {
-          throw .invalid("Custom metadata may have \(ObjectAttributes.metadataBytesMax) bytes in all.")
+          throw .invalid("Custom metadata may have at most \(ObjectAttributes.metadataBytesMax) bytes in total.")
         }
         entries.append(entry)
       }
@@ -100,7 +102,7 @@ struct AttributesReader: Sendable {
     }
   }
 
-  /// Values become texts, as clients expect; `nil` for null.
+  /// A value of custom metadata as text, or `nil` for null. Clients expect the server to convert values to text.
   private static func anyText(_ value: JSONValue) -> String? {
     switch value.kind {
     case .null: nil
@@ -113,9 +115,9 @@ struct AttributesReader: Sendable {
     }
   }
 
-  /// Puts what was said into attributes; what was not said stays.
+  /// Applies the JSON to attributes. Attributes that the JSON does not mention keep their values.
   ///
-  /// - Parameter keepsTokens: keeps download tokens, which clients of Firebase neither see nor set.
+  /// - Parameter keepsTokens: keeps the existing download tokens, which Firebase clients neither see nor set.
   func apply(to attributes: inout ObjectAttributes, keepsTokens: Bool) {
     for (attribute, value) in texts {
       switch attribute {
@@ -134,6 +136,6 @@ struct AttributesReader: Sendable {
     if keepsTokens { attributes.metadata.downloadTokens = tokens }
   }
 
-  /// Whether new custom metadata were given.
+  /// Whether the JSON sets or clears custom metadata.
   var hasMetadata: Bool { metadata != nil || clearsMetadata }
 }

@@ -2,38 +2,40 @@ import DocumentModel
 import Files
 import Transport
 
-/// Reads the body of a batch: `multipart/mixed`, each part of which is a request of HTTP. Lines may end as clients like.
+/// Reads the body of a batch: `multipart/mixed`, in which each part is an HTTP request. Lines may end in LF or CR
+/// LF.
 struct BatchReader {
   /// One request of a batch.
   struct Part: Sendable {
     var request = RequestPart()
-    /// What the client calls it.
+    /// The value of the part's `Content-ID` header field.
     var contentID: String?
   }
 
-  /// Requests of one batch; clients send a hundred, and some up to this many.
+  /// The maximum number of requests in one batch. Most clients send 100; some send up to this number.
   static let partsMax = 1000
 
   private var rest: ArraySlice<UInt8>
   private let delimiter: [UInt8]
 
-  /// The requests of a batch in their order.
-  /// - Throws: ``FilesError/invalid(_:)``.
+  /// Returns the requests of a batch in order.
+  ///
+  /// - Throws: ``FilesError/invalid(_:)`` if the body is not a valid batch or has more than ``partsMax`` parts.
   static func parts(of body: UnsafeRawBufferPointer, contentType: String?) throws(FilesError) -> [Part] {
     guard let contentType, contentType.lowercased().hasPrefix("multipart/mixed"),
       let boundary = MultipartReader.boundary(contentType)
-    else { throw .invalid("Bad content type. A batch is multipart/mixed and names a boundary.") }
+    else { throw .invalid("Bad content type. Content-Type of a batch must be multipart/mixed and name a boundary.") }
     var reader = BatchReader(rest: Array(body)[...], delimiter: Array("--\(boundary)".utf8))
     var parts: [Part] = []
-    guard reader.skipToDelimiter() else { throw .invalid("The boundary of the batch is missing.") }
+    guard reader.skipToDelimiter() else { throw .invalid("The body of the batch does not contain its boundary.") }
     while let part = try reader.part() {
-      guard parts.count < partsMax else { throw .invalid("A batch has at most \(partsMax) requests.") }
+      guard parts.count < partsMax else { throw .invalid("A batch may have at most \(partsMax) requests.") }
       parts.append(part)
     }
     return parts
   }
 
-  /// The next line without its end; `nil` at the end.
+  /// Returns the next line without its line break, or `nil` at the end.
   private mutating func line() -> ArraySlice<UInt8>? {
     guard !rest.isEmpty else { return nil }
     let end = rest.firstIndex(of: 0x0A) ?? rest.endIndex
@@ -50,7 +52,8 @@ struct BatchReader {
     return false
   }
 
-  /// The next request; `nil` behind the last. Stands behind the delimiter before and after.
+  /// Returns the next request, or `nil` after the last. The position is after a delimiter before and after the
+  /// call.
   private mutating func part() throws(FilesError) -> Part? {
     guard !rest.isEmpty else { return nil }
     var part = Part()
@@ -59,7 +62,7 @@ struct BatchReader {
     }
     guard let head = line() else { return nil }
     let words = head.split(separator: 0x20)
-    guard words.count == 3 else { throw .invalid("A part of the batch is no request of HTTP.") }
+    guard words.count == 3 else { throw .invalid("A part of the batch is not an HTTP request.") }
     part.request.method = Self.method(String(decoding: words[0], as: UTF8.self))
     part.request.target = Self.target(words[1])
     part.request.fields = fields()
@@ -68,7 +71,7 @@ struct BatchReader {
     return part
   }
 
-  /// Header fields up to an empty line.
+  /// Reads header fields up to and including the empty line after them.
   private mutating func fields() -> [(name: [UInt8], value: [UInt8])] {
     var fields: [(name: [UInt8], value: [UInt8])] = []
     while let line = line(), !line.isEmpty {
@@ -78,7 +81,7 @@ struct BatchReader {
     return fields
   }
 
-  /// Reads up to the delimiter; `false` where it is the last.
+  /// Reads up to and including the next delimiter. Returns `false` if it is the closing delimiter, or missing.
   private mutating func readBody(into body: inout [UInt8]) -> Bool {
     while let line = line() {
       if line.starts(with: delimiter) { return !line.dropFirst(delimiter.count).starts(with: "--".utf8) }
@@ -104,7 +107,7 @@ struct BatchReader {
     }
   }
 
-  /// Path and query of a target, which may be a whole URL.
+  /// The path and query of a request target, which may be a whole URL.
   private static func target(_ text: ArraySlice<UInt8>) -> [UInt8] {
     guard let scheme = Array(text).firstRange(of: Array("://".utf8)) else { return Array(text) }
     let host = Array(text)[scheme.upperBound...]

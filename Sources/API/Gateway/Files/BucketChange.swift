@@ -1,9 +1,9 @@
 import Files
 import WireFormat
 
-/// What a client says of a bucket, in JSON.
+/// A bucket's metadata as a client sends it in JSON, for a new bucket or as changes to an existing one.
 struct BucketChange: Sendable {
-  /// The bucket's name, where the JSON holds it.
+  /// The bucket's name, if the JSON contains it.
   private(set) var name: String?
   private var storageClass: String?
   private var location: String?
@@ -12,8 +12,10 @@ struct BucketChange: Sendable {
   private var clearsLabels = false
   private var settings: [(name: String, value: String?)] = []
 
-  /// Reads an object; an empty text says nothing.
-  /// - Throws: ``FilesError/invalid(_:)`` for what is none, and for what this server does not have.
+  /// Reads a JSON object. An empty body is valid and mentions nothing.
+  ///
+  /// - Throws: ``FilesError/invalid(_:)`` if the body is not a JSON object, or asks for a feature that this server
+  ///   lacks.
   init(_ body: UnsafeRawBufferPointer) throws(FilesError) {
     guard body.contains(where: { $0 > 0x20 }) else { return }
     var change = Self()
@@ -51,14 +53,14 @@ struct BucketChange: Sendable {
         settings.append((member.text, value.isNull ? nil : value.json))
       case ("retentionPolicy", _), ("defaultEventBasedHold", _), ("objectRetention", _), ("softDeletePolicy", _),
         ("encryption", _), ("ipFilter", _), ("hierarchicalNamespace", _):
-        // Silence would let clients believe in a protection that is not there.
-        guard value.isOff else { throw .invalid("This server has no \(member.text) of buckets. Leave the member out.") }
+        // If the server ignored these members, clients would rely on protection that does not exist.
+        guard value.isOff else { throw .invalid("This server does not support \(member.text) for buckets. Remove it.") }
       default: break
       }
     }
   }
 
-  /// Puts what was said into a bucket; what was not said stays.
+  /// Applies the JSON to a bucket. Members that the JSON does not mention keep their values.
   func apply(to bucket: inout Bucket) {
     if let storageClass { bucket.storageClass = storageClass }
     if let location { bucket.location = location.uppercased() }
@@ -68,7 +70,7 @@ struct BucketChange: Sendable {
     for (name, value) in settings { bucket.settings[name] = value }
   }
 
-  /// Takes away what a client that replaces a bucket's metadata does not say again.
+  /// Removes the metadata that a `PUT` must repeat to keep: versioning, labels and settings.
   static func clear(_ bucket: inout Bucket) {
     bucket.keepsVersions = false
     bucket.labels = CustomMetadata()
@@ -77,7 +79,8 @@ struct BucketChange: Sendable {
 }
 
 extension JSONValue {
-  /// Whether it asks for nothing: null, false, zero, and what holds nothing else.
+  /// Whether the value asks for nothing: null, false, zero, an empty string, or an object or array of only such
+  /// values.
   var isOff: Bool {
     switch kind {
     case .null, .boolean(false), .integer(0): return true
@@ -96,7 +99,7 @@ extension JSONValue {
     }
   }
 
-  /// The value as JSON without blanks.
+  /// The value as JSON without whitespace.
   var json: String {
     var writer = JSONWriter(.compact)
     writer.append(self)
@@ -105,7 +108,7 @@ extension JSONValue {
 }
 
 extension JSONWriter {
-  /// Appends a value that was parsed.
+  /// Appends a parsed value.
   mutating func append(_ value: JSONValue) {
     switch value.kind {
     case .null: null()

@@ -3,26 +3,26 @@ import Files
 import Transport
 import WireFormat
 
-/// Several calls of Cloud Storage's clients in one request, `POST /batch/storage/v1`: made one after the other, and
-/// answered together. They move no content, and each succeeds or fails by itself.
+/// Runs a batch: several Cloud Storage requests in one, `POST /batch/storage/v1`. The requests run one after the
+/// other, each succeeds or fails by itself, and one response contains all of theirs. They cannot transfer content.
 ///
-/// Belongs to the exchange's loop.
+/// Use it on the exchange's loop only.
 final class CloudBatch {
-  /// Answers may take this much in all; requests that are left over then are refused.
-  private static let answersBytesMax = 16 << 20
+  /// The limit of the responses' total length. When it is reached, the remaining requests are refused.
+  private static let responsesBytesMax = 16 << 20
   private static let contentType: StaticString = "multipart/mixed; boundary=batch_hearth_2f0c7a41"
   private static let boundary = "\(contentType)".drop { $0 != "=" }.dropFirst()
 
   private let call: StorageRequest
   private var parts: ArraySlice<BatchReader.Part>
-  private var answers: [UInt8] = []
+  private var responses: [UInt8] = []
 
   private init(_ call: StorageRequest, _ parts: [BatchReader.Part]) {
     self.call = call
     self.parts = parts[...]
   }
 
-  /// Answers a batch.
+  /// Parses the batch and runs it.
   static func handle(_ call: StorageRequest, _ request: borrowing HTTPRequest) {
     guard request.method == .post else { return call.failUnknown() }
     do throws(FilesError) {
@@ -32,20 +32,21 @@ final class CloudBatch {
     } catch { call.fail(error) }
   }
 
-  /// Makes the next call, or answers when there is none.
+  /// Runs the next request, or sends the response if none is left.
   private func next() {
     guard let part = parts.popFirst() else { return send() }
     var made = call
     let bound = LoopBound(self, to: call.responder.exchange.loop)
     made.answered = { status, type, body in
-      // At the loop's next turn, so that many calls that answer at once do not pile up.
+      // Wait for the loop's next turn: a chain of requests that finish at once would otherwise grow the stack.
       bound.later { batch in
         batch.append(part, status, type, body)
         batch.next()
       }
     }
-    guard answers.count < Self.answersBytesMax else {
-      return made.fail(.invalid("The answers of the batch are longer than \(Self.answersBytesMax) bytes in all."))
+    guard responses.count < Self.responsesBytesMax else {
+      return made.fail(
+        .invalid("The responses of the batch exceed \(Self.responsesBytesMax) bytes. Send fewer requests."))
     }
     let isMade = part.request.withRequest { request in
       perform(request, made)
@@ -65,7 +66,7 @@ final class CloudBatch {
     }
     guard !StorageHandler.namesKey(parameters, request) else { return made.fail(StorageHandler.noKeys) }
     guard parameters.value("alt") != "media" else {
-      return made.fail(.invalid("A batch moves no content: send this request by itself."))
+      return made.fail(.invalid("A batch cannot transfer content. Send this request on its own."))
     }
     var made = made
     made.method = request.method
@@ -73,7 +74,7 @@ final class CloudBatch {
     CloudFiles(made).handle(.cloud, rest, request)
   }
 
-  // MARK: - Answers
+  // MARK: - Responses
 
   private func append(_ part: BatchReader.Part, _ status: Int, _ type: StaticString?, _ body: [UInt8]) {
     var head = "--\(Self.boundary)\r\nContent-Type: application/http\r\n"
@@ -84,9 +85,9 @@ final class CloudBatch {
     head += "\r\nHTTP/1.1 \(status) \(Self.reason(status))\r\n"
     if let type { head += "Content-Type: \(type)\r\n" }
     head += "Content-Length: \(body.count)\r\n\r\n"
-    answers += head.utf8
-    answers += body
-    answers += "\r\n".utf8
+    responses += head.utf8
+    responses += body
+    responses += "\r\n".utf8
   }
 
   private static func reason(_ status: Int) -> String {
@@ -101,6 +102,6 @@ final class CloudBatch {
 
   private func send() {
     call.sendBody(
-      answers + "--\(Self.boundary)--\r\n".utf8, type: Self.contentType, status: 200, { _ in })
+      responses + "--\(Self.boundary)--\r\n".utf8, type: Self.contentType, status: 200, { _ in })
   }
 }

@@ -3,13 +3,16 @@ import Files
 import Transport
 import WireFormat
 
-/// Buckets, as Cloud Storage's clients ask for them.
+/// Handles requests for buckets in Cloud Storage's JSON API.
 struct CloudBuckets: Sendable {
   let call: StorageRequest
 
   init(_ call: StorageRequest) { self.call = call }
 
-  /// Answers a request for a bucket, or with `nil` for all of them.
+  /// Handles a request for one bucket, or for all buckets if `name` is `nil`.
+  ///
+  /// - Throws: ``FilesError`` if the request is malformed, or the bucket does not exist or does not meet the
+  ///   conditions.
   func handle(_ name: String?, _ request: borrowing HTTPRequest) throws(FilesError) {
     guard let name else {
       switch request.method {
@@ -48,7 +51,7 @@ struct CloudBuckets: Sendable {
   private func make(_ change: BucketChange) throws(FilesError) {
     guard let name = change.name else { throw .invalid("Required parameter: name") }
     guard call.parameters.value("enableObjectRetention")?.lowercased() != "true" else {
-      throw .invalid("This server has no objectRetention of buckets. Leave the parameter out.")
+      throw .invalid("This server does not support objectRetention for buckets. Remove the parameter.")
     }
     call.work { () throws(FilesError) in
       try call.store.makeBucket(name) { change.apply(to: &$0) }

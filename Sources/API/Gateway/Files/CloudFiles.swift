@@ -5,13 +5,15 @@ import Files
 import Transport
 import WireFormat
 
-/// One call of Cloud Storage's JSON API, which administrators make (storage-api.md, sections 9 to 11).
+/// Handles a request of Cloud Storage's JSON API, which only administrators use (storage-api.md, sections 9 to 11).
 struct CloudFiles: Sendable {
   let call: StorageRequest
 
   init(_ call: StorageRequest) { self.call = call }
 
-  /// The decoded parts of a path behind `…/b`.
+  /// Returns the decoded segments of a path after `…/b`.
+  ///
+  /// - Throws: ``FilesError/invalid(_:)`` if the percent-encoding is malformed.
   static func parts(_ path: UnsafeRawBufferPointer) throws(FilesError) -> [String] {
     var parts: [String] = []
     for part in path.split(separator: UInt8(ascii: "/")) {
@@ -20,7 +22,7 @@ struct CloudFiles: Sendable {
     return parts
   }
 
-  /// Answers a request that brings no content.
+  /// Handles a request without content.
   func handle(_ place: StorageHandler.Route, _ path: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest) {
     do throws(FilesError) {
       let parts = try Self.parts(path)
@@ -35,7 +37,7 @@ struct CloudFiles: Sendable {
     } catch { call.fail(error) }
   }
 
-  /// Access lists are taken and have no effect: rules and administrators decide.
+  /// Accepts requests for access lists and ignores them: rules and administrators decide.
   private func handleAccess(_ request: borrowing HTTPRequest) throws(FilesError) {
     switch request.method {
     case .get, .head:
@@ -62,7 +64,7 @@ struct CloudFiles: Sendable {
     listing.includesVersions = call.parameters.value("versions")?.lowercased() == "true"
     if let pattern = call.parameters.value("matchGlob"), !pattern.isEmpty { listing.pattern = try NamePattern(pattern) }
     if call.parameters.value("softDeleted")?.lowercased() == "true" || call.parameters.value("filter") != nil {
-      throw .invalid("This server keeps no deleted objects but versions, and has no filters by context.")
+      throw .invalid("This server does not support softDeleted or filter. Deleted objects are kept only as versions.")
     }
     listing.includesTrailingDelimiter = call.parameters.value("includeTrailingDelimiter")?.lowercased() == "true"
     if let text = call.parameters.value("maxResults"), !text.isEmpty {
@@ -116,7 +118,7 @@ struct CloudFiles: Sendable {
       }
       return call.failUnknown()
     }
-    // Clients that do not encode slashes are understood.
+    // Some clients do not encode slashes, so join the segments.
     let name = try ObjectName(checking: parts[0], parts[2...].joined(separator: "/"))
     let generation = try number("generation")
     switch request.method {
@@ -179,7 +181,7 @@ struct CloudFiles: Sendable {
       try call.store.copy(
         source, generation: generation, sourceConditions: sourceConditions, to: target, conditions: conditions
       ) { (attributes) throws(FilesError) in
-        // Custom metadata that are given replace those of the source, download tokens with them.
+        // If the request contains custom metadata, they replace those of the source, including download tokens.
         if change.hasMetadata { attributes.metadata = CustomMetadata() }
         change.apply(to: &attributes, keepsTokens: false)
       }
@@ -231,9 +233,9 @@ struct CloudFiles: Sendable {
     }
   }
 
-  // MARK: - What the parts share
+  // MARK: - Helpers
 
-  /// Answers with an object, and with what became of the documents that were committed with it.
+  /// Responds with an object, and with the outcome of the documents that were committed with it.
   func send(_ object: StoredObject, _ outcome: CommitOutcome? = nil) {
     var json = JSONWriter(.compact)
     json.appendCloudObject(object, origin: call.origin, outcome)
@@ -242,17 +244,19 @@ struct CloudFiles: Sendable {
     }
   }
 
-  /// A parameter that is a number.
+  /// A query parameter as a number, or `nil` if it is missing.
+  ///
+  /// - Throws: ``FilesError/invalid(_:)`` if it is not a number.
   func number(_ name: StaticString) throws(FilesError) -> Int64? {
     guard let text = call.parameters.value(name) else { return nil }
     guard let number = Int64(text) else { throw .invalid("Invalid value for \(name): \(text)") }
     return number
   }
 
-  /// A name as one segment of a path.
+  /// Encodes a name as one segment of a path.
   static func encoded(_ name: String) -> String { PercentEncoding.encode(name.utf8) }
 
-  /// The body of a composition.
+  /// The body of a compose request.
   struct Composition: Sendable {
     var parts: [ComposedPart] = []
     var destination: AttributesReader?
@@ -303,7 +307,8 @@ struct CloudFiles: Sendable {
       return part
     }
 
-    /// A number, which clients also write as a text; `nil` for `null`. What cannot be compared is not ignored.
+    /// Reads a number, which clients also send as a string; returns `nil` for `null`. Anything else is an error:
+    /// ignoring it would drop a precondition.
     private static func number(_ value: JSONValue) throws(FilesError) -> Int64? {
       switch value.kind {
       case .null: return nil

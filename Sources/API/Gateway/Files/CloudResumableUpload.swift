@@ -3,16 +3,16 @@ import Files
 import RulesEngine
 import Transport
 
-/// Uploads in several requests, as Cloud Storage's clients send them, and some of Firebase's: `PUT` with
+/// Handles resumable uploads of Cloud Storage clients, and of some Firebase clients: each request is a `PUT` with
 /// `Content-Range` (storage-api.md, section 10).
 struct CloudResumableUpload: Sendable {
   let call: StorageRequest
 
   init(_ call: StorageRequest) { self.call = call }
 
-  /// `bytes a-b/total`, each part of which may be missing.
+  /// The header `Content-Range: bytes a-b/total`. Either side may be `*`.
   struct ContentRange: Sendable {
-    /// Where the bytes begin, and how many there are.
+    /// The position of the first byte, or `nil` if the request has no bytes.
     var start: Int?
     var count = 0
     var total: Int?
@@ -34,7 +34,9 @@ struct CloudResumableUpload: Sendable {
     }
   }
 
-  /// Answers a request without content: the start, and the end that gives an upload up.
+  /// Handles a request without content: one that starts an upload, or the `DELETE` that cancels it.
+  ///
+  /// - Throws: ``FilesError`` if the request is malformed or its upload is not allowed.
   func handle(_ parts: [String], _ request: borrowing HTTPRequest) throws(FilesError) {
     if request.method == .delete, let id = call.parameters.value("uploadId") {
       return call.work { () throws(FilesError) in
@@ -47,14 +49,19 @@ struct CloudResumableUpload: Sendable {
     try start(parts[0], named: call.parameters.value("name"), request)
   }
 
-  /// Begins an upload to a bucket; `status` is what the dialect answers then. Where a URL was signed for the name, the
-  /// metadata, which nobody signed, name no other.
+  /// Starts an upload to a bucket and responds with the upload's URL.
+  ///
+  /// - Parameters:
+  ///   - isSigned: whether a signed URL allows the upload. The signature covers the name but not the metadata, so
+  ///     the metadata must not contain another name.
+  ///   - status: the status of the response.
+  /// - Throws: ``FilesError`` if the request is malformed or its upload is not allowed.
   func start(
     _ bucket: String, named: String?, isSigned: Bool = false, status: Int = 200, _ request: borrowing HTTPRequest
   ) throws(FilesError) {
     let metadata = try AttributesReader(request.body)
     if isSigned, let other = metadata.name, !other.utf8.elementsEqual((named ?? "").utf8) {
-      throw .invalid("The metadata name another object than the one that the URL was signed for.")
+      throw .invalid("The metadata contain another object name than the signed URL.")
     }
     guard let name = isSigned ? named : metadata.name ?? named else { throw .invalid("Required parameter: name") }
     let isFirebase = call.api == .firebase
@@ -88,11 +95,13 @@ struct CloudResumableUpload: Sendable {
     }
   }
 
-  /// What takes a part, or nothing where the client only asks how far the upload is.
+  /// Opens the body of a request that sends a part, or that only asks for the upload's progress.
+  ///
+  /// - Throws: ``FilesError/invalid(_:)`` if a header is malformed.
   func openBody(_ id: String, _ request: borrowing HTTPRequest) throws(FilesError) -> UploadBody {
     let range = try request.text("content-range").map { (text) throws(FilesError) in try ContentRange(text) }
     let hashes = try DeclaredChecksums(request, isContent: false)
-    let starter = isNobody(request) ? call.store.starter(ofUpload: id) as? Caller : nil
+    let starter = isUnauthenticated(request) ? call.store.starter(ofUpload: id) as? Caller : nil
     let plan = UploadBody.Plan(
       open: { () throws(FilesError) in
         try Self.requireNotRevoked(starter)
@@ -105,10 +114,10 @@ struct CloudResumableUpload: Sendable {
         }
         var file = UploadBody.OpenUploadFile(incoming: upload.incoming, upload: upload)
         if let range {
-          file.limit = (size + range.count, .invalid("More bytes came than Content-Range says."))
+          file.limit = (size + range.count, .invalid("The body is longer than Content-Range declares."))
         }
         if let size = upload.record.declaredSize, file.limit.map({ $0.bytes > size }) ?? true {
-          file.limit = (size, .invalid("More bytes came than the upload was announced with."))
+          file.limit = (size, .invalid("The upload is longer than its announced length."))
         }
         if upload.record.declaredSize == nil, !upload.record.isAdmin, let unknown = FirebaseFiles(call).unknownLimit,
           file.limit.map({ $0.bytes > unknown.bytes }) ?? true
@@ -126,7 +135,9 @@ struct CloudResumableUpload: Sendable {
         }
         do throws(FilesError) {
           if range?.start != nil { try call.store.saveUpload(upload) }
-          if let total = range?.total, size > total { throw .invalid("More bytes came than Content-Range says.") }
+          if let total = range?.total, size > total {
+            throw .invalid("The upload is longer than the total in Content-Range.")
+          }
         } catch {
           call.store.endUpload(upload)
           throw error
@@ -140,21 +151,22 @@ struct CloudResumableUpload: Sendable {
       fail: { error in
         switch error {
         case .wrongOffset(let expected, _): sendProgress(expected)
-        case .uploadOver: answerAgain(id)
+        case .uploadOver: respondAgain(id)
         default: call.fail(error)
         }
       })
     return UploadBody(call.responder.exchange, plan)
   }
 
-  /// Says how many bytes have come; the status means "go on" here, and redirects nobody as there is no `Location`.
+  /// Responds with the number of bytes received. Status 308 means "continue" here; without `Location`, clients do
+  /// not treat it as a redirect.
   private func sendProgress(_ size: Int) {
     call.sendEmpty(308) { headers in
       if size > 0 { headers.add("Range", "bytes=0-\(size - 1)") }
     }
   }
 
-  private func answerAgain(_ id: String) {
+  private func respondAgain(_ id: String) {
     call.work { () throws(FilesError) in
       let record = try call.store.upload(id)
       guard case .finished(let generation) = record.state, let object = try call.store.object(record.name),
@@ -166,11 +178,12 @@ struct CloudResumableUpload: Sendable {
     }
   }
 
-  /// Refuses who began an upload and might not begin one now: that may be days ago. A token's age does not matter,
-  /// as nobody sends another.
+  /// Throws ``FilesError/denied(_:)`` if the account that started the upload, perhaps days ago, was disabled,
+  /// deleted or signed out meanwhile. The age of its token does not matter, because the later requests carry no
+  /// credentials.
   private static func requireNotRevoked(_ starter: Caller?) throws(FilesError) {
-    guard case .user(let auth?)? = starter, let revocationReason = auth.revocationCheck?.revocationReason else { return }
-    throw .denied("Whoever began the upload may not go on: \(revocationReason).")
+    guard case .user(let auth?)? = starter, let reason = auth.revocationCheck?.revocationReason else { return }
+    throw .denied("The user who started the upload may not continue it: \(reason).")
   }
 
   private func finish(
@@ -179,7 +192,7 @@ struct CloudResumableUpload: Sendable {
     let caller = starter ?? call.caller
     let declared: DeclaredChecksums
     do throws(FilesError) {
-      // Much may have happened while the content came.
+      // The user's account may have changed during the upload.
       try Self.requireNotRevoked(starter)
       declared = try hashes.and(upload.record.declared)
     } catch {
@@ -196,7 +209,7 @@ struct CloudResumableUpload: Sendable {
     if call.api == .firebase { FirebaseFiles(call).send(object) } else { CloudFiles(call).send(object) }
   }
 
-  private func isNobody(_ request: borrowing HTTPRequest) -> Bool {
+  private func isUnauthenticated(_ request: borrowing HTTPRequest) -> Bool {
     call.api == .firebase && request.header("authorization") == nil
   }
 }

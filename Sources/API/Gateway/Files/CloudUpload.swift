@@ -3,17 +3,17 @@ import Transport
 
 /// Uploads in one request: `uploadType=media` and `uploadType=multipart`.
 extension CloudFiles {
-  /// What may come before content in two parts: documents that are committed with it, too.
+  /// The limit of the metadata before the content, which may include documents to commit.
   private static let headBytesMax = 1 << 20
 
-  /// Whether the body of a `POST` or `PUT` is content.
+  /// Whether the body of a `POST` or `PUT` request is content.
   static func bringsContent(_ query: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest) -> Bool {
     guard let parameters = try? QueryParameters(query) else { return false }
     if parameters.value("uploadId") != nil { return request.method == .put }
     return request.method == .post && parameters.value("uploadType") != "resumable"
   }
 
-  /// What takes the content; answers and returns `nil` where the request is refused at once.
+  /// Opens the body of an upload, or responds with an error and returns `nil` if the request is refused at once.
   func openBody(_ path: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest) -> (any BodySink)? {
     do throws(FilesError) {
       if let id = call.parameters.value("uploadId") { return try CloudResumableUpload(call).openBody(id, request) }
@@ -30,8 +30,11 @@ extension CloudFiles {
     }
   }
 
-  /// What takes the content of an object whose name may also stand in its metadata. Where a URL was signed for the
-  /// name, the body is content and nothing else: its metadata would be an administrator's, and nobody signed them.
+  /// Opens the body of an upload of an object, whose name may also be in its metadata.
+  ///
+  /// - Parameter isSigned: whether a signed URL allows the upload. Then the body is content only: metadata in it
+  ///   would have an administrator's rights, and the signature does not cover them.
+  /// - Throws: ``FilesError/invalid(_:)`` if a header is malformed.
   func upload(
     to bucket: String, named: String?, isSigned: Bool = false, _ conditions: ObjectConditions,
     _ request: borrowing HTTPRequest
@@ -78,9 +81,11 @@ extension CloudFiles {
 }
 
 extension DeclaredChecksums {
-  /// The checksums in a request's header: `X-Goog-Hash: crc32c=…,md5=…`, and of a body that is the content and nothing
-  /// else, `Content-MD5` and the SHA-256 of `Content-Digest: sha-256=:…:`.
-  /// - Throws: ``FilesError/invalid(_:)`` for an `X-Goog-Hash` of another kind: what cannot be checked is not ignored.
+  /// Reads the checksums in a request's header: `X-Goog-Hash: crc32c=…,md5=…`. If the body is only content, also
+  /// reads `Content-MD5` and the SHA-256 in `Content-Digest: sha-256=:…:`.
+  ///
+  /// - Throws: ``FilesError/invalid(_:)`` if `X-Goog-Hash` contains another kind of checksum, which the server
+  ///   cannot verify.
   init(_ request: borrowing HTTPRequest, isContent: Bool) throws(FilesError) {
     self.init()
     for part in (request.text("x-goog-hash") ?? "").split(separator: ",") {
@@ -90,7 +95,7 @@ extension DeclaredChecksums {
       } else if text.hasPrefix("md5=") {
         md5 = String(text.dropFirst("md5=".count))
       } else {
-        throw .invalid("X-Goog-Hash names a checksum that is neither crc32c nor md5: \(text)")
+        throw .invalid("X-Goog-Hash may contain only crc32c and md5, not: \(text)")
       }
     }
     guard isContent else { return }

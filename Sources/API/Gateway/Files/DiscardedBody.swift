@@ -1,15 +1,18 @@
 import Transport
 
-/// Reads a body to its end and answers then: clients that send all before they read would miss an answer in between.
+/// Reads a body to its end and responds then. A client that reads only after it has sent everything would miss an
+/// earlier response.
 final class DiscardedBody: BodySink {
-  /// Longer bodies are not waited for: the answer comes at once, and ends an HTTP/1 connection.
+  /// The longest body that the server reads before it responds. To a longer one it responds at once, which closes
+  /// an HTTP/1 connection.
   static let bytesMax = 16 << 20
 
   private let answer: () -> Void
 
   init(answer: @escaping () -> Void) { self.answer = answer }
 
-  /// Has an answer given when the body is over, or at once where that would take long or nobody can tell.
+  /// Responds when the body has ended, or at once if the body is longer than ``bytesMax`` or has no
+  /// `Content-Length`. Returns `nil` if it responded at once.
   static func answering(_ request: borrowing HTTPRequest, _ answer: @escaping () -> Void) -> DiscardedBody? {
     let length = request.text("content-length").flatMap { Int($0) }
     if let length, length <= bytesMax { return DiscardedBody(answer: answer) }

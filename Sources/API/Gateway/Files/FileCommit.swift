@@ -4,16 +4,18 @@ import DocumentStore
 import Files
 import WireFormat
 
-/// Documents that an administrator commits together with a file: the body of a Commit call, as the member `commit` of
-/// the file's metadata.
+/// Documents that an administrator commits together with a file: the body of a Commit request, in the member
+/// `commit` of the file's metadata.
 struct FileCommit: Sendable {
   /// The database of all writes.
   let database: DatabaseID
-  /// At least one.
+  /// The writes, at least one.
   let writes: [Write]
 
   /// Reads a CommitRequest without a transaction.
-  /// - Throws: ``FilesError/invalid(_:)`` that says what is wrong with it.
+  ///
+  /// - Throws: ``FilesError/invalid(_:)`` if the request is malformed, contains no writes, or writes to several
+  ///   databases.
   init(_ value: JSONValue) throws(FilesError) {
     var found: [AddressedWrite] = []
     do throws(WireError) {
@@ -31,7 +33,7 @@ struct FileCommit: Sendable {
       }
     } catch { throw .invalid("commit: \(Status(error, database: nil).message)") }
     guard let database = found.first?.database else {
-      throw .invalid("commit: there is nothing to commit; it takes {\"writes\": […]}.")
+      throw .invalid("commit: there is nothing to commit; send {\"writes\": […]}.")
     }
     guard found.allSatisfy({ $0.database == database }) else {
       throw .invalid("commit: all writes must be in one database.")
@@ -42,8 +44,10 @@ struct FileCommit: Sendable {
 }
 
 extension StorageRequest {
-  /// Makes an object and commits documents, both or neither.
-  /// - Throws: what making the object throws, and ``FilesError/commitRefused(httpStatus:message:fault:)``.
+  /// Stores an object and commits documents: both or neither.
+  ///
+  /// - Throws: ``FilesError/commitRefused(httpStatus:message:fault:)`` if the documents cannot be committed; other
+  ///   ``FilesError`` cases if the object cannot be stored.
   func put(
     _ name: ObjectName, _ incoming: IncomingContent, _ attributes: ObjectAttributes, declared: DeclaredChecksums,
     conditions: ObjectConditions, with commit: FileCommit
@@ -65,12 +69,12 @@ extension StorageRequest {
   }
 }
 
-/// How the metadata of files name a database.
+/// The text form of a database's name in the metadata of files.
 package enum FileCommitDatabase {
-  /// `PROJECT/DATABASE`.
+  /// The form `PROJECT/DATABASE`.
   static func text(of id: DatabaseID) -> String { "\(id.project)/\(id.database)" }
 
-  /// The database of such a text; `nil` where it is none.
+  /// Parses `PROJECT/DATABASE`. Returns `nil` if the text has another form.
   package static func id(_ text: String) -> DatabaseID? {
     let parts = text.utf8.split(separator: UInt8(ascii: "/")).map { String(Substring($0)) }
     return parts.count == 2 ? DatabaseID(project: parts[0], database: parts[1]) : nil

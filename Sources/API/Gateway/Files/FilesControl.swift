@@ -6,7 +6,8 @@ import RulesEngine
 import Transport
 import WireFormat
 
-/// What test suites do to an emulator's files: `PUT /internal/setRules` (storage-api.md, section 13).
+/// Handles the requests with which test suites control an emulator's files: `PUT /internal/setRules`
+/// (storage-api.md, section 13).
 struct FilesControl: Sendable {
   let call: StorageRequest
   let rules: FileRules
@@ -16,7 +17,7 @@ struct FilesControl: Sendable {
     self.rules = rules
   }
 
-  /// Answers a request for a path behind `/internal/`.
+  /// Handles a request for a path after `/internal/`.
   func handle(_ path: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest) {
     guard request.method == .put, path.elementsEqual("setRules".utf8) else { return call.failUnknown() }
     let upload: RulesUpload?

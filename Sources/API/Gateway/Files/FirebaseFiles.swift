@@ -5,25 +5,27 @@ import RulesEngine
 import Transport
 import WireFormat
 
-/// One call of the dialect that Firebase's clients speak (storage-api.md, sections 3 to 8).
+/// Handles a request of the storage API that Firebase clients use (storage-api.md, sections 3 to 8).
 struct FirebaseFiles: Sendable {
   let call: StorageRequest
 
   init(_ call: StorageRequest) { self.call = call }
 
-  /// What a path behind `/v0/b/` names.
+  /// The bucket and object that a path after `/v0/b/` names.
   struct Target {
     let bucket: String
-    /// The object, where the path or the parameter `name` names one.
+    /// The object's name, from the path or the parameter `name`; `nil` if neither contains one.
     let name: String?
 
-    /// - Throws: ``FilesError/invalid(_:)`` for bad encoding; `nil` for a path that names nothing.
+    /// Parses a path. Returns `nil` if it is neither a bucket's nor an object's.
+    ///
+    /// - Throws: ``FilesError/invalid(_:)`` if the percent-encoding is malformed.
     init?(_ path: UnsafeRawBufferPointer, _ parameters: QueryParameters) throws(FilesError) {
       guard let slash = path.firstIndex(of: UInt8(ascii: "/")) else { return nil }
       let rest = UnsafeRawBufferPointer(rebasing: path[slash...])
       guard rest.elementsEqual("/o".utf8) || rest.dropping("/o/") != nil else { return nil }
       bucket = try Self.decode(UnsafeRawBufferPointer(rebasing: path[..<slash]))
-      // Clients that do not encode slashes are understood: nothing follows a name.
+      // Some clients do not encode slashes. Nothing follows a name, so the rest of the path is the name.
       let named = try rest.dropping("/o/").map { (bytes) throws(FilesError) in try Self.decode(bytes) }
       name = named.flatMap { $0.isEmpty ? nil : $0 } ?? parameters.value("name")
     }
@@ -42,7 +44,7 @@ struct FirebaseFiles: Sendable {
     }
   }
 
-  /// Answers a request that brings no content.
+  /// Handles a request without content.
   func handle(_ path: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest) {
     do throws(FilesError) {
       guard let target = try Target(path, call.parameters) else { return call.failUnknown() }
@@ -69,7 +71,7 @@ struct FirebaseFiles: Sendable {
     } catch { call.fail(error) }
   }
 
-  // MARK: - Reading
+  // MARK: - Reads
 
   private func get(_ name: ObjectName, _ request: borrowing HTTPRequest) throws(FilesError) {
     let conditions = try ObjectConditions(call.parameters, request)
@@ -81,9 +83,9 @@ struct FirebaseFiles: Sendable {
     do throws(FilesError) {
       let token = call.parameters.value("token")
       let tokens = object?.attributes.metadata.downloadTokens ?? []
-      let isLetIn = isContent && tokens.contains { $0 == token }
-      // Rules are asked before existence: who may not read learns nothing.
-      if !isLetIn { try require(.get, name, before: object, after: nil) }
+      let hasToken = isContent && tokens.contains { $0 == token }
+      // Evaluate rules before the check for existence: a caller without access learns nothing about the object.
+      if !hasToken { try require(.get, name, before: object, after: nil) }
       guard object != nil else { throw .noSuchObject(name) }
     } catch {
       if let found { ObjectDownload.close(found) }
@@ -138,7 +140,7 @@ struct FirebaseFiles: Sendable {
     }
   }
 
-  // MARK: - Changing
+  // MARK: - Changes
 
   private func patch(_ name: ObjectName, _ body: UnsafeRawBufferPointer) throws(FilesError) {
     let change = try AttributesReader(body)
@@ -164,8 +166,8 @@ struct FirebaseFiles: Sendable {
     }
   }
 
-  /// Gives an object that has no download token one, for who reads its metadata. One that took its place meanwhile is
-  /// judged as if it had been asked for.
+  /// Adds a download token to an object without one when its metadata are read. If another object has replaced it
+  /// meanwhile, rules and conditions apply to that one as if the client had requested it.
   private func makeToken(_ object: StoredObject, _ conditions: ObjectConditions) {
     call.work { () throws(FilesError) in
       try call.store.addDownloadToken(to: object) { (other) throws(FilesError) in
@@ -201,14 +203,16 @@ struct FirebaseFiles: Sendable {
     }
   }
 
-  // MARK: - What the parts share
+  // MARK: - Helpers
 
-  /// Answers with an object's metadata.
+  /// Responds with an object's metadata.
   func send(_ object: StoredObject, headers: @escaping (inout HeaderWriter) -> Void = { _ in }) {
     call.send(headers: headers) { $0.appendFirebaseMetadata(object) }
   }
 
-  /// Refuses what the caller may not do.
+  /// Authorizes the caller for one operation.
+  ///
+  /// - Throws: ``FilesError/denied(_:)`` if the rules do not allow it.
   func require(
     _ method: RulesMethod, _ name: ObjectName, before: StoredObject?, after: StoredObject?
   ) throws(FilesError) {
@@ -219,7 +223,7 @@ struct FirebaseFiles: Sendable {
     request.header("x-http-method-override").map { $0.elementsEqual("PATCH".utf8) } ?? false
   }
 
-  /// The commands of a resumable upload's request, such as `upload, finalize`.
+  /// The commands in the header of a resumable upload's request, such as `upload, finalize`.
   static func commands(_ header: UnsafeRawBufferPointer) -> [String] {
     String(decoding: header, as: UTF8.self).lowercased().split(separator: ",").map { word in
       String(word.drop { $0 == " " }.prefix { $0 != " " })
@@ -228,8 +232,9 @@ struct FirebaseFiles: Sendable {
 }
 
 extension ObjectConditions {
-  /// The conditions in a query's parameters.
-  /// - Throws: ``FilesError/invalid(_:)`` for what is no number.
+  /// Reads the conditions in a query's parameters.
+  ///
+  /// - Throws: ``FilesError/invalid(_:)`` if a value is not a number.
   init(_ parameters: QueryParameters) throws(FilesError) {
     self.init()
     func number(_ name: StaticString) throws(FilesError) -> Int64? {
@@ -243,8 +248,9 @@ extension ObjectConditions {
     metagenerationNotMatch = try number("ifMetagenerationNotMatch")
   }
 
-  /// The conditions in a query's parameters and a request's header fields.
-  /// - Throws: ``FilesError/invalid(_:)`` for what is no number.
+  /// Reads the conditions in a query's parameters and a request's header fields.
+  ///
+  /// - Throws: ``FilesError/invalid(_:)`` if a value is not a number.
   init(_ parameters: QueryParameters, _ request: borrowing HTTPRequest) throws(FilesError) {
     try self.init(parameters)
     etagMatch = Self.tags(request.text("if-match"))

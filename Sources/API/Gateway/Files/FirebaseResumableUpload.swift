@@ -2,16 +2,19 @@ import Files
 import RulesEngine
 import Transport
 
-/// Uploads in several requests, as `X-Goog-Upload-Command` says (storage-api.md, section 4).
+/// Handles resumable uploads in Firebase's protocol, with the header `X-Goog-Upload-Command` (storage-api.md,
+/// section 4).
 struct FirebaseResumableUpload: Sendable {
   let call: StorageRequest
 
   init(_ call: StorageRequest) { self.call = call }
 
-  /// What parts should be multiples of.
+  /// Clients should send parts whose length is a multiple of this number of bytes.
   private static let granularityBytes = 262_144
 
-  /// Answers a request without content: `start`, `query`, `cancel`, `finalize`.
+  /// Handles a request without content: `start`, `query`, `cancel` or `finalize`.
+  ///
+  /// - Throws: ``FilesError`` if the request is malformed or its upload is not allowed.
   func handle(
     _ commands: [String], _ target: FirebaseFiles.Target, _ request: borrowing HTTPRequest
   ) throws(FilesError) {
@@ -34,7 +37,7 @@ struct FirebaseResumableUpload: Sendable {
       let sink = try openBody(commands, request)
       sink.ended()
     } else {
-      throw .invalid("The command of the upload is none that is known: \(commands.joined(separator: ", "))")
+      throw .invalid("Unknown X-Goog-Upload-Command: \(commands.joined(separator: ", "))")
     }
   }
 
@@ -72,12 +75,14 @@ struct FirebaseResumableUpload: Sendable {
     }
   }
 
-  /// What takes the content of `upload` and of `upload, finalize`.
+  /// Opens the body of an `upload` or `upload, finalize` request.
+  ///
+  /// - Throws: ``FilesError`` if the request names no upload or its offset is not a number.
   func openBody(_ commands: [String], _ request: borrowing HTTPRequest) throws(FilesError) -> UploadBody {
     let id = try id()
     let isLast = commands.contains("finalize")
     let offset = request.text("x-goog-upload-offset")
-    // Bytes go where their sender says, and nowhere else: without a word, to the start.
+    // Write the bytes only at the position that the client names. Without an offset, an `upload` starts at 0.
     let position = commands.contains("upload") || offset != nil ? Int(offset ?? "0") : nil
     if offset != nil, position == nil { throw .invalid("X-Goog-Upload-Offset must be a number.") }
     let files = FirebaseFiles(call)
@@ -91,7 +96,7 @@ struct FirebaseResumableUpload: Sendable {
         }
         var file = UploadBody.OpenUploadFile(incoming: upload.incoming, upload: upload)
         if let size = upload.record.declaredSize {
-          file.limit = (size, .invalid("More bytes came than the upload was announced with."))
+          file.limit = (size, .invalid("The upload is longer than its announced length."))
         } else if !upload.record.isAdmin {
           file.limit = files.unknownLimit
         }
@@ -121,13 +126,13 @@ struct FirebaseResumableUpload: Sendable {
         return { files.send(object) { $0.add("X-Goog-Upload-Status", "final") } }
       },
       interrupt: { file in
-        // What arrived stays: the client asks how much it was, and goes on from there.
+        // Keep the received bytes: the client queries their number and resumes from there.
         if let upload = file.upload { call.store.endUpload(upload) }
       },
       fail: { error in
-        if case .uploadOver = error { return answerAgain(id) }
+        if case .uploadOver = error { return respondAgain(id) }
         call.fail(error) { headers in
-          // Clients would send it again and again without this.
+          // Without this header clients would repeat the request.
           if case .denied = error { headers.add("X-Goog-Upload-Status", "final") }
           if case .wrongOffset(let expected, _) = error {
             headers.add("X-Goog-Upload-Status", "active")
@@ -138,8 +143,9 @@ struct FirebaseResumableUpload: Sendable {
     return UploadBody(call.responder.exchange, plan)
   }
 
-  /// Answers a part of an upload that is over: as its end was answered, or that it was given up.
-  private func answerAgain(_ id: String) {
+  /// Responds to a part of an upload that is over: repeats the final response, or reports that the upload was
+  /// canceled.
+  private func respondAgain(_ id: String) {
     call.work { () throws(FilesError) in
       let record = try call.store.upload(id)
       guard case .finished(let generation) = record.state, let object = try call.store.object(record.name),
@@ -159,10 +165,12 @@ struct FirebaseResumableUpload: Sendable {
     return (false, upload.incoming.size)
   }
 
-  /// The length that a header announces; `nil` where there is none.
+  /// The length that a header announces, or `nil` without the header.
+  ///
+  /// - Throws: ``FilesError/invalid(_:)`` if the header is not a number.
   static func size(_ header: String?) throws(FilesError) -> Int? {
     guard let header else { return nil }
-    guard let size = Int(header), size >= 0 else { throw .invalid("The length of the upload must be a number: \(header)") }
+    guard let size = Int(header), size >= 0 else { throw .invalid("The announced length is not a number: \(header)") }
     return size
   }
 

@@ -2,9 +2,9 @@ import Files
 import RulesEngine
 import Transport
 
-/// Uploads in one request: the body is the content, or metadata and content in two parts.
+/// Uploads in one request: the body is the content, or two parts with metadata and content.
 extension FirebaseFiles {
-  /// Whether the body of a `POST` or `PUT` is content.
+  /// Whether the body of a `POST` or `PUT` request is content.
   static func bringsContent(_ query: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest) -> Bool {
     if request.header("x-http-method-override") != nil { return false }
     if let command = request.header("x-goog-upload-command") {
@@ -18,7 +18,7 @@ extension FirebaseFiles {
     return parameters.value("createToken") == nil && parameters.value("deleteToken") == nil
   }
 
-  /// What takes the content; answers and returns `nil` where the request is refused at once.
+  /// Opens the body of an upload, or responds with an error and returns `nil` if the request is refused at once.
   func openBody(_ path: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest) -> (any BodySink)? {
     do throws(FilesError) {
       guard let target = try Target(path, call.parameters) else {
@@ -39,16 +39,20 @@ extension FirebaseFiles {
     }
   }
 
-  /// What may come of an upload before its length is known, where its sender needs rules: they are asked again at the
-  /// end, and whom they refuse then has filled no disk.
+  /// The limit of an upload of unknown length whose sender is subject to rules. The server evaluates the rules at
+  /// the end, so a denied upload can use at most this much of the disk.
   static let unknownBytesMax = 16 << 20
 
-  /// Lengths with which rules are asked where none is known.
+  /// The lengths with which the server evaluates rules if the length of an upload is unknown.
   private static let probedSizes = [0, 1, 100 << 10, 10 << 20]
 
-  /// Refuses content that rules refuse already by what is known of it. Where more than one length is possible, or none
-  /// is known, they must refuse it whatever its length. Where they cannot say yet, no more than
-  /// ``unknownBytesMax`` may come.
+  /// Refuses an upload before its content arrives if the rules already deny it.
+  ///
+  /// If the length is unknown or one of a range, the rules must deny the upload for every length tried. If the
+  /// rules cannot decide yet because they use checksums, an upload longer than ``unknownBytesMax`` is refused.
+  ///
+  /// - Parameter sizes: the possible lengths, or `nil` if unknown.
+  /// - Throws: ``FilesError/denied(_:)`` if the upload is refused.
   func requireEarly(_ name: ObjectName, _ attributes: ObjectAttributes, sizes: ClosedRange<Int>?) throws(FilesError) {
     guard !call.isAdmin else { return }
     let probed = sizes.map { $0.count > 1 ? [$0.lowerBound, $0.upperBound] : [$0.lowerBound] } ?? Self.probedSizes
@@ -62,14 +66,14 @@ extension FirebaseFiles {
         let isDecided = try call.authorizer.requireEarly(object, as: call.caller, store: call.store)
         if isDecided || sizes.map({ $0.lowerBound <= Self.unknownBytesMax }) ?? true { return }
         refusal = .denied(
-          "Rules look at checksums, which are known at the end only: no more than \(Self.unknownBytesMax) bytes may "
-            + "come.")
+          "The rules use checksums, which are known only at the end. Such uploads may have at most "
+            + "\(Self.unknownBytesMax) bytes.")
       } catch { refusal = error }
     }
     if let refusal { throw refusal }
   }
 
-  /// How much may come of content whose length nobody said.
+  /// The limit of content whose length the client did not announce, or `nil` for administrators.
   var unknownLimit: (bytes: Int, error: FilesError)? {
     call.isAdmin ? nil : (Self.unknownBytesMax, .lengthRequired(bytesMax: Self.unknownBytesMax))
   }
@@ -78,7 +82,7 @@ extension FirebaseFiles {
     _ target: Target, isMultipart: Bool, _ request: borrowing HTTPRequest
   ) throws(FilesError) -> any BodySink {
     let conditions = try ObjectConditions(call.parameters)
-    // In two parts the name may stand in the metadata.
+    // In a multipart upload the metadata may contain the name.
     let named = try target.name == nil && isMultipart ? nil : target.object()
     let bucket = target.bucket
     let contentType = isMultipart ? nil : request.text("content-type")

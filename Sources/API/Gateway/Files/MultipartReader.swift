@@ -1,7 +1,8 @@
 import Files
 import Glibc
 
-/// Reads `multipart/related` as it arrives: metadata in JSON, then content of any length, which is handed on in pieces.
+/// Reads `multipart/related` as it arrives: a part with metadata in JSON, then a part with content of any length,
+/// which it passes on in pieces.
 struct MultipartReader {
   private enum State { case start, metadata, content, ending, ended }
 
@@ -11,30 +12,32 @@ struct MultipartReader {
   private let headBytesMax: Int
   private var state = State.start
   private var held: [UInt8]
-  /// How far `held` was looked through, so that a head in many small pieces is not looked through for each of them.
+  /// The position up to which `held` was searched, so that a head in many small pieces is searched only once.
   private var scanned = 0
-  /// Where the delimiter stands in `held` whose part's head is looked for.
+  /// The position in `held` of the delimiter whose part's head is still incomplete.
   private var delimiterStart: Int?
   /// The text of the first part.
   private(set) var metadata: [UInt8] = []
-  /// The content type that the second part's head names.
+  /// The content type in the second part's head.
   private(set) var contentType: String?
 
+  /// Creates a reader for one request.
+  ///
   /// - Parameters:
-  ///   - contentType: the value of the request's header, which names the boundary.
-  ///   - headBytesMax: what may come before the content: two heads and the metadata.
-  /// - Throws: ``FilesError/invalid(_:)`` where it does not.
+  ///   - contentType: the value of the request's `Content-Type`, which names the boundary.
+  ///   - headBytesMax: the limit of everything before the content: two heads and the metadata.
+  /// - Throws: ``FilesError/invalid(_:)`` if the content type names no boundary.
   init(contentType: UnsafeRawBufferPointer?, headBytesMax: Int = 64 << 10) throws(FilesError) {
     guard let contentType, let boundary = Self.boundary(String(decoding: contentType, as: UTF8.self)) else {
       throw .invalid("Bad content type. Content-Type must be multipart/related and name a boundary.")
     }
     delimiter = Array("\r\n--\(boundary)".utf8)
     self.headBytesMax = headBytesMax
-    // The first delimiter may stand at the very beginning.
+    // The first delimiter may be at the very beginning of the body, without a line break before it.
     held = [0x0D, 0x0A]
   }
 
-  /// The boundary that a content type names.
+  /// The boundary in a content type, or `nil` if it has none or one longer than 256 bytes.
   static func boundary(_ contentType: String) -> String? {
     for parameter in contentType.split(separator: ";").dropFirst() {
       let trimmed = parameter.drop { $0 == " " || $0 == "\t" }
@@ -49,26 +52,29 @@ struct MultipartReader {
     return nil
   }
 
-  /// Whether both parts have arrived whole.
+  /// Whether both parts have arrived completely.
   var isWhole: Bool { state == .ended }
 
-  /// Whether all has come that stands before the content.
+  /// Whether everything before the content has arrived.
   var hasHead: Bool { state == .content || state == .ending || state == .ended }
 
-  /// Bytes in memory.
+  /// The number of bytes that the reader keeps in memory.
   var heldBytes: Int { held.count + metadata.count }
 
-  /// Bytes of the body so far, while its head is read; then those that stood before the content.
+  /// The number of bytes read so far, until the content begins; then the number of bytes before the content.
   private var headBytes = 0
 
-  /// How long the content is of a body of a length: a line break may follow the last boundary or not.
+  /// The possible lengths of the content in a body of `count` bytes: a line break may follow the last boundary or
+  /// not.
   func contentBytes(ofBody count: Int?) -> ClosedRange<Int>? {
     guard let count, hasHead else { return nil }
     let most = max(0, count - headBytes - delimiter.count - 2)
     return max(0, most - 2)...most
   }
 
-  /// Takes the next bytes; calls `content` with what of them is content.
+  /// Reads the next bytes of the body, and calls `content` with those that belong to the content.
+  ///
+  /// - Throws: ``FilesError/invalid(_:)`` if the body is malformed.
   mutating func read(
     _ bytes: UnsafeRawBufferPointer, _ content: (UnsafeRawBufferPointer) -> Void
   ) throws(FilesError) {
@@ -81,13 +87,13 @@ struct MultipartReader {
     }
   }
 
-  /// Reads what stands before the content.
+  /// Reads the part of the body before the content.
   private mutating func readHead(_ content: (UnsafeRawBufferPointer) -> Void) throws(FilesError) {
     if state == .start {
       guard let (_, headEnd) = findPart() else { return try checkHeld() }
       guard Self.contentType(inHead: held[..<headEnd]) != nil else { throw Self.missingType }
       held.removeFirst(headEnd + Self.headEnd.count)
-      // An empty part's delimiter follows its head at once.
+      // The delimiter after an empty part follows the part's head immediately, without a line break of its own.
       held.insert(contentsOf: [0x0D, 0x0A], at: 0)
       scanned = 0
       delimiterStart = nil
@@ -105,7 +111,7 @@ struct MultipartReader {
       contentType = type
       let rest = Array(held[(headEnd + 4)...])
       headBytes -= rest.count
-      // As above.
+      // The delimiter after empty content may follow immediately, as above.
       held = [0x0D, 0x0A]
       state = .content
       isFirstPiece = true
@@ -115,13 +121,13 @@ struct MultipartReader {
     if state == .ending { try readEnding() }
   }
 
-  /// Whether the two bytes in front of the content are this reader's own.
+  /// Whether `held` begins with the two bytes that this reader put before the content.
   private var isFirstPiece = false
 
   private mutating func readContent(
     _ bytes: UnsafeRawBufferPointer, _ content: (UnsafeRawBufferPointer) -> Void
   ) throws(FilesError) {
-    // What is held is shorter than a delimiter, so that joining costs little where pieces are large.
+    // `held` is shorter than a delimiter, so joining costs little if the pieces are large.
     var joined = held
     joined.append(contentsOf: bytes)
     let own = isFirstPiece ? 2 : 0
@@ -148,7 +154,8 @@ struct MultipartReader {
     held = []
   }
 
-  /// Where the next delimiter in `held` begins, and where the head behind it ends; `nil` until both have come.
+  /// Returns the position of the next delimiter in `held` and the end of the head after it, or `nil` until both
+  /// have arrived.
   private mutating func findPart() -> (delimiterStart: Int, headEnd: Int)? {
     if delimiterStart == nil, let start = findNext(delimiter) {
       delimiterStart = start
@@ -158,24 +165,24 @@ struct MultipartReader {
     return (delimiterStart, end)
   }
 
-  /// Where a text first stands in what was not looked through yet.
+  /// Returns the first position of `needle` in the part of `held` that was not searched yet.
   private mutating func findNext(_ needle: [UInt8]) -> Int? {
     let found = find(needle, in: held, from: scanned)
-    // The end of what is held may be the beginning of the text.
+    // The end of `held` may be the beginning of `needle`.
     if found == nil { scanned = max(scanned, held.count - needle.count + 1) }
     return found
   }
 
   private func checkHeld() throws(FilesError) {
     guard held.count <= headBytesMax else {
-      throw .invalid("The metadata are longer than \(headBytesMax) bytes, or the boundary is missing.")
+      throw .invalid("The metadata exceed \(headBytesMax) bytes, or the boundary is missing.")
     }
   }
 
   private static let badCount = FilesError.invalid("Bad content type. Unexpected number of parts in request body")
   private static let missingType = FilesError.invalid("Failed to parse multipart request body part. Missing content type.")
 
-  /// The content type of a part's head; `nil` where it has none.
+  /// The content type in a part's head, or `nil` if it has none.
   private static func contentType(inHead head: ArraySlice<UInt8>) -> String? {
     for line in head.split(separator: 0x0A) {
       let text = String(decoding: line, as: UTF8.self)
@@ -185,7 +192,8 @@ struct MultipartReader {
     return nil
   }
 
-  /// Where `needle`, which begins with a carriage return or is short, first stands.
+  /// Returns the first position of `needle` at or after `start`. Fast if the first byte of `needle` is rare in
+  /// `bytes`.
   private func find(_ needle: [UInt8], in bytes: [UInt8], from start: Int) -> Int? {
     bytes.withUnsafeBytes { bytes in
       needle.withUnsafeBytes { needle in
@@ -204,7 +212,9 @@ struct MultipartReader {
 }
 
 extension [UInt8] {
-  /// Lends the bytes to a closure, whose error keeps its type.
+  /// Calls a closure with the bytes and keeps the type of its error.
+  ///
+  /// - Throws: the closure's error.
   func withRawBytes<R>(_ body: (UnsafeRawBufferPointer) throws(FilesError) -> R) throws(FilesError) -> R {
     var outcome: Result<R, FilesError> = .failure(.invalid(""))
     withUnsafeBytes { bytes in

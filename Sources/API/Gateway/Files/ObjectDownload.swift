@@ -4,10 +4,10 @@ import Glibc
 import Transport
 import WireFormat
 
-/// Answers with the content of an object, or the part that was asked for (storage-api.md, section 5).
+/// Responds with an object's content, or with the requested range of it (storage-api.md, section 5).
 struct ObjectDownload: Sendable {
   let call: StorageRequest
-  /// What `Range` says; `nil` for all of it.
+  /// The value of the header `Range`, or `nil` if the request has none.
   private let range: String?
   private let ifModifiedSince: String?
   private let ifRange: String?
@@ -21,7 +21,8 @@ struct ObjectDownload: Sendable {
     acceptsGzip = request.acceptsGzip
   }
 
-  /// Sends it. On the loop: metadata are read from memory, and content that is not there is fetched by a worker.
+  /// Sends the content. Call it on the loop: metadata are read from memory, and a worker reads content that is not
+  /// cached.
   func send(_ found: (object: StoredObject, descriptor: Int32), _ conditions: ObjectConditions) {
     let object = found.object
     do throws(FilesError) {
@@ -36,7 +37,7 @@ struct ObjectDownload: Sendable {
       return call.fail(error) { addValidators(object, &$0) }
     }
     let size = object.content.size
-    // Who does not take the coding is given what it holds; ranges are counted in what is stored, so that they do not
+    // A client that does not accept gzip receives the decoded content. Ranges count stored bytes, so they do not
     // apply.
     if isGzip(object), !acceptsGzip { return streamDecoded(found) }
     switch requestedRange(object) {
@@ -69,7 +70,8 @@ struct ObjectDownload: Sendable {
 
   private func streamDecoded(_ found: (object: StoredObject, descriptor: Int32)) {
     let object = found.object
-    // Once the head is sent damage can only break the reply off; what is no gzip at all gets an answer.
+    // After the head was sent, damage can only abort the response. Check the gzip header first, to respond with an
+    // error.
     call.work { () throws(FilesError) in
       if DecodedBody.canBegin(found.descriptor, count: object.content.size) { return }
       Self.close(found)
@@ -87,7 +89,7 @@ struct ObjectDownload: Sendable {
     object.attributes.contentEncoding.map { $0.lowercased() == "gzip" } ?? false
   }
 
-  /// Lets go of content that is not sent.
+  /// Closes the file of content that is not sent.
   static func close(_ found: (object: StoredObject, descriptor: Int32)) { Glibc.close(found.descriptor) }
 
   // MARK: - Headers
@@ -106,7 +108,7 @@ struct ObjectDownload: Sendable {
     headers.add("X-Goog-Metageneration", String(object.metageneration))
     headers.add("X-Goog-Storage-Class", object.attributes.storageClass ?? "STANDARD")
     if !isDecoded {
-      // Checksums and length are those of what is stored.
+      // The checksums and the length are those of the stored bytes.
       headers.add(
         "X-Goog-Hash",
         "crc32c=\(Base64.encode(object.content.crc32cBytes)),md5=\(Base64.encode(object.content.md5))")
@@ -123,7 +125,7 @@ struct ObjectDownload: Sendable {
     headers.add("Last-Modified", HTTPDate.text(object.updated / 1_000_000))
   }
 
-  /// Clients of Cloud Storage compare the field with the metadata's, where no quotes are.
+  /// The value of the header `ETag`. Cloud Storage clients compare it with the metadata's, which has no quotes.
   private func etag(_ object: StoredObject) -> String {
     call.api == .cloud ? object.etag : "\"\(object.etag)\""
   }
@@ -132,7 +134,8 @@ struct ObjectDownload: Sendable {
 
   private enum RequestedRange { case all, part(Range<Int>), absent }
 
-  /// One range of bytes; anything else that `Range` may say is answered with all of it, as is allowed.
+  /// The requested range. The server ignores other forms of `Range`, such as several ranges, and sends all of the
+  /// content, as HTTP allows.
   private func requestedRange(_ object: StoredObject) -> RequestedRange {
     guard let range, range.hasPrefix("bytes=") else { return .all }
     if let ifRange, ifRange != etag(object), ifRange != HTTPDate.text(object.updated / 1_000_000) { return .all }
@@ -140,7 +143,7 @@ struct ObjectDownload: Sendable {
     let ends = range.dropFirst("bytes=".count).split(separator: "-", omittingEmptySubsequences: false)
     guard ends.count == 2 else { return .all }
     let texts = ends.map { $0.filter { $0 != " " } }
-    // Digits beyond any number stand for the largest.
+    // A number that does not fit means the largest.
     func number(_ text: String) -> Int? {
       guard !text.isEmpty, text.utf8.allSatisfy({ $0 &- 0x30 < 10 }) else { return nil }
       return Int(text) ?? .max
@@ -159,16 +162,16 @@ struct ObjectDownload: Sendable {
   }
 }
 
-/// What keeps content that strangers uploaded from acting in the name of the server's origin.
+/// Header fields that keep uploaded content from running in the server's origin.
 enum ContentSafety {
-  /// Kinds that a browser shows or plays and never runs.
+  /// Types that a browser displays or plays but never executes.
   private static let passive: Set<String> = [
     "image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/bmp", "application/pdf", "text/plain",
     "application/octet-stream", "application/json",
   ]
   private static let passiveFamilies = ["audio/", "video/", "font/"]
 
-  /// Adds the fields. What a browser would run is put into a sandbox with an origin of its own.
+  /// Adds the fields. A browser opens content of other types in a sandbox with its own origin.
   static func addHeaders(contentType: String, _ headers: inout HeaderWriter) {
     headers.add("X-Content-Type-Options", "nosniff")
     headers.add("Cross-Origin-Resource-Policy", "cross-origin")
@@ -178,14 +181,14 @@ enum ContentSafety {
       "sandbox; default-src 'none'; img-src data:; style-src 'unsafe-inline'; frame-ancestors 'none'")
   }
 
-  /// Whether a text names one of those kinds and can be taken for nothing else: of several separated by commas
-  /// browsers go by the last.
+  /// Whether the text is one of those types and cannot mean another: if it contains several types separated by
+  /// commas, browsers use the last.
   static func isPassive(_ contentType: String) -> Bool {
     let isOne = contentType.utf8.allSatisfy { (0x20..<0x7F).contains($0) && $0 != UInt8(ascii: ",") }
     var type = contentType.prefix { $0 != ";" }
     while type.last == " " { type.removeLast() }
     let name = type.lowercased()
-    // Browsers show any kind of XML as a document, which runs its scripts.
+    // Browsers display any kind of XML as a document and run its scripts.
     if name.hasSuffix("+xml") || name.hasSuffix("/xml") { return false }
     return isOne && !name.contains(" ") && (passive.contains(name) || passiveFamilies.contains(where: name.hasPrefix))
   }

@@ -4,8 +4,8 @@ import Files
 import WireFormat
 
 extension JSONWriter {
-  /// Appends an object's resource as Cloud Storage's clients read it (storage-api.md, section 2), and as `commit` what
-  /// became of the documents that were committed with it.
+  /// Appends an object's resource in the form of Cloud Storage's JSON API (storage-api.md, section 2). The member
+  /// `commit` contains the outcome of the documents that were committed with it.
   mutating func appendCloudObject(_ object: StoredObject, origin: String, _ outcome: CommitOutcome? = nil) {
     let name = CloudFiles.encoded(object.name.name)
     let path = "/storage/v1/b/\(object.name.bucket)/o/\(name)"
@@ -20,12 +20,12 @@ extension JSONWriter {
     int64(object.generation)
     key("metageneration")
     int64(object.metageneration)
-    // What was composed has the type that was said, or none.
+    // A composed object has the type that its metadata contain, or none.
     member("contentType", object.componentCount > 0 ? object.attributes.contentType : object.contentType)
     member("storageClass", object.attributes.storageClass ?? "STANDARD")
     key("size")
     int64(Int64(object.content.size))
-    // What was composed has no MD5 there, and clients expect none.
+    // In Google's service a composed object has no MD5, and clients expect none.
     if object.componentCount == 0 { member("md5Hash", Base64.encode(object.content.md5)) }
     member("crc32c", Base64.encode(object.content.crc32cBytes))
     member("etag", object.etag)
@@ -58,7 +58,7 @@ extension JSONWriter {
       key("writeResults")
       beginArray()
       for result in outcome.results {
-        // Fails for a stored value that is damaged only; then its results are left out.
+        // Fails only for a damaged stored value. Then the remaining results are omitted.
         if (try? DocumentJSON.append(result, to: &self)) == nil { break }
       }
       endArray()

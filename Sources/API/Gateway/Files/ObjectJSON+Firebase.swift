@@ -4,7 +4,8 @@ import Transport
 import WireFormat
 
 extension JSONWriter {
-  /// Appends the members of an object's metadata as Firebase's clients read them (storage-api.md, section 2).
+  /// Appends the members of an object's metadata in the form that Firebase clients read (storage-api.md, section
+  /// 2).
   mutating func appendFirebaseMetadata(_ object: StoredObject) {
     member("name", object.name.name)
     member("bucket", object.name.bucket)
@@ -37,7 +38,7 @@ extension JSONWriter {
     }
   }
 
-  /// Appends an object of texts.
+  /// Appends custom metadata as an object of strings.
   mutating func append(_ metadata: CustomMetadata) {
     beginObject()
     for (name, value) in metadata.entries {
@@ -48,34 +49,34 @@ extension JSONWriter {
     endObject()
   }
 
-  /// Appends a member that is a text, unless there is none.
+  /// Appends a string member, unless the value is `nil`.
   mutating func member(_ name: StaticString, _ value: String?) {
     guard let value else { return }
     key(name)
     string(value)
   }
 
-  /// Appends a moment with three digits behind the second, which clients insist on.
+  /// Appends a time with three digits after the second, which clients require.
   mutating func moment(_ microseconds: Int64) { string(FilesTime.text(microseconds)) }
 }
 
-/// How moments are written about files.
+/// The text form of times in the metadata of files.
 enum FilesTime {
-  /// `2020-09-18T00:31:33.328Z`
+  /// Returns a time as `2020-09-18T00:31:33.328Z`.
   static func text(_ microseconds: Int64) -> String {
     var bytes: [UInt8] = []
     let milliseconds = microseconds / 1000
     Timestamp(uncheckedMicroseconds: milliseconds / 1000 * 1_000_000).appendRFC3339(to: &bytes)
-    // `2020-09-18T00:31:33Z`: the digits go before the Z.
+    // Insert the digits before the Z of `2020-09-18T00:31:33Z`.
     let digits = String(1000 + milliseconds % 1000).utf8.dropFirst()
     bytes.insert(contentsOf: [UInt8(ascii: ".")] + digits, at: max(0, bytes.count - 1))
     return String(decoding: bytes, as: UTF8.self)
   }
 }
 
-/// How a browser is told to show an object.
+/// The header `Content-Disposition`, with which a browser decides how to show an object.
 enum ContentDisposition {
-  /// What is stored, with the object's last name as that of the file where none is named.
+  /// The stored value. If it contains no file name, the last segment of the object's name is added as one.
   static func text(of object: StoredObject) -> String {
     let stored = object.attributes.contentDisposition ?? "inline"
     if stored.utf8.count == 0 { return stored }
@@ -84,7 +85,7 @@ enum ContentDisposition {
     return "\(stored); filename*=utf-8''\(percentEncoded(last))"
   }
 
-  /// Whether `filename` stands in it, in letters of either case. Every download asks.
+  /// Whether the value contains `filename`, in upper or lower case. Runs for every download.
   private static func namesFile(_ disposition: String) -> Bool {
     let word = Array("filename".utf8)
     guard disposition.utf8.count >= word.count else { return false }
@@ -92,7 +93,7 @@ enum ContentDisposition {
     return (0...(bytes.count - word.count)).contains { bytes[$0...].starts(with: word) }
   }
 
-  /// Text with all but RFC 5987's plain characters as `%` and two digits.
+  /// Percent-encodes all characters except those that RFC 5987 allows.
   private static func percentEncoded(_ text: Substring.UTF8View) -> String {
     let plain = Array("!#$&+-.^_`|~".utf8)
     return PercentEncoding.encode(text) { PercentEncoding.isAlphanumeric($0) || plain.contains($0) }

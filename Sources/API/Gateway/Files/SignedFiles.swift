@@ -2,24 +2,25 @@ import DocumentModel
 import Files
 import Transport
 
-/// Calls by signed URLs, `/BUCKET/NAME?…`: content comes, goes and is removed (see ``SignedURL``).
+/// Handles requests with signed URLs, `/BUCKET/NAME?…`, which upload, download and delete one object (see
+/// ``SignedURL``).
 struct SignedFiles: Sendable {
   let call: StorageRequest
 
   init(_ call: StorageRequest) { self.call = call }
 
-  /// The object that a path names.
+  /// Returns the object that a path names.
   private static func object(_ path: UnsafeRawBufferPointer) throws(FilesError) -> ObjectName {
     let path = UnsafeRawBufferPointer(rebasing: path.dropFirst())
     guard let slash = path.firstIndex(of: UInt8(ascii: "/")) else {
-      throw .invalid("Signed URLs are for objects here: /BUCKET/NAME.")
+      throw .invalid("The path of a signed URL must name an object: /BUCKET/NAME.")
     }
     return try ObjectName(
       checking: FirebaseFiles.Target.decode(UnsafeRawBufferPointer(rebasing: path[..<slash])),
       FirebaseFiles.Target.decode(UnsafeRawBufferPointer(rebasing: path[(slash + 1)...])))
   }
 
-  /// Answers a request that brings no content.
+  /// Handles a request without content.
   func handle(_ path: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest) {
     do throws(FilesError) {
       let name = try Self.object(path)
@@ -45,12 +46,12 @@ struct SignedFiles: Sendable {
     } catch { call.fail(error) }
   }
 
-  /// What takes the content of a `PUT`; answers and returns `nil` where it is refused at once.
+  /// Opens the body of a `PUT`, or responds with an error and returns `nil` if the request is refused at once.
   func openBody(_ path: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest) -> (any BodySink)? {
     do throws(FilesError) {
       let name = try Self.object(path)
       if let digest = request.text("x-goog-content-sha256"), digest != "UNSIGNED-PAYLOAD" {
-        throw .invalid("X-Goog-Content-SHA256 is not compared here. Sign UNSIGNED-PAYLOAD, and send X-Goog-Hash.")
+        throw .invalid("This server does not verify X-Goog-Content-SHA256. Sign UNSIGNED-PAYLOAD and send X-Goog-Hash.")
       }
       var conditions = ObjectConditions()
       if let text = request.text("x-goog-if-generation-match") {

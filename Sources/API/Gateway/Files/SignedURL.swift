@@ -4,23 +4,24 @@ import Files
 import Transport
 import WireFormat
 
-/// A URL that the key of a program signed: who has it may make the one request it names, until it expires. Google's
-/// signing processes, versions 2 and 4, with the keys of this server's programs.
+/// A URL signed with a service key. Its holder may make the one request that it describes, until it expires.
+///
+/// Implements Google's signing processes, versions 2 and 4, with the service keys of this server.
 struct SignedURL {
-  /// The longest that a URL may be good for, in version 4.
+  /// The longest validity of a URL in version 4.
   private static let secondsMax: Int64 = 7 * 86400
-  /// What the clocks of programs may be ahead.
+  /// The tolerance for a signer's clock that is fast.
   private static let skewSeconds: Int64 = 900
 
   private let path: String
-  /// The parameters as they came, undecoded.
+  /// The parameters as received, not decoded.
   private let query: [String]
   private let parameters: QueryParameters
   private let method: String
   private let fields: [(name: String, value: String)]
   private let host: String
 
-  /// Whether a query holds a signature.
+  /// Whether a query contains a signature.
   static func isSigned(_ query: UnsafeRawBufferPointer) -> Bool {
     query.split(separator: UInt8(ascii: "&")).contains { part in
       let part = UnsafeRawBufferPointer(rebasing: part)
@@ -28,7 +29,7 @@ struct SignedURL {
     }
   }
 
-  /// Reads what a request is made of. `host` is what the client calls the server.
+  /// Reads the signed parts of a request. `host` is the host name that the client used.
   init(
     _ path: UnsafeRawBufferPointer, _ query: UnsafeRawBufferPointer, _ parameters: QueryParameters,
     _ request: borrowing HTTPRequest, host: String
@@ -37,7 +38,7 @@ struct SignedURL {
     self.query = query.split(separator: UInt8(ascii: "&")).map { String(decoding: $0, as: UTF8.self) }
     self.parameters = parameters
     self.host = host
-    // Who may read may also ask for the head.
+    // A URL signed for GET also allows HEAD.
     method =
       switch request.method {
       case .get, .head: "GET"
@@ -55,27 +56,30 @@ struct SignedURL {
     self.fields = fields
   }
 
-  /// Refuses a request that no key in force signed, or too long ago.
-  /// - Throws: ``FilesError/denied(_:)``, ``FilesError/invalid(_:)``.
+  /// Verifies that a current key signed the request and that the signature is still valid.
+  ///
+  /// - Throws: ``FilesError/denied(_:)`` if no key signed the request; ``FilesError/invalid(_:)`` if the signature
+  ///   is malformed, expired or not valid yet.
   func check(_ keys: ServiceKeys, nowSeconds: Int64) throws(FilesError) {
-    if isFour {
-      try checkFour(keys, nowSeconds)
+    if isVersion4 {
+      try checkVersion4(keys, nowSeconds)
     } else {
-      try checkTwo(keys, nowSeconds)
+      try checkVersion2(keys, nowSeconds)
     }
   }
 
-  /// The parameters that count: all in version 4, which signs them. Version 2 signs none, and anybody who has the URL
-  /// may have added some; the client libraries add how the content is to be named and shown, without signing it.
+  /// The parameters that the server may use. Version 4 signs all of them. Version 2 signs none, so any holder of
+  /// the URL may have added some; the client libraries add only those that name the downloaded file and its type,
+  /// unsigned.
   var trustedParameters: QueryParameters {
-    isFour ? parameters : parameters.only("response-content-type", "response-content-disposition")
+    isVersion4 ? parameters : parameters.only("response-content-type", "response-content-disposition")
   }
 
-  private var isFour: Bool { parameters.value("X-Goog-Signature") != nil }
+  private var isVersion4: Bool { parameters.value("X-Goog-Signature") != nil }
 
   // MARK: - Version 4
 
-  private func checkFour(_ keys: ServiceKeys, _ nowSeconds: Int64) throws(FilesError) {
+  private func checkVersion4(_ keys: ServiceKeys, _ nowSeconds: Int64) throws(FilesError) {
     guard parameters.value("X-Goog-Algorithm") == "GOOG4-RSA-SHA256" else {
       throw .invalid("X-Goog-Algorithm of a signed URL must be GOOG4-RSA-SHA256.")
     }
@@ -85,7 +89,7 @@ struct SignedURL {
     else {
       throw .invalid("The signed URL's X-Goog-Credential, X-Goog-Date or X-Goog-Expires is missing or malformed.")
     }
-    guard signed <= nowSeconds + Self.skewSeconds else { throw .invalid("The signed URL is not good yet.") }
+    guard signed <= nowSeconds + Self.skewSeconds else { throw .invalid("The signed URL is not valid yet.") }
     guard nowSeconds < signed + expires else { throw Self.expired }
     let names = (parameters.value("X-Goog-SignedHeaders") ?? "").split(separator: ";").map(String.init)
     guard names.contains("host") else { throw .invalid("X-Goog-SignedHeaders of a signed URL must name host.") }
@@ -103,7 +107,7 @@ struct SignedURL {
     try check(signature, over: text, by: String(credential[0]), keys)
   }
 
-  /// The seconds since 1970 of `20261121T130500Z`.
+  /// Parses a time such as `20261121T130500Z`. Returns seconds since 1970, or `nil` if it is malformed.
   private static func seconds(_ date: String) -> Int64? {
     let digits = Array(date.utf8)
     guard digits.count == 16, digits[8] == UInt8(ascii: "T"), digits[15] == UInt8(ascii: "Z") else { return nil }
@@ -114,7 +118,7 @@ struct SignedURL {
 
   // MARK: - Version 2
 
-  private func checkTwo(_ keys: ServiceKeys, _ nowSeconds: Int64) throws(FilesError) {
+  private func checkVersion2(_ keys: ServiceKeys, _ nowSeconds: Int64) throws(FilesError) {
     guard let email = parameters.value("GoogleAccessId"), let expires = Int64(parameters.value("Expires") ?? "") else {
       throw .invalid("The signed URL lacks GoogleAccessId or Expires, or they are malformed.")
     }
@@ -140,7 +144,7 @@ struct SignedURL {
       key.email.utf8.elementsEqual(email.utf8) && bytes.withUnsafeBytes { key.key.verifies(signature, over: $0) }
     }
     guard isSigned else {
-      throw .denied("No key in force signed this request.")
+      throw .denied("The signature does not match this request, or its key is unknown or revoked.")
     }
   }
 }

@@ -4,18 +4,21 @@ import Files
 import RulesEngine
 import WireFormat
 
-/// Who may do what to objects: administrators everything, others what rules allow.
+/// Decides which callers may read and write objects: administrators may do everything, other callers what rules
+/// allow.
 struct StorageAuthorizer: Sendable {
   let service: FirestoreService
   let rules: FileRules
-  /// The project whose documents rules may read where the bucket's name says no other.
+  /// The project whose documents the rules may read, unless the bucket's name contains another project.
   let project: String?
 
-  /// Whether denials say what is missing: emulator mode.
+  /// Whether error messages name the missing permission: only in emulator mode.
   private var explains: Bool { service.admission == .everybody }
 
-  /// Refuses what a caller may not do. `name` is an object's, or for a list the prefix without its last slash.
-  /// - Throws: ``FilesError/denied(_:)``.
+  /// Authorizes a caller for one operation. `name` is an object's name; for a list it is the prefix without its
+  /// last slash.
+  ///
+  /// - Throws: ``FilesError/denied(_:)`` if the caller may not do it.
   func require(
     _ method: RulesMethod, _ name: ObjectName, as caller: Caller, before: StoredObject?, after: StoredObject?
   ) throws(FilesError) {
@@ -27,9 +30,12 @@ struct StorageAuthorizer: Sendable {
     guard service.allows(request, by: guarding, documentsIn: database(of: name.bucket)) else { throw denial(method) }
   }
 
-  /// Refuses an upload before its content has come, where what is known of it decides already. Returns whether it
-  /// does: rules may look at checksums, which are known at the end only.
-  /// - Throws: ``FilesError/denied(_:)``.
+  /// Authorizes an upload before its content arrives, with the data known by then.
+  ///
+  /// Returns whether the decision is final. It is not if the rules use checksums, which are known only at the end.
+  ///
+  /// - Throws: ``FilesError/denied(_:)`` if the rules deny the upload; other ``FilesError`` cases if the read
+  ///   fails.
   func requireEarly(_ after: StoredObject, as caller: Caller, store: FileStore) throws(FilesError) -> Bool {
     guard case .user(let auth) = caller else { return true }
     guard let guarding = rules.inForce else { throw denial(nil) }
@@ -50,8 +56,9 @@ struct StorageAuthorizer: Sendable {
     }
   }
 
-  /// Refuses who needs rules where there are none.
-  /// - Throws: ``FilesError/denied(_:)``.
+  /// Refuses callers that are subject to rules if no ruleset is loaded.
+  ///
+  /// - Throws: ``FilesError/denied(_:)`` if the caller is one of them.
   func requireRules(as caller: Caller) throws(FilesError) {
     if case .user = caller, rules.inForce == nil { throw denial(nil) }
   }
@@ -66,7 +73,7 @@ struct StorageAuthorizer: Sendable {
     }
   }
 
-  /// The database that `firestore.get()` reads: the default one of the bucket's project.
+  /// The database that `firestore.get()` reads: the default database of the bucket's project.
   private func database(of bucket: String) -> DatabaseID? {
     var owner = project
     for ending in [".appspot.com", ".firebasestorage.app"] where bucket.hasSuffix(ending) {
@@ -75,7 +82,7 @@ struct StorageAuthorizer: Sendable {
     return owner.flatMap { DatabaseID(project: $0) }
   }
 
-  /// An object as rules see it (storage-api.md, section 12).
+  /// An object's fields as rules see them (storage-api.md, section 12).
   private static func fields(of object: StoredObject) -> MapValue {
     var map = MapValue()
     map["name"] = .string(object.name.name)

@@ -4,16 +4,13 @@ import DocumentModel
 package import Files
 import Transport
 
-/// What a gateway needs to serve files.
+/// The parts that a gateway needs to serve files.
 package struct FilesService: Sendable {
-  /// Where they are.
   package var store: LazyFileStore
-  /// What guards them.
   package var rules: FileRules
   /// The project whose documents rules may read.
   package var project: String?
 
-  /// Joins the parts.
   package init(store: LazyFileStore, rules: FileRules, project: String?) {
     self.store = store
     self.rules = rules
@@ -21,9 +18,9 @@ package struct FilesService: Sendable {
   }
 }
 
-/// Files over HTTP: the dialect of Firebase's clients under `/v0/b`, and the one of Cloud Storage.
+/// Serves files over HTTP: the API of Firebase clients under `/v0/b`, Cloud Storage's JSON API, and signed URLs.
 ///
-/// Requests that bring content are taken as they arrive, all others whole.
+/// It reads the body of an upload as it arrives, and the body of any other request as a whole.
 final class StorageHandler: Sendable {
   private let files: FilesService
   private let authenticator: Authenticator
@@ -43,7 +40,7 @@ final class StorageHandler: Sendable {
     authorizer = StorageAuthorizer(service: service, rules: files.rules, project: files.project)
   }
 
-  /// Where requests about files go, behind the path's first part.
+  /// The APIs for files, by path.
   enum Route {
     case firebase
     /// Cloud Storage: buckets and objects, below `…/b`.
@@ -52,20 +49,20 @@ final class StorageHandler: Sendable {
     case cloudUpload
     /// Cloud Storage: several requests in one.
     case cloudBatch
-    /// One object, by a URL that a key signed.
+    /// One object, with a signed URL.
     case signed
-    /// What test suites do to an emulator.
+    /// Control of an emulator by test suites.
     case control
   }
 
-  /// The dialect that a path and a query belong to, and the rest of the path; `nil` where it is none of the files'.
+  /// Returns the route of a path and a query, and the rest of the path; `nil` if the request is not about files.
   static func place(
     _ path: UnsafeRawBufferPointer, _ query: UnsafeRawBufferPointer
   ) -> (Route, UnsafeRawBufferPointer)? {
     place(path) ?? (!query.isEmpty && SignedURL.isSigned(query) ? (.signed, path) : nil)
   }
 
-  /// The dialect that a path alone belongs to, and the rest of the path; `nil` where it is none of the files'.
+  /// Returns the route of a path alone, and the rest of the path; `nil` if the path is not about files.
   static func place(_ path: UnsafeRawBufferPointer) -> (Route, UnsafeRawBufferPointer)? {
     func below(_ prefix: StaticString) -> UnsafeRawBufferPointer? {
       guard let rest = path.dropping(prefix) else { return nil }
@@ -80,12 +77,12 @@ final class StorageHandler: Sendable {
     return nil
   }
 
-  /// Answers a request that came whole.
+  /// Handles a request whose body has arrived completely.
   func handle(
     _ place: Route, _ path: UnsafeRawBufferPointer, _ query: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest,
     _ exchange: Exchange
   ) {
-    // A body of no bytes is content too; requests with one pass `openBody` first.
+    // A request with an empty body can be an upload too. Uploads with a longer body go to `openBody` first.
     if let sink = openBody(place, path, query, request, exchange) {
       sink.received(request.body)
       return sink.ended()
@@ -100,7 +97,7 @@ final class StorageHandler: Sendable {
     }
   }
 
-  /// What takes the body of a request that brings content; `nil` for all others, and where it was answered already.
+  /// Opens the body of an upload. Returns `nil` for all other requests, and if the response was already sent.
   func openBody(
     _ place: Route, _ path: UnsafeRawBufferPointer, _ query: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest,
     _ exchange: Exchange
@@ -122,7 +119,7 @@ final class StorageHandler: Sendable {
     }
   }
 
-  /// Reads what all calls have in common; answers and returns `nil` where it cannot.
+  /// Reads the parts that all requests have in common, or responds with an error and returns `nil`.
   private func call(
     _ place: Route, _ path: UnsafeRawBufferPointer, _ query: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest,
     _ exchange: Exchange
@@ -131,8 +128,8 @@ final class StorageHandler: Sendable {
     responder.exposedHeaders = Self.exposedHeaders
     let api = place == .firebase ? StorageRequest.API.firebase : .cloud
     func refuse(_ status: Int, _ message: String, _ reason: StaticString) {
-      let answer = StorageErrorResponse(status: status, message: message, reason: reason)
-      responder.sendJSON(answer.json(api), status: status)
+      let response = StorageErrorResponse(status: status, message: message, reason: reason)
+      responder.sendJSON(response.json(api), status: status)
     }
     let parameters: QueryParameters
     do { parameters = try QueryParameters(query) } catch {
@@ -145,23 +142,23 @@ final class StorageHandler: Sendable {
       refuse(401, error.message, "authError")
       return nil
     }
-    if place != .firebase, !isAdmin(caller, request), !goesOn(place, parameters, request) {
-      // Rules do not grant this dialect's calls: only administrators make them.
-      let isNobody = request.header("authorization") == nil
-      refuse(isNobody ? 401 : 403, isNobody ? "Login Required." : "Missing admin credentials.", "authError")
+    if place != .firebase, !isAdmin(caller, request), !resumesUpload(place, parameters, request) {
+      // Rules do not apply to this API: only administrators may use it.
+      let hasCredentials = request.header("authorization") != nil
+      refuse(hasCredentials ? 403 : 401, hasCredentials ? "Missing admin credentials." : "Login Required.", "authError")
       return nil
     }
     if place != .firebase, Self.namesKey(parameters, request) {
-      let answer = StorageErrorResponse(Self.noKeys, api)
-      refuse(answer.status, answer.message, answer.reason)
+      let response = StorageErrorResponse(Self.noKeys, api)
+      refuse(response.status, response.message, response.reason)
       return nil
     }
     do throws(FilesError) {
       return try makeCall(api, parameters, responder, caller, request)
     } catch {
-      let answer = StorageErrorResponse(error, api)
-      answer.tell(exchange)
-      refuse(answer.status, answer.message, answer.reason)
+      let response = StorageErrorResponse(error, api)
+      response.tell(exchange)
+      refuse(response.status, response.message, response.reason)
       return nil
     }
   }
@@ -175,7 +172,8 @@ final class StorageHandler: Sendable {
       origin: origin(request), store: try files.store.store(), authorizer: authorizer)
   }
 
-  /// The call of a signed URL, which is its signer's; answers and returns `nil` where nobody signed it.
+  /// Returns the request of a valid signed URL, which has its signer's rights, or responds with an error and
+  /// returns `nil`.
   private func signedCall(
     _ path: UnsafeRawBufferPointer, _ query: UnsafeRawBufferPointer, _ parameters: QueryParameters, _ responder: Responder,
     _ request: borrowing HTTPRequest
@@ -188,28 +186,28 @@ final class StorageHandler: Sendable {
       call.parameters = url.trustedParameters
       return call
     } catch {
-      let answer = StorageErrorResponse(error, .cloud)
-      answer.tell(responder.exchange)
-      responder.sendJSON(answer.json(.cloud), status: answer.status)
+      let response = StorageErrorResponse(error, .cloud)
+      response.tell(responder.exchange)
+      responder.sendJSON(response.json(.cloud), status: response.status)
       return nil
     }
   }
 
-  /// Whether a request goes on with an upload: who knows its id may, as with a signed URL that began it.
-  private func goesOn(_ place: Route, _ parameters: QueryParameters, _ request: borrowing HTTPRequest) -> Bool {
+  /// Whether a request without credentials continues an upload. The upload's id suffices, as with a signed URL.
+  private func resumesUpload(_ place: Route, _ parameters: QueryParameters, _ request: borrowing HTTPRequest) -> Bool {
     place == .cloudUpload && request.method == .put && parameters.value("uploadId") != nil
       && request.header("authorization") == nil
   }
 
-  /// `http://host:port`, as the client or the proxy before it says. It stands in the URLs of the answer and decides
-  /// nothing: who lies about it is sent astray, and nobody else, since no cache keeps the answer.
+  /// Returns `http://host:port` as the client or its proxy names it. It is used only for URLs in the response, and
+  /// no cache keeps those: a client that sends a wrong host misleads only itself.
   private func origin(_ request: borrowing HTTPRequest) -> String {
     let host = Self.host(request.text("x-forwarded-host")) ?? Self.host(request.text("host")) ?? "localhost"
     let isForwardedTLS = request.text("x-forwarded-proto").map { $0.split(separator: ",").first == "https" } ?? false
     return "\(isForwardedTLS ? "https" : scheme)://\(host)"
   }
 
-  /// A host with or without a port, the first where a chain of proxies names several; `nil` for anything else.
+  /// Returns the host with its port, the first if several proxies added one; `nil` if the header has another form.
   static func host(_ header: String?) -> String? {
     guard let host = header?.prefix(while: { $0 != "," && $0 != " " }), (1...255).contains(host.utf8.count),
       host.utf8.allSatisfy({ byte in
@@ -219,18 +217,19 @@ final class StorageHandler: Sendable {
     return String(host)
   }
 
-  /// Whether a request of Cloud Storage's clients is an administrator's; in emulator mode they send no credentials, or
-  /// those of some service account.
+  /// Whether a request to the Cloud Storage API has administrator rights. In emulator mode clients send no
+  /// credentials, or those of any service account.
   private func isAdmin(_ caller: Caller, _ request: borrowing HTTPRequest) -> Bool {
     if case .admin = caller { return true }
     return isEmulator && request.header("authorization") == nil
   }
 
-  /// Silence would let clients believe in an encryption that is not there.
+  /// The error for requests with encryption keys. If the server ignored the keys, clients would rely on encryption
+  /// that does not exist.
   static let noKeys = FilesError.invalid(
-    "This server takes no encryption keys. Leave the key out, or encrypt before you send.")
+    "This server does not support encryption keys. Remove the key, or encrypt the content before you upload it.")
 
-  /// Whether a request of Cloud Storage's clients wants content encrypted with a key of its own, or decrypted.
+  /// Whether a request to the Cloud Storage API contains an encryption key.
   static func namesKey(_ parameters: QueryParameters, _ request: borrowing HTTPRequest) -> Bool {
     request.header("x-goog-encryption-algorithm") != nil
       || request.header("x-goog-copy-source-encryption-algorithm") != nil

@@ -6,9 +6,9 @@ import RulesEngine
 import Transport
 import WireFormat
 
-/// One call to either dialect of the files: what it says, and how it is answered.
+/// One request to either storage API: its parameters and caller, and the functions that respond to it.
 struct StorageRequest: Sendable {
-  /// How errors and metadata are written.
+  /// The API, which decides the form of errors and metadata.
   enum API: Sendable { case firebase, cloud }
 
   let api: API
@@ -20,16 +20,18 @@ struct StorageRequest: Sendable {
   let origin: String
   let store: FileStore
   let authorizer: StorageAuthorizer
-  /// Where the answer goes instead of to the client: the call is one of a batch.
+  /// Receives the response instead of the client if the request is part of a batch.
   var answered: (@Sendable (_ status: Int, _ type: StaticString?, _ body: [UInt8]) -> Void)?
 
   var isAdmin: Bool { if case .admin = caller { true } else { false } }
 
-  /// Whose share of the uploads under way one that this call begins takes; `nil` for an administrator's. Who has a
-  /// signed URL is somebody at an address, and so is a guest: anybody may be any number of guests.
+  /// The owner whose quota an upload started by this request counts toward, or `nil` for administrators.
+  ///
+  /// With a signed URL, and for unauthenticated callers, the owner is the network address. The same holds for
+  /// guests, because one client can create any number of guest accounts.
   func uploadOwner(isSigned: Bool = false, _ request: borrowing HTTPRequest) -> UploadOwner? {
     if !isSigned {
-      // Only administrators make the calls of this dialect.
+      // Only administrators use the other API.
       guard api == .firebase, case .user(let auth) = caller else { return nil }
       if let auth, let uid = auth.uid, !auth.isGuest { return .user(uid) }
     }
@@ -40,7 +42,7 @@ struct StorageRequest: Sendable {
 
   private static let workers = DispatchQueue(label: "hearth.files", qos: .userInitiated, attributes: .concurrent)
 
-  /// Does what waits for a disk on a worker, and answers on the loop with what comes of it.
+  /// Runs work that may wait for the disk on a worker, then `send` with its result, or `fail`, on the loop.
   func work<Result: Sendable>(
     _ body: @escaping @Sendable () throws(FilesError) -> Result,
     then send: @escaping @Sendable (Result) -> Void
@@ -55,9 +57,9 @@ struct StorageRequest: Sendable {
     }
   }
 
-  // MARK: - Answers
+  // MARK: - Responses
 
-  /// Answers with an object of JSON.
+  /// Responds with a JSON object.
   func send(status: Int = 200, headers: @escaping (inout HeaderWriter) -> Void = { _ in }, _ write: (inout JSONWriter) -> Void) {
     var json = JSONWriter(parameters.wantsPrettyPrint && api == .cloud ? .pretty : .compact)
     json.beginObject()
@@ -66,25 +68,26 @@ struct StorageRequest: Sendable {
     sendBody(json.finish(), type: "application/json; charset=UTF-8", status: status, headers)
   }
 
-  /// Answers without a body.
+  /// Responds without a body.
   func sendEmpty(_ status: Int, headers: (inout HeaderWriter) -> Void = { _ in }) {
     if let answered { return answered(status, nil, []) }
     responder.exchange.respond(
       status: status,
       headers: { writer in
-        // It may name an upload. What is not modified keeps what was said of it before.
+        // The headers may contain an upload's address. A 304 response must not change the cached response's
+        // headers.
         if status != 304 { writer.add("Cache-Control", "private, no-store") }
         responder.writeOrigin(&writer)
         headers(&writer)
       }, body: { _ in })
   }
 
-  /// Answers with text.
+  /// Responds with text.
   func sendText(_ status: Int, _ text: String, headers: (inout HeaderWriter) -> Void = { _ in }) {
     sendBody(Array(text.utf8), type: "text/plain; charset=UTF-8", status: status, headers)
   }
 
-  /// Answers with bytes.
+  /// Responds with bytes.
   func sendBody(
     _ body: [UInt8], type: StaticString, status: Int, _ headers: (inout HeaderWriter) -> Void
   ) {
@@ -100,18 +103,18 @@ struct StorageRequest: Sendable {
       }, body: { $0.append(contentsOf: body) })
   }
 
-  /// Answers with an error.
+  /// Responds with an error.
   func fail(_ error: FilesError, headers: (inout HeaderWriter) -> Void = { _ in }) {
-    let answer = StorageErrorResponse(error, api)
-    if answer.fault != nil { responder.onLoop { answer.tell(responder.exchange) } }
-    if answer.status == 304 { return sendEmpty(304, headers: headers) }
+    let response = StorageErrorResponse(error, api)
+    if response.fault != nil { responder.onLoop { response.tell(responder.exchange) } }
+    if response.status == 304 { return sendEmpty(304, headers: headers) }
     if api == .cloud, parameters.value("alt") == "media" {
-      return sendText(answer.status, answer.message, headers: headers)
+      return sendText(response.status, response.message, headers: headers)
     }
-    sendBody(answer.json(api), type: "application/json; charset=UTF-8", status: answer.status, headers)
+    sendBody(response.json(api), type: "application/json; charset=UTF-8", status: response.status, headers)
   }
 
-  /// Answers that there is nothing of the kind.
+  /// Responds with 404: no such path or method.
   func failUnknown() {
     sendBody(
       StorageErrorResponse(status: 404, message: "Not Found", reason: "notFound").json(api),
@@ -119,12 +122,12 @@ struct StorageRequest: Sendable {
   }
 }
 
-/// How an error reads in a dialect.
+/// The response for an error: status, message and reason, in the words of the API.
 struct StorageErrorResponse {
   var status: Int
   var message: String
   var reason: StaticString
-  /// What is for the server's log, where that is more than the client is told.
+  /// The message for the server's log, if it contains more than the client may see.
   var fault: String?
 
   init(status: Int, message: String, reason: StaticString) {
@@ -166,36 +169,37 @@ struct StorageErrorResponse {
     case .noSuchUpload: self.init(status: 404, message: "No such upload.", reason: "notFound")
     case .wrongOffset(let expected, let given):
       self.init(
-        status: 400, message: "The upload stands at byte \(expected), and bytes came for \(given).", reason: "invalid")
-    case .uploadOver: self.init(status: 400, message: "The upload is over.", reason: "invalid")
+        status: 400, message: "Wrong offset: the upload has \(expected) bytes, but this part starts at \(given).",
+        reason: "invalid")
+    case .uploadOver: self.init(status: 400, message: "The upload is already finished or canceled.", reason: "invalid")
     case .uploadBusy:
       self.init(
-        status: 503, message: "Another request sends to this upload; try again.", reason: "backendError")
+        status: 503, message: "Another request is sending to this upload. Try again.", reason: "backendError")
     case .tooManyUploads:
       self.init(
-        status: 429, message: "Too many uploads have begun and not ended; try again later.", reason: "rateLimitExceeded")
+        status: 429, message: "Too many uploads are in progress. Try again later.", reason: "rateLimitExceeded")
     case .tooManyUploadsOfOwner(let countMax):
       self.init(
         status: 429,
-        message: "You have begun \(countMax) uploads and not ended them. End some, or try again later.",
+        message: "You have \(countMax) uploads in progress. Finish or cancel some, or try again later.",
         reason: "rateLimitExceeded")
     case .lengthRequired(let bytesMax):
       self.init(
         status: 411,
-        message: "An upload of more than \(bytesMax) bytes must say how long it is: in Content-Length, or where it "
-          + "comes in parts, in X-Goog-Upload-Header-Content-Length.", reason: "required")
+        message: "An upload of more than \(bytesMax) bytes must declare its length: in Content-Length, or if it is  "
+          + "resumable, in X-Goog-Upload-Header-Content-Length.", reason: "required")
     case .undecodable:
       self.init(
         status: 406,
-        message: "The object's contentEncoding is gzip, and its content is not. Ask with Accept-Encoding: gzip for "
-          + "what is stored, or correct its metadata.", reason: "invalid")
+        message: "The object's contentEncoding is gzip, but its content is not. Send Accept-Encoding: gzip to  "
+          + "download the stored bytes, or correct the metadata.", reason: "invalid")
     case .full:
-      // A status that makes clients give up: those that retry would do so for minutes.
+      // Clients give up on these statuses. They would retry others for minutes.
       self.init(
-        status: isFirebase ? 402 : 507, message: "There is no room left for files on this server.",
+        status: isFirebase ? 402 : 507, message: "The server has no storage space left for files.",
         reason: "quotaExceeded")
-      fault = "no room for files: the disk of the data directory, or what --map-size or --in-memory allow, is full; "
-        + "free some, or allow more"
+      fault = "no space for files: the disk of the data directory is full, or the limit of --map-size or  "
+        + "--in-memory is reached; free space or raise the limit"
     case .commitRefused(let status, let message, let fault):
       self.init(status: status, message: message, reason: status == 409 ? "conflict" : "invalid")
       self.fault = fault
@@ -203,7 +207,7 @@ struct StorageErrorResponse {
     case .damaged(let name):
       self.init(
         status: 500,
-        message: "The stored object \(name.bucket)/\(name.name) is damaged; run `hearth check` on the data directory.",
+        message: "The stored object \(name.bucket)/\(name.name) is damaged. Run `hearth check` on the data directory.",
         reason: "internalError")
       fault = "\(error)"
     case .storage(let storage):
@@ -215,7 +219,7 @@ struct StorageErrorResponse {
     }
   }
 
-  /// Tells the log of what is a fault of the server's.
+  /// Logs the fault, if the server is at fault.
   func tell(_ exchange: Exchange) {
     if let fault { exchange.tellFailure(fault, status: status) }
   }

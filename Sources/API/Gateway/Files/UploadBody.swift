@@ -3,57 +3,61 @@ import Files
 import Synchronization
 import Transport
 
-/// Takes the content of an upload from the connection to the disk: gathered on the loop, written by a queue of its own,
-/// and never more than a few megabytes in between.
+/// Writes the content of an upload from the connection to the disk. The loop gathers bytes into pieces, and the
+/// upload's own queue writes them; at most a few megabytes wait in between.
 ///
-/// After an error what still comes is thrown away up to ``DiscardedBody/bytesMax``, and answered then: a client that
-/// sends all before it reads would miss an answer in between.
+/// After an error it discards up to ``DiscardedBody/bytesMax`` of the rest before it responds: a client that reads
+/// only after it has sent everything would miss an earlier response.
 ///
-/// Belongs to the exchange's loop; what runs on the queue is given what it needs.
+/// Use it on the exchange's loop only. The work on the queue shares no state with it except the file.
 final class UploadBody: BodySink {
-  /// What the queue does: opens the file, and makes of it what the upload is to become.
+  /// The steps of an upload. All run on the queue unless they say otherwise.
   struct Plan: Sendable {
-    /// Opens the file that takes the content, once its head is judged.
+    /// Opens the file for the content, after the head was authorized.
     var open: @Sendable () throws(FilesError) -> OpenUploadFile
-    /// Refuses content of which the head and perhaps the length are known, before it comes. On the loop.
+    /// Refuses an upload by its head and, if known, its possible lengths, before the content arrives. Runs on the
+    /// loop.
     var authorizeHead: @Sendable (MultipartHead, ClosedRange<Int>?) throws(FilesError) -> Void = { _, _ throws(FilesError) in }
-    /// Ends the upload. Returns how to answer, on the loop.
+    /// Finishes the upload. Returns a closure that responds, to be run on the loop.
     var finish: @Sendable (OpenUploadFile, MultipartHead?) throws(FilesError) -> @Sendable () -> Void
-    /// The client went away, or was refused: what arrived may be kept.
+    /// Handles an upload that was refused or whose client disconnected. It may keep the received bytes.
     var interrupt: @Sendable (OpenUploadFile) -> Void = { _ in }
-    /// Answers that it failed, on the loop.
+    /// Responds with an error. Runs on the loop.
     var fail: @Sendable (FilesError) -> Void
   }
 
-  /// What came before the content.
+  /// The parts of a multipart body before the content.
   struct MultipartHead: Sendable {
     var metadata: [UInt8]
     var contentType: String?
   }
 
-  /// Where content goes: a new file, or that of an upload which has some already.
+  /// The file that receives the content: a new one, or that of a resumable upload with earlier parts.
   struct OpenUploadFile: Sendable {
     let incoming: IncomingContent
-    /// The upload in parts.
+    /// The resumable upload, if it is one.
     var upload: OpenUpload?
-    /// How long the content may become, and the error where more comes.
+    /// The maximum length of the content, and the error if it gets longer.
     var limit: (bytes: Int, error: FilesError)?
   }
 
-  /// Bounds of memory.
+  /// The limits of memory, in bytes.
   struct Limits: Sendable {
-    /// Bytes gathered before they are written.
+    /// The size of a piece at which it is written.
     var pieceBytes = 512 << 10
-    /// Bytes of one upload that wait to be written when its client is told to wait, and when it may go on.
+    /// While more than `waitingBytesMax` of one upload wait to be written, the server does not read from its client
+    /// until fewer than `waitingBytesMin` wait.
     var waitingBytesMax = 4 << 20
     var waitingBytesMin = 1 << 20
-    /// Bytes of all uploads. When there are more, nothing is gathered, and a client waits for all that it sent.
+    /// The limit of all uploads together. Above it every piece is written at once, and the server reads from a
+    /// client only after it has written all that the client sent.
     var heldBytesMax = 256 << 20
-    /// Bytes of a head that are taken even then; what is longer is refused, as nobody can be told to wait for it.
+    /// The limit of a head while `heldBytesMax` is exceeded. A longer head is refused: it cannot be written before
+    /// it is complete, so pausing the client would not free memory.
     var crowdedHeadBytesMax = 8 << 10
   }
 
-  /// What of all uploads of the process is in memory.
+  /// The bytes in memory of all uploads of the process.
   private static let heldBytes = Atomic<Int>(0)
 
   private let exchange: Exchange
@@ -65,17 +69,17 @@ final class UploadBody: BodySink {
   private let isMultipart: Bool
   private let bodyBytes: Int?
   private var isHeadAuthorized = false
-  /// Bytes of the head that count as held.
+  /// The number of bytes of the head that are included in `heldBytes`.
   private var headBytes = 0
   private var piece: [UInt8] = []
   private var isLarge = false
   private(set) var waitingBytes = 0
   private(set) var isPaused = false
   private var isOver = false
-  /// The answer, and what was thrown away since it is known.
+  /// The error to respond with, and the number of bytes discarded since it occurred.
   private var refusal: (error: FilesError, discardedBytes: Int)?
 
-  /// The file, once it is open. Only the upload's queue looks at it, so that nobody ever waits for the lock.
+  /// The open file and its first error. Only the upload's queue uses it, so the lock is never contended.
   private final class UploadFile: Sendable {
     private struct State {
       var file: OpenUploadFile?
@@ -92,7 +96,7 @@ final class UploadBody: BodySink {
       }
     }
 
-    /// Writes, unless something failed before.
+    /// Appends to the file, unless an earlier operation failed.
     func append(_ bytes: [UInt8]) {
       state.withLock { state in
         guard state.error == nil, let file = state.file else { return }
@@ -104,7 +108,7 @@ final class UploadBody: BodySink {
       }
     }
 
-    /// The file, which is the caller's from now on.
+    /// Takes the file out: the caller owns it from now on.
     func take() -> OpenUploadFile? {
       state.withLock { state in
         let file = state.file
@@ -114,11 +118,11 @@ final class UploadBody: BodySink {
     }
   }
 
-  /// Starts to take an upload.
+  /// Starts to receive an upload.
   ///
   /// - Parameters:
-  ///   - multipart: takes the content out of a body of two parts.
-  ///   - bodyBytes: the length of the body, where it is known.
+  ///   - multipart: extracts the content from a body with two parts.
+  ///   - bodyBytes: the length of the body, if known.
   init(
     _ exchange: Exchange, multipart: MultipartReader? = nil, bodyBytes: Int? = nil, limits: Limits = Limits(), _ plan: Plan
   ) {
@@ -128,7 +132,7 @@ final class UploadBody: BodySink {
     self.bodyBytes = bodyBytes
     self.limits = limits
     self.plan = plan
-    // Who sent no head yet has no file: nobody knows whether it may come.
+    // A multipart upload opens its file only after its head was authorized.
     if multipart == nil { openFile() }
     let (file, queue) = (file, queue)
     exchange.onClose { [weak self] in
@@ -162,7 +166,7 @@ final class UploadBody: BodySink {
     }
   }
 
-  /// Opens the file once the head has come and is let in.
+  /// Authorizes the head once it has arrived, and opens the file.
   private func authorizeHead(_ reader: MultipartReader) throws(FilesError) {
     guard let head else {
       if headBytes > limits.crowdedHeadBytesMax && isCrowded { throw .tooManyUploads }
@@ -180,7 +184,7 @@ final class UploadBody: BodySink {
   }
 
   func ended() {
-    if let refusal { return answer(refusal.error) }
+    if let refusal { return respond(refusal.error) }
     guard !isOver else { return }
     write()
     if let multipart, !multipart.isWhole {
@@ -190,20 +194,20 @@ final class UploadBody: BodySink {
     isOver = true
     let (plan, file, loop) = (plan, file, exchange.loop)
     queue.async { [head] in
-      let answer: @Sendable () -> Void
+      let response: @Sendable () -> Void
       do throws(FilesError) {
         if let error = file.error { throw error }
         guard let open = file.take() else { return }
-        answer = try plan.finish(open, head)
+        response = try plan.finish(open, head)
       } catch {
         if let open = file.take() { plan.interrupt(open) }
-        answer = { [error] in plan.fail(error) }
+        response = { [error] in plan.fail(error) }
       }
-      loop.execute(answer)
+      loop.execute(response)
     }
   }
 
-  /// What came before the content, once all of it has come.
+  /// The parts before the content, once they have arrived completely.
   private var head: MultipartHead? {
     guard let multipart, multipart.hasHead else { return nil }
     return MultipartHead(metadata: multipart.metadata, contentType: multipart.contentType)
@@ -213,12 +217,12 @@ final class UploadBody: BodySink {
     if piece.isEmpty && isLarge { piece.reserveCapacity(limits.pieceBytes + (64 << 10)) }
     piece.append(contentsOf: bytes.assumingMemoryBound(to: UInt8.self))
     let (_, held) = Self.heldBytes.add(bytes.count, ordering: .relaxed)
-    // Content that came with the head's end waits until that is judged.
+    // Content that arrived together with the end of the head waits until the head was authorized.
     guard !isMultipart || isHeadAuthorized else { return }
     if piece.count >= limits.pieceBytes || held > limits.heldBytesMax { write() }
   }
 
-  /// Hands on what was gathered.
+  /// Passes the gathered bytes to the queue.
   private func write() {
     guard !piece.isEmpty else { return }
     let bytes = piece
@@ -250,7 +254,7 @@ final class UploadBody: BodySink {
     }
   }
 
-  /// Takes no more: the client is told why.
+  /// Stops the upload with an error, which becomes the response.
   private func stop(_ error: FilesError) {
     guard !isOver else { return }
     isOver = true
@@ -263,16 +267,16 @@ final class UploadBody: BodySink {
     piece = []
     multipart = nil
     countHead(0)
-    if let bodyBytes, bodyBytes > DiscardedBody.bytesMax { answer(error) }
+    if let bodyBytes, bodyBytes > DiscardedBody.bytesMax { respond(error) }
   }
 
   private func discard(_ count: Int) {
     guard let known = refusal else { return }
     refusal?.discardedBytes += count
-    if known.discardedBytes + count > DiscardedBody.bytesMax { answer(known.error) }
+    if known.discardedBytes + count > DiscardedBody.bytesMax { respond(known.error) }
   }
 
-  private func answer(_ error: FilesError) {
+  private func respond(_ error: FilesError) {
     refusal = nil
     plan.fail(error)
   }

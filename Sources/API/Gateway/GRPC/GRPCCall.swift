@@ -2,20 +2,19 @@ import DatabaseService
 import DocumentModel
 import Transport
 
-/// One gRPC call that is under way: who waits for the answer, until when, and how it is compressed. Belongs to the loop
-/// of its exchange; what answers from another thread carries ``bound``.
+/// One gRPC call in progress: its response, deadline and compression.
+///
+/// Use it on the loop of its exchange only. Work on other threads uses ``bound``.
 final class GRPCCall {
   let exchange: Exchange
-  /// How the answer is compressed: as the request was, which shows that the client can.
+  /// The compression of the response. It is the request's, because the client certainly supports that.
   let compression: GRPCCompression
-  /// Who calls.
   var caller = Caller.user(nil)
-  /// The database the call is for, once that is known: errors name documents in it.
+  /// The database of the call, once it is known. Errors name documents in it.
   var database: DatabaseID?
 
-  /// What the head of the call says.
   let head: GRPCRequestHead
-  /// Whether the answer was sent, or begun, or came too late.
+  /// Whether the response was sent or started, or can no longer be sent.
   private(set) var isAnswered = false
   private var timer: LoopTimer?
   private var stopStream: ((Status) -> Void)?
@@ -26,33 +25,35 @@ final class GRPCCall {
     compression = GRPCCompression(exchange: head.isGzip ? exchange : nil)
   }
 
-  /// The call in a form that other threads may carry.
+  /// A reference to the call for other threads.
   var bound: LoopBound<GRPCCall> { LoopBound(self, to: exchange.loop) }
 
-  /// Has the answer's source asked again; may be called on any thread.
+  /// A closure that resumes the response after it waited. It may be called on any thread.
   var wake: @Sendable () -> Void {
     { [exchange] in
       if exchange.loop.isOnLoop { exchange.resume() } else { exchange.loop.execute { exchange.resume() } }
     }
   }
 
-  /// What a compressed message of the request holds.
-  /// - Throws: `INTERNAL` for what is no gzip, or was not announced, `RESOURCE_EXHAUSTED` for what is too large.
+  /// Decompresses a message of the request.
+  ///
+  /// - Throws: `INTERNAL` if the message is not valid gzip or its compression was not announced,
+  ///   `RESOURCE_EXHAUSTED` if it is too large.
   func decompress(_ message: UnsafeRawBufferPointer) throws -> [UInt8] {
-    guard head.isGzip else { throw Status(.internal, "A compressed message came without grpc-encoding.") }
+    guard head.isGzip else { throw Status(.internal, "The request has a compressed message but no grpc-encoding.") }
     do throws(GzipError) {
       return try exchange.decompress(message, bytesMax: Limits.enterpriseRequestBytesMax)
     } catch {
       switch error {
-      case .malformed: throw Status(.internal, "The request's message is no gzip.")
+      case .malformed: throw Status(.internal, "The request's message is not valid gzip.")
       case .tooLarge: throw GRPCHandler.tooLarge(Limits.enterpriseRequestBytesMax)
       }
     }
   }
 
-  // MARK: Answering
+  // MARK: Response
 
-  /// Answers with the message that `write` appends, or with the error it throws.
+  /// Responds with the message that `write` appends, or with the error that it throws.
   func send(_ write: (inout [UInt8]) throws -> Void) {
     var body: [UInt8] = []
     do {
@@ -67,16 +68,18 @@ final class GRPCCall {
       trailers: { GRPCStatus.addOK(to: &$0) })
   }
 
-  /// Answers with an empty message.
+  /// Responds with an empty message.
   func sendEmpty() { send { _ in } }
 
-  /// Answers with messages, all at once where they are few.
-  /// - Throws: what fails before anything is sent.
+  /// Responds with a sequence of messages, in one piece if it is short.
+  ///
+  /// - Throws: an error that occurs before anything is sent.
   func send(
-    _ answer: some ResponseProducer, _ response: ProtobufResponseEncoder.Response, mask: FieldMask?, in database: DatabaseID
+    _ producer: some ResponseProducer, _ response: ProtobufResponseEncoder.Response, mask: FieldMask?,
+    in database: DatabaseID
   ) throws {
     let encoder = ProtobufResponseEncoder(response, database: database, mask: mask, compression)
-    let stream = ResponseStream(answer, encoder, database: database)
+    let stream = ResponseStream(producer, encoder, database: database)
     if let body = try stream.whole() {
       guard begin() else { return }
       return exchange.respond(
@@ -90,12 +93,12 @@ final class GRPCCall {
     exchange.stream(status: 200, headers: { addHead(&$0) }, from: stream)
   }
 
-  /// Answers with the messages of a call that streams both ways.
+  /// Responds with the messages of a bidirectional stream.
   func stream(_ stream: GRPCStream) {
     guard begin() else { return }
     stopStream = { [weak stream] in stream?.stop($0) }
     stream.onEnd = { [weak self] in self?.forget() }
-    // Held until the reply is complete: nobody else holds it when the client is gone.
+    // Keep the stream until the response is complete: after the client disconnects nothing else holds it.
     exchange.onClose { stream.close() }
     exchange.onShutdown { [weak stream] in
       stream?.stop(Status(.unavailable, "The server is shutting down."), isOrderly: true)
@@ -103,11 +106,11 @@ final class GRPCCall {
     exchange.stream(status: 200, headers: { addHead(&$0) }, from: stream)
   }
 
-  /// Answers with an error: fields alone, no message.
+  /// Responds with an error: only header fields, no message.
   func fail(_ error: any Error) {
     guard begin() else { return }
     let status = Status(error, database: database)
-    // Over HTTP every answer is a 200.
+    // The HTTP status of every gRPC response is 200.
     exchange.countedStatus = ErrorJSON.httpStatus(status.code)
     exchange.tell(status)
     exchange.respond(
@@ -118,7 +121,8 @@ final class GRPCCall {
       }, compressible: false, body: { _ in })
   }
 
-  /// Whether an answer may be sent: the first one, while the client waits.
+  /// Marks the call as answered. Returns whether a response may be sent: only the first one, while the client is
+  /// connected.
   private func begin() -> Bool {
     guard !isAnswered else { return false }
     isAnswered = true
@@ -133,9 +137,10 @@ final class GRPCCall {
     headers.add("grpc-accept-encoding", "identity,gzip")
   }
 
-  // MARK: Time
+  // MARK: Deadline
 
-  /// Ends the call at the client's deadline. Call it when the call is under way; most are over by then.
+  /// Ends the call at the client's deadline. Call it after the call has started, because most calls are complete by
+  /// then.
   func watchDeadline() {
     guard let timeoutMilliseconds = head.timeoutMilliseconds, !isAnswered || stopStream != nil, !exchange.isClosed else { return }
     timer = exchange.loop.schedule(afterMilliseconds: timeoutMilliseconds) { [self] in

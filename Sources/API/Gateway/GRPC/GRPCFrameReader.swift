@@ -1,22 +1,22 @@
 import DatabaseService
 import DocumentModel
 
-/// Cuts a body that arrives piece by piece into the messages that clients framed, wherever the pieces are cut.
+/// Splits a body that arrives in pieces into its framed messages.
 struct GRPCFrameReader {
   private let messageBytesMax: Int
   private var bytes: [UInt8] = []
   private var start = 0
 
-  /// Memory kept for what comes next, in bytes.
+  /// The largest buffer that is kept for later pieces, in bytes.
   private static let bytesKept = 16 << 10
 
-  /// A reader of messages of at most so many bytes, as they are sent.
+  /// Creates a reader that accepts messages of up to `messageBytesMax` bytes, as transmitted.
   init(messageBytesMax: Int) { self.messageBytesMax = messageBytesMax }
 
-  /// Bytes that arrived and belong to no message that was handed out.
+  /// The number of bytes received that do not belong to a message returned so far.
   var unreadBytes: Int { bytes.count - start }
 
-  /// Takes a piece. Cost: a copy of it, and of what is unread the first time after messages were handed out.
+  /// Appends a piece. Costs a copy of the piece, and after messages were returned also one of the unread bytes.
   mutating func append(_ piece: UnsafeRawBufferPointer) {
     if start > 0 {
       bytes.removeFirst(start)
@@ -25,9 +25,10 @@ struct GRPCFrameReader {
     bytes.append(raw: piece)
   }
 
-  /// Hands the next message to `body` if all of it is there; returns whether it was.
-  /// - Throws: `INTERNAL` for an unknown flag, `RESOURCE_EXHAUSTED` for a message that is too large, as soon as its head
-  ///   says so, and what `body` throws.
+  /// Calls `body` with the next message if it has arrived completely. Returns whether it has.
+  ///
+  /// - Throws: `INTERNAL` if the flag is unknown, `RESOURCE_EXHAUSTED` as soon as the head announces a message that
+  ///   is too large, and the errors of `body`.
   mutating func next(_ body: (UnsafeRawBufferPointer, _ isCompressed: Bool) throws -> Void) throws -> Bool {
     let unread = unreadBytes
     guard unread >= GRPCFrame.headBytes else { return false }

@@ -15,7 +15,7 @@ extension GRPCHandler {
       bound.onLoop { call in
         call.send { out in
           let outcome = try result.get()
-          // Without writes there is nothing that a time could be the time of.
+          // A commit without writes has no commit time.
           guard hasWrites else { return }
           for result in outcome.results {
             ProtobufWriter.message(1, to: &out) { DocumentProtobuf.append(result, to: &$0) }
@@ -60,7 +60,7 @@ extension GRPCHandler {
         }
       }
     }
-    // BeginTransaction without a mode may write; `new_transaction` without one may not.
+    // BeginTransaction without a mode begins a read-write transaction. `new_transaction` without one is read-only.
     let transaction = try service.beginTransaction(mode ?? .readWrite(retrying: nil), in: database, as: call.caller)
     call.send { ProtobufWriter.bytes(1, transaction.bytes, to: &$0) }
   }
@@ -80,7 +80,7 @@ extension GRPCHandler {
     call.sendEmpty()
   }
 
-  /// The writes of a Commit or a BatchWrite, and the transaction that only the former has.
+  /// Decodes the writes of a Commit or a BatchWrite, and the transaction of a Commit.
   private func decodeWrites(
     _ message: UnsafeRawBufferPointer, for database: DatabaseID, _ call: GRPCCall
   ) throws -> (writes: [Write], transaction: TransactionID?) {
@@ -94,7 +94,7 @@ extension GRPCHandler {
           let addressed = try decoder.write(field.bytes)
           try Self.check(addressed.database, is: database)
           writes.append(addressed.write)
-        // A plain bytes field: empty is absent. In a BatchWrite the number belongs to labels, which are ignored.
+        // An empty bytes field means absent. In a BatchWrite this field contains labels, which are ignored.
         case (3, .lengthDelimited) where !field.bytes.isEmpty: transaction = TransactionID(bytes: Array(field.bytes))
         default: break
         }

@@ -2,22 +2,22 @@ import DatabaseService
 import Transport
 import WireFormat
 
-// grpc.health.v1.Health: of the server as a whole, or of its one service.
+// grpc.health.v1.Health, for the whole server or for its one service.
 extension GRPCHandler {
-  /// Check.
+  /// Handles the method Check.
   func checkHealth(_ message: UnsafeRawBufferPointer, _ call: GRPCCall) throws {
     guard try Self.isServed(message) else { throw Status(.notFound, "unknown service") }
     call.send { HealthStatus.serving.append(to: &$0) }
   }
 
-  /// Whether a HealthCheckRequest asks for something that is here.
+  /// Whether the service in a HealthCheckRequest exists.
   fileprivate static func isServed(_ message: UnsafeRawBufferPointer) throws -> Bool {
     let service = try text(1, of: message)
     return service.isEmpty || service.elementsEqual("google.firestore.v1.Firestore".utf8)
   }
 }
 
-/// The field of a HealthCheckResponse.
+/// The values of the status in a HealthCheckResponse.
 private enum HealthStatus: Int64 {
   case serving = 1
   case notServing = 2
@@ -26,7 +26,7 @@ private enum HealthStatus: Int64 {
   func append(to out: inout [UInt8]) { ProtobufWriter.int64(1, rawValue, to: &out) }
 }
 
-/// Watch: tells the status, and again when the server stops.
+/// Handles the method Watch: sends the status, and again when the server stops.
 final class GRPCHealthWatch: GRPCStreamMethod {
   private let call: GRPCCall
   private var isWatching = false
@@ -36,11 +36,11 @@ final class GRPCHealthWatch: GRPCStreamMethod {
   init(_ call: GRPCCall) { self.call = call }
 
   var hasRoom: Bool { true }
-  /// Clients end their side at once, and watch on.
+  /// Whether the stream may end when the client has closed its side. Clients do so at once and continue to watch.
   var isSettled: Bool { !isWatching }
 
   func receive(_ message: UnsafeRawBufferPointer) throws {
-    guard !isWatching else { throw Status(.internal, "The request holds more than one message.") }
+    guard !isWatching else { throw Status(.internal, "The request has more than one message.") }
     isWatching = true
     unsent.append(try GRPCHandler.isServed(message) ? .serving : .serviceUnknown)
   }

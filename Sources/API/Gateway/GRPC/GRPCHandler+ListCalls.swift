@@ -34,7 +34,7 @@ extension GRPCHandler {
     let cursor = try service.listDocuments(list, in: parent.database, as: call.caller)
     var documents: [UInt8] = []
     CooperativeTask.run(call.exchange) {
-      // The client's deadline may pass in between.
+      // The client's deadline may have passed since the last slice.
       guard !call.isAnswered else { return true }
       do {
         let nextPageToken = try cursor.slice(answerBytes: { documents.count }) { found in
@@ -44,7 +44,7 @@ extension GRPCHandler {
               try DocumentProtobuf.append(encoded, mask: mask, to: &documents)
             }
           } else {
-            // A missing document has a name and nothing else.
+            // A missing document has only a name.
             ProtobufWriter.bytes(1, root + [UInt8(ascii: "/")] + found.key.path.bytes, to: &documents)
           }
           ProtobufWriter.endMessage(start, in: &documents)

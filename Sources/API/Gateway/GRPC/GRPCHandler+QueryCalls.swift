@@ -28,8 +28,8 @@ extension GRPCHandler {
     }
     batch.consistency = moment.consistency
     batch.newTransaction = moment.newTransaction
-    let answer = BatchGetResponseProducer(try service.batchGetDocuments(batch, in: database, as: call.caller))
-    try call.send(answer, .batchGet, mask: mask, in: database)
+    let producer = BatchGetResponseProducer(try service.batchGetDocuments(batch, in: database, as: call.caller))
+    try call.send(producer, .batchGet, mask: mask, in: database)
   }
 
   func runQuery(_ message: UnsafeRawBufferPointer, _ call: GRPCCall) throws {
@@ -55,8 +55,8 @@ extension GRPCHandler {
     run.consistency = moment.consistency
     run.newTransaction = moment.newTransaction
     run.explain = explain
-    let answer = QueryResponseProducer(try service.runQuery(run, in: parent.database, as: call.caller))
-    try call.send(answer, .query, mask: query.projection, in: parent.database)
+    let producer = QueryResponseProducer(try service.runQuery(run, in: parent.database, as: call.caller))
+    try call.send(producer, .query, mask: query.projection, in: parent.database)
   }
 
   func runAggregationQuery(_ message: UnsafeRawBufferPointer, _ call: GRPCCall) throws {
@@ -83,8 +83,9 @@ extension GRPCHandler {
     run.consistency = moment.consistency
     run.newTransaction = moment.newTransaction
     run.explain = explain
-    let answer = AggregationResponseProducer(try service.runAggregationQuery(run, in: parent.database, as: call.caller))
-    try call.send(answer, .aggregation, mask: nil, in: parent.database)
+    let producer = AggregationResponseProducer(
+      try service.runAggregationQuery(run, in: parent.database, as: call.caller))
+    try call.send(producer, .aggregation, mask: nil, in: parent.database)
   }
 
   func partitionQuery(_ message: UnsafeRawBufferPointer, _ call: GRPCCall) throws {
@@ -109,7 +110,7 @@ extension GRPCHandler {
     partition.query = query
     let cursor = try service.partitionQuery(partition, in: parent.database, as: call.caller)
     CooperativeTask.run(call.exchange) {
-      // The client's deadline may pass in between.
+      // The client's deadline may have passed since the last slice.
       guard !call.isAnswered else { return true }
       do {
         guard let response = try cursor.slice() else { return false }

@@ -3,9 +3,9 @@ import DocumentModel
 import Transport
 import WireFormat
 
-// Listen, Write, and Watch of the server's health.
+// Listen, Write and Watch (of the server's health).
 extension GRPCHandler {
-  /// Begins a call that streams both ways; `nil` for every other, and for one that was answered with an error.
+  /// Starts a bidirectional stream. Returns `nil` if the path is another method, or after an error response.
   func openBody(
     _ path: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest, _ exchange: Exchange
   ) -> (any BodySink)? {
@@ -31,7 +31,7 @@ extension GRPCHandler {
   }
 }
 
-/// The methods whose requests are taken message by message.
+/// The methods whose requests are read message by message.
 private enum GRPCStreamMethods {
   case listen, write, watchHealth
 
@@ -48,20 +48,20 @@ private enum GRPCStreamMethods {
   }
 }
 
-/// Listen: the targets of a client.
+/// Handles the method Listen: the targets of a client.
 private final class GRPCListen: GRPCStreamMethod {
-  private let dialect: GRPCHandler
+  private let handler: GRPCHandler
   private let call: GRPCCall
   private let session: ListenSession
   private var database: StreamDatabase
   private var encoder: StreamProtobufEncoder?
   private var stopReason: Status?
 
-  init(_ dialect: GRPCHandler, _ call: GRPCCall, _ database: StreamDatabase) {
-    self.dialect = dialect
+  init(_ handler: GRPCHandler, _ call: GRPCCall, _ database: StreamDatabase) {
+    self.handler = handler
     self.call = call
     self.database = database
-    session = ListenSession(dialect.service, as: call.caller, wake: call.wake)
+    session = ListenSession(handler.service, as: call.caller, wake: call.wake)
   }
 
   var hasRoom: Bool { true }
@@ -69,7 +69,7 @@ private final class GRPCListen: GRPCStreamMethod {
 
   func receive(_ message: UnsafeRawBufferPointer) throws {
     let id = try database.of(try ProtobufMessageDecoder.streamDatabase(message))
-    let request = try dialect.decode(message, for: id, call) { try $0.listenRequest(message, in: id) }
+    let request = try handler.decode(message, for: id, call) { try $0.listenRequest(message, in: id) }
     if encoder == nil { encoder = StreamProtobufEncoder(id) }
     try session.receive(request, in: id)
   }
@@ -90,16 +90,16 @@ private final class GRPCListen: GRPCStreamMethod {
   func end() { session.end() }
 }
 
-/// Write: batches of a client.
+/// Handles the method Write: a sequence of commits.
 private final class GRPCWrite: GRPCStreamMethod {
-  private let dialect: GRPCHandler
+  private let handler: GRPCHandler
   private let call: GRPCCall
   private var database: StreamDatabase
   private var opened: (stream: WriteStream, encoder: StreamProtobufEncoder)?
   private var stopReason: Status?
 
-  init(_ dialect: GRPCHandler, _ call: GRPCCall, _ database: StreamDatabase) {
-    self.dialect = dialect
+  init(_ handler: GRPCHandler, _ call: GRPCCall, _ database: StreamDatabase) {
+    self.handler = handler
     self.call = call
     self.database = database
   }
@@ -109,8 +109,8 @@ private final class GRPCWrite: GRPCStreamMethod {
 
   func receive(_ message: UnsafeRawBufferPointer) throws {
     let id = try database.of(try ProtobufMessageDecoder.streamDatabase(message))
-    let request = try dialect.decode(message, for: id, call) { try $0.writeStreamRequest(message, in: id) }
-    let stream = try opened?.stream ?? WriteStream(dialect.service, in: id, as: call.caller, wake: call.wake)
+    let request = try handler.decode(message, for: id, call) { try $0.writeStreamRequest(message, in: id) }
+    let stream = try opened?.stream ?? WriteStream(handler.service, in: id, as: call.caller, wake: call.wake)
     if opened == nil { opened = (stream, StreamProtobufEncoder(id)) }
     try stream.receive(request)
   }

@@ -3,11 +3,11 @@ import DocumentModel
 import Transport
 import WireFormat
 
-/// `google.firestore.v1.Firestore` over gRPC: each kind of call in a file, an extension of this type.
+/// Serves `google.firestore.v1.Firestore` over gRPC. Extensions of this type in other files handle the methods.
 ///
-/// A call decodes, asks the service, encodes; the service functions are those of the REST dialect. Reads answer at once
-/// on the loop's thread; what commits answers when the writer is done, on the loop it came from. Listen and Write stream
-/// both ways, and take the body of their request piece by piece.
+/// A method decodes the request, calls the service and encodes the response. The REST API calls the same service
+/// functions. Reads respond immediately on the loop's thread; commits respond on the same loop after the writer is
+/// done. Listen and Write are bidirectional streams that read their requests piece by piece.
 final class GRPCHandler: Sendable {
   let service: FirestoreService
   private let decoders = ObjectPool<ProtobufMessageDecoder>()
@@ -25,7 +25,7 @@ final class GRPCHandler: Sendable {
     return type.isEmpty || type[0] == UInt8(ascii: "+") || type[0] == UInt8(ascii: ";")
   }
 
-  /// Answers one call.
+  /// Handles a unary call.
   func handle(_ path: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest, _ exchange: Exchange) {
     let call = GRPCCall(exchange, GRPCRequestHead(request))
     do {
@@ -73,9 +73,11 @@ final class GRPCHandler: Sendable {
     Status(.unimplemented, "Unknown method \(String(decoding: path.prefix(200), as: UTF8.self)).")
   }
 
-  // MARK: What the calls share
+  // MARK: Helpers
 
-  /// Lends a decoder made for a database, after the check that a request to it may be that long.
+  /// Checks the length of a request and calls `body` with a decoder for its database.
+  ///
+  /// - Throws: `RESOURCE_EXHAUSTED` if the request is too long, and the errors of `body`.
   func decode<R>(
     _ message: UnsafeRawBufferPointer, for database: DatabaseID, _ call: GRPCCall,
     _ body: (ProtobufMessageDecoder) throws -> R
@@ -89,9 +91,9 @@ final class GRPCHandler: Sendable {
     return try body(decoder)
   }
 
-  /// The last string field of that number; empty where there is none.
+  /// Returns the last string field with a number, or an empty string if the message has none.
   ///
-  /// Requests name their database in their first field, but nothing obliges a client to send that first.
+  /// Requests contain their database in field 1, but clients need not send that field first.
   static func text(_ number: Int, of message: UnsafeRawBufferPointer) throws(WireError) -> UnsafeRawBufferPointer {
     var text = UnsafeRawBufferPointer(start: nil, count: 0)
     var reader = ProtobufReader(message)
@@ -101,23 +103,23 @@ final class GRPCHandler: Sendable {
     return text
   }
 
-  /// The database that a request names in its first field.
+  /// The database in field 1 of a request.
   static func database(of message: UnsafeRawBufferPointer) throws -> DatabaseID {
     try ResourceName.database(try text(1, of: message))
   }
 
-  /// The parent that a request names in its first field.
+  /// The parent in field 1 of a request.
   static func parent(of message: UnsafeRawBufferPointer) throws -> ResourceName {
     try ResourceName.parent(try text(1, of: message))
   }
 
-  /// A page token: base64, as over REST.
+  /// Decodes a page token, which is base64 as in REST.
   static func pageToken(_ field: ProtobufReader.Field) throws -> [UInt8] {
     guard let bytes = Base64.decode(try ProtobufMessageDecoder.string(field)) else { throw ModelError.invalidPageToken }
     return bytes
   }
 
-  /// Refuses a name of another database than the request's.
+  /// Checks that a name belongs to the request's database.
   static func check(_ database: DatabaseID, is requested: DatabaseID) throws {
     guard database == requested else {
       throw ModelError.otherDatabase(requested: requested.name, accessed: database.name)

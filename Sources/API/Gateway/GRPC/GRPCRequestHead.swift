@@ -2,15 +2,15 @@ import DatabaseService
 import DocumentModel
 import Transport
 
-/// What the head of a call says of its messages and its time (firestore-api.md, section 1.6).
+/// The compression and deadline in the header of a call (firestore-api.md, section 1.6).
 struct GRPCRequestHead {
-  /// Whether messages may be compressed with gzip; answers are then too.
+  /// Whether the request's messages may be compressed with gzip. Then the response's are too.
   let isGzip: Bool
-  /// The client's deadline; `nil` for none.
+  /// The client's deadline, or `nil` if it sets none.
   let timeoutMilliseconds: Int?
   private let failure: Status?
 
-  /// Reads the fields of a request.
+  /// Reads the header fields of a request. ``check()`` reports errors in them.
   init(_ request: borrowing HTTPRequest) {
     let encoding = request.header("grpc-encoding")
     let timeout = request.header("grpc-timeout").map { GRPCTimeout.milliseconds($0) }
@@ -19,24 +19,26 @@ struct GRPCRequestHead {
     if timeout == .some(nil) {
       failure = Status(.invalidArgument, "The grpc-timeout is malformed.")
     } else if timeout == 0 {
-      failure = Status(.deadlineExceeded, "The deadline passed before the call began.")
+      failure = Status(.deadlineExceeded, "The deadline passed before the call started.")
     } else if let encoding, !isGzip, !encoding.elementsEqual("identity".utf8) {
       failure = Status(
-        .unimplemented, "Messages compressed with \(String(decoding: encoding, as: UTF8.self)) are not understood.")
+        .unimplemented, "The compression \(String(decoding: encoding, as: UTF8.self)) is not supported. Use gzip.")
     } else {
       failure = nil
     }
   }
 
-  /// A head that asks for nothing.
+  /// Creates a head for tests and for calls without special fields.
   init(isGzip: Bool = false, timeoutMilliseconds: Int? = nil) {
     self.isGzip = isGzip
     self.timeoutMilliseconds = timeoutMilliseconds
     failure = nil
   }
 
-  /// Refuses a call that cannot be served.
-  /// - Throws: `INVALID_ARGUMENT`, `DEADLINE_EXCEEDED`, or `UNIMPLEMENTED` for another compression.
+  /// Refuses a call that the server cannot serve.
+  ///
+  /// - Throws: `INVALID_ARGUMENT` if the deadline is malformed, `DEADLINE_EXCEEDED` if it has passed,
+  ///   `UNIMPLEMENTED` if the compression is not supported.
   func check() throws(Status) {
     if let failure { throw failure }
   }

@@ -1,12 +1,12 @@
 import DatabaseService
 import Transport
 
-/// How a call ended, as the fields that stand behind its messages (firestore-api.md, section 1.6).
+/// The trailer fields with the status of a call (firestore-api.md, section 1.6).
 enum GRPCStatus {
-  /// Bytes of an encoded `grpc-message`: clients refuse blocks of fields beyond 8 KiB.
+  /// The limit of an encoded `grpc-message` in bytes. Clients refuse header blocks of more than 8 KiB.
   private static let messageBytesMax = 4096
 
-  /// Adds the fields of success.
+  /// Adds the fields of a success.
   static func addOK(to fields: inout HeaderWriter) { fields.add("grpc-status", "0") }
 
   /// Adds the fields of a failure.
@@ -15,7 +15,8 @@ enum GRPCStatus {
     fields.add("grpc-message", percentEncoded(status.message))
   }
 
-  /// A text of printable ASCII: other bytes, and `%`, are written as `%XX`. Cut, between characters, where it is long.
+  /// Encodes a text as printable ASCII. `%` and all other bytes become `%XX`. A long text is truncated between
+  /// characters.
   static func percentEncoded(_ text: String) -> String {
     var encoded: [UInt8] = []
     for scalar in text.unicodeScalars {

@@ -2,42 +2,46 @@ import DatabaseService
 import DocumentModel
 import Transport
 
-/// What a method that streams both ways does with messages. Belongs to the loop's thread of its call.
+/// The implementation of a bidirectional method. Use it on the loop's thread of its call only.
 protocol GRPCStreamMethod: AnyObject {
-  /// Whether it takes another message now; where not, it does after answers were pulled.
+  /// Whether the method can accept another message now. If not, it can after responses were pulled.
   var hasRoom: Bool { get }
-  /// Whether a client that sends nothing more has all that it is due, once there is nothing to pull.
+  /// Whether the stream may end after the client has closed its side, once nothing is left to pull.
   var isSettled: Bool { get }
-  /// Takes a message.
-  /// - Throws: what ends the call.
+  /// Handles a message.
+  ///
+  /// - Throws: an error that ends the call.
   func receive(_ message: UnsafeRawBufferPointer) throws
-  /// Appends about a slice of framed messages; returns whether there may be more now.
-  /// - Throws: what ends the call, behind the messages that it appended.
+  /// Appends about a slice of framed messages. Returns whether more may be available now.
+  ///
+  /// - Throws: an error that ends the call after the appended messages.
   func pull(into out: inout [UInt8]) throws -> Bool
-  /// Has the call end with an error as soon as that harms nothing.
+  /// Ends the call with an error at the next point where no accepted work is lost.
   func stop(_ status: Status)
-  /// The call is over.
+  /// Releases the resources of a call that is over.
   func end()
 }
 
-/// A call that streams both ways: takes messages as they come, and makes answers only as the client takes them.
+/// A bidirectional stream. It reads messages as they arrive, and produces responses only as fast as the client
+/// reads them.
 ///
-/// Messages that the method has no room for stay with the client, up to the window of HTTP/2. A client that ends its
-/// side is given what it is due, and then the end.
+/// While the method cannot accept messages, they stay with the client, limited by the HTTP/2 window. When the
+/// client closes its side, the stream sends the remaining responses and ends.
 final class GRPCStream: BodySink, BodySource {
   private let call: GRPCCall
   private let method: any GRPCStreamMethod
   private var reader = GRPCFrameReader(messageBytesMax: Limits.enterpriseRequestBytesMax)
-  /// What unread bytes take of the loop's budget.
+  /// The number of unread bytes that count toward the loop's memory budget.
   private var chargedBytes = 0
   private var isPaused = false
   private var isClientDone = false
   private var isOver = false
   private var failure: Status?
-  /// Called once, when the last message was made.
+  /// Runs once, after the last message was produced.
   var onEnd: (() -> Void)?
 
-  /// Bytes that are not charged: the rest of most pieces.
+  /// The number of unread bytes that do not count toward the budget. It covers the incomplete message after most
+  /// pieces.
   private static let bytesFree = 16 << 10
 
   init(_ call: GRPCCall, _ method: any GRPCStreamMethod) {
@@ -45,14 +49,14 @@ final class GRPCStream: BodySink, BodySource {
     self.method = method
   }
 
-  /// Has the call end with an error: at once, or, where it `isOrderly`, when that harms nothing.
+  /// Ends the call with an error: at the next safe point if `isOrderly`, otherwise at once.
   func stop(_ status: Status, isOrderly: Bool = false) {
     guard !isOver else { return }
     if isOrderly { method.stop(status) } else { failure = failure ?? status }
     call.exchange.resume()
   }
 
-  /// Lets everything go.
+  /// Releases all resources.
   func close() {
     guard !isOver else { return }
     isOver = true
@@ -63,7 +67,7 @@ final class GRPCStream: BodySink, BodySource {
     onEnd = nil
   }
 
-  // MARK: What the client sends
+  // MARK: Requests
 
   func received(_ bytes: UnsafeRawBufferPointer) {
     guard failure == nil, !isOver else { return }
@@ -80,7 +84,7 @@ final class GRPCStream: BodySink, BodySource {
   private func takeMessages() {
     do {
       while method.hasRoom, try reader.next(receive) {}
-      if !charge() { throw Status(.unavailable, "The server holds too many large requests. Try again.") }
+      if !charge() { throw Status(.unavailable, "The server is processing too many large requests. Try again.") }
       if method.hasRoom, isClientDone, reader.unreadBytes > 0 {
         throw Status(.internal, "The last message of the request is cut short.")
       }
@@ -97,7 +101,7 @@ final class GRPCStream: BodySink, BodySource {
     try call.decompress(message).withUnsafeBytes { try method.receive($0) }
   }
 
-  /// Brings what is charged in line with what is unread; `false` where the loop's budget does not allow it.
+  /// Updates the charge of the budget to the unread bytes. Returns `false` if the loop's budget is exceeded.
   @discardableResult
   private func charge() -> Bool {
     let bytes = max(reader.unreadBytes - Self.bytesFree, 0)
@@ -110,14 +114,14 @@ final class GRPCStream: BodySink, BodySource {
     return true
   }
 
-  // MARK: What it is answered
+  // MARK: Responses
 
   func nextSlice(into out: inout [UInt8]) -> BodyProgress {
     guard !isOver else { return .finished }
     do {
       if let failure { throw failure }
       let mayHaveMore = try method.pull(into: &out)
-      // Answers made room.
+      // Pulling responses may have made room for messages.
       if isPaused, method.hasRoom { takeMessages() }
       if mayHaveMore { return .more }
       guard failure == nil else { return .more }

@@ -1,6 +1,6 @@
-/// The time a client gives a call: `grpc-timeout`, at most eight digits and a unit.
+/// The format of `grpc-timeout`: at most eight digits and a unit.
 enum GRPCTimeout {
-  /// The time in milliseconds, rounded up; `nil` for a value that is none.
+  /// Returns the time in milliseconds, rounded up, or `nil` if the value is malformed.
   static func milliseconds(_ value: UnsafeRawBufferPointer) -> Int? {
     guard (2...9).contains(value.count), let unit = value.last else { return nil }
     var number = 0

@@ -4,9 +4,9 @@ import DocumentStore
 import Transport
 import WireFormat
 
-/// Writes a streamed answer as gRPC messages.
+/// Encodes a streamed response as gRPC messages.
 struct ProtobufResponseEncoder: ResponseEncoder {
-  /// The fields of a response message that differ between the calls that stream.
+  /// The field numbers that differ between the response messages of the streaming methods.
   struct Response {
     let transaction: Int
     let readTime: Int
@@ -16,7 +16,7 @@ struct ProtobufResponseEncoder: ResponseEncoder {
     static let query = Response(transaction: 2, readTime: 3, explainMetrics: 11)
     /// RunAggregationQueryResponse.
     static let aggregation = Response(transaction: 2, readTime: 3, explainMetrics: 10)
-    /// BatchGetDocumentsResponse, which explains nothing.
+    /// BatchGetDocumentsResponse, which has no explain metrics.
     static let batchGet = Response(transaction: 3, readTime: 4, explainMetrics: 0)
   }
 
@@ -82,21 +82,22 @@ struct ProtobufResponseEncoder: ResponseEncoder {
   }
 }
 
-/// How the messages of one answer are compressed.
+/// The compression of a response's messages.
 struct GRPCCompression {
-  /// The exchange whose loop compresses; `nil` where nothing is compressed.
+  /// The exchange whose loop compresses, or `nil` for no compression.
   let exchange: Exchange?
 
-  /// Messages below this many bytes are sent as they are.
+  /// Smaller messages, in bytes, are not compressed.
   private static let messageBytesMin = 1024
 
-  /// Fills in the head of the message that starts at `start`, compressing it where that is asked for and pays.
+  /// Fills in the head of the message that starts at `start`, and compresses the message if that is enabled and
+  /// pays off.
   func end(_ start: Int, in out: inout [UInt8]) {
     guard let exchange, out.count - start >= Self.messageBytesMin else { return GRPCFrame.end(start, in: &out) }
     GRPCFrame.end(start, in: &out) { exchange.compress($0) }
   }
 
-  /// Appends a framed message that `write` appends; nothing where it throws.
+  /// Appends a framed message whose content `write` appends. Appends nothing if `write` throws.
   func frame<E: Error>(in out: inout [UInt8], _ write: (inout [UInt8]) throws(E) -> Void) throws(E) {
     let start = GRPCFrame.begin(in: &out)
     do throws(E) {

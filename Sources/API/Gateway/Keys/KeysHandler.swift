@@ -5,18 +5,18 @@ import DocumentModel
 import Transport
 import WireFormat
 
-/// Keys and what they are for: those that verify tokens, published; and those of programs that are admins.
+/// Serves the public keys that verify tokens, and manages the service keys of programs that act as administrators.
 ///
-/// - `GET` of the paths of auth-api.md, section 7, behind their host names or plain: certificates and key sets of ID
-///   tokens and session cookies, and the discovery document of OpenID.
+/// - `GET` of the paths of auth-api.md, section 7, with or without their host names: certificates and key sets for
+///   ID tokens and session cookies, and the discovery document of OpenID.
 /// - `POST /token`: an access token for the assertion of a service key (RFC 7523).
 /// - `GET`, `POST /hearth/v1/keys`, `DELETE /hearth/v1/keys/{name}`: the service keys.
-/// - `POST /hearth/v1/keys:rotate`: the next signing keys; `{"immediately": true}` where one has leaked.
+/// - `POST /hearth/v1/keys:rotate`: creates new signing keys. Send `{"immediately": true}` if a key was leaked.
 /// - `POST /hearth/v1/tokens`: `{"uid": …, "claims": {…}}` → an ID token for tests.
 ///
-/// What is under `/hearth/` is for admins.
+/// The paths under `/hearth/` are for administrators.
 final class KeysHandler: Sendable {
-  /// What a path asks for.
+  /// The request that a path names.
   enum Call: Equatable {
     case certificates(SigningKeys.Purpose)
     case keySet(SigningKeys.Purpose)
@@ -38,7 +38,8 @@ final class KeysHandler: Sendable {
 
   // MARK: Paths
 
-  /// What a path asks for; `nil` for paths of others. Cost: a few comparisons for those.
+  /// Returns the request that a path names, or `nil` if the path belongs to another API. Then it costs a few
+  /// comparisons.
   func call(_ path: UnsafeRawBufferPointer) -> Call? {
     if let rest = path.dropping("/hearth/v1/") { return Self.controlCall(rest) }
     if path.elementsEqual("/token".utf8) || path.elementsEqual("/oauth2.googleapis.com/token".utf8) { return .token }
@@ -54,7 +55,8 @@ final class KeysHandler: Sendable {
     ("/.well-known/openid-configuration", .discovery),
   ]
 
-  /// Whether a path ends so, with at most one host name, and for the discovery document a project, before.
+  /// Whether a path ends with a suffix. Before it there may be one host name, and for the discovery document a
+  /// project.
   private static func ends(_ path: UnsafeRawBufferPointer, with suffix: StaticString) -> Bool {
     let count = path.count - suffix.utf8CodeUnitCount
     guard (0...300).contains(count), path[count...].elementsEqual(UnsafeRawBufferPointer(start: suffix.utf8Start, count: suffix.utf8CodeUnitCount))
@@ -69,9 +71,9 @@ final class KeysHandler: Sendable {
     return rest.dropping("keys/").map { .serviceKey(String(decoding: $0, as: UTF8.self)) }
   }
 
-  // MARK: Calls
+  // MARK: Requests
 
-  /// Answers a request.
+  /// Handles a request.
   func handle(_ call: Call, _ request: borrowing HTTPRequest, _ responder: Responder) {
     do {
       switch call {
@@ -94,7 +96,7 @@ final class KeysHandler: Sendable {
   ) throws {
     guard request.method == .get || request.method == .head else { return responder.sendText(405, "Method Not Allowed\n") }
     let keys = accounts.signingKeys
-    // Verifiers remember what they get, so the first key is made before the first list is given out.
+    // Verifiers cache the response, so create the first key before the first list is sent.
     guard accounts.mode == .production, keys.published(purpose).isEmpty else { return Self.send(text(keys), responder) }
     DispatchQueue.global(qos: .userInitiated).async {
       let outcome = Result { () throws(TokenError) in try keys.current(purpose) }
@@ -124,7 +126,7 @@ final class KeysHandler: Sendable {
     Self.send(document.json, responder)
   }
 
-  /// Where the client believes the server to be, by the host it names.
+  /// The origins that the client may use for the server, by the host it names.
   private static func origins(of request: borrowing HTTPRequest) -> [String] {
     guard let host = request.header("host") ?? request.header(":authority") else { return [] }
     let name = String(decoding: host, as: UTF8.self)
@@ -137,7 +139,7 @@ final class KeysHandler: Sendable {
       responder.sendJSON(body.json, status: 400, cacheControl: "no-store")
     }
     guard request.method == .post, let form = try? QueryParameters(request.body) else {
-      return refuse("invalid_request", "The request is a POST of a form.")
+      return refuse("invalid_request", "The request must be a POST with a form.")
     }
     guard form.value("grantType") == "urn:ietf:params:oauth:grant-type:jwt-bearer" else {
       return refuse("unsupported_grant_type", "grant_type must be urn:ietf:params:oauth:grant-type:jwt-bearer.")
@@ -151,11 +153,11 @@ final class KeysHandler: Sendable {
       ])
       responder.sendJSON(body.json, cacheControl: "no-store")
     } catch {
-      refuse("invalid_grant", "The assertion is not accepted: \(error.description).")
+      refuse("invalid_grant", "The assertion is not valid: \(error.description).")
     }
   }
 
-  // MARK: Control
+  // MARK: Administration
 
   private func control(_ call: Call, _ request: borrowing HTTPRequest, _ responder: Responder) throws {
     let accounts = accounts
@@ -209,14 +211,15 @@ final class KeysHandler: Sendable {
     }
   }
 
-  /// Makes an answer on another thread: keys take a tenth of a second, writes a disk's sync. `nil` answers 404.
+  /// Computes a response on another thread: creating a key takes a tenth of a second, and a write waits for a disk
+  /// sync. Responds with 404 if the result is `nil`.
   private static func work(_ responder: Responder, _ body: @escaping @Sendable () throws(TokenError) -> [UInt8]?) {
     DispatchQueue.global(qos: .userInitiated).async {
       let outcome = Result { () throws(TokenError) in try body() }
       responder.onLoop {
         switch outcome {
         case .success(let text?): sendNoStore(text, responder)
-        case .success(nil): responder.sendError(Status(.notFound, "There is no such key."))
+        case .success(nil): responder.sendError(Status(.notFound, "No key has this name."))
         case .failure(.storage(let error)): responder.sendError(Status(error, database: nil))
         case .failure(let error): responder.sendError(Status(.invalidArgument, error.description))
         }

@@ -1,34 +1,33 @@
-/// Writes the text format of Prometheus, version 0.0.4.
+/// A writer of Prometheus's text format, version 0.0.4.
 struct MetricsText {
-  /// What a family of samples is.
+  /// The type of a family of samples.
   enum Kind: String { case counter, gauge, histogram }
 
-  /// A label and its value.
   typealias Label = (name: StaticString, value: String)
 
   private(set) var bytes: [UInt8] = []
   private var name = ""
 
-  /// Begins a family; its samples follow. `help` is one line without backslashes.
+  /// Begins a family. `help` is one line without backslashes.
   mutating func family(_ name: String, _ kind: Kind, _ help: StaticString) {
     self.name = name
     append("# HELP \(name) \(help)\n# TYPE \(name) \(kind.rawValue)\n")
   }
 
-  /// Adds a sample of the family that was begun last.
+  /// Appends a sample of the current family.
   mutating func sample(_ labels: [Label] = [], _ value: Int, suffix: StaticString = "") {
     head(labels, suffix)
     append(" \(value)\n")
   }
 
-  /// Adds a sample with a fraction, such as seconds.
+  /// Appends a sample with a fraction, such as seconds.
   mutating func sample(_ labels: [Label] = [], _ value: Double, suffix: StaticString = "") {
     head(labels, suffix)
     append(" \(Self.text(value))\n")
   }
 
-  /// Adds the samples of a histogram: `counts` has a number for each class between `bounds`, and one for what is above
-  /// all.
+  /// Appends the samples of a histogram. `counts` has one number for each class between `bounds`, and one for the
+  /// values above the last bound.
   mutating func histogram(_ labels: [Label] = [], bounds: [Double], counts: some Collection<Int>, sum: Double) {
     var total = 0
     for (index, count) in counts.enumerated() {
@@ -59,7 +58,7 @@ struct MetricsText {
     append("}")
   }
 
-  /// The shortest text that reads back the same, without a fraction where there is none.
+  /// The shortest text that parses to the same number, without a fraction if the number is whole.
   static func text(_ value: Double) -> String {
     if value.isInfinite { return value > 0 ? "+Inf" : "-Inf" }
     if value.isNaN { return "NaN" }

@@ -4,26 +4,27 @@ import Synchronization
 package import Transport
 import WireFormat
 
-/// What operators and their tools ask a server.
+/// Serves the requests of operators and their tools.
 ///
-/// - `GET /healthz`: `ok` while the loops answer
-/// - `GET /readyz`: whether clients may be sent here; 503 where not
-/// - `GET /metrics`: numbers in the text format of Prometheus
+/// - `GET /healthz`: `ok` while the event loops run
+/// - `GET /readyz`: whether the server can serve clients; 503 if not
+/// - `GET /metrics`: metrics in Prometheus's text format
 ///
-/// Everybody may ask the first two, for a word. What is not ready, and the metrics, are for administrators, for whoever
-/// is admitted in emulator mode, and for those who reach the address that is set apart for it. An address of its own
-/// rather than "loopback may": behind a proxy on this machine every stranger comes from loopback, and scrapers have no
-/// way to renew an administrator's token.
+/// Any caller may use the first two, and receives one word. The list of parts that are not ready and the metrics
+/// are for administrators, for callers who are admitted in emulator mode, and for callers of the separate
+/// operations address. Connections from loopback are not trusted for this: behind a proxy on this machine every
+/// client connects from loopback. Scrapers need the separate address because they cannot renew an administrator's
+/// token.
 final class OperationsHandler: Sendable {
-  /// What a path asks for.
+  /// The request that a path names.
   enum Call: Equatable { case health, readiness, metrics }
 
   private let operations: OperationsService
   private let metrics: MetricsReport
-  /// Strangers wait apart from those who are trusted, so that no crowd of them keeps an operator from asking.
-  private let strangers = OperationsQueue("hearth.operations.public")
+  /// Unauthenticated callers have their own queue, so that many of them cannot keep an operator waiting.
+  private let untrusted = OperationsQueue("hearth.operations.public")
   private let trusted = OperationsQueue("hearth.operations")
-  /// What strangers were told last, and when: they are told the same for a second.
+  /// The last readiness sent to unauthenticated callers, which is reused for one second.
   private let lastReadiness = Mutex<(isReady: Bool, at: ContinuousClock.Instant)?>(nil)
 
   init(_ operations: OperationsService, metrics: MetricsReport) {
@@ -31,14 +32,14 @@ final class OperationsHandler: Sendable {
     self.metrics = metrics
   }
 
-  /// What a path asks for; `nil` for the paths of others.
+  /// Returns the request that a path names, or `nil` if the path belongs to another handler.
   static func call(_ path: UnsafeRawBufferPointer) -> Call? {
     if path.elementsEqual("/healthz".utf8) { return .health }
     if path.elementsEqual("/readyz".utf8) { return .readiness }
     return path.elementsEqual("/metrics".utf8) ? .metrics : nil
   }
 
-  /// Answers a request. `caller` says who it is that asks, or throws.
+  /// Handles a request. `isTrusted` decides whether its caller may see details.
   func handle(
     _ call: Call, _ request: borrowing HTTPRequest, _ exchange: Exchange, isTrusted: (borrowing HTTPRequest) -> Bool
   ) {
@@ -49,21 +50,21 @@ final class OperationsHandler: Sendable {
     switch call {
     case .health: Self.send(200, Self.plain, Array("ok\n".utf8), exchange)
     case .readiness:
-      guard isTrusted(request) else { return tellStranger(exchange) }
+      guard isTrusted(request) else { return sendReadiness(exchange) }
       work(trusted, exchange) { [operations] in Self.readiness(operations.unready()) }
     case .metrics:
       guard isTrusted(request) else {
-        let status = Status(.permissionDenied, "Metrics are for administrators. Scrapers use --metrics-address.")
+        let status = Status(.permissionDenied, "Metrics require an administrator's token, or --metrics-address.")
         return Self.send(403, Self.json, ErrorJSON.encode(status, httpStatus: 403), exchange)
       }
       work(trusted, exchange) { [metrics] in (200, Self.metricsText, metrics.text()) }
     }
   }
 
-  /// Tells a stranger whether the server is ready.
-  private func tellStranger(_ exchange: Exchange) {
+  /// Sends the readiness to a caller who is not trusted.
+  private func sendReadiness(_ exchange: Exchange) {
     if let isReady = readinessWithin(.seconds(1)) { return Self.send(Self.readiness(isReady: isReady), exchange) }
-    let isTaken = strangers.work { [self] in
+    let isTaken = untrusted.work { [self] in
       let isReady: Bool
       if let ready = readinessWithin(.seconds(1)) {
         isReady = ready
@@ -74,9 +75,9 @@ final class OperationsHandler: Sendable {
       exchange.loop.execute { Self.send(Self.readiness(isReady: isReady), exchange) }
     }
     guard !isTaken else { return }
-    // A crowd: the disk is being asked for others.
+    // Too many callers wait for a disk check already. Send a slightly older result if there is one.
     if let isReady = readinessWithin(.seconds(5)) { return Self.send(Self.readiness(isReady: isReady), exchange) }
-    Self.turnAway(exchange)
+    Self.refuse(exchange)
   }
 
   private func readinessWithin(_ time: Duration) -> Bool? {
@@ -87,26 +88,26 @@ final class OperationsHandler: Sendable {
   private static let json: StaticString = "application/json; charset=UTF-8"
   private static let metricsText: StaticString = "text/plain; version=0.0.4; charset=utf-8"
 
-  private typealias Answer = (status: Int, type: StaticString, body: [UInt8])
+  private typealias Response = (status: Int, type: StaticString, body: [UInt8])
 
-  /// Does what may wait for the disk away from the loop, and answers.
-  private func work(_ queue: OperationsQueue, _ exchange: Exchange, _ body: @escaping @Sendable () -> Answer) {
+  /// Runs work that may wait for the disk on a queue, and sends its response.
+  private func work(_ queue: OperationsQueue, _ exchange: Exchange, _ body: @escaping @Sendable () -> Response) {
     let isTaken = queue.work {
-      let answer = body()
-      exchange.loop.execute { Self.send(answer, exchange) }
+      let response = body()
+      exchange.loop.execute { Self.send(response, exchange) }
     }
-    if !isTaken { Self.turnAway(exchange) }
+    if !isTaken { Self.refuse(exchange) }
   }
 
-  private static func turnAway(_ exchange: Exchange) {
-    send(503, plain, Array("Too many ask at once.\n".utf8), exchange)
+  private static func refuse(_ exchange: Exchange) {
+    send(503, plain, Array("Too many requests. Try again later.\n".utf8), exchange)
   }
 
-  private static func send(_ answer: Answer, _ exchange: Exchange) {
-    send(answer.status, answer.type, answer.body, exchange)
+  private static func send(_ response: Response, _ exchange: Exchange) {
+    send(response.status, response.type, response.body, exchange)
   }
 
-  /// Scripts of other origins may not read any of it, so there are no fields that let them.
+  /// Sends a response without CORS headers: scripts of other origins must not read it.
   private static func send(_ status: Int, _ type: StaticString, _ body: [UInt8], _ exchange: Exchange) {
     exchange.respond(
       status: status,
@@ -117,9 +118,9 @@ final class OperationsHandler: Sendable {
       body: { $0.append(contentsOf: body) })
   }
 
-  private static func readiness(isReady: Bool) -> Answer { (isReady ? 200 : 503, json, text([], isReady: isReady)) }
+  private static func readiness(isReady: Bool) -> Response { (isReady ? 200 : 503, json, text([], isReady: isReady)) }
 
-  private static func readiness(_ unready: [String]) -> Answer {
+  private static func readiness(_ unready: [String]) -> Response {
     (unready.isEmpty ? 200 : 503, json, text(unready, isReady: unready.isEmpty))
   }
 
@@ -139,8 +140,8 @@ final class OperationsHandler: Sendable {
   }
 }
 
-/// Answers under way that may wait for the disk, one after the other; more are turned away, so that a crowd takes
-/// nothing from clients.
+/// A serial queue for responses that may wait for the disk. It refuses work above ``waitingMax``, so that many
+/// callers cannot take resources from clients.
 private final class OperationsQueue: Sendable {
   private let queue: DispatchQueue
   private let waiting = Atomic(0)
@@ -148,7 +149,7 @@ private final class OperationsQueue: Sendable {
 
   init(_ label: String) { queue = DispatchQueue(label: label, qos: .utility) }
 
-  /// Does `body` when its turn comes; `false` where too many wait.
+  /// Runs `body` when its turn comes. Returns `false` if too many are waiting.
   func work(_ body: @escaping @Sendable () -> Void) -> Bool {
     guard waiting.wrappingAdd(1, ordering: .relaxed).newValue <= Self.waitingMax else {
       waiting.wrappingSubtract(1, ordering: .relaxed)
@@ -162,14 +163,14 @@ private final class OperationsQueue: Sendable {
   }
 }
 
-/// Answers operators on an address of its own, where everybody who reaches it is trusted.
+/// Serves operators on a separate address, whose callers are all trusted.
 package final class OperationsListener: RequestHandler {
   private let operations: OperationsHandler
 
-  /// Answers what a gateway would answer its administrators.
+  /// Creates a listener that responds as a gateway does to its administrators.
   package init(_ gateway: HTTPGateway) { operations = gateway.operations }
 
-  /// Answers one request.
+  /// Handles a request.
   package func handle(_ request: borrowing HTTPRequest, _ exchange: Exchange) {
     let path = HTTPGateway.split(request.target).path
     guard let call = OperationsHandler.call(path) else { return Responder(exchange, request).sendText(404, "Not Found\n") }

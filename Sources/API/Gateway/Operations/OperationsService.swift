@@ -1,19 +1,18 @@
 package import Transport
 
-/// What a gateway needs to tell operators how a server is.
+/// The parts of a server that a gateway needs to report its state to operators.
 package struct OperationsService: Sendable {
-  /// What the loops that serve clients count.
+  /// The counters of the event loops that serve clients.
   package var counters: TransportCounters
-  /// Says what is not ready, by short names; empty where all is. Called away from loops, as it looks at the disk.
+  /// Returns the short names of the parts that are not ready. It reads the disk, so do not call it on a loop.
   package var unready: @Sendable () -> [String]
-  /// Which version of the program this is.
+  /// The program's version.
   package var version: String
-  /// Lines that the log did not take.
+  /// Returns the number of lines that the log dropped.
   package var droppedLogLines: @Sendable () -> Int
-  /// Rules files whose last state is not in force, as it does not compile.
+  /// Returns the number of rules files whose latest version does not compile and is not in force.
   package var staleRulesFiles: @Sendable () -> Int
 
-  /// Joins the parts.
   package init(
     counters: TransportCounters, version: String, unready: @escaping @Sendable () -> [String],
     droppedLogLines: @escaping @Sendable () -> Int = { 0 }, staleRulesFiles: @escaping @Sendable () -> Int = { 0 }

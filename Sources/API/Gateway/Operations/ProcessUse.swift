@@ -1,6 +1,6 @@
 import Glibc
 
-/// What the process uses of the machine, under the names that dashboards know.
+/// The process's use of the machine's resources, under the metric names that dashboards know.
 struct ProcessUse {
   private var cpuSeconds = 0.0
   private var residentBytes = 0
@@ -9,16 +9,16 @@ struct ProcessUse {
   private var openDescriptors = 0
   private var descriptorsMax = 0
 
-  /// Reads it from `/proc`; what cannot be read is 0.
+  /// Reads the values from `/proc`. A value that cannot be read is 0.
   static func now() -> ProcessUse {
     var use = ProcessUse()
     let ticks = Double(max(1, sysconf(Int32(_SC_CLK_TCK))))
-    // Behind the name, which is in parentheses and may hold anything, come numbers.
+    // The numbers follow the process name, which is in parentheses and may contain any character.
     let numbers = read("/proc/self/stat").split(separator: UInt8(ascii: ")")).last?.split(separator: 0x20) ?? []
     func number(_ place: Int) -> Double {
       numbers.indices.contains(place) ? Double(String(decoding: numbers[place], as: UTF8.self)) ?? 0 : 0
     }
-    // Numbered as in proc(5), less three.
+    // The field numbers of proc(5), minus three.
     use.cpuSeconds = (number(11) + number(12)) / ticks
     use.virtualBytes = Int(number(20))
     use.residentBytes = Int(number(21)) * Int(sysconf(Int32(_SC_PAGESIZE)))
@@ -31,23 +31,24 @@ struct ProcessUse {
     return use
   }
 
-  /// Adds the samples.
+  /// Appends the samples.
   func append(to text: inout MetricsText) {
-    text.family("process_cpu_seconds_total", .counter, "Processor time used, of the user and the system.")
+    text.family("process_cpu_seconds_total", .counter, "User and system CPU time used.")
     text.sample([], cpuSeconds)
-    text.family("process_resident_memory_bytes", .gauge, "Memory that is resident; of LMDB's maps what is touched.")
+    text.family("process_resident_memory_bytes", .gauge, "Resident memory, including the used pages of LMDB's maps.")
     text.sample([], residentBytes)
-    text.family("process_virtual_memory_bytes", .gauge, "Address space, most of which is LMDB's maps.")
+    text.family("process_virtual_memory_bytes", .gauge, "Address space, mostly LMDB's maps.")
     text.sample([], virtualBytes)
-    text.family("process_open_fds", .gauge, "Descriptors that are open.")
+    text.family("process_open_fds", .gauge, "Open file descriptors.")
     text.sample([], openDescriptors)
-    text.family("process_max_fds", .gauge, "Descriptors that may be open.")
+    text.family("process_max_fds", .gauge, "Limit of open file descriptors.")
     text.sample([], descriptorsMax)
-    text.family("process_start_time_seconds", .gauge, "When the process began, in seconds since 1970.")
+    text.family("process_start_time_seconds", .gauge, "Start time of the process, in seconds since 1970.")
     text.sample([], startSeconds)
   }
 
-  /// When the machine began, in seconds since 1970; to a few milliseconds, which clocks that are set cost.
+  /// The time when the machine started, in seconds since 1970. Accurate to a few milliseconds, because the two
+  /// clocks are read one after the other.
   private static func bootSeconds() -> Double {
     func seconds(_ clock: clockid_t) -> Double {
       var time = timespec()
@@ -62,7 +63,7 @@ struct ProcessUse {
     defer { closedir(directory) }
     var count = 0
     while readdir(directory) != nil { count += 1 }
-    // Beside ".", ".." and the directory's own.
+    // Do not count ".", ".." and the directory itself.
     return max(0, count - 3)
   }
 

@@ -1,31 +1,31 @@
 import Transport
 
-/// What a request is counted and logged as: mostly the dialect it is in. The numbers are places in the transport's
-/// counters.
+/// The kind of a request, under which it is counted and logged: mostly its API. The raw values are indexes into the
+/// transport's counters.
 package enum RequestKind: Int, CaseIterable, Sendable {
-  /// Nobody's: the transport refused it, or no path is like it.
+  /// Unknown: the transport refused the request, or no path matched.
   case none
   case rest
   case grpc
   case channel
-  /// Files, beside their content.
+  /// Files, except transfers of their content.
   case files
   case upload
   case download
-  /// AccountStore, beside signing in.
+  /// Accounts, except sign-in.
   case accounts
   case signIn
   case keys
-  /// What tools and test suites do to a server.
+  /// Control by tools and test suites.
   case control
   case operations
 
-  /// How metrics and logs call it.
+  /// The name in metrics and logs.
   package var label: String { self == .signIn ? "sign_in" : "\(self)" }
 }
 
 extension Exchange {
-  /// Says what the request is, once that is known and before it is answered.
+  /// Sets the kind of the request. Call it before the response.
   @inline(__always)
   func claim(_ kind: RequestKind) { self.kind = kind.rawValue }
 }

@@ -15,7 +15,7 @@ extension RESTHandler {
         switch result {
         case .failure(let status): call.responder.sendError(status)
         case .success(let outcome):
-          // Without writes there is nothing that a time could be the time of.
+          // A commit without writes has no commit time.
           guard !decoded.writes.isEmpty else { return call.sendEmpty() }
           call.send { json in
             json.key("writeResults")
@@ -84,7 +84,7 @@ extension RESTHandler {
           decoder.leave()
         case "transaction" where takesTransaction:
           let bytes = try decoder.bytes(value, "transaction")
-          // A plain bytes field: empty is absent.
+          // An empty bytes field means absent.
           if !bytes.isEmpty { transaction = TransactionID(bytes: bytes) }
         case "database", "requestOptions", "request_options": break
         case "labels" where !takesTransaction: break

@@ -19,7 +19,7 @@ extension RESTHandler {
       tag = ETag.make(incarnation: incarnation, version: document.updateVersion)
       if let known, ETag.matches(known, tag) { return nil }
       var json = JSONWriter(call.style)
-      // About what the head and a few short fields take when indented; a larger answer grows as arrays do.
+      // Usually enough for the head and a few short fields with indentation.
       json.bytes.reserveCapacity(512 + 3 * document.fields.count)
       try json.append(key, document, root: call.database.documentsRootBytes, mask: mask)
       return json.finish()

@@ -3,7 +3,7 @@ import DocumentModel
 import DocumentStore
 import WireFormat
 
-/// Writes a streamed answer as a JSON array, one element a message (firestore-api.md, section 1.3).
+/// Encodes a streamed response as a JSON array with one element per message (firestore-api.md, section 1.3).
 struct JSONResponseEncoder: ResponseEncoder {
   private var json: JSONWriter
   private let database: DatabaseID
@@ -62,12 +62,12 @@ struct JSONResponseEncoder: ResponseEncoder {
     json.endObject()
   }
 
-  /// A blank may stand between any two elements.
+  /// Writes a line break, which JSON allows between elements.
   mutating func idle() { json.bytes.append(UInt8(ascii: "\n")) }
 
   mutating func end() { json.endArray() }
 
-  /// The status is sent already: the error is the last element.
+  /// Writes the error as the last element, because the HTTP status was already sent.
   mutating func fail(_ status: Status) {
     ErrorJSON.append(status, httpStatus: ErrorJSON.httpStatus(status.code), to: &json)
     json.endArray()

@@ -3,8 +3,8 @@ import DocumentStore
 import WireFormat
 
 extension JSONWriter {
-  /// Appends a Document object of a stored document. `root` is the name of the documents root.
-  /// Cost: one pass over its bytes.
+  /// Appends a stored document as a Document object. `root` is the name of the documents root. Costs one pass over
+  /// the document's bytes.
   mutating func append(
     _ key: DocumentKey, _ document: StoredDocument, root: [UInt8], mask: FieldMask?
   ) throws(WireError) {
@@ -20,19 +20,19 @@ extension JSONWriter {
     }
   }
 
-  /// Writes the name of a member given as text.
+  /// Writes the name of a member.
   mutating func key(_ name: String) {
     var copy = name
     copy.withUTF8 { key(UnsafeRawBufferPointer($0)) }
   }
 
-  /// Ends a text that is a whole body.
+  /// Returns the text as a whole response body, with a line break at its end.
   consuming func finish() -> [UInt8] {
     bytes.append(UInt8(ascii: "\n"))
     return bytes
   }
 
-  /// Takes what was written so far out; the text goes on.
+  /// Returns the text written so far and removes it. Writing continues afterwards.
   mutating func take() -> [UInt8] {
     defer { bytes.removeAll() }
     return bytes

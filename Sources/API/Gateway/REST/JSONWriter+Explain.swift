@@ -43,7 +43,7 @@ extension JSONWriter {
     endObject()
   }
 
-  /// A `google.protobuf.Duration` of whole microseconds.
+  /// Returns a `google.protobuf.Duration` of whole microseconds.
   private static func duration(_ microseconds: Int64) -> String {
     let fraction = "\(microseconds % 1_000_000)"
     return "\(microseconds / 1_000_000).\(String(repeating: "0", count: 6 - fraction.utf8.count))\(fraction)s"

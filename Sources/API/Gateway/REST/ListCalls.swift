@@ -18,14 +18,15 @@ extension RESTHandler {
     list.showMissing = try parameters.boolean("showMissing") ?? false
     list.consistency = try parameters.consistency()
     let mask = try parameters.mask("mask.fieldPaths")
-    // Missing parents come and go with other collections, and the past does not change: neither has a tag.
+    // No ETag for lists with missing documents, which depend on other collections, or for reads of the past, which
+    // never change.
     var tag: String?
     if !list.showMissing, list.consistency == .latest {
       let state = try service.collectionState(collection, in: call.database, as: call.caller)
       tag = ETag.make(incarnation: state.incarnation, version: state.lastChange)
     }
     let cursor = try service.listDocuments(list, in: call.database, as: call.caller)
-    // Only who may list learns that nothing changed.
+    // Authorization comes first. Other callers must not learn whether the collection has changed.
     if let tag, let header = request.header("if-none-match"), ETag.matches(header, tag) {
       return call.responder.sendNotModified(etag: tag)
     }
@@ -100,7 +101,7 @@ extension RESTHandler {
 }
 
 extension JSONWriter {
-  /// Appends `nextPageToken` unless it is empty.
+  /// Appends the member `nextPageToken` unless the token is empty.
   mutating func pageToken(_ token: [UInt8]) {
     guard !token.isEmpty else { return }
     key("nextPageToken")
@@ -109,7 +110,7 @@ extension JSONWriter {
 }
 
 extension JSONMessageDecoder {
-  /// A `page_token` field.
+  /// Decodes a `page_token` field.
   func pageToken(_ value: JSONValue) throws(WireError) -> [UInt8] {
     guard let bytes = Base64.decode(String(decoding: try string(value, "page_token"), as: UTF8.self)) else {
       throw .model(.invalidPageToken)

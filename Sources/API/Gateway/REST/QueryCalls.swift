@@ -14,8 +14,8 @@ extension RESTHandler {
       return try Self.runQueryRequest(root, below: parent, decoder)
     }
     guard let run else { throw Status(.invalidArgument, "only structured queries are supported") }
-    let answer = QueryResponseProducer(try service.runQuery(run, in: call.database, as: call.caller))
-    try call.send(answer, mask: run.query.projection)
+    let producer = QueryResponseProducer(try service.runQuery(run, in: call.database, as: call.caller))
+    try call.send(producer, mask: run.query.projection)
   }
 
   func runAggregationQuery(_ call: RESTRequest, _ request: borrowing HTTPRequest) throws {
@@ -26,8 +26,8 @@ extension RESTHandler {
       return try Self.runAggregationQueryRequest(root, below: parent, decoder)
     }
     guard let run else { throw Status(.invalidArgument, "only structured aggregation queries are supported") }
-    let answer = AggregationResponseProducer(try service.runAggregationQuery(run, in: call.database, as: call.caller))
-    try call.send(answer, mask: nil)
+    let producer = AggregationResponseProducer(try service.runAggregationQuery(run, in: call.database, as: call.caller))
+    try call.send(producer, mask: nil)
   }
 
   private static func runAggregationQueryRequest(

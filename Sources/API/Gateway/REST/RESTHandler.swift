@@ -4,15 +4,15 @@ import DocumentStore
 import Transport
 import WireFormat
 
-/// `google.firestore.v1` over HTTP and JSON: one file per call, each an extension of this type.
+/// Serves `google.firestore.v1` over HTTP and JSON. Extensions of this type in other files handle the methods.
 ///
-/// A call decodes, asks the service, encodes. Reads answer at once on the loop's thread; what commits answers when
-/// the writer is done, on the loop it came from.
+/// A method decodes the request, calls the service and encodes the response. Reads respond immediately on the
+/// loop's thread; commits respond on the same loop after the writer is done.
 final class RESTHandler: Sendable {
   let service: FirestoreService
   private let decoders = ObjectPool<JSONDecodingContext>()
 
-  /// A parser and a decoder that go together.
+  /// A parser and a decoder that are used together.
   private struct JSONDecodingContext {
     let document = JSONDocument()
     let decoder = JSONMessageDecoder()
@@ -27,7 +27,7 @@ final class RESTHandler: Sendable {
     admin = AdminHandler(service)
   }
 
-  /// Answers a request for a path that stood behind `/v1/`.
+  /// Handles a request for a path after `/v1/`.
   func handle(
     _ path: UnsafeRawBufferPointer, _ query: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest, _ responder: Responder
   ) {
@@ -41,7 +41,8 @@ final class RESTHandler: Sendable {
       let feedToken = call?.feedToken
       call?.caller = try authenticator.caller(of: request, token: feedToken)
       if let call {
-        // The transport lets requests to the largest databases through.
+        // The transport accepts the request sizes of the largest edition, so check the limit of this database's
+        // edition.
         let bytesMax = service.edition(of: target.database).requestBytesMax
         guard request.body.count <= bytesMax else { return responder.sendTooLarge(bytesMax: bytesMax) }
         try route(call, request)
@@ -52,7 +53,7 @@ final class RESTHandler: Sendable {
     }
   }
 
-  /// Same-shaped URLs are told apart by method, verb and parity (firestore-api.md, section 1.1).
+  /// Selects the handler. URLs of the same form differ in method, verb and parity (firestore-api.md, section 1.1).
   private func route(_ call: RESTRequest, _ request: borrowing HTTPRequest) throws {
     switch (request.method, call.target.verb) {
     case (.get, nil), (.head, nil):
@@ -77,30 +78,30 @@ final class RESTHandler: Sendable {
     case (.post, .runAggregationQuery?): try runAggregationQuery(call, request)
     case (.post, .partitionQuery?): try partitionQuery(call, request)
     case (.post, .executePipeline?):
-      throw Status(.unimplemented, "This version of hearth does not answer this call yet.")
+      throw Status(.unimplemented, "This version of hearth does not run pipelines yet. Use runQuery.")
     case (.get, .listen?), (.post, .listen?): try listen(call, request)
     case (.get, .changes?): try changes(call, request)
     case (.post, .write?):
-      throw Status(.unimplemented, "Write is a stream: it comes by gRPC or by the web SDK's channel.")
+      throw Status(.unimplemented, "Write is available only as a gRPC stream or a WebChannel. Use commit.")
     default: call.responder.sendText(404, "Not Found\n")
     }
   }
 
-  /// Parses a body and decodes it; an empty body is an empty message.
+  /// Parses a body and decodes it. An empty body means an empty message.
   func decode<R>(
     _ request: borrowing HTTPRequest, _ call: RESTRequest, _ body: (JSONMessageDecoder, JSONValue?) throws(WireError) -> R
   ) throws(WireError) -> R {
-    let tools = decoders.take() ?? JSONDecodingContext()
-    defer { decoders.give(tools) }
-    tools.decoder.reset(service.edition(of: call.database))
+    let context = decoders.take() ?? JSONDecodingContext()
+    defer { decoders.give(context) }
+    context.decoder.reset(service.edition(of: call.database))
     let text = request.body
-    guard text.contains(where: { $0 > 0x20 }) else { return try body(tools.decoder, nil) }
-    return try tools.document.withParsed(text, isPadded: true) { (root) throws(WireError) in
-      try body(tools.decoder, root)
+    guard text.contains(where: { $0 > 0x20 }) else { return try body(context.decoder, nil) }
+    return try context.document.withParsed(text, isPadded: true) { (root) throws(WireError) in
+      try body(context.decoder, root)
     }
   }
 
-  /// Refuses a call whose database in the URL is not the one its names give.
+  /// Checks that a name belongs to the database in the URL.
   static func check(_ database: DatabaseID, is requested: DatabaseID) throws(WireError) {
     guard database == requested else {
       throw .model(.otherDatabase(requested: requested.name, accessed: database.name))
@@ -108,7 +109,7 @@ final class RESTHandler: Sendable {
   }
 }
 
-/// One call: where it goes, what its query says, how it is answered.
+/// One request: its target, parameters and caller, and the functions that respond to it.
 struct RESTRequest: Sendable {
   let target: RESTRoute
   let parameters: QueryParameters
@@ -116,14 +117,14 @@ struct RESTRequest: Sendable {
   var caller = Caller.user(nil)
 
   var database: DatabaseID { target.database }
-  /// The token in the query of a feed's URL: a browser's `EventSource` sends no headers of its own.
+  /// The token in the query of a feed's URL. A browser's `EventSource` cannot send header fields.
   var feedToken: String? {
     guard target.verb == .listen || target.verb == .changes else { return nil }
     return parameters.value("accessToken") ?? parameters.value("auth")
   }
   var style: JSONWriter.Style { parameters.wantsPrettyPrint ? .pretty : .compact }
 
-  /// Answers with what `write` puts into an object, or with the error it throws.
+  /// Responds with a JSON object whose members `write` appends, or with the error that it throws.
   func send(_ write: (inout JSONWriter) throws -> Void) {
     do {
       var json = JSONWriter(style)
@@ -136,11 +137,12 @@ struct RESTRequest: Sendable {
     }
   }
 
-  /// Answers with messages, all at once where they are few.
-  /// - Throws: what fails before anything is sent.
-  func send(_ answer: some ResponseProducer, mask: FieldMask?) throws {
+  /// Responds with a sequence of messages, in one piece if it is short.
+  ///
+  /// - Throws: an error that occurs before anything is sent.
+  func send(_ producer: some ResponseProducer, mask: FieldMask?) throws {
     let stream = ResponseStream(
-      answer, JSONResponseEncoder(style, database: database, mask: mask), database: database)
+      producer, JSONResponseEncoder(style, database: database, mask: mask), database: database)
     if let body = try stream.whole() {
       responder.sendJSON(body)
     } else {
@@ -149,12 +151,12 @@ struct RESTRequest: Sendable {
     }
   }
 
-  /// Answers with an empty message.
+  /// Responds with an empty message.
   func sendEmpty() { send { _ in } }
 }
 
 extension RESTVerb {
-  /// Whether the answer is a stream, so that errors stand in an array too.
+  /// Whether the response is a stream, in which errors are array elements too.
   var isStreaming: Bool {
     switch self {
     case .batchGet, .runQuery, .runAggregationQuery, .executePipeline: true

@@ -6,11 +6,11 @@ import Transport
 enum RESTVerb: String {
   case batchGet, beginTransaction, commit, rollback, batchWrite, listCollectionIds
   case runQuery, runAggregationQuery, partitionQuery, executePipeline, listen, write
-  /// The feed of a whole database, which is Hearth's own.
+  /// The feed of a whole database, an extension of Hearth.
   case changes
 
-  /// Whether it comes with a method: browsers open feeds with GET.
-  fileprivate func goes(with method: HTTPMethod) -> Bool {
+  /// Whether a method allows the verb. Browsers open feeds with GET.
+  fileprivate func works(with method: HTTPMethod) -> Bool {
     switch method {
     case .get: self == .listen || self == .changes
     case .post: self != .changes
@@ -19,21 +19,21 @@ enum RESTVerb: String {
   }
 }
 
-/// What a URL under `/v1/` names: a database, a path from its documents root, perhaps a verb.
+/// The target of a URL under `/v1/`: a database, a path from its documents root, and possibly a verb.
 struct RESTRoute {
   let database: DatabaseID
-  /// The segments after `documents`, joined by `/`, not yet checked.
+  /// The segments after `documents`, joined by `/`, not checked yet.
   let path: [UInt8]
-  /// How many segments the path has.
+  /// The number of segments in the path.
   let segmentCount: Int
   let verb: RESTVerb?
 
-  /// Parses a path without its `/v1/`, or returns `nil` when it is none of the service's forms.
+  /// Parses a path after `/v1/`. Returns `nil` if the path has none of the service's forms.
   ///
-  /// A verb is split off at the last `:` only where one that goes with the method follows; ids may hold `:`, and are
-  /// written with `%3A` where they end like a verb.
-  /// Segments are decoded after the split at `/`.
-  /// - Throws: ``Status`` for bad encoding, and ``ModelError`` for ids that hold an encoded `/`.
+  /// The text after the last `:` is a verb only if it is one that the method allows. Document ids may contain `:`;
+  /// clients write it as `%3A` if the id ends like a verb. Segments are decoded after the path was split at `/`.
+  ///
+  /// - Throws: ``Status`` if the percent-encoding is malformed, ``ModelError`` if an id contains an encoded `/`.
   init?(_ path: UnsafeRawBufferPointer, of method: HTTPMethod) throws {
     var segments = Segments(path)
     guard try segments.next()?.elementsEqual("projects".utf8) == true, let project = try segments.next(),
@@ -69,14 +69,15 @@ struct RESTRoute {
     _ segment: UnsafeRawBufferPointer, of method: HTTPMethod, isDocumentsRoot: Bool
   ) -> RESTVerb? {
     guard let colon = segment.lastIndex(of: UInt8(ascii: ":")),
-      let verb = RESTVerb(rawValue: String(decoding: segment[(colon + 1)...], as: UTF8.self)), verb.goes(with: method),
+      let verb = RESTVerb(rawValue: String(decoding: segment[(colon + 1)...], as: UTF8.self)), verb.works(with: method),
       isDocumentsRoot || verb != .changes
     else { return nil }
     return verb
   }
 
-  /// The document the path names.
-  /// - Throws: ``ModelError`` with the documented text where it names none.
+  /// Returns the document that the path names.
+  ///
+  /// - Throws: ``ModelError`` with the documented text if the path does not name a document.
   func documentKey() throws -> DocumentKey {
     guard let key = DocumentKey(try ResourcePath(checking: path)) else {
       let name = name
@@ -85,7 +86,9 @@ struct RESTRoute {
     return key
   }
 
-  /// The root or document the path names, for calls that take a parent.
+  /// Returns the root or document that the path names, for methods with a parent.
+  ///
+  /// - Throws: ``ModelError`` if the path does not name one.
   func parent() throws -> ResourcePath {
     let path = try ResourcePath(checking: self.path)
     guard !path.isCollection else {
@@ -95,7 +98,9 @@ struct RESTRoute {
     return path
   }
 
-  /// The collection the path names.
+  /// Returns the collection that the path names.
+  ///
+  /// - Throws: ``ModelError`` if the path does not name a collection.
   func collection() throws -> ResourcePath {
     let path = try ResourcePath(checking: self.path)
     guard path.isCollection else {
@@ -111,13 +116,13 @@ struct RESTRoute {
   }
 }
 
-/// The segments of a URL's path, decoded one by one.
+/// An iterator over the segments of a URL's path. It decodes each segment.
 private struct Segments {
   private var rest: UnsafeRawBufferPointer?
 
   init(_ path: UnsafeRawBufferPointer) { rest = path }
 
-  /// Whether one segment is left.
+  /// Whether only one segment is left.
   var isLast: Bool { rest.map { !$0.contains(UInt8(ascii: "/")) } ?? false }
 
   func peekLast() -> UnsafeRawBufferPointer? {

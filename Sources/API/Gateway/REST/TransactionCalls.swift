@@ -25,7 +25,7 @@ extension RESTHandler {
       }
       return mode
     }
-    // BeginTransaction without a mode may write; `newTransaction` without one may not.
+    // BeginTransaction without a mode begins a read-write transaction. `newTransaction` without one is read-only.
     let transaction = try service.beginTransaction(
       mode ?? .readWrite(retrying: nil), in: call.database, as: call.caller)
     call.send { json in

@@ -3,7 +3,7 @@ import DocumentStore
 import WireFormat
 
 extension EncodedDocument {
-  /// Calls `body` with the pieces of a stored document. `root` is the name of the documents root, UTF-8.
+  /// Calls `body` with the encoded parts of a stored document. `root` is the name of the documents root in UTF-8.
   static func with(
     _ key: DocumentKey, _ document: StoredDocument, root: [UInt8],
     _ body: (EncodedDocument) throws(WireError) -> Void
@@ -19,7 +19,7 @@ extension EncodedDocument {
     }
   }
 
-  /// Calls `body` with the pieces of a document.
+  /// Calls `body` with the encoded parts of a document. `root` is the name of the documents root in UTF-8.
   static func with(
     _ document: Document, root: [UInt8], _ body: (EncodedDocument) throws(WireError) -> Void
   ) throws(WireError) {

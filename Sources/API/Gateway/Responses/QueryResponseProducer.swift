@@ -1,6 +1,6 @@
 import DatabaseService
 
-/// The answer to a RunQuery call (firestore-api.md, section 1.3).
+/// The response to a RunQuery request (firestore-api.md, section 1.3).
 final class QueryResponseProducer: ResponseProducer {
   private let cursor: RunQueryCursor
   private var isTransactionSent = false
@@ -15,13 +15,13 @@ final class QueryResponseProducer: ResponseProducer {
       if let transaction = cursor.transaction { _ = try emit(ResponseMessage(transaction: transaction)) }
     }
     try cursor.slice { key, document in
-      try tellSkipped(emit)
+      try emitSkipped(emit)
       isEmpty = false
       return try emit(ResponseMessage(content: .document(key, document), readTime: cursor.readTime))
     }
     guard cursor.isAtEnd else { return false }
-    try tellSkipped(emit)
-    // Clients learn the read time from an answer without documents too.
+    try emitSkipped(emit)
+    // A response without documents contains the read time too.
     let metrics = cursor.explainMetrics
     if isEmpty || metrics != nil {
       _ = try emit(ResponseMessage(readTime: cursor.readTime, explainMetrics: metrics))
@@ -29,8 +29,8 @@ final class QueryResponseProducer: ResponseProducer {
     return true
   }
 
-  /// Says before the first document how many were passed over.
-  private func tellSkipped(_ emit: (ResponseMessage) throws -> Bool) throws {
+  /// Emits the number of skipped results before the first document.
+  private func emitSkipped(_ emit: (ResponseMessage) throws -> Bool) throws {
     guard !areSkipsSent else { return }
     areSkipsSent = true
     guard cursor.skipped > 0 else { return }
@@ -39,7 +39,7 @@ final class QueryResponseProducer: ResponseProducer {
   }
 }
 
-/// The answer to a RunAggregationQuery call: one message.
+/// The response to a RunAggregationQuery request: one message.
 final class AggregationResponseProducer: ResponseProducer {
   private let cursor: RunAggregationQueryCursor
 
@@ -47,7 +47,7 @@ final class AggregationResponseProducer: ResponseProducer {
 
   func produce(_ emit: (ResponseMessage) throws -> Bool) throws -> Bool {
     guard let outcome = try cursor.slice() else { return false }
-    // Only planned: there are no numbers.
+    // If the query was only planned, there are no values.
     let content = outcome.values.isEmpty ? ResponseMessage.Content.nothing : .aggregates(outcome.values)
     _ = try emit(
       ResponseMessage(
@@ -57,7 +57,7 @@ final class AggregationResponseProducer: ResponseProducer {
   }
 }
 
-/// The answer to a BatchGetDocuments call.
+/// The response to a BatchGetDocuments request.
 final class BatchGetResponseProducer: ResponseProducer {
   private let cursor: BatchGetDocumentsCursor
   private var isTransactionSent = false

@@ -3,57 +3,58 @@ import DocumentModel
 import DocumentStore
 import Transport
 
-/// One message of a streamed answer, in no dialect yet: RunQuery, RunAggregationQuery and BatchGetDocuments make them.
+/// A message of a streamed response to RunQuery, RunAggregationQuery or BatchGetDocuments, independent of its
+/// encoding.
 struct ResponseMessage {
   enum Content {
-    /// Only what stands beside it.
+    /// The message contains only the other fields.
     case nothing
     /// A result of a query.
     case document(DocumentKey, StoredDocument)
-    /// A document that was asked for by name.
+    /// A document that was requested by name.
     case found(DocumentKey, StoredDocument)
-    /// A name that was asked for and that no document has.
+    /// A requested name without a document.
     case missing(DocumentKey)
-    /// Numbers over results, by alias.
+    /// The values of aggregations, by alias.
     case aggregates([(alias: String, value: Value)])
   }
 
   var content = Content.nothing
-  /// The transaction that was opened.
+  /// The transaction that the request began.
   var transaction: TransactionID?
-  /// The moment shown.
+  /// The time of the state that was read.
   var readTime: Timestamp?
-  /// Documents passed over for the offset.
+  /// The number of documents skipped because of the offset.
   var skippedResults = 0
-  /// What the query tells of itself: in the last message.
+  /// The metrics of an explained query, in the last message.
   var explainMetrics: ExplainMetrics?
 }
 
-/// Makes the messages of an answer, as fast as the client takes them.
+/// A producer of the messages of a response, as fast as the client reads them.
 protocol ResponseProducer: AnyObject {
-  /// Calls `emit` for each message until it returns `false` or there are no more; returns whether there are no more.
-  /// What a message borrows is valid during the call of `emit`.
+  /// Calls `emit` for each message until it returns `false` or no messages are left. Returns whether none are left.
+  /// The values that a message borrows are valid only during the call of `emit`.
   func produce(_ emit: (ResponseMessage) throws -> Bool) throws -> Bool
 }
 
-/// Writes the messages of an answer in one dialect.
+/// An encoder of a response's messages in one format.
 protocol ResponseEncoder {
-  /// Bytes written since they were last taken.
+  /// The number of encoded bytes that were not taken yet.
   var byteCount: Int { get }
-  /// Starts the answer.
+  /// Begins the response.
   mutating func begin()
-  /// Writes a message.
+  /// Encodes a message.
   mutating func append(_ message: ResponseMessage) throws
-  /// Writes something without a meaning, where the dialect has such a thing, so that a client that is gone is noticed
-  /// while nothing is found.
+  /// Writes something without meaning, if the format allows it, so that a disconnected client is noticed during a
+  /// long search.
   mutating func idle()
-  /// Ends the answer.
+  /// Ends the response.
   mutating func end()
-  /// Ends an answer that was begun and cannot be completed.
+  /// Ends a response that has begun but cannot be completed.
   mutating func fail(_ status: Status)
-  /// Moves what was written behind `out`.
+  /// Appends the encoded bytes to `out` and removes them.
   mutating func take(into out: inout [UInt8])
-  /// Adds the fields that stand behind an answer that ended, or failed.
+  /// Adds the trailer fields of a response that has ended or failed.
   func addTrailers(to trailers: inout HeaderWriter)
 }
 

@@ -2,7 +2,7 @@ import DatabaseService
 import DocumentModel
 import Transport
 
-/// A streamed answer on its way: messages are made and written slice by slice, only while the client takes them.
+/// A streamed response. It produces and encodes messages slice by slice, only as fast as the client reads.
 final class ResponseStream<Producer: ResponseProducer, Encoder: ResponseEncoder>: BodySource {
   private let producer: Producer
   private var encoder: Encoder
@@ -10,13 +10,13 @@ final class ResponseStream<Producer: ResponseProducer, Encoder: ResponseEncoder>
   private var first: [UInt8] = []
   private var isBegun = false
   private var failure: Status?
-  /// Slices since the last that had something to send.
+  /// The number of consecutive slices without output.
   private var emptySlices = 0
-  /// So many slices take some ten milliseconds.
+  /// The number of empty slices before ``ResponseEncoder/idle()``. They take some ten milliseconds.
   private static var emptySlicesMax: Int { 64 }
-  /// Called with what ends it too early.
+  /// Runs with the error that ends the response early.
   var onFailure: ((Status) -> Void)?
-  /// Called once, when the last slice was made.
+  /// Runs once, after the last slice was produced.
   var onEnd: (() -> Void)?
 
   init(_ producer: Producer, _ encoder: Encoder, database: DatabaseID) {
@@ -25,16 +25,18 @@ final class ResponseStream<Producer: ResponseProducer, Encoder: ResponseEncoder>
     self.database = database
   }
 
-  /// Makes the first slice. Returns the answer when that is all of it; otherwise the stream goes on from there.
+  /// Produces the first slice. Returns the whole response if one slice suffices; otherwise the stream continues
+  /// after it.
   ///
-  /// Most answers are one slice, and what fails in it can still be answered with a status of its own.
-  /// - Throws: what the producer throws.
+  /// Most responses need only one slice. An error in it can still become a response with its own status.
+  ///
+  /// - Throws: the producer's errors.
   func whole() throws -> [UInt8]? {
     let isLast = try appendSlice(to: &first)
     return isLast ? first : nil
   }
 
-  /// Makes the next slice the last: it tells the client why.
+  /// Ends the response with an error in its next slice.
   func stop(_ status: Status) { failure = status }
 
   func nextSlice(into out: inout [UInt8]) -> BodyProgress {
@@ -59,7 +61,7 @@ final class ResponseStream<Producer: ResponseProducer, Encoder: ResponseEncoder>
 
   func addTrailers(to trailers: inout HeaderWriter) { encoder.addTrailers(to: &trailers) }
 
-  /// Appends about a slice; returns whether it was the last.
+  /// Appends about a slice. Returns whether it was the last.
   private func appendSlice(to out: inout [UInt8]) throws -> Bool {
     if !isBegun {
       isBegun = true

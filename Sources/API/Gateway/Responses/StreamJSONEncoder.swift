@@ -4,15 +4,17 @@ import DocumentStore
 import Watch
 import WireFormat
 
-/// Writes the messages of a Listen or a Write stream as JSON texts of ASCII characters, so that bytes are code units.
+/// Encodes the messages of a Listen or Write stream as JSON in ASCII, so that its length in bytes and in UTF-16 is
+/// equal.
 struct StreamJSONEncoder {
   private let root: [UInt8]
 
-  /// An encoder for the streams of a database.
   init(_ database: DatabaseID) { root = database.documentsRootBytes }
 
-  /// Appends a ListenResponse. Cost of a document: one pass over its bytes, once for all listeners where it is shared.
-  /// - Throws: ``WireError`` where a stored document is damaged; nothing is appended then.
+  /// Appends a ListenResponse. A document costs one pass over its bytes, once for all listeners that share the
+  /// event.
+  ///
+  /// - Throws: ``WireError`` if a stored document is damaged. Then nothing is appended.
   func append(_ event: ListenEvent, to out: inout [UInt8]) throws {
     try write(to: &out) { json in
       switch event {
@@ -33,7 +35,9 @@ struct StreamJSONEncoder {
   }
 
   /// Appends a WriteResponse.
-  /// - Throws: ``WireError``, which no committed value causes; nothing is appended then.
+  ///
+  /// - Throws: ``WireError`` if a value cannot be encoded, which no committed value causes. Then nothing is
+  ///   appended.
   func append(_ response: WriteStreamResponse, to out: inout [UInt8]) throws {
     try write(to: &out) { json in
       if !response.streamID.isEmpty {
@@ -55,7 +59,7 @@ struct StreamJSONEncoder {
     }
   }
 
-  /// The Document message of a change.
+  /// The Document message of a change event.
   private func encoded(_ document: WatchedDocument) throws -> [UInt8] {
     var text: [UInt8] = []
     try write(to: &text, inObject: false) { json in
@@ -86,7 +90,7 @@ struct StreamJSONEncoder {
 }
 
 extension Document {
-  /// The state that listeners are told of.
+  /// Creates the document that listeners receive.
   init(_ document: WatchedDocument) {
     self.init(
       key: document.key, fields: document.fields,
@@ -96,7 +100,7 @@ extension Document {
 }
 
 extension JSONWriter {
-  /// Writes the member `targetChange`; what has its default is left out: NO_CHANGE, and no targets.
+  /// Appends the member `targetChange`. Default values are omitted: NO_CHANGE, and an empty list of targets.
   fileprivate mutating func targetChange(
     _ type: StaticString?, _ id: Int32?, cause: Status? = nil, at point: (token: [UInt8], readTime: Timestamp)? = nil
   ) {
@@ -125,7 +129,7 @@ extension JSONWriter {
     endObject()
   }
 
-  /// Writes the member `documentChange`, whose document `write` writes.
+  /// Appends the member `documentChange`; `write` appends its document.
   fileprivate mutating func documentChange<E: Error>(
     _ ids: [Int32], _ removed: [Int32], _ write: (inout JSONWriter) throws(E) -> Void
   ) throws(E) {
@@ -138,7 +142,7 @@ extension JSONWriter {
     endObject()
   }
 
-  /// Writes the member for a document that is gone, or that left.
+  /// Appends the member for a document that was deleted or no longer matches.
   fileprivate mutating func departure(
     _ name: StaticString, _ document: DocumentKey, _ root: [UInt8], _ time: Timestamp, _ removed: [Int32]
   ) {

@@ -4,15 +4,15 @@ import DocumentStore
 import Watch
 import WireFormat
 
-/// Writes the messages of a Listen or a Write stream as protobuf.
+/// Encodes the messages of a Listen or Write stream as protobuf.
 struct StreamProtobufEncoder {
   private let root: [UInt8]
 
-  /// An encoder for the streams of a database.
   init(_ database: DatabaseID) { root = database.documentsRootBytes }
 
-  /// Appends the content of a ListenResponse. Cost of a document: a copy of its bytes.
-  /// - Throws: ``WireError`` where a stored document is damaged; what was appended is unfinished then.
+  /// Appends the content of a ListenResponse. A document costs a copy of its bytes.
+  ///
+  /// - Throws: ``WireError`` if a stored document is damaged. Then the appended bytes are incomplete.
   func append(_ event: ListenEvent, to out: inout [UInt8]) throws {
     switch event {
     case .targetAdded(let id): Self.targetChange(1, id, to: &out)
@@ -56,7 +56,7 @@ struct StreamProtobufEncoder {
     if let time = response.commitTime { ProtobufWriter.timestamp(4, time, to: &out) }
   }
 
-  /// The Document message of a change.
+  /// The Document message of a change event.
   private func encoded(_ document: WatchedDocument) throws -> [UInt8] {
     var bytes: [UInt8] = []
     try EncodedDocument.with(Document(document), root: root) { (encoded) throws(WireError) in
@@ -69,7 +69,7 @@ struct StreamProtobufEncoder {
     ProtobufWriter.bytes(1, root + [UInt8(ascii: "/")] + key.path.bytes, to: &out)
   }
 
-  /// A TargetChange. NO_CHANGE, type 0, is left out.
+  /// Appends a TargetChange. The type NO_CHANGE (0) is omitted.
   private static func targetChange(
     _ type: Int64, _ id: Int32?, cause: Status? = nil, at point: (token: [UInt8], readTime: Timestamp)? = nil,
     to out: inout [UInt8]
@@ -89,7 +89,7 @@ struct StreamProtobufEncoder {
     }
   }
 
-  /// A DocumentChange, whose document `write` appends.
+  /// Appends a DocumentChange; `write` appends its document.
   private static func documentChange<E: Error>(
     _ ids: [Int32], _ removed: [Int32], to out: inout [UInt8], _ write: (inout [UInt8]) throws(E) -> Void
   ) throws(E) {
@@ -100,7 +100,7 @@ struct StreamProtobufEncoder {
     ProtobufWriter.endMessage(start, in: &out)
   }
 
-  /// A packed list of target ids; int32 fills 64 bits on the wire.
+  /// Appends a packed list of target ids. On the wire an int32 is extended to 64 bits.
   private static func targets(_ number: Int, _ ids: [Int32], to out: inout [UInt8]) {
     guard !ids.isEmpty else { return }
     ProtobufWriter.message(number, to: &out) { out in

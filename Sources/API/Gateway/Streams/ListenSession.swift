@@ -2,10 +2,10 @@ import DatabaseService
 import DocumentModel
 import WireFormat
 
-/// A Listen stream as the dialects drive it: opened by its first request, with the targets that could not even be read
-/// told in their place. Belongs to the loop's thread of its client.
+/// A Listen stream that its first request opens, for gRPC and WebChannel. It also reports targets that could not be
+/// decoded. Use it on the loop's thread of its client only.
 final class ListenSession {
-  /// Refusals that wait for a client to take them. One that goes on sending what cannot be followed is ended.
+  /// The limit of refused targets that wait to be sent. The stream of a client that exceeds it ends.
   static let refusalsMax = 100
 
   private let service: FirestoreService
@@ -13,21 +13,22 @@ final class ListenSession {
   private let wake: @Sendable () -> Void
   private var stream: ListenStream?
   private var refusals: [(target: Int32, cause: Status)] = []
-  /// Targets that were added and have not become current, nor ended.
+  /// The targets that were added and have neither become current nor ended.
   private var unsettled = Set<Int32>()
 
-  /// A stream for a caller; `wake` is called, on any thread, when there is something to pull.
+  /// Creates a stream for a caller. `wake` is called on any thread if an event may be available.
   init(_ service: FirestoreService, as caller: Caller, wake: @escaping @Sendable () -> Void) {
     self.service = service
     self.caller = caller
     self.wake = wake
   }
 
-  /// Whether every target that was added has reached its first consistent state, or ended.
+  /// Whether every added target has reached its first consistent state or has ended.
   var isSettled: Bool { unsettled.isEmpty && refusals.isEmpty }
 
-  /// Takes a request; `database` is the stream's, the same for all.
-  /// - Throws: what ends the stream.
+  /// Handles a request. `database` is the stream's database, the same in every call.
+  ///
+  /// - Throws: an error that ends the stream.
   func receive(_ request: DecodedListenRequest, in database: DatabaseID) throws {
     switch request {
     case .accepted(let request):
@@ -40,14 +41,16 @@ final class ListenSession {
       try stream.receive(request)
     case .refused(let target, let reason):
       guard refusals.count < Self.refusalsMax else {
-        throw Status(.resourceExhausted, "More than \(Self.refusalsMax) targets were added that cannot be followed.")
+        throw Status(.resourceExhausted, "More than \(Self.refusalsMax) refused targets are pending.")
       }
       refusals.append((target, Self.cause(reason)))
     }
   }
 
-  /// Calls `emit` for each event until it returns `false`. What an event borrows is valid during the call.
-  /// - Throws: what `emit` throws, and ``Status`` where the stream as a whole cannot go on.
+  /// Calls `emit` for each event until it returns `false`. The values that an event borrows are valid only during
+  /// the call.
+  ///
+  /// - Throws: the errors of `emit`, and ``Status`` if the stream as a whole cannot continue.
   func pull(_ emit: (ListenEvent) throws -> Bool) throws -> ListenStream.Progress {
     while let refusal = refusals.first {
       refusals.removeFirst()
@@ -63,7 +66,7 @@ final class ListenSession {
     }
   }
 
-  /// Ends the stream; nothing is told any more.
+  /// Ends the stream. It emits no more events.
   func end() {
     stream?.end()
     stream = nil
@@ -73,7 +76,7 @@ final class ListenSession {
   private static func cause(_ reason: RefusedTarget) -> Status {
     switch reason {
     case .invalid(let error): Status(error, database: nil)
-    case .pipeline: Status(.unimplemented, "This version of hearth does not follow pipelines; follow a query.")
+    case .pipeline: Status(.unimplemented, "This version of hearth cannot listen to pipelines. Listen to a query.")
     }
   }
 }

@@ -2,24 +2,25 @@ import DocumentModel
 import Transport
 import WireFormat
 
-/// The database that a stream is to: the one of its first request, or else the one that the call's head names. Later
-/// requests may name it again, and no other.
+/// The database of a stream: the one in its first request, otherwise the one in the call's header. Later requests
+/// may only repeat it.
 struct StreamDatabase {
   private var id: DatabaseID?
-  /// What the head says, for first requests that say nothing.
+  /// The database in the call's header, for a first request without one.
   private let ofHead: DatabaseID?
 
-  /// A stream whose head names a database, or none.
+  /// Creates the state of a stream whose header contains a database, or none.
   init(ofHead: DatabaseID? = nil) { self.ofHead = ofHead }
 
-  /// A stream whose call has these fields: `google-cloud-resource-prefix`, or `x-goog-request-params` with the
-  /// parameter `database`.
+  /// Creates the state of a stream from its header field `google-cloud-resource-prefix`, or from the parameter
+  /// `database` in `x-goog-request-params`.
   init(_ request: borrowing HTTPRequest) {
     self.init(ofHead: Self.prefix(of: request) ?? Self.parameter(of: request))
   }
 
-  /// The database of a request that names one, or none.
-  /// - Throws: ``ModelError`` where it is another than before, or where none was ever named.
+  /// Returns the stream's database after a request that contains a database, or none.
+  ///
+  /// - Throws: ``ModelError`` if the request contains another database than before, or no database is known yet.
   mutating func of(_ named: DatabaseID?) throws(ModelError) -> DatabaseID {
     guard let known = id ?? named ?? ofHead else { throw .invalidDatabaseID("") }
     if let named, named != known { throw .otherDatabase(requested: known.name, accessed: named.name) }

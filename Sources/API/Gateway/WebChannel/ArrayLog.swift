@@ -1,32 +1,33 @@
-/// What the server says on a channel: numbered arrays, each kept until the client says that it has it
+/// The messages of the server on a channel: numbered arrays, each kept until the client acknowledges it
 /// (listen-and-webchannel.md, section 3.5).
 ///
-/// They lie one after the other as they go over the wire, `[1,[…]],[2,[…]],`, so that a chunk is a copy of a range.
+/// They are stored one after the other in their wire format, `[1,[…]],[2,[…]],`, so that a chunk is a copy of a
+/// range.
 struct ArrayLog {
-  /// Memory that an empty log may keep: most channels say little at a time.
+  /// The largest buffer that an empty log keeps, in bytes. Most channels send little at a time.
   private static let bytesKept = 4 << 10
 
-  /// The number of the first array kept; the one before is the last that the client has.
+  /// The number of the first array kept. The client has acknowledged all before it.
   private(set) var first = 1
   private var bytes: [UInt8] = []
-  /// Where the first array kept begins.
+  /// The position of the first array kept.
   private var start = 0
-  /// Where each array ends, behind its comma; those before `head` were dropped.
+  /// The end of each array, after its comma. Those before index `head` were dropped.
   private var ends: [Int] = []
   private var head = 0
 
   /// The number of the last array.
   var last: Int { first + ends.count - head - 1 }
-  /// Whether the client has everything.
+  /// Whether the client has acknowledged every array.
   var isEmpty: Bool { ends.count == head }
-  /// Bytes kept.
+  /// The number of bytes kept.
   var keptBytes: Int { bytes.count - start }
 
-  /// Bytes of the arrays that follow a number, which is not below ``first`` by more than one.
+  /// Returns the number of bytes in the arrays after a number, which must be at least ``first`` minus one.
   func bytes(above number: Int) -> Int { bytes.count - end(of: number) }
 
-  /// Adds an array with one message, given as JSON; what is not ASCII is escaped, so that lengths in bytes and in
-  /// UTF-16 agree and no character lies across two reads.
+  /// Appends an array with one message in JSON. Non-ASCII characters are escaped, so that the lengths in bytes and
+  /// in UTF-16 are equal and no character is split between two reads.
   mutating func append(_ message: UnsafeRawBufferPointer) {
     let number = last + 1
     bytes.append(UInt8(ascii: "["))
@@ -40,7 +41,7 @@ struct ArrayLog {
     ends.append(bytes.count)
   }
 
-  /// Drops the arrays up to a number. Harmless for one that was dropped, or that is not there yet.
+  /// Drops the arrays up to a number. Has no effect for arrays that were dropped already or do not exist yet.
   mutating func drop(through number: Int) {
     let count = min(number, last) - first + 1
     guard count > 0 else { return }
@@ -52,7 +53,7 @@ struct ArrayLog {
       ends.removeAll(keepingCapacity: ends.capacity <= Self.bytesKept / 8)
       (start, head) = (0, 0)
     } else if start > bytes.count / 2 {
-      // As many bytes are moved as were dropped, at most.
+      // At most as many bytes are moved as were dropped.
       bytes.removeFirst(start)
       ends.removeFirst(head)
       for index in ends.indices { ends[index] -= start }
@@ -60,14 +61,14 @@ struct ArrayLog {
     }
   }
 
-  /// Appends a chunk with the arrays that follow a number, up to about `bytesMax` bytes and at least one.
-  /// - Returns: the number of the last of them, or `nil` where there is none.
+  /// Appends a chunk with the arrays after a number, at least one and up to about `bytesMax` bytes. Returns the
+  /// number of the last array in it, or `nil` if no array follows the number.
   func appendChunk(above number: Int, bytesMax: Int, to out: inout [UInt8]) -> Int? {
     guard number < last else { return nil }
     let begin = end(of: number)
     var index = head + number - first + 1
     while index + 1 < ends.count, ends[index + 1] - begin <= bytesMax { index += 1 }
-    // One comma less, two brackets more.
+    // One comma fewer, two brackets more.
     out.append(decimal: ends[index] - begin + 1)
     out.append(UInt8(ascii: "\n"))
     out.append(UInt8(ascii: "["))
@@ -77,7 +78,7 @@ struct ArrayLog {
   }
 
   private func end(of number: Int) -> Int {
-    precondition(number >= first - 1 && number <= last, "an array that is not kept")
+    precondition(number >= first - 1 && number <= last, "the array is not in the log")
     return number < first ? start : ends[head + number - first]
   }
 }
@@ -95,8 +96,8 @@ extension [UInt8] {
     self[start...].reverse()
   }
 
-  /// Appends JSON text with every character beyond ASCII written `\uXXXX`; bytes that are no UTF-8 become U+FFFD.
-  /// Text that is ASCII already is copied.
+  /// Appends JSON text in which every non-ASCII character is written as `\uXXXX`. Bytes that are not UTF-8 become
+  /// U+FFFD. ASCII text is copied.
   mutating func append(escapingJSON text: UnsafeRawBufferPointer) {
     var rest = text[...]
     while let stop = rest.firstIndex(where: { $0 >= 0x80 }) {

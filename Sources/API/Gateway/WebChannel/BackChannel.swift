@@ -2,13 +2,14 @@ import DatabaseService
 import Synchronization
 import Transport
 
-/// The hanging response of a channel: carries chunks, each asked for when the client took the one before.
+/// The back channel: the long-lived response that carries chunks to the client. It requests a chunk after the
+/// client has read the one before.
 ///
-/// Belongs to the loop of its exchange, which need not be the channel's.
+/// Use it on the loop of its exchange only, which may differ from the channel's loop.
 final class BackChannel: BodySource {
   private static let numbers = Atomic<Int>(0)
 
-  /// Tells the channel whether what it hears of is still its back channel.
+  /// Identifies the response, so that the channel can ignore events of an earlier back channel.
   let number = BackChannel.numbers.wrappingAdd(1, ordering: .relaxed).newValue
   private let responder: Responder
   private let channel: LoopBound<Channel>
@@ -16,7 +17,7 @@ final class BackChannel: BodySource {
   private var isAsking = false
   private var isLast = false
 
-  /// Makes the response to a request that waits for one, on its loop.
+  /// Creates the response to a request, on the request's loop.
   init(_ responder: Responder, of channel: LoopBound<Channel>) {
     self.responder = responder
     self.channel = channel
@@ -25,13 +26,13 @@ final class BackChannel: BodySource {
     responder.exchange.onShutdown { channel.onLoop { $0.shutDown() } }
   }
 
-  /// Begins the response.
+  /// Starts the response.
   func begin() { responder.streamChannel(from: self) }
 
   /// Refuses the request.
   func refuse(_ fault: ChannelFault) { responder.sendFault(fault) }
 
-  /// Sends a chunk that was asked for; the last one ends the response.
+  /// Sends a requested chunk. The last one ends the response.
   func send(_ chunk: [UInt8], isLast: Bool) {
     pending = chunk
     isAsking = false
@@ -39,10 +40,10 @@ final class BackChannel: BodySource {
     responder.exchange.resume()
   }
 
-  /// Tells the log of a status that is a fault of the server's.
+  /// Logs a status if the server is at fault.
   func tell(_ status: Status) { responder.exchange.tell(status) }
 
-  /// Ends the response: another took its place, or the channel is over.
+  /// Ends the response, because another has replaced it or the channel has ended.
   func finish() {
     isLast = true
     responder.exchange.resume()
@@ -52,7 +53,7 @@ final class BackChannel: BodySource {
     if pending.isEmpty, !isLast, !isAsking {
       isAsking = true
       let number = number
-      // On the same loop the chunk may be here when this returns.
+      // On the same loop this call may already send the chunk.
       channel.onLoop { $0.wantsChunk(number) }
     }
     if !pending.isEmpty {

@@ -2,28 +2,30 @@ import DatabaseService
 import Transport
 import WireFormat
 
-/// A channel that is open: its session, the call it carries, and the response it writes to. Belongs to the loop where
-/// its handshake came; requests that come on other loops are handed over.
+/// An open channel: its session, the stream it carries, and the back channel it writes to.
+///
+/// Use it only on the loop that received its handshake. Requests on other loops are passed to that loop.
 final class Channel {
   private let loop: EventLoop
   private let call: any ChannelStream
   private let budget: ChannelBudget
-  /// Forgets the channel where requests look for it. Called once.
+  /// Removes the channel from the table of open channels. Runs once.
   private let forget: () -> Void
   private var session: ChannelSession
   private var back: (channel: LoopBound<BackChannel>, number: Int)?
   /// Whether the back channel waits for a chunk.
-  private var isAsked = false
-  /// How often the call was asked for the answer to a poll, so that a long search does not hold up what is found.
+  private var isChunkRequested = false
+  /// The number of pulls for the current poll. It is limited, so that a long search does not delay results found so
+  /// far.
   private var pullsOfPoll = 0
   private static let pullsOfPollMax = 128
-  /// Whether the call was told to end.
+  /// Whether the stream was ended.
   private var isCallOver = false
   private var isOver = false
   private var timer: (timer: LoopTimer, at: Int)?
   private var chargedBytes = 0
 
-  /// Opens a channel. On its loop.
+  /// Opens a channel. Call it on the channel's loop.
   init(
     on loop: EventLoop, budget: ChannelBudget, forget: @escaping () -> Void,
     call: (_ wake: @escaping @Sendable () -> Void) -> any ChannelStream
@@ -41,14 +43,14 @@ final class Channel {
 
   deinit { endCall() }
 
-  /// Lets the call wake a channel that it does not keep alive.
+  /// A reference with which the stream can wake the channel without keeping it alive.
   private final class WeakReference {
     weak var channel: Channel?
   }
 
   // MARK: Requests
 
-  /// Takes the messages of a POST, and answers it.
+  /// Handles a POST with messages, and responds to it.
   func receive(_ maps: [ChannelForm.Map], acknowledging number: Int?, _ responder: Responder) {
     do throws(ChannelFault) {
       guard !isOver else { throw .unknownSession }
@@ -57,22 +59,23 @@ final class Channel {
     } catch {
       return responder.onLoop { responder.sendFault(error) }
     }
-    // Receipt is all that is acknowledged; what becomes of the messages is told on the back channel.
+    // The response only acknowledges receipt. Results are sent on the back channel.
     let receipt = session.receipt
     responder.onLoop { responder.sendChunk(receipt) }
     take()
     pump()
   }
 
-  /// Takes the messages that came with the handshake.
-  /// - Throws: ``ChannelFault``.
+  /// Handles the messages in the handshake.
+  ///
+  /// - Throws: ``ChannelFault`` if the messages exceed the limits of ``MapSequence``.
   func begin(with maps: [ChannelForm.Map]) throws(ChannelFault) {
     try session.receive(maps, at: loop.nowMilliseconds)
     take()
     settle()
   }
 
-  /// Makes a response the back channel, in place of the one before.
+  /// Makes a response the back channel, and ends the one before.
   func attach(
     _ kind: ChannelSession.BackChannel, above number: Int, _ channel: LoopBound<BackChannel>, number backNumber: Int
   ) {
@@ -84,28 +87,28 @@ final class Channel {
     }
     back?.channel.onLoop { $0.finish() }
     back = (channel, backNumber)
-    isAsked = false
+    isChunkRequested = false
     channel.onLoop { $0.begin() }
     settle()
   }
 
-  /// The back channel can take a chunk.
+  /// Notes that the back channel can send a chunk.
   func wantsChunk(_ number: Int) {
     guard number == back?.number else { return }
-    isAsked = true
+    isChunkRequested = true
     pump()
   }
 
-  /// The client of a back channel is gone.
+  /// Notes that the client of a back channel has disconnected.
   func lost(_ number: Int) {
     guard number == back?.number else { return }
     back = nil
-    isAsked = false
+    isChunkRequested = false
     session.detach(at: loop.nowMilliseconds)
     settle()
   }
 
-  /// The client wants no more.
+  /// Closes the channel at the client's request, or after it has ended.
   func terminate() {
     guard !isOver else { return }
     isOver = true
@@ -119,14 +122,15 @@ final class Channel {
     forget()
   }
 
-  /// The server stops: the client is told, once it has the answers to what was begun.
+  /// Stops the stream because the server stops. The client is notified after the responses to its accepted
+  /// requests.
   func shutDown() {
     guard !isOver, !session.isEnded else { return }
     call.stop(Status(.unavailable, "The server is stopping."))
     pump()
   }
 
-  /// There is no room: the client is told, where it listens, and the channel is over.
+  /// Ends the channel because memory is short. The client is notified if it has a back channel.
   private func stop() {
     guard !isOver else { return }
     finish(.stopped)
@@ -134,21 +138,21 @@ final class Channel {
     terminate()
   }
 
-  // MARK: The call
+  // MARK: The stream
 
-  /// Hands the client's messages to the call, as far as it has room; the others wait.
+  /// Passes the client's messages to the stream as long as it has room. The others wait.
   private func take() {
     while call.hasRoom, let request = session.nextMap() {
       do { try call.receive(request) } catch { fail(error) }
     }
   }
 
-  /// Asks the call for messages where the back channel can take some, and sends it a chunk.
+  /// Pulls messages from the stream if the back channel can send some, and sends it a chunk.
   private func pump() {
-    guard !isOver, isAsked, let back else { return settle() }
+    guard !isOver, isChunkRequested, let back else { return settle() }
     var isUnfinished = false
     if session.wantsMessage { isUnfinished = pull() == .more }
-    // A poll ends with its first chunk, so all there is goes into it.
+    // A poll ends with its first chunk, so collect all available messages for it.
     if isUnfinished, session.isPolling, session.wantsMessage, pullsOfPoll < Self.pullsOfPollMax {
       pullsOfPoll += 1
       LoopBound(self, to: loop).later { $0.pump() }
@@ -158,14 +162,14 @@ final class Channel {
     var chunk: [UInt8] = []
     switch session.takeChunk(at: loop.nowMilliseconds, to: &chunk) {
     case .none:
-      // The call worked and has nothing yet: others come in between before it goes on.
+      // The stream did work but found nothing yet. Let other requests run before it continues.
       if isUnfinished { LoopBound(self, to: loop).later { $0.pump() } }
     case .appended:
-      isAsked = false
+      isChunkRequested = false
       back.channel.onLoop { [chunk] in $0.send(chunk, isLast: false) }
     case .last:
       self.back = nil
-      isAsked = false
+      isChunkRequested = false
       back.channel.onLoop { [chunk] in $0.send(chunk, isLast: true) }
     }
     settle()
@@ -207,7 +211,7 @@ final class Channel {
 
   // MARK: Time and memory
 
-  /// Sets the timer for what comes next, and says how much memory is held.
+  /// Schedules the timer for the next deadline, and updates the memory budget.
   private func settle() {
     guard !isOver else { return }
     let held = session.heldBytes
@@ -216,17 +220,17 @@ final class Channel {
       chargedBytes = held
     }
     if held > ChannelBudget.shareBytes, budget.isExceeded, !session.isEnded { return stop() }
-    // A timer that goes off too early looks again; most deadlines only move on.
+    // A timer that fires too early is scheduled again. Most deadlines only move later.
     let deadline = session.deadline
     if let timer {
       guard deadline < timer.at else { return }
       timer.timer.cancel()
     }
     let wait = max(0, deadline - loop.nowMilliseconds)
-    timer = (loop.schedule(afterMilliseconds: wait) { [weak self] in self?.look() }, deadline)
+    timer = (loop.schedule(afterMilliseconds: wait) { [weak self] in self?.timerFired() }, deadline)
   }
 
-  private func look() {
+  private func timerFired() {
     timer = nil
     switch session.tick(at: loop.nowMilliseconds) {
     case .none: settle()

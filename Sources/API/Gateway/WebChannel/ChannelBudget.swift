@@ -1,10 +1,11 @@
 import Synchronization
 
-/// How much memory all channels of a server hold for their clients.
+/// The memory that all channels of a server together buffer for their clients.
 ///
-/// Beyond it a channel that holds more than ``shareBytes`` is given up; its client opens another and resumes.
+/// If it is exceeded, channels that buffer more than ``shareBytes`` are ended. Their clients open new channels and
+/// resume.
 final class ChannelBudget: Sendable {
-  /// What a channel may hold however much the others do.
+  /// The number of bytes that each channel may always buffer.
   static let shareBytes = 64 << 10
 
   private let bytesMax: Int
@@ -12,9 +13,9 @@ final class ChannelBudget: Sendable {
 
   init(bytesMax: Int) { self.bytesMax = bytesMax }
 
-  /// Notes that a channel holds so many bytes more, or less.
+  /// Records that a channel buffers `bytes` more, or fewer if negative.
   func change(by bytes: Int) { held.wrappingAdd(bytes, ordering: .relaxed) }
 
-  /// Whether channels hold more than they may together.
+  /// Whether the channels together exceed their limit.
   var isExceeded: Bool { held.load(ordering: .relaxed) > bytesMax }
 }

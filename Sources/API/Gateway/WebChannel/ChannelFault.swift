@@ -1,11 +1,11 @@
-/// What is wrong with a request to a channel. It is answered with HTTP status 400, and the client gives the channel up.
+/// An error in a request to a channel. The response has HTTP status 400, and the client abandons the channel.
 enum ChannelFault: Error, Equatable, CustomStringConvertible {
-  /// No channel of that id is here, or no longer. The client opens a new one.
+  /// No channel has the id, or it was closed. The client opens a new one.
   case unknownSession
-  /// The query or the form is not what clients send.
+  /// The query or the form is malformed.
   case malformed(StaticString)
 
-  // Clients look for these words, and not at the very beginning.
+  // Clients search for these words, but not at the very beginning of the text.
   var description: String {
     switch self {
     case .unknownSession: "Error: Unknown SID.\n"

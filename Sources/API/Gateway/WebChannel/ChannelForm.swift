@@ -1,28 +1,30 @@
 import Transport
 
-/// The form that a POST on a channel carries (listen-and-webchannel.md, sections 3.3 and 3.4): the client's messages,
-/// and in the first one the headers that a browser could not send without asking.
+/// The form in a POST on a channel (listen-and-webchannel.md, sections 3.3 and 3.4): the client's messages, and in
+/// the first POST the header fields that a browser could not send without a CORS preflight.
 struct ChannelForm: Equatable, Sendable {
-  /// One message of the client.
+  /// A message of the client.
   struct Map: Equatable, Sendable {
-    /// Its place among all messages of the channel, from 0.
+    /// The message's number in the channel, from 0.
     var number: Int
-    /// Its JSON text; `nil` for one that the client could not encode, which only counts.
+    /// The JSON text, or `nil` for a message that the client could not encode. Such a message only takes up a
+    /// number.
     var text: [UInt8]?
   }
 
-  /// Clients send at most so many at a time.
+  /// The largest number of messages that clients send at once.
   static let mapsMax = 1000
-  /// Beyond what a client could count up to.
+  /// The limit of message numbers. No client can count that far.
   private static let numberMax = 1 << 52
 
-  /// The header block, lines that end with CRLF; `nil` where the form has none.
+  /// The header block, in lines that end with CRLF, or `nil` if the form has none.
   private(set) var headers: [UInt8]?
   /// The messages, in the order of the form.
   private(set) var maps: [Map] = []
 
-  /// Reads a form; an empty one holds nothing. Cost: one pass, and a copy of each message.
-  /// - Throws: ``ChannelFault/malformed(_:)``.
+  /// Reads a form, which may be empty. Costs one pass and a copy of each message.
+  ///
+  /// - Throws: ``ChannelFault/malformed(_:)`` if the form is malformed.
   init(_ body: UnsafeRawBufferPointer) throws(ChannelFault) {
     var offset = 0
     for part in body.split(separator: UInt8(ascii: "&")) {
@@ -36,14 +38,14 @@ struct ChannelForm: Equatable, Sendable {
         offset = try Self.number(value)
       } else if let key = name.dropping("req") {
         maps.append(try Self.map(key, value))
-        guard maps.count <= Self.mapsMax else { throw .malformed("The form holds too many messages") }
+        guard maps.count <= Self.mapsMax else { throw .malformed("The form contains too many messages") }
       }
-      // `count` says nothing that the names do not: a retry may leave some out.
+      // Ignore `count`: the names contain all information, and a retry may omit some messages.
     }
     for index in maps.indices { maps[index].number += offset }
   }
 
-  /// Reads what stands behind `req`: the place in this form, `_`, the key.
+  /// Parses the name after `req`: the index in this form, `_`, the key.
   private static func map(
     _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer
   ) throws(ChannelFault) -> Map {
@@ -70,17 +72,17 @@ struct ChannelForm: Equatable, Sendable {
     var number = 0
     for digit in digits {
       guard digit >= UInt8(ascii: "0"), digit <= UInt8(ascii: "9"), number < numberMax / 10 else {
-        throw .malformed("A number of the form is none")
+        throw .malformed("A number in the form is malformed")
       }
       number = number * 10 + Int(digit - UInt8(ascii: "0"))
     }
-    guard !digits.isEmpty else { throw .malformed("A number of the form is missing") }
+    guard !digits.isEmpty else { throw .malformed("A number in the form is missing") }
     return number
   }
 }
 
 extension ChannelForm {
-  /// The value of a line of a header block, without surrounding blanks. `lowercasedName` must be lower case.
+  /// The value of a field in a header block, without surrounding spaces.
   static func header(_ lowercasedName: StaticString, in block: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
     for line in block.split(whereSeparator: { $0 == UInt8(ascii: "\r") || $0 == UInt8(ascii: "\n") }) {
       let line = UnsafeRawBufferPointer(rebasing: line)

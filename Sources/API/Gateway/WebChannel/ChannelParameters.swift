@@ -1,18 +1,19 @@
 /// The query of a request to a channel (listen-and-webchannel.md, section 3.2).
 struct ChannelParameters {
-  /// The session; `nil` on a handshake.
+  /// The session id, or `nil` in a handshake.
   private(set) var sessionID: String?
-  /// The last array that the client has (`AID`).
+  /// The number of the last array that the client has received (`AID`).
   private(set) var acknowledged: Int?
-  /// How a back channel is to be served (`CI`, `TO`).
+  /// The kind of back channel that the client wants (`CI`, `TO`).
   private(set) var backChannel = ChannelSession.BackChannel.streaming
   /// Whether the client ends the channel.
   private(set) var isTerminate = false
   /// The header block of old clients (`$httpHeaders`).
   private(set) var headers: [UInt8]?
 
-  /// Reads a query; what else it holds is for caches and proxies.
-  /// - Throws: ``ChannelFault/malformed(_:)``.
+  /// Reads a query. Other parameters are for caches and proxies and are ignored.
+  ///
+  /// - Throws: ``ChannelFault/malformed(_:)`` if the query is malformed.
   init(_ query: UnsafeRawBufferPointer) throws(ChannelFault) {
     let parameters: QueryParameters
     do { parameters = try QueryParameters(query) } catch { throw .malformed("Malformed query") }
@@ -21,7 +22,7 @@ struct ChannelParameters {
     isTerminate = parameters.value("TYPE") == "terminate"
     headers = parameters.value("$httpHeaders").map { Array($0.utf8) }
     if let text = parameters.value("AID") {
-      guard let number = Int(text), number >= -1 else { throw .malformed("AID is no number") }
+      guard let number = Int(text), number >= -1 else { throw .malformed("AID is not a number") }
       acknowledged = number
     }
     switch parameters.value("CI") ?? "0" {

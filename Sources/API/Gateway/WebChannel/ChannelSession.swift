@@ -1,26 +1,26 @@
-/// One channel as a state machine: what it has received, what it is to say, and on which response
-/// (listen-and-webchannel.md, section 3). No sockets, and the caller's clock, in milliseconds.
+/// The state machine of one channel: the messages received, the messages to send, and the response to send them on
+/// (listen-and-webchannel.md, section 3). It uses no sockets, and the caller passes the time in milliseconds.
 ///
-/// 1. Messages of the client go in with ``receive(_:)`` and come out of ``nextMap()`` once each, in order.
-/// 2. Messages for it go in with ``append(_:)`` and out with ``takeChunk(at:to:)`` on the back channel, the one
-///    hanging response; they are kept until the client says that it has them.
-/// 3. ``tick(at:)`` keeps a silent back channel alive, ends polls, and ends a session that nobody asks about.
+/// 1. Messages of the client enter with ``receive(_:at:)``. ``nextMap()`` returns each of them once, in order.
+/// 2. Messages to the client enter with ``append(_:)``. ``takeChunk(at:to:)`` returns them for the back channel,
+///    and the session keeps them until the client acknowledges them.
+/// 3. ``tick(at:)`` keeps a silent back channel alive, ends polls, and ends a session without a client.
 struct ChannelSession {
-  /// How a back channel is served.
+  /// The kinds of back channels.
   enum BackChannel: Equatable, Sendable {
-    /// Chunk after chunk as there is something to say.
+    /// Sends a chunk whenever messages are available.
     case streaming
-    /// One chunk, after at most so many milliseconds.
+    /// Sends one chunk, after at most the given time.
     case polling(milliseconds: Int)
   }
 
-  /// How a channel ends.
+  /// The reasons why a channel ends.
   enum Ending {
-    /// The call failed: the payload, an object `{"error": …}`.
+    /// The stream failed. The payload is an object `{"error": …}`.
     case failure([UInt8])
-    /// The call came to its end.
+    /// The stream ended normally.
     case closed
-    /// The server gives up the session; the client opens another.
+    /// The server ends the session, and the client opens another.
     case stopped
 
     fileprivate var message: [UInt8] {
@@ -32,90 +32,95 @@ struct ChannelSession {
     }
   }
 
-  /// What became of a chunk.
+  /// The result of ``takeChunk(at:to:)``.
   enum Chunk: Equatable {
-    /// There is nothing to say.
+    /// No message is available.
     case none
-    /// It was appended.
+    /// A chunk was appended.
     case appended
-    /// It was appended, and the response ends with it.
+    /// A chunk was appended, and the response ends after it.
     case last
   }
 
-  /// What time brought.
+  /// The result of ``tick(at:)``.
   enum Tick: Equatable {
-    /// Nothing.
+    /// No deadline has passed.
     case none
-    /// There may be something to say now.
+    /// A message may be available now.
     case due
-    /// Nobody asked for too long: the session is over.
+    /// The client was silent for too long: the session is over.
     case expired
   }
 
-  /// What the handshake announces as the longest silence of a back channel, in milliseconds. Clients wait half as long
-  /// again.
+  /// The longest silence of a back channel that the handshake announces, in milliseconds. Clients wait 1.5 times as
+  /// long.
   static let keepAliveMilliseconds = 30_000
-  /// A back channel is not silent for longer than this.
+  /// The longest actual silence of a back channel, in milliseconds.
   static let silenceMilliseconds = 25_000
-  /// The longest that a poll waits; a client may wish for less.
+  /// The longest time that a poll waits, in milliseconds. A client may request less.
   static let pollMilliseconds = 30_000
-  /// A session without a back channel lasts this long: a laptop may sleep for a moment.
+  /// The lifetime of a session without a back channel, in milliseconds. A laptop may sleep for a short time.
   static let expiryMilliseconds = 120_000
-  /// A streamed response ends with the first chunk after this long, or after so many bytes: some clients keep all of
-  /// its text, and the next request says what they have. That bounds what is kept, too: a response repeats first what
-  /// was not acknowledged, and no message is wanted meanwhile.
+  /// A streamed response ends with the first chunk after this time, in milliseconds, or this number of bytes. Some
+  /// clients keep all of a response's text, and the next request acknowledges what they have received.
+  ///
+  /// This also limits the arrays kept: a new response first repeats what was not acknowledged, and the stream
+  /// produces no messages meanwhile.
   static let responseMilliseconds = 60_000
   static let responseBytesMax = 1 << 20
-  /// About how much one chunk of a stream holds; a poll takes more, as each costs a round trip.
+  /// The approximate size of a chunk. The one of a poll is larger, because each poll costs a round trip.
   static let chunkBytes = 32 << 10
   static let pollBytes = 256 << 10
 
   private struct Response {
     let kind: BackChannel
     let begunAt: Int
-    /// The last array it carries.
+    /// The number of the last array sent on the response.
     var last: Int
     var lastSentAt: Int
     var sentBytes = 0
-    /// It is to carry something at once: a client takes silence for a proxy that holds bytes back.
+    /// Whether nothing was sent yet. The first chunk must be sent at once: a client takes silence for a buffering
+    /// proxy.
     var isFresh = true
   }
 
   private var maps = MapSequence()
   private var arrays = ArrayLog()
   private var response: Response?
-  /// When the client was last heard of, or a response to it ended.
+  /// The time of the last sign of the client, or of the end of a response to it.
   private var heardAt: Int
-  /// Whether the last array was added; what the client still sends is not looked at.
+  /// Whether the last array was appended. Later messages of the client are ignored.
   private(set) var isEnded = false
 
-  /// Begins a session, whose array 0 was the answer to the handshake.
+  /// Begins a session. Its array 0 is the response to the handshake.
   init(at now: Int) { heardAt = now }
 
-  // MARK: What the client sends
+  // MARK: Messages of the client
 
-  /// Takes messages of the client in.
-  /// - Throws: ``ChannelFault`` beyond the bounds of ``MapSequence``.
+  /// Adds messages of the client.
+  ///
+  /// - Throws: ``ChannelFault`` if they exceed the limits of ``MapSequence``.
   mutating func receive(_ received: [ChannelForm.Map], at now: Int) throws(ChannelFault) {
     heardAt = now
     guard !isEnded else { return }
     for map in received { try maps.add(map) }
   }
 
-  /// The next message of the client, in its order.
+  /// Returns the next message of the client, in order.
   mutating func nextMap() -> [UInt8]? { isEnded ? nil : maps.takeNext() }
 
-  /// Notes that the client has the arrays up to a number.
-  /// - Throws: ``ChannelFault`` for an array that was never sent.
+  /// Records that the client has received the arrays up to a number.
+  ///
+  /// - Throws: ``ChannelFault`` if the array was never sent.
   mutating func acknowledge(_ number: Int) throws(ChannelFault) {
-    guard number <= arrays.last else { throw .malformed("AID is beyond what was sent") }
+    guard number <= arrays.last else { throw .malformed("AID is greater than the last array sent") }
     arrays.drop(through: number)
-    // A response that began behind it need not repeat what the client has.
+    // A response that has sent less must not repeat arrays that the client has.
     if let last = response?.last { response?.last = max(last, arrays.first - 1) }
   }
 
-  /// What answers a POST: whether there is a back channel, the last array, and the bytes that the client has not yet
-  /// acknowledged.
+  /// The response to a POST: whether there is a back channel, the number of the last array, and the number of
+  /// unacknowledged bytes.
   var receipt: [UInt8] {
     var text = [UInt8(ascii: "[")]
     for number in [response == nil ? 0 : 1, lastArray, arrays.keptBytes] {
@@ -126,9 +131,9 @@ struct ChannelSession {
     return text
   }
 
-  // MARK: What the client is told
+  // MARK: Messages to the client
 
-  /// Whether another message is wanted now: there is a response with room for it.
+  /// Whether the session accepts another message now: it has a back channel, whose next chunk is not full.
   var wantsMessage: Bool {
     guard let response, !isEnded else { return false }
     return arrays.bytes(above: response.last) < (response.kind == .streaming ? Self.chunkBytes : Self.pollBytes)
@@ -137,13 +142,13 @@ struct ChannelSession {
   /// The number of the last array.
   var lastArray: Int { arrays.last }
 
-  /// Bytes that are held for the client, in both directions.
+  /// The number of bytes buffered for the client, in both directions.
   var heldBytes: Int { maps.heldBytes + arrays.keptBytes }
 
-  /// Adds a message, JSON in UTF-8.
+  /// Appends a message in JSON, in UTF-8.
   mutating func append(_ message: UnsafeRawBufferPointer) { arrays.append(message) }
 
-  /// Adds the last message: no other follows, and none of the client's is taken.
+  /// Appends the last message. No messages follow, and later messages of the client are ignored.
   mutating func end(_ ending: Ending) {
     guard !isEnded else { return }
     isEnded = true
@@ -156,11 +161,13 @@ struct ChannelSession {
   /// Whether the response is a poll: it ends with its first chunk.
   var isPolling: Bool { response.map { $0.kind != .streaming } ?? false }
 
-  /// Whether there is a response to write to.
+  /// Whether the session has a back channel.
   var isAttached: Bool { response != nil }
 
-  /// Begins a back channel with what follows an array; the one before it is no more.
-  /// - Throws: ``ChannelFault`` for an array that was never sent, and where the client knows that the channel ended.
+  /// Begins a back channel with the arrays after a number. It replaces the one before.
+  ///
+  /// - Throws: ``ChannelFault`` if the array was never sent, or the client already knows that the channel has
+  ///   ended.
   mutating func attach(_ kind: BackChannel, above number: Int, at now: Int) throws(ChannelFault) {
     try acknowledge(number)
     if isEnded, arrays.isEmpty { throw .unknownSession }
@@ -168,14 +175,14 @@ struct ChannelSession {
     heardAt = now
   }
 
-  /// The back channel is gone: it broke off, or its response is complete.
+  /// Removes the back channel, because it was disconnected or its response is complete.
   mutating func detach(at now: Int) {
     response = nil
     heardAt = now
   }
 
-  /// Appends the next chunk of the response. Ask when the response can take it; the response that ends with it is
-  /// detached by that.
+  /// Appends the next chunk of the response. Call it when the response can send a chunk. After the last chunk the
+  /// response is detached.
   mutating func takeChunk(at now: Int, to out: inout [UInt8]) -> Chunk {
     guard var response else { return .none }
     let isStreaming = response.kind == .streaming
@@ -199,9 +206,9 @@ struct ChannelSession {
     return .last
   }
 
-  // MARK: Time
+  // MARK: Deadlines
 
-  /// When ``tick(at:)`` has something to do, if nothing else happens before.
+  /// The time at which ``tick(at:)`` has work, unless another event comes first.
   var deadline: Int {
     guard let response else { return heardAt + Self.expiryMilliseconds }
     return switch response.kind {
@@ -210,11 +217,11 @@ struct ChannelSession {
     }
   }
 
-  /// Looks at the time.
+  /// Handles the passing of time.
   mutating func tick(at now: Int) -> Tick {
     guard now >= deadline else { return .none }
     guard let response else { return .expired }
-    // Where something waits to be read, silence is the client's.
+    // If messages wait to be read, it is the client that is silent: no keep-alive is needed.
     if response.last == arrays.last { appendNoop() } else { self.response?.lastSentAt = now }
     return .due
   }

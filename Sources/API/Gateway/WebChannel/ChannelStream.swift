@@ -1,45 +1,48 @@
 import DatabaseService
 import DocumentModel
 
-/// The call that a channel carries, `Listen` or `Write`: JSON texts in, JSON texts out. Belongs to the channel's loop.
+/// The stream that a channel carries, `Listen` or `Write`, with JSON requests and responses. Use it on the
+/// channel's loop only.
 protocol ChannelStream: AnyObject {
-  /// The database the call is for, once that is known: errors name documents in it.
+  /// The stream's database, once it is known. Errors name documents in it.
   var database: DatabaseID? { get }
 
-  /// Whether it takes another request now; where not, it does after messages were pulled.
+  /// Whether the stream can accept a request now. If not, it can after messages were pulled.
   var hasRoom: Bool { get }
 
-  /// Takes a request, the JSON of one `ListenRequest` or `WriteRequest`.
-  /// - Throws: what ends the call.
+  /// Handles a request: the JSON of one `ListenRequest` or `WriteRequest`.
+  ///
+  /// - Throws: an error that ends the stream.
   func receive(_ request: [UInt8]) throws
 
-  /// Calls `emit` with the JSON of each message there is, until it returns `false`.
-  /// - Throws: what ends the call.
+  /// Calls `emit` with the JSON of each available message until it returns `false`.
+  ///
+  /// - Throws: an error that ends the stream.
   func pull(_ emit: (UnsafeRawBufferPointer) -> Bool) throws -> ChannelStreamProgress
 
-  /// Has a pull throw an error, as soon as that harms nothing: what was begun is answered first.
+  /// Makes a later pull throw an error, after the responses to accepted requests.
   func stop(_ status: Status)
 
-  /// Ends the call; nothing is asked of it any more.
+  /// Ends the stream. It is not used afterwards.
   func end()
 }
 
-/// How a pull ended.
+/// The result of a pull.
 enum ChannelStreamProgress {
-  /// There may be more: pull again, after others had their turn.
+  /// More messages may be available. Pull again after other requests had their turn.
   case more
-  /// There is nothing now; the call says so when there is.
+  /// No message is available. The stream wakes the channel when one is.
   case waiting
-  /// The call came to its end.
+  /// The stream has ended.
   case finished
 }
 
-/// What a channel carries, by its path.
+/// The method that a channel carries.
 enum ChannelMethod: Sendable {
   case listen, write
 }
 
-/// A call that fails at once: the handshake has succeeded then, since only a channel can carry the code of an error.
+/// A stream that fails at once. Its handshake still succeeds, because only a channel can carry an error's code.
 final class FailedChannelStream: ChannelStream {
   private let status: Status
 

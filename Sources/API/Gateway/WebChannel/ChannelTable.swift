@@ -1,22 +1,22 @@
 import Synchronization
 import Transport
 
-/// The channels that are open, by their session ids: requests of one may come on any loop.
+/// The open channels by session id. Requests for a channel may arrive on any loop.
 final class ChannelTable: Sendable {
-  /// How many there may be.
+  /// The limits of open channels.
   struct Limits: Sendable {
-    /// In all. A channel that says nothing takes a few KiB.
+    /// The limit in total. An idle channel takes a few KiB.
     var channelsMax = 50_000
-    /// From one address, which may be that of a proxy.
+    /// The limit per address, which may be that of a proxy.
     var addressChannelsMax = 20_000
-    /// Bytes that all of them hold for their clients.
+    /// The limit of bytes that all channels together buffer for their clients.
     var heldBytesMax = 256 << 20
   }
 
   private struct Entry {
     let method: ChannelMethod
     let address: String
-    /// Comes a moment later: the channel is made on its loop.
+    /// Set after the reservation, because the channel is created on its loop.
     var channel: LoopBound<Channel>?
   }
 
@@ -25,7 +25,6 @@ final class ChannelTable: Sendable {
     var countByAddress: [String: Int] = [:]
   }
 
-  /// The memory they share.
   let budget: ChannelBudget
   private let limits: Limits
   private let entries = Mutex(Entries())
@@ -35,10 +34,10 @@ final class ChannelTable: Sendable {
     budget = ChannelBudget(bytesMax: limits.heldBytesMax)
   }
 
-  /// How many channels are open.
+  /// The number of open channels.
   var count: Int { entries.withLock { $0.channels.count } }
 
-  /// Takes a place for a channel; `nil` where there is none.
+  /// Reserves an id for a channel, or returns `nil` if a limit is reached.
   func reserve(_ method: ChannelMethod, from address: String) -> SessionID? {
     let id = SessionID()
     return entries.withLock { entries in
@@ -50,20 +49,21 @@ final class ChannelTable: Sendable {
     }
   }
 
-  /// Puts a channel in the place taken for it.
+  /// Stores a channel under its reserved id.
   func put(_ channel: LoopBound<Channel>, at id: SessionID) {
     entries.withLock { $0.channels[id]?.channel = channel }
   }
 
-  /// The channel of an id as a client sends it.
-  /// - Throws: ``ChannelFault/unknownSession``, also for one that carries another method.
+  /// Returns the channel with an id that a client sent.
+  ///
+  /// - Throws: ``ChannelFault/unknownSession`` if the channel does not exist or carries another method.
   func find(_ text: String, _ method: ChannelMethod) throws(ChannelFault) -> LoopBound<Channel> {
     let entry = SessionID(text).flatMap { id in entries.withLock { $0.channels[id] } }
     guard let entry, entry.method == method, let channel = entry.channel else { throw .unknownSession }
     return channel
   }
 
-  /// Gives a place free. Harmless where it is.
+  /// Removes a channel, if it is in the table.
   func remove(_ id: SessionID) {
     let removed = entries.withLock { entries -> Entry? in
       guard let entry = entries.channels.removeValue(forKey: id) else { return nil }
@@ -71,7 +71,7 @@ final class ChannelTable: Sendable {
       entries.countByAddress[entry.address] = count == 0 ? nil : count
       return entry
     }
-    // Released here, and not under the lock.
+    // Release the entry here rather than under the lock.
     _ = removed
   }
 }

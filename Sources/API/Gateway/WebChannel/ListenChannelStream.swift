@@ -2,7 +2,7 @@ import DatabaseService
 import DocumentModel
 import WireFormat
 
-/// `Listen` on a channel: the targets of a browser.
+/// A `Listen` stream on a channel.
 final class ListenChannelStream: ChannelStream {
   private let decoder: StreamRequestDecoder
   private let session: ListenSession
@@ -12,7 +12,7 @@ final class ListenChannelStream: ChannelStream {
   private var stopReason: Status?
   private(set) var database: DatabaseID?
 
-  /// Memory kept from one message to the next.
+  /// The largest buffer that is kept for the next message, in bytes.
   private static let bytesKept = 4 << 10
 
   init(_ service: FirestoreService, _ decoder: StreamRequestDecoder, as caller: Caller, wake: @escaping @Sendable () -> Void) {

@@ -1,8 +1,9 @@
 import Transport
 
-// What channels answer (listen-and-webchannel.md, section 3.5): chunks, a length in front of each.
+// Responses on channels (listen-and-webchannel.md, section 3.5): chunks, each after its length.
 extension Responder {
-  /// Answers a POST with one chunk, ASCII text. Over HTTP/2 the client is told so: it may have several POSTs under way.
+  /// Responds to a POST with one chunk of ASCII text. A header informs the client of HTTP/2, with which it may send
+  /// several POSTs at once.
   func sendChunk(_ text: [UInt8], isHTTP2: Bool = false) {
     exchange.respond(
       status: 200,
@@ -17,18 +18,18 @@ extension Responder {
       })
   }
 
-  /// Answers a GET with chunks, as they come.
+  /// Responds to a GET with chunks as they become available.
   func streamChannel(from source: any BodySource) {
     exchange.stream(
       status: 200,
       headers: { headers in
         writeChannelHeaders(&headers)
-        // Asks nginx to hold nothing back.
+        // Keeps nginx from buffering.
         headers.add("X-Accel-Buffering", "no")
       }, from: source)
   }
 
-  /// Refuses a request: the client gives the channel up.
+  /// Responds with an error, after which the client abandons the channel.
   func sendFault(_ fault: ChannelFault) {
     exchange.respond(
       status: 400, headers: { writeChannelHeaders(&$0) }, body: { $0.append(contentsOf: fault.description.utf8) })

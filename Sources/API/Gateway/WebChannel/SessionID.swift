@@ -1,17 +1,17 @@
-/// The id of a channel's session: 128 random bits, so that nobody guesses another's. In text 32 hexadecimal digits,
-/// which no client escapes.
+/// The id of a channel's session: 128 random bits, so that it cannot be guessed. As text it has 32 hexadecimal
+/// digits, which need no escaping.
 struct SessionID: Hashable, Sendable {
   private let high: UInt64
   private let low: UInt64
 
-  /// A new one, from the system's generator.
+  /// Creates a random id with the system's generator.
   init() {
     var generator = SystemRandomNumberGenerator()
     high = generator.next()
     low = generator.next()
   }
 
-  /// Reads what ``text`` gave; `nil` for anything else.
+  /// Parses the form of ``text``. Returns `nil` for any other text.
   init?(_ text: String) {
     var parts: [UInt64] = [0, 0]
     let digits = text.utf8
@@ -28,7 +28,7 @@ struct SessionID: Hashable, Sendable {
     (high, low) = (parts[0], parts[1])
   }
 
-  /// As clients send it back.
+  /// The text that clients send back.
   var text: String {
     let digits = Array("0123456789abcdef".utf8)
     var text: [UInt8] = []

@@ -2,7 +2,7 @@ import DatabaseService
 import DocumentModel
 import WireFormat
 
-/// Reads the requests of streams that channels carry. One for all channels: parsers are lent.
+/// Decodes the requests of streams on channels. All channels share its pool of parsers.
 final class StreamRequestDecoder: Sendable {
   private struct JSONDecodingContext {
     let document = JSONDocument()
@@ -10,31 +10,32 @@ final class StreamRequestDecoder: Sendable {
   }
 
   private let service: FirestoreService
-  private let tools = ObjectPool<JSONDecodingContext>()
+  private let contexts = ObjectPool<JSONDecodingContext>()
 
   init(_ service: FirestoreService) { self.service = service }
 
-  /// Reads a request on a stream, whose database it may name.
-  /// - Throws: ``WireError`` for what is no request, or names another database than the stream's.
+  /// Decodes a request on a stream. The request may contain the stream's database.
+  ///
+  /// - Throws: ``WireError`` if the request is malformed, or contains another database than the stream's.
   func decode<R>(
     _ request: [UInt8], _ database: inout StreamDatabase,
     _ body: (JSONMessageDecoder, JSONValue, DatabaseID) throws(WireError) -> R
   ) throws(WireError) -> (R, DatabaseID) {
-    let lent = tools.take() ?? JSONDecodingContext()
-    defer { tools.give(lent) }
+    let context = contexts.take() ?? JSONDecodingContext()
+    defer { contexts.give(context) }
     return try request.withRawBytes { (text) throws(WireError) in
-      try lent.document.withParsed(text) { (root) throws(WireError) in
-        // The names in it are the same in every edition.
-        lent.decoder.reset(.standard)
-        let named = try lent.decoder.streamDatabase(root)
+      try context.document.withParsed(text) { (root) throws(WireError) in
+        // Database names have the same form in every edition.
+        context.decoder.reset(.standard)
+        let named = try context.decoder.streamDatabase(root)
         let id: DatabaseID
         do throws(ModelError) { id = try database.of(named) } catch { throw .model(error) }
         let edition = service.edition(of: id)
         guard request.count <= edition.requestBytesMax else {
           throw .invalidJSON("Request payload size exceeds the limit: \(edition.requestBytesMax) bytes.")
         }
-        lent.decoder.reset(edition)
-        return (try body(lent.decoder, root, id), id)
+        context.decoder.reset(edition)
+        return (try body(context.decoder, root, id), id)
       }
     }
   }

@@ -1,22 +1,22 @@
 import DatabaseService
 import Transport
 
-/// The channel of browsers: the streams `Listen` and `Write` over plain HTTP requests (listen-and-webchannel.md,
-/// section 3).
+/// Serves WebChannels: the streams `Listen` and `Write` over plain HTTP requests of browsers
+/// (listen-and-webchannel.md, section 3).
 ///
-/// - a POST without a session id opens a channel and brings its first messages along
-/// - a POST with one brings messages; it is answered at once, whatever becomes of them
-/// - a GET is the back channel: it hangs and carries what the server says
-/// - `TYPE=terminate` ends the channel
+/// - A POST without a session id opens a channel and contains its first messages.
+/// - A POST with a session id contains messages. Its response only acknowledges receipt and is sent at once.
+/// - A GET is the back channel: a long-lived response with the server's messages.
+/// - `TYPE=terminate` closes the channel.
 final class WebChannelHandler: Sendable {
-  /// Makes the call that a channel carries.
+  /// Creates the stream that a channel carries.
   typealias MakeStream = @Sendable (ChannelMethod, Caller, _ wake: @escaping @Sendable () -> Void) -> any ChannelStream
 
   private let authenticator: Authenticator
   private let channels: ChannelTable
   private let makeCall: MakeStream
 
-  /// The dialect of a service.
+  /// Creates a handler whose channels carry the streams of a service.
   convenience init(_ service: FirestoreService, _ authenticator: Authenticator) {
     let decoder = StreamRequestDecoder(service)
     self.init(authenticator, channels: ChannelTable()) { method, caller, wake in
@@ -27,28 +27,28 @@ final class WebChannelHandler: Sendable {
     }
   }
 
-  /// A dialect whose channels carry other calls.
+  /// Creates a handler whose channels carry other streams.
   init(_ authenticator: Authenticator, channels: ChannelTable, makeCall: @escaping MakeStream) {
     self.authenticator = authenticator
     self.channels = channels
     self.makeCall = makeCall
   }
 
-  /// How many channels are open.
+  /// The number of open channels.
   var openChannels: Int { channels.count }
 
-  /// What a path below `/google.firestore.v1.Firestore/` says, or `nil` where it is no channel's.
+  /// Returns the method of a path below `/google.firestore.v1.Firestore/`, or `nil` if the path is not a channel's.
   static func method(_ path: UnsafeRawBufferPointer) -> ChannelMethod? {
     if path.elementsEqual("Listen/channel".utf8) { return .listen }
     return path.elementsEqual("Write/channel".utf8) ? .write : nil
   }
 
-  /// Answers a request for a channel.
+  /// Handles a request for a channel.
   func handle(
     _ method: ChannelMethod, _ query: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest, _ responder: Responder
   ) {
     guard request.method == .post || request.method == .get else {
-      return responder.sendText(405, "A channel takes POST and GET.\n")
+      return responder.sendText(405, "A channel supports only POST and GET.\n")
     }
     do throws(ChannelFault) {
       let parameters = try ChannelParameters(query)
@@ -95,7 +95,7 @@ final class WebChannelHandler: Sendable {
       Array(#"[[0,["c","\#(id.text)","",8,12,\#(keepAlive)]]]"#.utf8), isHTTP2: request.version == .http2)
   }
 
-  /// Who opens a channel. A browser puts its headers into the form, older clients into the query.
+  /// The caller who opens a channel. Browsers send their header fields in the form, older clients in the query.
   private func caller(
     _ form: ChannelForm, _ parameters: ChannelParameters, _ request: borrowing HTTPRequest
   ) -> Result<Caller, Status> {
@@ -130,7 +130,7 @@ final class WebChannelHandler: Sendable {
     channel.onLoop { $0.attach(kind, above: acknowledged, bound, number: number) }
   }
 
-  /// Ends a channel; the client does not read the answer.
+  /// Closes a channel. The client does not read the response.
   private func terminate(_ method: ChannelMethod, _ parameters: ChannelParameters, _ responder: Responder) {
     if let channel = try? channels.find(parameters.sessionID ?? "", method) { channel.onLoop { $0.terminate() } }
     responder.sendText(200, "")

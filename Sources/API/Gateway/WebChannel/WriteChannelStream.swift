@@ -2,7 +2,7 @@ import DatabaseService
 import DocumentModel
 import WireFormat
 
-/// `Write` on a channel: the batches of a browser.
+/// A `Write` stream on a channel.
 final class WriteChannelStream: ChannelStream {
   private let service: FirestoreService
   private let decoder: StreamRequestDecoder
@@ -46,7 +46,7 @@ final class WriteChannelStream: ChannelStream {
 
   func stop(_ status: Status) {
     stopReason = status
-    // A batch that is applied and not answered would be sent again.
+    // The client would repeat a commit that was applied without a response.
     opened?.stream.stop(status)
   }
 

@@ -1,23 +1,24 @@
 package import DocumentModel
 
-/// `firestore.indexes.json`: the indexes of a database as a file (firestore-api.md, section 10.3).
+/// The reading and writing of `firestore.indexes.json`, the index file of a database (firestore-api.md, section
+/// 10.3).
 package enum IndexFile {
-  /// The longest file that is read, in bytes: a thousand indexes of a hundred fields each fit.
+  /// An index file, in bytes. A longer file is an error; a thousand indexes of a hundred fields each fit.
   package static let bytesMax = 16 << 20
-  /// Indexes of several fields that one file may declare, and as many fields that differ from the rest.
+  /// The composite and vector indexes in one index file, and as many field overrides. A file with more is an error.
   package static let declarationsMax = 1000
-  /// Fields of one index.
+  /// The fields of one index in an index file. A file with more is an error. Source: firestore-api.md, section 12.
   package static let fieldsMax = 100
 
-  /// What a file declares.
-  /// - Throws: ``FixtureTreeError`` with line and column for the first mistake: no JSON, an unknown key, a value that
-  ///   is none of the legal ones, or a combination that no index can have.
+  /// Reads the index configuration in a file.
+  /// - Throws: ``FixtureTreeError`` with line and column for the first mistake: invalid JSON, an unknown key, an
+  ///   invalid value, or a combination of fields that no index supports.
   package static func read(file path: String) throws(FixtureTreeError) -> IndexConfiguration {
     try read(ByteSource(file: path))
   }
 
-  /// What a text declares; errors carry the source's name.
-  /// - Throws: as ``read(file:)``.
+  /// Reads an index configuration from a source. Errors contain the source's name.
+  /// - Throws: ``FixtureTreeError``, as ``read(file:)`` does.
   package static func read(_ source: ByteSource) throws(FixtureTreeError) -> IndexConfiguration {
     let root = try PositionedJSON.read(source, bytesMax: bytesMax)
     let reader = IndexFileReader(file: source.name)

@@ -1,6 +1,6 @@
 import DocumentModel
 
-/// Turns the tree of an index file into what it declares, or says where and why not.
+/// Converts the JSON tree of an index file to a configuration, or reports the first mistake with its place.
 struct IndexFileReader {
   let file: String
 
@@ -27,7 +27,7 @@ struct IndexFileReader {
       let place = "indexes[\(index)]"
       let definition = try self.index(element, place)
       if let line = known[definition] {
-        throw failure(element, place, "the same index is declared in line \(line) already; leave one of them out")
+        throw failure(element, place, "the same index is already declared on line \(line); remove one of them")
       }
       known[definition] = element.line
       all.append(definition)
@@ -44,16 +44,16 @@ struct IndexFileReader {
       switch member.name {
       case "collectionGroup", "collectionId":
         guard collectionID == nil else {
-          throw failure(member, place, "\"collectionGroup\" and the older \"collectionId\" are the same; give one")
+          throw failure(member, place, "\"collectionGroup\" and the older \"collectionId\" are the same; remove one")
         }
         collectionID = try self.collectionID(member.value, inner)
       case "queryScope": scope = try self.scope(member.value, inner)
       case "fields": fields = try self.fields(member.value, inner)
       case "apiScope": try expect(member.value, inner, ["ANY_API"], why: "other scopes belong to other products")
-      case "density": try expect(member.value, inner, ["SPARSE_ALL"], why: "indexes hold documents with all fields")
+      case "density": try expect(member.value, inner, ["SPARSE_ALL"], why: "an index holds documents with all fields")
       case "multikey", "unique":
         guard case .boolean(false) = member.value.kind else {
-          throw failure(member.value, inner, "must be false: there are no such indexes here; leave it out")
+          throw failure(member.value, inner, "must be false: such indexes are not supported; remove the key")
         }
       case "shardCount":
         guard case .number = member.value.kind else { throw failure(member.value, inner, "must be a number") }
@@ -66,7 +66,7 @@ struct IndexFileReader {
     guard let collectionID else {
       throw failure(tree, place, "lacks \"collectionGroup\", the id of the collections to index")
     }
-    guard let fields else { throw failure(tree, place, "lacks \"fields\", the list of what to index") }
+    guard let fields else { throw failure(tree, place, "lacks \"fields\", the list of fields to index") }
     return IndexDefinition(collectionID: collectionID, scope: scope, fields: fields)
   }
 
@@ -77,25 +77,25 @@ struct IndexFileReader {
       let inner = "\(place)[\(index)]"
       let field = try field(element, inner)
       if fields.contains(where: { $0.path == field.path }) {
-        throw failure(element, inner, "field \(field.path.text) stands in the index already")
+        throw failure(element, inner, "field \(field.path.text) is already in the index")
       }
       if field.mode == .contains, fields.contains(where: { $0.mode == .contains }) {
-        throw failure(element, inner, "an index can have one array field only")
+        throw failure(element, inner, "an index can have only one array field")
       }
       if let last = fields.last {
         if case .vector = last.mode { throw failure(element, inner, "the vector field must be the last of the index") }
         if last.path.isDocumentName, case .vector = field.mode {
         } else if last.path.isDocumentName {
-          throw failure(element, inner, "nothing but a vector field can follow __name__")
+          throw failure(element, inner, "only a vector field can follow __name__")
         }
       }
       fields.append(field)
     }
-    guard let first = fields.first else { throw failure(list, place, "is empty; name the fields to index") }
+    guard let first = fields.first else { throw failure(list, place, "is empty; list the fields to index") }
     if fields.count == 1, !first.path.isDocumentName {
       guard case .vector = first.mode else {
         throw failure(
-          list, place, "an index of one field belongs into \"fieldOverrides\"; in each collection every field has one")
+          list, place, "an index of one field belongs in \"fieldOverrides\"; every field has one in each collection")
       }
     }
     return fields
@@ -114,7 +114,9 @@ struct IndexFileReader {
           member, place, "unknown key \"\(member.name)\"; a field has \"fieldPath\" and one of \"order\", "
             + "\"arrayConfig\" and \"vectorConfig\"")
       }
-      guard mode == nil else { throw failure(member, place, "a field has one of order, arrayConfig and vectorConfig") }
+      guard mode == nil else {
+        throw failure(member, place, "a field has only one of \"order\", \"arrayConfig\" and \"vectorConfig\"")
+      }
       mode = found
     }
     guard let path else { throw failure(tree, place, "lacks \"fieldPath\"") }
@@ -122,7 +124,7 @@ struct IndexFileReader {
       throw failure(tree, place, "lacks \"order\", such as \"ASCENDING\" (or \"arrayConfig\" or \"vectorConfig\")")
     }
     if path.isDocumentName, mode != .ascending, mode != .descending {
-      throw failure(tree, place, "__name__ takes an \"order\"")
+      throw failure(tree, place, "__name__ requires an \"order\"")
     }
     return IndexDefinition.Field(path, mode)
   }
@@ -135,7 +137,7 @@ struct IndexFileReader {
       let place = "fieldOverrides[\(index)]"
       let field = try fieldOverride(element, place)
       if all.contains(where: { $0.path == field.path && $0.collectionID.utf8.elementsEqual(field.collectionID.utf8) }) {
-        throw failure(element, place, "this field of \(field.collectionID) is declared above already")
+        throw failure(element, place, "this field of \(field.collectionID) is already declared above")
       }
       all.append(field)
     }
@@ -152,7 +154,7 @@ struct IndexFileReader {
       switch member.name {
       case "collectionGroup", "collectionId":
         guard collectionID == nil else {
-          throw failure(member, place, "\"collectionGroup\" and the older \"collectionId\" are the same; give one")
+          throw failure(member, place, "\"collectionGroup\" and the older \"collectionId\" are the same; remove one")
         }
         collectionID = try self.collectionID(member.value, inner, allowsDefault: true)
       case "fieldPath": path = try fieldPath(member.value, inner, allowsAll: true)
@@ -171,10 +173,10 @@ struct IndexFileReader {
     guard let collectionID else { throw failure(tree, place, "lacks \"collectionGroup\"") }
     guard let path else { throw failure(tree, place, "lacks \"fieldPath\"") }
     guard entries != nil || expires != nil else {
-      throw failure(tree, place, "lacks \"indexes\"; an empty list says that the field is not indexed")
+      throw failure(tree, place, "lacks \"indexes\"; write an empty list to exempt the field from indexing")
     }
     if collectionID.utf8.elementsEqual(FieldIndexing.allCollections.utf8), !path.isAllFields {
-      throw failure(tree, place, "__default__ stands for every collection and takes the field path \"*\" only")
+      throw failure(tree, place, "__default__ represents every collection and allows only the field path \"*\"")
     }
     if path.isAllFields, expires == true { throw failure(tree, place, "\"ttl\" needs the name of a field, not \"*\"") }
     return FieldIndexing(
@@ -191,11 +193,11 @@ struct IndexFileReader {
         if member.name == "queryScope" {
           scope = try self.scope(member.value, "\(inner).queryScope")
         } else if let found = try self.mode(member, inner), mode == nil {
-          if case .vector = found { throw failure(member, inner, "a vector field is declared under \"indexes\"") }
+          if case .vector = found { throw failure(member, inner, "a vector field must be declared under \"indexes\"") }
           mode = found
         } else {
           throw failure(
-            member, inner, "\"\(member.name)\" does not belong here; it takes \"queryScope\" and either \"order\" or "
+            member, inner, "\"\(member.name)\" is not allowed here; write \"queryScope\" and either \"order\" or "
               + "\"arrayConfig\"")
         }
       }
@@ -207,7 +209,7 @@ struct IndexFileReader {
 
   // MARK: Parts
 
-  /// The mode that a member gives, or `nil` where it is about something else.
+  /// Returns the mode that a member sets, or `nil` if it does not set the mode.
   private func mode(_ member: PositionedJSON.Member, _ place: String) throws(FixtureTreeError) -> IndexDefinition.Mode? {
     let inner = "\(place).\(member.name)"
     switch member.name {
@@ -218,7 +220,7 @@ struct IndexFileReader {
       return try choose(
         member.value, inner, [("ASCENDING", .ascending), ("DESCENDING", .descending), ("ARRAY_CONTAINS", .contains)])
     case "vectorConfig": return try vector(member.value, inner)
-    case "searchConfig": throw failure(member, place, "text search is not supported; leave the field out")
+    case "searchConfig": throw failure(member, place, "text search is not supported; remove the field")
     default: return nil
     }
   }
@@ -239,7 +241,9 @@ struct IndexFileReader {
         guard try members(member.value, "\(place).flat").isEmpty else {
           throw failure(member.value, "\(place).flat", "must be {}")
         }
-      default: throw failure(member, place, "unknown key \"\(member.name)\"; it takes \"dimension\" and \"flat\"")
+      default:
+        throw failure(
+          member, place, "unknown key \"\(member.name)\"; a vector field has \"dimension\" and \"flat\"")
       }
     }
     guard let dimension else { throw failure(tree, place, "lacks \"dimension\", the number of components") }
@@ -253,14 +257,14 @@ struct IndexFileReader {
   private func collectionID(
     _ tree: PositionedJSON, _ place: String, allowsDefault: Bool = false
   ) throws(FixtureTreeError) -> String {
-    guard case .string(let id) = tree.kind else { throw failure(tree, place, "must be a string, a collection's id") }
+    guard case .string(let id) = tree.kind else { throw failure(tree, place, "must be a string, a collection id") }
     if allowsDefault, id.utf8.elementsEqual(FieldIndexing.allCollections.utf8) { return id }
     let bytes = Array(id.utf8)
     guard !bytes.isEmpty, bytes.count <= Limits.resourceIDBytesMax, !bytes.contains(UInt8(ascii: "/")),
       !ResourceID.isReserved(bytes), id != ".", id != ".."
     else {
       throw failure(
-        tree, place, "\"\(id)\" cannot be a collection's id; give the last part of the path, such as \"history\"")
+        tree, place, "\"\(id)\" is not a collection id; write the last part of the path, such as \"history\"")
     }
     return id
   }
@@ -270,7 +274,7 @@ struct IndexFileReader {
   ) throws(FixtureTreeError) -> FieldPath {
     guard case .string(let text) = tree.kind else { throw failure(tree, place, "must be a string") }
     if text == "*" {
-      guard allowsAll else { throw failure(tree, place, "must name one field; \"*\" belongs to field overrides") }
+      guard allowsAll else { throw failure(tree, place, "must name one field; \"*\" is for field overrides only") }
       return FieldIndexing.allFields
     }
     do throws(ModelError) {
@@ -278,7 +282,7 @@ struct IndexFileReader {
       guard !allowsAll || !path.isDocumentName else { throw ModelError.reservedFieldPath(text) }
       return path
     } catch {
-      throw failure(tree, place, "\"\(text)\" is no field path; write names like a.b, odd ones in backquotes")
+      throw failure(tree, place, "\"\(text)\" is not a field path; write names like a.b, unusual ones in backticks")
     }
   }
 
@@ -295,14 +299,14 @@ struct IndexFileReader {
 
   private func expect(_ tree: PositionedJSON, _ place: String, _ names: [String], why: String) throws(FixtureTreeError) {
     if case .string(let text) = tree.kind, names.contains(text) { return }
-    throw failure(tree, place, "must be \"\(names.joined(separator: "\" or \""))\": \(why); leave it out")
+    throw failure(tree, place, "must be \"\(names.joined(separator: "\" or \""))\": \(why); remove the key")
   }
 
   private func members(_ tree: PositionedJSON, _ place: String) throws(FixtureTreeError) -> [PositionedJSON.Member] {
     guard case .object(let members) = tree.kind else { throw failure(tree, place, "must be an object") }
     var seen: Set<[UInt8]> = []
     for member in members where !seen.insert(Array(member.name.utf8)).inserted {
-      throw failure(member, place, "key \"\(member.name)\" stands twice")
+      throw failure(member, place, "key \"\(member.name)\" occurs twice")
     }
     return members
   }
@@ -311,7 +315,9 @@ struct IndexFileReader {
     _ tree: PositionedJSON, _ place: String, max: Int = IndexFile.declarationsMax
   ) throws(FixtureTreeError) -> [PositionedJSON] {
     guard case .array(let elements) = tree.kind else { throw failure(tree, place, "must be an array") }
-    guard elements.count <= max else { throw failure(tree, place, "has \(elements.count) elements, more than \(max)") }
+    guard elements.count <= max else {
+      throw failure(tree, place, "has \(elements.count) elements; at most \(max) are allowed")
+    }
     return elements
   }
 

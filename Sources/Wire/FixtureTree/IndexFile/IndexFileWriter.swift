@@ -2,7 +2,8 @@ package import DocumentModel
 package import WireFormat
 
 extension IndexFile {
-  /// The file of a configuration, two blanks a level, as the deploy tools print it; ``read(_:)`` gives it back.
+  /// Returns the text of a configuration, indented by two spaces as deploy tools print it. ``read(_:)`` reads it
+  /// back.
   package static func text(of configuration: IndexConfiguration) -> [UInt8] {
     var json = JSONWriter(.pretty)
     json.beginObject()

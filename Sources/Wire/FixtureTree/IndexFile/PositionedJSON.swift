@@ -1,10 +1,10 @@
-/// A whole JSON text as a tree that knows its places, for small files whose mistakes are shown to people.
+/// A JSON text as a tree that keeps source positions, for small files whose errors users see.
 package struct PositionedJSON: Sendable {
-  /// What a value is.
+  /// The type and content of a value.
   package enum Kind: Sendable {
     case null
     case boolean(Bool)
-    /// A number, as written.
+    /// A number, as written in the text.
     case number(String)
     case string(String)
     case array([PositionedJSON])
@@ -14,27 +14,25 @@ package struct PositionedJSON: Sendable {
 
   /// A member of an object.
   package struct Member: Sendable {
-    /// Its name, escapes resolved.
+    /// The name, with escapes resolved.
     package var name: String
-    /// Where the name stands, as ``PositionedJSON/line`` counts.
+    /// The line where the name starts, from 1.
     package var line: Int
-    /// See ``line``.
+    /// The column where the name starts, from 1, in UTF-8 bytes.
     package var column: Int
-    /// Its value.
     package var value: PositionedJSON
   }
 
-  /// What it is.
   package var kind: Kind
   /// The line where the value starts, from 1.
   package var line: Int
   /// The column where the value starts, from 1, in UTF-8 bytes.
   package var column: Int
-  /// Where the value's last token starts: the closing bracket of an array or an object.
+  /// The start of the value's last token, which for an array or object is the closing bracket.
   package var end: (line: Int, column: Int)
 
-  /// Reads a text.
-  /// - Throws: ``FixtureTreeError`` when it is no JSON, or longer than `bytesMax`.
+  /// Reads a JSON text.
+  /// - Throws: ``FixtureTreeError`` if the text is not valid JSON or is longer than `bytesMax`.
   package static func read(_ source: ByteSource, bytesMax: Int) throws(FixtureTreeError) -> PositionedJSON {
     var left = bytesMax
     let bounded = ByteSource(name: source.name) { (buffer) throws(FixtureTreeError) in
@@ -50,7 +48,7 @@ package struct PositionedJSON: Sendable {
     return root
   }
 
-  /// The tokenizer bounds how deep this recurses.
+  /// The tokenizer's limit on nesting bounds this recursion.
   private static func value(
     _ token: JSONTokenizer.Token, _ tokens: inout JSONTokenizer
   ) throws(FixtureTreeError) -> PositionedJSON {

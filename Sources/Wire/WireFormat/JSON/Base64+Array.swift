@@ -1,5 +1,5 @@
 extension Base64 {
-  /// The bytes of a text in the standard or the URL alphabet, padded or not; `nil` when it is none.
+  /// Returns the bytes of a text in the standard or the URL alphabet, padded or not, or `nil` if it is not base64.
   package static func decode(_ text: String) -> [UInt8]? {
     var copy = text
     return copy.withUTF8 { text in
@@ -14,7 +14,7 @@ extension Base64 {
     }
   }
 
-  /// The text of bytes in the standard alphabet, padded.
+  /// Returns bytes as padded text in the standard alphabet.
   package static func encode(_ bytes: [UInt8]) -> String {
     var text: [UInt8] = []
     bytes.withUnsafeBytes { append($0, to: &text) }

@@ -1,11 +1,12 @@
-/// Base64 as protobuf's JSON form has it.
+/// Base64 as in the JSON form of protobuf messages.
 package enum Base64 {
-  /// An upper bound of the bytes that a text of `count` characters stands for.
+  /// Returns the maximum number of bytes that a text of `count` characters encodes.
   package static func decodedCountMax(_ count: Int) -> Int { (count + 3) / 4 * 3 }
 
-  /// Decodes a text in the standard or the URL alphabet, padded or not, into `out`; `nil` when it is none.
+  /// Decodes a text in the standard or the URL alphabet, padded or not, into `out`.
   ///
-  /// `out` holds at least ``decodedCountMax(_:)`` bytes. Returns how many were written.
+  /// `out` must have at least ``decodedCountMax(_:)`` bytes. Returns the number of bytes written, or `nil` if the
+  /// text is not base64.
   package static func decode(_ text: UnsafeRawBufferPointer, into out: UnsafeMutableRawBufferPointer) -> Int? {
     var count = text.count
     if count > 0, text[count - 1] == UInt8(ascii: "=") {
@@ -30,7 +31,7 @@ package enum Base64 {
     return written
   }
 
-  /// Appends bytes in the standard alphabet, padded.
+  /// Appends bytes as padded text in the standard alphabet.
   package static func append(_ bytes: UnsafeRawBufferPointer, to out: inout [UInt8]) {
     let start = out.count
     out.append(contentsOf: repeatElement(UInt8(ascii: "="), count: (bytes.count + 2) / 3 * 4))
@@ -57,7 +58,7 @@ package enum Base64 {
 
   private static let alphabet: StaticString = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
-  /// The value of each character; 255 for those that are none.
+  /// The value of each character, or 255 for a character outside both alphabets.
   private static let digits: [UInt8] = {
     var table = [UInt8](repeating: 255, count: 256)
     for value in 0..<64 { table[Int(alphabet.utf8Start[value])] = UInt8(value) }

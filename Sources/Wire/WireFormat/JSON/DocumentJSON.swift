@@ -1,9 +1,9 @@
 package import DocumentModel
 
-/// Documents, values and write results as JSON, straight from stored bytes.
+/// The JSON form of documents, values and write results, written directly from stored bytes.
 package enum DocumentJSON {
-  /// Appends a Document object; `fields` is left out when there are none to show.
-  /// - Throws: ``WireError/malformedProtobuf(_:)`` when the fields are damaged; the text is then unfinished.
+  /// Appends a Document object. `fields` is omitted if there are no fields to show.
+  /// - Throws: ``WireError/malformedProtobuf(_:)`` if the fields are damaged. The text is then incomplete.
   package static func append(
     _ document: EncodedDocument, mask: FieldMask? = nil, to writer: inout JSONWriter
   ) throws(WireError) {
@@ -22,28 +22,28 @@ package enum DocumentJSON {
     writer.endObject()
   }
 
-  /// Appends an object with a member for each field, whose value is a Value object.
-  /// - Throws: ``WireError/malformedProtobuf(_:)`` when the fields are damaged; the text is then unfinished.
+  /// Appends an object with one member per field, each with a Value object.
+  /// - Throws: ``WireError/malformedProtobuf(_:)`` if the fields are damaged. The text is then incomplete.
   package static func append(fields: EncodedMap, to writer: inout JSONWriter) throws(WireError) {
     try append(fields, nil, depth: 0, to: &writer)
   }
 
   /// Appends a Value object.
-  /// - Throws: ``WireError/malformedProtobuf(_:)`` when the bytes are damaged; the text is then unfinished.
+  /// - Throws: ``WireError/malformedProtobuf(_:)`` if the bytes are damaged. The text is then incomplete.
   package static func append(_ value: EncodedValue, to writer: inout JSONWriter) throws(WireError) {
     try append(value, nil, depth: 0, to: &writer)
   }
 
-  /// Appends a Value object. Cost: encodes the value first; for transform results and the like.
-  /// - Throws: ``WireError/malformedProtobuf(_:)`` when it nests deeper than any legal value.
+  /// Appends a Value object for a tree, such as a transform result. Cost: encodes the value first.
+  /// - Throws: ``WireError/malformedProtobuf(_:)`` if it is nested deeper than any valid value.
   package static func append(_ value: Value, to writer: inout JSONWriter) throws(WireError) {
     var bytes: [UInt8] = []
     ValueCodec.append(value, to: &bytes)
     try bytes.withRawBytes { (buffer) throws(WireError) in try append(EncodedValue(buffer), to: &writer) }
   }
 
-  /// Appends a WriteResult object; that of a delete is `{}`.
-  /// - Throws: as ``append(_:to:)``.
+  /// Appends a WriteResult object. It is `{}` for a delete.
+  /// - Throws: ``WireError/malformedProtobuf(_:)`` if a transform result is nested deeper than any valid value.
   package static func append(_ result: WriteResult, to writer: inout JSONWriter) throws(WireError) {
     writer.beginObject()
     if let updateTime = result.updateTime {
@@ -59,7 +59,7 @@ package enum DocumentJSON {
     writer.endObject()
   }
 
-  /// Appends the fields of a map as one object: those that `selection` keeps, or all.
+  /// Appends a map as one object with the fields in `selection`, or with all fields if that is `nil`.
   private static func append(
     _ map: EncodedMap, _ selection: MaskSelection?, depth: Int, to writer: inout JSONWriter
   ) throws(WireError) {
@@ -148,7 +148,7 @@ package enum DocumentJSON {
     writer.endObject()
   }
 
-  /// A LatLng object: as in any message, default coordinates are left out.
+  /// Appends a LatLng object. Coordinates with the default value are omitted, as in any message.
   private static func append(_ point: GeoPoint, to writer: inout JSONWriter) {
     writer.beginObject()
     if point.latitude.bitPattern != 0 {

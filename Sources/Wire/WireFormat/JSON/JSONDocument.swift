@@ -3,11 +3,11 @@ import DocumentModel
 
 /// A reusable parser of JSON texts.
 ///
-/// Its buffers take about 12 bytes a byte of input; after a text longer than `keptBytesMax` they are given back.
-/// Belongs to one thread of work.
+/// Its buffers take about 12 bytes per byte of input. After a text longer than `keptBytesMax` they are released.
+/// Use a parser from one thread at a time.
 package final class JSONDocument {
-  /// How deep objects and arrays may nest. A legal request needs about 70: a value takes three levels for each of
-  /// its ``Limits/nestingDepthMax``.
+  /// The maximum nesting of objects and arrays. A valid request needs about 70 levels: a value takes three for each
+  /// of its ``Limits/nestingDepthMax`` levels.
   package static let depthMax = 256
 
   private let parser: OpaquePointer?
@@ -25,14 +25,14 @@ package final class JSONDocument {
     if let parser { hearth_json_parser_destroy(parser) }
   }
 
-  /// Bytes that must be readable behind a text given with `isPadded`.
+  /// The number of bytes that must be readable after a text that is passed with `isPadded`.
   package static let paddingBytes = Int(hearth_json_padding)
 
   /// Parses one text and calls `body` with its root value, which is valid during the call.
   ///
-  /// With `isPadded` the caller promises that ``paddingBytes`` more bytes behind the text may be read; otherwise
+  /// With `isPadded` the caller guarantees that ``paddingBytes`` more bytes after the text can be read. Otherwise
   /// the text is copied. `body` must not parse another text with the same parser.
-  /// - Throws: ``WireError/invalidJSON(_:)`` when the text is no JSON, and what `body` throws.
+  /// - Throws: ``WireError/invalidJSON(_:)`` if the text is not valid JSON, or the error that `body` throws.
   package func withParsed<R>(
     _ text: UnsafeRawBufferPointer, isPadded: Bool = false, _ body: (JSONValue) throws(WireError) -> R
   ) throws(WireError) -> R {
@@ -44,7 +44,7 @@ package final class JSONDocument {
     let status = hearth_json_parse(
       parser, bytes.assumingMemoryBound(to: UInt8.self), text.count, isPadded, &tape, &strings)
     guard status == hearth_json_ok, let tape, let strings else { throw Self.error(status, bytesMax) }
-    // Word 0 is the root; the value follows.
+    // Word 0 is the root marker. The value follows it.
     return try body(JSONValue(tape: tape, strings: strings, index: 1))
   }
 
@@ -62,10 +62,10 @@ package final class JSONDocument {
   }
 }
 
-/// A value of a parsed JSON text: a position on the parser's tape.
+/// A value of a parsed JSON text, which is a position on the parser's tape.
 ///
-/// Valid inside ``JSONDocument/withParsed(_:isPadded:_:)``. Nothing here allocates or throws: the tape is the
-/// parser's own and well formed.
+/// It is valid inside ``JSONDocument/withParsed(_:isPadded:_:)``. Nothing here allocates or throws, because the
+/// parser wrote the tape and it is well formed.
 package struct JSONValue {
   fileprivate let tape: UnsafePointer<UInt64>
   fileprivate let strings: UnsafePointer<UInt8>
@@ -77,23 +77,23 @@ package struct JSONValue {
     self.index = index
   }
 
-  /// What a value is.
+  /// The type and content of a value.
   package enum Kind {
     case null
     case boolean(Bool)
     /// An integer that fits int64.
     case integer(Int64)
-    /// An integer above that, which fits uint64.
+    /// A larger integer, which fits uint64.
     case unsigned(UInt64)
     /// Any other number.
     case double(Double)
-    /// The text without quotes and escapes, UTF-8.
+    /// The UTF-8 text without quotes, with escapes resolved.
     case string(UnsafeRawBufferPointer)
     case object(Members)
     case array(Elements)
   }
 
-  /// What the value is.
+  /// The type and content of the value.
   package var kind: Kind {
     switch UInt8(truncatingIfNeeded: tape[index] >> 56) {
     case UInt8(ascii: "\""): .string(text)
@@ -111,14 +111,14 @@ package struct JSONValue {
   /// Whether this is `null`.
   package var isNull: Bool { tape[index] >> 56 == UInt64(UInt8(ascii: "n")) }
 
-  /// The bytes of a string; only for the strings of the tape.
+  /// The bytes of a string. The value must be a string.
   fileprivate var text: UnsafeRawBufferPointer {
     let start = strings + Int(tape[index] & (1 << 56 - 1))
     let count = UnsafeRawPointer(start).loadUnaligned(as: UInt32.self)
     return UnsafeRawBufferPointer(start: start + 4, count: Int(count))
   }
 
-  /// The index behind the value.
+  /// The index after the value.
   fileprivate var end: Int {
     switch UInt8(truncatingIfNeeded: tape[index] >> 56) {
     case UInt8(ascii: "{"), UInt8(ascii: "["): Int(tape[index] & 0xFFFF_FFFF)
@@ -129,7 +129,7 @@ package struct JSONValue {
 
   fileprivate func at(_ index: Int) -> JSONValue { JSONValue(tape: tape, strings: strings, index: index) }
 
-  /// The members of an object in the order of the text, duplicates included.
+  /// The members of an object in the order of the text, including repeated names.
   package struct Members {
     private var position: JSONValue
     private let end: Int
@@ -139,7 +139,7 @@ package struct JSONValue {
       self.end = end
     }
 
-    /// The next member, or `nil` at the end.
+    /// Returns the next member, or `nil` at the end.
     package mutating func next() -> (name: JSONName, value: JSONValue)? {
       guard position.index < end else { return nil }
       let name = JSONName(bytes: position.text)
@@ -159,7 +159,7 @@ package struct JSONValue {
       self.end = end
     }
 
-    /// The next element, or `nil` at the end.
+    /// Returns the next element, or `nil` at the end.
     package mutating func next() -> JSONValue? {
       guard position.index < end else { return nil }
       defer { position = position.at(position.end) }
@@ -168,12 +168,12 @@ package struct JSONValue {
   }
 }
 
-/// The name of a member of a JSON object; matches string literals in a `switch`, by bytes.
+/// The name of a member of a JSON object. It matches string literals in a `switch`, compared as bytes.
 package struct JSONName {
-  /// The name, UTF-8.
+  /// The name in UTF-8.
   package let bytes: UnsafeRawBufferPointer
 
-  /// Whether the name is exactly `literal`.
+  /// Returns whether the name is exactly `literal`.
   @inline(__always)
   package static func ~= (literal: StaticString, name: JSONName) -> Bool { EncodedMap.isEqual(name.bytes, literal) }
 

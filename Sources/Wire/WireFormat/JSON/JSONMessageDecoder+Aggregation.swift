@@ -1,9 +1,9 @@
 package import DocumentModel
 
 extension JSONMessageDecoder {
-  /// A `google.firestore.v1.StructuredAggregationQuery` below a parent; what has no alias is named `field_1`,
-  /// `field_2`, … (firestore-api.md, section 5.1).
-  /// - Throws: ``WireError``, with the documented texts.
+  /// Decodes a `google.firestore.v1.StructuredAggregationQuery` below a parent. Aggregations without an alias are
+  /// named `field_1`, `field_2`, and so on (firestore-api.md, section 5.1).
+  /// - Throws: ``WireError`` with the documented text if the message is malformed.
   package func aggregationQuery(
     _ value: JSONValue, below parent: ResourcePath
   ) throws(WireError) -> (query: Query?, aggregations: [Aggregation]) {

@@ -1,9 +1,10 @@
 package import DocumentModel
 
 extension JSONMessageDecoder {
-  /// A `google.firestore.v1.StructuredQuery.FindNearest` that was entered.
+  /// Decodes a `google.firestore.v1.StructuredQuery.FindNearest` after its field was entered.
   ///
-  /// Its vector and its measure are checked here; its limit, threshold and result field are the query engine's to judge.
+  /// Only the vector and the measure are validated here. The query engine validates the limit, threshold and result
+  /// field.
   func findNearest(_ value: JSONValue) throws(WireError) -> FindNearest {
     var field: FieldPath?
     var vector: [Double]?
@@ -47,8 +48,8 @@ extension JSONMessageDecoder {
     return search
   }
 
-  /// A `google.firestore.v1.ExplainOptions`.
-  /// - Throws: ``WireError``.
+  /// Decodes a `google.firestore.v1.ExplainOptions`.
+  /// - Throws: ``WireError`` if the message is malformed.
   package func explainOptions(_ value: JSONValue) throws(WireError) -> ExplainMode {
     var mode = ExplainMode.plan
     var members = try members(of: value, "google.firestore.v1.ExplainOptions")
@@ -59,7 +60,7 @@ extension JSONMessageDecoder {
     return mode
   }
 
-  /// An Int32Value field: the bare number, or an object with `value`.
+  /// Decodes an Int32Value field: the number itself, or an object with `value`.
   func int32Value(_ value: JSONValue, _ field: StaticString) throws(WireError) -> Int32 {
     guard case .object = value.kind else { return try int32(value, field) }
     var number: Int32 = 0
@@ -73,7 +74,7 @@ extension JSONMessageDecoder {
     return number
   }
 
-  /// A DoubleValue field: the bare number, or an object with `value`.
+  /// Decodes a DoubleValue field: the number itself, or an object with `value`.
   private func doubleValue(_ value: JSONValue, _ field: StaticString) throws(WireError) -> Double {
     guard case .object = value.kind else { return try double(value, field) }
     var number = 0.0

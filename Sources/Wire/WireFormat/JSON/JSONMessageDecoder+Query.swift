@@ -1,11 +1,10 @@
 package import DocumentModel
 
 extension JSONMessageDecoder {
-  /// A `google.firestore.v1.StructuredQuery` below a parent.
+  /// Decodes a `google.firestore.v1.StructuredQuery` below a parent.
   ///
-  /// Operators that are none, and operands that are no values, are refused here; what a query may combine is the
-  /// query engine's to judge.
-  /// - Throws: ``WireError``, with the documented texts.
+  /// Only the operators and operands are validated here. The query engine validates their combination.
+  /// - Throws: ``WireError`` with the documented text if the message is malformed.
   package func query(_ value: JSONValue, below parent: ResourcePath) throws(WireError) -> Query {
     var query = Query(parent: parent, collectionID: nil)
     var members = try members(of: value, "google.firestore.v1.StructuredQuery")
@@ -63,7 +62,7 @@ extension JSONMessageDecoder {
     return FieldMask(paths)
   }
 
-  /// A FieldReference message.
+  /// Decodes a FieldReference message.
   func fieldReference(_ value: JSONValue) throws(WireError) -> FieldPath {
     var path: FieldPath?
     var members = try members(of: value, "google.firestore.v1.StructuredQuery.FieldReference")
@@ -146,7 +145,7 @@ extension JSONMessageDecoder {
 
   // MARK: Filters
 
-  /// Filters nest as deep as the JSON parser lets them.
+  /// Decodes a filter. The JSON parser's limit on nesting bounds the recursion.
   private func filter(_ value: JSONValue) throws(WireError) -> QueryFilter {
     var filter: QueryFilter?
     var members = try members(of: value, "google.firestore.v1.StructuredQuery.Filter")

@@ -1,16 +1,16 @@
 package import DocumentModel
 
 extension JSONMessageDecoder {
-  /// A `google.firestore.v1.Value` as a tree.
-  /// - Throws: ``WireError``, also for a value that breaks a rule that `purpose` asks for.
+  /// Decodes a `google.firestore.v1.Value` to a tree.
+  /// - Throws: ``WireError`` if the message is malformed or violates a rule that applies to `purpose`.
   package func value(_ value: JSONValue, _ purpose: CanonicalEncoder.Purpose) throws(WireError) -> Value {
     encoder.reset(purpose, edition)
     try appendValue(value)
     return try ValueCodec.decoded(encoder.bytes)
   }
 
-  /// The elements of a `google.firestore.v1.ArrayValue` as trees.
-  /// - Throws: as ``value(_:_:)``.
+  /// Decodes the elements of a `google.firestore.v1.ArrayValue` to trees.
+  /// - Throws: ``WireError`` if the message is malformed or violates a rule that applies to `purpose`.
   package func arrayValue(_ value: JSONValue, _ purpose: CanonicalEncoder.Purpose) throws(WireError) -> [Value] {
     encoder.reset(purpose, edition)
     try appendArray(value)
@@ -18,8 +18,8 @@ extension JSONMessageDecoder {
     return elements
   }
 
-  /// A `map<string, Value>` field that was entered, as stored fields: no tree is built.
-  /// - Throws: ``WireError``, also for values that may not be stored.
+  /// Decodes a `map<string, Value>` field to stored fields after the field was entered. Builds no tree.
+  /// - Throws: ``WireError`` if the message is malformed or the values cannot be stored.
   package func fields(_ value: JSONValue) throws(WireError) -> EncodedFields {
     encoder.reset(.stored, edition)
     encoder.beginFields()
@@ -34,7 +34,7 @@ extension JSONMessageDecoder {
     var isSet = false
     while let (name, content) = members.next() {
       if content.isNull {
-        // Only the null value is set by a null.
+        // A JSON null means that a member is not set, except for the null value.
         guard try Self.isNullValue(name, in: self) else { continue }
       }
       if isSet, Self.isMember(name) { throw alreadySet("value_type", name) }
@@ -66,7 +66,7 @@ extension JSONMessageDecoder {
       case "geoPointValue", "geo_point_value": try encoder.geoPoint(try geoPoint(content))
       default:
         guard Self.isMember(name) else { throw unknown(name) }
-        // References to fields and variables, functions and pipelines exist only inside pipelines.
+        // The other members (references to fields and variables, functions, pipelines) are valid only in pipelines.
         throw .model(.unstorableValue)
       }
     }
@@ -111,7 +111,7 @@ extension JSONMessageDecoder {
     encoder.endArray()
   }
 
-  /// Appends the entries of a map field that was entered.
+  /// Appends the entries of a map field after the field was entered.
   private func appendEntries(_ value: JSONValue) throws(WireError) {
     guard case .object(var entries) = value.kind else {
       throw .invalidValue(path: path.text(), type: "map", text: "an object is expected")
@@ -150,7 +150,7 @@ extension JSONMessageDecoder {
     }
   }
 
-  /// Whether a member of that name belongs to the oneof of Value.
+  /// Returns whether Value's oneof has a member with this name.
   private static func isMember(_ name: JSONName) -> Bool {
     switch name {
     case "nullValue", "null_value", "booleanValue", "boolean_value", "integerValue", "integer_value", "doubleValue",

@@ -1,7 +1,8 @@
 package import DocumentModel
 
 extension JSONMessageDecoder {
-  /// A `google.firestore.v1.Document`. Its times are ignored, as the service does.
+  /// Decodes a `google.firestore.v1.Document`. Its times are ignored, as in the service.
+  /// - Throws: ``WireError`` if the message is malformed or violates a rule for values.
   package func document(_ value: JSONValue) throws(WireError) -> DecodedDocument {
     var document = DecodedDocument(name: [], fields: .none)
     var members = try members(of: value, "google.firestore.v1.Document")
@@ -19,13 +20,14 @@ extension JSONMessageDecoder {
     return document
   }
 
-  /// Parses the full name of a document. Cost: little when it lies in the same database as the one before.
-  /// - Throws: ``WireError/model(_:)`` with the documented text.
+  /// Parses the full name of a document. Cost: low if the name has the same database as the previous one.
+  /// - Throws: ``WireError/model(_:)`` with the documented text if the name is invalid.
   package func documentName(_ name: UnsafeRawBufferPointer) throws(WireError) -> (DatabaseID, DocumentKey) {
     try names.parse(name)
   }
 
-  /// A `google.firestore.v1.Write`.
+  /// Decodes a `google.firestore.v1.Write`.
+  /// - Throws: ``WireError`` with the documented text if the message is malformed or violates a rule for writes.
   package func write(_ value: JSONValue) throws(WireError) -> AddressedWrite {
     var write = WriteMembers()
     var members = try members(of: value, "google.firestore.v1.Write")
@@ -72,7 +74,8 @@ extension JSONMessageDecoder {
     return try write.write()
   }
 
-  /// The writes of a commit: a list that was entered.
+  /// Decodes the writes of a commit after their list was entered.
+  /// - Throws: ``WireError`` with the documented text if a write is malformed or violates a rule for writes.
   package func writes(_ value: JSONValue) throws(WireError) -> [AddressedWrite] {
     var elements = try elements(of: value)
     var writes: [AddressedWrite] = []
@@ -83,7 +86,8 @@ extension JSONMessageDecoder {
     return writes
   }
 
-  /// A `google.firestore.v1.Precondition`; without a member it is no condition.
+  /// Decodes a `google.firestore.v1.Precondition`. Without a member it is ``Precondition/none``.
+  /// - Throws: ``WireError`` if the message is malformed or a time is finer than microseconds.
   package func precondition(_ value: JSONValue) throws(WireError) -> Precondition {
     var precondition = Precondition.none
     var members = try members(of: value, "google.firestore.v1.Precondition")
@@ -102,13 +106,15 @@ extension JSONMessageDecoder {
     return precondition
   }
 
-  /// A `google.firestore.v1.DocumentMask` of a read; `__name__` may be among its paths.
+  /// Decodes a `google.firestore.v1.DocumentMask` of a read, which may contain `__name__`.
+  /// - Throws: ``WireError`` if the message is malformed or a path is invalid.
   package func documentMask(_ value: JSONValue) throws(WireError) -> FieldMask {
     FieldMask(try maskPaths(value))
   }
 
-  /// A `google.firestore.v1.DocumentMask` of a write.
-  /// - Throws: ``WireError/model(_:)`` with ``ModelError/reservedFieldName(_:)``, among others.
+  /// Decodes a `google.firestore.v1.DocumentMask` of a write.
+  /// - Throws: ``WireError/model(_:)`` with ``ModelError/reservedFieldName(_:)`` if a path contains a reserved
+  ///   name, or another ``WireError`` if the message is malformed or a path is invalid.
   package func writableMask(_ value: JSONValue) throws(WireError) -> FieldMask {
     let paths = try maskPaths(value)
     for path in paths { try WriteMembers.checkWritable(path) }
@@ -134,7 +140,8 @@ extension JSONMessageDecoder {
     return paths
   }
 
-  /// A string field that holds a field path.
+  /// Decodes a string field that is a field path.
+  /// - Throws: ``WireError`` if the value is not a string or the path is invalid.
   package func fieldPath(_ value: JSONValue, _ field: StaticString) throws(WireError) -> FieldPath {
     let text = String(decoding: try string(value, field), as: UTF8.self)
     do throws(ModelError) {
@@ -146,7 +153,7 @@ extension JSONMessageDecoder {
 
   // MARK: Transforms
 
-  /// A `google.firestore.v1.DocumentTransform`.
+  /// Decodes a `google.firestore.v1.DocumentTransform`.
   private func documentTransform(
     _ value: JSONValue
   ) throws(WireError) -> (address: (DatabaseID, DocumentKey), transforms: [FieldTransform]) {
@@ -164,7 +171,7 @@ extension JSONMessageDecoder {
       }
     }
     if transforms.isEmpty { throw .model(.emptyTransformList) }
-    // An unset name is the empty one, and refused as such.
+    // An unset name is the empty name, which is refused.
     guard let address else {
       return (try documentName(UnsafeRawBufferPointer(start: nil, count: 0)), transforms)
     }
@@ -205,7 +212,7 @@ extension JSONMessageDecoder {
     return FieldTransform(target, kind)
   }
 
-  /// The change that a member of FieldTransform stands for, or `nil` when it has no such member.
+  /// Decodes the transform in a member of FieldTransform, or returns `nil` if FieldTransform has no such member.
   private func transformKind(_ name: JSONName, _ content: JSONValue) throws(WireError) -> FieldTransform.Kind? {
     switch name {
     case "setToServerValue", "set_to_server_value":

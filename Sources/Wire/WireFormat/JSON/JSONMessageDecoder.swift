@@ -1,12 +1,12 @@
 import CSimdjson
 package import DocumentModel
 
-/// Decodes messages of the API from JSON, by the rules of proto3 JSON (firestore-api.md, section 1.5).
+/// A decoder of the API's JSON messages, following the rules of proto3 JSON (firestore-api.md, section 1.5).
 ///
-/// One decoder serves many requests, one at a time; it keeps its buffers. A decode function for a message expects an
-/// object; reads members by either spelling of their names; takes `null` as unset; and throws ``WireError`` with the
-/// path of what is wrong. Callers decode messages of their own with ``members(of:_:)``, the scalar functions and
-/// ``enter(_:)``, in the way the functions here do.
+/// One decoder serves many requests, one at a time, and keeps its buffers. A function that decodes a message
+/// requires an object, accepts both spellings of member names, treats `null` as unset, and throws ``WireError``
+/// with the path of the error. To decode a message of its own, a caller uses ``members(of:_:)``, the functions for
+/// scalars, and ``enter(_:)``, as the functions here do.
 package final class JSONMessageDecoder {
   var path = MessagePath()
   var encoder = CanonicalEncoder()
@@ -17,30 +17,31 @@ package final class JSONMessageDecoder {
   /// Creates a decoder.
   package init() {}
 
-  /// Forgets the path; call before each request, with the edition of the database that it is for.
+  /// Clears the path. Call it before each request, with the edition of the request's database.
   package func reset(_ edition: Edition = .standard) {
     path.removeAll()
     self.edition = edition
   }
 
-  /// Goes into the field of that name, given in snake_case; ``leave()`` goes back. For the paths in errors.
+  /// Enters a field, given its name in snake_case. ``leave()`` leaves it. Errors contain the path of the entered
+  /// fields.
   package func enter(_ field: StaticString) { path.enter(field) }
 
-  /// Says which element of the list that was entered is being decoded.
+  /// Sets the index of the current element in the entered list.
   package func element(_ index: Int) { path.element(index) }
 
-  /// Goes back out of the innermost field.
+  /// Leaves the innermost field.
   package func leave() { path.leave() }
 
   // MARK: Messages and lists
 
-  /// The members of a message that are not null.
+  /// An iterator over the members of a message that are not null.
   package struct Members {
     private var all: JSONValue.Members
 
     init(_ all: JSONValue.Members) { self.all = all }
 
-    /// The next member, or `nil` at the end.
+    /// Returns the next member, or `nil` at the end.
     package mutating func next() -> (name: JSONName, value: JSONValue)? {
       while let member = all.next() {
         if !member.value.isNull { return member }
@@ -49,13 +50,13 @@ package final class JSONMessageDecoder {
     }
   }
 
-  /// The members of a message. `type` is its full name, such as `google.firestore.v1.Write`.
-  /// - Throws: ``WireError`` when the value is no object.
+  /// Returns the members of a message. `type` is its full name, such as `google.firestore.v1.Write`.
+  /// - Throws: ``WireError`` if the value is not an object.
   package func members(of value: JSONValue, _ type: StaticString) throws(WireError) -> Members {
     Members(try allMembers(of: value, type))
   }
 
-  /// The members of a message, also those that are null.
+  /// Returns the members of a message, including those that are null.
   func allMembers(of value: JSONValue, _ type: StaticString) throws(WireError) -> JSONValue.Members {
     guard case .object(let members) = value.kind else {
       if case .array = value.kind { throw notRepeated() }
@@ -64,8 +65,8 @@ package final class JSONMessageDecoder {
     return members
   }
 
-  /// The elements of a list that was entered.
-  /// - Throws: ``WireError`` when the value is no array.
+  /// Returns the elements of the entered list.
+  /// - Throws: ``WireError`` if the value is not an array.
   package func elements(of value: JSONValue) throws(WireError) -> JSONValue.Elements {
     guard case .array(let elements) = value.kind else {
       throw .invalidValue(path: path.text(), type: "repeated", text: Self.quote(value))
@@ -73,17 +74,17 @@ package final class JSONMessageDecoder {
     return elements
   }
 
-  /// The error for a member that the message being decoded does not have.
+  /// Returns the error for a member that the current message does not have.
   package func unknown(_ name: JSONName) -> WireError {
     .unknownField(name: Self.cut(name.bytes), path: path.text())
   }
 
-  /// The error for a second member of a oneof.
+  /// Returns the error for a second member of a oneof.
   package func alreadySet(_ oneof: StaticString, _ member: JSONName) -> WireError {
     .oneofAlreadySet(path: path.text(), oneof: oneof.description, member: Self.cut(member.bytes))
   }
 
-  /// The error for a scalar that does not fit.
+  /// Returns the error for a scalar that does not fit its field.
   package func invalid(_ value: JSONValue, _ field: StaticString, _ type: StaticString) -> WireError {
     switch value.kind {
     case .array: notRepeated(field)
@@ -99,19 +100,22 @@ package final class JSONMessageDecoder {
 
   // MARK: Scalars
 
-  /// A string field.
+  /// Decodes a string field.
+  /// - Throws: ``WireError`` if the value is not a string.
   package func string(_ value: JSONValue, _ field: StaticString) throws(WireError) -> UnsafeRawBufferPointer {
     guard case .string(let text) = value.kind else { throw invalid(value, field, "TYPE_STRING") }
     return text
   }
 
-  /// A bool field.
+  /// Decodes a bool field.
+  /// - Throws: ``WireError`` if the value is not a boolean.
   package func bool(_ value: JSONValue, _ field: StaticString) throws(WireError) -> Bool {
     guard case .boolean(let flag) = value.kind else { throw invalid(value, field, "TYPE_BOOL") }
     return flag
   }
 
-  /// An int64 field: an integral number, or a decimal string.
+  /// Decodes an int64 field: an integral number or a decimal string.
+  /// - Throws: ``WireError`` if the value is something else or does not fit 64 bits.
   package func int64(_ value: JSONValue, _ field: StaticString) throws(WireError) -> Int64 {
     switch value.kind {
     case .integer(let number): return number
@@ -124,7 +128,8 @@ package final class JSONMessageDecoder {
     throw invalid(value, field, "TYPE_INT64")
   }
 
-  /// An int32 field: an integral number, or a decimal string.
+  /// Decodes an int32 field: an integral number or a decimal string.
+  /// - Throws: ``WireError`` if the value is something else or does not fit 32 bits.
   package func int32(_ value: JSONValue, _ field: StaticString) throws(WireError) -> Int32 {
     switch value.kind {
     case .integer(let number):
@@ -138,7 +143,8 @@ package final class JSONMessageDecoder {
     throw invalid(value, field, "TYPE_INT32")
   }
 
-  /// A double field: a number, a numeric string, or one of the three words.
+  /// Decodes a double field: a number, a numeric string, `NaN`, `Infinity` or `-Infinity`.
+  /// - Throws: ``WireError`` if the value is something else.
   package func double(_ value: JSONValue, _ field: StaticString) throws(WireError) -> Double {
     switch value.kind {
     case .integer(let number): return Double(number)
@@ -162,7 +168,8 @@ package final class JSONMessageDecoder {
     throw invalid(value, field, "TYPE_DOUBLE")
   }
 
-  /// A bytes field: base64 in either alphabet, padded or not.
+  /// Decodes a bytes field: base64 in either alphabet, padded or not.
+  /// - Throws: ``WireError`` if the value is not a base64 string.
   package func bytes(_ value: JSONValue, _ field: StaticString) throws(WireError) -> [UInt8] {
     let text = try bytesText(value, field)
     var isValid = true
@@ -184,7 +191,8 @@ package final class JSONMessageDecoder {
     .base64(path: path.text(field), text: Self.cut(text))
   }
 
-  /// A Timestamp field, cut to microseconds.
+  /// Decodes a Timestamp field, truncated to microseconds.
+  /// - Throws: ``WireError`` if the value is not an RFC 3339 time in range.
   package func timestamp(_ value: JSONValue, _ field: StaticString) throws(WireError) -> Timestamp {
     guard case .string(let text) = value.kind, let moment = Timestamp(rfc3339: text) else {
       throw invalid(value, field, "type.googleapis.com/google.protobuf.Timestamp")
@@ -192,8 +200,9 @@ package final class JSONMessageDecoder {
     return moment
   }
 
-  /// A Timestamp field that must not be finer than microseconds: preconditions and read times.
-  /// - Throws: ``WireError/model(_:)`` with ``ModelError/timestampNotAligned``, among others.
+  /// Decodes a Timestamp field that must have whole microseconds, as in preconditions and read times.
+  /// - Throws: ``WireError/model(_:)`` with ``ModelError/timestampNotAligned`` if it is finer, or another
+  ///   ``WireError`` if the value is not an RFC 3339 time in range.
   package func alignedTimestamp(_ value: JSONValue, _ field: StaticString) throws(WireError) -> Timestamp {
     var remainder = 0
     guard case .string(let text) = value.kind, let moment = Timestamp(rfc3339: text, nanosRemainder: &remainder) else {
@@ -203,7 +212,9 @@ package final class JSONMessageDecoder {
     return moment
   }
 
-  /// An enum field: a number, or a name, whose number is its index in `names`. Empty names stand for gaps.
+  /// Decodes an enum field: a number, or a name, whose number is its index in `names`. Gaps in the numbers are
+  /// empty names.
+  /// - Throws: ``WireError`` if the value is not one of the names or numbers.
   package func enumeration(
     _ value: JSONValue, _ field: StaticString, _ type: StaticString, _ names: StaticString...
   ) throws(WireError) -> Int {
@@ -219,7 +230,7 @@ package final class JSONMessageDecoder {
 
   // MARK: Texts
 
-  /// A decimal int64 without leading `+`, blanks or exponent.
+  /// Returns the value of a decimal int64 without a leading `+`, spaces or exponent, or `nil` for any other text.
   private static func decimal(_ text: UnsafeRawBufferPointer) -> Int64? {
     let isNegative = text.first == UInt8(ascii: "-")
     guard text.count > (isNegative ? 1 : 0) else { return nil }
@@ -236,7 +247,7 @@ package final class JSONMessageDecoder {
     return number
   }
 
-  /// A scalar as the texts of errors repeat it.
+  /// Returns a scalar in the form that errors quote.
   private static func quote(_ value: JSONValue) -> String {
     switch value.kind {
     case .null: "null"
@@ -250,7 +261,7 @@ package final class JSONMessageDecoder {
     }
   }
 
-  /// At most ``WireError/quotedBytesMax`` bytes of a text, cut between characters.
+  /// Returns at most ``WireError/quotedBytesMax`` bytes of a text, truncated between characters.
   private static func cut(_ text: UnsafeRawBufferPointer) -> String {
     guard text.count > WireError.quotedBytesMax else { return String(decoding: text, as: UTF8.self) }
     var end = WireError.quotedBytesMax

@@ -1,33 +1,34 @@
 import CSimdjson
 package import DocumentModel
 
-/// Writes a JSON text piece by piece into a byte array.
+/// A writer that appends a JSON text to a byte array piece by piece.
 ///
-/// The caller brackets objects and arrays and calls ``key(_:)-(StaticString)`` before each member's value; commas and
-/// line breaks are the writer's. It trusts the order of calls. Cost: no allocation beyond the growth of ``bytes``.
+/// The caller opens and closes objects and arrays, and calls ``key(_:)-(StaticString)`` before the value of each
+/// member. The writer adds commas and line breaks. It does not check the order of calls. Cost: no allocation except
+/// the growth of ``bytes``.
 package struct JSONWriter {
-  /// How the text is laid out.
+  /// The layout of the text.
   package enum Style: Sendable {
-    /// Two blanks a level, one member a line, as the service prints by default.
+    /// One member per line, indented by two spaces per level, as the service prints by default.
     case pretty
-    /// No blanks.
+    /// Without spaces and line breaks.
     case compact
   }
 
-  /// The text so far. A caller may take it, or give a buffer with capacity.
+  /// The text so far. The caller can take it, or set a buffer that has capacity.
   package var bytes: [UInt8]
-  /// Whether the text is to be ASCII: all other characters of strings are escaped.
+  /// Whether to escape all characters outside ASCII in strings.
   package var escapesNonASCII = false
   private let style: Style
   private var depth: Int
-  /// The level at which the text began: pieces there stand alone.
+  /// The level at which the text began. Values at this level are not separated.
   private let baseDepth: Int
-  /// Whether nothing was written yet inside the innermost bracket.
+  /// Whether the innermost object or array is still empty.
   private var isFirst = true
-  /// Whether a key was written whose value comes next.
+  /// Whether a key was written and its value comes next.
   private var isAfterKey = false
 
-  /// Starts a text. `bytes` is appended to; `depth` is the level of indentation of the text around.
+  /// Creates a writer that appends to `bytes`. `depth` is the indentation level of the surrounding text.
   package init(_ style: Style, bytes: [UInt8] = [], depth: Int = 0) {
     self.style = style
     self.bytes = bytes
@@ -39,14 +40,14 @@ package struct JSONWriter {
 
   /// Opens an object.
   package mutating func beginObject() { open(UInt8(ascii: "{")) }
-  /// Closes an object; without members it is `{}`.
+  /// Closes an object. An empty one is `{}`.
   package mutating func endObject() { close(UInt8(ascii: "}")) }
   /// Opens an array.
   package mutating func beginArray() { open(UInt8(ascii: "[")) }
-  /// Closes an array; without elements it is `[]`.
+  /// Closes an array. An empty one is `[]`.
   package mutating func endArray() { close(UInt8(ascii: "]")) }
 
-  /// Writes the name of a member that needs no escaping.
+  /// Writes the name of a member. The name must not need escaping.
   package mutating func key(_ name: StaticString) {
     separate()
     bytes.append(UInt8(ascii: "\""))
@@ -84,7 +85,8 @@ package struct JSONWriter {
     bytes.append(UInt8(ascii: "\""))
   }
 
-  /// Writes a double: the shortest number that reads back the same, or the word for a non-finite one as a string.
+  /// Writes a double: the shortest number that reads back as the same double, or the name of a non-finite one as a
+  /// string.
   package mutating func double(_ value: Double) {
     if value.isFinite {
       separate()
@@ -105,12 +107,12 @@ package struct JSONWriter {
     bytes.append(UInt8(ascii: "\""))
   }
 
-  /// Writes a text as a string.
+  /// Writes a Swift string as a JSON string.
   package mutating func string(_ text: String) {
     text.withRawUTF8 { string($0) }
   }
 
-  /// Writes a value that is JSON already.
+  /// Writes a value that is already JSON.
   package mutating func value(_ json: String) {
     separate()
     bytes.append(contentsOf: json.utf8)
@@ -134,13 +136,13 @@ package struct JSONWriter {
     bytes.append(UInt8(ascii: "\""))
   }
 
-  /// Writes a value that is compact JSON already.
+  /// Writes UTF-8 bytes that are already compact JSON.
   package mutating func encoded(_ text: UnsafeRawBufferPointer) {
     separate()
     bytes.append(raw: text)
   }
 
-  /// Writes a moment as RFC 3339.
+  /// Writes a timestamp in RFC 3339.
   package mutating func timestamp(_ value: Timestamp) {
     separate()
     bytes.append(UInt8(ascii: "\""))
@@ -148,7 +150,7 @@ package struct JSONWriter {
     bytes.append(UInt8(ascii: "\""))
   }
 
-  // MARK: Pieces
+  // MARK: Parts
 
   private mutating func open(_ bracket: UInt8) {
     separate()
@@ -176,7 +178,7 @@ package struct JSONWriter {
     bytes.append(raw: UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
   }
 
-  /// Puts what stands between this piece and the one before.
+  /// Writes the separator between the previous value and the next.
   private mutating func separate() {
     if isAfterKey {
       isAfterKey = false
@@ -190,7 +192,7 @@ package struct JSONWriter {
 
   private mutating func breakLine() {
     guard style == .pretty else { return }
-    // One run for the usual depths; the rest of a deep one follows.
+    // One copy covers the usual depths. The rest of a deeper indentation follows.
     var count = 2 * depth + 1
     let run = min(count, Self.lineBreak.utf8CodeUnitCount)
     bytes.append(raw: UnsafeRawBufferPointer(start: Self.lineBreak.utf8Start, count: run))
@@ -217,7 +219,8 @@ package struct JSONWriter {
     }
   }
 
-  /// Appends text with quotes, backslashes and control characters escaped; runs of others are copied whole.
+  /// Appends text, escaping quotes, backslashes and control characters. Runs of other characters are copied at
+  /// once.
   private mutating func escape(_ text: UnsafeRawBufferPointer) {
     var start = 0
     var offset = 0
@@ -249,8 +252,8 @@ package struct JSONWriter {
     }
   }
 
-  /// Appends the escape of the character that `text` starts with, which is not ASCII; returns its length in bytes.
-  /// Bytes that are no character become the replacement character, one by one.
+  /// Appends the escape of the first character of `text`, which is not ASCII, and returns its length in bytes. Each
+  /// byte that is not part of a character becomes U+FFFD.
   private mutating func escapeCharacter(_ text: UnsafeRawBufferPointer) -> Int {
     var iterator = text.makeIterator()
     var decoder = UTF8()
@@ -266,7 +269,7 @@ package struct JSONWriter {
     return UTF8.width(scalar)
   }
 
-  /// Appends what stands behind the backslash.
+  /// Appends the rest of a `\u` escape after the backslash.
   private mutating func codeUnit(_ unit: UInt16) {
     let hex: StaticString = "0123456789abcdef"
     bytes.append(UInt8(ascii: "u"))
@@ -276,8 +279,8 @@ package struct JSONWriter {
   /// The top bit of every byte of a word.
   private static let tops: UInt64 = 0x8080_8080_8080_8080
 
-  /// The offset of the first byte at or after `offset` that must be escaped, or the end; `excluding` is ``tops`` where
-  /// bytes that are not ASCII must, else 0. Eight bytes a step.
+  /// Returns the offset of the first byte at or after `offset` that must be escaped, or the end. `top` is ``tops``
+  /// if bytes outside ASCII must be escaped, else 0. Cost: reads eight bytes at a time.
   private static func plainRun(_ text: UnsafeRawBufferPointer, from offset: Int, excluding top: UInt64) -> Int {
     let ones: UInt64 = 0x0101_0101_0101_0101
     var offset = offset
@@ -285,7 +288,7 @@ package struct JSONWriter {
       let word = text.loadUnaligned(fromByteOffset: offset, as: UInt64.self)
       let quotes = word ^ (ones &* UInt64(UInt8(ascii: "\"")))
       let slashes = word ^ (ones &* UInt64(UInt8(ascii: "\\")))
-      // The top bit of a byte below the bound is set; a borrow can only mark too many, behind a true one.
+      // The top bit of a byte below 0x20 is set. A borrow can only add false positives, and only after a true one.
       let below = (word &- ones &* 0x20) & ~word
       let special = below | ((quotes &- ones) & ~quotes) | ((slashes &- ones) & ~slashes)
       let found = (special & tops) | (word & top)

@@ -1,6 +1,6 @@
-/// Where in a message a decoder stands, for the texts of errors: `writes[0].update.fields[2].value`.
+/// The position of a decoder in a message, for error texts: `writes[0].update.fields[2].value`.
 ///
-/// A stack of static names and numbers; the text is only built when an error is thrown.
+/// It is a stack of static names and numbers. The text is built only when an error is thrown.
 struct MessagePath {
   private struct Step {
     let name: StaticString
@@ -10,29 +10,29 @@ struct MessagePath {
 
   private var steps: [Step] = []
 
-  /// Leaves everything.
+  /// Leaves all fields.
   mutating func removeAll() { steps.removeAll(keepingCapacity: true) }
 
-  /// Goes into the field of that name (snake_case, as the texts have it).
+  /// Enters a field, given its name in snake_case, the form that error texts use.
   mutating func enter(_ name: StaticString) { steps.append(Step(name: name)) }
 
-  /// Goes back out of the innermost field.
+  /// Leaves the innermost field.
   mutating func leave() { _ = steps.popLast() }
 
-  /// Says which element of the innermost field, a list, is meant. A list that stands alone has no field.
+  /// Sets the index of the current element in the innermost field, which is a list. Does nothing outside a field.
   mutating func element(_ index: Int) {
     guard !steps.isEmpty else { return }
     steps[steps.count - 1].index = index
   }
 
-  /// Says which entry of the innermost field, a map, is meant. A map that stands alone has no field.
+  /// Sets the index of the current entry in the innermost field, which is a map. Does nothing outside a field.
   mutating func entry(_ index: Int) {
     guard !steps.isEmpty else { return }
     steps[steps.count - 1].index = index
     steps[steps.count - 1].isMapEntry = true
   }
 
-  /// The path as text, with one more field unless that is empty.
+  /// Returns the path as text, followed by one more field unless that is empty.
   func text(_ field: StaticString = "") -> String {
     var text = ""
     for step in steps {

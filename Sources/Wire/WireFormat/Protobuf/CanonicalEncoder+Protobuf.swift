@@ -1,16 +1,16 @@
 import DocumentModel
 
 extension CanonicalEncoder {
-  /// Appends the fields of a Document message that a client sent; its other fields are skipped.
-  /// - Throws: ``WireError``: malformed, or the rule for values that is broken.
+  /// Appends the fields of a Document message from a client, and skips its other members.
+  /// - Throws: ``WireError`` if the message is malformed or violates a rule for values.
   package mutating func appendFields(fromClient document: UnsafeRawBufferPointer) throws(WireError) {
     beginFields()
     try appendEntries(document, number: 2)
     endFields()
   }
 
-  /// Appends a Value message that a client sent.
-  /// - Throws: ``WireError``: malformed, or the rule for values that is broken.
+  /// Appends a Value message from a client.
+  /// - Throws: ``WireError`` if the message is malformed or violates a rule for values.
   package mutating func appendValue(fromClient value: UnsafeRawBufferPointer) throws(WireError) {
     guard let member = try Self.lastMember(of: value) else { throw .model(.unsetValue) }
     switch member.number {
@@ -26,18 +26,18 @@ extension CanonicalEncoder {
     case EncodedValue.Member.array:
       try appendArray(fromClient: member.bytes)
     case EncodedValue.Member.map:
-      // Recursion ends at the depth that beginMap and beginArray allow.
+      // The limits in beginMap and beginArray bound this recursion.
       try beginMap()
       try appendEntries(member.bytes, number: 1)
       try endMap()
     default:
-      // References to fields and variables, functions and pipelines exist only inside pipelines.
+      // The other members (references to fields and variables, functions, pipelines) are valid only in pipelines.
       throw .model(.unstorableValue)
     }
   }
 
-  /// Appends an ArrayValue message that a client sent.
-  /// - Throws: ``WireError``: malformed, or the rule for values that is broken.
+  /// Appends an ArrayValue message from a client.
+  /// - Throws: ``WireError`` if the message is malformed or violates a rule for values.
   package mutating func appendArray(fromClient array: UnsafeRawBufferPointer) throws(WireError) {
     try beginArray()
     var reader = ProtobufReader(array)
@@ -68,7 +68,7 @@ extension CanonicalEncoder {
     }
   }
 
-  /// The member of the oneof that stands: the last one on the wire. Unknown fields are skipped.
+  /// Returns the effective member of the oneof, which is the last one on the wire. Unknown fields are skipped.
   private static func lastMember(of value: UnsafeRawBufferPointer) throws(WireError) -> ProtobufReader.Field? {
     var reader = ProtobufReader(value)
     var member: ProtobufReader.Field?

@@ -1,31 +1,33 @@
 import CSimdjson
 package import DocumentModel
 
-/// Builds canonical field bytes out of what a client sent, one event at a time, checking every rule for values.
+/// An encoder that builds canonical field bytes from a client's input, event by event, and checks every rule for
+/// values.
 ///
-/// Both inputs (JSON and protobuf) drive it, so both obey the same rules (firestore-api.md, sections 7.5 and 12):
-/// names of fields, nesting, UTF-8, sizes, ranges, references, vectors. The result has each map's keys ascending
-/// without duplicates (the last one stands), one member per Value, times cut to microseconds, one bit pattern for NaN.
+/// Both the JSON and the protobuf decoder use it, so both enforce the same rules (firestore-api.md, sections 7.5
+/// and 12): field names, nesting, UTF-8, sizes, ranges, references and vectors. In the result, the keys of each map
+/// ascend without repeats (of equal keys the last one is kept), each Value has one member, timestamps are truncated
+/// to microseconds, and NaN has one bit pattern.
 ///
-/// Events nest like brackets: `beginFields`, then for each field `beginEntry`, one value, `endEntry`; then
-/// `endFields`. Owned and reused by one decoder: buffers keep their capacity, so the steady state allocates nothing.
-/// After a throw, call ``reset(_:)``.
+/// Events nest like brackets: `beginFields`, then for each field `beginEntry`, one value and `endEntry`, then
+/// `endFields`. One decoder owns and reuses an encoder. Buffers keep their capacity, so the steady state allocates
+/// nothing. After an error, call ``reset(_:_:)``.
 package struct CanonicalEncoder {
-  /// What the values are for.
+  /// The use of the values.
   package enum Purpose: Sendable {
-    /// To be stored: arrays may not directly hold arrays.
+    /// Values to store: an array must not directly contain an array.
     case stored
-    /// An operand of a query or a cursor: arrays may hold arrays.
+    /// An operand of a query or a cursor: arrays may contain arrays.
     case operand
   }
 
-  /// The bytes so far.
+  /// The encoded bytes so far.
   package private(set) var bytes: [UInt8] = []
 
   private var purpose = Purpose.stored
   private var edition = Edition.standard
   private var frames: [Frame] = []
-  /// The finished entries of all open maps, innermost last.
+  /// The finished entries of all open maps. Those of the innermost map are last.
   private var entries: [Entry] = []
   private var scratch: [UInt8] = []
 
@@ -37,23 +39,23 @@ package struct CanonicalEncoder {
       case array
     }
     let kind: Kind
-    /// Where the Value message of this map or array starts; -1 for one that stands alone.
+    /// The offset of the Value message of this map or array, or -1 if it is not inside a Value.
     let valueStart: Int
-    /// Where the content starts.
+    /// The offset of the content.
     let contentStart: Int
-    /// The index of this map's first entry in `entries`.
+    /// The index in `entries` of the first entry of this map.
     let firstEntry: Int
-    /// The open or latest entry: where its message and its key start, and the key's length.
+    /// The open or latest entry: the offsets of its message and of its key, and the length of the key.
     var entryStart = 0
     var keyStart = 0
     var keyCount = 0
-    /// Whether keys came strictly ascending so far.
+    /// Whether all keys so far are in strictly ascending order.
     var isSorted = true
-    /// Whether a key is reserved: then the map must stand for a value of another type.
+    /// Whether a key is reserved. Such a map must represent a vector or a BSON value.
     var hasReservedKey = false
   }
 
-  /// A finished entry: its bytes with tag, and its key.
+  /// A finished entry: its bytes including the tag, and its key.
   private struct Entry {
     let start: Int
     let end: Int
@@ -67,7 +69,7 @@ package struct CanonicalEncoder {
     self.edition = edition
   }
 
-  /// Forgets all events, keeping the buffers. `edition` is that of the database that the values are for.
+  /// Discards all input and keeps the buffers. `edition` is that of the database that the values are for.
   package mutating func reset(_ purpose: Purpose = .stored, _ edition: Edition = .standard) {
     self.purpose = purpose
     self.edition = edition
@@ -83,14 +85,14 @@ package struct CanonicalEncoder {
     frames.append(Frame(kind: .fields, valueStart: -1, contentStart: bytes.count, firstEntry: entries.count))
   }
 
-  /// Ends the fields of a document: sorts them where they did not come sorted.
+  /// Ends the fields of a document, and sorts them if necessary.
   package mutating func endFields() {
     guard let frame = frames.popLast() else { return }
     sortEntries(of: frame)
   }
 
   /// Starts a field of the innermost map or document.
-  /// - Throws: ``WireError/model(_:)``: the name is empty, too long, reserved or no UTF-8.
+  /// - Throws: ``WireError/model(_:)`` if the name is empty, too long, reserved or not valid UTF-8.
   package mutating func beginEntry(key: UnsafeRawBufferPointer) throws(WireError) {
     guard var frame = frames.popLast() else { return }
     try check(name: key, in: &frame)
@@ -124,7 +126,7 @@ package struct CanonicalEncoder {
   }
 
   /// Starts a map value.
-  /// - Throws: ``WireError/model(_:)`` when it nests too deep.
+  /// - Throws: ``WireError/model(_:)`` if it is nested too deeply.
   package mutating func beginMap() throws(WireError) {
     try checkDepth()
     let start = beginValue()
@@ -132,18 +134,20 @@ package struct CanonicalEncoder {
     frames.append(Frame(kind: .map, valueStart: start, contentStart: content, firstEntry: entries.count))
   }
 
-  /// Ends a map value: sorts it where it did not come sorted, and checks a vector or a BSON value.
-  /// - Throws: ``WireError/model(_:)`` when it has a reserved key and is none of them.
+  /// Ends a map value, sorts it if necessary, and checks it if it has a reserved key.
+  /// - Throws: ``WireError/model(_:)`` if it has a reserved key but is neither a valid vector nor a valid BSON
+  ///   value.
   package mutating func endMap() throws(WireError) {
     guard let frame = frames.popLast() else { return }
     sortEntries(of: frame)
-    if frame.hasReservedKey { try settleReserved(from: frame.contentStart) }
+    if frame.hasReservedKey { try normalizeReservedMap(from: frame.contentStart) }
     ProtobufWriter.endMessage(frame.contentStart, in: &bytes)
     endValue(frame.valueStart)
   }
 
   /// Starts an array value.
-  /// - Throws: ``WireError/model(_:)`` when it nests too deep or stands directly in an array that is to be stored.
+  /// - Throws: ``WireError/model(_:)`` if it is nested too deeply, or if it is directly inside an array of values
+  ///   to store.
   package mutating func beginArray() throws(WireError) {
     if purpose == .stored, frames.last?.kind == .array { throw .model(.nestedArray) }
     try checkDepth()
@@ -182,7 +186,7 @@ package struct CanonicalEncoder {
     endValue(start)
   }
 
-  /// Appends a double value; all NaN become one.
+  /// Appends a double value. All NaN values get the same bit pattern.
   package mutating func double(_ value: Double) {
     let start = beginValue()
     ProtobufWriter.double(EncodedValue.Member.double, value.isNaN ? .nan : value, to: &bytes)
@@ -197,7 +201,7 @@ package struct CanonicalEncoder {
   }
 
   /// Appends a string value.
-  /// - Throws: ``WireError/model(_:)`` when it is too long or no UTF-8.
+  /// - Throws: ``WireError/model(_:)`` if it is too long or not valid UTF-8.
   package mutating func string(_ value: UnsafeRawBufferPointer) throws(WireError) {
     try checkSize(value.count)
     guard UTF8Text.isValid(value) else { throw .model(.invalidUTF8(field: propertyPath)) }
@@ -207,7 +211,7 @@ package struct CanonicalEncoder {
   }
 
   /// Appends a bytes value.
-  /// - Throws: ``WireError/model(_:)`` when it is too long.
+  /// - Throws: ``WireError/model(_:)`` if it is too long.
   package mutating func bytes(_ value: UnsafeRawBufferPointer) throws(WireError) {
     try checkSize(value.count)
     let start = beginValue()
@@ -215,8 +219,8 @@ package struct CanonicalEncoder {
     endValue(start)
   }
 
-  /// Appends a bytes value of at most `maximumCount` bytes that `fill` writes in place; it returns how many, or
-  /// `nil` to refuse, in which case nothing is appended and this returns `false`.
+  /// Appends a bytes value that `fill` writes to a buffer of `maximumCount` bytes. `fill` returns the number of
+  /// bytes, or `nil` if the input is invalid. In that case this function appends nothing and returns `false`.
   mutating func bytes(
     maximumCount: Int, _ fill: (UnsafeMutableRawBufferPointer) -> Int?
   ) throws(WireError) -> Bool {
@@ -233,7 +237,7 @@ package struct CanonicalEncoder {
   }
 
   /// Appends a reference value.
-  /// - Throws: ``WireError/model(_:)`` when it is no full document name or no UTF-8.
+  /// - Throws: ``WireError/model(_:)`` if it is not a full document name or not valid UTF-8.
   package mutating func reference(_ name: UnsafeRawBufferPointer) throws(WireError) {
     guard UTF8Text.isValid(name) else { throw .model(.invalidUTF8(field: propertyPath)) }
     do throws(ModelError) {
@@ -247,7 +251,7 @@ package struct CanonicalEncoder {
   }
 
   /// Appends a geo point value.
-  /// - Throws: ``WireError/model(_:)`` when a coordinate is out of range or NaN.
+  /// - Throws: ``WireError/model(_:)`` if a coordinate is out of range or NaN.
   package mutating func geoPoint(_ point: GeoPoint) throws(WireError) {
     guard (-90.0...90.0).contains(point.latitude) else { throw .model(.latitudeOutOfRange(point.latitude)) }
     guard (-180.0...180.0).contains(point.longitude) else { throw .model(.longitudeOutOfRange(point.longitude)) }
@@ -256,9 +260,9 @@ package struct CanonicalEncoder {
     endValue(start)
   }
 
-  // MARK: Pieces
+  // MARK: Parts
 
-  /// Opens the Value message inside the innermost array or entry.
+  /// Starts the Value message inside the innermost array or entry.
   private mutating func beginValue() -> Int {
     guard let kind = frames.last?.kind else { return -1 }
     bytes.append(kind == .array ? 0x0A : 0x12)
@@ -275,8 +279,8 @@ package struct CanonicalEncoder {
     guard name.count <= Limits.fieldNameBytesMax else { throw .model(.fieldNameTooLong) }
     guard UTF8Text.isValid(name) else { throw .model(.invalidUTF8(field: String(decoding: name, as: UTF8.self))) }
     if name[0] == UInt8(ascii: "_"), ResourceID.isReserved(name) {
-      let mayStandForType = EncodedMap.isEqual(name, "__type__") || (edition.hasBSONTypes && BSONType(key: name) != nil)
-      guard frame.kind == .map, mayStandForType else {
+      let isTypeKey = EncodedMap.isEqual(name, "__type__") || (edition.hasBSONTypes && BSONType(key: name) != nil)
+      guard frame.kind == .map, isTypeKey else {
         throw .model(.reservedFieldName(String(decoding: name, as: UTF8.self)))
       }
       frame.hasReservedKey = true
@@ -294,7 +298,7 @@ package struct CanonicalEncoder {
     }
   }
 
-  /// The name of the outermost open field; empty outside of one.
+  /// The name of the outermost open field, or empty outside a field.
   private var propertyName: String { frames.first { $0.kind != .array }.map(key) ?? "" }
 
   /// The path of the innermost open field.
@@ -306,7 +310,8 @@ package struct CanonicalEncoder {
     String(decoding: bytes[frame.keyStart..<frame.keyStart + frame.keyCount], as: UTF8.self)
   }
 
-  /// Sorts and dedupes the entries of a map, whose bytes are the last ones, and forgets them.
+  /// Sorts the entries of a map, removes repeated keys, and discards the records of its entries. The map's bytes
+  /// must be the last ones.
   private mutating func sortEntries(of frame: Frame) {
     if !frame.isSorted { rearrangeEntries(of: frame) }
     entries.removeLast(entries.count - frame.firstEntry)
@@ -328,7 +333,7 @@ package struct CanonicalEncoder {
           }
         }
         for index in own.indices {
-          // Of entries with one key the last stands.
+          // Of entries with the same key the last one is kept.
           if index + 1 < own.count, EncodedMap.compare(key(own[index]), key(own[index + 1])) == .equal { continue }
           scratch.append(contentsOf: buffer[own[index].start..<own[index].end])
         }
@@ -338,8 +343,8 @@ package struct CanonicalEncoder {
     bytes.append(contentsOf: scratch)
   }
 
-  /// Checks the map whose entries start at `start`, of which a key is reserved, and stores it as it is to be.
-  private mutating func settleReserved(from start: Int) throws(WireError) {
+  /// Checks the map whose entries start at `start` and which has a reserved key, and replaces it by its stored form.
+  private mutating func normalizeReservedMap(from start: Int) throws(WireError) {
     let edition = edition
     let normalized = try bytes.withRawBytes { (buffer) throws(WireError) in
       try ReservedMap.normalized(
@@ -351,9 +356,9 @@ package struct CanonicalEncoder {
   }
 }
 
-/// Text as it comes from outside.
+/// The validation of UTF-8 text from outside.
 enum UTF8Text {
-  /// Whether the bytes are valid UTF-8. Cost: one pass, eight bytes a step over ASCII.
+  /// Returns whether the bytes are valid UTF-8. Cost: one pass, eight bytes at a time for ASCII.
   static func isValid(_ bytes: UnsafeRawBufferPointer) -> Bool {
     guard let base = bytes.baseAddress else { return true }
     if bytes.count > 64 { return hearth_utf8_is_valid(base, bytes.count) }

@@ -1,12 +1,12 @@
 package import DocumentModel
 
-/// The size of a document as the service counts it against ``Limits/documentBytesMax``.
+/// The size of a document, as the service counts it against ``Limits/documentBytesMax``.
 ///
 /// Source: firestore-api.md, section 12.
 package enum DocumentSize {
-  /// The bytes of a document: its name, its fields and 32. Cost: one pass over the fields.
-  /// - Throws: ``WireError/malformedProtobuf(_:)`` when the fields are damaged; ``WireError/model(_:)`` with
-  ///   ``ModelError/tooDeep(field:)`` when they nest deeper than ``Limits/nestingDepthMax``.
+  /// Returns the size of a document in bytes: its name, its fields and 32 bytes. Cost: one pass over the fields.
+  /// - Throws: ``WireError/malformedProtobuf(_:)`` if the fields are damaged, or ``WireError/model(_:)`` with
+  ///   ``ModelError/tooDeep(field:)`` if they are nested deeper than ``Limits/nestingDepthMax``.
   package static func bytes(key: DocumentKey, fields: EncodedFields) throws(WireError) -> Int {
     let name = key.path.bytes.withRawBytes { nameBytes(path: $0) }
     return try fields.withMap { (map) throws(WireError) in
@@ -22,7 +22,7 @@ package enum DocumentSize {
     }
   }
 
-  /// The bytes of a value, or `nil` when it nests too deep.
+  /// Returns the size of a value, or `nil` if it is nested too deeply.
   private static func bytes(_ value: EncodedValue, depth: Int) throws(WireError) -> Int? {
     switch try value.content {
     case .null, .boolean: return 1
@@ -53,7 +53,7 @@ package enum DocumentSize {
     }
   }
 
-  /// The size of a document name, given its path below the documents root.
+  /// Returns the size of a document name, given its path below the documents root.
   private static func nameBytes(path: some Collection<UInt8>) -> Int {
     var total = 16
     for segment in path.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false) {
@@ -62,7 +62,7 @@ package enum DocumentSize {
     return total
   }
 
-  /// The size of a reference: of the path behind `projects/{p}/databases/{d}/documents/`.
+  /// Returns the size of a reference, which counts only the path after `projects/{p}/databases/{d}/documents/`.
   private static func referenceBytes(_ name: UnsafeRawBufferPointer) -> Int {
     var slashes = 0
     for (offset, byte) in name.enumerated() where byte == UInt8(ascii: "/") {

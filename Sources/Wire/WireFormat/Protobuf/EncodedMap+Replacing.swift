@@ -1,10 +1,10 @@
 import DocumentModel
 
 extension EncodedMap {
-  /// Appends the map's entries to `out` with one field set to a double, in its place among the sorted keys.
+  /// Appends the map's entries to `out` with one field set to a double, at its position among the sorted keys.
   ///
-  /// Cost: a walk over the entries before it, and one copy.
-  /// - Throws: ``WireError/malformedProtobuf(_:)``; `out` is then as it was.
+  /// Cost: one pass over the entries before the field, and one copy.
+  /// - Throws: ``WireError/malformedProtobuf(_:)`` if the map is damaged. `out` is then unchanged.
   package func append(setting name: String, to number: Double, out: inout [UInt8]) throws(WireError) {
     try name.withRawUTF8 { (key) throws(WireError) in try append(setting: key, to: number, &out) }
   }
@@ -13,7 +13,7 @@ extension EncodedMap {
     setting key: UnsafeRawBufferPointer, to number: Double, _ out: inout [UInt8]
   ) throws(WireError) {
     var iterator = makeIterator()
-    // Where the entries before the field end, and where those behind it start.
+    // The end of the entries before the field, and the start of those after it.
     var head = 0
     var tail = bytes.count
     while let entry = try iterator.next() {

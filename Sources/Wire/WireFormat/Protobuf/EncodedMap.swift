@@ -1,52 +1,52 @@
 package import DocumentModel
 import Glibc
 
-/// The fields of a document or of a map value as bytes, looked at in place.
+/// A view of the fields of a document or a map value, read directly from their bytes.
 ///
-/// A sequence of map entries in canonical form: keys ascending by UTF-8 bytes, none twice, each entry exactly a key
-/// and a value. Valid as long as the bytes are. Nothing here allocates.
+/// The bytes are a sequence of map entries in canonical form: keys ascend by their UTF-8 bytes without repeats, and
+/// each entry has exactly a key and a value. A view is valid as long as the bytes are. Nothing here allocates.
 package struct EncodedMap {
-  /// The entries.
+  /// The bytes of the entries.
   package let bytes: UnsafeRawBufferPointer
-  /// The tag before each entry: field 1 of MapValue or field 2 of Document.
+  /// The tag before each entry: that of field 1 of MapValue or of field 2 of Document.
   let entryTag: UInt8
 
   static let mapValueTag: UInt8 = 0x0A
   static let documentTag: UInt8 = 0x12
 
-  /// Looks at the bytes of a MapValue message.
+  /// Creates a view of a MapValue message.
   package init(mapValue bytes: UnsafeRawBufferPointer) {
     self.bytes = bytes
     entryTag = Self.mapValueTag
   }
 
-  /// Looks at stored fields: the `fields` entries of a Document message.
+  /// Creates a view of stored fields, which are the `fields` entries of a Document message.
   package init(documentFields bytes: UnsafeRawBufferPointer) {
     self.bytes = bytes
     entryTag = Self.documentTag
   }
 
-  /// Whether there is no field.
+  /// Whether the map has no fields.
   package var isEmpty: Bool { bytes.isEmpty }
 
-  /// One field.
+  /// A field: its name in UTF-8 and its value.
   package typealias Entry = (key: UnsafeRawBufferPointer, value: EncodedValue)
 
-  /// Starts at the first field.
+  /// Returns an iterator at the first field.
   package func makeIterator() -> Iterator {
     Iterator(reader: ProtobufReader(bytes), entryTag: entryTag)
   }
 
-  /// Walks the fields in key order.
+  /// An iterator over the fields in key order.
   package struct Iterator {
     fileprivate var reader: ProtobufReader
     fileprivate let entryTag: UInt8
 
-    /// Where the entry that ``next()`` returned ends, in bytes from the start of the map.
+    /// The end of the latest entry, in bytes from the start of the map.
     package var position: Int { reader.position }
 
-    /// The next field, or `nil` at the end.
-    /// - Throws: ``WireError/malformedProtobuf(_:)``.
+    /// Returns the next field, or `nil` at the end.
+    /// - Throws: ``WireError/malformedProtobuf(_:)`` if the bytes are not in canonical form.
     package mutating func next() throws(WireError) -> Entry? {
       if reader.isAtEnd { return nil }
       guard reader.skip(entryTag) else { throw .malformedProtobuf("map is not in canonical form") }
@@ -60,8 +60,9 @@ package struct EncodedMap {
     }
   }
 
-  /// The value of a field, or `nil` when it is missing. Cost: walks the fields before it, without a look inside them.
-  /// - Throws: ``WireError/malformedProtobuf(_:)``.
+  /// Returns the value of a field, or `nil` if it is missing. Cost: one pass over the preceding fields, without
+  /// their content.
+  /// - Throws: ``WireError/malformedProtobuf(_:)`` if the bytes are not in canonical form.
   package func value(for key: UnsafeRawBufferPointer) throws(WireError) -> EncodedValue? {
     var iterator = makeIterator()
     while let entry = try iterator.next() {
@@ -74,14 +75,14 @@ package struct EncodedMap {
     return nil
   }
 
-  /// The value of a field, or `nil` when it is missing.
-  /// - Throws: ``WireError/malformedProtobuf(_:)``.
+  /// Returns the value of a field, or `nil` if it is missing.
+  /// - Throws: ``WireError/malformedProtobuf(_:)`` if the bytes are not in canonical form.
   package func value(for key: String) throws(WireError) -> EncodedValue? {
     try key.withRawUTF8 { (utf8) throws(WireError) in try value(for: utf8) }
   }
 
-  /// The value at a path through nested maps, or `nil` where a step is missing or no map.
-  /// - Throws: ``WireError/malformedProtobuf(_:)``.
+  /// Returns the value at a path through nested maps, or `nil` if a step is missing or not a map.
+  /// - Throws: ``WireError/malformedProtobuf(_:)`` if the bytes are not in canonical form.
   package func value(at path: FieldPath) throws(WireError) -> EncodedValue? {
     var current = self
     for index in path.segments.indices {
@@ -93,11 +94,11 @@ package struct EncodedMap {
     return nil
   }
 
-  /// The components when this map stands for a vector: exactly `__type__` = `__vector__` and an array `value`.
-  /// - Throws: ``WireError/malformedProtobuf(_:)``.
+  /// The components if this map represents a vector: exactly `__type__` = `__vector__` and an array `value`.
+  /// - Throws: ``WireError/malformedProtobuf(_:)`` if the bytes are not in canonical form.
   package var vectorComponents: EncodedArray? {
     get throws(WireError) {
-      // Most maps are told apart here: the first entry is short and its key has 8 bytes.
+      // This check rejects most maps: the first entry of a vector is 25 bytes long, and its key has 8 bytes.
       guard bytes.count > 4, bytes[1] == 25, bytes[2] == 0x0A, bytes[3] == 8 else { return nil }
       var iterator = makeIterator()
       guard let type = try iterator.next(), Self.isEqual(type.key, "__type__"),
@@ -109,17 +110,17 @@ package struct EncodedMap {
     }
   }
 
-  /// Whether this map stands for a vector.
-  /// - Throws: ``WireError/malformedProtobuf(_:)``.
+  /// Whether this map represents a vector.
+  /// - Throws: ``WireError/malformedProtobuf(_:)`` if the bytes are not in canonical form.
   package var isVector: Bool {
     get throws(WireError) { try vectorComponents != nil }
   }
 
-  /// The type and the content when this map stands for a BSON value: one key, reserved for it.
-  /// - Throws: ``WireError/malformedProtobuf(_:)``.
+  /// The type and content if this map represents a BSON value, which is a map with one reserved key.
+  /// - Throws: ``WireError/malformedProtobuf(_:)`` if the bytes are not in canonical form.
   package var bson: (type: BSONType, content: EncodedValue)? {
     get throws(WireError) {
-      // Most maps are told apart here: names that users choose do not begin with two underscores.
+      // This check rejects most maps: the field names of users do not begin with two underscores.
       guard bytes.count > 8 else { return nil }
       var start = 2
       while start < 6, bytes[start - 1] >= 0x80 { start += 1 }
@@ -133,8 +134,8 @@ package struct EncodedMap {
     }
   }
 
-  /// Whether this map stands for a value of another type, so that field paths do not lead into it.
-  /// - Throws: ``WireError/malformedProtobuf(_:)``.
+  /// Whether this map represents a vector or a BSON value. Field paths do not lead into such a map.
+  /// - Throws: ``WireError/malformedProtobuf(_:)`` if the bytes are not in canonical form.
   package var isOpaque: Bool {
     get throws(WireError) {
       if try isVector { return true }
@@ -142,7 +143,7 @@ package struct EncodedMap {
     }
   }
 
-  /// Three-way comparison of UTF-8 bytes; a prefix comes first.
+  /// Compares UTF-8 bytes. A prefix sorts first.
   @inline(__always)
   package static func compare(_ a: UnsafeRawBufferPointer, _ b: UnsafeRawBufferPointer) -> Ordering {
     let common = min(a.count, b.count)
@@ -161,10 +162,10 @@ package struct EncodedMap {
 }
 
 extension String {
-  /// Calls `body` with the UTF-8 bytes. Cost: none for native strings, which all of ours are.
+  /// Calls `body` with the UTF-8 bytes. Cost: none for native strings, the only kind in this project.
   func withRawUTF8<R, E: Error>(_ body: (UnsafeRawBufferPointer) throws(E) -> R) throws(E) -> R {
     var copy = self
-    // `withUTF8` rethrows untyped, so the outcome travels as a value.
+    // `withUTF8` rethrows untyped errors, so the outcome is returned as a value.
     let outcome: Result<R, E> = copy.withUTF8 { utf8 in
       do throws(E) {
         return .success(try body(UnsafeRawBufferPointer(utf8)))

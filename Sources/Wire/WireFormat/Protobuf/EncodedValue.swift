@@ -1,11 +1,11 @@
 package import DocumentModel
 
-/// A `google.firestore.v1.Value` message as bytes, looked at in place.
+/// A view of a `google.firestore.v1.Value` message, read directly from its bytes.
 ///
-/// Expects the canonical form (exactly one member of the oneof and nothing else) and throws on any other; what
-/// clients send goes through ``CanonicalEncoder`` first. Valid as long as the bytes are.
+/// The message must be in canonical form, with exactly one member of the oneof and nothing else; other bytes throw.
+/// Pass a client's input through ``CanonicalEncoder`` first. A view is valid as long as the bytes are.
 package struct EncodedValue {
-  /// The message.
+  /// The bytes of the message.
   package let bytes: UnsafeRawBufferPointer
 
   /// The field numbers of the members of `Value.value_type`.
@@ -23,7 +23,7 @@ package struct EncodedValue {
     static let bytes = 18
   }
 
-  /// What a value is. Texts and bytes point into the message.
+  /// The type and content of a value. Text and bytes point into the message.
   package enum Content {
     case null
     case boolean(Bool)
@@ -39,7 +39,9 @@ package struct EncodedValue {
     case map(EncodedMap)
   }
 
-  /// The fields inside the value, where it is a map that field paths can lead into: vectors and BSON values are not.
+  /// The fields of the value if it is a map that field paths can lead into, else `nil`. Vectors and BSON values are
+  /// not.
+  /// - Throws: ``WireError/malformedProtobuf(_:)`` if the bytes are not in canonical form.
   package var fields: EncodedMap? {
     get throws(WireError) {
       guard case .map(let map) = try content, try !map.isOpaque else { return nil }
@@ -47,13 +49,13 @@ package struct EncodedValue {
     }
   }
 
-  /// Looks at the bytes of a Value message.
+  /// Creates a view of a Value message.
   package init(_ bytes: UnsafeRawBufferPointer) {
     self.bytes = bytes
   }
 
-  /// What the value is. Cost: reads the tag and the scalar, not what is inside arrays and maps.
-  /// - Throws: ``WireError/malformedProtobuf(_:)`` when the bytes are not one canonical Value.
+  /// The type and content of the value. Cost: reads the tag and a scalar, but not the content of arrays and maps.
+  /// - Throws: ``WireError/malformedProtobuf(_:)`` if the bytes are not one canonical Value.
   package var content: Content {
     get throws(WireError) {
       var reader = ProtobufReader(bytes)
@@ -77,8 +79,8 @@ package struct EncodedValue {
     }
   }
 
-  /// Reads a `google.protobuf.Timestamp` message, cutting it to microseconds.
-  /// - Throws: ``WireError``: malformed, or out of range.
+  /// Decodes a `google.protobuf.Timestamp` message, truncated to microseconds.
+  /// - Throws: ``WireError`` if the message is malformed or the time is out of range.
   package static func timestamp(_ bytes: UnsafeRawBufferPointer) throws(WireError) -> Timestamp {
     var reader = ProtobufReader(bytes)
     var seconds: Int64 = 0
@@ -97,8 +99,8 @@ package struct EncodedValue {
     }
   }
 
-  /// Reads a `google.type.LatLng` message; the range is not checked.
-  /// - Throws: ``WireError/malformedProtobuf(_:)``.
+  /// Decodes a `google.type.LatLng` message without checking the range.
+  /// - Throws: ``WireError/malformedProtobuf(_:)`` if the message is malformed.
   package static func geoPoint(_ bytes: UnsafeRawBufferPointer) throws(WireError) -> GeoPoint {
     var reader = ProtobufReader(bytes)
     var point = GeoPoint(latitude: 0, longitude: 0)
@@ -113,21 +115,21 @@ package struct EncodedValue {
   }
 }
 
-/// A `google.firestore.v1.ArrayValue` message as bytes, looked at in place.
+/// A view of a `google.firestore.v1.ArrayValue` message, read directly from its bytes.
 package struct EncodedArray {
-  /// The message: a sequence of `values` fields.
+  /// The bytes of the message, which is a sequence of `values` fields.
   package let bytes: UnsafeRawBufferPointer
 
-  /// Looks at the bytes of an ArrayValue message.
+  /// Creates a view of an ArrayValue message.
   package init(_ bytes: UnsafeRawBufferPointer) {
     self.bytes = bytes
   }
 
-  /// Whether there is no element.
+  /// Whether the array has no elements.
   package var isEmpty: Bool { bytes.isEmpty }
 
-  /// The number of elements. Cost: skips over all of them.
-  /// - Throws: ``WireError/malformedProtobuf(_:)``.
+  /// The number of elements. Cost: skips every element.
+  /// - Throws: ``WireError/malformedProtobuf(_:)`` if the bytes are not in canonical form.
   package var count: Int {
     get throws(WireError) {
       var iterator = makeIterator()
@@ -137,15 +139,15 @@ package struct EncodedArray {
     }
   }
 
-  /// Starts at the first element.
+  /// Returns an iterator at the first element.
   package func makeIterator() -> Iterator { Iterator(reader: ProtobufReader(bytes)) }
 
-  /// Walks the elements in order.
+  /// An iterator over the elements in order.
   package struct Iterator {
     fileprivate var reader: ProtobufReader
 
-    /// The next element, or `nil` at the end.
-    /// - Throws: ``WireError/malformedProtobuf(_:)``.
+    /// Returns the next element, or `nil` at the end.
+    /// - Throws: ``WireError/malformedProtobuf(_:)`` if the bytes are not in canonical form.
     package mutating func next() throws(WireError) -> EncodedValue? {
       if reader.isAtEnd { return nil }
       guard reader.skip(0x0A) else { throw .malformedProtobuf("array is not in canonical form") }

@@ -1,18 +1,19 @@
 extension EncodedVector {
-  /// The sum of the squared differences to `vector`, or `nil` as soon as it is known to pass `bound`.
+  /// Returns the sum of the squared differences to `vector`, or `nil` as soon as the sum is known to exceed
+  /// `bound`.
   ///
-  /// Expects as many components on both sides. Sums in four lanes; the sum of fewer than four components is the plain
-  /// one. Allocates nothing.
-  /// - Throws: ``WireError/malformedProtobuf(_:)``.
+  /// Both vectors must have the same number of components. The sum uses four lanes; fewer than four components are
+  /// summed in order. Allocates nothing.
+  /// - Throws: ``WireError/malformedProtobuf(_:)`` if a component is not a double.
   package func squaredDistance(
     to vector: UnsafeBufferPointer<Double>, bound: Double
   ) throws(WireError) -> Double? {
-    precondition(vector.count == count, "vectors of different dimensions have no distance")
+    precondition(vector.count == count, "distance of vectors with different dimensions")
     var wrong: UInt32 = 0
     var lanes = SIMD4<Double>()
     var index = 0
     while index &+ 4 <= count {
-      // One look in sixteen steps: what lies far away is left early, what lies near loses little.
+      // The bound is checked every 16 steps: distant vectors are rejected early, and near ones lose little time.
       let end = min(index &+ Self.blockComponents, count & ~3)
       while index < end {
         let difference = four(from: index, &wrong) - Self.four(vector, index)
@@ -31,12 +32,13 @@ extension EncodedVector {
     return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + rest
   }
 
-  /// The sum of the products with `vector`, and of the squares of these components.
+  /// Returns the sum of the products with `vector`, and the sum of the squares of these components.
   ///
-  /// Expects as many components on both sides. Sums as ``squaredDistance(to:bound:)``. Allocates nothing.
-  /// - Throws: ``WireError/malformedProtobuf(_:)``.
+  /// Both vectors must have the same number of components. Sums like ``squaredDistance(to:bound:)``. Allocates
+  /// nothing.
+  /// - Throws: ``WireError/malformedProtobuf(_:)`` if a component is not a double.
   package func products(with vector: UnsafeBufferPointer<Double>) throws(WireError) -> (dot: Double, squares: Double) {
-    precondition(vector.count == count, "vectors of different dimensions have no product")
+    precondition(vector.count == count, "product of vectors with different dimensions")
     var wrong: UInt32 = 0
     var dots = SIMD4<Double>()
     var squares = SIMD4<Double>()
@@ -61,7 +63,7 @@ extension EncodedVector {
     )
   }
 
-  /// Components between two looks at the bound; a multiple of four.
+  /// The number of components between two checks of the bound; a multiple of four.
   private static let blockComponents = 64
 
   @inline(__always)
@@ -70,6 +72,6 @@ extension EncodedVector {
   }
 
   private static func check(_ wrong: UInt32) throws(WireError) {
-    guard wrong == 0 else { throw .malformedProtobuf("a component of a vector is no double") }
+    guard wrong == 0 else { throw .malformedProtobuf("vector component is not a double") }
   }
 }

@@ -1,20 +1,19 @@
-/// The components of a stored vector, read where they lie.
+/// A view of the components of a stored vector, read directly from their bytes.
 ///
-/// In canonical form every component is a double and so takes the same number of bytes: the array is a table. Valid as
-/// long as the bytes are.
+/// In canonical form every component is a double and takes the same number of bytes, so the array is a table. A
+/// view is valid as long as the bytes are.
 package struct EncodedVector {
-  /// The number of components.
   package let count: Int
   private let bytes: UnsafeRawBufferPointer
 
-  /// Bytes from one component to the next: tag and length of the element, tag of the double, the double.
+  /// The distance between components, in bytes: tag and length of the element, tag of the double, the double.
   private static let stride = 11
-  /// What stands before each double, as a little-endian number of three bytes.
+  /// The bytes before each double, as a little-endian number of three bytes.
   private static let head: UInt32 = 0x19_09_0A
   private static let headMask: UInt32 = 0xFF_FF_FF
 
-  /// The components of a value, or `nil` where it is no vector. Cost: does not look at the components.
-  /// - Throws: ``WireError/malformedProtobuf(_:)``.
+  /// Creates a view of a vector, or returns `nil` if the value is not a vector. Does not read the components.
+  /// - Throws: ``WireError/malformedProtobuf(_:)`` if the value is not in canonical form.
   package init?(_ value: EncodedValue) throws(WireError) {
     guard case .map(let map) = try value.content, let array = try map.vectorComponents else { return nil }
     guard array.bytes.count.isMultiple(of: Self.stride) else {
@@ -24,7 +23,7 @@ package struct EncodedVector {
     count = array.bytes.count / Self.stride
   }
 
-  /// Reads four components from `index` on; `wrong` gets bits set where one is no double.
+  /// Reads four components from `index` on. Sets bits in `wrong` if one of them is not a double.
   @inline(__always)
   func four(from index: Int, _ wrong: inout UInt32) -> SIMD4<Double> {
     SIMD4(

@@ -1,9 +1,9 @@
 package import DocumentModel
 
 extension ProtobufMessageDecoder {
-  /// A `google.firestore.v1.StructuredAggregationQuery` below a parent; what has no alias is named `field_1`,
-  /// `field_2`, … (firestore-api.md, section 5.1).
-  /// - Throws: ``WireError``, with the documented texts.
+  /// Decodes a `google.firestore.v1.StructuredAggregationQuery` below a parent. Aggregations without an alias are
+  /// named `field_1`, `field_2`, and so on (firestore-api.md, section 5.1).
+  /// - Throws: ``WireError`` with the documented text if the message is malformed.
   package func aggregationQuery(
     _ message: UnsafeRawBufferPointer, below parent: ResourcePath
   ) throws(WireError) -> (query: Query?, aggregations: [Aggregation]) {
@@ -60,7 +60,7 @@ extension ProtobufMessageDecoder {
 }
 
 extension [Aggregation] {
-  /// Names the aggregations that have no alias `field_1`, `field_2`, …, counting only those.
+  /// Names the aggregations without an alias `field_1`, `field_2`, and so on. Only these are counted.
   mutating func nameUnnamed() {
     var unnamed = 0
     for index in indices where self[index].alias.isEmpty {
@@ -71,7 +71,7 @@ extension [Aggregation] {
 }
 
 extension Query {
-  /// Checks the id of the collections that are asked for.
+  /// Checks the id of the requested collections.
   func checkCollectionID() throws(WireError) {
     guard let id = collectionID else { return }
     if id.utf8.contains(UInt8(ascii: "/")) { throw .model(.slashInCollectionID(id)) }

@@ -1,9 +1,10 @@
 package import DocumentModel
 
 extension ProtobufMessageDecoder {
-  /// A `google.firestore.v1.StructuredQuery.FindNearest`.
+  /// Decodes a `google.firestore.v1.StructuredQuery.FindNearest`.
   ///
-  /// Its vector and its measure are checked here; its limit, threshold and result field are the query engine's to judge.
+  /// Only the vector and the measure are validated here. The query engine validates the limit, threshold and result
+  /// field.
   func findNearest(_ message: UnsafeRawBufferPointer) throws(WireError) -> FindNearest {
     var path: FieldPath?
     var vector: [Double]?
@@ -38,8 +39,8 @@ extension ProtobufMessageDecoder {
     return search
   }
 
-  /// A `google.firestore.v1.ExplainOptions`.
-  /// - Throws: ``WireError/malformedProtobuf(_:)``.
+  /// Decodes a `google.firestore.v1.ExplainOptions`.
+  /// - Throws: ``WireError/malformedProtobuf(_:)`` if the message is malformed.
   package static func explainOptions(_ message: UnsafeRawBufferPointer) throws(WireError) -> ExplainMode {
     var mode = ExplainMode.plan
     var reader = ProtobufReader(message)
@@ -49,7 +50,7 @@ extension ProtobufMessageDecoder {
     return mode
   }
 
-  /// A `google.protobuf.DoubleValue`.
+  /// Decodes a `google.protobuf.DoubleValue`.
   private static func doubleValue(_ message: UnsafeRawBufferPointer) throws(WireError) -> Double {
     var number = 0.0
     var reader = ProtobufReader(message)

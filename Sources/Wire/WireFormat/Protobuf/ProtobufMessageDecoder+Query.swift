@@ -1,11 +1,10 @@
 package import DocumentModel
 
 extension ProtobufMessageDecoder {
-  /// A `google.firestore.v1.StructuredQuery` below a parent.
+  /// Decodes a `google.firestore.v1.StructuredQuery` below a parent.
   ///
-  /// Operators that are none, and operands that are no values, are refused here; what a query may combine is the
-  /// query engine's to judge.
-  /// - Throws: ``WireError``, with the documented texts.
+  /// Only the operators and operands are validated here. The query engine validates their combination.
+  /// - Throws: ``WireError`` with the documented text if the message is malformed.
   package func query(_ message: UnsafeRawBufferPointer, below parent: ResourcePath) throws(WireError) -> Query {
     var query = Query(parent: parent, collectionID: nil)
     var selectors = 0
@@ -30,12 +29,12 @@ extension ProtobufMessageDecoder {
     return query
   }
 
-  /// A `google.protobuf.Int32Value`.
+  /// Decodes a `google.protobuf.Int32Value`.
   static func int32Value(_ message: UnsafeRawBufferPointer) throws(WireError) -> Int32 {
     Int32(truncatingIfNeeded: try int64Value(message))
   }
 
-  /// A `google.protobuf.Int64Value`.
+  /// Decodes a `google.protobuf.Int64Value`.
   static func int64Value(_ message: UnsafeRawBufferPointer) throws(WireError) -> Int64 {
     var number: Int64 = 0
     var reader = ProtobufReader(message)
@@ -54,7 +53,7 @@ extension ProtobufMessageDecoder {
     return FieldMask(paths)
   }
 
-  /// A `google.firestore.v1.StructuredQuery.FieldReference`.
+  /// Decodes a `google.firestore.v1.StructuredQuery.FieldReference`.
   static func fieldReference(_ message: UnsafeRawBufferPointer) throws(WireError) -> FieldPath {
     var path: FieldPath?
     var reader = ProtobufReader(message)
@@ -112,7 +111,7 @@ extension ProtobufMessageDecoder {
   // MARK: Filters
 
   private func filter(_ message: UnsafeRawBufferPointer, depth: Int) throws(WireError) -> QueryFilter {
-    guard depth < Self.nestingDepthMax else { throw .malformedProtobuf("filter nests too deep") }
+    guard depth < Self.nestingDepthMax else { throw .malformedProtobuf("filter is nested too deeply") }
     var filter: QueryFilter?
     var reader = ProtobufReader(message)
     while let field = try reader.next() {

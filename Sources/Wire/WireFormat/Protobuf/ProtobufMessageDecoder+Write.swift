@@ -1,7 +1,8 @@
 import DocumentModel
 
 extension ProtobufMessageDecoder {
-  /// A `google.firestore.v1.Write`.
+  /// Decodes a `google.firestore.v1.Write`.
+  /// - Throws: ``WireError`` with the documented text if the message is malformed or violates a rule for writes.
   package func write(_ message: UnsafeRawBufferPointer) throws(WireError) -> AddressedWrite {
     var write = WriteMembers()
     var reader = ProtobufReader(message)
@@ -33,7 +34,7 @@ extension ProtobufMessageDecoder {
     return try write.write()
   }
 
-  /// A `google.firestore.v1.DocumentTransform`.
+  /// Decodes a `google.firestore.v1.DocumentTransform`.
   private func documentTransform(
     _ message: UnsafeRawBufferPointer
   ) throws(WireError) -> (target: (DatabaseID, DocumentKey), transforms: [FieldTransform]) {
@@ -57,7 +58,7 @@ extension ProtobufMessageDecoder {
     guard transforms.count < Limits.transformsPerDocumentMax else { throw .model(.tooManyTransforms) }
   }
 
-  /// A `google.firestore.v1.DocumentTransform.FieldTransform`.
+  /// Decodes a `google.firestore.v1.DocumentTransform.FieldTransform`.
   private func fieldTransform(_ message: UnsafeRawBufferPointer) throws(WireError) -> FieldTransform {
     var target: FieldPath?
     var kind: FieldTransform.Kind?
@@ -86,7 +87,7 @@ extension ProtobufMessageDecoder {
     try WriteMembers.checkNumeric(try value(message, .stored))
   }
 
-  /// The elements of a `google.firestore.v1.ArrayValue` as trees.
+  /// Decodes the elements of a `google.firestore.v1.ArrayValue` to trees.
   private func arrayOperand(_ message: UnsafeRawBufferPointer) throws(WireError) -> [Value] {
     encoder.reset(.stored, edition)
     try encoder.appendArray(fromClient: message)

@@ -1,42 +1,44 @@
 package import DocumentModel
 
-/// Decodes messages of the API from protobuf bytes, to the same values as ``JSONMessageDecoder``.
+/// A decoder of the API's protobuf messages, with the same results as ``JSONMessageDecoder``.
 ///
-/// One decoder serves many requests, one at a time; it keeps its buffers. Unknown fields are skipped, and so are known
-/// ones of another wire type. Of a field that may come once the last one stands, and of a oneof the last member. The
-/// bytes may be hostile: what is malformed or nests too deep throws ``WireError``.
+/// One decoder serves many requests, one at a time, and keeps its buffers. It skips unknown fields, and known
+/// fields with another wire type. If a field that is not repeated occurs several times, the last one is used, and
+/// so is the last member of a oneof. The bytes are untrusted: malformed or deeply nested input throws
+/// ``WireError``.
 package final class ProtobufMessageDecoder {
   var encoder = CanonicalEncoder()
   var names = DocumentNames()
   /// The edition of the database that the values are for.
   private(set) var edition = Edition.standard
 
-  /// How deep messages that hold themselves may nest. Filters do; values have a bound of their own.
+  /// The maximum depth of filters inside filters. Values have a limit of their own.
   static let nestingDepthMax = 50
 
   /// Creates a decoder.
   package init() {}
 
-  /// Makes it ready for a request to a database of that edition.
+  /// Prepares for a request to a database of this edition.
   package func reset(_ edition: Edition) { self.edition = edition }
 
   // MARK: Scalars
 
-  /// The payload of a string field.
-  /// - Throws: ``WireError/malformedProtobuf(_:)`` when it is no UTF-8.
+  /// Returns the payload of a string field.
+  /// - Throws: ``WireError/malformedProtobuf(_:)`` if it is not valid UTF-8.
   package static func text(_ field: ProtobufReader.Field) throws(WireError) -> UnsafeRawBufferPointer {
     guard UTF8Text.isValid(field.bytes) else { throw .malformedProtobuf("string field contains invalid UTF-8") }
     return field.bytes
   }
 
-  /// The payload of a string field, as a string.
-  /// - Throws: ``WireError/malformedProtobuf(_:)`` when it is no UTF-8.
+  /// Returns the payload of a string field as a `String`.
+  /// - Throws: ``WireError/malformedProtobuf(_:)`` if it is not valid UTF-8.
   package static func string(_ field: ProtobufReader.Field) throws(WireError) -> String {
     String(decoding: try text(field), as: UTF8.self)
   }
 
-  /// A Timestamp message that must not be finer than microseconds: preconditions and read times.
-  /// - Throws: ``WireError/model(_:)`` with ``ModelError/timestampNotAligned``, among others.
+  /// Decodes a Timestamp message that must have whole microseconds, as in preconditions and read times.
+  /// - Throws: ``WireError/model(_:)`` with ``ModelError/timestampNotAligned`` if it is finer, or another
+  ///   ``WireError`` if the message is malformed or out of range.
   package static func alignedTimestamp(_ message: UnsafeRawBufferPointer) throws(WireError) -> Timestamp {
     var reader = ProtobufReader(message)
     while let field = try reader.next() {
@@ -49,7 +51,8 @@ package final class ProtobufMessageDecoder {
 
   // MARK: Documents and values
 
-  /// A `google.firestore.v1.Document`. Its times are ignored, as the service does.
+  /// Decodes a `google.firestore.v1.Document`. Its times are ignored, as in the service.
+  /// - Throws: ``WireError`` if the message is malformed or violates a rule for values.
   package func document(_ message: UnsafeRawBufferPointer) throws(WireError) -> DecodedDocument {
     var name: [UInt8] = []
     var reader = ProtobufReader(message)
@@ -62,14 +65,14 @@ package final class ProtobufMessageDecoder {
       name: name, fields: EncodedFields(canonical: encoder.bytes.withUnsafeBytes { [UInt8]($0) }))
   }
 
-  /// Parses the full name of a document. Cost: little when it lies in the same database as the one before.
-  /// - Throws: ``WireError/model(_:)`` with the documented text.
+  /// Parses the full name of a document. Cost: low if the name has the same database as the previous one.
+  /// - Throws: ``WireError/model(_:)`` with the documented text if the name is invalid.
   package func documentName(_ name: UnsafeRawBufferPointer) throws(WireError) -> (DatabaseID, DocumentKey) {
     try names.parse(name)
   }
 
-  /// A `google.firestore.v1.Value` as a tree.
-  /// - Throws: ``WireError``, also for a value that breaks a rule that `purpose` asks for.
+  /// Decodes a `google.firestore.v1.Value` to a tree.
+  /// - Throws: ``WireError`` if the message is malformed or violates a rule that applies to `purpose`.
   package func value(
     _ message: UnsafeRawBufferPointer, _ purpose: CanonicalEncoder.Purpose
   ) throws(WireError) -> Value {
@@ -80,13 +83,15 @@ package final class ProtobufMessageDecoder {
 
   // MARK: Masks and preconditions
 
-  /// A `google.firestore.v1.DocumentMask` of a read; `__name__` may be among its paths.
+  /// Decodes a `google.firestore.v1.DocumentMask` of a read, which may contain `__name__`.
+  /// - Throws: ``WireError`` if the message is malformed or a path is invalid.
   package func documentMask(_ message: UnsafeRawBufferPointer) throws(WireError) -> FieldMask {
     FieldMask(try maskPaths(message))
   }
 
-  /// A `google.firestore.v1.DocumentMask` of a write.
-  /// - Throws: ``WireError/model(_:)`` with ``ModelError/reservedFieldName(_:)``, among others.
+  /// Decodes a `google.firestore.v1.DocumentMask` of a write.
+  /// - Throws: ``WireError/model(_:)`` with ``ModelError/reservedFieldName(_:)`` if a path contains a reserved
+  ///   name, or another ``WireError`` if the message is malformed or a path is invalid.
   package func writableMask(_ message: UnsafeRawBufferPointer) throws(WireError) -> FieldMask {
     let paths = try maskPaths(message)
     for path in paths { try WriteMembers.checkWritable(path) }
@@ -102,7 +107,7 @@ package final class ProtobufMessageDecoder {
     return paths
   }
 
-  /// A string field that holds a field path.
+  /// Decodes a string field that is a field path.
   static func fieldPath(_ field: ProtobufReader.Field) throws(WireError) -> FieldPath {
     let text = try string(field)
     do throws(ModelError) {
@@ -112,7 +117,8 @@ package final class ProtobufMessageDecoder {
     }
   }
 
-  /// A `google.firestore.v1.Precondition`; without a member it is no condition.
+  /// Decodes a `google.firestore.v1.Precondition`. Without a member it is ``Precondition/none``.
+  /// - Throws: ``WireError`` if the message is malformed or a time is finer than microseconds.
   package func precondition(_ message: UnsafeRawBufferPointer) throws(WireError) -> Precondition {
     var precondition = Precondition.none
     var reader = ProtobufReader(message)
@@ -126,7 +132,8 @@ package final class ProtobufMessageDecoder {
     return precondition
   }
 
-  /// A `google.firestore.v1.TransactionOptions`.
+  /// Decodes a `google.firestore.v1.TransactionOptions`.
+  /// - Throws: ``WireError`` if the message is malformed.
   package func transactionOptions(_ message: UnsafeRawBufferPointer) throws(WireError) -> TransactionOptions {
     var options = TransactionOptions(mode: nil)
     var reader = ProtobufReader(message)

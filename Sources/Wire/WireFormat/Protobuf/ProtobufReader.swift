@@ -1,9 +1,9 @@
-/// Reads the fields of one protobuf message in place.
+/// A reader for the fields of one protobuf message, directly from its bytes.
 ///
-/// The bytes may be hostile: every length is checked against what is left, a varint has at most 10 bytes, and groups
-/// are skipped with bounded nesting. Nothing is copied or allocated; what it hands out points into the input.
+/// The bytes are untrusted: every length is checked against the remaining bytes, a varint has at most 10 bytes, and
+/// groups are skipped up to a limited nesting. Nothing is copied or allocated: the fields point into the input.
 package struct ProtobufReader {
-  /// How a field's payload is laid out. Groups are never handed out.
+  /// The layout of a field's payload. Groups are skipped, so they have no case.
   package enum WireType: UInt8, Sendable {
     case varint = 0
     case fixed64 = 1
@@ -11,48 +11,48 @@ package struct ProtobufReader {
     case fixed32 = 5
   }
 
-  /// One field as it stands in the message.
+  /// One field of the message.
   package struct Field {
-    /// The field number, 1 to 2^29 - 1.
+    /// The field number, from 1 to 2^29 - 1.
     package let number: Int
-    /// How the payload is laid out.
+    /// The layout of the payload.
     package let wireType: WireType
-    /// The payload of ``WireType/varint``, ``WireType/fixed64`` and ``WireType/fixed32``, as bits; else 0.
+    /// The bits of a ``WireType/varint``, ``WireType/fixed64`` or ``WireType/fixed32`` payload; otherwise 0.
     package let bits: UInt64
-    /// The payload of ``WireType/lengthDelimited``; else empty.
+    /// The payload of ``WireType/lengthDelimited``; otherwise empty.
     package let bytes: UnsafeRawBufferPointer
 
-    /// The payload as int64 (or an int32 or enum, which the wire extends to 64 bits).
+    /// The payload as an int64. An int32 or enum is also 64 bits wide on the wire.
     package var int64: Int64 { Int64(bitPattern: bits) }
-    /// The payload as int32: the low 32 bits, as protobuf has it.
+    /// The payload as an int32, which is the low 32 bits.
     package var int32: Int32 { Int32(truncatingIfNeeded: bits) }
-    /// The payload as bool.
+    /// The payload as a bool.
     package var bool: Bool { bits != 0 }
-    /// The payload as double.
+    /// The payload as a double.
     package var double: Double { Double(bitPattern: bits) }
-    /// The payload as text; ill-formed UTF-8 is repaired.
+    /// The payload as text. Invalid UTF-8 is replaced by U+FFFD.
     package var string: String { String(decoding: bytes, as: UTF8.self) }
   }
 
   private let bytes: UnsafeRawBufferPointer
   private var offset = 0
 
-  /// How deep unknown groups may nest.
+  /// The maximum nesting of unknown groups.
   private static let groupDepthMax = 32
 
-  /// Starts at the first field of a message.
+  /// Creates a reader at the first field of a message.
   package init(_ bytes: UnsafeRawBufferPointer) {
     self.bytes = bytes
   }
 
-  /// Whether everything was read.
+  /// Whether all bytes were read.
   package var isAtEnd: Bool { offset >= bytes.count }
 
-  /// How many bytes were read.
+  /// The number of bytes that were read.
   package var position: Int { offset }
 
-  /// The next field, or `nil` at the end. Unknown groups are skipped.
-  /// - Throws: ``WireError/malformedProtobuf(_:)``.
+  /// Returns the next field, or `nil` at the end. Groups are skipped.
+  /// - Throws: ``WireError/malformedProtobuf(_:)`` if the bytes are malformed.
   package mutating func next() throws(WireError) -> Field? {
     while offset < bytes.count {
       let tag = try varint()
@@ -81,9 +81,9 @@ package struct ProtobufReader {
   }
 
   /// Reads a base-128 number.
-  /// - Throws: ``WireError/malformedProtobuf(_:)`` when it is cut short or has more than 10 bytes.
+  /// - Throws: ``WireError/malformedProtobuf(_:)`` if it is truncated or has more than 10 bytes.
   package mutating func varint() throws(WireError) -> UInt64 {
-    guard offset < bytes.count else { throw .malformedProtobuf("varint cut short") }
+    guard offset < bytes.count else { throw .malformedProtobuf("truncated varint") }
     let first = bytes[offset]
     if first < 0x80 {
       offset += 1
@@ -99,18 +99,18 @@ package struct ProtobufReader {
       shift += 7
       guard shift < 70 else { throw .malformedProtobuf("varint longer than 10 bytes") }
     }
-    throw .malformedProtobuf("varint cut short")
+    throw .malformedProtobuf("truncated varint")
   }
 
-  /// Reads a length and that many bytes.
-  /// - Throws: ``WireError/malformedProtobuf(_:)`` when fewer are left.
+  /// Reads a length and that number of bytes.
+  /// - Throws: ``WireError/malformedProtobuf(_:)`` if fewer bytes remain.
   package mutating func lengthDelimited() throws(WireError) -> UnsafeRawBufferPointer {
     let length = try varint()
     guard length <= UInt64(bytes.count - offset) else { throw .malformedProtobuf("field longer than its message") }
     return try take(Int(length))
   }
 
-  /// Reads one byte if it is `byte`; returns whether it was.
+  /// Reads one byte if it equals `byte`, and returns whether it does.
   @inline(__always)
   mutating func skip(_ byte: UInt8) -> Bool {
     guard offset < bytes.count, bytes[offset] == byte else { return false }
@@ -123,9 +123,9 @@ package struct ProtobufReader {
   @inline(__always)
   private mutating func take(_ count: Int) throws(WireError) -> UnsafeRawBufferPointer {
     guard count <= bytes.count - offset, let base = bytes.baseAddress else {
-      // An empty buffer without an address still holds a field of no bytes.
+      // A buffer without a base address can still contain an empty field.
       if count == 0 { return Self.empty }
-      throw .malformedProtobuf("field cut short")
+      throw .malformedProtobuf("truncated field")
     }
     defer { offset += count }
     return UnsafeRawBufferPointer(start: base + offset, count: count)
@@ -133,7 +133,7 @@ package struct ProtobufReader {
 
   /// Skips to the end of a group whose start tag was just read.
   private mutating func skipGroup(_ number: UInt64) throws(WireError) {
-    // The numbers of the open groups: each must be closed by its own end tag.
+    // The numbers of the open groups. Each group must end with its own end tag.
     var open: [UInt64] = [number]
     while let innermost = open.last {
       let tag = try varint()
@@ -142,10 +142,10 @@ package struct ProtobufReader {
       case 1: _ = try take(8)
       case 2: _ = try lengthDelimited()
       case 3:
-        guard open.count < Self.groupDepthMax else { throw .malformedProtobuf("groups nest too deep") }
+        guard open.count < Self.groupDepthMax else { throw .malformedProtobuf("groups are nested too deeply") }
         open.append(tag >> 3)
       case 4:
-        guard tag >> 3 == innermost else { throw .malformedProtobuf("group closed by another's end") }
+        guard tag >> 3 == innermost else { throw .malformedProtobuf("group ends with the tag of another group") }
         open.removeLast()
       case 5: _ = try take(4)
       default: throw .malformedProtobuf("wire type out of range")

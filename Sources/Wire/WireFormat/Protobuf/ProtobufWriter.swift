@@ -1,9 +1,9 @@
 package import DocumentModel
 
-/// Appends protobuf fields to a byte array.
+/// A writer that appends protobuf fields to a byte array.
 ///
-/// Cost: no allocation beyond the growth of the array. Scalars are written even when they hold their default; leaving
-/// those out is the caller's decision, because members of a oneof must be written.
+/// Cost: no allocation except the growth of the array. Scalars are written even if they have their default value.
+/// The caller decides whether to omit them, because members of a oneof must be written.
 package enum ProtobufWriter {
   /// Appends a base-128 number.
   package static func varint(_ value: UInt64, to out: inout [UInt8]) {
@@ -20,7 +20,7 @@ package enum ProtobufWriter {
     varint(UInt64(number) << 3 | UInt64(wireType.rawValue), to: &out)
   }
 
-  /// Appends an int32, int64, enum field.
+  /// Appends an int32, int64 or enum field.
   package static func int64(_ number: Int, _ value: Int64, to out: inout [UInt8]) {
     tag(number, .varint, to: &out)
     varint(UInt64(bitPattern: value), to: &out)
@@ -68,13 +68,14 @@ package enum ProtobufWriter {
   /// Appends a `google.type.LatLng` field.
   package static func geoPoint(_ number: Int, _ value: GeoPoint, to out: inout [UInt8]) {
     let start = beginMessage(number, to: &out)
-    // Presence is by bits: -0.0 is not the default.
+    // Compared by bits, because -0.0 is not the default.
     if value.latitude.bitPattern != 0 { double(1, value.latitude, to: &out) }
     if value.longitude.bitPattern != 0 { double(2, value.longitude, to: &out) }
     endMessage(start, in: &out)
   }
 
-  /// Appends a message field whose content `body` appends.
+  /// Appends a message field. `body` appends its content.
+  /// - Throws: The error that `body` throws.
   package static func message<E: Error>(
     _ number: Int, to out: inout [UInt8], _ body: (inout [UInt8]) throws(E) -> Void
   ) throws(E) {
@@ -83,18 +84,18 @@ package enum ProtobufWriter {
     endMessage(start, in: &out)
   }
 
-  /// Appends the tag of a message field and one byte for its length.
+  /// Appends the tag of a message field and one byte for its length. Returns the start of the content.
   ///
-  /// Append the content, then call ``endMessage(_:in:)`` with what this returned. Messages nest like brackets.
+  /// Append the content, then pass the returned value to ``endMessage(_:in:)``. Messages nest like brackets.
   package static func beginMessage(_ number: Int, to out: inout [UInt8]) -> Int {
     tag(number, .lengthDelimited, to: &out)
     out.append(0)
     return out.count
   }
 
-  /// Fills in the length of the message whose content starts at `start`.
+  /// Sets the length of the message whose content starts at `start`.
   ///
-  /// Cost: constant below 128 bytes; otherwise the content moves by one to four bytes.
+  /// Cost: constant below 128 bytes. For longer messages the content moves by one to four bytes.
   package static func endMessage(_ start: Int, in out: inout [UInt8]) {
     let length = out.count - start
     if length < 0x80 {

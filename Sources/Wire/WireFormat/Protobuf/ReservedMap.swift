@@ -1,9 +1,10 @@
 import DocumentModel
 
-/// Checks maps that have reserved keys: they are legal only where they stand for a value of another type.
+/// Checks of maps with reserved keys. Such a map is valid only if it represents a vector or a BSON value.
 enum ReservedMap {
-  /// Checks a map of which one key at least is reserved, and returns the form it is to be stored in where that differs.
-  /// - Throws: ``WireError/model(_:)``: it is no legal vector, and no legal BSON value in an edition that has them.
+  /// Checks a map with at least one reserved key. Returns its stored form if that differs, else `nil`.
+  /// - Throws: ``WireError/model(_:)`` if it is neither a valid vector nor, in an edition that has them, a valid
+  ///   BSON value.
   static func normalized(_ map: EncodedMap, in edition: Edition) throws(WireError) -> MapValue? {
     if edition.hasBSONTypes, let (type, content) = try map.bson { return try normalized(content, type) }
     var hasInteger = false
@@ -19,7 +20,7 @@ enum ReservedMap {
       EncodedMap.isEqual(name, "__vector__")
     else { throw .model(.reservedFieldName(try firstReservedKey(of: map))) }
     guard let array = try map.vectorComponents else {
-      throw .model(.invalidVector("it must have the fields __type__ and value, an array, and no other."))
+      throw .model(.invalidVector("it must have exactly the fields __type__ and value, which is an array."))
     }
     var components: [Double] = []
     var iterator = array.makeIterator()
@@ -70,26 +71,26 @@ enum ReservedMap {
       guard try count(map) == 2, try isUnsigned32(map, BSONType.secondsKey),
         try isUnsigned32(map, BSONType.incrementKey)
       else {
-        throw .model(.invalidBSON(type, "it must have seconds and increment, integers of 32 bits without sign."))
+        throw .model(.invalidBSON(type, "it must have seconds and increment, which are unsigned 32-bit integers."))
       }
       return nil
     case (.regex, .map(let map)):
       try checkRegex(map)
       return nil
-    default: throw .model(.invalidBSON(type, "its content is of another type."))
+    default: throw .model(.invalidBSON(type, "its content has the wrong type."))
     }
   }
 
   private static func checkRegex(_ map: EncodedMap) throws(WireError) {
     guard try count(map) == 2, case .string? = try map.value(for: BSONType.patternKey)?.content,
       case .string(let options)? = try map.value(for: BSONType.optionsKey)?.content
-    else { throw .model(.invalidBSON(.regex, "it must have pattern and options, strings.")) }
+    else { throw .model(.invalidBSON(.regex, "it must have pattern and options, which are strings.")) }
     for option in options where !"imsux".utf8.contains(option) {
       throw .model(.invalidRegexOption(String(decoding: options, as: UTF8.self)))
     }
   }
 
-  /// A decimal's text is kept as it is, but for infinities, which have one spelling.
+  /// Checks the text of a decimal, which is stored unchanged except for NaN and infinity: these have one spelling.
   private static func decimal(_ text: UnsafeRawBufferPointer) throws(WireError) -> MapValue? {
     let written = String(decoding: text, as: UTF8.self)
     var name = written.lowercased()
@@ -100,13 +101,13 @@ enum ReservedMap {
     case "nan": spelling = "NaN"
     case "inf", "infinity": spelling = isNegative ? "-Infinity" : "Infinity"
     default:
-      guard isDecimal(name.utf8) else { throw .model(.invalidBSON(.decimal128, "it is no decimal number.")) }
+      guard isDecimal(name.utf8) else { throw .model(.invalidBSON(.decimal128, "it is not a decimal number.")) }
       return nil
     }
     return written == spelling ? nil : MapValue([(BSONType.decimal128.rawValue, .string(spelling))])
   }
 
-  /// Digits with at most one point among them, and perhaps an exponent; the sign is gone already.
+  /// Returns whether a text without sign consists of digits with at most one point, and optionally an exponent.
   private static func isDecimal(_ text: String.UTF8View) -> Bool {
     let parts = text.split(separator: UInt8(ascii: "e"), maxSplits: 1, omittingEmptySubsequences: false)
     var digits = 0

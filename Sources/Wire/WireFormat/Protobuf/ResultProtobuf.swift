@@ -1,7 +1,7 @@
 package import DocumentModel
 
 extension DocumentProtobuf {
-  /// Appends the content of a `google.firestore.v1.WriteResult`; that of a delete is empty.
+  /// Appends the content of a `google.firestore.v1.WriteResult`. It is empty for a delete.
   package static func append(_ result: WriteResult, to out: inout [UInt8]) {
     if let time = result.updateTime { ProtobufWriter.timestamp(1, time, to: &out) }
     for value in result.transformResults {
@@ -9,7 +9,7 @@ extension DocumentProtobuf {
     }
   }
 
-  /// Appends the content of a `google.rpc.Status`; code 0 is success, and empty.
+  /// Appends the content of a `google.rpc.Status`. Code 0 means success and is not written.
   package static func append(code: Int, message: String, to out: inout [UInt8]) {
     if code != 0 { ProtobufWriter.int64(1, Int64(code), to: &out) }
     if !message.isEmpty { ProtobufWriter.string(2, message, to: &out) }

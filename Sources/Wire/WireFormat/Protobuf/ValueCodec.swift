@@ -1,14 +1,15 @@
 package import DocumentModel
 
-/// Turns values into `google.firestore.v1.Value` messages and back.
+/// The conversion between values and `google.firestore.v1.Value` messages.
 package enum ValueCodec {
-  /// How deep decoding follows nested values; far above what a document may have, far below what the stack bears.
+  /// The maximum nesting that is decoded. It is far above the limit for documents and far below what the stack
+  /// allows.
   static let decodingDepthMax = 100
 
-  /// Appends the content of a Value message, in canonical form.
+  /// Appends the content of a Value message in canonical form.
   ///
-  /// Trusts the value: it checks no rule of section 7.5. For trees from outside, encode and then run
-  /// ``EncodedFields/canonical(fromClient:)`` over the bytes. Cost: linear, no allocation beyond the growth of `out`.
+  /// It checks none of the rules of firestore-api.md, section 7.5. For an untrusted tree, encode it and pass the
+  /// bytes to ``EncodedFields/canonical(fromClient:)``. Cost: linear, no allocation except the growth of `out`.
   package static func append(_ value: Value, to out: inout [UInt8]) {
     switch value {
     case .null: ProtobufWriter.int64(EncodedValue.Member.null, 0, to: &out)
@@ -36,7 +37,7 @@ package enum ValueCodec {
     }
   }
 
-  /// Appends the entries of a map, each with `tag` before it.
+  /// Appends the entries of a map, each preceded by `tag`.
   static func append(_ map: MapValue, tag: UInt8, to out: inout [UInt8]) {
     for (key, value) in map.entries {
       out.append(tag)
@@ -50,20 +51,20 @@ package enum ValueCodec {
     }
   }
 
-  /// Reads a canonical Value message into a tree.
-  /// - Throws: ``WireError/malformedProtobuf(_:)`` for other bytes, also when they nest too deep.
+  /// Decodes a canonical Value message to a tree.
+  /// - Throws: ``WireError/malformedProtobuf(_:)`` if the bytes are not canonical or are nested too deeply.
   package static func decode(_ value: EncodedValue) throws(WireError) -> Value {
     try decode(value, depth: 0)
   }
 
-  /// Reads canonical map entries into a tree.
-  /// - Throws: ``WireError/malformedProtobuf(_:)`` for other bytes, also when they nest too deep.
+  /// Decodes canonical map entries to a tree.
+  /// - Throws: ``WireError/malformedProtobuf(_:)`` if the bytes are not canonical or are nested too deeply.
   package static func decode(_ map: EncodedMap) throws(WireError) -> MapValue {
     try decode(map, depth: 0)
   }
 
-  /// Reads a Value message that a client sent, checking every rule for values that `purpose` asks for.
-  /// - Throws: ``WireError``: malformed, or the rule that is broken.
+  /// Decodes a Value message from a client and checks every rule that applies to `purpose`.
+  /// - Throws: ``WireError`` if the message is malformed or violates a rule for values.
   package static func decode(
     fromClient bytes: UnsafeRawBufferPointer, _ purpose: CanonicalEncoder.Purpose
   ) throws(WireError) -> Value {
@@ -72,7 +73,7 @@ package enum ValueCodec {
     return try decoded(encoder.bytes)
   }
 
-  /// Reads the canonical Value message that `bytes` holds.
+  /// Decodes the canonical Value message in `bytes`.
   static func decoded(_ bytes: [UInt8]) throws(WireError) -> Value {
     try bytes.withRawBytes { (buffer) throws(WireError) in try decode(EncodedValue(buffer)) }
   }
@@ -89,7 +90,7 @@ package enum ValueCodec {
     case .reference(let name): return .reference(String(decoding: name, as: UTF8.self))
     case .geoPoint(let point): return .geoPoint(point)
     case .array(let array):
-      guard depth < decodingDepthMax else { throw .malformedProtobuf("value nests too deep") }
+      guard depth < decodingDepthMax else { throw .malformedProtobuf("value is nested too deeply") }
       var elements: [Value] = []
       var iterator = array.makeIterator()
       while let element = try iterator.next() { elements.append(try decode(element, depth: depth + 1)) }
@@ -100,7 +101,7 @@ package enum ValueCodec {
   }
 
   private static func decode(_ map: EncodedMap, depth: Int) throws(WireError) -> MapValue {
-    guard depth < decodingDepthMax else { throw .malformedProtobuf("value nests too deep") }
+    guard depth < decodingDepthMax else { throw .malformedProtobuf("value is nested too deeply") }
     var result = MapValue()
     var iterator = map.makeIterator()
     while let entry = try iterator.next() {
@@ -111,37 +112,39 @@ package enum ValueCodec {
 }
 
 extension EncodedFields {
-  /// Encodes a map as the fields of a document. Trusts it, as ``ValueCodec/append(_:to:)`` does.
+  /// Encodes a map as the fields of a document without checking it, like ``ValueCodec/append(_:to:)``.
   package init(_ map: MapValue) {
     var bytes: [UInt8] = []
     ValueCodec.append(map, tag: EncodedMap.documentTag, to: &bytes)
     self.init(canonical: bytes)
   }
 
-  /// Encodes and checks what a client sent as a Document message, or as the `fields` entries of one.
+  /// Encodes and checks a Document message from a client, or only the `fields` entries of one.
   ///
-  /// Fields of the message other than `fields` are skipped.
-  /// - Throws: ``WireError``: malformed, or the rule for values that is broken.
+  /// Members of the message other than `fields` are skipped.
+  /// - Throws: ``WireError`` if the message is malformed or violates a rule for values.
   package static func canonical(fromClient bytes: UnsafeRawBufferPointer) throws(WireError) -> EncodedFields {
     var encoder = CanonicalEncoder(.stored)
     try encoder.appendFields(fromClient: bytes)
     return EncodedFields(canonical: encoder.bytes)
   }
 
-  /// Calls `body` with a view of the fields, valid during the call.
+  /// Calls `body` with a view of the fields, which is valid during the call.
+  /// - Throws: The error that `body` throws.
   package func withMap<R, E: Error>(_ body: (EncodedMap) throws(E) -> R) throws(E) -> R {
     try bytes.withRawBytes { (buffer) throws(E) in try body(EncodedMap(documentFields: buffer)) }
   }
 
-  /// The fields as a tree.
-  /// - Throws: ``WireError/malformedProtobuf(_:)`` when the bytes are damaged.
+  /// Decodes the fields to a tree.
+  /// - Throws: ``WireError/malformedProtobuf(_:)`` if the bytes are damaged.
   package func decoded() throws(WireError) -> MapValue {
     try withMap { (map) throws(WireError) in try ValueCodec.decode(map) }
   }
 }
 
 extension Array where Element == UInt8 {
-  /// Calls `body` with the bytes, passing its error on with its type.
+  /// Calls `body` with the bytes.
+  /// - Throws: The error that `body` throws, with its type.
   package func withRawBytes<R, E: Error>(_ body: (UnsafeRawBufferPointer) throws(E) -> R) throws(E) -> R {
     try withUnsafeBufferPointer { (buffer) throws(E) in try body(UnsafeRawBufferPointer(buffer)) }
   }

@@ -1,22 +1,22 @@
 package import DocumentModel
 
-/// A request on a Listen stream as it was read from either wire (listen-and-webchannel.md, section 1.1).
+/// A request on a Listen stream, decoded from JSON or protobuf (listen-and-webchannel.md, section 1.1).
 package enum DecodedListenRequest: Equatable, Sendable {
-  /// It can be handed on.
+  /// A valid request.
   case accepted(ListenRequest)
-  /// It adds a target that cannot be followed. That ends this target, not the stream.
+  /// A request that adds an invalid target. The error ends this target, not the stream.
   case refused(target: Int32, RefusedTarget)
 }
 
-/// Why a target cannot be followed.
+/// The reason why a target is refused.
 package enum RefusedTarget: Equatable, Sendable {
-  /// Something about it is wrong.
+  /// The target is malformed.
   case invalid(WireError)
-  /// It follows the results of a pipeline, which is not served.
+  /// The target follows the results of a pipeline, which this server does not support.
   case pipeline
 }
 
-/// The members of a `google.firestore.v1.Target` as they were read from either wire.
+/// The members of a `google.firestore.v1.Target`, decoded from JSON or protobuf.
 struct TargetMembers {
   /// The database of the stream.
   let database: DatabaseID
@@ -33,22 +33,22 @@ struct TargetMembers {
     hasSelection = true
   }
 
-  /// Follows documents, each once.
+  /// Follows documents, without repeats.
   mutating func follow(_ documents: [ResourcePath]) {
     var seen = Set<ResourcePath>()
     target.selection = .documents(documents.filter { seen.insert($0).inserted })
     hasSelection = !documents.isEmpty
   }
 
-  /// The path of a document that the target names.
-  /// - Throws: ``WireError/model(_:)`` where it lies in another database.
+  /// Returns the path of a document in the target.
+  /// - Throws: ``WireError/model(_:)`` if the document is in another database.
   func path(_ name: (database: DatabaseID, key: DocumentKey)) throws(WireError) -> ResourcePath {
     try check(name.database)
     return name.key.path
   }
 
-  /// The parent of a query.
-  /// - Throws: ``WireError/model(_:)`` where it is none, or lies in another database.
+  /// Returns the parent of a query, given its full name.
+  /// - Throws: ``WireError/model(_:)`` if the name is invalid or is in another database.
   func parent(_ name: UnsafeRawBufferPointer) throws(WireError) -> ResourcePath {
     let parent: ResourceName
     do throws(ModelError) { parent = try ResourceName.parent(name) } catch { throw .model(error) }
@@ -62,14 +62,15 @@ struct TargetMembers {
     }
   }
 
-  /// The target that the members make.
-  /// - Throws: ``WireError/model(_:)`` where they say nothing to follow.
+  /// Returns the request that the members describe.
+  /// - Throws: ``WireError/model(_:)`` if the members select neither a query nor documents.
   func request() throws(WireError) -> DecodedListenRequest {
     guard hasSelection else { throw .model(.emptyTarget) }
     return .accepted(.add(target))
   }
 
-  /// What an error inside a target means: its end; or the stream's, where the target has no number to be ended by.
+  /// Returns the refusal for an error inside a target. Rethrows the error, which ends the stream, if the target has
+  /// no number.
   static func refusal(_ id: Int32, _ error: WireError) throws(WireError) -> DecodedListenRequest {
     guard id != 0 else { throw error }
     return .refused(target: id, .invalid(error))

@@ -1,10 +1,10 @@
 package import DocumentModel
 
-// Requests of the streams Listen and Write.
+// The requests of the Listen and Write streams.
 extension JSONMessageDecoder {
-  /// The database that a request on a stream names; `nil` where it names none. Look at it first: it says for which
-  /// edition the rest is to be decoded.
-  /// - Throws: ``WireError`` for a name that is none.
+  /// Decodes the database that a request on a stream names, or returns `nil` if it names none. Call this function
+  /// first: the edition of the database determines how to decode the rest.
+  /// - Throws: ``WireError`` if the name is invalid.
   package func streamDatabase(_ value: JSONValue) throws(WireError) -> DatabaseID? {
     var database: DatabaseID?
     var members = try members(of: value, "google.firestore.v1.ListenRequest")
@@ -17,8 +17,9 @@ extension JSONMessageDecoder {
     return database
   }
 
-  /// A `google.firestore.v1.ListenRequest` on a stream to a database.
-  /// - Throws: ``WireError`` for what ends the stream. What is wrong with the target alone is no error, but a refusal.
+  /// Decodes a `google.firestore.v1.ListenRequest` on a stream to a database.
+  /// - Throws: ``WireError`` if the stream must end. An error in the target alone is returned as
+  ///   ``DecodedListenRequest/refused(target:_:)``.
   package func listenRequest(_ value: JSONValue, in database: DatabaseID) throws(WireError) -> DecodedListenRequest {
     var request: DecodedListenRequest?
     var members = try members(of: value, "google.firestore.v1.ListenRequest")
@@ -41,8 +42,8 @@ extension JSONMessageDecoder {
     return request
   }
 
-  /// A `google.firestore.v1.WriteRequest` on a stream to a database.
-  /// - Throws: ``WireError``.
+  /// Decodes a `google.firestore.v1.WriteRequest` on a stream to a database.
+  /// - Throws: ``WireError`` if the request is malformed or a document is in another database.
   package func writeStreamRequest(
     _ value: JSONValue, in database: DatabaseID
   ) throws(WireError) -> WriteStreamRequest {
@@ -66,9 +67,9 @@ extension JSONMessageDecoder {
 
   // MARK: Targets
 
-  /// A `google.firestore.v1.Target` that was entered.
+  /// Decodes a `google.firestore.v1.Target` after its field was entered.
   private func target(_ value: JSONValue, in database: DatabaseID) throws(WireError) -> DecodedListenRequest {
-    // Its number first, wherever it stands: an error in the rest is told by it.
+    // Find the target's number first, wherever it is: an error in the rest needs it.
     var id: Int32 = 0
     var isPipeline = false
     var scan = try members(of: value, "google.firestore.v1.Target")
@@ -124,7 +125,7 @@ extension JSONMessageDecoder {
   }
 
   private func queryTarget(_ value: JSONValue, _ target: TargetMembers) throws(WireError) -> Query {
-    // An unset name is the empty one, and refused as such.
+    // An unset name is the empty name, which is refused.
     var parent = UnsafeRawBufferPointer(start: nil, count: 0)
     var query: Query?
     var members = try members(of: value, "google.firestore.v1.Target.QueryTarget")
@@ -161,8 +162,8 @@ extension JSONMessageDecoder {
 }
 
 extension [AddressedWrite] {
-  /// The writes without their databases.
-  /// - Throws: ``WireError/model(_:)`` where one lies in another database than `database`.
+  /// Returns the writes without their databases.
+  /// - Throws: ``WireError/model(_:)`` if a write is in another database than `database`.
   func inside(_ database: DatabaseID) throws(WireError) -> [Write] {
     var writes: [Write] = []
     writes.reserveCapacity(count)

@@ -1,10 +1,10 @@
 package import DocumentModel
 
-// Requests of the streams Listen and Write.
+// The requests of the Listen and Write streams.
 extension ProtobufMessageDecoder {
-  /// The database that a request on a stream names; `nil` where it names none. Look at it first: it says for which
-  /// edition the rest is to be decoded.
-  /// - Throws: ``WireError`` for a name that is none.
+  /// Decodes the database that a request on a stream names, or returns `nil` if it names none. Call this function
+  /// first: the edition of the database determines how to decode the rest.
+  /// - Throws: ``WireError`` if the name is invalid.
   package static func streamDatabase(_ message: UnsafeRawBufferPointer) throws(WireError) -> DatabaseID? {
     var database: DatabaseID?
     var reader = ProtobufReader(message)
@@ -16,8 +16,9 @@ extension ProtobufMessageDecoder {
     return database
   }
 
-  /// A `google.firestore.v1.ListenRequest` on a stream to a database.
-  /// - Throws: ``WireError`` for what ends the stream. What is wrong with the target alone is no error, but a refusal.
+  /// Decodes a `google.firestore.v1.ListenRequest` on a stream to a database.
+  /// - Throws: ``WireError`` if the stream must end. An error in the target alone is returned as
+  ///   ``DecodedListenRequest/refused(target:_:)``.
   package func listenRequest(
     _ message: UnsafeRawBufferPointer, in database: DatabaseID
   ) throws(WireError) -> DecodedListenRequest {
@@ -34,8 +35,8 @@ extension ProtobufMessageDecoder {
     return request
   }
 
-  /// A `google.firestore.v1.WriteRequest` on a stream to a database.
-  /// - Throws: ``WireError``.
+  /// Decodes a `google.firestore.v1.WriteRequest` on a stream to a database.
+  /// - Throws: ``WireError`` if the request is malformed or a document is in another database.
   package func writeStreamRequest(
     _ message: UnsafeRawBufferPointer, in database: DatabaseID
   ) throws(WireError) -> WriteStreamRequest {
@@ -56,11 +57,11 @@ extension ProtobufMessageDecoder {
 
   // MARK: Targets
 
-  /// A `google.firestore.v1.Target`.
+  /// Decodes a `google.firestore.v1.Target`.
   private func target(
     _ message: UnsafeRawBufferPointer, in database: DatabaseID
   ) throws(WireError) -> DecodedListenRequest {
-    // Its number first, wherever it stands: an error in the rest is told by it.
+    // Find the target's number first, wherever it is: an error in the rest needs it.
     var id: Int32 = 0
     var isPipeline = false
     var scan = ProtobufReader(message)
