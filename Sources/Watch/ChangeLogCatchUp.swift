@@ -139,9 +139,9 @@ final class ChangeLogCatchUp: CatchUpStrategy {
   private func resume(_ reader: inout SnapshotReader) throws -> ChangeLogIterator {
     guard let last else { return try start(nil, &reader) }
     if case .all = collections {
-      return try ChangeLogIterator(reader.snapshot, behind: last.position, of: last.version)
+      return try ChangeLogIterator(reader.snapshot, after: last.position, of: last.version)
     }
-    return try ChangeLogIterator(reader.snapshot, behind: last)
+    return try ChangeLogIterator(reader.snapshot, after: last)
   }
 
   /// Returns the path of a collection, or `nil` if the query does not cover it.

@@ -54,7 +54,7 @@ package final class WatchHub: Sendable {
       let member = state.member(listener)
       state.add(target, selection, to: member)
       state.setGuards(guards, of: target, member, &reader)
-      state.tellJoined(member, [target])
+      state.notifyJoined(member, [target])
     }
   }
 
@@ -67,15 +67,15 @@ package final class WatchHub: Sendable {
   /// known.
   package func refresh(_ listener: WatchMailbox, target: Int) {
     run(for: listener) { state, _ in
-      guard let member = state.members[ObjectIdentifier(listener)], member.targets[target] != nil else { return }
-      state.tellJoined(member, [target])
+      guard let member = state.subscribers[ObjectIdentifier(listener)], member.targets[target] != nil else { return }
+      state.notifyJoined(member, [target])
     }
   }
 
   /// Replaces the documents on which the authorization of a target depends; see ``join(_:target:_:guards:)``.
   package func setGuards(_ listener: WatchMailbox, target: Int, _ guards: [(key: DocumentKey, version: Int64)]) {
     run(for: listener) { state, reader in
-      guard let member = state.members[ObjectIdentifier(listener)], member.targets[target] != nil else { return }
+      guard let member = state.subscribers[ObjectIdentifier(listener)], member.targets[target] != nil else { return }
       state.setGuards(guards, of: target, member, &reader)
     }
   }
@@ -83,17 +83,17 @@ package final class WatchHub: Sendable {
   /// Resumes after ``WatchMailbox/Event/lagged``: the listener joins all its targets again at the current version.
   package func rejoin(_ listener: WatchMailbox) {
     run(for: listener) { state, _ in
-      guard let member = state.members[ObjectIdentifier(listener)] else { return }
+      guard let member = state.subscribers[ObjectIdentifier(listener)] else { return }
       member.isDetached = false
       listener.caughtUp()
-      state.tellJoined(member, member.targets.keys.sorted())
+      state.notifyJoined(member, member.targets.keys.sorted())
     }
   }
 
   /// Stops following a target.
   package func leave(_ listener: WatchMailbox, target: Int) {
     queue.async { [self] in
-      if let member = state.members[ObjectIdentifier(listener)] { state.remove(target, from: member) }
+      if let member = state.subscribers[ObjectIdentifier(listener)] { state.remove(target, from: member) }
     }
   }
 
@@ -106,7 +106,7 @@ package final class WatchHub: Sendable {
   /// Wakes every listener, because its authorization may have changed.
   package func wakeAll() {
     queue.async { [self] in
-      for member in state.members.values { member.listener.wake() }
+      for member in state.subscribers.values { member.listener.wake() }
     }
   }
 

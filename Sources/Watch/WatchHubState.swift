@@ -6,7 +6,7 @@ import KeyValue
 struct WatchHubState {
   /// The version that the hub has reached. Listeners have been notified of everything up to it.
   private(set) var version = Int64.min
-  private(set) var members: [ObjectIdentifier: Subscriber] = [:]
+  private(set) var subscribers: [ObjectIdentifier: Subscriber] = [:]
   private var index = ViewIndex()
   private var joined = 0
   private var turn = 0
@@ -27,10 +27,10 @@ struct WatchHubState {
   // MARK: Members
 
   mutating func member(_ listener: WatchMailbox) -> Subscriber {
-    if let known = members[ObjectIdentifier(listener)] { return known }
+    if let known = subscribers[ObjectIdentifier(listener)] { return known }
     joined += 1
     let member = Subscriber(listener, slot: joined % Self.slots)
-    members[ObjectIdentifier(listener)] = member
+    subscribers[ObjectIdentifier(listener)] = member
     return member
   }
 
@@ -45,7 +45,7 @@ struct WatchHubState {
   }
 
   mutating func remove(_ listener: WatchMailbox) {
-    guard let member = members.removeValue(forKey: ObjectIdentifier(listener)) else { return }
+    guard let member = subscribers.removeValue(forKey: ObjectIdentifier(listener)) else { return }
     if member.receivesAll { subscribersToAll -= 1 }
     for target in member.targets.keys { remove(target, from: member) }
   }
@@ -93,7 +93,7 @@ struct WatchHubState {
 
   /// Notifies a listener of the version from which its targets are followed. Targets whose windows must be filled
   /// first follow later.
-  mutating func tellJoined(_ member: Subscriber, _ numbers: [Int]) {
+  mutating func notifyJoined(_ member: Subscriber, _ numbers: [Int]) {
     guard !member.isDetached else { return }
     var targets: [WatchStart.Target] = []
     for number in numbers {
@@ -115,7 +115,7 @@ struct WatchHubState {
   /// Makes all listeners catch up from the change log.
   private func detachAll() {
     for view in index.allViews { view.startOver() }
-    for member in members.values {
+    for member in subscribers.values {
       member.parts = []
       if !member.isDetached { member.detach() }
     }
@@ -153,7 +153,7 @@ struct WatchHubState {
 
   private mutating func notifyFilled(_ view: QueryView) {
     for subscription in view.subscriptions.values where subscription.member.targets[subscription.target]?.isJoined == false {
-      tellJoined(subscription.member, [subscription.target])
+      notifyJoined(subscription.member, [subscription.target])
     }
   }
 
@@ -207,12 +207,12 @@ struct WatchHubState {
     guard newest > version else { return }
     defer {
       if subscribersToAll > 0 {
-        for member in members.values where member.receivesAll { member.listener.wake() }
+        for member in subscribers.values where member.receivesAll { member.listener.wake() }
       }
     }
     do {
       // If there are no listeners, there is nothing to do. A cleared database has no log of the time before.
-      guard !members.isEmpty, try reader.isLogged(since: version) else { return startOver(at: newest) }
+      guard !subscribers.isEmpty, try reader.isLogged(since: version) else { return startOver(at: newest) }
       while version < newest {
         let changes = try reader.loggedChanges(after: version, rowsMax: Self.stepRowsMax)
         guard try reader.isReadable(at: changes.upTo) else { return startOver(at: newest) }
@@ -301,14 +301,14 @@ struct WatchHubState {
   /// Sends NO_CHANGE to the listeners whose turn it is.
   mutating func beat() {
     turn = (turn + 1) % Self.slots
-    for member in members.values where member.slot == turn {
+    for member in subscribers.values where member.slot == turn {
       if !member.isDetached, !member.listener.deliver(.noChange(version)) { member.isDetached = true }
     }
   }
 
   /// Describes each listener, for diagnostics.
   func descriptions() -> [SubscriberDescription] {
-    members.values.map { member in
+    subscribers.values.map { member in
       let load = member.listener.load
       return SubscriberDescription(
         name: member.listener.name,

@@ -37,7 +37,7 @@ package final class WatchMailbox: Sendable {
   /// The maximum size of the waiting batches, in bytes. A single batch may be larger.
   static let bytesMax = 1 << 20
   /// The maximum number of waiting events.
-  static let newsMax = 512
+  static let eventsMax = 512
 
   /// A name for the listener in diagnostics.
   package let name: String
@@ -85,7 +85,7 @@ package final class WatchMailbox: Sendable {
   }
 
   /// Records the last version that the client was notified of.
-  package func tell(_ version: Int64) { lastSentVersion.store(version, ordering: .relaxed) }
+  package func noteSentVersion(_ version: Int64) { lastSentVersion.store(version, ordering: .relaxed) }
 
   // MARK: The hub's side
 
@@ -95,7 +95,7 @@ package final class WatchMailbox: Sendable {
     if case .batch(let batch) = event { bytes = batch.bytes }
     return post { box in
       let waiting = box.events.count - box.taken
-      if waiting > 0, box.bytes + bytes > Self.bytesMax || waiting >= Self.newsMax {
+      if waiting > 0, box.bytes + bytes > Self.bytesMax || waiting >= Self.eventsMax {
         box.isLagging = true
         box.events = [.lagged]
         box.taken = 0

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Accounts
 
-/// What is done to accounts, as people read it.
+/// The text of account events in the log.
 @Suite struct AccountEventTests {
   private static func event(
     _ kind: AccountEvent.Kind, _ uid: String? = nil, _ detail: (inout AccountEvent) -> Void = { _ in }
@@ -25,9 +25,9 @@ import Testing
     (event(.keyRevoked) { $0.key = "backend" }, "service key backend was revoked \(end)"),
     (event(.keysRotated) { $0.reason = "immediately" }, "the signing keys were rotated \(end): immediately"),
   ])
-  func sentences(event: AccountEvent, text: String) { #expect("\(event)" == text) }
+  func eventsReadAsSentences(event: AccountEvent, text: String) { #expect("\(event)" == text) }
 
-  @Test func whatTheServerDoesItself() {
+  @Test func serverEventsNameNoCaller() {
     var event = AccountEvent(.mailFailed)
     event.reason = "the mail command ended with status 1"
     #expect("\(event)" == "a mail could not be sent: the mail command ended with status 1")

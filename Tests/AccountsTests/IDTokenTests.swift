@@ -4,9 +4,9 @@ import KeyValue
 import TestSupport
 import Testing
 
-/// ID tokens: what they claim, who believes them, and for how long (auth-api.md, sections 6.1 and 8).
+/// ID tokens: their claims, their verification and their lifetime (auth-api.md, sections 6.1 and 8).
 @Suite struct IDTokenTests {
-  @Test func claimsAreThoseOfTheSpecification() throws {
+  @Test func claimsMatchTheSpecification() throws {
     let test = try TestAccounts()
     var user = test.user
     user.isEmailVerified = true
@@ -48,7 +48,7 @@ import Testing
     #expect(token.expirySeconds == now + 3600)
   }
 
-  @Test func anonymousUsersSaySo() throws {
+  @Test func anonymousTokensNameTheirProvider() throws {
     let test = try TestAccounts()
     let user = SignedInUser(uid: "guest", provider: "anonymous", authTimeSeconds: test.accounts.nowSeconds)
     let claims = try test.verify(try test.accounts.mintIDToken(for: user)).claims
@@ -70,7 +70,7 @@ import Testing
     #expect(production.refusal(token) == .unsigned)
   }
 
-  /// Tokens that a holder of the key could have made, but did not mean as an ID token of now for this project.
+  /// Tokens signed with the right key that are not valid ID tokens of this project now.
   @Test(arguments: [
     ("iss", .string("https://securetoken.google.com/other"), .wrongIssuer),
     ("iss", .string("https://session.firebase.google.com/demo"), .wrongIssuer), ("iss", nil, .wrongIssuer),
@@ -78,14 +78,14 @@ import Testing
     ("aud", nil, .wrongAudience), ("sub", .string(""), .wrongSubject), ("sub", nil, .wrongSubject),
     ("sub", .integer(7), .wrongSubject), ("sub", .string(String(repeating: "x", count: 129)), .wrongSubject),
     ("exp", .integer(0), .expired), ("exp", .integer(-1), .expired),
-    ("exp", .integer(.max), .badClaim("exp is too far behind iat")),
+    ("exp", .integer(.max), .badClaim("exp is too long after iat")),
     ("exp", .string("9999999999"), .badClaim("exp and iat must be whole numbers of seconds")),
     ("exp", nil, .badClaim("exp and iat must be whole numbers of seconds")),
     ("iat", nil, .badClaim("exp and iat must be whole numbers of seconds")),
-    ("iat", .integer(.min), .badClaim("exp is too far behind iat")),
+    ("iat", .integer(.min), .badClaim("exp is too long after iat")),
     ("auth_time", .double(1.5), .badClaim("auth_time must be a whole number of seconds")),
   ] as [(String, Value?, TokenError)])
-  func claimsMustBeRight(name: String, value: Value?, error: TokenError) throws {
+  func refusesInvalidClaims(name: String, value: Value?, error: TokenError) throws {
     let test = try TestAccounts()
     var claims = try test.verify(try test.accounts.mintIDToken(for: test.user)).claims
     claims[name] = value
@@ -93,25 +93,25 @@ import Testing
     #expect(test.refusal(try JSONWebToken.signed(claims, by: key.key, id: key.id)) == error)
   }
 
-  /// Seconds between the clock that issued a token and the one that checks it.
+  /// `seconds` is the difference between the clock that issues a token and the clock that verifies it.
   @Test(arguments: [
     (0, nil), (3599, nil), (3600, .expired), (3601, .expired), (-10, nil), (-11, .usedTooEarly), (-5000, .usedTooEarly),
   ] as [(Int, TokenError?)])
-  func clocksMayDifferALittle(seconds: Int, error: TokenError?) throws {
+  func toleratesSmallClockDifferences(seconds: Int, error: TokenError?) throws {
     let test = try TestAccounts()
     let token = try test.accounts.mintIDToken(for: test.user)
     test.clock.advance(seconds: seconds)
     #expect(test.refusal(token) == error)
   }
 
-  @Test func signInsOfTheFutureAreRefused() throws {
+  @Test func refusesSignInsInTheFuture() throws {
     let test = try TestAccounts()
     var user = test.user
     user.authTimeSeconds += 11
     #expect(test.refusal(try test.accounts.mintIDToken(for: user)) == .usedTooEarly)
   }
 
-  @Test func usersStatesEndTokens() throws {
+  @Test func userStatesInvalidateTokens() throws {
     let test = try TestAccounts()
     let token = try test.verify(try test.accounts.mintIDToken(for: test.user))
     let now = test.accounts.nowSeconds
@@ -129,7 +129,7 @@ import Testing
     #expect(try states.state(of: "an") == UserState())
   }
 
-  @Test func sessionCookiesAreNoIDTokens() throws {
+  @Test func sessionCookiesAreNotIDTokens() throws {
     let test = try TestAccounts()
     let idToken = try test.accounts.mintIDToken(for: test.user)
     let cookie = try test.accounts.mintSessionCookie(from: try test.verify(idToken), seconds: 14 * 86_400)

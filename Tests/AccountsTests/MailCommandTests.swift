@@ -12,7 +12,7 @@ import Testing
   }
 
   @Test(arguments: ActionCode.Kind.allCases)
-  func theCommandReadsTheMail(kind: ActionCode.Kind) async throws {
+  func commandReceivesTheMail(kind: ActionCode.Kind) async throws {
     let directory = try TemporaryDirectory()
     let file = directory.path + "/mail"
     let mail = MailCommand("cat > '\(file).part' && mv '\(file).part' '\(file)'", sender: "app@example.com")
@@ -25,11 +25,11 @@ import Testing
     #expect(parts.contains("https://app.example/?oobCode=c0de"))
   }
 
-  @Test func aCommandThatFailsIsTold() async throws {
-    let told = Mutex<[String]>([])
-    let mail = MailCommand("exit 3", sender: "app@example.com") { line in told.withLock { $0.append(line) } }
+  @Test func failedCommandIsReported() async throws {
+    let reasons = Mutex<[String]>([])
+    let mail = MailCommand("exit 3", sender: "app@example.com") { line in reasons.withLock { $0.append(line) } }
     try mail.send(Self.code(.resetPassword))
-    while told.withLock({ $0.isEmpty }) { await Task.yield() }
-    #expect(told.withLock { $0 } == ["the mail command ended with status 3"])
+    while reasons.withLock({ $0.isEmpty }) { await Task.yield() }
+    #expect(reasons.withLock { $0 } == ["the mail command ended with status 3"])
   }
 }

@@ -6,7 +6,7 @@ import Testing
 import WireFormat
 
 @Suite struct PasswordTests {
-  @Test func argon2() throws {
+  @Test func argon2AcceptsOnlyTheRightPassword() throws {
     let passwords = try Passwords(.least)
     let hash = try passwords.hash("correct horse 😀")
     #expect(hash.text.hasPrefix("$argon2id$v=19$"))
@@ -109,7 +109,7 @@ import WireFormat
   ]
 
   @Test(arguments: imported.indices)
-  func importedHashes(index: Int) throws {
+  func acceptsImportedHashes(index: Int) throws {
     let sample = Self.imported[index]
     let parameters = try HashParameters(AccountsJSON(parsing: Array(sample.parameters.utf8)))
     let salt = try #require(Base64.decode(sample.salt))
@@ -119,13 +119,13 @@ import WireFormat
     #expect(passwords.accepts(sample.password, for: hash))
     #expect(!passwords.accepts(sample.password + "x", for: hash))
     #expect(!passwords.accepts("", for: hash))
-    // What is stored says by itself how it was made, and is replaced once the password is known.
+    // The stored text contains its parameters. It is replaced once the password is known.
     let stored = try #require(PasswordHash(text: hash.text))
     #expect(passwords.accepts(sample.password, for: stored))
     let new = try #require(try passwords.replacement(of: stored, sample.password))
     #expect(new.text.hasPrefix("$argon2id$"))
     #expect(passwords.accepts(sample.password, for: new))
-    // An export is imported without any parameters.
+    // An exported hash can be imported without parameters.
     let again = try HashParameters(AccountsJSON(parsing: Array("{}".utf8))).hash(Array(hash.text.utf8), salt: [])
     #expect(again == hash)
   }
@@ -144,7 +144,7 @@ import WireFormat
     (#"{"hashAlgorithm": "STANDARD_SCRYPT", "cpuMemCost": 131072, "blockSize": 8, "parallelization": 16}"#, .invalidHashParameter),
     (#"{"hashAlgorithm": "ARGON2", "argon2Parameters": {"iterations": 16, "memoryCostKib": 262144}}"#, .invalidHashParameter),
   ] as [(String, AccountError.Code)])
-  func refusesHashesThatCostTooMuchOrSayTooLittle(parameters: String, code: AccountError.Code) throws {
+  func refusesExpensiveOrIncompleteHashes(parameters: String, code: AccountError.Code) throws {
     do {
       let parameters = try HashParameters(AccountsJSON(parsing: Array(parameters.utf8)))
       _ = try parameters.hash([UInt8](repeating: 1, count: 32), salt: [1, 2, 3, 4, 5, 6, 7, 8])
@@ -155,7 +155,7 @@ import WireFormat
   }
 
   @Test(arguments: ["{}", #"{"hashAlgorithm": "HMAC_MD5", "signerKey": "AAAA"}"#, #"{"hashAlgorithm": "BCRYPT"}"#])
-  func refusesTextsThatCostTooMuch(parameters: String) throws {
+  func refusesExpensiveArgon2Texts(parameters: String) throws {
     let parameters = try HashParameters(AccountsJSON(parsing: Array(parameters.utf8)))
     let end = "p=1$c2FsdHNhbHQ$aGFzaGhhc2hoYXNoaGFzaA"
     for work in ["m=65536,t=200", "m=4194304,t=1", "m=262144,t=16", "m=65536,t=0", "m=65536,t=99999999999999999999"] {
@@ -171,15 +171,15 @@ import WireFormat
     #expect(try parameters.hash(Array("$argon2id$v=19$m=65536,t=3,\(end)".utf8), salt: []).text.hasSuffix(end))
   }
 
-  @Test func pbkdf2OfLongHashesIsBounded() throws {
+  @Test func limitsTheCostOfLongPBKDF2Hashes() throws {
     let parameters = try HashParameters(
       AccountsJSON(parsing: Array(#"{"hashAlgorithm": "PBKDF2_SHA256", "rounds": 120000}"#.utf8)))
     #expect(throws: AccountError.self) { try parameters.hash([UInt8](repeating: 1, count: 1024), salt: [1]) }
     _ = try parameters.hash([UInt8](repeating: 1, count: 64), salt: [1])
   }
 
-  /// The processor's time is compared, which other threads do not change much.
-  @Test func wrongPasswordsOfImportedAccountsTakeAsLongAsThoseOfNobody() throws {
+  /// Compares processor time, which other threads hardly affect.
+  @Test func wrongPasswordsTakeAsLongAsUnknownAccounts() throws {
     let passwords = try Passwords(PasswordWork(passes: 4, memoryBytes: 8 << 20))
     let md5 = try HashParameters(AccountsJSON(parsing: Array(#"{"hashAlgorithm": "MD5"}"#.utf8)))
     let weak = try Passwords(.least).hash("right")
@@ -198,7 +198,7 @@ import WireFormat
     let nobody = cost(nil)
     for hash in [try md5.hash([UInt8](repeating: 1, count: 16), salt: []), weak] {
       let taken = cost(hash)
-      #expect(taken * 2 > nobody, "\(taken) ns, \(nobody) ns for nobody")
+      #expect(taken * 2 > nobody, "\(taken) ns, \(nobody) ns for an unknown account")
     }
   }
 
@@ -208,11 +208,11 @@ import WireFormat
     "$pbkdf2$d=ROT13,r=1$AA==$AAAAAAAAAAAAAAAA", "$digest$d=MD5,r=0,o=ps$AA==$AAAAAAAAAAAAAAAA",
     "$firebase-scrypt$k=AAAA,s=,r=8,m=30$AA==$AAAAAAAAAAAAAAAA",
   ])
-  func damagedTextsAreNoHashes(text: String) {
+  func refusesDamagedHashTexts(text: String) {
     #expect(PasswordHash(text: text) == nil)
   }
 
-  @Test func aFullQueueRefuses() {
+  @Test func fullQueueRefusesWork() {
     let queue = BoundedQueue("test", waitingMax: 2)
     let gate = Mutex(())
     let done = Atomic<Int>(0)
@@ -227,7 +227,7 @@ import WireFormat
 }
 
 @Suite struct SignInThrottleTests {
-  @Test func refusesAfterTooManyAndForgivesWithTime() {
+  @Test func throttledAttemptsRecoverWithTime() {
     let clock = SteppedMicroseconds()
     let throttle = SignInThrottle(now: { clock.now })
     for _ in 0..<10 {
@@ -247,7 +247,7 @@ import WireFormat
     #expect(throttle.allows(.accountFromAddress, "ann 1.2.3.4"))
   }
 
-  @Test func manyAddressesDoNotMakeItForgetTheWorst() {
+  @Test func manySubjectsDoNotEvictTheHeaviest() {
     let clock = SteppedMicroseconds()
     let throttle = SignInThrottle(now: { clock.now })
     for _ in 0..<10 { throttle.count(.accountFromAddress, "worst") }
@@ -256,7 +256,7 @@ import WireFormat
   }
 }
 
-/// A clock in microseconds that moves when it is told to.
+/// A clock in microseconds that moves only when a test advances it.
 final class SteppedMicroseconds: Sendable {
   private let time = Atomic<Int64>(1_700_000_000_000_000)
   var now: Int64 { time.load(ordering: .relaxed) }

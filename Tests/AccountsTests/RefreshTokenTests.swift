@@ -3,9 +3,9 @@ import DocumentModel
 import KeyValue
 import Testing
 
-/// Refresh tokens: random, stored as a hash, ended one by one or all together.
+/// Refresh tokens: random, stored as a hash, revoked one by one or all together.
 @Suite struct RefreshTokenTests {
-  @Test func sessionsComeBackWhole() throws {
+  @Test func sessionsKeepEveryField() throws {
     let test = try TestAccounts()
     var user = test.user
     user.sessionClaims = MapValue([("role", .string("editor")), ("level", .integer(3))])
@@ -20,7 +20,7 @@ import Testing
     }
   }
 
-  @Test func tokensAreNotInTheStore() throws {
+  @Test func storeContainsNoTokens() throws {
     let test = try TestAccounts()
     let token = try test.accounts.refreshTokens.create(RefreshSession(of: test.user, issuedSeconds: 1))
     for row in try test.store.rows(AccountsKey(.refreshTokens), limit: .max) {

@@ -3,9 +3,9 @@ import DocumentModel
 import TestSupport
 import Testing
 
-/// Keys of programs that are admins: what they may sign, and what of it makes an admin.
+/// Service keys of programs with admin access: the tokens that they may sign, and which of them give admin access.
 @Suite struct ServiceKeyTests {
-  /// What a program reads from its file.
+  /// A program that has read its key file.
   struct Program {
     let id: String
     let email: String
@@ -46,13 +46,13 @@ import Testing
     } catch { return error }
   }
 
-  @Test func filesAreThoseOfServiceAccounts() throws {
+  @Test func keyFilesAreServiceAccountFiles() throws {
     let test = try TestAccounts()
     let file = try #require(MapValue(json: try test.accounts.serviceKeys.create(name: "backend", url: Self.url)))
     #expect(file.text("type") == "service_account" && file.text("project_id") == "demo")
     #expect(file.text("token_uri") == "http://127.0.0.1:8080/token")
     #expect(file.text("client_email") == "backend@demo.iam.gserviceaccount.com")
-    // The store has the public half only.
+    // The store contains only the public key.
     for row in try test.store.rows(AccountsKey(.serviceKeys), limit: .max) {
       #expect(!String(decoding: row.value, as: UTF8.self).contains("PRIVATE"))
     }
@@ -61,14 +61,14 @@ import Testing
   }
 
   @Test(arguments: ["", "A", "1a", "a b", "a/b", "ä", String(repeating: "a", count: 41), "backend"])
-  func namesThatCannotBe(name: String) throws {
+  func refusesInvalidNames(name: String) throws {
     let test = try TestAccounts()
     _ = try test.accounts.serviceKeys.create(name: "backend", url: Self.url)
     #expect(throws: TokenError.self) { try test.accounts.serviceKeys.create(name: name, url: Self.url) }
     #expect(test.accounts.serviceKeys.all.count == 1)
   }
 
-  @Test func assertionsBecomeAccessTokens() throws {
+  @Test func assertionsYieldAccessTokens() throws {
     let test = try TestAccounts()
     let keys = test.accounts.serviceKeys
     let program = try Program(try keys.create(name: "backend", url: Self.url))
@@ -77,7 +77,7 @@ import Testing
       let assertion = try program.sign([("aud", .string(audience)), ("scope", .string("s"))], at: now)
       let token = Array(try keys.accessToken(for: assertion, at: []).utf8)
       #expect(Self.bearer(token, test.accounts) == nil)
-      #expect(Self.bearer(token, try test.reopened().accounts) == nil, "a token outlives a restart")
+      #expect(Self.bearer(token, try test.reopened().accounts) == nil, "a token survives a restart")
       #expect(Self.bearer(token, try TestAccounts().accounts) == .badSignature)
     }
     let moved = try program.sign([("aud", .string("https://db.example.com/token"))], at: now)
@@ -89,10 +89,10 @@ import Testing
     ([("aud", .string("https://firestore.googleapis.com/"))], .wrongAudience), ([("aud", nil)], .wrongAudience),
     ([("iss", .string("eve@example.com"))], .wrongIssuer), ([("sub", .string("eve@example.com"))], .wrongSubject),
     ([("exp", .integer(1))], .expired), ([("iat", nil)], .badClaim("exp and iat must be whole numbers of seconds")),
-    ([("exp", .integer(1_800_100_000))], .badClaim("exp may be 3600 seconds behind iat at most")),
+    ([("exp", .integer(1_800_100_000))], .badClaim("exp must be at most 3600 seconds after iat")),
     ([("iat", .integer(1_800_000_061))], .usedTooEarly),
   ] as [([(String, Value?)], TokenError)])
-  func assertionsMustBeRight(change: [(String, Value?)], error: TokenError) throws {
+  func refusesInvalidAssertions(change: [(String, Value?)], error: TokenError) throws {
     let test = try TestAccounts()
     let program = try Program(try test.accounts.serviceKeys.create(name: "backend", url: Self.url))
     let now = test.accounts.nowSeconds
@@ -108,20 +108,20 @@ import Testing
     ([("aud", .string("https://oauth2.googleapis.com/token"))], .wrongAudience),
     ([("aud", .string("https://firestore.googleapis.com.example.com/"))], .wrongAudience),
     ([("aud", .array([.string("https://firestore.googleapis.com/")]))], .wrongAudience),
-    // Custom tokens, which users hold.
+    // Custom tokens, which users have.
     ([("aud", .string(AccountStore.customTokenAudience)), ("uid", .string("eve"))], .wrongAudience),
     ([("aud", .string(AccountStore.customTokenAudience)), ("scope", .string("s"))], .wrongAudience),
     ([("aud", .string("https://firestore.googleapis.com/")), ("uid", .string("eve"))], .wrongAudience),
     ([("aud", .string("https://firestore.googleapis.com/")), ("sub", .string("eve"))], .wrongSubject),
     ([("aud", .string("https://firestore.googleapis.com/")), ("exp", .integer(1_799_999_000))], .expired),
   ] as [([(String, Value?)], TokenError?)])
-  func selfSignedTokens(claims: [(String, Value?)], error: TokenError?) throws {
+  func selfSignedTokensNeedAnAudienceOrScope(claims: [(String, Value?)], error: TokenError?) throws {
     let test = try TestAccounts()
     let program = try Program(try test.accounts.serviceKeys.create(name: "backend", url: Self.url))
     #expect(Self.bearer(try program.sign(claims, at: test.accounts.nowSeconds), test.accounts) == error)
   }
 
-  @Test func revokedKeysEndEverythingTheySigned() throws {
+  @Test func revokedKeysInvalidateTheirTokens() throws {
     let test = try TestAccounts()
     let keys = test.accounts.serviceKeys
     let program = try Program(try keys.create(name: "backend", url: Self.url))
@@ -166,7 +166,7 @@ import Testing
     #expect(Self.bearer(token, test.accounts) == .expired)
   }
 
-  @Test func customTokensLetUsersIn() throws {
+  @Test func customTokensIdentifyUsers() throws {
     let test = try TestAccounts()
     let program = try Program(try test.accounts.serviceKeys.create(name: "backend", url: Self.url))
     let now = test.accounts.nowSeconds
@@ -182,7 +182,8 @@ import Testing
     #expect(check([("aud", .string("https://firestore.googleapis.com/"))]).1 == .wrongAudience)
     #expect(check([("uid", .string(""))]).1 == .wrongSubject)
     #expect(check([("uid", .string(String(repeating: "x", count: 129)))]).1 == .wrongSubject)
-    #expect(check([("claims", .map(MapValue([("sub", .string("eve"))])))]).1 == .badClaim("claims may not hold sub"))
+    #expect(
+      check([("claims", .map(MapValue([("sub", .string("eve"))])))]).1 == .badClaim("claims must not contain sub"))
     #expect(check([("claims", .string("x"))]).1 == .badClaim("claims must be an object"))
     #expect(check([("iss", .string("eve"))]).1 == .wrongIssuer)
     #expect(check([("exp", .integer(now - 61)), ("iat", .integer(now - 100))]).1 == .expired)

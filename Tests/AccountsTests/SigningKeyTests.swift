@@ -3,9 +3,9 @@ import DocumentModel
 import TestSupport
 import Testing
 
-/// Signing keys: made once, kept, changed in time for verifiers that remember.
+/// Signing keys: created once, stored, and rotated in time for verifiers with caches.
 @Suite struct SigningKeyTests {
-  @Test func keysOutliveARestart() throws {
+  @Test func keysSurviveARestart() throws {
     let test = try TestAccounts()
     let token = try test.accounts.mintIDToken(for: test.user)
     let again = try test.reopened()
@@ -14,13 +14,13 @@ import Testing
     #expect(again.accounts.signingKeys.jsonWebKeySet(.idToken) == test.accounts.signingKeys.jsonWebKeySet(.idToken))
   }
 
-  @Test func otherServersKeysAreUnknown() throws {
+  @Test func refusesKeysOfOtherServers() throws {
     let (one, other) = (try TestAccounts(), try TestAccounts())
     _ = try other.accounts.signingKeys.current(.idToken)
     #expect(other.refusal(try one.accounts.mintIDToken(for: one.user)) == .unknownKey)
   }
 
-  @Test func rotationPublishesBeforeItSigns() throws {
+  @Test func rotationPublishesKeysBeforeUse() throws {
     let test = try TestAccounts()
     let keys = test.accounts.signingKeys
     let old = try test.accounts.mintIDToken(for: test.user)
@@ -43,7 +43,7 @@ import Testing
     #expect(keys.published(.sessionCookie).isEmpty)
   }
 
-  @Test func aKeyThatLeakedCanBeReplacedAtOnce() throws {
+  @Test func leakedKeysAreReplacedImmediately() throws {
     let test = try TestAccounts()
     let first = try test.accounts.signingKeys.current(.idToken).id
     let next = try test.accounts.signingKeys.rotate(.idToken).id
@@ -65,11 +65,11 @@ import Testing
     }
   }
 
-  @Test func maintenanceRotatesAndForgets() throws {
+  @Test func maintenanceRotatesAndRemovesKeys() throws {
     let test = try TestAccounts()
     let keys = test.accounts.signingKeys
     try keys.maintain()
-    #expect(keys.published(.idToken).isEmpty, "no key is made before it is needed")
+    #expect(keys.published(.idToken).isEmpty, "no key is created before it is needed")
     let first = try keys.current(.idToken).id
     try keys.maintain()
     #expect(keys.published(.idToken).map(\.id) == [first])
@@ -85,7 +85,7 @@ import Testing
     #expect(try test.reopened().accounts.signingKeys.published(.idToken).map(\.id) == [both[1]])
   }
 
-  @Test func publishedTextsHoldTheKey() throws {
+  @Test func publishedTextsContainTheKey() throws {
     let test = try TestAccounts()
     let key = try test.accounts.signingKeys.current(.idToken)
     let set = try #require(MapValue(json: test.accounts.signingKeys.jsonWebKeySet(.idToken)))
@@ -108,12 +108,12 @@ import Testing
 
   @Test(arguments: [([], [1, 0, 1]), ([5], [1, 0, 1]), (odd, []), (odd, [0]), (odd, [1]), (odd, [0, 1]), (odd, [4]),
     (Array(repeating: 0xFF, count: 2000), [1, 0, 1]), (Array(repeating: 0, count: 256), [3])] as [([UInt8], [UInt8])])
-  func keysThatAreNoneAreRefused(modulus: [UInt8], exponent: [UInt8]) {
+  func refusesInvalidRSAKeys(modulus: [UInt8], exponent: [UInt8]) {
     #expect(RSAKey(modulus: modulus, exponent: exponent) == nil)
   }
 
   @Test(arguments: ["", "x", "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n"])
-  func textsThatAreNoKeysAreRefused(text: String) {
+  func refusesInvalidPEM(text: String) {
     #expect(RSAKey(publicPEM: text) == nil)
     #expect(RSAKey(privatePEM: text) == nil)
   }

@@ -3,10 +3,10 @@ import DocumentModel
 import TestSupport
 import Testing
 
-/// Tokens that were changed on their way, or made by somebody who has no key: none is accepted.
+/// Changed tokens and tokens signed without the key. The server rejects all of them.
 @Suite struct TamperingTests {
-  /// Every single byte of every part, the dots included.
-  @Test func noTokenWithOneChangedByteIsAccepted() throws {
+  /// Changes every single byte of every part, including the dots.
+  @Test func refusesTokensWithAChangedByte() throws {
     let test = try TestAccounts()
     let token = Array(try test.accounts.mintIDToken(for: test.user).utf8)
     #expect(test.refusal(token) == nil)
@@ -15,13 +15,13 @@ import Testing
       var changed = token
       changed[index] = try #require(alphabet.first { $0 != token[index] })
       #expect(test.refusal(changed) != nil, "byte \(index)")
-      // The nearest spelling: base64 leaves bits to spare at the end of each part.
+      // The nearest spelling: base64 has unused bits at the end of each part.
       changed[index] = token[index] ^ 1
       #expect(test.refusal(changed) != nil, "bit of byte \(index)")
     }
   }
 
-  @Test func noMutatedTokenIsAccepted() throws {
+  @Test func refusesMutatedTokens() throws {
     let test = try TestAccounts()
     let tokens = try (0..<4).map { number in
       var user = test.user
@@ -43,7 +43,7 @@ import Testing
         case 4: token.removeFirst(place)
         case 5: token += random.pick(tokens)
         case 6:
-          // A part of another token in place of this one's.
+          // Replace one part with that of another token.
           let own = token.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
           let other = random.pick(tokens).split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
           guard own.count == 3 else { continue }
@@ -58,7 +58,7 @@ import Testing
     }
   }
 
-  /// Headers that ask a verifier to be lenient, over the claims and the signature of a good token.
+  /// Headers that try to weaken the verification, with the claims and the signature of a valid token.
   @Test(arguments: [
     #"{"alg":"none","typ":"JWT"}"#, #"{"alg":"None","kid":"KID"}"#, #"{"alg":"NONE","kid":"KID"}"#,
     #"{"alg":"HS256","kid":"KID"}"#, #"{"alg":"RS512","kid":"KID"}"#, #"{"alg":"PS256","kid":"KID"}"#,
@@ -66,7 +66,7 @@ import Testing
     #"{"alg":"RS256","kid":"KID","crit":["exp"]}"#, #"{"alg":["RS256"],"kid":"KID"}"#, #"{"kid":"KID"}"#, #"[]"#,
     #"{"alg":"RS256","kid":"KID","jwk":{"kty":"RSA"}}"#, #"{"alg":"RS256","kid":"../../secret"}"#,
   ])
-  func headersThatAskForLess(header: String) throws {
+  func refusesWeakHeaders(header: String) throws {
     let test = try TestAccounts()
     let token = try test.accounts.mintIDToken(for: test.user)
     let key = try test.accounts.signingKeys.current(.idToken)
@@ -78,15 +78,15 @@ import Testing
     }
   }
 
-  /// An HS256 token whose secret is the public key: what verifiers fall for that take the algorithm from the token.
-  @Test func publicKeysAreNoSecrets() throws {
+  /// An HS256 token with the public key as its secret. It deceives verifiers that trust the algorithm in the token.
+  @Test func refusesHS256WithThePublicKey() throws {
     let test = try TestAccounts()
     let key = try test.accounts.signingKeys.current(.idToken)
     let forged = encode(#"{"alg":"HS256","kid":"\#(key.id)"}"#) + "." + encode(#"{"sub":"eve"}"#)
     #expect(test.refusal(forged + "." + encode(String(repeating: "x", count: 32))) == .algorithm)
   }
 
-  @Test func keysOfOthersSignNothing() throws {
+  @Test func refusesForeignKeys() throws {
     let test = try TestAccounts()
     let claims = try test.verify(try test.accounts.mintIDToken(for: test.user)).claims
     let key = try test.accounts.signingKeys.current(.idToken)
@@ -95,7 +95,7 @@ import Testing
     #expect(test.refusal(try JSONWebToken.signed(claims, by: own, id: "mine")) == .unknownKey)
   }
 
-  @Test func tokensHaveALimit() throws {
+  @Test func refusesLongAndMalformedTokens() throws {
     let test = try TestAccounts()
     var user = test.user
     user.customClaims = MapValue([("filler", .string(String(repeating: "x", count: JSONWebToken.bytesMax)))])

@@ -4,7 +4,7 @@ import KeyValue
 import LMDBEngine
 import TestSupport
 
-/// AccountStore in memory with a clock that stands still until it is moved.
+/// Accounts in memory, with a clock that stands still until a test advances it.
 final class TestAccounts: Sendable {
   let clock: SteppedTime
   let store: any KeyValueStore
@@ -20,7 +20,7 @@ final class TestAccounts: Sendable {
     accounts = try AccountStore(store: store, project: AccountsProject(project), mode: mode) { clock.now }
   }
 
-  /// The same store opened again, as after a restart.
+  /// Opens the same store again, as after a restart.
   func reopened() throws -> TestAccounts { try TestAccounts(accounts.mode, store: store, clock: clock) }
 
   var user: SignedInUser {
@@ -33,7 +33,7 @@ final class TestAccounts: Sendable {
     try Array(token.utf8).withUnsafeBytes { try accounts.verifyIDToken($0) }
   }
 
-  /// Why a token is refused; `nil` where it is not.
+  /// Returns the reason why a token is refused, or `nil` if it is accepted.
   func refusal(_ token: [UInt8]) -> TokenError? {
     token.withUnsafeBytes { bytes in
       do throws(TokenError) {

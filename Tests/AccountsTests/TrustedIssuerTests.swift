@@ -3,7 +3,7 @@ import DocumentModel
 import TestSupport
 import Testing
 
-/// Tokens of identity providers elsewhere, such as a Firebase project during a move.
+/// Tokens of other identity providers, such as a Firebase project during a migration.
 @Suite struct TrustedIssuerTests {
   private static let issuer = TrustedIssuer(issuer: "https://securetoken.google.com/demo", audience: "demo")
 
@@ -13,7 +13,7 @@ import Testing
   }
 
   @Test(arguments: [true, false])
-  func tokensOfAProjectElsewhereCount(asKeySet: Bool) throws {
+  func acceptsTokensOfATrustedIssuer(asKeySet: Bool) throws {
     let cloud = try TestAccounts()
     let here = try TestAccounts()
     let token = try cloud.accounts.mintIDToken(for: cloud.user)
@@ -23,7 +23,7 @@ import Testing
     #expect(try here.accounts.trustedIssuers.trust(Self.issuer, keys: text) == 1)
     #expect(try Self.uid(token, here.accounts) == "ann")
     #expect(try Self.uid(try here.accounts.mintIDToken(for: here.user), here.accounts) == "ann")
-    // A key that its owner no longer publishes counts no more.
+    // If the owner stops publishing a key, it is no longer valid.
     let other = try TestAccounts()
     _ = try other.accounts.signingKeys.current(.idToken)
     let before = here.accounts.changes
@@ -32,7 +32,7 @@ import Testing
     #expect(here.accounts.changes > before)
   }
 
-  @Test func issuersSpeakForThemselvesOnly() throws {
+  @Test func issuersVouchOnlyForThemselves() throws {
     let cloud = try TestAccounts(project: "cloud")
     let here = try TestAccounts()
     let key = try cloud.accounts.signingKeys.current(.idToken)
@@ -55,13 +55,13 @@ import Testing
     "", "[]", "{}", #"{"keys":[]}"#, #"{"keys":[{"kty":"EC","kid":"a","crv":"P-256"}]}"#,
     #"{"keys":[{"kty":"RSA","kid":"a","n":"AQAB","e":"AQAB"}]}"#, #"{"a":"-----BEGIN CERTIFICATE-----\nx"}"#,
   ])
-  func textsWithoutKeysAreRefused(text: String) throws {
+  func refusesTextsWithoutKeys(text: String) throws {
     let test = try TestAccounts()
     #expect(throws: TokenError.self) { try test.accounts.trustedIssuers.trust(Self.issuer, keys: Array(text.utf8)) }
     #expect(test.accounts.changes == 0)
   }
 
-  @Test func aUsersStateEndsTokensFromElsewhereToo() throws {
+  @Test func userStatesInvalidateForeignTokens() throws {
     let cloud = try TestAccounts()
     let here = try TestAccounts()
     let token = try cloud.accounts.mintIDToken(for: cloud.user)

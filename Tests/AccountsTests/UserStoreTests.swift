@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 @Suite struct UserStoreTests {
-  /// A store of users in memory, and the states beside it.
+  /// Creates accounts in memory.
   static func make() throws -> AccountStore {
     try AccountStore(
       store: LMDBStore.open(.inMemory(mapBytes: 64 << 20)), project: AccountsProject("p"), mode: .production,
@@ -52,7 +52,7 @@ import Testing
     #expect(try users.user(email: String(repeating: "x", count: 40_000)) == nil)
   }
 
-  @Test func refusesWhatAnotherHas() throws {
+  @Test func refusesDuplicates() throws {
     let users = try Self.make().users
     let first = Self.full("u1")
     try users.insert(first)
@@ -85,14 +85,14 @@ import Testing
     #expect(try users.user(email: "new@example.com")?.uid == "u1")
     #expect(try users.user(providerID: "google.com", rawID: "g-u1") == nil)
     #expect(try users.user(providerID: "google.com", rawID: "other")?.uid == "u1")
-    // What was given up is free for others.
+    // A released e-mail address is free for other users.
     try users.insert(Self.full("u1x").renamed("u9") { $0.email = "u1@example.com" })
     #expect(try users.remove("u1", now: 0)?.uid == "u1")
     #expect(try users.remove("u1", now: 0) == nil)
     for found in [try users.user("u1"), try users.user(email: "new@example.com")] { #expect(found == nil) }
   }
 
-  @Test func emailsThatLookAlikeAreTwo() throws {
+  @Test func equivalentEmailsAreDistinct() throws {
     let users = try Self.make().users
     try users.insert(Self.user("u1") { $0.email = "\u{E9}@x.org" })
     try users.insert(Self.user("u2") { $0.email = "e\u{301}@x.org" })
@@ -101,22 +101,22 @@ import Testing
     #expect(try users.user(email: "e\u{301}@x.org")?.uid == "u2")
   }
 
-  @Test func pagesInTheOrderOfIDs() throws {
+  @Test func pagesAreSortedByID() throws {
     let users = try Self.make().users
     for uid in ["b", "aa", "é", "a", "c"] { try users.insert(Self.user(uid)) }
     var found: [String] = []
     var last: String?
     repeat {
-      let page = try users.users(behind: last, limit: 2)
+      let page = try users.users(after: last, limit: 2)
       found += page.map(\.uid)
       last = page.count == 2 ? page.last?.uid : nil
     } while last != nil
     #expect(found == ["a", "aa", "b", "c", "é"])
     try users.removeAll()
-    #expect(try users.users(behind: nil, limit: 10).isEmpty)
+    #expect(try users.users(after: nil, limit: 10).isEmpty)
   }
 
-  @Test func tokensFollowTheUser() throws {
+  @Test func statesFollowTheUser() throws {
     let accounts = try Self.make()
     let users = accounts.users
     func state() throws -> UserState { try accounts.userStates.state(of: "u1") }
@@ -135,7 +135,7 @@ import Testing
     #expect(try state() == UserState(validSinceSeconds: 1_700_000_005))
     _ = try users.remove("u1", now: 1_700_000_010_000)
     #expect(try state().deletedSeconds == 1_700_000_010)
-    // Whoever gets the id of one who was deleted must not get the tokens too.
+    // A new user with the ID of a deleted one must not inherit its tokens.
     try users.insert(User(uid: "u1", createdAt: 1_700_000_020_000))
     #expect(try state() == UserState(validSinceSeconds: 1_700_000_020))
     _ = try users.update("u1") { $0.displayName = "y" }
@@ -143,7 +143,7 @@ import Testing
   }
 
   @Test(arguments: [0, 1_700_000_009_000, 1_700_000_010_000, 4_000_000_000_000] as [Int64])
-  func aDeletedIDIsRevivedWithoutItsTokens(createdAt: Int64) throws {
+  func reusedIDDoesNotReviveTokens(createdAt: Int64) throws {
     let accounts = try Self.make()
     let users = accounts.users
     for isReplaced in [false, true] {
@@ -159,17 +159,17 @@ import Testing
   }
 
   @Test(arguments: [1_600_000_000_000, 1_700_000_005_000, 4_000_000_000_000] as [Int64])
-  func revocationHoldsWheneverTheAccountWasMade(createdAt: Int64) throws {
+  func revocationIgnoresTheCreationTime(createdAt: Int64) throws {
     let accounts = try Self.make()
     try accounts.users.insert(Self.user("u1") { $0.createdAt = createdAt })
     _ = try accounts.users.update("u1") { $0.validSince = 1_700_000_006 }
     #expect(try accounts.userStates.state(of: "u1").validSinceSeconds == 1_700_000_006)
-    // Nor does importing the account again bring back what was revoked.
+    // Importing the account again does not revive revoked tokens either.
     try accounts.users.write { try $0.upsert(Self.user("u1") { $0.createdAt = createdAt }) }
     #expect(try accounts.userStates.state(of: "u1").validSinceSeconds == 1_700_000_006)
   }
 
-  @Test func codesAreSpentOnceAndEnd() throws {
+  @Test func codesWorkOnceAndExpire() throws {
     let users = try Self.make().users
     func code(_ name: String, _ at: Int64) -> ActionCode {
       ActionCode(code: name, kind: .resetPassword, uid: "u1", email: "a@b.c", link: "http://x/?a=b", createdAt: at)
@@ -183,13 +183,13 @@ import Testing
     #expect(throws: AccountError(.invalidOobCode)) { try users.actionCode("two", now: 0) }
     #expect(try users.write { try $0.spend("one", now: 1) } == code("one", 0))
     #expect(throws: AccountError(.invalidOobCode)) { try users.write { try $0.spend("one", now: 1) } }
-    // Old ones are forgotten as new ones come.
+    // Adding a code removes expired ones.
     try users.write { try $0.put(code("old", 0)) }
     try users.write { try $0.put(code("new", 9_000_000)) }
     #expect(try users.actionCodes(limit: 10).map(\.code) == ["new"])
   }
 
-  @Test func settingsAreKept() throws {
+  @Test func settingsAreStored() throws {
     let users = try Self.make().users
     var settings = try users.settings(over: AccountsSettings())
     #expect(settings == AccountsSettings())
@@ -208,7 +208,7 @@ import Testing
     ("Ann@Example.COM", "ann@example.com"), ("a@b", "a@b"), ("é@ö.de", "é@ö.de"), ("a", nil), ("@b", nil),
     ("a@", nil), ("a@b@c", nil), ("", nil), ("a b@c", nil), ("a\r\nBcc:x@y", nil), ("<a@b>", nil), ("a,c@b", nil),
   ] as [(String, String?)])
-  func emails(text: String, kept: String?) {
+  func normalizesEmails(text: String, kept: String?) {
     #expect((try? UserFields.email(text)) == kept)
   }
 
@@ -216,7 +216,7 @@ import Testing
     ("+39055123456", "+39055123456"), ("+1 (650) 555-3434", "+16505553434"), ("39055123456", nil), ("+12", nil),
     ("+1234567890123456", nil), ("+12345x", nil), ("", nil),
   ] as [(String, String?)])
-  func phoneNumbers(text: String, kept: String?) {
+  func normalizesPhoneNumbers(text: String, kept: String?) {
     #expect((try? UserFields.phoneNumber(text)) == kept)
   }
 
@@ -225,7 +225,7 @@ import Testing
     (#"{"sub":"x"}"#, .forbiddenClaim), (#"{"firebase":{}}"#, .forbiddenClaim), (#"{"email":"x"}"#, nil),
     (#"{"a":"\#(String(repeating: "x", count: 1000))"}"#, .claimsTooLarge),
   ] as [(String, AccountError.Code?)])
-  func customClaims(text: String, code: AccountError.Code?) {
+  func checksCustomClaims(text: String, code: AccountError.Code?) {
     do throws(AccountError) {
       _ = try UserFields.customClaims(text)
       #expect(code == nil)
@@ -236,7 +236,7 @@ import Testing
 }
 
 extension User {
-  /// The same account under another id.
+  /// Returns the same account with another ID.
   fileprivate func renamed(_ uid: String, _ change: (inout User) -> Void) -> User {
     var user = User(uid: uid, createdAt: createdAt)
     user.displayName = displayName

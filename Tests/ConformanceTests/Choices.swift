@@ -7,17 +7,17 @@ extension SplitMix {
 
   mutating func number(in range: ClosedRange<Int>) -> Int { Int.random(in: range, using: &self) }
 
-  /// One of `choices`, each as often as its weight says.
+  /// A random element of `choices`, by weight.
   mutating func pick<Choice>(weighted choices: [(weight: Int, choice: Choice)]) -> Choice {
     var position = number(below: choices.reduce(0) { $0 + $1.weight })
     for (weight, choice) in choices {
       if position < weight { return choice }
       position -= weight
     }
-    preconditionFailure("weights add up to more than their sum")
+    preconditionFailure("the position is below the sum of the weights")
   }
 
-  /// `count` of `choices`, none twice, in random order.
+  /// `count` different elements of `choices`, in random order.
   mutating func sample<Choice>(_ choices: [Choice], count: Int) -> [Choice] {
     Array(choices.shuffled(using: &self).prefix(count))
   }

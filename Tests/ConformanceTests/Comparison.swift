@@ -1,12 +1,12 @@
 import Foundation
 import TestSupport
 
-/// Runs sequences on both servers and finds where they part.
+/// Runs sequences on both servers and finds the first difference.
 final class Comparison {
   struct Disagreement: Sendable {
-    /// The requests before the one that was answered differently.
+    /// The requests before the one with different responses.
     var before: String
-    /// That request and both answers.
+    /// That request and both responses.
     var last: String
 
     var transcript: String { before + last }
@@ -15,7 +15,7 @@ final class Comparison {
   private let database: TestDatabase
   private let oracle: Replica
   private let subject: Replica
-  /// Requests compared, and answers that a known difference explained.
+  /// The number of requests compared, and of responses that a known difference explained.
   private(set) var stepsCompared = 0
   private(set) var differencesMet: [KnownDifference: Int] = [:]
   private(set) var statusesMet: [Int: Int] = [:]
@@ -26,7 +26,7 @@ final class Comparison {
     self.subject = subject
   }
 
-  /// Runs `groups` on an empty database; `nil` when both servers gave the same answers.
+  /// Runs `groups` on an empty database. Returns `nil` if both servers gave the same responses.
   func run(_ groups: [StepGroup]) -> Disagreement? {
     oracle.reset()
     subject.reset()
@@ -62,9 +62,9 @@ final class Comparison {
     return nil
   }
 
-  /// Leaves out of `groups`, on which the servers disagree, what the disagreement does not need.
+  /// Shortens `groups`, on which the servers disagree: leaves out groups that the disagreement does not need.
   ///
-  /// Tries each group once from the end, within `seconds`; what remains need not be the smallest.
+  /// Tries each group once, from the end, for at most `seconds`. The result need not be minimal.
   func shrink(_ groups: [StepGroup], from found: Disagreement, seconds: Double) -> Disagreement {
     let deadline = Date(timeIntervalSinceNow: seconds)
     var groups = groups
@@ -85,7 +85,7 @@ final class Comparison {
     return best
   }
 
-  /// Where two sorted values first differ, and what is there.
+  /// The first difference between two sorted values, with its path.
   private func difference(_ expected: JSONNode, _ actual: JSONNode, at path: String) -> String {
     switch (expected, actual) {
     case (.array(let left), .array(let right)):
@@ -93,7 +93,7 @@ final class Comparison {
         return difference(pair.0, pair.1, at: "\(path)[\(index)]")
       }
       if left.count != right.count {
-        return "   \(path) has \(left.count) elements for the oracle and \(right.count) for the subject"
+        return "   \(path) has \(left.count) elements from the oracle and \(right.count) from the subject"
       }
     case (.object(let left), .object(let right)):
       if left.count == right.count {
@@ -119,11 +119,11 @@ final class Comparison {
     case .json(let node): text += " " + abridged(abridged(node).text)
     case .text(let body): text += " " + abridged(body)
     }
-    if case .pages(let member, let size) = step.reading { text += " (all \(member), \(size) a page)" }
+    if case .pages(let member, let size) = step.reading { text += " (all \(member), \(size) per page)" }
     return text
   }
 
-  /// `node` with long strings cut.
+  /// A copy of `node` with long strings truncated.
   private func abridged(_ node: JSONNode) -> JSONNode {
     switch node {
     case .string(let string) where string.utf8.count > 200 && !string.contains("/"):

@@ -2,14 +2,14 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Hearth beside the official emulator: the same requests, the same answers.
+/// Hearth and the official emulator give the same responses to the same requests.
 ///
-/// Environment, for longer runs by hand:
-/// - `CONFORMANCE_SEED`: the first seed, or `random`; each sequence takes the next. Failures print the seed of their
-///   sequence.
+/// Environment variables for longer runs by hand:
+/// - `CONFORMANCE_SEED`: the first seed, or `random`. Each sequence takes the next seed. A failure prints the seed of
+///   its sequence.
 /// - `CONFORMANCE_SECONDS`: how long random sequences run, instead of the first 60.
-/// - `CONFORMANCE_SUBJECT_URL`, `CONFORMANCE_ORACLE_URL`: servers that already run, instead of Hearth and the emulator.
-/// - `CONFORMANCE_SUBJECT=emulator`: a second emulator instead of Hearth, to test the tests.
+/// - `CONFORMANCE_SUBJECT_URL`, `CONFORMANCE_ORACLE_URL`: running servers to use instead of Hearth and the emulator.
+/// - `CONFORMANCE_SUBJECT=emulator`: uses a second emulator instead of Hearth, to test the tests.
 @Suite(
   .enabled(
     if: Servers.subjectURL != nil || Servers.subjectIsEmulator || HearthBinary.isBuilt,
@@ -17,7 +17,7 @@ import Testing
   .enabled(
     if: Servers.oracleURL != nil || EmulatorProcess.isInstalled, "Java or the Firestore emulator is not installed"))
 struct DifferentialTests {
-  @Test func randomSequencesGetTheSameAnswers() async throws {
+  @Test func randomSequencesGetTheSameResponses() async throws {
     let environment = ProcessInfo.processInfo.environment
     let firstSeed = TestSeeds.of("CONFORMANCE_SEED", otherwise: [1])[0]
     let seconds = environment["CONFORMANCE_SECONDS"].flatMap { Double($0) }
@@ -48,7 +48,7 @@ struct DifferentialTests {
     for failure in failures { Issue.record("the servers disagree\n\(failure)") }
   }
 
-  @Test func requestsAtTheEdgesGetTheSameAnswers() async throws {
+  @Test func edgeCasesGetTheSameResponses() async throws {
     let servers = try await Servers.shared.value
     let failures = try await onDedicatedThread { () -> [String] in
       let database = TestDatabase(project: "conformance-probes")
@@ -60,7 +60,7 @@ struct DifferentialTests {
   }
 }
 
-/// The two servers of a run, started once and ended with the test process.
+/// The two servers of a run, started once and stopped when the test process exits.
 struct Servers: Sendable {
   static let subjectURL = ProcessInfo.processInfo.environment["CONFORMANCE_SUBJECT_URL"]
   static let subjectIsEmulator = ProcessInfo.processInfo.environment["CONFORMANCE_SUBJECT"] == "emulator"
@@ -102,7 +102,7 @@ struct Servers: Sendable {
     return port
   }
 
-  /// Plain calls on both, for the thread that asks.
+  /// Sessions on both servers, for the calling thread.
   func sessions(database: TestDatabase) -> (oracle: RESTSession, subject: RESTSession) {
     (RESTSession(port: oraclePort, database: database), RESTSession(port: subjectPort, database: database))
   }

@@ -2,15 +2,15 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Answers that the emulator cannot vouch for, since it gives other texts, is wrong or never answers: asked of Hearth
-/// alone and compared with what is documented of production.
+/// Responses that the tests cannot compare with the emulator, because its texts differ, it is wrong, or it never
+/// responds. Hearth's responses are compared with the documentation of production.
 @Suite(.enabled(if: HearthBinary.isBuilt, "no hearth binary beside the tests"))
 struct DocumentedAnswerTests {
-  /// A request and the error it gets, whose text contains `message`. `ROOT` stands for the name of the database's
+  /// A request and its error, whose message contains `message`. `ROOT` means the name of the database's
   /// documents.
   struct Refusal: Sendable, CustomTestStringConvertible {
     let method: String
-    /// After `/v1/ROOT`.
+    /// The part after `/v1/ROOT`.
     let target: String
     let body: String
     let status: Int
@@ -27,12 +27,12 @@ struct DocumentedAnswerTests {
       self.message = message
     }
 
-    /// A commit that is INVALID_ARGUMENT.
+    /// A commit that fails with INVALID_ARGUMENT.
     init(commit writes: String, _ message: String) {
       self.init("POST", ":commit", body: #"{"writes":[\#(writes)]}"#, 400, "INVALID_ARGUMENT", message)
     }
 
-    /// A write of one value that is INVALID_ARGUMENT.
+    /// A write of one value that fails with INVALID_ARGUMENT.
     init(value: String, _ message: String) {
       self.init("PATCH", "/d/v", body: #"{"fields":{"x":\#(value)}}"#, 400, "INVALID_ARGUMENT", message)
     }
@@ -109,7 +109,7 @@ struct DocumentedAnswerTests {
       "The requested 'read_time' cannot be in the future."),
     Refusal("GET", "/d/a?transaction=AAAA", 400, "INVALID_ARGUMENT", "Invalid transaction."),
     Refusal("POST", ":commit", body: #"{"transaction":"AAAA"}"#, 400, "INVALID_ARGUMENT", "Invalid transaction."),
-    // Streaming methods answer with an array, errors too.
+    // Streaming methods respond with an array, also for errors.
     Refusal(
       "POST", ":batchGet", body: #"{"documents":["bad"]}"#, 400, "INVALID_ARGUMENT",
       #"Document name "bad" lacks "projects" at index 0."#),
@@ -131,11 +131,11 @@ struct DocumentedAnswerTests {
     #expect(reply.status == refusal.status)
     #expect(reply.errorStatus == refusal.code)
     #expect(
-      message.isEmpty || reply.errorMessage?.contains(message) == true, "the text is: \(reply.errorMessage ?? "none")")
+      message.isEmpty || reply.errorMessage?.contains(message) == true, "the text is \(reply.errorMessage ?? "none")")
     #expect(reply.json.elements.isEmpty == !refusal.target.hasSuffix(":batchGet"))
   }
 
-  @Test func readsSeeTheMomentTheyNameAndNotTheOneBefore() async throws {
+  @Test func readTimeIsExactToTheMicrosecond() async throws {
     let (_, found) = try await onNewDatabase { session -> [String] in
       var times: [String] = []
       for number in 1...2 {
@@ -154,9 +154,9 @@ struct DocumentedAnswerTests {
     #expect(found == ["404 in 0", "1 in 1", "1 in 1", "2 in 1"])
   }
 
-  /// The time one microsecond before one that a server gave.
+  /// The time one microsecond before a time that a server gave.
   private func justBefore(_ time: String) throws -> String {
-    // Six digits always, then the last non-zero digit goes down by one and the zeros after it become nines.
+    // Pads to six digits, subtracts one from the last non-zero digit, and replaces the zeros after it with nines.
     var digits = Array(time.dropLast().utf8)
     if !digits.contains(UInt8(ascii: ".")) { digits.append(UInt8(ascii: ".")) }
     while digits.count < 26 { digits.append(UInt8(ascii: "0")) }
@@ -165,7 +165,7 @@ struct DocumentedAnswerTests {
       digits[index] = UInt8(ascii: "9")
       index -= 1
     }
-    try #require(digits[index] != UInt8(ascii: "."), "a commit exactly at a second; try again")
+    try #require(digits[index] != UInt8(ascii: "."), "the commit time is a whole second; run the test again")
     digits[index] -= 1
     return String(decoding: digits, as: UTF8.self) + "Z"
   }
@@ -183,7 +183,7 @@ struct DocumentedAnswerTests {
     #expect(statuses == [200, 400, 400])
   }
 
-  @Test func endedTransactionsSayWhetherToTryAgain() async throws {
+  @Test func errorsOfEndedTransactionsTellWhetherToRetry() async throws {
     let text = "The referenced transaction has expired or is no longer valid."
     let (_, replies) = try await onNewDatabase { session -> [String] in
       let write = session.update("d/x", [:])
@@ -203,7 +203,7 @@ struct DocumentedAnswerTests {
       ])
   }
 
-  @Test func namesSortDownwards() async throws {
+  @Test func documentsSortByNameDescending() async throws {
     let (_, orders) = try await onNewDatabase { session -> [[String]] in
       for id in ["a", "B", "__id7__", "__id12__", "é", "z"] { try session.set("d/\(id)", ["n": ["integerValue": "1"]]) }
       return try ["__name__ desc", "n, __name__ desc", "n desc", "__name__"].map { order in
@@ -228,7 +228,7 @@ struct DocumentedAnswerTests {
     #expect(statuses == [400, 200, 200, 200])
   }
 
-  @Test func missingDocumentsAreListedBesideAMask() async throws {
+  @Test func missingDocumentsAreListedWithAMask() async throws {
     let (_, documents) = try await onNewDatabase { session -> String in
       try session.set("d/a", ["x": ["integerValue": "1"], "y": ["integerValue": "2"]])
       try session.set("d/b/s/c", [:])
@@ -240,7 +240,7 @@ struct DocumentedAnswerTests {
     #expect(documents == #"a {"x":{"integerValue":"1"}} true; b - false"#)
   }
 
-  @Test func tooLargeARequestIsRefused() async throws {
+  @Test func oversizedRequestIsRefused() async throws {
     let (_, reply) = try await onNewDatabase { session -> RESTSession.Reply in
       let text = JSONNode.string(String(repeating: "x", count: 1_000_000))
       return try session.commit((0..<11).map { session.update("d/\($0)", ["x": ["stringValue": text]]) })
@@ -249,7 +249,7 @@ struct DocumentedAnswerTests {
     #expect(reply.errorStatus != nil)
   }
 
-  /// Runs `body` with a session on a database of its own.
+  /// Runs `body` with a session on a new database.
   private func onNewDatabase<Result: Sendable>(
     _ body: @escaping @Sendable (RESTSession) throws -> Result
   ) async throws -> (TestDatabase, Result) {

@@ -4,10 +4,10 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// `hearth serve --data` killed while files come in that are committed with a document: whoever looks, before a kill or
-/// after it, finds both or neither.
+/// Kills `hearth serve --data` while it receives files that are committed together with a document. A reader finds
+/// both or neither, before and after a kill.
 ///
-/// `CONFORMANCE_SEED` chooses the moments.
+/// `CONFORMANCE_SEED` determines when the server is killed.
 @Suite(.enabled(if: HearthBinary.isBuilt, "no hearth binary beside the tests"))
 struct FileCommitKillTests {
   private static let kills = 6
@@ -15,14 +15,14 @@ struct FileCommitKillTests {
   private static let owner = [("Authorization", "Bearer owner")]
   private static let documents = "/v1/projects/demo/databases/(default)/documents"
 
-  @Test(.timeLimit(.minutes(10))) func bothOrNeitherSurviveKills() async throws {
+  @Test(.timeLimit(.minutes(10))) func fileAndDocumentSurviveKillsTogether() async throws {
     let seed = ProcessInfo.processInfo.environment["CONFORMANCE_SEED"].flatMap { UInt64($0) } ?? 1
     let (problems, acknowledged) = try await onDedicatedThread { try Self.killAndReopen(seed: seed) }
     #expect(problems.isEmpty, "CONFORMANCE_SEED=\(seed)\n\(problems.prefix(20).joined(separator: "\n"))")
-    #expect(acknowledged > Self.kills, "hardly anything was acknowledged")
+    #expect(acknowledged > Self.kills, "the server acknowledged too few uploads")
   }
 
-  /// Problems that several threads find.
+  /// Problems found by several threads.
   private final class Problems: Sendable {
     private let texts = Mutex<[String]>([])
 
@@ -35,7 +35,7 @@ struct FileCommitKillTests {
     var random = SplitMix(seed: seed)
     let problems = Problems()
     var number = 0
-    // The last number that was acknowledged, and the one that was sent last.
+    // The number that the server last acknowledged, and the number that was sent last.
     var held = [(acknowledged: Int, sent: Int)](repeating: (0, 0), count: names)
     var acknowledged = 0
     for round in 0...kills {
@@ -45,9 +45,9 @@ struct FileCommitKillTests {
       for index in 0..<names {
         let document = try documentNumber(index, client) ?? 0
         let file = try fileNumber(index, client) ?? 0
-        if document != file { problems.add("round \(round): document \(index) says \(document), the file \(file)") }
+        if document != file { problems.add("round \(round): document \(index) has \(document), the file has \(file)") }
         if document < held[index].acknowledged || document > held[index].sent {
-          problems.add("round \(round): \(index) is at \(document), acknowledged was \(held[index])")
+          problems.add("round \(round): document \(index) has \(document); sent and acknowledged: \(held[index])")
         }
       }
       if round == kills { break }
@@ -62,10 +62,10 @@ struct FileCommitKillTests {
         number += 1
         held[index].sent = number
         guard let status = try? send(number, index, client) else { break }
-        if status != 200 { problems.add("round \(round): an upload was answered with \(status)") }
+        if status != 200 { problems.add("round \(round): an upload got status \(status)") }
         held[index].acknowledged = number
         acknowledged += 1
-        // However slow the disk is, some are acknowledged in each round.
+        // Even on a slow disk, the server acknowledges some uploads in each round.
         if acknowledged == before + 2 { killer.start() }
       }
       _ = server.process.waitForExit(timeoutSeconds: 30)
@@ -106,7 +106,7 @@ struct FileCommitKillTests {
     return reply.status == 200 ? Int(reply.text) : nil
   }
 
-  /// Looks at one and then the other, over and over: the second may be newer, and is never older.
+  /// Reads one and then the other, repeatedly. The second may be newer, but never older.
   private static func startReader(_ documentFirst: Bool, _ port: UInt16, _ problems: Problems) -> DispatchSemaphore {
     let isDone = DispatchSemaphore(value: 0)
     Thread {
@@ -117,7 +117,7 @@ struct FileCommitKillTests {
         index = (index + 1) % names
         let look = documentFirst ? [documentNumber, fileNumber] : [fileNumber, documentNumber]
         guard let first = try? look[0](index, client) ?? 0, let second = try? look[1](index, client) ?? 0 else { return }
-        if second < first { problems.add("\(documentFirst ? "file" : "document") \(index): \(second) behind \(first)") }
+        if second < first { problems.add("\(documentFirst ? "file" : "document") \(index): \(second) after \(first)") }
       }
     }.start()
     return isDone

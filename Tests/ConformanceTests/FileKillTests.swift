@@ -3,9 +3,10 @@ import Glibc
 import TestSupport
 import Testing
 
-/// `hearth serve --data` killed while files come in: what was acknowledged is there, whole, and no file is left over.
+/// Kills `hearth serve --data` while it receives files. Every acknowledged file is complete afterwards, and no stray
+/// file remains.
 ///
-/// `CONFORMANCE_SEED` chooses the moments.
+/// `CONFORMANCE_SEED` determines when the server is killed.
 @Suite(.enabled(if: HearthBinary.isBuilt, "no hearth binary beside the tests"))
 struct FileKillTests {
   private static let kills = 6
@@ -15,14 +16,14 @@ struct FileKillTests {
     let seed = ProcessInfo.processInfo.environment["CONFORMANCE_SEED"].flatMap { UInt64($0) } ?? 1
     let (problems, acknowledged) = try await onDedicatedThread { try Self.killAndReopen(seed: seed) }
     #expect(problems.isEmpty, "CONFORMANCE_SEED=\(seed)\n\(problems.prefix(20).joined(separator: "\n"))")
-    #expect(acknowledged > Self.kills, "hardly anything was acknowledged")
+    #expect(acknowledged > Self.kills, "the server acknowledged too few uploads")
   }
 
   private static func killAndReopen(seed: UInt64) throws -> (problems: [String], acknowledged: Int) {
     let directory = try TemporaryDirectory()
     var random = SplitMix(seed: seed)
     var problems: [String] = []
-    // What each name holds; the second is content that was sent and perhaps acknowledged when the server died.
+    // The content of each name. `maybe` is content that was sent, and perhaps acknowledged, when the server died.
     var held: [String: (last: UInt8?, maybe: UInt8?)] = [:]
     var acknowledged = 0
     for round in 0...kills {
@@ -33,13 +34,13 @@ struct FileKillTests {
         let reply = try client.send("GET", "/v0/b/b/o/\(name)?alt=media", headers: owner)
         let found = reply.status == 200 ? reply.body.first : nil
         let isWhole = reply.status == 404 || reply.body.count == size && Set(reply.body).count == 1
-        if !isWhole { problems.append("round \(round): \(name) is not whole: \(reply.status) \(reply.body.count)") }
+        if !isWhole { problems.append("round \(round): \(name) is incomplete: \(reply.status) \(reply.body.count)") }
         if found != state.last, state.maybe == nil || found != state.maybe {
           problems.append("round \(round): \(name) holds \(found.map(String.init) ?? "nothing")")
         }
         held[name] = (found, nil)
       }
-      // The sweep runs beside requests: what it removes is gone a moment later.
+      // The server removes stray files concurrently with requests, so wait for that.
       let distinct = Set(held.values.compactMap(\.last)).count
       var files = 0
       for _ in 0..<600 {
@@ -64,7 +65,7 @@ struct FileKillTests {
         else { break }
         held[name] = (byte, nil)
         acknowledged += 1
-        // However slow the disk is, some are acknowledged in each round.
+        // Even on a slow disk, the server acknowledges some uploads in each round.
         if acknowledged == before + 2 { killer.start() }
       }
       _ = server.process.waitForExit(timeoutSeconds: 30)
@@ -72,7 +73,7 @@ struct FileKillTests {
     return (problems, acknowledged)
   }
 
-  /// Larger than one piece on the way to the disk.
+  /// Larger than one write to the disk.
   private static let size = 700_000
 
   private static func contentFiles(_ directory: String) -> Int {

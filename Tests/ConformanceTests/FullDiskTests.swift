@@ -3,13 +3,13 @@ import Glibc
 import TestSupport
 import Testing
 
-/// A server whose data lie on a disk of a few megabytes, until that is full: who uploads is told, what was there stays,
-/// and what is deleted gives its room back.
+/// A server whose disk of a few megabytes fills up: uploads fail with an error, stored files stay intact, and
+/// deleting files frees space.
 @Suite(.enabled(if: HearthBinary.isBuilt && geteuid() == 0, "needs the hearth binary, and root to mount a small disk"))
 struct FullDiskTests {
   private static let owner = [("Authorization", "Bearer owner")]
 
-  @Test(.timeLimit(.minutes(10))) func aFullDiskIsToldAndLeavesNothing() async throws {
+  @Test(.timeLimit(.minutes(10))) func fullDiskRefusesUploadsAndKeepsFiles() async throws {
     try await onDedicatedThread {
       let directory = try TemporaryDirectory()
       let mounted = Self.run("mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", directory.path)
@@ -44,7 +44,7 @@ struct FullDiskTests {
       #expect(try get(100 + round) == nil)
       #expect(incoming() == 0)
     }
-    // In parts: what has come so far stays, and is given back in the end.
+    // A resumable upload: the server keeps the parts it has received, and frees them when the upload is cancelled.
     let start = try client.send(
       "POST", "/v0/b/b/o?name=parts", headers: owner + [("X-Goog-Upload-Command", "start")], body: [])
     let url = start.header("x-goog-upload-url")?.components(separatedBy: "/v0/").last.map { "/v0/" + $0 }
@@ -58,7 +58,7 @@ struct FullDiskTests {
       #expect(start.status == 402)
     }
     for number in 0..<stored { #expect(try get(number) == body(number)) }
-    // Fill the last page: then even metadata have no room.
+    // Fill the last page, so that not even metadata has room.
     var small = 0
     while small < 4000 {
       let status = try client.send("POST", "/v0/b/b/o?name=s\(small)", headers: owner, body: Array("s\(small)".utf8)).status
@@ -69,7 +69,8 @@ struct FullDiskTests {
       small += 1
     }
     #expect(small < 4000)
-    // What nobody opened yet has no room for its lock file, which is mapped into memory; nobody ends for that.
+    // A database that is not open yet has no room for its lock file, which is mapped into memory. That must not crash
+    // the server.
     let block = try FileHandle(forWritingTo: Self.newFile("\(directory)/block"))
     while (try? block.write(contentsOf: [UInt8](repeating: 1, count: 4096))) != nil {}
     for database in ["(default)", "other"] {
@@ -80,7 +81,7 @@ struct FullDiskTests {
       #expect(found.status == 429 || found.status == 404, "\(found.text)")
     }
     try block.truncate(atOffset: 0)
-    // Deleting works on a full disk, and makes room.
+    // Deleting works on a full disk and frees space.
     #expect(try client.send("DELETE", "/v0/b/b/o/n0", headers: owner).status == 204)
     #expect(try client.send("DELETE", "/v0/b/b/o/n1", headers: owner).status == 204)
     #expect(try put(200) == 200)
@@ -97,7 +98,7 @@ struct FullDiskTests {
   }
 
   private static func run(_ arguments: String...) -> Bool {
-    // Foundation's own waits for a child hang where another child inherits what they watch.
+    // Foundation waits for a child process forever if another child inherits its descriptors.
     guard let process = try? ServerProcess(executable: "/usr/bin/env", arguments: arguments) else { return false }
     return process.waitForExit(timeoutSeconds: 20) == .code(0)
   }

@@ -3,21 +3,22 @@ import Glibc
 import TestSupport
 import Testing
 
-/// `hearth serve --data` killed at random moments: what was acknowledged is there, whole, and nothing half.
+/// Kills `hearth serve --data` at random times. Every acknowledged commit is complete afterwards, and no commit is
+/// stored partially.
 ///
-/// The kernel keeps what a killed process has written, so this finds commits acknowledged before they were written and
-/// files that a writer leaves in pieces; it says nothing about a loss of power.
+/// The kernel keeps data that a killed process has written. So this test finds commits that were acknowledged before
+/// they were written, and files that a writer leaves incomplete, but it does not test a loss of power.
 ///
-/// `CONFORMANCE_SEED` chooses the moments, `CONFORMANCE_KILLS` how many (15).
+/// `CONFORMANCE_SEED` determines when the server is killed, `CONFORMANCE_KILLS` how often (15 by default).
 @Suite(.enabled(if: HearthBinary.isBuilt, "no hearth binary beside the tests"))
 struct KillTests {
-  @Test(.timeLimit(.minutes(10))) func whatWasAcknowledgedSurvivesKills() async throws {
+  @Test(.timeLimit(.minutes(10))) func acknowledgedCommitsSurviveKills() async throws {
     let environment = ProcessInfo.processInfo.environment
     let seed = TestSeeds.of("CONFORMANCE_SEED", otherwise: [1])[0]
     let kills = environment["CONFORMANCE_KILLS"].flatMap { Int($0) } ?? 15
     let (problems, acknowledged) = try await onDedicatedThread { try Self.killAndReopen(seed: seed, kills: kills) }
     #expect(problems.isEmpty, "CONFORMANCE_SEED=\(seed)\n\(problems.prefix(20).joined(separator: "\n"))")
-    #expect(acknowledged > kills, "hardly anything was acknowledged")
+    #expect(acknowledged > kills, "the server acknowledged too few commits")
     print("kills: \(kills) survived by \(acknowledged) acknowledged commits")
   }
 
@@ -42,11 +43,11 @@ struct KillTests {
       server.process.send(signal: SIGKILL)
       let logs = wait()
       if server.process.waitForExit(timeoutSeconds: 30) != .signal(SIGKILL) {
-        problems.append("round \(round): ended before it was killed:\n\(server.process.output)")
+        problems.append("round \(round): the server exited before it was killed:\n\(server.process.output)")
       }
       let times = logs.flatMap(\.acknowledged.values).compactMap { Timestamp(.string($0)) }
       if let newest, let oldest = times.min(), oldest <= newest {
-        problems.append("round \(round): commit times went back after a kill")
+        problems.append("round \(round): commit times decreased after a kill")
       }
       newest = [newest, times.max()].compactMap { $0 }.max()
       acknowledged += times.count

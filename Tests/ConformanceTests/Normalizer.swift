@@ -1,14 +1,14 @@
 import TestSupport
 
-/// Turns an answer into what two servers must agree on.
+/// Converts a response to the form that two servers must agree on.
 ///
-/// - Times of creation and update become ordinals: the first time seen for a document is 0, the next 1, and so on. Two
-///   servers agree when the same times are equal.
-/// - Times that a transform wrote become one word: the emulator cuts them to milliseconds.
-/// - Read times and page tokens are checked for their form and dropped; commit times stay as "present".
-/// - Errors keep their code. Texts differ between the emulator and production.
+/// - Creation and update times become ordinals: the first time seen for a document is 0, the next 1, and so on.
+///   Servers agree if the same times are equal.
+/// - Times that a transform wrote become one word, because the emulator truncates them to milliseconds.
+/// - Read times and page tokens are checked for their form and dropped. Commit times become "present".
+/// - Errors keep their code. Messages differ between the emulator and production.
 /// - Doubles are compared as numbers, zeros without their sign: the emulator's JSON has no -0.
-/// - The documents of a batchGet come in no particular order.
+/// - The documents of a batchGet have no particular order.
 struct Normalizer {
   private var timesSeen: [[UInt8]: [Timestamp]] = [:]
 
@@ -25,14 +25,14 @@ struct Normalizer {
         case "status": .init("status", .array(member.value.elements.map { $0["code"] ?? 0 }))
         case "commitTime": .init("commitTime", Timestamp(member.value) == nil ? member.value : "time")
         case "transaction": .init("transaction", .bool(member.value.stringValue?.isEmpty == false))
-        // Servers may say so earlier or later that there is no more.
+        // Servers may report the last page sooner or later.
         case "nextPageToken": nil
         default: .init(member.name, value(member.value))
         }
       })
   }
 
-  /// Streaming methods wrap errors in an array in production and not in the emulator.
+  /// Streaming methods wrap errors in an array in production, but not in the emulator.
   private func error(_ json: JSONNode) -> JSONNode {
     let error = json["error"] ?? json.elements.first?["error"]
     return .object([
@@ -67,7 +67,7 @@ struct Normalizer {
       switch member.name {
       case "name": member
       case "createTime": .init("createTime", ordinal(of: created, name: name))
-      // The emulator remembers when a document that is missing now was deleted.
+      // The emulator includes the deletion time of a missing document.
       case "updateTime" where created == nil: nil
       case "updateTime": .init("updateTime", ordinal(of: updated, name: name))
       default: .init(member.name, value(member.value))
@@ -106,7 +106,7 @@ struct Normalizer {
     return .number(String(position))
   }
 
-  /// A value, map of values or anything else inside a document.
+  /// A value, a map of values, or another part of a document.
   private func value(_ json: JSONNode) -> JSONNode {
     switch json {
     case .number(let text):
@@ -126,11 +126,11 @@ struct Normalizer {
   }
 }
 
-/// A time in an answer, in microseconds since 1970.
+/// A time in a response, in microseconds since 1970.
 struct Timestamp: Comparable {
   let microseconds: Int
 
-  /// Reads the form that servers write: UTC, with none, three or six digits of a fraction.
+  /// Parses the form that servers write: UTC, with no, three or six digits of a fraction.
   init?(_ json: JSONNode) {
     guard let text = json.stringValue else { return nil }
     let bytes = Array(text.utf8)
@@ -146,7 +146,7 @@ struct Timestamp: Comparable {
     case 27: fraction = number(20..<26) ?? 0
     default: return nil
     }
-    // Days since 1970 of the civil calendar, counted in eras of 400 years that begin in March.
+    // The days since 1970 in the proleptic Gregorian calendar, by eras of 400 years that begin in March.
     let shifted = month <= 2 ? year - 1 : year
     let era = (shifted >= 0 ? shifted : shifted - 399) / 400
     let yearOfEra = shifted - era * 400
@@ -155,7 +155,7 @@ struct Timestamp: Comparable {
     microseconds = (((days * 24 + hour) * 60 + minute) * 60 + second) * 1_000_000 + fraction
   }
 
-  /// Whether the time is one that only a running server's clock makes: generated times are before 2026 or after 2100.
+  /// Whether only the clock of a running server can produce the time: generated times are before 2026 or after 2100.
   var isRecent: Bool { (1_767_225_600_000_000..<4_102_444_800_000_000).contains(microseconds) }
 
   static func < (left: Timestamp, right: Timestamp) -> Bool { left.microseconds < right.microseconds }

@@ -1,12 +1,12 @@
 import TestSupport
 
-/// Requests at the edges, one by one: what is refused and what is just allowed.
+/// Requests at the limits, one at a time: the last that is allowed and the first that is refused.
 ///
-/// Each is asked of both servers on a database with `p/a`, `p/b` and `p/vector`. Codes must agree, texts need not.
+/// Both servers get each request on a database with `p/a`, `p/b` and `p/vector`. Codes must agree, messages need not.
 struct Probes {
   let database: TestDatabase
 
-  /// The documents every probe finds.
+  /// The documents that exist before every probe.
   var setUp: StepGroup {
     [
       database.clear,
@@ -40,7 +40,7 @@ struct Probes {
   }
 
   private func call(_ verb: String, _ body: String, on path: String, _ difference: KnownDifference? = nil) -> Step {
-    // ROOT stands for the name of the database's documents.
+    // `ROOT` means the name of the database's documents.
     Step(
       method: "POST", target: database.url(path, verb: verb),
       body: .text(body.replacing("ROOT", with: database.root)), expectedDifference: difference)
@@ -137,7 +137,7 @@ struct Probes {
     Array(repeating: text, count: count).joined(separator: ",")
   }
 
-  /// The map that stands for a vector with `value` as its components.
+  /// The map that encodes a vector with `value` as its components.
   private func vector(_ value: String) -> String {
     #"{"mapValue":{"fields":{"__type__":{"stringValue":"__vector__"},"value":\#(value)}}}"#
   }
@@ -158,7 +158,7 @@ struct Probes {
 
   private var sizes: [Step] {
     func document(_ count: Int) -> String {
-      // Names of documents and fields, and 32 bytes for each document, count as well: "p/s" is 2 + 2 + 16.
+      // The names of documents and fields count as well, and 32 bytes for each document: "p/s" is 2 + 2 + 16.
       let parts = [500_000, count - 500_000 - 20 - 32 - 2 * 3]
       let fields = parts.enumerated().map { index, length in
         #""\#(index)":{"stringValue":"\#(String(repeating: "x", count: length))"}"#
@@ -193,7 +193,7 @@ struct Probes {
     }
     return created + patched + collections + [
       patch("p/__id0__", "{}", .numericIDZero),
-      // Only what follows the last colon of a POST is a verb.
+      // In a POST, only the text after the last colon is a verb.
       patch("p/a:commit", "{}"), get("/p/a:commit"), Step(method: "DELETE", target: "/v1/\(database.root)/p/a:commit"),
       Step(method: "POST", target: database.url("p/x/s") + "?documentId=d", body: .text("{}")),
       Step(method: "POST", target: database.url("p/__x__/s") + "?documentId=d", body: .text("{}")),
@@ -251,7 +251,7 @@ struct Probes {
           #"{"update":{"name":"ROOT/p/a","fields":{"w":{"integer_value":"1"}}},"update_mask":{"field_paths":["w"]}}"#),
         commit(#"{"update":{"name":"ROOT/p/e"},"updateMask":{"fieldPaths":[]}}"#), get("/p/e"),
         commit(#"{"delete":"ROOT/p/a","updateMask":{"fieldPaths":["x"]}}"#),
-        // A vector is one value and not a map with parts.
+        // A vector is one value, not a map with parts.
         patch(
           "p/vector", #"{"fields":{"v":{"mapValue":{"fields":{"x":{"integerValue":1}}}}}}"#,
           query: "?updateMask.fieldPaths=v.x"),
@@ -282,7 +282,7 @@ struct Probes {
       commit(#"{"verify":"ROOT/p/a","currentDocument":{"exists":true},"updateMask":{"fieldPaths":["x"]}}"#),
       commit(#"{"verify":"ROOT/p/a"}"#, .verify),
       commit(#"{"update":{"name":"ROOT/p/a"}},{"verify":"ROOT/p/a","currentDocument":{"exists":true}}"#, .verify),
-      // Nothing of a commit stays when one write of it fails.
+      // A commit has no effect if one of its writes fails.
       commit(
         #"{"update":{"name":"ROOT/p/first"}},{"update":{"name":"ROOT/p/none"},"currentDocument":{"exists":true}}"#),
       get("/p/first"),

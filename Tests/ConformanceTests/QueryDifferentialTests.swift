@@ -2,10 +2,10 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Random queries and aggregations, answered by Hearth and by the official emulator.
+/// Hearth and the official emulator give the same results for random queries and aggregations.
 ///
-/// Environment, as for `DifferentialTests`: `CONFORMANCE_SEED` is the first seed, each set of documents takes the next;
-/// `CONFORMANCE_SECONDS` is how long it runs, instead of the first 1,000 queries.
+/// Environment variables, as for `DifferentialTests`: `CONFORMANCE_SEED` is the first seed, and each set of documents
+/// takes the next. `CONFORMANCE_SECONDS` is how long the test runs, instead of the first 1,000 queries.
 @Suite(
   .enabled(
     if: Servers.subjectURL != nil || Servers.subjectIsEmulator || HearthBinary.isBuilt,
@@ -13,10 +13,10 @@ import Testing
   .enabled(
     if: Servers.oracleURL != nil || EmulatorProcess.isInstalled, "Java or the Firestore emulator is not installed"))
 struct QueryDifferentialTests {
-  @Test func randomQueriesGetTheSameAnswers() async throws {
+  @Test func randomQueriesGetTheSameResults() async throws {
     let environment = ProcessInfo.processInfo.environment
     let firstSeed = TestSeeds.of("CONFORMANCE_SEED", otherwise: [1])[0]
-    let seconds = environment["CONFORMANCE_SECONDS"].flatMap { Double($0) } 
+    let seconds = environment["CONFORMANCE_SECONDS"].flatMap { Double($0) }
     let servers = try await Servers.shared.value
     let run = try await onDedicatedThread { () throws -> QueryRun in
       var run = QueryRun(servers, database: TestDatabase(project: "conformance-queries"))
@@ -32,18 +32,18 @@ struct QueryDifferentialTests {
       "queries: \(run.compared) compared, \(run.refused) of them refused by both, \(run.impossibleIndexes) by the emulator, "
         + "\(run.tooComplex) by Hearth as too complex")
     for failure in run.failures { Issue.record("the servers disagree\n\(failure)") }
-    #expect(run.compared > run.refused, "nothing was compared")
+    #expect(run.compared > run.refused, "the servers refused every query")
   }
 }
 
-/// Queries asked of both servers so far.
+/// The queries sent to both servers so far.
 private struct QueryRun: Sendable {
   private(set) var compared = 0
   private(set) var refused = 0
-  /// Aggregations of a field over an order that names `__name__` before it: the emulator wants an index that it says
-  /// nobody can have, Hearth needs none.
+  /// Aggregations of a field over an order that names `__name__` before it. The emulator requires an index and says
+  /// that it cannot exist. Hearth needs none.
   private(set) var impossibleIndexes = 0
-  /// Queries of more than 100 filters and orders: production and Hearth refuse them, the emulator has no limit.
+  /// Queries of more than 100 filters and orders. Production and Hearth refuse them, the emulator has no limit.
   private(set) var tooComplex = 0
   private(set) var failures: [String] = []
   private let servers: Servers
@@ -54,7 +54,7 @@ private struct QueryRun: Sendable {
     self.database = database
   }
 
-  /// Fills both databases anew and asks up to `count` queries of each.
+  /// Fills both databases with new documents and sends up to `count` queries to each.
   mutating func run(seed: UInt64, count: Int, until deadline: Date?) throws {
     let (oracle, subject) = servers.sessions(database: database)
     var generator = QueryRequestGenerator(database: database, seed: seed)
@@ -62,7 +62,7 @@ private struct QueryRun: Sendable {
     for session in [oracle, subject] {
       _ = try session.send(database.clear.method, database.clear.target)
       let reply = try session.commit(documents.map { session.update($0.path, $0.fields) })
-      guard reply.status == 200 else { throw UnexpectedReply(reply: reply) }
+      guard reply.status == 200 else { throw UnexpectedResponse(reply: reply) }
     }
     for round in 0..<count where (deadline.map { Date() < $0 } ?? true) && failures.count < 3 {
       let (path, verb, body) = generator.request()
@@ -88,9 +88,10 @@ private struct QueryRun: Sendable {
     }
   }
 
-  /// What two servers must agree on: the code of an error, or the documents in order and the numbers.
+  /// The part of a response that two servers must agree on: the code of an error, or the documents in order and the
+  /// numbers.
   ///
-  /// Sums of doubles, and distances, depend on the order of the additions in their last digits.
+  /// The last digits of distances and of sums of doubles depend on the order of the additions.
   private static func comparable(_ reply: RESTSession.Reply, _ digits: Int) -> JSONNode {
     guard reply.status == 200 else { return ["error": .string(reply.errorStatus ?? "\(reply.status)")] }
     return .array(
@@ -102,7 +103,7 @@ private struct QueryRun: Sendable {
       })
   }
 
-  /// Numbers by their value, zeros without their sign: the emulator's JSON has no -0.
+  /// Compares numbers by value, zeros without their sign: the emulator's JSON has no -0.
   private static func comparable(_ json: JSONNode, digits: Int) -> JSONNode {
     switch json {
     case .number(let text):

@@ -1,13 +1,14 @@
 import TestSupport
 
-/// Random documents, queries and aggregations as JSON, with few fields and values, so that they meet.
+/// Generates documents, queries and aggregations as JSON, with few fields and values, so that queries match
+/// documents.
 ///
-/// What the emulator is known to answer otherwise is not asked:
-/// - NaN as operand of NOT_EQUAL and NOT_IN: documents with NaN stay in its results.
-/// - null and NaN as operands of an inequality: it finds nothing before it looks whether the query is legal, and
-///   leaves the field out of the order.
-/// - Collection groups below a document: it refuses them.
-/// - Vectors that are equally far: it leaves them in the order of the query, Hearth in that of their names.
+/// Omits queries for which the emulator is known to differ:
+/// - NaN as operand of NOT_EQUAL and NOT_IN: the emulator's results contain documents with NaN.
+/// - null and NaN as operands of an inequality: the emulator finds nothing before it checks whether the query is
+///   valid, and omits the field from the order.
+/// - Collection groups below a document: the emulator refuses them.
+/// - Vectors at equal distances: the emulator keeps them in the order of the query, Hearth sorts them by name.
 struct QueryRequestGenerator {
   private static let fields = ["a", "b", "c", "m.k"]
   private static let ids =
@@ -43,7 +44,7 @@ struct QueryRequestGenerator {
 
   // MARK: Documents
 
-  /// Paths and fields.
+  /// Random documents: paths and fields.
   mutating func documents() -> [(path: String, fields: JSONNode)] {
     let paths =
       Self.ids.map { "c/\($0)" } + Self.ids[..<8].map { "c/x/s/\($0)" } + Self.ids[3..<9].map { "c/missing/s/\($0)" }
@@ -66,7 +67,7 @@ struct QueryRequestGenerator {
     return mayBeArray ? random.pick(Self.arrays) : random.pick(Self.plain)
   }
 
-  /// Components with so many digits that no two vectors are equally far from a third.
+  /// Components have so many digits that no two vectors have the same distance from a third.
   private mutating func vector() -> JSONNode {
     let components = (0..<(random.chance(percent: 85) ? 3 : 2)).map { _ -> JSONNode in
       ["doubleValue": .number("\(Double(random.number(in: -1_000_000...1_000_000)) / 7919)")]
@@ -83,7 +84,7 @@ struct QueryRequestGenerator {
 
   // MARK: Requests
 
-  /// A call: the document it is made on (empty for the root), the verb, and the body.
+  /// A request: the path of its document (empty for the root), the verb, and the body.
   mutating func request() -> (path: String, verb: String, body: JSONNode) {
     let isAggregation = random.chance(percent: 40)
     var path = ""

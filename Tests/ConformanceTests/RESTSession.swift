@@ -1,15 +1,15 @@
 import Foundation
 import TestSupport
 
-/// Plain calls on one database of one server, for tests that look at answers themselves.
+/// A session of simple requests on one database of one server, for tests that inspect responses themselves.
 ///
-/// Belongs to one thread, as its connection does.
+/// Use it on one thread, like its connection.
 struct RESTSession {
   struct Reply: Sendable {
     let status: Int
     let json: JSONNode
 
-    /// The name of the error's code, also where a streaming method wraps it in an array.
+    /// The name of the error's code, even if a streaming method wraps the error in an array.
     var errorStatus: String? { error?["status"]?.stringValue }
     var errorMessage: String? { error?["message"]?.stringValue }
     private var error: JSONNode? { json["error"] ?? json.elements.first?["error"] }
@@ -23,7 +23,7 @@ struct RESTSession {
     client = TestHTTPClient(port: port, timeoutSeconds: timeoutSeconds)
   }
 
-  /// Sends a request as the admin. An answer that is not JSON has a null body.
+  /// Sends a request as the administrator. The body is null if the response is not JSON.
   func send(_ method: String, _ target: String, _ body: JSONNode? = nil) throws -> Reply {
     let bytes = body.map { Array($0.text.utf8) } ?? (method == "GET" || method == "DELETE" ? nil : [])
     let response = try client.send(
@@ -36,7 +36,7 @@ struct RESTSession {
     try send("GET", database.url(path) + queryString(query))
   }
 
-  /// Writes a document whole.
+  /// Replaces a document.
   @discardableResult
   func set(_ path: String, _ fields: JSONNode) throws -> Reply {
     try send("PATCH", database.url(path), ["fields": fields])
@@ -59,12 +59,12 @@ struct RESTSession {
     return try call("commit", .object(body))
   }
 
-  /// The documents of `paths`, each found or missing, by their paths.
+  /// The documents of `paths` by their path, `nil` if missing.
   func batchGet(_ paths: [String], transaction: String? = nil) throws -> [String: JSONNode?] {
     var body: [JSONNode.Member] = [.init("documents", .array(paths.map { .string(database.name($0)) }))]
     if let transaction { body.append(.init("transaction", .string(transaction))) }
     let reply = try call("batchGet", .object(body))
-    guard reply.status == 200 else { throw UnexpectedReply(reply: reply) }
+    guard reply.status == 200 else { throw UnexpectedResponse(reply: reply) }
     var found: [String: JSONNode?] = [:]
     for element in reply.json.elements {
       let name = element["found"]?["name"]?.stringValue ?? element["missing"]?.stringValue
@@ -79,25 +79,25 @@ struct RESTSession {
     var token: String?
     repeat {
       let reply = try get(path, query: [("pageSize", "300")] + (token.map { [("pageToken", $0)] } ?? []))
-      guard reply.status == 200 else { throw UnexpectedReply(reply: reply) }
+      guard reply.status == 200 else { throw UnexpectedResponse(reply: reply) }
       documents += reply.json["documents"]?.elements ?? []
       token = reply.json["nextPageToken"]?.stringValue
     } while token != nil
     return documents
   }
 
-  /// A write that sets a document whole.
+  /// A write that replaces a document.
   func update(_ path: String, _ fields: JSONNode) -> JSONNode {
     ["update": ["name": .string(database.name(path)), "fields": fields]]
   }
 }
 
-struct UnexpectedReply: Error, CustomStringConvertible {
+struct UnexpectedResponse: Error, CustomStringConvertible {
   let reply: RESTSession.Reply
-  var description: String { "unexpected answer \(reply.status) \(reply.json.text)" }
+  var description: String { "unexpected response \(reply.status) \(reply.json.text)" }
 }
 
-/// Runs `body` for each of `0..<count` on a thread of its own and waits for all.
+/// Runs `body` for each of `0..<count` on a thread of its own. The returned function waits for all results.
 func onThreads<Result: Sendable>(_ count: Int, _ body: @escaping @Sendable (Int) -> Result) -> () -> [Result] {
   let results = ThreadResults<Result>(count: count)
   for index in 0..<count {
@@ -107,7 +107,7 @@ func onThreads<Result: Sendable>(_ count: Int, _ body: @escaping @Sendable (Int)
 }
 
 private final class ThreadResults<Result: Sendable>: @unchecked Sendable {
-  // `@unchecked`: read and written with `condition` locked.
+  // `@unchecked`: read and written only with `condition` locked.
   private let condition = NSCondition()
   private var results: [Result?]
 

@@ -1,28 +1,29 @@
 import TestSupport
 
-/// What a server answered to a step.
+/// The response of a server to a step.
 struct Answer: Sendable {
   var status: Int
-  /// The answer in the form that is compared.
+  /// The response in the form that is compared.
   var normalized: JSONNode
-  /// The answer as it came, for people.
+  /// The response as received, for people.
   var raw: String
 
-  /// The name of the code, such as `NOT_FOUND`, where the answer is an error.
+  /// The name of the code, such as `NOT_FOUND`, if the response is an error.
   var errorStatus: String? { normalized["error"]?.stringValue }
 }
 
-/// One of the two servers, with the variables of the sequence it is going through.
+/// One of the two servers, with the variables of the current sequence.
 final class Replica {
-  /// What a server cannot do and the test does not ask of it.
+  /// Limitations of a server that the test avoids.
   struct Quirks {
-    /// Every page token of an ordered list is an error 500 in the emulator: it is asked for all in one page.
+    /// The emulator responds with an error 500 to every page token of an ordered list, so the test requests one page.
     var ordersOnlyOnePage = false
   }
 
   private let client: TestHTTPClient
   private let quirks: Quirks
-  /// By the bytes of the name: names hold document ids, and those may differ where strings are equivalent.
+  /// Keyed by the bytes of the name: names contain document ids, which may differ although the strings are
+  /// canonically equivalent.
   private var variables: [[UInt8]: String] = [:]
   private var normalizer = Normalizer()
 
@@ -31,13 +32,13 @@ final class Replica {
     client = TestHTTPClient(port: port, timeoutSeconds: 15)
   }
 
-  /// Forgets the sequence before.
+  /// Discards the state of the previous sequence.
   func reset() {
     variables = [:]
     normalizer = Normalizer()
   }
 
-  /// Carries out `step`; a server that does not answer counts as status 0.
+  /// Runs `step`. A server that does not respond gives status 0.
   func run(_ step: Step) -> Answer {
     do {
       switch step.reading {
@@ -79,7 +80,7 @@ final class Replica {
     return Answer(status: status, normalized: normalizer.normalize(json, status: status, step: step), raw: raw)
   }
 
-  /// Follows page tokens to the end, at most 200 pages.
+  /// Follows page tokens to the end, for at most 200 pages.
   private func allPages(_ step: Step, member: String, size: Int) throws -> Answer {
     let isOrdered = step.target.contains("orderBy=")
     let size = isOrdered && quirks.ordersOnlyOnePage ? 150 : size
@@ -117,7 +118,7 @@ final class Replica {
     return step
   }
 
-  /// `text` with its variables replaced. One that was never set stands for something no server gave out.
+  /// `text` with its variables replaced. A variable that was never set becomes a value that no server returned.
   private func substituted(_ text: String, escaping: Bool) -> String {
     guard text.utf8.contains(UInt8(ascii: "$")) else { return text }
     var result = ""

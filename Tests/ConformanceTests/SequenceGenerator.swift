@@ -1,6 +1,6 @@
 import TestSupport
 
-/// Makes random sequences of requests on one database.
+/// Generates random sequences of requests on one database.
 struct SequenceGenerator {
   private let database: TestDatabase
   private let writer: WriteGenerator
@@ -10,7 +10,7 @@ struct SequenceGenerator {
     writer = WriteGenerator(database: database, random: &random)
   }
 
-  /// A sequence of about `length` requests; equal for equal seeds.
+  /// A sequence of about `length` requests. Equal seeds give equal sequences.
   static func sequence(database: TestDatabase, seed: UInt64, length: Int) -> [StepGroup] {
     var random = SplitMix(seed: seed)
     return SequenceGenerator(database: database, random: &random).groups(&random, length: length)
@@ -29,7 +29,7 @@ struct SequenceGenerator {
       case 2: group = [create(&random)]
       case 3: group = [delete(&random)]
       case 4:
-        // Few variables, set again and again, so that most of them hold the time of a commit that succeeded.
+        // Sets few variables repeatedly, so that most of them contain the time of a successful commit.
         group = [commit(&random, number: commits % 3)]
         commits += 1
       case 5: group = [batchWrite(&random)]
@@ -86,7 +86,7 @@ struct SequenceGenerator {
 
   // MARK: Many documents
 
-  /// Documents that have fields to order by, in one commit.
+  /// A commit of documents that have fields to order by.
   private func population(_ random: inout SplitMix) -> Step {
     let collection = writer.collections[0]
     let paths = writer.documentIDs.map { "\(collection)/\($0)" } + (0..<8).map { "\(collection)/p\($0)" }
@@ -102,7 +102,7 @@ struct SequenceGenerator {
   private func commit(
     _ random: inout SplitMix, number: Int? = nil, transaction: String? = nil, count: Int? = nil
   ) -> Step {
-    // Writes that are refused for their shape leave a transaction open, and its locks with the emulator.
+    // Writes that are refused for their form leave a transaction open, which keeps its locks in the emulator.
     let writes = writer.writes(&random, count: count ?? random.number(in: 1...5), distinct: transaction != nil)
     var body: [JSONNode.Member] = [.init("writes", .array(writes.map(\.write)))]
     if let transaction { body.append(.init("transaction", .string("${\(transaction)}"))) }
@@ -126,7 +126,7 @@ struct SequenceGenerator {
   }
 
   private func batchGet(_ random: inout SplitMix, transaction: String? = nil) -> Step {
-    // The emulator answers 500 to a read of no documents in a transaction.
+    // The emulator responds with 500 to a read of no documents in a transaction.
     var body: [JSONNode.Member] = [.init("documents", names(&random, from: transaction == nil ? 0 : 1))]
     if random.chance(percent: 25) {
       let paths = writer.fieldPaths(&random, from: 0).map { JSONNode.string($0) }
@@ -136,7 +136,7 @@ struct SequenceGenerator {
     return Step(method: "POST", target: database.url("", verb: "batchGet"), body: .json(.object(body)))
   }
 
-  /// Reads at the time of an earlier commit, or at a fixed time long ago where that commit failed.
+  /// Reads at the time of an earlier commit, or at a fixed time long ago if that commit failed.
   private func batchGetInThePast(_ random: inout SplitMix) -> Step {
     let variable = "commit \(random.number(below: 3))"
     let body: JSONNode = ["documents": names(&random), "readTime": .string("${\(variable)}")]
@@ -148,7 +148,7 @@ struct SequenceGenerator {
   // MARK: Lists
 
   private func list(_ random: inout SplitMix) -> Step {
-    // The emulator ignores a mask beside showMissing.
+    // The emulator ignores a mask combined with showMissing.
     let query: [(String, String)] =
       random.chance(percent: 40)
       ? [("showMissing", "true")]
@@ -158,7 +158,7 @@ struct SequenceGenerator {
       reading: .pages(member: "documents", size: random.pick([1, 2, 3, 7, 100])))
   }
 
-  /// Ordered by one or two fields. `__name__ desc` at the end is left out: the emulator does not heed it there.
+  /// A list ordered by one or two fields. Omits `__name__ desc` at the end, which the emulator ignores.
   private func orderedList(_ random: inout SplitMix) -> Step {
     let names = random.chance(percent: 70) ? ["a", "b"] : ["c", "n", "a.a", "b.a", "`p q`", "`é`", "`e\u{301}`"]
     var clauses = random.sample(names, count: random.number(in: 1...2)).map { name in
@@ -173,7 +173,7 @@ struct SequenceGenerator {
   }
 
   private func collectionIDs(_ random: inout SplitMix) -> Step {
-    // The emulator takes the first colon of a path for the one before the verb.
+    // The emulator takes the first colon of a path as the one before the verb.
     let path = writer.documentPath(&random)
     let parent = random.chance(percent: 40) || path.utf8.contains(UInt8(ascii: ":")) ? "" : path
     return Step(
@@ -183,7 +183,8 @@ struct SequenceGenerator {
 
   // MARK: Transactions
 
-  /// One transaction from its start past its end. Nothing else writes meanwhile: the emulator would wait for its locks.
+  /// One transaction, from before its start to after its end. No other write happens meanwhile, because the emulator
+  /// would wait for locks.
   private func transaction(_ random: inout SplitMix) -> StepGroup {
     let id = "transaction"
     let options = random.pick(["{}", #"{"readOnly":{}}"#, #"{"readWrite":{}}"#])
@@ -214,7 +215,7 @@ struct SequenceGenerator {
     }
     if isReadOnly, random.chance(percent: 40) { group.append(commit(&random, transaction: id, count: 1)) }
     group.append(end(&random, transaction: id, isReadOnly: isReadOnly))
-    // Whatever became of it, an id is good only once.
+    // An id cannot be used again, whatever the outcome of the transaction.
     for _ in 0..<random.number(in: 0...2) {
       var late =
         random.chance(percent: 50)
@@ -226,7 +227,7 @@ struct SequenceGenerator {
     return group
   }
 
-  /// A query or a count in a transaction, which must go on to commit as if nothing had been asked.
+  /// A query or a count in a transaction, which must not affect the commit.
   private func query(_ random: inout SplitMix, transaction: String) -> Step {
     var query: [JSONNode.Member] = [.init("from", [["collectionId": .string(writer.collections[0])]])]
     if random.chance(percent: 60) {

@@ -3,7 +3,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// `hearth serve` as a process: who may have a data directory, how it ends, and what it does when there is no room.
+/// `hearth serve` as a process: exclusive use of a data directory, shutdown, and behavior without free space.
 @Suite(.enabled(if: HearthBinary.isBuilt, "no hearth binary beside the tests"))
 struct ServeProcessTests {
   @Test(.timeLimit(.minutes(10))) func secondProcessIsRefusedTheDirectory() async throws {
@@ -20,7 +20,7 @@ struct ServeProcessTests {
     #expect(second.output.contains(directory.path), "the message does not name the directory: \(second.output)")
     #expect(!second.output.contains("Fatal error"))
     #expect(second.output.utf8.count < 1000)
-    #expect(reply.status == 200, "the first process suffered")
+    #expect(reply.status == 200, "the first process no longer responds normally")
   }
 
   @Test(.timeLimit(.minutes(10)), arguments: [SIGTERM, SIGINT])
@@ -74,16 +74,16 @@ struct ServeProcessTests {
         if try session.get("c/\(written)").status != 404 { problems.append("\(when): the refused document is there") }
       }
       try readAll("full")
-      // It goes on refusing, and does not fall over, while it is full.
+      // The server continues to refuse writes while it is full, and does not crash.
       if try session.set("c/\(written)", fields).errorStatus != "RESOURCE_EXHAUSTED" {
-        problems.append("second refusal differs")
+        problems.append("the second refusal has another code")
       }
-      if server.process.stop() != .code(0) { problems.append("full: does not stop cleanly") }
+      if server.process.stop() != .code(0) { problems.append("the full server does not stop cleanly") }
       let again = try HearthProcess(arguments: arguments)
       defer { again.process.stop() }
       session = RESTSession(port: again.port, database: TestDatabase(project: "full"))
       try readAll("reopened")
-      if try session.set("c/\(written)", fields).status != 200 { problems.append("a larger map does not take more") }
+      if try session.set("c/\(written)", fields).status != 200 { problems.append("a larger map does not accept more") }
       return (written, refusal, problems)
     }
     #expect(written > 5)

@@ -1,48 +1,49 @@
 import TestSupport
 
-/// One request of a sequence, the same for both servers but for what each of them made up itself.
+/// One request of a sequence, the same for both servers except for values that a server generated.
 ///
-/// `${name}` in the target or in a string of the body stands for a variable: a transaction id or a time that the server
-/// gave in an earlier answer.
+/// `${name}` in the target or in a string of the body is replaced with a variable: a transaction id or a time from an
+/// earlier response.
 struct Step: Sendable {
   enum Body: Sendable {
     case none
     case json(JSONNode)
-    /// Bytes that need not be JSON.
+    /// Any bytes, not necessarily JSON.
     case text(String)
   }
 
-  /// What is asked for.
+  /// The content of the response to compare.
   enum Reading: Sendable {
     case answer
-    /// All pages of a list, put together; `member` holds the items of a page.
+    /// All pages of a list, concatenated. `member` contains the items of a page. The page parameters go into the
+    /// query (GET) or the body (POST).
     case pages(member: String, size: Int)
   }
 
   var method: String
-  /// Path and query, escaped but for variables.
+  /// Path and query, escaped except for variables.
   var target: String
   var body = Body.none
   var reading = Reading.answer
-  /// The pages of a list go into the query (GET) or into the body (POST).
+  /// Strings of the response to keep as variables.
   var captures: [Capture] = []
-  /// The document of each write of a commit, or `nil` where the time in its result is not comparable.
+  /// The document of each write of a commit, or `nil` if the time in its result is not comparable.
   var written: [String?] = []
-  /// Names the row of `KnownDifference` that this step is meant to meet.
+  /// The row of `KnownDifference` that this step may meet.
   var expectedDifference: KnownDifference?
 }
 
-/// Keeps a string of an answer for later steps.
+/// Keeps a string of a response for later steps.
 struct Capture: Sendable {
   var variable: String
-  /// Names of members; a number selects an element of an array.
+  /// Names of members. A number selects an element of an array.
   var path: [String]
 }
 
-/// Steps that only make sense together, such as those of one transaction; shrinking takes or leaves them as one.
+/// Steps that belong together, such as those of one transaction. Shrinking keeps or removes them as one.
 typealias StepGroup = [Step]
 
-/// The database that a sequence works on.
+/// The database that a sequence uses.
 struct TestDatabase: Sendable {
   let project: String
 
@@ -57,14 +58,14 @@ struct TestDatabase: Sendable {
     return "/v1/\(root)" + segments.map { "/" + percentEncoded($0) }.joined()
   }
 
-  /// The URL of a custom verb on the root (`path` empty) or a document.
+  /// The URL of a custom verb on a document, or on the root if `path` is empty.
   func url(_ path: String, verb: String) -> String { (path.isEmpty ? "/v1/\(root)" : url(path)) + ":" + verb }
 
   /// Empties the database.
   var clear: Step { Step(method: "DELETE", target: "/emulator/v1/\(root)") }
 }
 
-/// `bytes` with everything but letters, digits and `-._~` escaped.
+/// `bytes` with all characters escaped except letters, digits and `-._~`.
 func percentEncoded(_ bytes: some Sequence<UInt8>) -> String {
   var text = ""
   for byte in bytes {
@@ -80,7 +81,7 @@ func percentEncoded(_ bytes: some Sequence<UInt8>) -> String {
   return text
 }
 
-/// A query string of `items`, or nothing for none.
+/// A query string of `items`, or an empty string if there are no items.
 func queryString(_ items: [(String, String)]) -> String {
   items.isEmpty ? "" : "?" + items.map { "\($0)=\(percentEncoded($1.utf8))" }.joined(separator: "&")
 }

@@ -2,25 +2,24 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What becomes of transactions that meet, asked of Hearth alone: the emulator locks and waits, Hearth lets somebody
-/// win
-/// at once.
+/// Outcomes of conflicting transactions, tested on Hearth alone: the emulator locks and waits, while in Hearth one
+/// transaction wins at once.
 ///
-/// Each case is a script of two transactions and what happens outside of them, with the outcome that follows from one
-/// rule: a commit succeeds if nothing that its transaction read has changed since, and is ABORTED otherwise.
+/// Each case is a script of two transactions and other writes, with the outcome that follows from one rule: a commit
+/// succeeds if no data that its transaction read has changed since, and is ABORTED otherwise.
 @Suite(.enabled(if: HearthBinary.isBuilt, "no hearth binary beside the tests"))
 struct TransactionOutcomeTests {
-  /// One step. Transactions are numbered; documents are named in the collection `t`.
+  /// One step. Transactions have numbers, and documents have names in the collection `t`.
   enum Action: Sendable, CustomStringConvertible {
     case begin(Int)
     case beginReadOnly(Int)
-    /// Reads documents; `sees` are the values that must be found, -1 for a missing document.
+    /// Reads documents. `sees` are the expected values, -1 for a missing document.
     case read(Int, [String], sees: [Int])
     /// Reads a document with GET and the `transaction` parameter.
     case get(Int, String, sees: Int)
-    /// Lists the collection; `count` documents must be there.
+    /// Lists the collection, which must have `count` documents.
     case list(Int, count: Int)
-    /// Asks for the documents with a value, sorted by name, at most `limit`; `sees` are those that must be found.
+    /// Queries the documents with a value, sorted by name, at most `limit`. `sees` are the expected documents.
     case query(Int, of: Int, limit: Int? = nil, sees: [String])
     /// Counts the documents with a value.
     case count(Int, of: Int, sees: Int)
@@ -28,7 +27,7 @@ struct TransactionOutcomeTests {
     case commit(Int, [String: Int])
     case aborted(Int, [String: Int])
     case rollback(Int)
-    /// A write outside of any transaction, which nothing may hold up.
+    /// A write outside a transaction, which no transaction may delay.
     case set(String, Int)
     case delete(String)
     case create(String, Int)
@@ -41,7 +40,7 @@ struct TransactionOutcomeTests {
       case .get(let id, let document, let sees): "\(id) gets \(document) and sees \(sees)"
       case .list(let id, let count): "\(id) lists \(count)"
       case .query(let id, let value, let limit, let documents):
-        "\(id) asks for \(value)\(limit.map { ", \($0) at most" } ?? "") and sees \(documents)"
+        "\(id) queries \(value)\(limit.map { ", \($0) at most" } ?? "") and sees \(documents)"
       case .count(let id, let value, let count): "\(id) counts \(count) of \(value)"
       case .commit(let id, let values): "\(id) commits \(values)"
       case .aborted(let id, let values): "\(id) is aborted with \(values)"
@@ -56,7 +55,7 @@ struct TransactionOutcomeTests {
   struct Script: Sendable, CustomTestStringConvertible {
     let name: String
     let actions: [Action]
-    /// What the documents hold at the end, -1 for missing.
+    /// The values of the documents at the end, -1 for missing.
     let end: [String: Int]
     var testDescription: String { name }
 
@@ -81,7 +80,7 @@ struct TransactionOutcomeTests {
         .begin(1), .read(1, ["a"], sees: [0]), .set("a", 5), .aborted(1, ["a": 1]),
       ], end: ["a": 5]),
     Script(
-      "what it did not read does not matter",
+      "a write to an unread document does not matter",
       [
         .begin(1), .read(1, ["a"], sees: [0]), .set("b", 5), .commit(1, ["a": 1]),
       ], end: ["a": 1, "b": 5]),
@@ -101,46 +100,46 @@ struct TransactionOutcomeTests {
         .begin(1), .read(1, ["a"], sees: [0]), .delete("a"), .aborted(1, ["b": 1]),
       ], end: ["a": -1, "b": 0]),
     Script(
-      "deleted and made again is changed",
+      "deleting and recreating a document is a change",
       [
         .begin(1), .read(1, ["a"], sees: [0]), .delete("a"), .set("a", 0), .aborted(1, ["b": 1]),
       ], end: ["a": 0, "b": 0]),
     Script(
-      "changed and changed back is changed",
+      "changing a document and changing it back is a change",
       [
         .begin(1), .read(1, ["a"], sees: [0]), .set("a", 1), .set("a", 0), .aborted(1, ["b": 1]),
       ], end: ["a": 0, "b": 0]),
     Script(
-      "a write that changes nothing is no change",
+      "a write without effect is not a change",
       [
         .begin(1), .read(1, ["a"], sees: [0]), .set("a", 0), .commit(1, ["a": 1]),
       ], end: ["a": 1]),
     Script(
-      "no write skew",
+      "write skew is impossible",
       [
         .begin(1), .begin(2), .read(1, ["a", "b"], sees: [0, 0]), .read(2, ["a", "b"], sees: [0, 0]),
         .commit(1, ["a": 1]),
         .aborted(2, ["b": 1]),
       ], end: ["a": 1, "b": 0]),
     Script(
-      "a rolled back transaction is in nobody's way",
+      "a transaction that was rolled back does not conflict",
       [
         .begin(1), .begin(2), .read(1, ["a"], sees: [0]), .read(2, ["a"], sees: [0]), .rollback(1),
         .commit(2, ["a": 2]),
       ], end: ["a": 2]),
     Script(
-      "all reads see one moment",
+      "all reads see one snapshot",
       [
         .begin(1), .read(1, ["a"], sees: [0]), .set("b", 5), .read(1, ["b"], sees: [0]), .aborted(1, ["c": 1]),
       ], end: ["b": 5, "c": 0]),
     Script(
-      "a read-only transaction sees its moment and never fails",
+      "a read-only transaction sees its snapshot and never fails",
       [
         .beginReadOnly(1), .read(1, ["a"], sees: [0]), .set("a", 5), .delete("b"), .read(1, ["a", "b"], sees: [0, 0]),
         .commit(1, [:]),
       ], end: ["a": 5, "b": -1]),
     Script(
-      "GET reads in a transaction",
+      "GET can read in a transaction",
       [
         .begin(1), .get(1, "a", sees: 0), .set("a", 5), .get(1, "a", sees: 0), .aborted(1, ["b": 1]),
       ], end: ["a": 5, "b": 0]),
@@ -155,40 +154,40 @@ struct TransactionOutcomeTests {
         .begin(1), .list(1, count: 3), .delete("c"), .list(1, count: 3), .aborted(1, ["a": 1]),
       ], end: ["a": 0, "c": -1]),
     Script(
-      "a document that comes to match a query conflicts",
+      "a document that starts to match a query conflicts",
       [
         .begin(1), .query(1, of: 0, sees: ["a", "b", "c"]), .create("new", 0), .query(1, of: 0, sees: ["a", "b", "c"]),
         .aborted(1, ["a": 1]),
       ], end: ["a": 0, "new": 0]),
     Script(
-      "a document that leaves a query conflicts",
+      "a document that no longer matches a query conflicts",
       [
         .begin(1), .query(1, of: 0, sees: ["a", "b", "c"]), .set("b", 1), .aborted(1, ["a": 1]),
       ], end: ["a": 0, "b": 1]),
     Script(
-      "a document that no query asked for does not matter",
+      "a document that matches no query does not matter",
       [
         .begin(1), .query(1, of: 0, limit: 2, sees: ["a", "b"]), .query(1, of: 7, sees: []), .create("new", 5),
         .set("c", 5), .delete("new"), .commit(1, ["a": 1]),
       ], end: ["a": 1, "c": 5]),
     Script(
-      "a count conflicts with what changes it",
+      "a count conflicts with a write that changes it",
       [
         .begin(1), .count(1, of: 0, sees: 3), .set("c", 1), .count(1, of: 0, sees: 3), .aborted(1, ["a": 1]),
       ], end: ["a": 0, "c": 1]),
     Script(
-      "a count does not mind other documents",
+      "a count does not conflict with other documents",
       [
         .begin(1), .count(1, of: 0, sees: 3), .create("new", 1), .commit(1, ["a": 1]),
       ], end: ["a": 1, "new": 1]),
     Script(
-      "two that counted and would both add: one does",
+      "of two transactions that count and add, one succeeds",
       [
         .begin(1), .begin(2), .count(1, of: 5, sees: 0), .count(2, of: 5, sees: 0), .commit(2, ["x": 5]),
         .aborted(1, ["y": 5]),
       ], end: ["x": 5, "y": -1]),
     Script(
-      "reads alone conflict with nothing",
+      "transactions that only read do not conflict",
       [
         .begin(1), .begin(2), .read(1, ["a"], sees: [0]), .read(2, ["a"], sees: [0]), .commit(2, [:]),
         .commit(1, ["a": 1]),
@@ -196,7 +195,7 @@ struct TransactionOutcomeTests {
   ]
 
   @Test(.timeLimit(.minutes(10)), arguments: scripts)
-  func outcomeFollowsFromWhatWasRead(script: Script) async throws {
+  func outcomeFollowsFromTheReads(script: Script) async throws {
     let port = try await Self.server.value.port
     let problems = try await onDedicatedThread { () -> [String] in
       var runner = ScriptRunner(
@@ -206,8 +205,8 @@ struct TransactionOutcomeTests {
     #expect(problems.isEmpty, "\(problems.joined(separator: "\n"))")
   }
 
-  /// Counters under contention: every acknowledged increment counts, every other one does not, and there is always
-  /// somebody who wins.
+  /// Counters under contention: each acknowledged increment counts, no other does, and always at least one client
+  /// succeeds.
   @Test(.timeLimit(.minutes(10))) func contendedCountersAddUp() async throws {
     let port = try await Self.server.value.port
     let (outcomes, total) = try await onDedicatedThread { () -> ([(won: Int, lost: Int, problems: [String])], Int) in
@@ -225,7 +224,7 @@ struct TransactionOutcomeTests {
       #expect(outcome.won == 25)
     }
     #expect(total == 100)
-    // Each commit that wins defeats at most the three others that are under way.
+    // Each successful commit can abort at most the three others in flight.
     #expect(outcomes.reduce(0) { $0 + $1.lost } <= 300)
   }
 
@@ -253,7 +252,7 @@ struct TransactionOutcomeTests {
   private static let server = Task { try await onDedicatedThread { try HearthProcess.inMemory() } }
 }
 
-/// Goes through a script on an empty database.
+/// Runs a script on an empty database.
 private struct ScriptRunner {
   let session: RESTSession
   private var transactions: [Int: String] = [:]
@@ -266,16 +265,16 @@ private struct ScriptRunner {
     for action in script.actions {
       let start = ContinuousClock.now
       if let problem = try run(action) { problems.append("\(action): \(problem)") }
-      if ContinuousClock.now - start > .seconds(15) { problems.append("\(action): took longer than anything should") }
+      if ContinuousClock.now - start > .seconds(15) { problems.append("\(action): took more than 15 seconds") }
     }
     for (document, value) in script.end {
       let found = try number(of: session.get("t/\(document)"))
-      if found != value { problems.append("\(document) ends as \(found) and not \(value)") }
+      if found != value { problems.append("\(document) ends as \(found), not \(value)") }
     }
     return problems
   }
 
-  /// Carries out an action; returns what is wrong with the answer.
+  /// Runs an action. Returns a description of an unexpected response, or `nil`.
   private mutating func run(_ action: TransactionOutcomeTests.Action) throws -> String? {
     switch action {
     case .begin(let id): transactions[id] = try session.begin()
@@ -304,10 +303,10 @@ private struct ScriptRunner {
     case .aborted(let id, let values):
       let reply = try commit(id, values)
       if reply.status != 409 || reply.errorStatus != "ABORTED" { return "\(reply.status) \(reply.json.text)" }
-      // An aborted transaction is over; the next attempt names it.
+      // An aborted transaction has ended. The next attempt names it.
       let again = try session.call(
         "beginTransaction", ["options": ["readWrite": ["retryTransaction": .string(transactions[id] ?? "")]]])
-      if again.status != 200 { return "a retry answers \(again.status) \(again.json.text)" }
+      if again.status != 200 { return "a retry got \(again.status) \(again.json.text)" }
     case .rollback(let id):
       let reply = try session.call("rollback", ["transaction": .string(transactions[id] ?? "")])
       if reply.status != 200 { return "\(reply.status) \(reply.json.text)" }

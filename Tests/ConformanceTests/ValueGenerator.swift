@@ -1,13 +1,14 @@
 import TestSupport
 
-/// Makes values of every kind in their JSON form, with a taste for the edges.
+/// Generates values of every type in JSON, with emphasis on edge cases.
 ///
-/// Values from small pools, so that documents share them and transforms and orders meet equal ones.
+/// Values come from small pools, so that documents share them and transforms and orders meet equal values.
 struct ValueGenerator {
-  /// Canonically equivalent names that differ in bytes, names that need quoting in a path, names that look like paths.
+  /// Canonically equivalent names that differ in bytes, names that need quotes in a path, names that look like paths.
   static let fieldNamePool = ["a", "b", "c", "d", "n", "p q", "é", "e\u{301}", "a.b", "`", "\\", "1", "_", "__", "💡"]
 
-  /// A field that only server timestamps go into: their order differs where the emulator cuts them to milliseconds.
+  /// A field that contains only server timestamps: their order may differ, because the emulator truncates them to
+  /// milliseconds.
   static let timeField = "now"
 
   let database: TestDatabase
@@ -46,7 +47,7 @@ struct ValueGenerator {
 
   static let bytes = ["", "AA==", "AQID", "_-8=", "/+8", "AQ", "AAAA", "//79"]
 
-  /// One of every kind, or of the kinds that hold no others where `depth` is used up. Arrays hold no arrays or vectors.
+  /// A value of any type, or of a type without nested values if `depth` is 0. Arrays contain no arrays or vectors.
   func value(_ random: inout SplitMix, depth: Int = 2, inArray: Bool = false) -> JSONNode {
     let isLeaf = depth == 0
     switch random.pick(weighted: [
@@ -69,7 +70,7 @@ struct ValueGenerator {
     }
   }
 
-  /// A value a transform can add to or compare with.
+  /// A value that a transform can add or compare.
   func number(_ random: inout SplitMix) -> JSONNode {
     switch random.number(below: 5) {
     case 0: ["doubleValue": .string(random.pick(Self.doubleWords))]

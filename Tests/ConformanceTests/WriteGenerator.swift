@@ -1,11 +1,11 @@
 import TestSupport
 
-/// Makes paths, masks, preconditions, transforms and writes.
+/// Generates paths, masks, preconditions, transforms and writes.
 struct WriteGenerator {
   let database: TestDatabase
   let values: ValueGenerator
 
-  /// The few names that the requests of one sequence share, so that they meet.
+  /// The few names that the requests of one sequence share, so that they concern the same documents.
   let collections: [String]
   let subcollections: [String]
   let documentIDs: [String]
@@ -25,7 +25,8 @@ struct WriteGenerator {
 
   // MARK: Paths
 
-  /// Documents of few collections, most of them at the top, some below documents that may not exist.
+  /// The path of a document in one of few collections: usually at the root, sometimes below a document that may not
+  /// exist.
   func documentPath(_ random: inout SplitMix) -> String {
     var path = "\(random.pick(collections))/\(random.pick(documentIDs))"
     while random.chance(percent: 25), path.utf8.count < 1000 {
@@ -41,7 +42,7 @@ struct WriteGenerator {
 
   // MARK: Masks
 
-  /// A path in the wire's notation, quoted where it must be and sometimes where it need not.
+  /// A field path in the API's notation, quoted if necessary, and sometimes if not.
   func fieldPath(_ random: inout SplitMix) -> String {
     var segments = [random.pick(values.fieldNames)]
     while random.chance(percent: 30) { segments.append(random.pick(values.fieldNames)) }
@@ -67,7 +68,7 @@ struct WriteGenerator {
 
   // MARK: Writes
 
-  /// A write and what a test has to know about it.
+  /// A write, and the facts that a test needs about it.
   struct Generated {
     var write: JSONNode
     var path: String
@@ -76,7 +77,7 @@ struct WriteGenerator {
     var expectedDifference: KnownDifference?
   }
 
-  /// One write; on `path`, which an earlier write of the same commit has touched, where that is not `nil`.
+  /// One write. If `path` is not `nil`, writes that document, which an earlier write of the same commit changed.
   func write(_ random: inout SplitMix, again path: String? = nil) -> Generated {
     let isAgain = path != nil
     let path = path ?? documentPath(&random)
@@ -117,7 +118,7 @@ struct WriteGenerator {
     return generated
   }
 
-  /// The writes of one commit, sometimes with a document written again.
+  /// The writes of one commit, sometimes with several writes of a document.
   func writes(_ random: inout SplitMix, count: Int, distinct: Bool) -> [Generated] {
     var result: [Generated] = []
     while result.count < count {
@@ -129,7 +130,7 @@ struct WriteGenerator {
       guard !result.contains(where: { $0.path.utf8.elementsEqual(next.path.utf8) }) else { continue }
       result.append(next)
     }
-    // The emulator reports the end of all writes of a document for each of them.
+    // For each write of a document, the emulator reports the result of all writes of that document.
     for index in result.indices {
       let count = result.count { $0.path.utf8.elementsEqual(result[index].path.utf8) }
       if count > 1 { result[index].hasComparableTime = false }
@@ -137,7 +138,7 @@ struct WriteGenerator {
     return result
   }
 
-  /// The variable that keeps the update time last seen of a document.
+  /// The variable for the last known update time of a document.
   static func timeVariable(_ path: String) -> String { "updated \(path)" }
 
   private func precondition(_ random: inout SplitMix, path: String) -> JSONNode {
@@ -148,7 +149,7 @@ struct WriteGenerator {
     }
   }
 
-  /// One to four transforms, no path below another: the emulator and production refuse those.
+  /// One to four transforms, no path below another, because the emulator and production refuse those.
   private func transforms(_ random: inout SplitMix) -> JSONNode {
     var transforms: [JSONNode] = []
     for name in random.sample(["a", "b", "c", "d", "n"], count: random.number(in: 1...3)) {

@@ -1,20 +1,20 @@
 import TestSupport
 
-/// Clients that commit without pause and remember what was acknowledged, for tests that end a server under them.
+/// Clients that commit continuously and record the acknowledged commits, for tests that stop the server meanwhile.
 ///
-/// Half of the clients write one document a commit, half five documents that must appear together. Each also rewrites
-/// the same two documents in every commit, so that old and new state meet.
+/// Half of the clients write one document per commit, the others five documents that must appear together. Each also
+/// rewrites the same two documents in every commit, so that a mixture of states is noticed.
 struct WriteLoad: Sendable {
   static let clientCount = 6
   static let groupSize = 5
 
-  /// What one client knows when its connection has gone.
+  /// The state of one client after its connection ended.
   struct Log: Sendable {
     /// Commit times by number of the commit.
     var acknowledged: [Int: String] = [:]
-    /// The commit that got no answer: it may or may not be there.
+    /// The commit without a response. It may or may not be stored.
     var inFlight: Int?
-    /// Answers that a client should not get.
+    /// Responses that a client should not get.
     var problems: [String] = []
   }
 
@@ -36,7 +36,7 @@ struct WriteLoad: Sendable {
     ["round": ["integerValue": .string("\(round)")], "number": ["integerValue": .string("\(number)")]]
   }
 
-  /// Starts the clients; the result waits until all have lost their connection or been told off.
+  /// Starts the clients. The returned function waits until all have lost their connection or received an error.
   func start(port: UInt16) -> () -> [Log] {
     onThreads(Self.clientCount) { client in
       let session = RESTSession(port: port, database: database)
@@ -47,7 +47,7 @@ struct WriteLoad: Sendable {
         do {
           let reply = try session.commit(paths.map { session.update($0, fields(number)) })
           guard reply.status == 200, let time = reply.json["commitTime"]?.stringValue else {
-            // A server that stops may say so.
+            // A server that is stopping may respond with UNAVAILABLE.
             if reply.errorStatus != "UNAVAILABLE" { log.problems.append("\(reply.status) \(reply.json.text)") }
             return log
           }
@@ -61,7 +61,7 @@ struct WriteLoad: Sendable {
     }
   }
 
-  /// Compares what a server has with the clients' logs; returns everything that is wrong.
+  /// Compares the server's documents with the clients' logs. Returns all differences.
   func verify(_ logs: [Log], port: UInt16) throws -> [String] {
     let session = RESTSession(port: port, database: database)
     var problems: [String] = []
@@ -77,10 +77,10 @@ struct WriteLoad: Sendable {
         for path in paths(client: client, number: number) {
           explained += 1
           guard let document = documents[path] else {
-            problems.append("acknowledged \(path) is gone")
+            problems.append("the acknowledged document \(path) is missing")
             continue
           }
-          if document["fields"]?.isSame(as: fields(number)) != true { problems.append("\(path) is not as written") }
+          if document["fields"]?.isSame(as: fields(number)) != true { problems.append("\(path) has other fields") }
           if document["updateTime"]?.stringValue != time { problems.append("\(path) has another update time") }
         }
       }
@@ -89,17 +89,17 @@ struct WriteLoad: Sendable {
         let paths = paths(client: client, number: number)
         let present = paths.count { documents[$0] != nil }
         explained += present
-        if present != 0, present != paths.count { problems.append("commit \(number) of \(client) is half there") }
+        if present != 0, present != paths.count { problems.append("commit \(number) of \(client) is incomplete") }
         if present != 0 { last = number }
       }
       guard let last else { continue }
       let counters = try session.batchGet(counters(client: client))
       for (path, document) in counters where document?["fields"]?.isSame(as: fields(last)) != true {
-        problems.append("\(path) is not at \(last) but \(document?["fields"]?.text ?? "missing")")
+        problems.append("\(path) should have \(last), but has \(document?["fields"]?.text ?? "missing")")
       }
     }
     let ofThisRound = documents.keys.count { $0.contains("/\(round)-") }
-    if ofThisRound != explained { problems.append("\(ofThisRound) documents where \(explained) were written") }
+    if ofThisRound != explained { problems.append("found \(ofThisRound) documents, expected \(explained)") }
     return problems
   }
 }

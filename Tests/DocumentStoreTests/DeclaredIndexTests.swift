@@ -154,7 +154,7 @@ import WireFormat
     try IndexCheck.check(db, "seed \(seed)")
     let catalog = try db.catalog()
     #expect(catalog.indexes.allSatisfy { $0.state == .ready })
-    #expect(catalog.settings.allSatisfy { $0.state == .settled && !$0.isLifted })
+    #expect(catalog.settings.allSatisfy { $0.state == .settled && !$0.isUndeclared })
     // Without a configuration, the store is as if there had never been one.
     db = try db.reopened(indexes: IndexConfiguration())
     try db.finishIndexes()

@@ -108,7 +108,7 @@ struct TestDatabase {
     database.transactions.note(
       QueryRange(
         listing: .collection(collection(path)), orders: [Order(field("__name__"))],
-        from: after.map { SortBound.behind(collection(path).appending($0)) },
+        from: after.map { SortBound.after(collection(path).appending($0)) },
         includesMissing: showMissing, in: database.id),
       in: transaction)
   }

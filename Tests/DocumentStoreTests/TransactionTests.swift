@@ -96,7 +96,7 @@ import WireFormat
         db.database.transactions.note(
           QueryRange(
             listing: .collection(collection("c")), orders: [Order(field("__name__"))],
-            from: .behind(document("c/b").path), includesMissing: false, in: db.database.id),
+            from: .after(document("c/b").path), includesMissing: false, in: db.database.id),
           limit: 1, in: transaction))
       try db.database.read { reader in
         var noted = noted

@@ -3,7 +3,7 @@ import Testing
 import WireFormat
 
 @Suite struct ChecksumTests {
-  /// From RFC 3720, appendix B.4, and the reference.
+  /// From RFC 3720, appendix B.4, and the reference implementation.
   static let sums: [([UInt8], UInt32)] = [
     ([], 0),
     (Array("123456789".utf8), 0xE306_9283),
@@ -13,14 +13,14 @@ import WireFormat
   ]
 
   @Test(arguments: sums)
-  func crc32cIsTheStandardsOne(bytes: [UInt8], sum: UInt32) {
+  func crc32cMatchesTheStandard(bytes: [UInt8], sum: UInt32) {
     bytes.withUnsafeBytes { bytes in
       #expect(Crc32c.extend(0, bytes) == sum)
       #expect(Crc32c.extendByTables(0, bytes) == sum)
     }
   }
 
-  @Test func crc32cGoesOnAnywhere() {
+  @Test func crc32cExtendsAtAnyOffset() {
     let bytes = (0..<1000).map { UInt8(truncatingIfNeeded: $0 &* 7 &+ $0 >> 3) }
     bytes.withUnsafeBytes { bytes in
       let whole = Crc32c.extend(0, bytes)
@@ -32,7 +32,7 @@ import WireFormat
     }
   }
 
-  @Test func contentIsSummedAsClientsDo() throws {
+  @Test func checksumsMatchThoseOfClients() throws {
     let hasher = ContentHasher()
     Array("hel".utf8).withUnsafeBytes { hasher.update($0) }
     Array("lo".utf8).withUnsafeBytes { hasher.update($0) }

@@ -5,7 +5,7 @@ import KeyValue
 import Testing
 import WireFormat
 
-/// A disk that is full or fails: nothing is half there, what was taken is given back, and the store goes on.
+/// A full or failing disk: no operation has a partial effect, space is released, and the store continues to work.
 @Suite struct DiskFaultTests {
   static let calls: [(DiskCall, Int32, FilesError?)] = [
     (.write, ENOSPC, .full), (.write, EDQUOT, .full), (.write, EFBIG, .full), (.write, EIO, nil),
@@ -14,7 +14,7 @@ import WireFormat
   ]
 
   @Test(arguments: calls)
-  func aFailedUploadLeavesNothing(call: DiskCall, code: Int32, expected: FilesError?) throws {
+  func failedUploadLeavesNothing(call: DiskCall, code: Int32, expected: FilesError?) throws {
     let files = try TestFiles()
     let kept = try files.put("kept", "kept")
     let before = files.files
@@ -22,7 +22,7 @@ import WireFormat
     let error = #expect(throws: FilesError.self) { try files.put("new", "new") }
     if let expected { #expect(error == expected) }
     if expected == nil, case .system(_, _, let found) = error { #expect(found == code) }
-    // Over another object, and over itself.
+    // Replace another object, and replace an object with the same content.
     #expect(throws: FilesError.self) { try files.put("kept", "other") }
     #expect(throws: FilesError.self) { try files.put("kept", "kept") }
     #expect(try files.store.object(TestFiles.name("new")) == nil)
@@ -37,7 +37,7 @@ import WireFormat
     #expect(try files.text("kept") == "kept")
   }
 
-  @Test func aFullMetadataStoreLeavesNothing() throws {
+  @Test func fullMetadataStoreLeavesNothing() throws {
     let files = try TestFiles()
     try files.put("kept", "kept")
     for error in [StorageError.diskFull(path: "x"), .storageFull(limitBytes: 1)] {
@@ -46,7 +46,7 @@ import WireFormat
       #expect(files.files.count == 1)
       files.faults.failWrites(error, times: 1)
       #expect(throws: FilesError.full) { try files.put("copy", "kept") }
-      #expect(try files.text("kept") == "kept", "another object holds the same content")
+      #expect(try files.text("kept") == "kept", "another object has the same content")
       files.faults.failWrites(error, times: 1)
       #expect(throws: FilesError.full) { try files.store.delete(TestFiles.name("kept")) }
       #expect(try files.text("kept") == "kept")
@@ -55,7 +55,7 @@ import WireFormat
     #expect(files.files.count == 2)
   }
 
-  @Test func aPartThatFailsIsSentAgain() throws {
+  @Test func failedPartCanBeResent() throws {
     let files = try TestFiles()
     let record = UploadRecord(name: TestFiles.name("big"), attributes: ObjectAttributes())
     try files.store.beginUpload(record)
@@ -78,7 +78,7 @@ import WireFormat
     #expect(Hexadecimal.text(object.content.md5) == "5eb63bbbe01eeed093cb22bb8f5acdc3")
   }
 
-  @Test func aSyncThatFailedIsTheEndOfAnUpload() throws {
+  @Test func failedSyncEndsTheUpload() throws {
     let files = try TestFiles()
     let record = UploadRecord(name: TestFiles.name("big"), attributes: ObjectAttributes())
     try files.store.beginUpload(record)
@@ -87,16 +87,16 @@ import WireFormat
     files.faults.set(.sync, EIO)
     #expect(throws: FilesError.self) { try files.store.saveUpload(upload) }
     files.faults.set(.sync, 0)
-    // The kernel would say now that all is well.
+    // By now the kernel would report success.
     #expect(throws: FilesError.self) { try upload.incoming.sync() }
     files.store.endUpload(upload)
     #expect(throws: FilesError.uploadOver) { _ = try files.store.openUpload(record.id) }
   }
 
-  @Test func whatFailsInAGroupFailsAlone() throws {
+  @Test func failureInAGroupAffectsOnlyItself() throws {
     let files = try TestFiles()
     let held = try files.put("held", "0")
-    // The first waits until all others do, so that those are one group; their first commit fails.
+    // The first write waits until all others are queued, so those form one group. Their first commit fails.
     let count = 8
     files.faults.beforeWrite { [faults = files.faults, store = files.store, first = files.faults.writes + 1] number in
       guard number == first else { return }
@@ -123,12 +123,13 @@ import WireFormat
       #expect(isThere == (outcomes.error(of: name) == nil), "\(name)")
       if isThere { #expect(try files.text(name) == "content \(index)") }
     }
-    // The first commit failed for the one that waited, the second for the whole group, whose members were tried again.
+    // The first commit failed for the first write, the second for the whole group, whose writes were tried one by
+    // one.
     #expect(outcomes.all.values.filter { $0 == .full }.count <= 1)
     #expect(files.files.count == outcomes.all.values.filter { $0 == nil }.count + 1)
   }
 
-  @Test func whoWaitsIsWrittenTogether() throws {
+  @Test func waitingWritesShareATransaction() throws {
     let files = try TestFiles()
     try files.put("first", "first")
     let count = 16
@@ -142,15 +143,15 @@ import WireFormat
       _ = try? store.put(TestFiles.name("n\(index)"), content, ObjectAttributes())
     }
     files.faults.beforeWrite(nil)
-    #expect(files.faults.writes == before + 2, "one alone, all others together")
+    #expect(files.faults.writes == before + 2, "the first alone, all others together")
     let names = try files.store.list(ObjectListing(bucket: "b")).objects
     #expect(names.count == count + 1)
     #expect(Set(names.map(\.generation)).count == count + 1)
     for index in 0..<count { #expect(try files.text("n\(index)") == "content \(index)") }
   }
 
-  /// The same content in many hands at once: it is there as long as somebody holds it, and not longer.
-  @Test func contentThatComesAndGoesIsNeverMissed() throws {
+  /// Several threads store and delete the same content. It must exist exactly as long as an object refers to it.
+  @Test func sharedContentIsNeverMissing() throws {
     let files = try TestFiles()
     let problems = Outcomes()
     onThreads(4) { [store = files.store] worker in

@@ -8,9 +8,10 @@ import Testing
 
 @testable import Files
 
-/// A file and documents change together, or neither does: whatever the documents' store says, and wherever a crash comes.
+/// A file and documents change together, or neither does, whatever the document store reports and whenever a crash
+/// happens.
 @Suite struct FileCommitTests {
-  /// Stands in for the documents: the mark of their last commit.
+  /// Replaces the document store: contains the number of the last commit.
   private final class Documents: Sendable {
     private let mark = Mutex<UInt64>(0)
 
@@ -47,13 +48,13 @@ import Testing
     return String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
   }
 
-  /// All is in order, and only the content of the object is there.
+  /// Expects no problems and no content without an object.
   private static func expectClean(_ store: FileStore) throws {
     let check = try FilesCheck(store.metadata, store.contents)
     #expect(check.problems.isEmpty && check.orphans == 0 && check.objects == check.contents, "\(check)")
   }
 
-  @Test func theObjectIsSeenWhenTheDocumentsAreCommitted() throws {
+  @Test func objectAppearsWithTheDocuments() throws {
     let directory = try TemporaryDirectory()
     let documents = Documents()
     let store = try Self.open(directory.path, documents)
@@ -71,12 +72,12 @@ import Testing
     }
   }
 
-  @Test(arguments: [false, true]) func theDocumentsDecide(isCommitted: Bool) throws {
+  @Test(arguments: [false, true]) func documentCommitDecides(isCommitted: Bool) throws {
     let directory = try TemporaryDirectory()
     let documents = Documents()
     let store = try Self.open(directory.path, documents)
     _ = try Self.put("one", store) { (number) throws(FilesError) in documents.commit(number) }
-    // The answer is an error; the mark says what became of it.
+    // The commit throws. Only the stored number shows whether it succeeded.
     let outcome = Result {
       try Self.put("two", store) { (number) throws(FilesError) in
         if isCommitted { documents.commit(number) }
@@ -89,13 +90,13 @@ import Testing
     case .failure(let error): #expect(!isCommitted && error as? FilesError == .commitRefused(httpStatus: 409, message: "no"))
     }
     try Self.expectClean(store)
-    // Others write as before.
+    // Other writes still work.
     try store.delete(Self.name)
     try Self.expectClean(store)
   }
 
   @Test(arguments: ["before the documents", "after the documents"])
-  func aCrashLeavesBothOrNeither(moment: String) throws {
+  func crashLeavesBothOrNeither(moment: String) throws {
     let directory = try TemporaryDirectory()
     let documents = Documents()
     let store = try Self.open(directory.path + "/own", documents)
@@ -103,7 +104,7 @@ import Testing
     _ = try Self.put("one", store) { (number) throws(FilesError) in documents.commit(number) }
     _ = try? Self.put("two", store) { (number) throws(FilesError) in
       if moment == "after the documents" { documents.commit(number) }
-      // What lies on the disk now is what a crash leaves.
+      // The current files are those that a crash would leave.
       try? FileManager.default.createDirectory(atPath: crashed, withIntermediateDirectories: true)
       try? FileManager.default.copyItem(atPath: directory.path + "/own/content", toPath: crashed + "/content")
       try? store.metadata.copy(toFile: crashed + "/data.mdb")
@@ -115,7 +116,7 @@ import Testing
     try Self.expectClean(image)
   }
 
-  @Test func whatCannotBeDecidedStaysAsItIs() throws {
+  @Test func undecidedCommitStaysPending() throws {
     let directory = try TemporaryDirectory()
     let isDown = Mutex(false)
     var configuration = FileStore.Configuration { 1_700_000_000_000_000 }

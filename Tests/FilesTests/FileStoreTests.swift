@@ -3,7 +3,7 @@ import Foundation
 import Testing
 
 @Suite struct FileStoreTests {
-  @Test func anObjectIsWhatWasPut() throws {
+  @Test func storesAnObject() throws {
     let files = try TestFiles()
     let object = try files.put("a/b", "hello")
     #expect(try files.text("a/b") == "hello")
@@ -14,7 +14,7 @@ import Testing
     #expect(try files.text("a/b") == "hello")
   }
 
-  @Test func equalContentIsStoredOnceUntilNobodyHoldsIt() throws {
+  @Test func equalContentIsStoredOnce() throws {
     let files = try TestFiles()
     try files.put("a", "same")
     try files.put("b", "same")
@@ -43,10 +43,10 @@ import Testing
     #expect(second.generation > first.generation)
     let changed = try files.store.update(TestFiles.name("a")) { $0.contentType = "text/plain" }
     #expect(changed.generation == second.generation && changed.metageneration == 2)
-    #expect(files.files.count == 1, "what was refused or replaced is gone")
+    #expect(files.files.count == 1, "rejected and replaced content is gone")
   }
 
-  @Test func aWrongChecksumLeavesNothing() throws {
+  @Test func wrongChecksumLeavesNothing() throws {
     let files = try TestFiles()
     var declared = DeclaredChecksums()
     declared.crc32c = "AAAAAA=="
@@ -58,7 +58,7 @@ import Testing
     #expect(files.files.isEmpty)
   }
 
-  @Test func whatTheJudgeRefusesLeavesNothing() throws {
+  @Test func deniedWriteLeavesNothing() throws {
     let files = try TestFiles()
     #expect(throws: FilesError.denied("no")) {
       _ = try files.store.put(TestFiles.name("a"), files.incoming([1]), ObjectAttributes()) { (before, after) throws(FilesError) in
@@ -69,13 +69,13 @@ import Testing
     #expect(files.files.isEmpty)
   }
 
-  @Test func aTokenIsOfTheObjectThatWasJudged() throws {
+  @Test func downloadTokenChecksReplacedObjects() throws {
     let files = try TestFiles()
     let name = TestFiles.name("a")
-    func add(_ judged: StoredObject, _ error: FilesError? = nil) throws -> (object: StoredObject?, asked: [Int64?]) {
+    func add(_ checked: StoredObject, _ error: FilesError? = nil) throws -> (object: StoredObject?, asked: [Int64?]) {
       var asked: [Int64?] = []
       do throws(FilesError) {
-        let object = try files.store.addDownloadToken(to: judged) { (other) throws(FilesError) in
+        let object = try files.store.addDownloadToken(to: checked) { (other) throws(FilesError) in
           asked.append(other?.generation)
           if let error { throw error }
         }
@@ -85,13 +85,13 @@ import Testing
       }
     }
     let first = try files.put("a", "first")
-    // The one that was judged is judged no more.
+    // The token is added without another check, because the object has not changed.
     let given = try add(first)
     #expect(given.asked == [] && given.object?.attributes.metadata.downloadTokens.count == 1)
     let second = try files.put("a", "second")
     #expect(try add(first, .denied("no")) == (nil, [second.generation]))
     #expect(try files.store.object(name)?.attributes.metadata.downloadTokens == [])
-    // Another state of the same content is another object to rules.
+    // For the rules, a change of the metadata makes another object.
     let changed = try files.store.update(name) { (attributes) throws(FilesError) in attributes.contentType = "a/b" }
     #expect(try add(second, .denied("no")) == (nil, [second.generation]))
     #expect(try add(second).asked == [changed.generation])
@@ -103,7 +103,7 @@ import Testing
     }
   }
 
-  @Test func canonicallyEquivalentNamesAreTwoObjects() throws {
+  @Test func canonicallyEquivalentNamesAreDistinct() throws {
     let files = try TestFiles()
     try files.put("\u{e9}", "composed")
     try files.put("e\u{301}", "decomposed")
@@ -113,16 +113,16 @@ import Testing
   }
 
   @Test(arguments: ["", ".", "..", "a\nb", "a\rb", "a\0b", String(repeating: "x", count: 1025)])
-  func badNamesAreRefused(name: String) {
+  func refusesBadNames(name: String) {
     #expect(throws: FilesError.self) { try ObjectName(checking: "b", name) }
   }
 
   @Test(arguments: ["", "a/b", "../x", "a b", "-a", "a-", String(repeating: "x", count: 223)])
-  func badBucketsAreRefused(bucket: String) {
+  func refusesBadBuckets(bucket: String) {
     #expect(throws: FilesError.invalidBucket(bucket)) { try ObjectName(checking: bucket, "n") }
   }
 
-  @Test func anUnknownBucketIsRefusedWhereNoneAreMade() throws {
+  @Test func refusesUnknownBuckets() throws {
     let files = try TestFiles(makesBuckets: false)
     #expect(throws: FilesError.noSuchBucket("b")) { try files.put("a", "1") }
     _ = try files.store.makeBucket("b")
@@ -135,7 +135,7 @@ import Testing
 
   // MARK: - Lists
 
-  @Test func listsFoldPageAndBound() throws {
+  @Test func listsFoldersPagesAndRanges() throws {
     let files = try TestFiles()
     for name in ["a", "a/1", "a/2", "a/b/3", "a0", "b/1", "c"] { try files.put(name, "x") }
     try files.put("z", "x", bucket: "b2")
@@ -159,7 +159,7 @@ import Testing
     #expect(try list { $0.prefix = "nothing" } == "")
   }
 
-  @Test func firebaseListsLeaveOutEmptyParts() throws {
+  @Test func firebaseListsOmitEmptyParts() throws {
     let files = try TestFiles()
     for name in ["a//b", "a/", "/x", "ok/y", "plain"] { try files.put(name, "x") }
     var listing = ObjectListing(bucket: "b")
@@ -173,7 +173,7 @@ import Testing
 
   // MARK: - Uploads in parts
 
-  @Test func anUploadGoesOnAfterARestart() throws {
+  @Test func uploadResumesAfterARestart() throws {
     let files = try TestFiles()
     let record = UploadRecord(name: TestFiles.name("big"), attributes: ObjectAttributes())
     try files.store.beginUpload(record)
@@ -181,7 +181,7 @@ import Testing
       let upload = try files.store.openUpload(record.id)
       try Array("hello ".utf8).withUnsafeBytes { try upload.incoming.append($0) }
       try files.store.saveUpload(upload)
-      // Not saved: it may or may not have reached the disk.
+      // These bytes are not saved, so they may or may not be on the disk.
       try Array("lost".utf8).withUnsafeBytes { try upload.incoming.append($0) }
       files.store.endUpload(upload)
     }
@@ -198,7 +198,7 @@ import Testing
     #expect(files.files.count == 1)
   }
 
-  @Test func anUploadGivenUpLeavesNothing() throws {
+  @Test func cancelledUploadLeavesNothing() throws {
     let files = try TestFiles()
     let record = UploadRecord(name: TestFiles.name("big"), attributes: ObjectAttributes())
     try files.store.beginUpload(record)
@@ -213,7 +213,7 @@ import Testing
 
   // MARK: - After a crash
 
-  @Test func theSweepRemovesWhatNobodyNames() throws {
+  @Test func sweepRemovesUnreferencedContent() throws {
     let files = try TestFiles()
     let kept = try files.put("kept", "kept")
     let record = UploadRecord(name: TestFiles.name("part"), attributes: ObjectAttributes())

@@ -8,11 +8,11 @@ import Testing
 
 @testable import Files
 
-/// Copies of files are whole whatever goes on meanwhile, and a check tells what is wrong with files.
+/// Copies of files are complete even during writes, and a check reports damage.
 @Suite struct FilesBackupTests {
   private static func copy(_ store: FileStore, to path: String, earlier: String? = nil) throws -> FilesBackup {
-    let hold = try ContentLock(store.contents.path)
-    return try withExtendedLifetime(hold) {
+    let contentLock = try ContentLock(store.contents.path)
+    return try withExtendedLifetime(contentLock) {
       let destination = try ContentDirectory(path)
       try store.metadata.copy(toFile: path + "/data.mdb")
       return try FilesBackup(
@@ -31,7 +31,7 @@ import Testing
       .filter { $0.contains("/") }.sorted()
   }
 
-  /// Replaces and removes objects as fast as it goes: each leaves content that nobody holds.
+  /// Replaces and removes objects continuously. Each operation leaves unreferenced content.
   private final class Load: Sendable {
     let isOver = Atomic(false)
 
@@ -51,7 +51,7 @@ import Testing
     }
   }
 
-  @Test func copiesAreWholeWhileOthersWrite() async throws {
+  @Test func copiesAreCompleteDuringWrites() async throws {
     let files = try TestFiles()
     let directory = try TemporaryDirectory()
     for index in 0..<50 { try files.put("kept/\(index)", "content \(index % 40)") }
@@ -75,24 +75,24 @@ import Testing
       return try await group.reduce(into: []) { $0 += $1 }
     }
     #expect(problems.isEmpty, "\(problems.prefix(5))")
-    // What could not be removed meanwhile goes when nobody holds it any more.
+    // Content that was locked during the copies is removed now.
     try files.store.maintain()
     let own = try FilesCheck(files.store.metadata, files.store.contents)
     #expect(own.problems.isEmpty && own.orphans == 0)
     #expect(Self.contentFiles(files.path).count == own.contents)
   }
 
-  @Test func nothingIsRemovedWhileSomebodyHoldsTheContent() throws {
+  @Test func contentLockPreventsRemoval() throws {
     let files = try TestFiles()
     try files.put("a", "one")
-    var hold: ContentLock? = try ContentLock(files.path)
+    var contentLock: ContentLock? = try ContentLock(files.path)
     try files.put("a", "two")
     try files.store.delete(TestFiles.name("a"))
     #expect(Self.contentFiles(files.path).count == 2)
     #expect(try files.store.sweep() == 0)
     try files.store.maintain()
     #expect(Self.contentFiles(files.path).count == 2)
-    // A program that this process is just starting has a copy of the lock's descriptor for a moment.
+    // A child process that is just being started has a copy of the lock's descriptor for a moment.
     let lock = URL(filePath: files.path).lastPathComponent + "/content.lock"
     let descriptors = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").filter { name in
       let place = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\(name)")
@@ -100,8 +100,8 @@ import Testing
     }
     let copy = dup(try #require(descriptors.first.flatMap { Int32($0) }))
     defer { close(copy) }
-    #expect(hold != nil)
-    hold = nil
+    #expect(contentLock != nil)
+    contentLock = nil
     try files.store.maintain()
     #expect(Self.contentFiles(files.path).isEmpty)
   }
@@ -125,7 +125,7 @@ import Testing
   }
 
   @Test(arguments: ["flipped", "longer", "shorter", "missing", "checksum", "count", "record"])
-  func damageIsNamed(kind: String) throws {
+  func damageIsReported(kind: String) throws {
     let files = try TestFiles()
     try files.put("ok", "fine")
     let object = try files.put("bad/one", "these bytes")
@@ -148,14 +148,14 @@ import Testing
         default: _ = try transaction.count(object.content.digest, by: 1)
         }
       }
-      if kind == "count" { expected = "the counts of who holds content are wrong" }
+      if kind == "count" { expected = "the reference counts of content are wrong" }
     }
     let check = try FilesCheck(files.store.metadata, files.store.contents)
     #expect(check.problemCount > 0 && check.problems.contains { $0.hasPrefix(expected) }, "\(check.problems)")
     #expect(!check.problems.contains { $0.contains("b/ok") })
     let directory = try TemporaryDirectory()
     let backup = try Self.copy(files.store, to: directory.path)
-    // A copy keeps what can be read, and says what could not.
+    // A copy keeps everything that can be read, and reports the rest.
     #expect(backup.problems.isEmpty == ["checksum", "count", "record"].contains(kind))
     #expect(try Self.check(directory.path).problemCount > 0)
   }

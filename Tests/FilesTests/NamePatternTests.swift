@@ -21,26 +21,26 @@ import Testing
   ]
 
   @Test(arguments: table.indices)
-  func aPatternMatchesItsNames(row: Int) throws {
+  func patternMatchesItsNames(row: Int) throws {
     let (text, matches, others) = Self.table[row]
     let pattern = try NamePattern(text)
     for name in matches { #expect(pattern.matches(Array(name.utf8)), "\(text) and \(name)") }
     for name in others { #expect(!pattern.matches(Array(name.utf8)), "\(text) and not \(name)") }
   }
 
-  @Test func badPatternsAreRefused() {
+  @Test func refusesBadPatterns() {
     for text in ["[a", "{a,b", String(repeating: "{a,b}", count: 12), String(repeating: "x", count: 1025)] {
       #expect(throws: FilesError.self, "\(text.prefix(20))") { try NamePattern(text) }
     }
   }
 
-  @Test func choicesAreShortTogether() throws {
+  @Test func limitsTheTotalLengthOfAlternatives() throws {
     let long = String(repeating: "x", count: 900)
     #expect(throws: FilesError.self) { try NamePattern("{a,b,c,d,e}\(long)") }
     #expect(try NamePattern("{a,b,c,d}\(long)").matches(Array("d\(long)".utf8)))
   }
 
-  @Test func aPageEndsWhenComparingTookLong() throws {
+  @Test func pageEndsAfterManyMatchingSteps() throws {
     let files = try TestFiles()
     for index in 0..<40 { try files.put(String(repeating: "a", count: 900) + "\(10 + index)", "x") }
     var listing = ObjectListing(bucket: "b")
@@ -49,7 +49,7 @@ import Testing
     #expect(counts.count > 1 && counts.reduce(0, +) == 40, "\(counts)")
   }
 
-  @Test func whatStandsForMuchCostsLittle() throws {
+  @Test func manyWildcardsMatchQuickly() throws {
     let pattern = try NamePattern(String(repeating: "*a", count: 100))
     #expect(!pattern.matches([UInt8](repeating: UInt8(ascii: "a"), count: 1000) + [UInt8(ascii: "b")]))
   }

@@ -6,13 +6,12 @@ import LMDBEngine
 import Synchronization
 import Testing
 
-/// A file store in a temporary directory, which can be closed and opened again.
+/// A file store in a temporary directory that a test can close and open again.
 final class TestFiles {
   let path: String
   private(set) var store: FileStore
-  /// What calls of the disk and of the metadata store come to.
+  /// The failures to inject into the disk and the metadata store.
   let faults = Faults()
-  /// The time of day.
   let clock = TestClock()
   private let configuration: FileStore.Configuration
   private let isInMemory: Bool
@@ -46,9 +45,9 @@ final class TestFiles {
     return store
   }
 
-  /// Closes the store and opens it as a new process would; files that are there in `between` are their own doing.
+  /// Closes the store and opens it like a new process. `between` can change the files on the disk meanwhile.
   func reopen(between: () throws -> Void = {}) throws {
-    // Nothing else holds it: the environment closes before it is opened again.
+    // Replacing the store closes its environment before it is opened again.
     store = try FileStore(
       metadata: LMDBStore.open(.inMemory(mapBytes: 1 << 20)), contents: ContentDirectory(path + "/none"),
       configuration: configuration)
@@ -56,7 +55,7 @@ final class TestFiles {
     store = try Self.open(path, configuration, faults, isInMemory, bytesMax)
   }
 
-  /// How many objects each page of a listing has.
+  /// Returns the number of objects on each page of a listing.
   func pageCounts(_ listing: ObjectListing) throws -> [Int] {
     var listing = listing
     var counts: [Int] = []
@@ -91,7 +90,7 @@ final class TestFiles {
     return text
   }
 
-  /// The text of an open file, which is closed.
+  /// Returns the text of an open file, and closes it.
   static func read(_ descriptor: Int32) -> String {
     defer { close(descriptor) }
     var bytes = [UInt8](repeating: 0, count: 1 << 20)
@@ -99,7 +98,7 @@ final class TestFiles {
     return String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
   }
 
-  /// All files below the directory but the metadata's.
+  /// The paths of all files except the metadata.
   var files: [String] {
     (FileManager.default.enumerator(atPath: path)?.compactMap { $0 as? String } ?? []).filter {
       !$0.hasPrefix("data.mdb") && !$0.hasPrefix("none") && $0.split(separator: "/").count > 1
@@ -108,11 +107,11 @@ final class TestFiles {
   }
 }
 
-/// The time of day, which a test may move on.
+/// A clock that a test can advance.
 final class TestClock: Sendable {
   private let ahead = Atomic<Int64>(0)
 
-  /// Microseconds since 1970.
+  /// The current time, in microseconds since 1970.
   var now: Int64 {
     var time = timespec()
     clock_gettime(CLOCK_REALTIME, &time)
@@ -122,7 +121,7 @@ final class TestClock: Sendable {
   func advance(seconds: Int) { ahead.add(Int64(seconds) * 1_000_000, ordering: .relaxed) }
 }
 
-/// Which calls fail, and how often the metadata store was written.
+/// The failures to inject, and a counter of metadata writes.
 final class Faults: Sendable {
   private struct State {
     var codes: [DiskCall: Int32] = [:]
@@ -136,10 +135,10 @@ final class Faults: Sendable {
 
   func code(of call: DiskCall) -> Int32 { state.withLock { $0.codes[call] ?? 0 } }
 
-  /// Has calls fail with an `errno`; 0 has them succeed.
+  /// Makes an operation fail with an `errno`. 0 makes it succeed.
   func set(_ call: DiskCall, _ code: Int32) { state.withLock { $0.codes[call] = code } }
 
-  /// Has the next commits of the metadata store fail.
+  /// Makes the next commits of the metadata store fail.
   func failWrites(_ error: StorageError, times: Int) {
     state.withLock { state in
       state.storeError = error
@@ -150,7 +149,7 @@ final class Faults: Sendable {
   /// Calls `action` with the number of each write transaction before it begins.
   func beforeWrite(_ action: (@Sendable (Int) -> Void)?) { state.withLock { $0.beforeWrite = action } }
 
-  /// Write transactions that were begun.
+  /// The number of write transactions begun.
   var writes: Int { state.withLock { $0.writes } }
 
   func begin() {
@@ -171,7 +170,7 @@ final class Faults: Sendable {
   }
 }
 
-/// A store whose commits may fail.
+/// A key-value store whose commits can fail.
 final class FaultyStore: KeyValueStore {
   private let base: LMDBStore
   private let faults: Faults
@@ -195,7 +194,7 @@ final class FaultyStore: KeyValueStore {
   func statistics() throws(StorageError) -> KeyValueStatistics { try base.statistics() }
 }
 
-/// Runs work on as many threads at once, whatever the machine has, and waits for all.
+/// Runs work on `count` threads concurrently, regardless of the number of processors, and waits for all of them.
 func onThreads(_ count: Int, _ work: @escaping @Sendable (Int) -> Void) {
   let group = DispatchGroup()
   for index in 0..<count {
@@ -216,7 +215,7 @@ extension FileStore {
   }
 }
 
-/// What became of several calls at once; `nil` for one that succeeded.
+/// The outcomes of concurrent calls: an error, or `nil` for success.
 final class Outcomes: Sendable {
   private let state = Mutex<[String: FilesError?]>([:])
 

@@ -4,7 +4,7 @@ import KeyValue
 import Synchronization
 import Testing
 
-/// What strangers may make a store keep has a bound.
+/// The limits of what untrusted clients can make a store keep.
 @Suite struct UploadBoundTests {
   private func begin(_ files: TestFiles, _ name: String) throws -> String {
     let record = UploadRecord(name: TestFiles.name(name), attributes: ObjectAttributes())
@@ -12,7 +12,7 @@ import Testing
     return record.id
   }
 
-  @Test func startersAreKnownUntilTheEnd() throws {
+  @Test func startersAreKeptUntilTheEnd() throws {
     let files = try TestFiles { $0.uploadsMax = 3 }
     func begin(_ name: String, size: Int? = nil) throws -> String {
       var record = UploadRecord(name: TestFiles.name(name), attributes: ObjectAttributes())
@@ -23,7 +23,7 @@ import Testing
     func starter(_ id: String) -> String? { files.store.starter(ofUpload: id) as? String }
     let ids = [try begin("a", size: 1), try begin("b"), try begin("c")]
     #expect(ids.map(starter) == ["a", "b", "c"])
-    // What is not as long as announced goes on.
+    // An upload without the declared length can continue.
     let short = try files.store.openUpload(ids[0])
     #expect(throws: FilesError.self) { try files.store.finishUpload(short, declared: DeclaredChecksums()) }
     #expect(starter(ids[0]) == "a")
@@ -34,7 +34,7 @@ import Testing
     #expect(ids.compactMap(starter) == [])
   }
 
-  @Test func whoCannotBeOpenedIsLeftAloneForAWhile() throws {
+  @Test func failedOpeningIsRetriedAfterAPause() throws {
     for (pause, expected) in [(Duration.seconds(60), 1), (.zero, 3)] {
       let calls = Atomic<Int>(0)
       let lazy = LazyFileStore(pause: pause) { () throws(FilesError) in
@@ -46,28 +46,28 @@ import Testing
     }
   }
 
-  @Test func uploadsUnderWayAreBounded() throws {
+  @Test func limitsActiveUploads() throws {
     let files = try TestFiles { $0.uploadsMax = 3 }
     let ids = try (0..<3).map { try begin(files, "n\($0)") }
     #expect(throws: FilesError.tooManyUploads) { try begin(files, "more") }
     #expect(files.files.count == 3)
-    // One that is over makes room.
+    // An upload that has ended makes room.
     try files.store.cancelUpload(files.store.openUpload(ids[0]))
     let fourth = try begin(files, "more")
     #expect(throws: FilesError.tooManyUploads) { try begin(files, "still more") }
     files.clock.advance(seconds: UploadRecord.restSeconds + 1)
-    // It has just been used, so the other goes.
+    // These two have just been used, so the third is dropped.
     files.store.endUpload(try files.store.openUpload(ids[1]))
     files.store.endUpload(try files.store.openUpload(fourth))
     _ = try begin(files, "after an hour")
     #expect(throws: FilesError.noSuchUpload) { try files.store.openUpload(ids[2]) }
     #expect(files.files.count == 3)
-    // Also after a restart.
+    // The limit also holds after a restart.
     try files.reopen()
     #expect(throws: FilesError.tooManyUploads) { try begin(files, "after a restart") }
   }
 
-  @Test func nobodyTakesTheShareOfAnother() throws {
+  @Test func ownersHaveSeparateQuotas() throws {
     let files = try TestFiles {
       $0.uploadsMax = 6
       $0.uploadsOfOwnerMax = 2
@@ -81,39 +81,39 @@ import Testing
     let (ann, bob) = (UploadOwner.user("ann"), UploadOwner.address("ann"))
     let anns = [try begin(ann), try begin(ann)]
     for _ in 0..<3 { #expect(throws: FilesError.tooManyUploadsOfOwner(2)) { try begin(ann) } }
-    // What was refused left nothing, and counts for nobody.
+    // A rejected upload leaves no file and uses no quota.
     #expect(files.files.count == 2)
     _ = try (begin(bob), begin(bob))
     #expect(throws: FilesError.tooManyUploadsOfOwner(2)) { try begin(bob) }
-    // Administrators have what is left of the whole, and no share.
+    // Administrators have no quota of their own, only the total limit.
     _ = try (begin(nil), begin(nil))
     #expect(throws: FilesError.tooManyUploads) { try begin(nil) }
     #expect(throws: FilesError.tooManyUploads) { try begin(.user("cy")) }
-    // One that is over makes room, however it ended.
+    // An upload that has ended makes room, however it ended.
     try files.store.cancelUpload(files.store.openUpload(anns[0]))
     let third = try begin(ann)
     #expect(throws: FilesError.tooManyUploadsOfOwner(2)) { try begin(ann) }
     _ = try files.store.finishUpload(files.store.openUpload(third), declared: DeclaredChecksums())
     let fourth = try begin(ann)
-    // Owners are known after a restart, and all of theirs count as used then.
+    // After a restart the owners are still known, and their uploads count as just used.
     try files.reopen()
     #expect(throws: FilesError.tooManyUploadsOfOwner(2)) { try begin(ann) }
-    // Of those that nobody sends to for an hour the owner's oldest goes, and nobody else's.
+    // After an idle hour, the owner's oldest upload is dropped, and no upload of another owner.
     files.clock.advance(seconds: UploadRecord.restSeconds + 1)
     files.store.endUpload(try files.store.openUpload(anns[1]))
     let fifth = try begin(ann)
     #expect(throws: FilesError.noSuchUpload) { try files.store.upload(fourth) }
     #expect(try [anns[1], fifth].map { try files.store.upload($0).state } == [.active, .active])
     #expect(throws: FilesError.tooManyUploadsOfOwner(2)) { try begin(ann) }
-    // One in hand is used, however long that takes.
-    let inHand = try (files.store.openUpload(anns[1]), files.store.openUpload(fifth))
+    // An acquired upload is in use, however long it takes.
+    let acquired = try (files.store.openUpload(anns[1]), files.store.openUpload(fifth))
     files.clock.advance(seconds: UploadRecord.restSeconds + 1)
     #expect(throws: FilesError.tooManyUploadsOfOwner(2)) { try begin(ann) }
-    files.store.endUpload(inHand.0)
-    files.store.endUpload(inHand.1)
+    files.store.endUpload(acquired.0)
+    files.store.endUpload(acquired.1)
   }
 
-  @Test func aBeginningThatFailsTakesNoShare() throws {
+  @Test func failedBeginUsesNoQuota() throws {
     let files = try TestFiles(makesBuckets: false) { $0.uploadsOfOwnerMax = 1 }
     var record = UploadRecord(name: TestFiles.name("n"), attributes: ObjectAttributes())
     record.owner = .user("ann")
@@ -121,7 +121,7 @@ import Testing
       #expect(throws: FilesError.noSuchBucket("b")) { try files.store.beginUpload(record) }
     }
     #expect(files.files.isEmpty)
-    // The one that was to make room stays where the new one cannot be written.
+    // The idle upload that would make room stays if the new one cannot be written.
     files.clock.advance(seconds: -1)
     _ = try files.store.makeBucket("b")
     try files.store.beginUpload(record)
@@ -134,7 +134,7 @@ import Testing
     #expect(throws: FilesError.tooManyUploadsOfOwner(1)) { try files.store.beginUpload(other) }
   }
 
-  @Test func oldUploadsAreForgotten() throws {
+  @Test func removesOldUploads() throws {
     let files = try TestFiles()
     let left = try begin(files, "left")
     let ended = try begin(files, "ended")
@@ -146,14 +146,14 @@ import Testing
     files.clock.advance(seconds: 120)
     #expect(throws: FilesError.noSuchUpload) { try files.store.upload(left) }
     try files.store.removeOldUploads()
-    #expect(files.files.count == 2, "the file of the one that was left is gone")
+    #expect(files.files.count == 2, "the file of the idle upload is gone")
     files.clock.advance(seconds: -UploadRecord.lifetimeSeconds)
     for id in [left, ended] { #expect(throws: FilesError.noSuchUpload) { try files.store.upload(id) } }
     #expect(try files.store.upload(young).state == .active)
     #expect(try files.store.object(TestFiles.name("ended")) != nil)
   }
 
-  @Test func onlyOneRequestSendsAtATime() throws {
+  @Test func admitsOneRequestPerUpload() throws {
     let files = try TestFiles()
     let id = try begin(files, "a")
     let upload = try files.store.openUpload(id)
@@ -163,18 +163,20 @@ import Testing
   }
 
   @Test(arguments: [0, 4, 6])
-  func theLengthThatWasAnnouncedMustCome(announced: Int) throws {
+  func refusesAnotherLengthThanDeclared(declaredSize: Int) throws {
     let files = try TestFiles()
     var record = UploadRecord(name: TestFiles.name("a"), attributes: ObjectAttributes())
-    record.declaredSize = announced
+    record.declaredSize = declaredSize
     try files.store.beginUpload(record)
     let upload = try files.store.openUpload(record.id)
     try Array("hello".utf8).withUnsafeBytes { try upload.incoming.append($0) }
-    #expect(throws: FilesError.invalid("The upload was announced with \(announced) bytes, and 5 have come.")) {
+    #expect(
+      throws: FilesError.invalid("The upload was declared with \(declaredSize) bytes, but 5 bytes were received.")
+    ) {
       try files.store.finishUpload(upload, declared: DeclaredChecksums())
     }
     #expect(try files.store.object(TestFiles.name("a")) == nil)
-    // It may go on.
+    // The upload can continue.
     #expect(try files.store.openUpload(record.id).incoming.size == 5)
   }
 
@@ -213,14 +215,14 @@ import Testing
 
   // MARK: - Memory
 
-  @Test func aFileInMemoryCountsWithWhatItReallyTakes() throws {
+  @Test func memoryLimitCountsWholePages() throws {
     let files = try TestFiles(inMemory: 64 << 10)
-    // A byte takes a page, and so does the file: 8 are full.
+    // One byte of content takes a page, and the file takes another, so 8 files fill the limit.
     for index in 0..<7 { try files.put("n\(index)", "\(index)") }
     #expect(throws: FilesError.full) { for index in 10..<12 { try files.put("n\(index)", "x\(index)") } }
     let taken = files.store.contents.reservedBytes
     #expect(taken <= 64 << 10)
-    // Equal content takes nothing more, once it is there; while it arrives it does.
+    // Equal content takes no further space once it is stored, but it does while it arrives.
     try files.store.delete(TestFiles.name("n0"))
     #expect(files.store.contents.reservedBytes == taken - 8192)
     try files.put("again", "1")
@@ -230,7 +232,7 @@ import Testing
     #expect(files.files.isEmpty)
   }
 
-  @Test func uploadsInMemoryGiveTheirRoomBack() throws {
+  @Test func uploadsInMemoryReleaseTheirSpace() throws {
     let files = try TestFiles(inMemory: 1 << 20)
     func send(_ bytes: Int) throws -> OpenUpload {
       let upload = try files.store.openUpload(begin(files, "a"))
@@ -248,7 +250,7 @@ import Testing
 
   // MARK: - Lists
 
-  @Test func aPageOfLargeMetadataIsShort() throws {
+  @Test func largeMetadataShortensPages() throws {
     let files = try TestFiles()
     var attributes = ObjectAttributes()
     attributes.metadata["k"] = String(repeating: "v", count: ObjectAttributes.metadataBytesMax - 1)

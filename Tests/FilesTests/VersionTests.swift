@@ -2,7 +2,7 @@ import Testing
 
 @testable import Files
 
-/// Buckets that keep what is replaced and deleted.
+/// Buckets that keep replaced and deleted objects as versions.
 @Suite struct VersionTests {
   private func versioned() throws -> TestFiles {
     let files = try TestFiles()
@@ -22,7 +22,7 @@ import Testing
     return TestFiles.read(found.descriptor)
   }
 
-  @Test func whatIsReplacedStaysUnderItsGeneration() throws {
+  @Test func replacedObjectsRemainUnderTheirGeneration() throws {
     let files = try versioned()
     let first = try files.put("a", "1")
     let second = try files.put("a", "2")
@@ -41,7 +41,7 @@ import Testing
     #expect(try list(files).objects.map(\.generation).prefix(2) == [first.generation, second.generation])
   }
 
-  @Test func onlyANamedGenerationIsGone() throws {
+  @Test func onlyADeletedGenerationIsGone() throws {
     let files = try versioned()
     let first = try files.put("a", "1")
     try files.store.delete(first.name)
@@ -58,7 +58,7 @@ import Testing
     try files.store.deleteBucket("b")
   }
 
-  @Test func listsTellVersionsInOrderAndInPages() throws {
+  @Test func listsVersionsInOrderAndPages() throws {
     let files = try versioned()
     for (name, text) in [("a/1", "x"), ("a", "1"), ("b", "1"), ("a", "2"), ("a/1", "y"), ("c", "1"), ("a", "3")] {
       try files.put(name, text)
@@ -88,7 +88,7 @@ import Testing
     #expect(try files.store.list(ObjectListing(bucket: "b")).objects.map(\.name.name) == ["a", "a/1", "b"])
   }
 
-  @Test func aMoveIsOneStep() throws {
+  @Test func moveIsAtomic() throws {
     let files = try TestFiles()
     let object = try files.put("a", "1")
     var wrong = ObjectConditions()
@@ -106,7 +106,7 @@ import Testing
     #expect(throws: FilesError.self) { try files.store.move(moved.name, to: moved.name) }
   }
 
-  @Test func partsGoWithTheirComposition() throws {
+  @Test func composeRemovesItsParts() throws {
     let files = try versioned()
     let (one, two) = (try files.put("1", "one "), try files.put("2", "two"))
     let parts = [ComposedPart(name: "1", generation: one.generation), ComposedPart(name: "2"), ComposedPart(name: "1")]

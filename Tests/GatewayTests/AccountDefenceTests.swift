@@ -5,9 +5,10 @@ import HearthServer
 import TestSupport
 import Testing
 
-/// AccountStore under attack, in production: old tokens, codes that outlive what they were made for, sessions that must end.
+/// Accounts in production mode under attack: old tokens, codes that outlive their purpose, and sessions that must
+/// end.
 @Suite struct AccountDefenceTests {
-  /// A server whose clock stands, and what is said to it.
+  /// A server whose clock only the test moves, with a client.
   private final class World {
     let session: IdentityTests.Session
     let time = SteppedTime()
@@ -20,7 +21,7 @@ import Testing
       }
     }
 
-    /// Makes an account: its id and its tokens.
+    /// Creates an account. Returns its id and its tokens.
     func signUp(_ name: String, isVerified: Bool = false) throws -> (uid: String, idToken: String, refreshToken: String) {
       let made = try session.user("signUp", #"{"email": "\#(name)@example.com", "password": "secret-1"}"#)
       let uid = made["localId"] as? String ?? ""
@@ -38,7 +39,7 @@ import Testing
       return try #require(try code(kind))
     }
 
-    /// What a refresh token is answered with: the error, or `nil`.
+    /// The error that the server returns for a refresh token, or `nil` if it accepts the token.
     func refusal(of refreshToken: String?) throws -> String? {
       let reply = try session.post(
         "/v1/token" + IdentityTests.key,
@@ -50,7 +51,7 @@ import Testing
   }
 
   @Test(arguments: ActionCode.Kind.allCases.filter { $0 != .emailSignIn })
-  func codesAreOfAnAccountNotOfAnAddress(kind: ActionCode.Kind) throws {
+  func codesBelongToAnAccountNotAnAddress(kind: ActionCode.Kind) throws {
     let world = try World()
     let ann = try world.signUp("ann", isVerified: true)
     let code: String
@@ -62,7 +63,7 @@ import Testing
       code = try #require(try world.code(kind))
     default: code = try world.send(kind, #""idToken": "\#(ann.idToken)""#)
     }
-    // Another gets the address, by which the code used to find its account.
+    // Another account gets the address. Codes must not find their account by its address.
     _ = try world.accounts.users.update(ann.uid) { $0.email = "elsewhere@example.com" }
     world.time.advance(seconds: 1)
     let bob = try world.signUp(kind == .recoverEmail ? "new" : "ann")
@@ -74,7 +75,7 @@ import Testing
     #expect(try world.email(ann.uid) == "elsewhere@example.com")
   }
 
-  @Test func codesGoWithTheirUser() throws {
+  @Test func deletingAUserDeletesItsCodes() throws {
     let world = try World()
     let ann = try world.signUp("ann")
     let code = try world.send(.verifyEmail, #""idToken": "\#(ann.idToken)""#)
@@ -86,7 +87,7 @@ import Testing
     #expect(try world.accounts.users.actionCodes(limit: 10).isEmpty)
   }
 
-  @Test func recoveryIsOfferedForAChangeThatWasMade() throws {
+  @Test func recoveryIsOfferedOnlyForActualChanges() throws {
     let world = try World()
     _ = try world.signUp("taken")
     for (name, isVerified, newEmail, isOffered) in [
@@ -107,7 +108,7 @@ import Testing
     #expect(try world.session.failure("update", #"{"oobCode": "\#(code)"}"#) == "INVALID_OOB_CODE")
   }
 
-  @Test func mailsOfRecoveryAreCounted() throws {
+  @Test func recoveryMailsAreLimited() throws {
     let world = try World()
     let ann = try world.signUp("ann", isVerified: true)
     var token = ann.idToken
@@ -135,7 +136,7 @@ import Testing
     ("update", #""email": "new@example.com""#), ("update", #""password": "secret-2""#),
     ("signUp", #""email": "new@example.com", "password": "secret-2""#),
   ])
-  func oldTokensTakeNothingAway(call: String, change: String) throws {
+  func oldTokensCannotChangeCredentials(call: String, change: String) throws {
     let world = try World()
     let ann = try world.signUp("ann")
     world.time.advance(seconds: 301)
@@ -147,7 +148,7 @@ import Testing
     try world.session.user(call, body)
   }
 
-  @Test func theLastProviderStays() throws {
+  @Test func oldTokensCannotReplaceTheLastProvider() throws {
     let world = try World()
     let guest = try world.session.user("signUp", "{}")
     let (uid, token) = (guest["localId"] as? String ?? "", guest["idToken"] as? String ?? "")
@@ -160,12 +161,12 @@ import Testing
     try world.session.user("update", body(#""deleteProvider": ["apple.com"]"#))
     #expect(try world.session.failure("update", setsPassword) == "CREDENTIAL_TOO_OLD_LOGIN_AGAIN")
     #expect(try world.session.failure("update", body(#""deleteProvider": ["google.com"]"#)) == "CREDENTIAL_TOO_OLD_LOGIN_AGAIN")
-    // A guest has nothing to lose, however old the token.
+    // A guest has no credential to lose, so the token may be old.
     _ = try world.accounts.users.update(uid) { $0.unlink("google.com") }
     try world.session.user("update", setsPassword)
   }
 
-  @Test func aMailedLinkMovesNoAccountInSecret() throws {
+  @Test func movingAnAccountByMailedLinkNeedsAFreshToken() throws {
     let world = try World()
     let ann = try world.signUp("ann", isVerified: true)
     let code = try world.send(.emailSignIn, #""email": "new@example.com""#)
@@ -185,8 +186,8 @@ import Testing
   }
 
   @Test(arguments: ["password", "email", "reset", "revoke"])
-  func sessionsOfTheSameSecondEnd(how: String) throws {
-    // In emulator mode the test is an administrator.
+  func sessionsBegunInTheSameSecondEnd(how: String) throws {
+    // In emulator mode, the test is an administrator.
     let world = try World(how == "revoke" ? .emulator : .production)
     let ann = try world.signUp("ann")
     var fresh: String?
@@ -204,7 +205,7 @@ import Testing
     #expect(try world.refusal(of: ann.refreshToken) == "TOKEN_EXPIRED")
   }
 
-  @Test func resetCodesEndWithThePassword() throws {
+  @Test func resetCodesEndWhenThePasswordChanges() throws {
     let world = try World()
     let ann = try world.signUp("ann")
     let codes = try (0..<2).map { _ -> String in
@@ -215,7 +216,7 @@ import Testing
     world.time.advance(seconds: 1)
     try world.session.user("update", #"{"idToken": "\#(ann.idToken)", "password": "secret-2"}"#)
     for code in codes { #expect(try world.session.failure("resetPassword", reset(code)) == "INVALID_OOB_CODE") }
-    // Of two made since, the first that is used ends the other, even in the same millisecond.
+    // Two codes are created later. Using the first ends the second, even in the same millisecond.
     let first = try world.send(.resetPassword, #""email": "ann@example.com""#)
     let known = Set(try world.accounts.users.actionCodes(limit: 10).map(\.code))
     try world.session.user("sendOobCode", #"{"requestType": "PASSWORD_RESET", "email": "ann@example.com"}"#)
@@ -224,7 +225,7 @@ import Testing
     #expect(try world.session.failure("resetPassword", reset(second)) == "INVALID_OOB_CODE")
   }
 
-  @Test func theRightToAnAddressGoesWithIt() throws {
+  @Test func removingAnAddressRemovesItsVerification() throws {
     let world = try World()
     let ann = try world.signUp("ann", isVerified: true)
     let without = try world.session.user("update", #"{"idToken": "\#(ann.idToken)", "deleteAttribute": ["EMAIL"]}"#)

@@ -7,12 +7,13 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Production: who gets in with which credentials, over REST and gRPC, and what ends that (auth-api.md, section 8).
+/// Production mode: the credentials that the server accepts over REST and gRPC, and how they end (auth-api.md,
+/// section 8).
 @Suite struct AccountTokenTests {
   private final class Server {
     let server: TestServer
     let time = SteppedTime()
-    /// What the server reported.
+    /// The log lines of the server.
     fileprivate let lines: ReportedLines
     private let directory: TemporaryDirectory
     var accounts: AccountStore { server.server.accounts }
@@ -40,7 +41,7 @@ import Testing
       }
     }
 
-    func get(_ path: String, _ token: String?) throws -> TestServer.Responder {
+    func get(_ path: String, _ token: String?) throws -> TestServer.Response {
       try server.call("GET", path, headers: token.map { [("Authorization", "Bearer \($0)")] } ?? [])
     }
 
@@ -71,7 +72,7 @@ import Testing
     }
   }
 
-  @Test func badTokensAreRefusedEvenWhereAllIsOpen() throws {
+  @Test func badTokensAreRefusedEvenIfRulesAllowAll() throws {
     let server = try Server()
     let token = try server.token("ann")
     let other = try Server()
@@ -92,7 +93,7 @@ import Testing
     #expect(try server.get("/open/x", token).status == 404)
   }
 
-  @Test func rememberedTokensEndToo() throws {
+  @Test func cachedTokensEnd() throws {
     let server = try Server()
     let states = server.accounts.userStates
     func set(_ state: UserState) throws { try states.set(state, of: "ann") }
@@ -121,9 +122,9 @@ import Testing
     let grpc = try GRPCConnection(port: server.server.port)
     let stream = grpc.open("Listen", headers: [("authorization", "Bearer \(try server.token("ann"))")])
     grpc.send(GRPCListenTests.documents(2, "users/ann"), on: stream)
-    // Added, and the document.
+    // The server reports that it added the target, then sends the document.
     for _ in 0..<2 { _ = try #require(try grpc.next(on: stream)) }
-    // What concerns others ends nothing.
+    // Changes of other users do not end the stream.
     try server.accounts.userStates.set(UserState(isDisabled: true), of: "bob")
     try write()
     for _ in 0..<2 { _ = try #require(try grpc.next(on: stream)) }
@@ -135,10 +136,10 @@ import Testing
     try write()
     let end = try grpc.end(of: stream)
     #expect(end.status == 16, "\(end.statusMessage)")
-    #expect(end.statusMessage.contains("counts no more"), "\(end.statusMessage)")
+    #expect(end.statusMessage.contains("is no longer valid"), "\(end.statusMessage)")
   }
 
-  @Test func rememberedTokensEndWithTheirKeys() throws {
+  @Test func cachedTokensEndWithTheirKeys() throws {
     let (server, cloud, other) = (try Server(), try Server(), try Server())
     let issuer = TrustedIssuer(issuer: "https://securetoken.google.com/elsewhere", audience: "elsewhere")
     func trust(_ keys: SigningKeys) throws {
@@ -168,7 +169,7 @@ import Testing
     let program = try ServiceProgram(file)
     let now = server.accounts.nowSeconds
     let assertion = try program.sign([("aud", .string("https://oauth2.googleapis.com/token"))], at: now)
-    func exchange(_ body: String) throws -> TestServer.Responder {
+    func exchange(_ body: String) throws -> TestServer.Response {
       try server.server.request("POST", "/token", body, headers: [("Content-Type", "application/x-www-form-urlencoded")])
     }
     let grant = "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer"
@@ -202,7 +203,7 @@ import Testing
     let server = try Server()
     let admin = [("Authorization", "Bearer \(server.accounts.serviceKeys.localAccessToken())")]
     let user = [("Authorization", "Bearer \(try server.token("ann"))")]
-    func call(_ method: String, _ path: String, _ body: String? = nil, _ headers: [(String, String)]) throws -> TestServer.Responder {
+    func call(_ method: String, _ path: String, _ body: String? = nil, _ headers: [(String, String)]) throws -> TestServer.Response {
       try server.server.call(method, "/hearth/v1/\(path)", body, headers: headers)
     }
     for (method, path, body) in [
@@ -252,7 +253,7 @@ import Testing
     #expect(try emulator.server.request("GET", "/v1/sessionCookiePublicKeys").text == #"{"keys":[]}"#)
   }
 
-  @Test func emulatorsTakeAccessTokensToo() throws {
+  @Test func emulatorsAcceptAccessTokens() throws {
     let server = try Server(.emulator)
     #expect(try server.get("/users/ann", server.accounts.serviceKeys.localAccessToken()).status == 404)
     #expect(try server.get("/users/ann", "hat_local.1.x").status == 401)
@@ -260,7 +261,7 @@ import Testing
   }
 }
 
-/// The lines that a server reports.
+/// The lines that a server logs.
 fileprivate final class ReportedLines: Sendable {
   private let lines = Mutex<[String]>([])
   var all: [String] { lines.withLock { $0 } }

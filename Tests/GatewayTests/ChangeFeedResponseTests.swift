@@ -10,9 +10,10 @@ import WireFormat
 @testable import Gateway
 @testable import Transport
 
-/// Feeds over real sockets, of a producer that tells what the tests say.
-@Suite struct FeedReplyTests {
-  /// What a test does to the feeds of its server, and what became of them. Its feeds run on several loops.
+/// Feeds over real sockets, with events that the tests produce.
+@Suite struct ChangeFeedResponseTests {
+  /// The events that a test sends to the feeds of its server, and the state of those feeds. Several event loops use
+  /// it.
   private final class Source: Sendable {
     struct State {
       var texts: [String] = []
@@ -20,7 +21,7 @@ import WireFormat
       var isEndless = false
       var isAdmitted = true
       var isEnded = false
-      /// Of the feeds that wait, by when they were opened.
+      /// Callbacks that wake the waiting feeds, by the number of the feed.
       var wakes: [Int: @Sendable () -> Void] = [:]
       var opened = 0
       var ended = 0
@@ -28,8 +29,8 @@ import WireFormat
     }
     let state = Mutex(State())
 
-    /// Tells something to every feed that waits.
-    func tell(_ change: (inout State) -> Void) {
+    /// Changes the state and wakes every feed that waits.
+    func update(_ change: (inout State) -> Void) {
       let wakes = state.withLock { state in
         change(&state)
         defer { state.wakes = [:] }
@@ -43,7 +44,7 @@ import WireFormat
     let source: Source
     let wake: @Sendable () -> Void
     private let number: Int
-    private var told = 0
+    private var sent = 0
 
     init(_ source: Source, _ wake: @escaping @Sendable () -> Void) {
       self.source = source
@@ -60,10 +61,10 @@ import WireFormat
       let (texts, failure, isEndless, isEnded) = source.state.withLock { state in
         (state.texts, state.failure, state.isEndless, state.isEnded)
       }
-      while told < texts.count || isEndless {
-        let text = isEndless ? String(repeating: "x", count: 1000) : texts[told]
-        writer.event(token: [UInt8(truncatingIfNeeded: told)]) { $0.string(text) }
-        told += 1
+      while sent < texts.count || isEndless {
+        let text = isEndless ? String(repeating: "x", count: 1000) : texts[sent]
+        writer.event(token: [UInt8(truncatingIfNeeded: sent)]) { $0.string(text) }
+        sent += 1
         guard writer.byteCount < bytesMax else {
           source.state.withLock { $0.producedBytes += Exchange.sliceBytes }
           return .more
@@ -92,7 +93,7 @@ import WireFormat
     }
   }
 
-  /// A server of feeds; stopped when it goes away.
+  /// A feed server, stopped when the object is released.
   private final class Server {
     let source = Source()
     let clock = ManualClock()
@@ -120,7 +121,7 @@ import WireFormat
       server.sweepDeadlines()
     }
 
-    /// Waits until the state satisfies a condition: other threads bring it about.
+    /// Waits until the state satisfies a condition, which other threads bring about.
     func wait(_ condition: (Source.State) -> Bool) -> Bool {
       for _ in 0..<12_000 {
         if source.state.withLock({ condition($0) }) { return true }
@@ -130,9 +131,9 @@ import WireFormat
     }
   }
 
-  @Test func eventsHaveTheFormOfTheirKind() throws {
+  @Test func eventsHaveTheRequestedFormat() throws {
     let server = try Server()
-    server.source.tell { $0.texts = ["one", "two\nlines"] }
+    server.source.update { $0.texts = ["one", "two\nlines"] }
     let events = try server.connect()
     try events.read(until: "\n\n", count: 3)
     #expect(events.body == "retry: 2000\n\ndata: \"one\"\nid: AA==\n\ndata: \"two\\nlines\"\nid: AQ==\n\n")
@@ -144,74 +145,74 @@ import WireFormat
     #expect(lines.body == "\"one\"\n\"two\\nlines\"\n")
     #expect(lines.head.contains("content-type: application/x-ndjson"))
     #expect(server.wait { $0.wakes.count == 2 })
-    server.source.tell { $0.texts.append("three") }
+    server.source.update { $0.texts.append("three") }
     try events.read(until: "data: \"three\"\nid: Ag==\n\n")
     try lines.read(until: "\"three\"\n")
-    server.source.tell { $0.isEnded = true }
+    server.source.update { $0.isEnded = true }
     try events.readToEnd()
     try lines.readToEnd()
     #expect(server.wait { $0.ended == 2 })
   }
 
-  @Test func whatFailsFirstHasItsOwnStatus() throws {
+  @Test func failureBeforeTheFirstEventSetsTheStatus() throws {
     let server = try Server()
-    // Nobody knows yet whether the caller may have it: nothing is sent.
-    server.source.tell {
+    // The server does not know yet whether the caller may read the feed, so it sends nothing.
+    server.source.update {
       $0.isAdmitted = false
       $0.texts = ["hidden"]
     }
     let feed = try server.connect()
     #expect(server.wait { $0.wakes.count == 1 })
-    server.source.tell { $0.failure = Status(.permissionDenied, "no") }
+    server.source.update { $0.failure = Status(.permissionDenied, "no") }
     try feed.readToEnd()
     #expect(feed.status == 403)
     #expect(feed.body.contains(#""status": "PERMISSION_DENIED""#) && !feed.body.contains("hidden"))
     #expect(server.wait { $0.ended == 1 })
   }
 
-  @Test func whatFailsLaterIsTheLastEvent() throws {
+  @Test func laterFailureIsTheLastEvent() throws {
     let server = try Server()
-    server.source.tell { $0.texts = ["one"] }
+    server.source.update { $0.texts = ["one"] }
     let feed = try server.connect("/lines")
     try feed.read(until: "one")
     #expect(server.wait { $0.wakes.count == 1 })
-    server.source.tell { $0.failure = Status(.permissionDenied, "no more") }
+    server.source.update { $0.failure = Status(.permissionDenied, "no more") }
     try feed.readToEnd()
     #expect(
       feed.body == "\"one\"\n" + #"{"error":{"code":403,"message":"no more","status":"PERMISSION_DENIED"}}"# + "\n")
   }
 
-  @Test func silenceIsBroken() throws {
+  @Test func silentFeedsSendKeepAlives() throws {
     let server = try Server()
-    server.source.tell { $0.texts = ["one"] }
+    server.source.update { $0.texts = ["one"] }
     let (events, lines) = (try server.connect(), try server.connect("/lines"))
     try events.read(until: "one")
     try lines.read(until: "one")
     #expect(server.wait { $0.wakes.count == 2 })
     server.advance(seconds: 24)
-    server.source.tell { $0.texts.append("two") }
+    server.source.update { $0.texts.append("two") }
     try events.read(until: "two")
     server.advance(seconds: 10)
-    // Something was sent ten seconds ago.
+    // The server sent an event ten seconds ago.
     #expect(!events.body.contains("keep-alive"))
     server.advance(seconds: 16)
     try events.read(until: ": keep-alive\n\n")
     server.advance(seconds: 26)
     try events.read(until: ": keep-alive\n\n", count: 2)
-    // A feed outlives the idle time of connections.
+    // A feed outlives the idle timeout of connections.
     for _ in 0..<10 { server.advance(seconds: 26) }
     #expect(server.wait { $0.wakes.count == 2 })
-    server.source.tell { $0.texts.append("three") }
+    server.source.update { $0.texts.append("three") }
     try lines.read(until: "three")
     #expect(lines.body == "\"one\"\n\"two\"\n\"three\"\n")
     try events.read(until: "three")
   }
 
-  @Test func nothingIsMadeForAClientThatDoesNotRead() throws {
+  @Test func feedPausesIfTheClientDoesNotRead() throws {
     let server = try Server()
-    server.source.tell { $0.isEndless = true }
+    server.source.update { $0.isEndless = true }
     let feed = try server.connect()
-    // The sockets' own buffers take some megabytes; then the feed stands still.
+    // The buffers of the sockets take some megabytes, then the feed pauses.
     var produced = -1
     while true {
       let now = server.source.state.withLock { $0.producedBytes }
@@ -220,8 +221,7 @@ import WireFormat
       usleep(200_000)
     }
     #expect(produced < 32 << 20)
-    // Who takes nothing for half a minute is let go.
-    // Where the loop only had no turn, it takes a little more.
+    // The server drops a client that reads nothing for half a minute. It may take longer if the event loop is busy.
     for _ in 0..<5 { server.advance(seconds: 20) }
     for _ in 0..<1000 where server.source.state.withLock({ $0.ended }) == 0 {
       server.advance(seconds: 20)
@@ -231,35 +231,36 @@ import WireFormat
     #expect(feed.isCut())
   }
 
-  @Test func clientsThatLeaveAreForgotten() throws {
+  @Test func feedsOfClientsThatDisconnectEnd() throws {
     let server = try Server()
-    server.source.tell { $0.texts = ["one"] }
+    server.source.update { $0.texts = ["one"] }
     do {
       let feed = try server.connect()
       try feed.read(until: "one")
     }
     #expect(server.wait { $0.ended == 1 })
-    // Also one that leaves before anything was said.
-    server.source.tell { $0.isAdmitted = false }
+    // A client may also disconnect before the first event.
+    server.source.update { $0.isAdmitted = false }
     do {
       _ = try server.connect()
       #expect(server.wait { $0.opened == 2 && $0.wakes.count == 1 })
     }
-    // It may have ended only its sending side, and is given some seconds to take an answer.
+    // The client may have closed only its sending side, so it has some seconds to read the response.
     for _ in 0..<3 { server.advance(seconds: 5) }
     #expect(server.wait { $0.ended == 2 })
-    // Those that are gone are not asked when something happens.
-    server.source.tell { $0.texts.append("two") }
+    // The server does not wake feeds that have ended.
+    server.source.update { $0.texts.append("two") }
   }
 
-  @Test func aServerThatStopsEndsItsFeeds() throws {
+  @Test func stoppingTheServerEndsItsFeeds() throws {
     let server = try Server()
-    server.source.tell { $0.texts = ["one"] }
+    server.source.update { $0.texts = ["one"] }
     let feeds = try (0..<10).map { _ in try server.connect() }
     for feed in feeds { try feed.read(until: "one") }
     let transport = server.server
     Thread { transport.stop(graceSeconds: 600) }.start()
-    // They end whole, by themselves, long before the grace is over; then the server waits for clients to close.
+    // The feeds end with a complete response, well within the grace period. Then the server waits for clients to
+    // close.
     for feed in feeds {
       try feed.readToEnd()
       feed.close()
@@ -267,7 +268,7 @@ import WireFormat
     #expect(server.wait { $0.ended == 10 })
   }
 
-  @Test func thousandsListenFromOneAddress() throws {
+  @Test func oneAddressMayHaveThousandsOfFeeds() throws {
     let count = 2000
     var limit = rlimit()
     let files = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
@@ -279,11 +280,11 @@ import WireFormat
     // Other tests have files open at the same time.
     guard limit.rlim_cur > 3 * count else { return }
     let server = try Server()
-    server.source.tell { $0.texts = ["one"] }
+    server.source.update { $0.texts = ["one"] }
     let feeds = try (0..<count).map { _ in try server.connect() }
     for feed in feeds { try feed.read(until: "one") }
     #expect(server.wait { $0.wakes.count == count })
-    server.source.tell { $0.texts.append("two") }
+    server.source.update { $0.texts.append("two") }
     for feed in feeds { try feed.read(until: "two") }
     #expect(server.server.openConnections == count)
   }

@@ -3,7 +3,7 @@ import HearthServer
 import TestSupport
 import Testing
 
-/// Who a request comes from: the `authorization` header in both modes (rules-language.md, section 16).
+/// The caller of a request: the `authorization` header in both modes (rules-language.md, section 16).
 @Suite struct CredentialTests {
   private static func server(_ mode: HearthConfiguration.Mode, _ condition: String) throws -> (TestServer, TemporaryDirectory) {
     let directory = try TemporaryDirectory()
@@ -25,18 +25,18 @@ import Testing
     (#"{"a":{"b":["c",true,null]}}"#, "request.auth.token.a.b == ['c', true, null]", true),
     (#"{"sub":"é😀"}"#, "request.auth.uid == 'é😀'", true),
   ] as [(String?, String, Bool)])
-  func tokensOfEmulatorMode(payload: String?, condition: String, isAllowed: Bool) throws {
+  func emulatorReadsUnsignedTokens(payload: String?, condition: String, isAllowed: Bool) throws {
     let (server, directory) = try Self.server(.emulator, condition)
     defer { withExtendedLifetime(directory) {} }
     let headers = payload.map { [("Authorization", "BEARER " + UnsignedToken.make($0))] } ?? []
-    // The second time the token is known already.
+    // The server has cached the token by the second request.
     for _ in 0..<2 {
       let reply = try server.call("GET", "/a/b", headers: headers)
       #expect(reply.status == (isAllowed ? 404 : 403), "\(reply.text)")
     }
   }
 
-  @Test func likeTokensAreToldApart() throws {
+  @Test func cacheDistinguishesSimilarTokens() throws {
     let (server, directory) = try Self.server(.emulator, "request.auth.uid == path[3]")
     defer { withExtendedLifetime(directory) {} }
     for _ in 0..<2 {
@@ -53,7 +53,7 @@ import Testing
     ("Bearer a.b", 400), ("Bearer e30.e30.e30.e30", 400), ("Bearer e30.!!.x", 400), ("Bearer e30.W10.x", 400),
     ("Bearer e30.bm8.x", 400), ("Bearer", 401), ("Basic YTpi", 401), ("owner", 401),
   ])
-  func otherCredentialsOfEmulatorMode(header: String, status: Int) throws {
+  func emulatorChecksTheFormOfCredentials(header: String, status: Int) throws {
     let (server, directory) = try Self.server(.emulator, "false")
     defer { withExtendedLifetime(directory) {} }
     let reply = try server.call("GET", "/a/b", headers: [("Authorization", header)])
@@ -65,7 +65,7 @@ import Testing
     #expect(answer.status == [404: 5, 400: 3, 401: 16][status], "\(answer.statusMessage)")
   }
 
-  @Test func productionTakesNoUnsignedToken() throws {
+  @Test func productionRefusesUnsignedTokens() throws {
     let (server, directory) = try Self.server(.production, "path[3] == 'public' || request.auth != null")
     defer { withExtendedLifetime(directory) {} }
     #expect(try server.call("GET", "/public/x").status == 404)

@@ -2,7 +2,7 @@ import Foundation
 import HearthServer
 import Testing
 
-/// What differs on databases of the enterprise edition (firestore-system-tests.md, sections 7.13 and 7.14).
+/// Databases of the enterprise edition, and how they differ from standard ones (firestore-api.md, section 4.2).
 @Suite struct EditionTests {
   private static func root(_ database: String) -> String { "/v1/projects/p/databases/\(database)/documents" }
 
@@ -10,7 +10,7 @@ import Testing
 
   private static func bson(_ key: String, _ value: String) -> String { #"{"mapValue":{"fields":{"\#(key)":\#(value)}}}"# }
 
-  @Test func databasesByName() throws {
+  @Test func namePatternsSelectTheEdition() throws {
     let named = try TestServer { $0.enterpriseDatabases = ["big*", "one"] }
     let body = Self.fields(Self.bson("__min__", #"{"nullValue":null}"#))
     for (database, status) in [("big", 200), ("bigger", 200), ("one", 200), ("ones", 400), ("(default)", 400), ("enterprise", 400)] {
@@ -32,20 +32,20 @@ import Testing
     ("__regex__", #"{"mapValue":{"fields":{"pattern":{"stringValue":"^a"},"options":{"stringValue":"imsux"}}}}"#, true),
     ("__regex__", #"{"mapValue":{"fields":{"pattern":{"stringValue":"^a"}}}}"#, false),
     ("__other__", #"{"nullValue":null}"#, false),
-  ]) func bsonValues(key: String, content: String, isLegal: Bool) throws {
+  ]) func bsonTypesAreValidated(key: String, content: String, isLegal: Bool) throws {
     let server = try TestServer()
     let path = Self.root("enterprise") + "/c/x"
     let reply = try server.call("PATCH", path, Self.fields(Self.bson(key, content)))
     #expect((reply.status == 200) == isLegal, "\(reply.text)")
     guard isLegal else { return }
     #expect(try server.call("GET", path).json("fields", "a", "mapValue", "fields", key, as: [String: Any].self) != nil)
-    // It is a value: no other key beside it, and not the fields of a document.
+    // The map is one value: it has no other key, and it cannot be the fields of a document.
     let beside = #"{"mapValue":{"fields":{"\#(key)":\#(content),"z":{"nullValue":null}}}}"#
     #expect(try server.call("PATCH", path, Self.fields(beside)).status == 400)
     #expect(try server.call("PATCH", path, #"{"fields":{"\#(key)":\#(content)}}"#).status == 400)
   }
 
-  @Test func bsonTexts() throws {
+  @Test func bsonStringsAreValidatedAndNormalized() throws {
     let server = try TestServer()
     let path = Self.root("enterprise") + "/c/x"
     let regex = #"{"mapValue":{"fields":{"pattern":{"stringValue":"^a"},"options":{"stringValue":"q"}}}}"#
@@ -56,7 +56,7 @@ import Testing
     }
   }
 
-  @Test func queriesOrderAsAskedOnly() throws {
+  @Test func queriesAddNoImplicitOrder() throws {
     let server = try TestServer()
     for database in ["enterprise", "(default)"] {
       for (id, a) in [("x", 3), ("y", 1), ("z", 1)] {
@@ -77,7 +77,7 @@ import Testing
     #expect(try ids("enterprise", down) == ["x", "y", "z"])
   }
 
-  @Test func largeDocuments() throws {
+  @Test func largeDocumentsAreAllowed() throws {
     let server = try TestServer()
     let large = Self.fields(#"{"stringValue":"\#(String(repeating: "x", count: 5 << 20))"}"#)
     #expect(try server.call("PATCH", Self.root("enterprise") + "/c/x", large).status == 200)

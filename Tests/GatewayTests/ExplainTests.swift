@@ -1,6 +1,6 @@
 import Testing
 
-/// What explained queries tell over REST, message by message.
+/// The messages of explained queries over REST.
 @Suite struct ExplainTests {
   private static let equality = """
     "structuredQuery": {"from": [{"collectionId": "c"}], "where": {"fieldFilter":
@@ -25,7 +25,7 @@ import Testing
     #expect(matches("[{\"readTime\": \"*\", \"explainMetrics\": {\"planSummary\": \(Self.summary)}}]", reply))
   }
 
-  @Test func analyzedQueryTellsAfterItsResults() throws {
+  @Test func analyzedQueryEndsWithItsStatistics() throws {
     let reply = try server().call("POST", ":runQuery", "{\(Self.equality), \"explainOptions\": {\"analyze\": true}}")
     let stats = """
       {"resultsReturned": "2", "executionDuration": "*", "readOperations": "2", "debugStats": {

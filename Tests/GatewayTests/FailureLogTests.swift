@@ -5,13 +5,13 @@ import Testing
 @testable import HearthServer
 @testable import Transport
 
-/// Faults of the server's own are told to its log, and only there.
+/// The server logs its internal errors and does not show them to clients.
 @Suite struct FailureLogTests {
   private final class Lines: Sendable {
     let texts = Mutex<[String]>([])
   }
 
-  @Test func faultsAreTold() throws {
+  @Test func internalErrorsAreLogged() throws {
     let path = NSTemporaryDirectory() + "failures-\(UUID().uuidString)"
     defer { try? FileManager.default.removeItem(atPath: path) }
     let lines = Lines()
@@ -20,22 +20,22 @@ import Testing
       $0.warn = { line in lines.texts.withLock { $0.append(line) } }
     }
     #expect(try server.call("GET", "/c/none").status == 404)
-    // A file where the directory was, as not even root is kept from an unreadable one.
+    // Replaces the directory by a file: root can read a directory without permissions.
     try FileManager.default.removeItem(atPath: path + "/databases")
     try Data().write(to: URL(fileURLWithPath: path + "/databases"))
     let target = "/v1/projects/other/databases/(default)/documents/c/d"
     let reply = try server.request("GET", target + "?key=secret#secret")
     #expect(reply.status == 500)
     #expect(!reply.text.contains(path), "\(reply.text)")
-    let told = lines.texts.withLock { $0 }
-    #expect(told.count == 1, "\(told)")
-    #expect(told.first?.hasPrefix("GET \(target) failed with 500: ") ?? false, "\(told)")
-    #expect(told.first?.contains(path) ?? false, "\(told)")
-    #expect(told.first?.contains("secret") == false, "\(told)")
+    let logged = lines.texts.withLock { $0 }
+    #expect(logged.count == 1, "\(logged)")
+    #expect(logged.first?.hasPrefix("GET \(target) failed with 500: ") ?? false, "\(logged)")
+    #expect(logged.first?.contains(path) ?? false, "\(logged)")
+    #expect(logged.first?.contains("secret") == false, "\(logged)")
   }
 
-  /// What ran out is told to clients, who can wait, and to who can do something about it.
-  @Test func whatIsFullIsToldToBoth() throws {
+  /// The client can wait until space is free, and the operator can add space, so both learn about a full database.
+  @Test func fullDatabaseIsReportedToClientAndLog() throws {
     let lines = Lines()
     let server = try TestServer(.emulator) {
       $0.mapBytes = 1 << 20
@@ -45,12 +45,12 @@ import Testing
     var reply = try server.call("POST", "/c", body)
     for _ in 0..<20 where reply.status == 200 { reply = try server.call("POST", "/c", body) }
     #expect(reply.status == 429 && reply.text.contains("RESOURCE_EXHAUSTED"), "\(reply.text)")
-    let told = lines.texts.withLock { $0 }
-    #expect(told.count == 1, "\(told)")
-    #expect(told.first?.contains(" failed with 429: the database reached its map size of ") ?? false, "\(told)")
+    let logged = lines.texts.withLock { $0 }
+    #expect(logged.count == 1, "\(logged)")
+    #expect(logged.first?.contains(" failed with 429: the database reached its map size of ") ?? false, "\(logged)")
   }
 
-  @Test func aFewASecondAreTold() {
+  @Test func logLimitsItsLinesPerSecond() {
     let second = Atomic(0)
     let lines = Lines()
     let log = FailureLog(seconds: { second.load(ordering: .relaxed) }) { line, _ in
@@ -64,7 +64,7 @@ import Testing
     log.write(request)
     #expect(
       lines.texts.withLock { $0.suffix(2) } == [
-        "GET /a b failed with 500: x (and 15 requests before that are not told)", "GET /a b failed with 500: x",
+        "GET /a b failed with 500: x (15 earlier failures were not logged)", "GET /a b failed with 500: x",
       ])
   }
 }

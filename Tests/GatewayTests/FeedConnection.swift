@@ -1,19 +1,19 @@
 import Glibc
 import Testing
 
-/// One client of a feed, reading it as it arrives. Belongs to one thread; every wait is bounded.
+/// A client of one feed that reads events as they arrive. Use it on one thread; every wait has a timeout.
 final class FeedConnection {
   private var socket: Int32
   private var received: [UInt8] = []
   private var isHeadRead = false
   private(set) var status = 0
   private(set) var head = ""
-  /// The body so far, freed of chunks.
+  /// The body so far, without chunk headers.
   private(set) var body = ""
-  /// Whether the body has ended, whole.
+  /// Whether the whole body has arrived.
   private(set) var isComplete = false
 
-  /// Connects to a port of this machine and sends a request; nothing is read yet.
+  /// Connects to a port of this machine and sends a request. Reads nothing yet.
   init(port: UInt16, _ method: String = "GET", _ target: String, headers: [(String, String)] = [], body: String = "") throws {
     socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     try #require(socket >= 0, "errno \(errno)")
@@ -38,13 +38,13 @@ final class FeedConnection {
 
   deinit { close() }
 
-  /// Leaves.
+  /// Closes the connection.
   func close() {
     if socket >= 0 { _ = Glibc.close(socket) }
     socket = -1
   }
 
-  /// Reads until the body so far satisfies a condition; returns it. An end of the body before is a failure.
+  /// Reads until the body so far satisfies a condition, and returns the body. Fails if the body ends first.
   @discardableResult
   func read(until isEnough: (String) -> Bool) throws -> String {
     while !(isHeadRead && isEnough(body)) {
@@ -54,20 +54,21 @@ final class FeedConnection {
     return body
   }
 
-  /// Reads until the body so far holds a text `count` times.
+  /// Reads until the body so far contains a text `count` times.
   @discardableResult
   func read(until text: String, count: Int = 1) throws -> String {
     try read { $0.split(separator: text, omittingEmptySubsequences: false).count > count }
   }
 
-  /// Reads until the answer is whole.
+  /// Reads until the response is complete.
   @discardableResult
   func readToEnd() throws -> String {
     while !isComplete { try receive() }
     return body
   }
 
-  /// Whether the server closed or cut the connection; waits for that, and throws away what comes before.
+  /// Waits until the server closes or resets the connection, discarding data that arrives before. Returns whether it
+  /// did.
   func isCut() -> Bool {
     var buffer = [UInt8](repeating: 0, count: 1 << 16)
     while true {
@@ -80,8 +81,8 @@ final class FeedConnection {
   private func receive() throws {
     var buffer = [UInt8](repeating: 0, count: 1 << 16)
     let count = recv(socket, &buffer, buffer.count, 0)
-    try #require(count >= 0, "nothing came for long (errno \(errno)) behind: \(head)\n\(body.suffix(2000))")
-    try #require(count > 0, "the connection was closed behind: \(head)\n\(body.suffix(2000))")
+    try #require(count >= 0, "timeout (errno \(errno)) after: \(head)\n\(body.suffix(2000))")
+    try #require(count > 0, "the connection closed after: \(head)\n\(body.suffix(2000))")
     received += buffer[..<count]
     if !isHeadRead { readHead() }
     if isHeadRead { try readBody() }

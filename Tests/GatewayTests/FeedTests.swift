@@ -17,7 +17,7 @@ import Testing
     try #require(reply.status == 200, "\(reply.text)")
   }
 
-  /// What a feed told, one line an event: documents by their id, tokens and times left out.
+  /// The events of a feed, one line each. Documents are shown by their id; tokens and times are left out.
   private func transcript(_ body: String) -> [String] {
     body.components(separatedBy: "\n").compactMap { line -> String? in
       let text = line.hasPrefix("data: ") ? String(line.dropFirst(6)) : line
@@ -57,7 +57,7 @@ import Testing
     return String(line.dropFirst(4))
   }
 
-  @Test func aCollectionIsFollowed() throws {
+  @Test func feedFollowsACollection() throws {
     let server = try TestServer()
     try set(server, "notes/a", 1)
     try set(server, "notes/b", 2)
@@ -82,14 +82,14 @@ import Testing
       ])
   }
 
-  @Test func whoComesBackIsToldOnlyWhatChanged() throws {
+  @Test func resumedFeedSendsOnlyChanges() throws {
     let server = try TestServer()
     for number in 0..<20 { try set(server, "notes/n\(number)", number) }
     let first = try connect(server, "/notes:listen")
     try first.read(until: "id: ", count: 2)
     let token = try lastID(first.body)
     first.close()
-    // Nothing changed: nothing is told again.
+    // If nothing changed, the feed sends no document again.
     let idle = try connect(server, "/notes:listen", headers: Self.events + [("Last-Event-ID", token)])
     try idle.read(until: "id: ", count: 2)
     #expect(transcript(idle.body) == ["retry: 2000", "ADD[1]", "CURRENT[1] token", "NO_CHANGE token"])
@@ -100,20 +100,20 @@ import Testing
     let encoded = token.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
     for (path, headers) in [
       ("/notes:listen", [("Last-Event-ID", token)]), ("/notes:listen?resumeToken=\(encoded)", []),
-      // As it is, with plus signs.
+      // Without percent-encoding, so with plus signs.
       ("/notes:listen?resumeToken=\(token)", []),
-      // What a browser sends when it comes back counts before its URL.
+      // The header that a browser sends when it reconnects overrides the URL.
       ("/notes:listen?resumeToken=AAAA", [("Last-Event-ID", token)]),
     ] {
       let feed = try connect(server, path, headers: Self.events + headers)
       try feed.read(until: "id: ", count: 2)
-      let told = transcript(feed.body)
-      #expect(told.first == "retry: 2000" && told[1] == "ADD[1]" && told.suffix(2) == ["CURRENT[1] token", "NO_CHANGE token"])
-      #expect(Set(told.dropFirst(2).dropLast(2)) == expected, "\(path)")
+      let lines = transcript(feed.body)
+      #expect(lines.first == "retry: 2000" && lines[1] == "ADD[1]" && lines.suffix(2) == ["CURRENT[1] token", "NO_CHANGE token"])
+      #expect(Set(lines.dropFirst(2).dropLast(2)) == expected, "\(path)")
     }
   }
 
-  @Test(arguments: ["AAAA", "no base64!", "%F0%9F%8E%88"]) func unknownTokensStartAnew(token: String) throws {
+  @Test(arguments: ["AAAA", "no base64!", "%F0%9F%8E%88"]) func unknownTokensStartOver(token: String) throws {
     let server = try TestServer()
     try set(server, "notes/a", 1)
     let feed = try connect(server, "/notes:listen?once=true&resumeToken=\(token.replacingOccurrences(of: " ", with: "+"))")
@@ -123,7 +123,7 @@ import Testing
       ])
   }
 
-  @Test func aDocumentIsFollowed() throws {
+  @Test func feedFollowsADocument() throws {
     let server = try TestServer()
     let feed = try connect(server, "/notes/a:listen", headers: [])
     try feed.read(until: "\n", count: 4)
@@ -135,7 +135,7 @@ import Testing
     #expect(transcript(feed.body).dropFirst(4) == ["a = 1 [1]", "NO_CHANGE token"])
   }
 
-  @Test func whatAQueryNoLongerMatchesLeaves() throws {
+  @Test func documentsThatNoLongerMatchAreRemoved() throws {
     let server = try TestServer()
     for (id, n) in [("a", 1), ("b", 2), ("c", 3)] { try set(server, "notes/\(id)", n) }
     let query = """
@@ -146,12 +146,12 @@ import Testing
     #expect(transcript(feed.body) == ["ADD[1]", "a = 1 [1]", "b = 2 [1]", "CURRENT[1] token", "NO_CHANGE token"])
     try set(server, "notes/a", 10)
     try feed.read(until: "resumeToken", count: 3)
-    let told = transcript(feed.body).dropFirst(5)
-    #expect(told.contains("c = 3 [1]"), "the window refills: \(told)")
-    #expect(told.contains { $0 == "documentRemove a [1]" || $0 == "a = 10  removed [1]" }, "\(told)")
+    let lines = transcript(feed.body).dropFirst(5)
+    #expect(lines.contains("c = 3 [1]"), "the window refills: \(lines)")
+    #expect(lines.contains { $0 == "documentRemove a [1]" || $0 == "a = 10  removed [1]" }, "\(lines)")
   }
 
-  @Test func aListenRequestIsTaken() throws {
+  @Test func feedAcceptsAListenRequest() throws {
     let server = try TestServer()
     try set(server, "notes/a", 1)
     let request = """
@@ -159,11 +159,11 @@ import Testing
        "documents": {"documents": ["\(TestServer.name)/notes/a", "\(TestServer.name)/notes/none"]}}}
       """
     let feed = try connect(server, ":listen?alt=sse", "POST", headers: [], body: request)
-    let told = transcript(try feed.readToEnd())
+    let lines = transcript(try feed.readToEnd())
     #expect(feed.head.contains("text/event-stream"))
-    #expect(Set(told[2...3]) == ["a = 1 [7]", "documentDelete none [7]"])
-    #expect(told.suffix(3) == ["CURRENT[7] token", "NO_CHANGE token", "REMOVE[7]"])
-    // A query of a parent, by the path.
+    #expect(Set(lines[2...3]) == ["a = 1 [7]", "documentDelete none [7]"])
+    #expect(lines.suffix(3) == ["CURRENT[7] token", "NO_CHANGE token", "REMOVE[7]"])
+    // A query of a parent that the path names.
     try set(server, "notes/a/below/b", 2)
     let below = try connect(
       server, "/notes/a:listen?once=true", "POST", headers: [],
@@ -192,14 +192,14 @@ import Testing
     ("POST", ":listen", #"{"addTarget": {"targetId": 2, "pipelineQuery": {}}}"#, 501),
     ("POST", "/notes:listen", #"{"structuredQuery": {"from": [{"collectionId": "a"}]}}"#, 400),
     ("POST", ":changes", "", 404), ("GET", ":changes?since=AAAA", "", 400),
-  ]) func mistakesAreAnswered(method: String, path: String, body: String, status: Int) throws {
+  ]) func invalidRequestsAreRefused(method: String, path: String, body: String, status: Int) throws {
     let server = try TestServer()
     let reply = try server.call(method, path.hasPrefix(":") ? TestServer.root + path : path, body, headers: [("Authorization", "Bearer owner")])
     #expect(reply.status == status, "\(reply.text)")
     if status != 404 { #expect(reply.json("error", "message") != nil, "\(reply.text)") }
   }
 
-  @Test func rulesDecideWhoListens() throws {
+  @Test func rulesAuthorizeFeeds() throws {
     let server = try TestServer()
     let rules = """
       service cloud.firestore { match /databases/{d}/documents {
@@ -222,7 +222,7 @@ import Testing
       #expect(feed.body.contains("PERMISSION_DENIED"))
     }
     #expect(transcript(try connect(server, "/open:listen?once=true").readToEnd()).contains("CURRENT[1] token"))
-    // EventSource sends no headers: the token is in the query.
+    // EventSource sends no headers, so the token is in the query.
     func part(_ json: String) -> String {
       Data(json.utf8).base64EncodedString().replacingOccurrences(of: "=", with: "")
     }
@@ -235,11 +235,11 @@ import Testing
       try other.readToEnd()
       #expect(other.status == 403)
     }
-    // Only feeds take it.
+    // Only feeds accept it there.
     #expect(try server.call("GET", "/own/u1?access_token=\(token)").status == 403)
   }
 
-  @Test func idsThatEndLikeAVerbAreWrittenEncoded() throws {
+  @Test func idsThatEndLikeAVerbCanBeEncoded() throws {
     let server = try TestServer()
     try set(server, "notes/a%3Alisten", 1)
     #expect(try server.call("GET", "/notes/a%3Alisten").status == 200)

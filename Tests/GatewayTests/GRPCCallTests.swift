@@ -8,9 +8,9 @@ import WireFormat
 @testable import Gateway
 @testable import Transport
 
-/// Deadlines and cancellation over a connection, of work that would never end by itself.
+/// Deadlines and cancellation over a connection, for work that would never end by itself.
 @Suite struct GRPCCallTests {
-  /// Makes messages for ever, or looks for ever and finds none; tells when nobody holds it any more.
+  /// Produces messages forever, or works forever and produces none. Reports when it is released.
   private final class Endless: ResponseProducer {
     let isSilent: Bool
     let onEnd: @Sendable () -> Void
@@ -28,10 +28,10 @@ import WireFormat
     }
   }
 
-  /// Answers each call by its path: `/messages`, `/silence` and `/slices` go on until they are stopped, `/never` waits
-  /// for something that does not come.
+  /// Responds by the path of the call: `/messages`, `/silence` and `/slices` continue until they are stopped;
+  /// `/never` waits for an event that does not occur.
   private final class Handler: RequestHandler {
-    /// Signalled when the work of a call is over, for whatever reason.
+    /// Signaled when the work of a call ends, for any reason.
     let over = DispatchSemaphore(value: 0)
     private let forgotten = Mutex<[LoopBound<GRPCCall>]>([])
 
@@ -47,7 +47,7 @@ import WireFormat
         } catch { call.fail(error) }
       case "/slices":
         let work = Endless(isSilent: true) { over.signal() }
-        CooperativeTask.run(exchange) { withExtendedLifetime(work) { call.isAnswered } }
+        CooperativeTask.run(exchange) { withExtendedLifetime(work) { call.hasResponded } }
       case "/never":
         exchange.onClose { over.signal() }
         forgotten.withLock { $0.append(call.bound) }
@@ -72,7 +72,7 @@ import WireFormat
 
     deinit { http.stop(graceSeconds: 0) }
 
-    /// Waits for the work of one call to be over.
+    /// Waits until the work of one call ends.
     func isOver() -> Bool { handler.over.wait(timeout: .now() + 30) == .success }
   }
 
@@ -83,20 +83,20 @@ import WireFormat
       grpc.begin(path: path, body: GRPCConnection.framed([]), headers: [("grpc-timeout", "1H")])
       if path == "/messages" { try grpc.firstData() }
       grpc.cancel()
-      #expect(server.isOver(), "the work goes on")
+      #expect(server.isOver(), "the work continues")
     }
-    // The connection serves on.
+    // The connection is still usable.
     #expect(try grpc.call(path: "/", body: GRPCConnection.framed([])).status == 0)
   }
 
-  @Test(arguments: ["/messages", "/silence", "/slices"]) func workOfAClientThatLeftStops(path: String) throws {
+  @Test(arguments: ["/messages", "/silence", "/slices"]) func workStopsWhenTheClientDisconnects(path: String) throws {
     let server = try Server()
     do {
       let grpc = try GRPCConnection(port: server.port)
       grpc.begin(path: path, body: GRPCConnection.framed([]))
       if path == "/messages" { try grpc.firstData() }
     }
-    #expect(server.isOver(), "the work goes on")
+    #expect(server.isOver(), "the work continues")
   }
 
   @Test(arguments: ["/messages", "/silence", "/slices", "/never"]) func deadlinesEndCalls(path: String) throws {
@@ -106,7 +106,7 @@ import WireFormat
     #expect(reply.status == 4 && reply.statusMessage == "The deadline of 20 ms passed.")
     #expect(reply.resetCode == nil)
     #expect(reply.frames.isEmpty == (path != "/messages"))
-    if path != "/never" { #expect(server.isOver(), "the work goes on") }
+    if path != "/never" { #expect(server.isOver(), "the work continues") }
     #expect(try grpc.call(path: "/", body: GRPCConnection.framed([])).status == 0)
   }
 }

@@ -3,16 +3,16 @@ import Glibc
 import Testing
 import WireFormat
 
-/// One HTTP/2 connection to a test's server that makes gRPC calls, one after the other.
+/// An HTTP/2 connection to a test's server that makes gRPC calls, one after the other.
 final class GRPCConnection {
-  /// The answer to a call.
-  struct Responder {
+  /// The response to a call.
+  struct Response {
     var fields: [String: String] = [:]
     var frames: [(isCompressed: Bool, message: [UInt8])] = []
     var resetCode: Int?
 
     var status: Int? { fields["grpc-status"].flatMap { Int($0) } }
-    /// The text of the status, as it was sent.
+    /// The message of the status, still percent-encoded.
     var statusMessage: String { fields["grpc-message"] ?? "" }
     var messages: [[UInt8]] { frames.map(\.message) }
   }
@@ -21,10 +21,10 @@ final class GRPCConnection {
   private let inflater: OpaquePointer
   private var stream: UInt32 = 1
   private var pending: [UInt8] = []
-  /// What came on streams that stay open.
-  private var open: [UInt32: (reply: Responder, body: [UInt8], isEnded: Bool)] = [:]
+  /// Data received on streams that stay open.
+  private var open: [UInt32: (reply: Response, body: [UInt8], isEnded: Bool)] = [:]
 
-  /// `windowBytes` is what each stream of the server may send ahead.
+  /// `windowBytes` is the number of bytes the server may send ahead on each stream.
   init(port: UInt16, windowBytes: Int = 0x7FFF_FFFF) throws {
     let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     self.socket = socket
@@ -44,7 +44,7 @@ final class GRPCConnection {
     var inflater: OpaquePointer?
     try #require(nghttp2_hd_inflate_new(&inflater) == 0)
     self.inflater = try #require(inflater)
-    // Windows so large, unless told, that none is ever used up: SETTINGS_INITIAL_WINDOW_SIZE, and the connection's own.
+    // By default the windows are too large to fill: SETTINGS_INITIAL_WINDOW_SIZE, and that of the connection.
     send(
       Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)
         + Self.frame(4, 0, 0, [0, 4] + Self.number(windowBytes, bytes: 4))
@@ -57,18 +57,18 @@ final class GRPCConnection {
   }
 
   /// Calls a method of the Firestore service.
-  func call(_ method: String, _ message: [UInt8], headers: [(String, String)] = []) throws -> Responder {
+  func call(_ method: String, _ message: [UInt8], headers: [(String, String)] = []) throws -> Response {
     try call(path: "/google.firestore.v1.Firestore/" + method, body: Self.framed(message), headers: headers)
   }
 
-  /// Sends a body as it is.
-  func call(path: String, body: [UInt8], headers: [(String, String)] = []) throws -> Responder {
+  /// Calls a path with a body that is already framed.
+  func call(path: String, body: [UInt8], headers: [(String, String)] = []) throws -> Response {
     begin(path: path, body: body, headers: headers)
     defer { stream += 2 }
     return try reply()
   }
 
-  /// Begins a call; `body` is all that is sent of it. Goes on with `firstData` or `cancel`.
+  /// Begins a call whose whole request is `body`. Continue with `firstData` or `cancel`.
   func begin(path: String, body: [UInt8], headers: [(String, String)] = []) {
     var frames = head(path: path, headers: headers, end: body.isEmpty)
     var rest = body[...]
@@ -87,9 +87,9 @@ final class GRPCConnection {
     return Self.frame(1, end ? 5 : 4, stream, block)
   }
 
-  // MARK: Calls that stream both ways
+  // MARK: Bidirectional calls
 
-  /// Opens a call of the Firestore service; returns the number of its stream. Several may be open.
+  /// Opens a call of the Firestore service. Returns the number of its stream. Several streams may be open.
   func open(_ method: String, headers: [(String, String)] = []) -> UInt32 {
     open(path: "/google.firestore.v1.Firestore/" + method, headers: headers)
   }
@@ -97,11 +97,11 @@ final class GRPCConnection {
   func open(path: String, headers: [(String, String)] = []) -> UInt32 {
     defer { stream += 2 }
     send(head(path: path, headers: headers, end: false))
-    open[stream] = (Responder(), [], false)
+    open[stream] = (Response(), [], false)
     return stream
   }
 
-  /// Sends bytes of the request, in pieces of at most so many.
+  /// Sends bytes of the request in frames of at most `piece` bytes.
   func send(_ bytes: [UInt8], on stream: UInt32, end: Bool = false, piece: Int = 16_384) {
     var rest = bytes[...]
     repeat {
@@ -111,7 +111,7 @@ final class GRPCConnection {
     } while !rest.isEmpty
   }
 
-  /// The next message of the answer; `nil` when it ended.
+  /// The next message of the response, or `nil` if it ended.
   func next(on stream: UInt32) throws -> [UInt8]? {
     while true {
       let body = open[stream]?.body ?? []
@@ -129,20 +129,20 @@ final class GRPCConnection {
     }
   }
 
-  /// Waits for the end of the answer.
-  func end(of stream: UInt32) throws -> Responder {
+  /// Waits for the end of the response.
+  func end(of stream: UInt32) throws -> Response {
     while try next(on: stream) != nil {}
     let ended = open.removeValue(forKey: stream)
     return try #require(ended).reply
   }
 
-  /// Cancels a call, as clients do.
+  /// Cancels a call as clients do.
   func cancel(_ stream: UInt32) {
     send(Self.frame(3, 0, stream, [0, 0, 0, 8]))
     open[stream] = nil
   }
 
-  /// Lets the server send so many bytes more on a stream.
+  /// Lets the server send `bytes` more bytes on a stream.
   func widen(_ stream: UInt32, by bytes: Int) { send(Self.frame(8, 0, stream, Self.number(bytes, bytes: 4))) }
 
   private func readFrame() throws {
@@ -152,7 +152,7 @@ final class GRPCConnection {
     switch head[3] {
     case 0: open[id]?.body += payload
     case 1:
-      var reply = open[id]?.reply ?? Responder()
+      var reply = open[id]?.reply ?? Response()
       try inflate(payload, into: &reply)
       open[id]?.reply = reply
     case 3: open[id]?.reply.resetCode = payload.reduce(0) { $0 << 8 | Int($1) }
@@ -163,7 +163,7 @@ final class GRPCConnection {
     if head[3] == 3 || (head[3] < 2 && head[4] & 1 != 0) { open[id]?.isEnded = true }
   }
 
-  /// Waits until part of the answer's messages is there.
+  /// Waits until the first part of the response's messages arrives.
   func firstData() throws {
     while true {
       let head = try read(9)
@@ -176,19 +176,19 @@ final class GRPCConnection {
     }
   }
 
-  /// Cancels the call that was begun, as clients do.
+  /// Cancels the call begun last, as clients do.
   func cancel() {
     send(Self.frame(3, 0, stream, [0, 0, 0, 8]))
     stream += 2
   }
 
-  /// A message behind its head.
+  /// A message with its gRPC header.
   static func framed(_ message: [UInt8], isCompressed: Bool = false) -> [UInt8] {
     [isCompressed ? 1 : 0] + number(message.count, bytes: 4) + message
   }
 
-  private func reply() throws -> Responder {
-    var reply = Responder()
+  private func reply() throws -> Response {
+    var reply = Response()
     var body: [UInt8] = []
     while true {
       let head = try read(9)
@@ -200,7 +200,7 @@ final class GRPCConnection {
       case 1: try skipFields(payload)
       case 3 where id == stream: reply.resetCode = payload.reduce(0) { $0 << 8 | Int($1) }
       case 4 where head[4] == 0: send(Self.frame(4, 1, 0, []))
-      case 7: Issue.record("the server says goodbye")
+      case 7: Issue.record("the server sent GOAWAY")
       default: break
       }
       if id == stream, head[3] == 3 || (head[3] < 2 && head[4] & 1 != 0) { break }
@@ -214,13 +214,13 @@ final class GRPCConnection {
     return reply
   }
 
-  /// Reads fields of a call that nobody waits for: later ones are compressed by reference to them.
+  /// Decodes fields of a call that the test does not wait for: later header blocks may refer to them.
   private func skipFields(_ block: [UInt8]) throws {
-    var ignored = Responder()
+    var ignored = Response()
     try inflate(block, into: &ignored)
   }
 
-  private func inflate(_ block: [UInt8], into reply: inout Responder) throws {
+  private func inflate(_ block: [UInt8], into reply: inout Response) throws {
     var rest = block[...]
     while true {
       var field = nghttp2_nv()
@@ -228,7 +228,7 @@ final class GRPCConnection {
       let count = Array(rest).withUnsafeBufferPointer {
         nghttp2_hd_inflate_hd2(inflater, &field, &flags, $0.baseAddress, $0.count, 1)
       }
-      try #require(count >= 0, "a field block that cannot be read")
+      try #require(count >= 0, "the header block is malformed")
       rest = rest.dropFirst(count)
       if flags & Int32(NGHTTP2_HD_INFLATE_EMIT.rawValue) != 0 {
         let name = String(decoding: UnsafeBufferPointer(start: field.name, count: field.namelen), as: UTF8.self)
@@ -271,7 +271,7 @@ final class GRPCConnection {
     (0..<bytes).reversed().map { UInt8(truncatingIfNeeded: value >> (8 * $0)) }
   }
 
-  /// A text of HPACK without compression.
+  /// An HPACK string without compression.
   private static func text(_ text: String) -> [UInt8] {
     let bytes = Array(text.utf8)
     guard bytes.count >= 127 else { return [UInt8(bytes.count)] + bytes }
@@ -285,13 +285,13 @@ final class GRPCConnection {
   }
 }
 
-/// Bytes of a message, one field after the other.
+/// The bytes of a message, one field after the other.
 struct Message {
   private(set) var bytes: [UInt8] = []
 
   init(_ fields: (inout [UInt8]) -> Void) { fields(&bytes) }
 
-  /// The payloads of the length-delimited fields of that number.
+  /// The payloads of the length-delimited fields with a number.
   static func fields(_ number: Int, of message: [UInt8]) -> [[UInt8]] {
     message.withUnsafeBytes { bytes in
       var reader = ProtobufReader(bytes)
@@ -303,12 +303,12 @@ struct Message {
     }
   }
 
-  /// The texts of the fields of that number.
+  /// The strings of the fields with a number.
   static func texts(_ number: Int, of message: [UInt8]) -> [String] {
     fields(number, of: message).map { String(decoding: $0, as: UTF8.self) }
   }
 
-  /// The last varint field of that number.
+  /// The last varint field with a number.
   static func number(_ number: Int, of message: [UInt8]) -> Int64? {
     message.withUnsafeBytes { bytes in
       var reader = ProtobufReader(bytes)

@@ -6,12 +6,12 @@ import WireFormat
 
 @testable import Gateway
 
-/// Listen over a connection: what targets are told, by many and slow clients.
+/// Listen over a connection: the events of targets, with many and slow clients.
 @Suite struct GRPCListenTests {
   private static let database = GRPCStreamTests.database
   private static let root = GRPCStreamTests.root
 
-  /// One message of a stream, in few words.
+  /// One message of a stream, in short form.
   private enum Event: Equatable {
     case added([Int64]), removed([Int64], Int64), reset([Int64]), current([Int64]), snapshot
     case changed(String, [Int64], left: [Int64]), deleted(String, [Int64]), left(String, [Int64])
@@ -55,7 +55,7 @@ import WireFormat
     }
   }
 
-  /// A ListenRequest that adds a target, framed.
+  /// A framed ListenRequest that adds a target.
   private static func add(_ id: Int64, token: [UInt8] = [], _ members: (inout [UInt8]) -> Void) -> [UInt8] {
     GRPCConnection.framed(
       Message { out in
@@ -91,7 +91,7 @@ import WireFormat
     GRPCConnection.framed(Message { ProtobufWriter.int64(3, id, to: &$0) }.bytes)
   }
 
-  /// The events up to the next snapshot that shows anything, that one included.
+  /// The next events up to and including a snapshot. Skips snapshots without events before them.
   private static func events(_ grpc: GRPCConnection, _ stream: UInt32) throws -> [Event] {
     var events: [Event] = []
     while true {
@@ -103,7 +103,7 @@ import WireFormat
     }
   }
 
-  @Test func changesOfAQuery() throws {
+  @Test func listenerReceivesChangesOfAQuery() throws {
     let server = try TestServer()
     for number in 0..<3 { _ = try server.call("PATCH", "/c/d\(number)", "{}") }
     let grpc = try GRPCConnection(port: server.port)
@@ -118,7 +118,7 @@ import WireFormat
     #expect(try Self.events(grpc, stream) == [.changed("c/d1", [2], left: []), .snapshot])
     _ = try server.call("DELETE", "/c/d0")
     #expect(try Self.events(grpc, stream) == [.deleted("c/d0", [2]), .snapshot])
-    // All of a commit lies between two snapshots, for all targets.
+    // Snapshots separate commits for all targets: one commit is never split.
     grpc.send(Self.documents(1, "c/d1", "c/none"), on: stream)
     let added = try Self.events(grpc, stream)
     #expect(added.first == .added([1]) && added.contains(.changed("c/d1", [1], left: [])))
@@ -126,15 +126,15 @@ import WireFormat
     _ = try server.call(
       "POST", "/v1/\(Self.root):commit",
       #"{"writes":[{"delete":"\#(Self.root)/c/d1"},{"update":{"name":"\#(Self.root)/c/none","fields":{}}}]}"#)
-    var told: Set<String> = []
+    var seen: Set<String> = []
     for event in try Self.events(grpc, stream).dropLast() {
       switch event {
-      case .deleted("c/d1", let ids): for id in ids { told.insert("deleted \(id)") }
-      case .changed("c/none", let ids, _): for id in ids { told.insert("made \(id)") }
+      case .deleted("c/d1", let ids): for id in ids { seen.insert("deleted \(id)") }
+      case .changed("c/none", let ids, _): for id in ids { seen.insert("made \(id)") }
       default: Issue.record("\(event)")
       }
     }
-    #expect(told == ["deleted 1", "deleted 2", "made 1", "made 2"])
+    #expect(seen == ["deleted 1", "deleted 2", "made 1", "made 2"])
     grpc.send(Self.remove(2) + Self.remove(77), on: stream)
     while true {
       let event = Event(try #require(try grpc.next(on: stream)))
@@ -144,8 +144,8 @@ import WireFormat
     }
   }
 
-  /// A client that ends its side at once is given what it asked for, and the end.
-  @Test func oneShot() throws {
+  /// A client that closes its side at once receives the current state and the end.
+  @Test func clientThatClosesItsSideReceivesTheState() throws {
     let server = try TestServer()
     _ = try server.call("PATCH", "/c/d", "{}")
     let grpc = try GRPCConnection(port: server.port)
@@ -159,7 +159,7 @@ import WireFormat
     }
   }
 
-  @Test func tokensResume() throws {
+  @Test func resumeTokensContinueAListen() throws {
     let server = try TestServer()
     for number in 0..<3 { _ = try server.call("PATCH", "/c/d\(number)", "{}") }
     let grpc = try GRPCConnection(port: server.port)
@@ -180,8 +180,8 @@ import WireFormat
     #expect(all.contains(.reset([6])) && all.count { if case .changed = $0 { true } else { false } } == 3)
   }
 
-  /// One target's denial ends that target, and no other.
-  @Test func deniedTargets() throws {
+  /// Denying one target ends only that target.
+  @Test func deniedTargetEndsAlone() throws {
     let (server, directory) = try RulesTests.server()
     defer { withExtendedLifetime(directory) {} }
     let grpc = try GRPCConnection(port: server.port)
@@ -192,7 +192,7 @@ import WireFormat
     #expect(!events.contains { if case .changed = $0 { true } else { false } })
   }
 
-  @Test func errorsOfTheStream() throws {
+  @Test func duplicateTargetEndsTheStream() throws {
     let server = try TestServer()
     let grpc = try GRPCConnection(port: server.port)
     let stream = grpc.open("Listen")
@@ -201,8 +201,8 @@ import WireFormat
     #expect(end.status == 3 && end.statusMessage == "Target id already in use: 2")
   }
 
-  /// A client whose window takes little at a time gets everything, and holds nobody up.
-  @Test func aSlowClientGetsEverything() throws {
+  /// A client with a small window receives everything and does not delay other clients.
+  @Test func slowClientReceivesEverything() throws {
     let server = try TestServer()
     let text = String(repeating: "x", count: 2000)
     for batch in 0..<4 {
@@ -218,7 +218,7 @@ import WireFormat
     let quick = other.open("Listen")
     other.send(Self.query(2, "c"), on: quick, end: true)
     #expect(try other.end(of: quick).messages.count == 1003)
-    // More than the stream's backlog happens while the client takes nothing.
+    // The changes exceed the stream's backlog while the client reads nothing.
     for round in 0..<20 { _ = try server.call("PATCH", "/c/e\(round)", "{}") }
     var seen: Set<String> = []
     var count = 0
@@ -234,7 +234,7 @@ import WireFormat
     #expect(seen.count >= 1000)
   }
 
-  @Test func manyListenersHearOfOneWrite() throws {
+  @Test func manyListenersReceiveOneWrite() throws {
     let server = try TestServer()
     let grpc = try GRPCConnection(port: server.port)
     let streams = (0..<100).map { _ in grpc.open("Listen") }

@@ -6,12 +6,12 @@ import WireFormat
 
 @testable import Gateway
 
-/// Calls that stream both ways, over a connection: Write, and what Listen shares with it.
+/// Bidirectional calls over a connection: Write, and the behavior that Listen shares with it.
 @Suite struct GRPCStreamTests {
   static let database = "projects/p/databases/(default)"
   static let root = database + "/documents"
 
-  /// A WriteRequest, framed.
+  /// A framed WriteRequest.
   static func request(_ writes: [[UInt8]] = [], database: String? = database, token: String = "") -> [UInt8] {
     GRPCConnection.framed(
       Message { out in
@@ -34,7 +34,7 @@ import WireFormat
     }.bytes
   }
 
-  /// A write that adds to `n`, and does nothing else.
+  /// A write that only increments `n`.
   static func increment(_ path: String, by number: Int64 = 1) -> [UInt8] {
     Message { out in
       ProtobufWriter.message(1, to: &out) { ProtobufWriter.string(1, root + "/" + path, to: &$0) }
@@ -46,7 +46,7 @@ import WireFormat
     }.bytes
   }
 
-  /// A write that fails where there is no document.
+  /// A write that fails if the document does not exist.
   static func update(_ path: String) -> [UInt8] {
     set(path, 0) + Message { out in ProtobufWriter.message(4, to: &out) { ProtobufWriter.bool(1, true, to: &$0) } }.bytes
   }
@@ -60,7 +60,7 @@ import WireFormat
     return try #require(Message.texts(2, of: message).last)
   }
 
-  @Test func batchesAreAnsweredInOrder() throws {
+  @Test func responsesFollowTheOrderOfBatches() throws {
     let server = try TestServer()
     let grpc = try GRPCConnection(port: server.port)
     let stream = grpc.open("Write")
@@ -68,7 +68,7 @@ import WireFormat
     let handshake = try #require(try grpc.next(on: stream))
     #expect(!Message.texts(1, of: handshake)[0].isEmpty && !Message.texts(2, of: handshake)[0].isEmpty)
     #expect(Message.fields(3, of: handshake).isEmpty && Message.fields(4, of: handshake).isEmpty)
-    // Many on their way, all with the token that was last known; later requests need not name the database.
+    // Many requests are in flight, all with the last known token. Later requests need not name the database.
     let token = try Self.token(handshake)
     for round in 1...10 {
       grpc.send(
@@ -81,14 +81,14 @@ import WireFormat
       let results = Message.fields(3, of: answer)
       #expect(results.count == 2 && Message.fields(1, of: answer).isEmpty)
       let time = try #require(Message.fields(4, of: answer).last)
-      // The time of the update is that of the commit, and the transform tells what became of the field.
+      // The update time is the commit time, and the transform's result is the new value of the field.
       #expect(results.map { Message.fields(1, of: $0) } == [[time], [time]])
       #expect(Message.number(2, of: Message.fields(2, of: results[1])[0]) == round)
       #expect(tokens.insert(try Self.token(answer)).inserted)
       times.append(time)
     }
     #expect(Set(times).count == 10)
-    // A request without writes is answered with a token, and the end of the client's side with the call's.
+    // A request without writes gets a response with a token. Closing the client's side ends the call.
     grpc.send(Self.request(token: token), on: stream, end: true)
     let goodbye = try #require(try grpc.next(on: stream))
     #expect(Message.fields(3, of: goodbye).isEmpty)
@@ -98,7 +98,7 @@ import WireFormat
   }
 
   /// A batch that changes nothing reports the time of the last change.
-  @Test func noOperation() throws {
+  @Test func batchWithoutAChangeReportsTheLastChange() throws {
     let server = try TestServer()
     let grpc = try GRPCConnection(port: server.port)
     let stream = grpc.open("Write")
@@ -110,7 +110,7 @@ import WireFormat
     #expect(times[0] == times[1])
   }
 
-  @Test func nothingBehindAFailureIsApplied() throws {
+  @Test func nothingAfterAFailureIsApplied() throws {
     let server = try TestServer()
     let grpc = try GRPCConnection(port: server.port)
     for _ in 0..<20 {
@@ -127,8 +127,8 @@ import WireFormat
     }
   }
 
-  /// Messages may be cut anywhere, and several may come at once.
-  @Test func anyPieces() throws {
+  /// Frames may split messages anywhere and may contain several.
+  @Test func messagesMaySpanFrames() throws {
     let server = try TestServer()
     let grpc = try GRPCConnection(port: server.port)
     let seed = TestSeeds.of("FUZZ_SEED", otherwise: [1])[0]
@@ -150,8 +150,8 @@ import WireFormat
     }
   }
 
-  /// Conversations that went through a mill: every one ends with a status, and the server serves on.
-  @Test func mutatedConversations() throws {
+  /// Each mutated stream of requests ends with a status, and the server continues to serve.
+  @Test func mutatedStreamsEndWithAStatus() throws {
     let seed = TestSeeds.of("FUZZ_SEED", otherwise: [1])[0]
     var random = SplitMix(seed: seed)
     let server = try TestServer()
@@ -175,7 +175,7 @@ import WireFormat
     }
   }
 
-  @Test func compressedMessages() throws {
+  @Test func messagesMayBeCompressed() throws {
     let server = try TestServer()
     let grpc = try GRPCConnection(port: server.port)
     let stream = grpc.open("Write", headers: [("grpc-encoding", "gzip")])
@@ -184,7 +184,7 @@ import WireFormat
       Self.request() + GRPCConnection.framed(GRPCTests.gzip(batch.bytes), isCompressed: true), on: stream, end: true)
     let end = try grpc.end(of: stream)
     #expect(end.status == 0 && end.fields["grpc-encoding"] == "gzip")
-    // Small answers are sent as they are, the large one is compressed.
+    // Small messages are sent as they are, the large one is compressed.
     #expect(end.frames.map(\.isCompressed) == [false, true])
     #expect(try Self.number(server, "z/d199") == "1")
   }
@@ -203,14 +203,14 @@ import WireFormat
       description: "no database", body: request(database: nil), status: 3,
       message: #"Invalid project or database id ""."#),
     Refusal(
-      description: "a name that is no database", body: request(database: "x"), status: 3,
+      description: "a name that is not a database", body: request(database: "x"), status: 3,
       message: #"Document parent name "x" lacks "projects" at index 0."#),
     Refusal(
       description: "another database", body: request() + request(database: "projects/q/databases/(default)"), status: 3,
       message: "The request was for database 'projects/p/databases/(default)' but was attempting to access database "
         + "'projects/q/databases/(default)'"),
     Refusal(
-      description: "writes that open", body: request([set("c/x", 1)]), status: 3,
+      description: "writes in the first request", body: request([set("c/x", 1)]), status: 3,
       message: "The first request of a Write stream opens it, and must have no writes."),
     Refusal(
       description: "a write of another database",
@@ -221,32 +221,32 @@ import WireFormat
     Refusal(description: "an unknown flag", body: [2, 0, 0, 0, 0], status: 13, message: "A message of the request has an unknown flag."),
     Refusal(
       description: "no gzip", headers: [("grpc-encoding", "gzip")], body: GRPCConnection.framed([1, 2], isCompressed: true),
-      status: 13, message: "The request's message is no gzip."),
+      status: 13, message: "The request's message is not valid gzip."),
     Refusal(
-      description: "gzip that was not announced", body: GRPCConnection.framed(GRPCTests.gzip([]), isCompressed: true),
-      status: 13, message: "A compressed message came without grpc-encoding."),
+      description: "gzip without a grpc-encoding", body: GRPCConnection.framed(GRPCTests.gzip([]), isCompressed: true),
+      status: 13, message: "The request has a compressed message but no grpc-encoding."),
     Refusal(
       description: "a message said to be too large", body: [0, 0x7F, 0, 0, 0], status: 8,
       message: "A message of the request is larger than 17825792 bytes."),
     Refusal(
       description: "another compression", headers: [("grpc-encoding", "br")], body: request(), status: 12,
-      message: "Messages compressed with br are not understood."),
+      message: "The compression br is not supported. Use gzip."),
     Refusal(description: "a malformed deadline", headers: [("grpc-timeout", "x")], body: request(), status: 3),
     Refusal(description: "a deadline that passed", headers: [("grpc-timeout", "0m")], body: request(), status: 4),
-    Refusal(description: "a token that is none", headers: [("authorization", "Bearer x")], body: request(), status: 3),
+    Refusal(description: "a malformed token", headers: [("authorization", "Bearer x")], body: request(), status: 3),
     Refusal(
       description: "neither added nor removed", method: "Listen", body: request(), status: 3,
       message: "The request neither adds nor removes a target."),
     Refusal(
-      description: "a target without number", method: "Listen",
+      description: "a target without a selector", method: "Listen",
       body: GRPCConnection.framed(Message { out in
         ProtobufWriter.string(1, database, to: &out)
         ProtobufWriter.message(2, to: &out) { _ in }
       }.bytes), status: 3, message: "A target must have a structured query, or name documents."),
   ]
 
-  /// Each ends the call with a status while the client has not ended its side, and harms no other call.
-  @Test(arguments: refusals) func statuses(_ test: Refusal) throws {
+  /// Each ends the call with a status while the client's side is open, and no other call is affected.
+  @Test(arguments: refusals) func invalidRequestsEndTheCall(_ test: Refusal) throws {
     let server = try TestServer()
     let grpc = try GRPCConnection(port: server.port)
     let stream = grpc.open(test.method, headers: test.headers)
@@ -259,7 +259,7 @@ import WireFormat
     #expect(try grpc.end(of: next).status == 0)
   }
 
-  @Test func aMessageCutShort() throws {
+  @Test func truncatedMessageIsAnError() throws {
     let server = try TestServer()
     let grpc = try GRPCConnection(port: server.port)
     let stream = grpc.open("Write")
@@ -267,7 +267,7 @@ import WireFormat
     let end = try grpc.end(of: stream)
     #expect(end.status == 13 && end.statusMessage == "The last message of the request is cut short.")
     #expect(try server.call("GET", "/c/x").status == 404)
-    // Nothing at all is no error.
+    // A stream without any message is valid.
     let empty = grpc.open("Write")
     grpc.send([], on: empty, end: true)
     #expect(try grpc.end(of: empty).status == 0)
@@ -277,7 +277,7 @@ import WireFormat
     ("google-cloud-resource-prefix", "projects/p/databases/(default)"),
     ("x-goog-request-params", "a=b&database=projects%2Fp%2Fdatabases%2F%28default%29"),
   ])
-  func databaseOfTheHead(name: String, value: String) throws {
+  func headersMayNameTheDatabase(name: String, value: String) throws {
     let server = try TestServer()
     let grpc = try GRPCConnection(port: server.port)
     let stream = grpc.open("Write", headers: [(name, value)])
@@ -296,7 +296,7 @@ import WireFormat
     #expect(end.status == 4 && end.statusMessage == "The deadline of 50 ms passed." && end.messages.count == 1)
   }
 
-  @Test func cancelledStreamsHarmNobody() throws {
+  @Test func cancelledStreamsAffectNoOtherStream() throws {
     let server = try TestServer()
     let grpc = try GRPCConnection(port: server.port)
     let other = grpc.open("Write")
@@ -314,7 +314,7 @@ import WireFormat
     #expect(end.status == 0 && end.messages.count == 2)
   }
 
-  @Test func aServerThatStopsSaysSo() throws {
+  @Test func stoppingTheServerEndsStreams() throws {
     let server = try TestServer()
     let grpc = try GRPCConnection(port: server.port)
     let streams = [grpc.open("Write"), grpc.open("Listen"), grpc.open("Write")]
@@ -327,15 +327,15 @@ import WireFormat
     }
   }
 
-  /// A client that takes no answers has at most one batch more applied than it took, and is held back; everything goes
-  /// on when it does.
-  @Test func aClientThatTakesNothingIsHeldBack() throws {
+  /// If a client reads no responses, the server applies at most one batch more than the client has read, and stops
+  /// reading its requests. It resumes when the client reads.
+  @Test func clientThatReadsNothingIsHeldBack() throws {
     let server = try TestServer()
     let grpc = try GRPCConnection(port: server.port, windowBytes: 0)
-    // The server's window holds once its settings were acknowledged, which an answer of fields alone brings about.
+    // The server uses the window once its settings are acknowledged. A response of header fields alone causes that.
     #expect(try grpc.call("None", []).status == 12)
     let stream = grpc.open("Write")
-    // More batches than wait on a stream, and more bytes than the server takes ahead.
+    // More batches than a stream may queue, and more bytes than the server reads ahead.
     let large = Message { out in
       ProtobufWriter.message(1, to: &out) { document in
         ProtobufWriter.string(1, Self.root + "/c/large", to: &document)
@@ -349,7 +349,7 @@ import WireFormat
     }.bytes
     grpc.send(Self.request(), on: stream)
     for _ in 0..<60 { grpc.send(Self.request([Self.increment("c/n"), large]), on: stream) }
-    // Another connection sees what was applied: nothing, as not even the first answer was taken.
+    // Another connection sees what was applied: nothing, because the client has not read the first response.
     #expect(try server.call("GET", "/c/n").status == 404)
     grpc.widen(stream, by: 60)
     _ = try grpc.next(on: stream)
@@ -364,7 +364,7 @@ import WireFormat
     #expect(try Self.number(server, "c/n") == "60")
   }
 
-  @Test func rulesJudgeEachBatch() throws {
+  @Test func rulesAuthorizeEachBatch() throws {
     let (server, directory) = try RulesTests.server()
     defer { withExtendedLifetime(directory) {} }
     func note(_ owner: String) -> [UInt8] {
@@ -387,7 +387,7 @@ import WireFormat
     #expect(end.status == 7 && end.messages.count == 2)
   }
 
-  @Test func refusedTargetsEndAlone() throws {
+  @Test func invalidTargetsEndAlone() throws {
     let server = try TestServer()
     let grpc = try GRPCConnection(port: server.port)
     let stream = grpc.open("Listen")
@@ -407,14 +407,14 @@ import WireFormat
     let end = try grpc.end(of: stream)
     #expect(end.status == 0)
     let changes = end.messages.flatMap { Message.fields(2, of: $0) }
-    // REMOVE, the target, and why.
+    // REMOVE, the target, and the cause.
     #expect(changes.map { Message.number(1, of: $0) } == [2, 2])
     #expect(changes.map { Message.fields(2, of: $0) } == [[[3]], [[5]]])
     #expect(changes.map { Message.number(1, of: Message.fields(3, of: $0)[0]) } == [12, 3])
     #expect(Message.texts(2, of: Message.fields(3, of: changes[1])[0]) == [#"Document name "x" lacks "projects" at index 0."#])
   }
 
-  @Test func healthIsWatched() throws {
+  @Test func healthCanBeWatched() throws {
     let server = try TestServer()
     let grpc = try GRPCConnection(port: server.port)
     func watch(_ service: String) -> UInt32 {
@@ -435,7 +435,7 @@ import WireFormat
     }
   }
 
-  @Test func framesOfAReader() throws {
+  @Test func frameReaderChecksFrames() throws {
     var reader = GRPCFrameReader(messageBytesMax: 10)
     var messages: [String] = []
     let body = ["a", "", "0123456789", "b"].flatMap { GRPCConnection.framed(Array($0.utf8)) }

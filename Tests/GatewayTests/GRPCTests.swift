@@ -7,7 +7,7 @@ import WireFormat
 
 @testable import Gateway
 
-/// The gRPC dialect over a connection: calls, statuses, compression, limits.
+/// The gRPC API over a connection: calls, statuses, compression and limits.
 @Suite struct GRPCTests {
   private static let database = "projects/p/databases/(default)"
   private static let root = database + "/documents"
@@ -49,7 +49,7 @@ import WireFormat
     return request([1: root], [(2, query.bytes)])
   }
 
-  @Test func everyCallOfDocuments() throws {
+  @Test func everyDocumentCallWorks() throws {
     let server = try TestServer()
     let grpc = try GRPCConnection(port: server.port)
     let created = try grpc.call(
@@ -58,7 +58,7 @@ import WireFormat
     #expect(created.fields["content-type"] == "application/grpc")
     #expect(Message.texts(1, of: created.messages[0]) == [Self.root + "/c/x"])
     #expect(Message.fields(2, of: created.messages[0]).count == 2)
-    // The same document over both dialects.
+    // REST returns the same document.
     #expect(try server.call("GET", "/c/x").json("fields", "b", "integerValue") == "2")
     let mask = Message { ProtobufWriter.string(1, "b", to: &$0) }.bytes
     let masked = try grpc.call("GetDocument", Self.request([1: Self.root + "/c/x"], [(2, mask)]))
@@ -78,12 +78,12 @@ import WireFormat
     #expect(try grpc.call("GetDocument", Self.request([1: Self.root + "/c/x"])).status == 5)
   }
 
-  @Test func listsWithoutCollection() throws {
+  @Test func listWithoutCollectionCoversAllCollections() throws {
     let server = try TestServer()
     let grpc = try GRPCConnection(port: server.port)
     let names = ["a/1", "a/1/s/x", "a/1/s/y/t/z", "a/2", "a/9/s/q", "a!/1", "b/1", "b/none/u/1", "c/1/s/1"]
     _ = try grpc.call("Commit", Self.commit(names.map { Self.update(Self.document(Self.root + "/" + $0, ("n", 1))) }))
-    /// Follows the pages; returns the names below the documents root.
+    /// Reads all pages. Returns the names below the documents root.
     func list(_ parent: String, pageSize: Int64, transaction: [UInt8] = []) throws -> [[String]] {
       var pages: [[String]] = []
       var token = ""
@@ -99,7 +99,7 @@ import WireFormat
       } while !token.isEmpty && pages.count < 10
       return pages
     }
-    // In name order: collection ids first, which compare by their bytes.
+    // In name order: collection ids first, compared by their bytes.
     let top = ["a/1", "a/2", "a!/1", "b/1"]
     #expect(try list("", pageSize: 0) == [top])
     #expect(try list("", pageSize: 3) == [Array(top[..<3]), Array(top[3...])])
@@ -107,12 +107,12 @@ import WireFormat
     #expect(try list("/a/1", pageSize: 0) == [["a/1/s/x"]])
     #expect(try list("/a/9", pageSize: 0) == [["a/9/s/q"]])
     #expect(try list("/none/x", pageSize: 0) == [[]])
-    // A token belongs to one listing.
+    // A page token is valid for one listing only.
     var request = Self.request([1: Self.root])
     ProtobufWriter.int64(3, 1, to: &request)
     let token = Message.texts(2, of: try grpc.call("ListDocuments", request).messages[0])[0]
     #expect(try grpc.call("ListDocuments", Self.request([1: Self.root, 2: "a", 4: token])).status == 3)
-    // What a transaction listed must not change before it commits.
+    // Documents that a transaction listed must not change before it commits.
     for (changed, status) in [("a/1/s/new", 0), ("b/new", 10)] {
       let begun = try grpc.call("BeginTransaction", Self.request([1: Self.database]))
       let id = Message.fields(1, of: begun.messages[0])[0]
@@ -124,7 +124,7 @@ import WireFormat
     }
   }
 
-  @Test func commitsAndTransactions() throws {
+  @Test func commitsAndTransactionsWork() throws {
     let server = try TestServer()
     let grpc = try GRPCConnection(port: server.port)
     let writes = (0..<3).map { Self.update(Self.document(Self.root + "/c/d\($0)", ("n", Int64($0)))) }
@@ -151,7 +151,7 @@ import WireFormat
     #expect(Message.texts(2, of: statuses[0]) == ["Document already exists: \(Self.root)/c/d1"])
   }
 
-  @Test func longAnswersStream() throws {
+  @Test func longResponsesAreStreamed() throws {
     let server = try TestServer()
     let grpc = try GRPCConnection(port: server.port)
     let writes = (0..<2000).map { Self.update(Self.document(Self.root + "/c/d\($0)", ("n", Int64($0)))) }
@@ -160,14 +160,14 @@ import WireFormat
     #expect(found.status == 0)
     let names = found.messages.flatMap { Message.fields(1, of: $0) }.flatMap { Message.texts(1, of: $0) }
     #expect(names.count == 2000 && Set(names).count == 2000)
-    // The names in order, as over REST.
+    // The names in the order of REST.
     let json = try #require(try server.call("POST", ":runQuery", #"{"structuredQuery":{"from":[{"collectionId":"c"}]}}"#).json as? [[String: Any]])
     #expect(json.compactMap { ($0["document"] as? [String: Any])?["name"] as? String } == names)
     let empty = try grpc.call("RunQuery", Self.runQuery("none"))
     #expect(empty.messages.count == 1 && Message.fields(3, of: empty.messages[0]).count == 1)
   }
 
-  @Test func compressionBothWays() throws {
+  @Test func compressionWorksInBothDirections() throws {
     let server = try TestServer()
     let grpc = try GRPCConnection(port: server.port)
     let writes = (0..<100).map { Self.update(Self.document(Self.root + "/c/d\($0)", ("n", Int64($0)))) }
@@ -176,7 +176,8 @@ import WireFormat
     let request = Self.request([1: Self.root, 2: "c"])
     let plain = try grpc.call(path: path, body: GRPCConnection.framed(request))
     #expect(plain.fields["grpc-encoding"] == nil && !plain.frames[0].isCompressed)
-    // A client that compresses gets a compressed answer, also for a message that it did not compress.
+    // The server compresses its response for a client that compresses, even if the request's message is not
+    // compressed.
     for message in [GRPCConnection.framed(request), GRPCConnection.framed(Self.gzip(request), isCompressed: true)] {
       let reply = try grpc.call(path: path, body: message, headers: [("grpc-encoding", "gzip")])
       #expect(reply.status == 0 && reply.fields["grpc-encoding"] == "gzip")
@@ -188,7 +189,7 @@ import WireFormat
     #expect(damaged.status == 13)
   }
 
-  /// One stored block: gzip without a compressor.
+  /// Encodes gzip without a compressor, as one stored block.
   static func gzip(_ bytes: [UInt8]) -> [UInt8] {
     var crc: UInt32 = 0xFFFF_FFFF
     for byte in bytes {
@@ -218,7 +219,7 @@ import WireFormat
       description: "missing document", body: good, status: 5,
       message: #"Document "projects/p/databases/(default)/documents/c/none" not found."#),
     Refusal(
-      description: "texts are percent-encoded", body: GRPCConnection.framed(request([1: root + "/c/é%\n"])), status: 5,
+      description: "percent-encoded message", body: GRPCConnection.framed(request([1: root + "/c/é%\n"])), status: 5,
       message: #"Document "projects/p/databases/(default)/documents/c/%C3%A9%25%0A" not found."#),
     Refusal(
       description: "bad name", body: GRPCConnection.framed(request([1: "x"])), status: 3,
@@ -232,7 +233,7 @@ import WireFormat
       body: GRPCConnection.framed(request([1: root, 6: "__name__ desc"])), status: 3,
       message: "kind is required for all orders except __key__ ascending"),
     Refusal(
-      description: "list of missing ones without collection", path: "/google.firestore.v1.Firestore/ListDocuments",
+      description: "list of missing documents without collection", path: "/google.firestore.v1.Firestore/ListDocuments",
       body: GRPCConnection.framed(request([1: root]) + Message { ProtobufWriter.bool(12, true, to: &$0) }.bytes),
       status: 3, message: "collection id must be set when show_missing is true"),
     Refusal(
@@ -258,7 +259,7 @@ import WireFormat
     Refusal(description: "time enough", body: good, headers: [("grpc-timeout", "99999999H")], status: 5),
   ]
 
-  @Test(arguments: refusals) func statuses(_ test: Refusal) throws {
+  @Test(arguments: refusals) func invalidRequestsAreRefused(_ test: Refusal) throws {
     let server = try TestServer()
     let reply = try GRPCConnection(port: server.port).call(path: test.path, body: test.body, headers: test.headers)
     #expect(reply.status == test.status, "\(reply.statusMessage)")
@@ -266,7 +267,7 @@ import WireFormat
     if !test.message.isEmpty { #expect(reply.statusMessage == test.message) }
   }
 
-  @Test func otherContentTypes() throws {
+  @Test func otherContentTypesAreRefused() throws {
     let server = try TestServer()
     let reply = try GRPCConnection(port: server.port).call(
       path: "/google.firestore.v1.Firestore/GetDocument", body: Self.good, headers: [("content-type", "text/plain")])
@@ -278,7 +279,7 @@ import WireFormat
     }
   }
 
-  @Test func productionAdmitsNobody() throws {
+  @Test func productionDeniesUnauthenticatedCallers() throws {
     let server = try TestServer(.production)
     let grpc = try GRPCConnection(port: server.port)
     #expect(try grpc.call("GetDocument", Self.request([1: Self.root + "/c/x"])).status == 7)
@@ -286,8 +287,8 @@ import WireFormat
     #expect(try grpc.call("Commit", Self.commit([])).status == 7)
   }
 
-  /// Requests that went through a mill: every one gets a status.
-  @Test func mutatedRequests() throws {
+  /// Every mutated request gets a status.
+  @Test func mutatedRequestsGetAStatus() throws {
     let seed = TestSeeds.of("FUZZ_SEED", otherwise: [1])[0]
     var random = SplitMix(seed: seed)
     let server = try TestServer()
@@ -324,11 +325,11 @@ import WireFormat
   @Test(arguments: [
     ("1S", 1000), ("5m", 5), ("1500u", 2), ("1n", 1), ("0n", 0), ("2M", 120_000), ("1H", 3_600_000), ("12345678m", 12_345_678),
     ("", nil), ("1", nil), ("S", nil), ("-1S", nil), ("1.5S", nil), ("123456789S", nil), ("1s", nil),
-  ] as [(String, Int?)]) func timeouts(text: String, milliseconds: Int?) {
+  ] as [(String, Int?)]) func timeoutIsParsed(text: String, milliseconds: Int?) {
     #expect(Array(text.utf8).withUnsafeBytes(GRPCTimeout.milliseconds) == milliseconds)
   }
 
-  @Test func longTextsAreCutBetweenCharacters() {
+  @Test func longMessagesAreTruncatedBetweenCharacters() {
     let encoded = GRPCStatus.percentEncoded(String(repeating: "é", count: 5000))
     #expect(encoded.utf8.count <= 4096 && encoded.utf8.count > 4000 && encoded.utf8.count.isMultiple(of: 6))
     #expect(GRPCStatus.percentEncoded("a b~\u{7F}") == "a b~%7F")

@@ -5,11 +5,11 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// What HTTP adds: tags, compression, other origins, sizes, many connections.
+/// Features of the HTTP layer: entity tags, compression, CORS, size limits, many connections.
 @Suite struct HTTPTests {
   private static let one = #"{"fields":{"a":{"integerValue":"1"}}}"#
 
-  @Test func entityTags() throws {
+  @Test func entityTagsDetectChanges() throws {
     let server = try TestServer()
     _ = try server.call("PATCH", "/c/x", Self.one)
     for path in ["/c/x", "/c", "/empty"] {
@@ -40,7 +40,7 @@ import Testing
     #expect(try status("/c/x", document) == 404 && status("/c", last) == 200 && status("/empty", empty) == 200)
   }
 
-  @Test func gzip() throws {
+  @Test func responsesAreCompressed() throws {
     let server = try TestServer()
     _ = try server.call("PATCH", "/c/x", #"{"fields":{"a":{"stringValue":"\#(String(repeating: "long ", count: 2000))"}}}"#)
     let plain = try server.call("GET", "/c/x")
@@ -50,7 +50,7 @@ import Testing
     #expect(plain.header("content-encoding") == nil)
   }
 
-  @Test func otherOrigins() throws {
+  @Test func otherOriginsAreAllowed() throws {
     let server = try TestServer()
     let origin = ("Origin", "http://localhost:3000")
     let preflight = try server.call("OPTIONS", "/c/x", headers: [
@@ -66,12 +66,12 @@ import Testing
       #expect(reply.header("vary")?.lowercased().contains("origin") == true)
     }
     #expect(try server.call("GET", "/c").header("access-control-allow-origin") == nil)
-    // Browsers avoid the preflight by calling JSON text.
+    // Browsers avoid the preflight by sending JSON as text.
     let text = try server.call("POST", ":commit", #"{"writes":[]}"#, headers: [origin, ("Content-Type", "text/plain")])
     #expect(text.status == 200)
   }
 
-  @Test func headsAndProbes() throws {
+  @Test func headRequestsAndProbesWork() throws {
     let server = try TestServer()
     #expect(try server.call("GET", "/").text == "Ok\n")
     _ = try server.call("PATCH", "/c/x", Self.one)
@@ -85,7 +85,7 @@ import Testing
     #expect(compact.body.count < get.body.count && !compact.text.dropLast().contains("\n"))
   }
 
-  @Test func productionAdmitsNobody() throws {
+  @Test func productionDeniesUnauthenticatedCallers() throws {
     let server = try TestServer(.production)
     for (method, path, body) in [
       ("GET", "/c/x", nil), ("GET", "/c", nil), ("POST", "/c", "{}"), ("PATCH", "/c/x", "{}"), ("DELETE", "/c/x", nil),
@@ -101,7 +101,7 @@ import Testing
     #expect(try server.call("GET", "/").status == 200)
   }
 
-  @Test func clearing() throws {
+  @Test func clearingDeletesOneDatabase() throws {
     let server = try TestServer()
     _ = try server.call("PATCH", "/c/x/s/y", Self.one)
     let other = "/v1/projects/p/databases/second/documents"
@@ -114,7 +114,7 @@ import Testing
     #expect(try server.call("PATCH", "/c/x", Self.one).status == 200)
   }
 
-  @Test func sizes() throws {
+  @Test func sizesAreLimited() throws {
     let server = try TestServer()
     func document(_ count: Int) -> String { #"{"fields":{"a":{"stringValue":"\#(String(repeating: "x", count: count))"}}}"# }
     #expect(try server.call("PATCH", "/c/x", document(1_048_487)).status == 200)
@@ -125,7 +125,7 @@ import Testing
     #expect(large.status == 400)
     #expect(large.message == "A document cannot be written because it exceeds the maximum size allowed.")
     #expect(try server.call("GET", "/c/x").json("fields", "a", "stringValue")?.count == 1_048_487)
-    // Bodies up to 10 MiB.
+    // Bodies of up to 10 MiB are accepted.
     let filler = String(repeating: " ", count: (10 << 20) - 2)
     #expect(try server.call("POST", ":commit", "{\(filler)}").status == 200)
     #expect(try server.call("POST", ":commit", "{\(filler) }").status == 413)
@@ -139,7 +139,7 @@ import Testing
     #expect(batch.json(9000, "missing") == TestServer.name + "/m/none")
   }
 
-  @Test func depth() throws {
+  @Test func nestingDepthIsLimited() throws {
     let server = try TestServer()
     func nested(_ levels: Int) -> String {
       let open = String(repeating: #"{"mapValue":{"fields":{"a":"#, count: levels)
@@ -165,7 +165,7 @@ import Testing
     #expect(try server.call("GET", "/").status == 200)
   }
 
-  @Test func manyConnectionsCommitAtOnce() throws {
+  @Test func manyConnectionsMayCommitAtOnce() throws {
     let server = try TestServer()
     let failures = Mutex<[String]>([])
     DispatchQueue.concurrentPerform(iterations: 16) { thread in

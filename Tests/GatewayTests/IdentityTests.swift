@@ -6,12 +6,12 @@ import TestSupport
 import Testing
 import WireFormat
 
-/// The identity toolkit over HTTP: request and answer, as clients see them.
+/// The Identity Toolkit API over HTTP: requests and responses as clients see them.
 @Suite struct IdentityTests {
   static let key = "?key=any"
   static let owner = [("Authorization", "Bearer owner")]
 
-  /// A conversation with one server: what an answer holds can be sent on.
+  /// A client of one server. Tests send values of one response in later requests.
   final class Session {
     let server: TestServer
 
@@ -19,11 +19,11 @@ import WireFormat
       server = try TestServer(mode, change: change)
     }
 
-    func post(_ path: String, _ body: String = "{}", _ headers: [(String, String)] = []) throws -> TestServer.Responder {
+    func post(_ path: String, _ body: String = "{}", _ headers: [(String, String)] = []) throws -> TestServer.Response {
       try server.call("POST", path, body, headers: headers)
     }
 
-    /// A user's call; it must succeed.
+    /// Sends a user's request, which must succeed.
     @discardableResult
     func user(_ call: String, _ body: String, _ status: Int = 200) throws -> [String: Any] {
       let reply = try post("/v1/accounts:\(call)\(IdentityTests.key)", body)
@@ -31,7 +31,7 @@ import WireFormat
       return reply.json as? [String: Any] ?? [:]
     }
 
-    /// An administrator's call of emulator mode; it must succeed.
+    /// Sends an administrator's request of emulator mode, which must succeed.
     @discardableResult
     func admin(_ call: String, _ body: String) throws -> [String: Any] {
       let reply = try post(
@@ -40,7 +40,7 @@ import WireFormat
       return reply.json as? [String: Any] ?? [:]
     }
 
-    /// The code of the error that a user's call ends with.
+    /// The error code of a user's request, which must fail.
     func failure(_ call: String, _ body: String) throws -> String {
       let reply = try post("/v1/accounts:\(call)\(IdentityTests.key)", body)
       #expect(reply.status == 400, "\(call) \(body): \(reply.text)")
@@ -69,7 +69,7 @@ import WireFormat
     #expect(try Self.claims(token)["provider_id"] as? String == "anonymous")
     let looked = try session.user("lookup", #"{"idToken": "\#(token)"}"#)
     #expect((looked["users"] as? [[String: Any]])?.first?["localId"] as? String == uid)
-    // Nothing of a guest makes a client believe that there is a password.
+    // No field of a guest may make a client assume a password.
     #expect((looked["users"] as? [[String: Any]])?.first?["passwordHash"] == nil)
     let member = try session.user(
       "update", #"{"idToken": "\#(token)", "email": "Ann@Example.com", "password": "secret-1", "returnSecureToken": true}"#)
@@ -89,7 +89,7 @@ import WireFormat
     #expect(((record["providerUserInfo"] as? [[String: Any]])?.first?["rawId"] as? String) == "ann@example.com")
   }
 
-  @Test func errorsSayWhatIsDocumented() throws {
+  @Test func errorsHaveTheDocumentedCodes() throws {
     let session = try Session()
     try session.user("signUp", #"{"email": "ann@example.com", "password": "secret-1"}"#)
     try session.admin("", #"{"localId": "off", "email": "off@example.com", "password": "secret-1", "disabled": true}"#)
@@ -128,7 +128,7 @@ import WireFormat
     }
   }
 
-  @Test func whoMayCall() throws {
+  @Test func requestsAreChecked() throws {
     let session = try Session()
     let noKey = try session.post("/v1/accounts:signUp")
     #expect(noKey.status == 403)
@@ -162,11 +162,11 @@ import WireFormat
     let answer = try session.post("/v1/accounts:signUp?key=k", "{}", [("Origin", "http://app.example")])
     #expect(answer.header("access-control-allow-origin") == "http://app.example")
     #expect(answer.header("cache-control") == "no-store")
-    // The Firestore dialect has the other paths below /v1/.
+    // The Firestore API handles the other paths below /v1/.
     #expect(try session.server.call("GET", "/v1/projects/p/databases/(default)/documents/a/b").status == 404)
   }
 
-  @Test func refreshTakesFormsAndJSON() throws {
+  @Test func refreshAcceptsFormsAndJSON() throws {
     let session = try Session()
     let guest = try session.user("signUp", "{}")
     let token = try #require(guest["refreshToken"] as? String)
@@ -192,13 +192,13 @@ import WireFormat
     #expect(try session.post("/v1/token", #"{"grantType": "refresh_token"}"#).status == 403)
   }
 
-  @Test func endedSessions() throws {
+  @Test func endedSessionsReportTheReason() throws {
     let session = try Session()
     let user = try session.user("signUp", #"{"email": "ann@example.com", "password": "secret-1"}"#)
     let uid = try #require(user["localId"] as? String)
     let idToken = try #require(user["idToken"] as? String)
     let refresh = #"{"grantType": "refresh_token", "refreshToken": "\#(user["refreshToken"] as? String ?? "")"}"#
-    // Revoked a second after the token was issued: a moment in the future stands for it.
+    // A time in the future, as if the session were revoked a second after the token was issued.
     let later = Int(Date().timeIntervalSince1970) + 5
     try session.admin(":update", #"{"localId": "\#(uid)", "validSince": \#(later)}"#)
     #expect(try session.failure("lookup", #"{"idToken": "\#(idToken)"}"#) == "TOKEN_EXPIRED")
@@ -211,7 +211,7 @@ import WireFormat
     #expect(try session.post("/v1/token" + Self.key, refresh).message == "USER_NOT_FOUND")
   }
 
-  @Test func customTokensAndClaims() throws {
+  @Test func customTokensCarryClaims() throws {
     let session = try Session()
     let audience = "https://identitytoolkit.googleapis.com/google.identity.identitytoolkit.v1.IdentityToolkit"
     let token = UnsignedToken.make(#"{"aud": "\#(audience)", "uid": "someone", "claims": {"team": "red"}}"#)
@@ -225,7 +225,7 @@ import WireFormat
     #expect(claims["admin"] as? Bool == true)
     #expect(claims["team"] as? String == "red")
     #expect(claims["sub"] as? String == "someone")
-    // A refreshed token says what the session does again.
+    // A refreshed token repeats the claims of the session.
     let refreshed = try session.post(
       "/v1/token" + Self.key, #"{"grantType": "refresh_token", "refreshToken": "\#(second["refreshToken"] as? String ?? "")"}"#)
     #expect(try Self.claims((refreshed.json as? [String: Any])?["id_token"])["team"] as? String == "red")
@@ -244,7 +244,7 @@ import WireFormat
     #expect(short.message == "INVALID_DURATION")
   }
 
-  @Test func mailedCodes() throws {
+  @Test func mailedCodesWork() throws {
     let session = try Session()
     let user = try session.user("signUp", #"{"email": "ann@example.com", "password": "secret-1"}"#)
     let idToken = try #require(user["idToken"] as? String)
@@ -264,7 +264,7 @@ import WireFormat
     #expect(try session.failure("resetPassword", #"{"oobCode": "\#(reset)", "newPassword": "secret-3"}"#) == "INVALID_OOB_CODE")
     #expect(try session.failure("signInWithPassword", #"{"email": "ann@example.com", "password": "secret-1"}"#) == "INVALID_PASSWORD")
     try session.user("signInWithPassword", #"{"email": "ann@example.com", "password": "secret-2"}"#)
-    // An administrator gets the link instead of a mail, with the parameters that clients look for.
+    // An administrator gets the link instead of a mail, with the parameters that clients read.
     let link = try session.admin(
       ":sendOobCode", #"{"requestType": "EMAIL_SIGNIN", "email": "new@example.com", "returnOobLink": true, "continueUrl": "https://app.example/?x=1&y"}"#)
     let url = try #require(URLComponents(string: link["oobLink"] as? String ?? ""))
@@ -283,7 +283,7 @@ import WireFormat
     #expect(try session.failure("sendOobCode", #"{"requestType": "PASSWORD_RESET", "email": "a@b", "returnOobLink": true}"#) == "INSUFFICIENT_PERMISSION")
   }
 
-  @Test func identitiesOfOtherProviders() throws {
+  @Test func otherProvidersSignUsersIn() throws {
     let session = try Session()
     func body(_ claims: String, _ more: String = "") -> String {
       let token = claims.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
@@ -298,15 +298,15 @@ import WireFormat
     #expect(second["isNewUser"] as? Bool == false)
     let claims = try Self.claims(second["idToken"])
     #expect(((claims["firebase"] as? [String: Any])?["identities"] as? [String: Any])?["google.com"] as? [String] == ["g1"])
-    // An unverified address of another does not open the account; a verified one does.
+    // An unverified address of another account does not open that account. A verified one does.
     try session.user("signUp", #"{"email": "bob@example.com", "password": "secret-1"}"#)
     let unverified = try session.user("signInWithIdp", body(#"{"sub": "g2", "email": "bob@example.com"}"#))
     #expect(unverified["needConfirmation"] as? Bool == true)
     #expect(unverified["idToken"] == nil)
     try session.user("signInWithIdp", body(#"{"sub": "g2", "email": "bob@example.com", "email_verified": true}"#))
-    // Bob's address was never shown to be the one's who chose the password: it is gone.
+    // Bob never verified his address, so the password that was set with it is removed.
     #expect(try session.failure("signInWithPassword", #"{"email": "bob@example.com", "password": "secret-1"}"#) == "INVALID_PASSWORD")
-    // Linking keeps the id; what is linked elsewhere is refused.
+    // Linking keeps the id. An identity that is linked to another account is refused.
     let guest = try session.user("signUp", "{}")
     let token = guest["idToken"] as? String ?? ""
     #expect(try session.failure("signInWithIdp", body(#"{"sub": "g1"}"#, #", "idToken": "\#(token)""#)) == "FEDERATED_USER_ID_ALREADY_LINKED")
@@ -316,7 +316,7 @@ import WireFormat
     #expect(unlinked["providerUserInfo"] == nil)
   }
 
-  @Test func telephonesOfEmulatorMode() throws {
+  @Test func emulatorSignsInWithPhoneNumbers() throws {
     let session = try Session()
     let sent = try session.user("sendVerificationCode", #"{"phoneNumber": "+1 650-555-3434"}"#)
     let list = try session.server.call("GET", "/emulator/v1/projects/p/verificationCodes")
@@ -329,7 +329,7 @@ import WireFormat
     #expect(try Self.claims(user["idToken"])["phone_number"] as? String == "+16505553434")
   }
 
-  @Test func administratorsReadAndWriteManyAtOnce() throws {
+  @Test func administratorsReadAndWriteManyUsersAtOnce() throws {
     let session = try Session()
     let users = (0..<5).map { #"{"localId": "u\#($0)", "email": "u\#($0)@example.com", "rawPassword": "secret-\#($0)"}"# }
     let created = try session.admin(":batchCreate", #"{"users": [\#(users.joined(separator: ","))]}"#)
@@ -344,7 +344,7 @@ import WireFormat
       token = page["nextPageToken"] as? String ?? ""
     } while !token.isEmpty
     #expect(found == ["u0", "u1", "u2", "u3", "u4"])
-    // An export imported again, without any parameter, lets the same password in.
+    // After an export is imported again without parameters, the same password signs in.
     let exported = try session.server.call("GET", "/v1/projects/p/accounts:batchGet?maxResults=1000", headers: Self.owner).text
     #expect(try session.server.call("DELETE", "/emulator/v1/projects/p/accounts").status == 200)
     #expect(try session.admin(":lookup", #"{"localId": ["u1"]}"#)["users"] == nil)
@@ -367,7 +367,7 @@ import WireFormat
     try session.user("signInWithPassword", #"{"email": "f@b.c", "password": "secret-9"}"#)
   }
 
-  @Test func theOldNamesWork() throws {
+  @Test func oldMethodNamesWork() throws {
     let session = try Session()
     let base = "/www.googleapis.com/identitytoolkit/v3/relyingparty/"
     let user = try session.post(base + "signupNewUser?key=k", #"{"email": "ann@example.com", "password": "secret-1", "returnSecureToken": true}"#)
@@ -376,7 +376,7 @@ import WireFormat
     let token = (user.json as? [String: Any])?["idToken"] as? String ?? ""
     #expect(try session.post(base + "getAccountInfo?key=k", #"{"idToken": "\#(token)"}"#).status == 200)
     #expect(try session.post(base + "downloadAccount?key=k", "{}").status == 401)
-    // What some clients send: nulls, and other spellings.
+    // Some clients send nulls and other spellings.
     let update = try session.post(
       "/identitytoolkit.googleapis.com/v1/accounts:update?key=k",
       #"{"idToken": "\#(token)", "displayName": "Ann", "photoURL": "http://x/y.png", "deleteAttribute": null, "return_secure_token": true}"#)
@@ -384,7 +384,7 @@ import WireFormat
     #expect(try session.post(base + "deleteAccount?key=k", #"{"idToken": "\#(token)"}"#).status == 200)
   }
 
-  @Test func productionKeepsItsSecrets() throws {
+  @Test func productionRevealsNoSecrets() throws {
     let lines = Lines()
     let session = try Session(.production) { configuration in
       configuration.report = { lines.add($0) }
@@ -395,7 +395,8 @@ import WireFormat
     for body in [#"{"email": "ann@example.com", "password": "wrong-1"}"#, #"{"email": "bob@example.com", "password": "wrong-1"}"#] {
       #expect(try session.failure("signInWithPassword", body) == "INVALID_LOGIN_CREDENTIALS")
     }
-    // Nobody learns who has an account, nor is an unsigned token or the emulator's administrator believed.
+    // Responses do not reveal whether an account exists. Unsigned tokens and the emulator's administrator are
+    // refused.
     try session.user("sendOobCode", #"{"requestType": "PASSWORD_RESET", "email": "bob@example.com"}"#)
     let methods = try session.user("createAuthUri", #"{"identifier": "ann@example.com", "continueUri": "http://x"}"#)
     #expect(methods["registered"] == nil)
@@ -413,9 +414,9 @@ import WireFormat
     #expect(!lines.all.contains { $0.contains("secret-1") || $0.contains("$argon2id$") || $0.contains("ey") && $0.contains(".ey") })
   }
 
-  @Test func wrongUserAndWrongPasswordTakeAsLong() throws {
-    // The least of several is what neither neighbours on the machine nor the network had a part in; on a busy machine
-    // that takes more of them, and a server lets nobody try often.
+  @Test func unknownUserAndWrongPasswordTakeEquallyLong() throws {
+    // The minimum of several attempts excludes delays of the machine and the network. A busy machine needs more
+    // attempts, and a server limits attempts, so each round starts a new server.
     var least = [Double.infinity, .infinity]
     var isAlike: Bool { (0.5...2).contains(least[0] / least[1]) }
     for _ in 0..<10 where !isAlike {
@@ -433,7 +434,7 @@ import WireFormat
     #expect(isAlike, "\(least)")
   }
 
-  @Test func rulesSeeWhoAsks() throws {
+  @Test func rulesSeeTheCaller() throws {
     let directory = try TemporaryDirectory()
     let file = directory.path + "/firestore.rules"
     try """
@@ -470,7 +471,7 @@ import WireFormat
   }
 }
 
-/// The lines that a server reports.
+/// The lines that a server logs.
 private final class Lines: Sendable {
   private let lines = Mutex<[String]>([])
   var all: [String] { lines.withLock { $0 } }

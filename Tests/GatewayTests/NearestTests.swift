@@ -1,6 +1,6 @@
 import Testing
 
-/// Vector searches over REST: in transactions, in the past, beside changes.
+/// Vector searches over REST: in transactions, at past read times, and during changes.
 @Suite struct NearestTests {
   private static func vector(_ components: Double...) -> String {
     let values = components.map { "{\"doubleValue\": \($0)}" }.joined(separator: ", ")
@@ -29,7 +29,7 @@ import Testing
     #expect(try server.call("PATCH", "/c/\(id)", body).status == 200)
   }
 
-  private static func ids(_ reply: TestServer.Responder) -> [String] {
+  private static func ids(_ reply: TestServer.Response) -> [String] {
     (0..<10).compactMap { (reply.json($0, "document", "name", as: String.self))?.split(separator: "/").last.map(String.init) }
   }
 
@@ -39,7 +39,7 @@ import Testing
     #expect(reply.json(1, "document", "fields", "d", "doubleValue", as: Double.self) == 2)
   }
 
-  @Test func pastAndTransactionsShowTheirMoment() throws {
+  @Test func pastReadsAndTransactionsSeeTheirSnapshot() throws {
     let server = try server()
     let before = try server.call("POST", ":runQuery", "{\(Self.search), \"newTransaction\": {\"readWrite\": {}}}")
     let transaction = try #require(before.json(0, "transaction") as String?)
@@ -52,8 +52,9 @@ import Testing
     }
   }
 
-  /// A document that would have come nearer changes what a transaction saw, also where it only counted.
-  @Test(arguments: [false, true]) func transactionRestsOnWhatItSearched(counts: Bool) throws {
+  /// A new document that would be nearer conflicts with a transaction that searched, even if it only aggregated the
+  /// results.
+  @Test(arguments: [false, true]) func transactionConflictsWithNearerDocuments(counts: Bool) throws {
     let server = try server()
     let begun = try server.call("POST", ":beginTransaction", "{}")
     let transaction = try #require(begun.json("transaction") as String?)
@@ -70,7 +71,7 @@ import Testing
     #expect(commit.json("error", "status") == "ABORTED", "\(commit.text)")
   }
 
-  @Test func numbersAreOfWhatIsStored() throws {
+  @Test func aggregationsReadTheStoredFields() throws {
     let body = """
       {"structuredAggregationQuery": {\(Self.search), "aggregations": [{"alias": "n", "count": {}},
         {"alias": "s", "sum": {"field": {"fieldPath": "n"}}}]}}
@@ -94,7 +95,7 @@ import Testing
     ("{\"value\": 10}", "\"NaN\"", "distanceThreshold must be a finite number."),
     ("\"distanceResultField\": \"d\"", "\"distanceResultField\": \"__d__\"", "The distanceResultField.property.name"),
   ])
-  func whatIsNotLegalIsRefused(part: String, replacement: String, text: String) throws {
+  func invalidSearchesAreRefused(part: String, replacement: String, text: String) throws {
     let search = Self.search.replacing(part, with: replacement)
     #expect(search != Self.search)
     let reply = try server().call("POST", ":runQuery", "{\(search)}")

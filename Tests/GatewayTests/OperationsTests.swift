@@ -3,9 +3,9 @@ import Glibc
 import HearthServer
 import Testing
 
-/// What operators ask: health, readiness, metrics.
+/// Requests of operators: health, readiness and metrics.
 @Suite struct OperationsTests {
-  /// The samples of a metrics text, by name and labels; checks the form of every line on the way.
+  /// The samples of a metrics text, by name and labels. Checks the form of every line.
   private func samples(_ text: String) throws -> [String: Double] {
     var samples: [String: Double] = [:]
     var types: [String: String] = [:]
@@ -28,15 +28,15 @@ import Testing
       let base = String(match.1).replacing(/_(bucket|sum|count)$/, with: "")
       let type = types[String(match.1)] ?? types[base]
       #expect(type != nil && helps.contains(types[base] == "histogram" ? base : String(match.1)), "\(line)")
-      // Counters are told from gauges by their names.
+      // The names of counters end in `_total`, those of gauges do not.
       if types[base] != "histogram" { #expect((type == "counter") == match.1.hasSuffix("_total"), "\(line)") }
       let key = String(line.prefix { $0 != " " } == match.1 ? match.1 : match.1 + (match.2 ?? ""))
-      #expect(samples.updateValue(value, forKey: key) == nil, "twice: \(line)")
+      #expect(samples.updateValue(value, forKey: key) == nil, "duplicate: \(line)")
     }
     return samples
   }
 
-  @Test func countWhatIsDone() throws {
+  @Test func metricsCountRequests() throws {
     let server = try TestServer(.emulator)
     for n in 1...3 { #expect(try server.call("PATCH", "/c/d\(n)", #"{"fields": {}}"#).status == 200) }
     #expect(try server.call("GET", "/c/d1").status == 200)
@@ -57,7 +57,7 @@ import Testing
     #expect(value(#"hearth_http_request_duration_seconds_bucket{dialect="rest",le="+Inf"}"#) == 6)
     #expect(value(#"hearth_commits_total{outcome="ok"}"#) == 3)
     #expect(value("hearth_documents_written_total") == 3)
-    // One by its name, three by the query.
+    // One document by its name, three by the query.
     #expect(value("hearth_documents_read_total") == 4 || value("hearth_documents_read_total") == 5)
     #expect(value(#"hearth_queries_total{kind="query"}"#) == 1)
     #expect(value("hearth_commit_group_size_sum") == 3)
@@ -83,7 +83,7 @@ import Testing
     #expect(try server.call("GET", "/open/a").status == 404)
     #expect(try server.call("GET", "/shut/a").status == 403)
     #expect(try server.call("POST", ":beginTransaction", "{}", headers: [("Authorization", "Bearer owner")]).status == 200)
-    // With rules, too, everybody is admitted to metrics of an emulator.
+    // In emulator mode, any caller may read metrics, even if rules are loaded.
     let found = try samples(try server.request("GET", "/metrics").text)
     #expect(found[#"hearth_rules_evaluations_total{decision="allow"}"#] == 1)
     #expect((found[#"hearth_rules_evaluations_total{decision="deny"}"#] ?? 0) >= 1)
@@ -95,7 +95,7 @@ import Testing
     #expect(try samples(try server.request("GET", "/metrics").text)["hearth_rules_stale_files"] == 1)
   }
 
-  @Test func strangersLearnOnlyWhetherItIsReady() throws {
+  @Test func unauthenticatedCallersLearnOnlyReadiness() throws {
     let server = try TestServer(.production)
     #expect(try server.request("GET", "/healthz").text == "ok\n")
     let ready = try server.request("GET", "/readyz")
@@ -108,12 +108,12 @@ import Testing
     }
     #expect(try server.request("POST", "/metrics", "").status == 405)
     #expect(try server.request("GET", "/metrics/x").status == 404)
-    // A page in a browser may read none of it.
+    // A page in a browser cannot read the response.
     let fromPage = try server.request("GET", "/readyz", headers: [("Origin", "https://evil.test")])
     #expect(fromPage.header("access-control-allow-origin") == nil)
   }
 
-  @Test func readinessNamesWhatIsMissing() throws {
+  @Test func readinessNamesTheUnavailablePart() throws {
     let path = NSTemporaryDirectory() + "operations-\(UUID().uuidString)"
     try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(atPath: path) }

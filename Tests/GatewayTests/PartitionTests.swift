@@ -1,6 +1,6 @@
 import Testing
 
-/// PartitionQuery over REST: what it answers, page by page, and what it refuses.
+/// PartitionQuery over REST: its responses page by page, and its errors.
 @Suite struct PartitionTests {
   private static let group = #""structuredQuery": {"from": [{"collectionId": "c", "allDescendants": true}]}"#
 
@@ -13,7 +13,7 @@ import Testing
     return server
   }
 
-  @Test func cutsAreCursorsOnReferences() throws {
+  @Test func partitionsAreCursorsOnReferences() throws {
     let reply = try server().call("POST", ":partitionQuery", "{\(Self.group), \"partitionCount\": \"1\"}")
     let expected = """
       {"partitions": [{"values": [{"referenceValue": "\(TestServer.name)/c/d20"}], "before": true}]}
@@ -21,7 +21,7 @@ import Testing
     #expect(matches(expected, reply), "\(reply.text)")
   }
 
-  @Test func pagesOfOneAnswerGoTogether() throws {
+  @Test func pagesTogetherEqualTheWholeResponse() throws {
     let server = try server()
     let whole = try server.call("POST", ":partitionQuery", "{\(Self.group), \"partitionCount\": 7}")
     #expect(whole.json("nextPageToken") == nil)
@@ -36,17 +36,17 @@ import Testing
       #expect(Self.names(reply).count == (pages.count < 6 ? 3 : 1), "\(reply.text)")
       pages += Self.names(reply)
       token = reply.json("nextPageToken") ?? ""
-      // Commits between two pages do not change what the pages show.
+      // Commits between two pages do not change the partitions.
       for number in 0..<5 { _ = try server.call("POST", "/c?documentId=a\(pages.count)-\(number)", "{}") }
     } while !token.isEmpty
     #expect(pages == names)
   }
 
-  private static func names(_ reply: TestServer.Responder) -> [String] {
+  private static func names(_ reply: TestServer.Response) -> [String] {
     (0..<100).compactMap { reply.json("partitions", $0, "values", 0, "referenceValue") }
   }
 
-  @Test func emptyGroupHasNoCuts() throws {
+  @Test func emptyGroupHasNoPartitions() throws {
     let reply = try TestServer().call("POST", ":partitionQuery", "{\(Self.group), \"partitionCount\": 3}")
     #expect(matches("{}", reply), "\(reply.text)")
   }
@@ -73,14 +73,14 @@ import Testing
     ),
     (#""partitionCount": 3, "transaction": "AAAA""#, "", "", "Invalid JSON payload received. Unknown name"),
   ])
-  func whatCannotBeCutIsRefused(body: String, parent: String, query: String, text: String) throws {
+  func invalidPartitionQueriesAreRefused(body: String, parent: String, query: String, text: String) throws {
     let group = query.isEmpty ? Self.group : Self.group.dropLast() + ", " + query + "}"
     let reply = try server().call("POST", "\(parent):partitionQuery", "{\(group), \(body)}")
     #expect(reply.status == 400)
     #expect(reply.message.hasPrefix(text), "\(reply.text)")
   }
 
-  @Test func collectionAloneIsRefused() throws {
+  @Test func queriesOfOneCollectionAreRefused() throws {
     let body = #"{"structuredQuery": {"from": [{"collectionId": "c"}]}, "partitionCount": 3}"#
     #expect(try server().call("POST", ":partitionQuery", body).status == 400)
     #expect(try server().call("POST", ":partitionQuery", #"{"partitionCount": 3}"#).status == 400)

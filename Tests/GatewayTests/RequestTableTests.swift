@@ -2,14 +2,14 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Requests one after the other, each with its status and its answer. `N` stands for the documents root.
+/// Sequences of requests, each with its status and response. `N` means the documents root.
 @Suite struct RequestTableTests {
   struct Step {
     var method: String
     var path: String
     var body: String?
     var status: Int
-    /// JSON to match, or the text of an error.
+    /// The expected JSON, or the message of an error.
     var answer: String
 
     init(_ method: String, _ path: String, _ body: String?, _ status: Int, _ answer: String) {
@@ -45,7 +45,7 @@ import Testing
       : #"{"name":"N/\#(path)","fields":\#(fields),"createTime":"*","updateTime":"*"}"#
   }
 
-  @Test func documents() throws {
+  @Test func documentsAreCreatedReadUpdatedAndDeleted() throws {
     func doc(_ path: String) -> String { Self.doc(path) }
     func doc(_ path: String, _ fields: String) -> String { Self.doc(path, fields) }
     try run([
@@ -78,7 +78,7 @@ import Testing
     ])
   }
 
-  @Test func updateTimePrecondition() throws {
+  @Test func updateTimePreconditionIsChecked() throws {
     let server = try TestServer()
     let created = try server.call("PATCH", "/c/x", Self.one)
     let time: String = try #require(created.json("updateTime"))
@@ -92,7 +92,7 @@ import Testing
     #expect(missing.message.hasPrefix("the stored version (0) does not match"))
   }
 
-  @Test func paths() throws {
+  @Test func pathsAreChecked() throws {
     let id1500 = String(repeating: "i", count: 1500)
     try run([
       Step("PATCH", "/c", Self.one, 400, "Document name \"N/c\" lacks \"/\" at index 42."),
@@ -127,14 +127,14 @@ import Testing
     ])
   }
 
-  @Test func lists() throws {
+  @Test func listingsAreOrderedAndPaged() throws {
     let server = try TestServer()
     for (path, n) in [("b", "2"), ("a", "1"), ("__id7__", "3"), ("c", "2")] {
       _ = try server.call("PATCH", "/l/\(path)", #"{"fields":{"n":{"integerValue":\#(n)}}}"#)
     }
     _ = try server.call("PATCH", "/l/none/s/x", "{}")
     _ = try server.call("PATCH", "/l/d", "{}")
-    func names(_ reply: TestServer.Responder) -> [String] {
+    func names(_ reply: TestServer.Response) -> [String] {
       (reply.json("documents", as: [Any].self) ?? []).compactMap {
         (($0 as? [String: Any])?["name"] as? String)?.components(separatedBy: "/").last
       }
@@ -190,7 +190,7 @@ import Testing
     #expect(ids == ["l", "z1", "z2", "z3"])
   }
 
-  @Test func commits() throws {
+  @Test func commitsApplyOrRefuseWrites() throws {
     let server = try TestServer()
     let result = #"{"updateTime":"*"}"#
     try run([
@@ -234,7 +234,7 @@ import Testing
     #expect(many.message == "cannot have more than 500 field transforms on a single document")
   }
 
-  @Test func batchGets() throws {
+  @Test func batchGetsReadDocuments() throws {
     let server = try TestServer()
     for id in ["a", "b"] { _ = try server.call("PATCH", "/c/\(id)", Self.one) }
     let found = { (id: String) in #"{"found":\#(Self.doc("c/" + id)),"readTime":"*"}"# }
@@ -252,17 +252,17 @@ import Testing
     #expect(matches(#"[{"error":{"code":400,"message":"*","status":"INVALID_ARGUMENT"}}]"#, error))
   }
 
-  @Test func transactions() throws {
+  @Test func transactionsReadAndCommit() throws {
     let server = try TestServer()
     _ = try server.call("PATCH", "/c/x", Self.one)
     func begin(_ body: String = "{}") throws -> String {
       try #require(try server.call("POST", ":beginTransaction", body).json("transaction"))
     }
-    func commit(_ transaction: String, _ writes: String = "") throws -> TestServer.Responder {
+    func commit(_ transaction: String, _ writes: String = "") throws -> TestServer.Response {
       try server.call("POST", ":commit", #"{"transaction":"\#(transaction)","writes":[\#(writes)]}"#)
     }
     let write = #"{"update":{"name":"\#(TestServer.name)/c/y"}}"#
-    func read(_ transaction: String) throws -> TestServer.Responder {
+    func read(_ transaction: String) throws -> TestServer.Response {
       try server.call("GET", "/c/x?transaction=\(transaction.replacingOccurrences(of: "+", with: "%2B"))")
     }
     var id = try begin()
@@ -292,7 +292,7 @@ import Testing
     #expect(dead.status == 400 && dead.message == "The referenced transaction has expired or is no longer valid.")
     #expect(try server.call("POST", ":rollback", #"{"transaction":"AAAA"}"#).message == "Invalid transaction.")
     #expect(try server.call("POST", ":beginTransaction", #"{"options":{"readOnly":{},"readWrite":{}}}"#).status == 400)
-    // `newTransaction: {}` reads only.
+    // `newTransaction: {}` begins a read-only transaction.
     let opened = try server.call("POST", ":batchGet", #"{"newTransaction":{}}"#)
     let readOnly: String = try #require(opened.json(0, "transaction"))
     #expect(try commit(readOnly, write).message == "Cannot modify entities in a read-only transaction.")
@@ -303,7 +303,7 @@ import Testing
     #expect(try commit(id, write).status == 409)
   }
 
-  @Test func readingThePast() throws {
+  @Test func readTimeShowsThePast() throws {
     let server = try TestServer()
     let first: String = try #require(try server.call("PATCH", "/c/x", Self.one).json("updateTime"))
     let second: String = try #require(try server.call("PATCH", "/c/x", #"{"fields":{"a":{"integerValue":2}}}"#).json("updateTime"))

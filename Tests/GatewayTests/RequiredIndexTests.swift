@@ -5,7 +5,8 @@ import Foundation
 import HearthServer
 import Testing
 
-/// Queries are refused as in production where indexes are required, and an index file is suggested for those seen.
+/// Queries without an index are refused as in production if indexes are required, and the server suggests an index
+/// file for the queries it has seen.
 @Suite struct RequiredIndexTests {
   private static let control = "/hearth/v1/projects/p/databases/(default)/indexes"
 
@@ -24,7 +25,7 @@ import Testing
     "aggregations": [{"alias": "s", "sum": {"field": {"fieldPath": "n"}}}]}}
     """
 
-  /// The message that a link of a refusal carries: pairs of field number and bytes or number.
+  /// The protobuf message in the link of an error message.
   private static func payload(_ message: String, _ parameter: String) throws -> [UInt8] {
     let rest = try #require(message.range(of: parameter + "=")).upperBound
     let text = message[rest...].prefix { !$0.isWhitespace }
@@ -37,7 +38,7 @@ import Testing
   private static func part(_ tag: UInt8, _ content: [UInt8]) -> [UInt8] { [tag, UInt8(content.count)] + content }
   private static func text(_ tag: UInt8, _ text: String) -> [UInt8] { part(tag, Array(text.utf8)) }
 
-  @Test func aMissingIndexIsRefusedInTheDocumentedWords() throws {
+  @Test func missingIndexIsReportedAsDocumented() throws {
     let server = try TestServer { $0.requiresIndexes = true }
     let refusal = try server.call("POST", ":runQuery", Self.ownerByTime)
     #expect(refusal.status == 400)
@@ -55,11 +56,11 @@ import Testing
       + Self.part(0x1A, Self.text(0x0A, "owner") + [0x10, 1]) + Self.part(0x1A, Self.text(0x0A, "at") + [0x10, 2])
       + Self.part(0x1A, Self.text(0x0A, "__name__") + [0x10, 2])
     #expect(try Self.payload(refusal.message, "create_composite") == payload)
-    // The same where a transaction was to be opened, and none is.
+    // The same error if the query was to open a transaction. None is opened.
     #expect(try server.call("POST", ":runQuery", Self.plain).status == 200)
   }
 
-  @Test func aMissingFieldIndexIsRefusedInTheDocumentedWords() throws {
+  @Test func missingFieldIndexIsReportedAsDocumented() throws {
     let server = try TestServer { $0.requiresIndexes = true }
     let refusal = try server.call("POST", ":runQuery", Self.groupOwner)
     #expect(
@@ -80,7 +81,7 @@ import Testing
     #expect(named.message.contains("/r/project/p/firestore/databases/other/indexes?create_exemption="))
   }
 
-  @Test func aMissingVectorIndexIsRefusedWithTheCommand() throws {
+  @Test func missingVectorIndexIsReportedWithTheCommand() throws {
     let server = try TestServer { $0.requiresIndexes = true }
     let near = #"""
       {"from": [{"collectionId": "c"}], "where": \#(Self.equal("owner")), "findNearest": {"vectorField": {"fieldPath": "v"},
@@ -96,11 +97,11 @@ import Testing
           + #"--field-config=vector-config='{"dimension":"2","flat": "{}"}',field-path=v"# + "\n\n"))
   }
 
-  @Test func whatIsSuggestedIsEnough() throws {
+  @Test func suggestedIndexesSuffice() throws {
     let directory = FileManager.default.temporaryDirectory.appendingPathComponent("indexes-\(UUID().uuidString)")
     try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(at: directory) }
-    // A server that requires nothing sees the same as one that refuses.
+    // A server that does not require indexes suggests the same as one that does.
     var files: [String] = []
     for requires in [false, true] {
       let server = try TestServer { $0.requiresIndexes = requires }
@@ -113,11 +114,11 @@ import Testing
       #expect(reply.json("added", as: Int.self) == 3)
       #expect(reply.json("complete", as: Bool.self) == true)
       files.append(try #require(reply.json("file")))
-      // What a file has already stays, and is not added again.
+      // Entries that a file has already are kept, and not added again.
       let again = try server.call("POST", Self.control + ":suggest", files[0])
       #expect(again.json("added", as: Int.self) == 0)
       #expect(again.json("file") == files[0])
-      // Another database has seen nothing.
+      // Another database has seen no query.
       let other = try server.call("POST", "/hearth/v1/projects/p/databases/x/indexes:suggest", "")
       #expect(other.json("queries", as: Int.self) == 0)
       #expect(try server.call("POST", Self.control + ":suggest", #"{"indexes": 1}"#).status == 400)
@@ -140,7 +141,7 @@ import Testing
     #expect(list.json("indexes", 0, "state") == "ready")
   }
 
-  @Test func toolsReadWhatIsDeclared() throws {
+  @Test func toolsCanListDeclaredIndexes() throws {
     let directory = FileManager.default.temporaryDirectory.appendingPathComponent("admin-\(UUID().uuidString)")
     try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(at: directory) }
@@ -176,14 +177,14 @@ import Testing
     #expect(try server.call("GET", groups + "/c/nothing").status == 404)
   }
 
-  @Test func onlySoManyShapesAreRemembered() throws {
+  @Test func rememberedQueriesAreLimited() throws {
     var configuration = HearthConfiguration(storage: .inMemory)
     configuration.mode = .emulator
     configuration.mapBytes = 1 << 26
     let server = try Server(configuration)
     defer { server.stop() }
     let id = try #require(DatabaseID(project: "p"))
-    func ask(_ number: Int, orders: [Order] = []) throws {
+    func run(_ number: Int, orders: [Order] = []) throws {
       var query = Query(collectionID: "c")
       query.filter = .field(FieldPath(field: "f\(number)"), .equal, .integer(1))
       query.orders = orders
@@ -192,17 +193,17 @@ import Testing
     }
     func suggest() throws -> IndexSuggestions { try server.service.suggestIndexes(nil, in: id, as: .admin) }
     // A file cannot declare more than a thousand indexes.
-    for number in 0..<1000 { try ask(number, orders: [Order(FieldPath(field: "at"))]) }
+    for number in 0..<1000 { try run(number, orders: [Order(FieldPath(field: "at"))]) }
     #expect(try suggest().isComplete)
-    try ask(1000, orders: [Order(FieldPath(field: "at"))])
+    try run(1000, orders: [Order(FieldPath(field: "at"))])
     #expect(try !suggest().isComplete && suggest().added == 1000)
-    for number in 0..<8999 { try ask(number) }
+    for number in 0..<8999 { try run(number) }
     #expect(try suggest().queries == 10_000)
-    try ask(8999)
+    try run(8999)
     #expect(try suggest().queries == 10_000)
   }
 
-  @Test func anIndexUnderConstructionSaysSo() throws {
+  @Test func indexUnderConstructionIsReported() throws {
     let directory = FileManager.default.temporaryDirectory.appendingPathComponent("building-\(UUID().uuidString)")
     try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(at: directory) }

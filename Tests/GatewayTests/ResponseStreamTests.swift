@@ -6,9 +6,9 @@ import WireFormat
 @testable import Gateway
 @testable import Transport
 
-/// Streamed answers without a connection: slices, ends, failures and deadlines, in both dialects.
-@Suite struct AnswerStreamTests {
-  /// Makes so many messages, then ends or fails.
+/// Streamed responses without a connection: slices, ends, failures and deadlines, for gRPC and REST.
+@Suite struct ResponseStreamTests {
+  /// Produces `left` messages, then ends or fails.
   private final class Producer: ResponseProducer {
     var left: Int
     let failure: Status?
@@ -58,10 +58,10 @@ import WireFormat
     return String(decoding: trailers.bytes, as: UTF8.self)
   }
 
-  /// Bytes of one message: its head, and a read time of one microsecond.
+  /// The bytes of one message: its gRPC header, and a read time of one microsecond.
   private static let messageBytes = 5 + 5
 
-  @Test(arguments: [0, 1, 100]) func shortAnswersAreWhole(count: Int) throws {
+  @Test(arguments: [0, 1, 100]) func shortResponsesAreSentWhole(count: Int) throws {
     let stream = try Self.grpc(Producer(count))
     #expect(try stream.whole()?.count == count * Self.messageBytes)
     #expect(Self.trailers(of: stream) == "grpc-status: 0\r\n")
@@ -69,12 +69,12 @@ import WireFormat
     #expect(text.first == UInt8(ascii: "[") && text.last == UInt8(ascii: "]"))
   }
 
-  @Test func longAnswersComeInSlices() throws {
+  @Test func longResponsesAreSentInSlices() throws {
     let count = 3 * Exchange.sliceBytes / Self.messageBytes
     let producer = Producer(count)
     let stream = try Self.grpc(producer)
     #expect(try stream.whole() == nil)
-    // Only what was asked for is made.
+    // The producer makes only the messages of the slices that were requested.
     #expect(producer.left > count / 2)
     var isEnded = false
     stream.onEnd = { isEnded = true }
@@ -89,7 +89,7 @@ import WireFormat
     #expect(throws: failure) { try Self.json(Producer(3, failure: failure)).whole() }
   }
 
-  @Test func laterFailuresEndTheAnswer() throws {
+  @Test func laterFailuresEndTheResponse() throws {
     let failure = Status(.failedPrecondition, "no")
     let count = 2 * Exchange.sliceBytes / Self.messageBytes
     let stream = try Self.grpc(Producer(count, failure: failure))
@@ -102,7 +102,7 @@ import WireFormat
     #expect(text.hasSuffix(#",{"error":{"code":400,"message":"no","status":"FAILED_PRECONDITION"}}]"#))
   }
 
-  @Test func deadlinesEndTheAnswer() throws {
+  @Test func deadlinesEndTheResponse() throws {
     let producer = Producer(.max)
     let stream = try Self.grpc(producer)
     #expect(try stream.whole() == nil)
@@ -111,7 +111,7 @@ import WireFormat
     stream.stop(Status(.deadlineExceeded, "late"))
     let (made, sent) = (producer.left, out.count)
     #expect(stream.nextSlice(into: &out) == .finished)
-    // Nothing more is made for a client that gave up.
+    // Nothing is produced after the deadline.
     #expect(producer.left == made && out.count == sent)
     #expect(Self.trailers(of: stream) == "grpc-status: 4\r\ngrpc-message: late\r\n")
   }

@@ -3,7 +3,7 @@ import HearthServer
 import TestSupport
 import Testing
 
-/// What a server tells of the rules it is asked by (rules-language.md, section 17.1).
+/// Reports of the rules that requests evaluated (rules-language.md, section 17.1).
 @Suite struct RuleCoverageTests {
   private static let rules = """
     rules_version = '2';
@@ -36,7 +36,7 @@ import Testing
     return report.last ?? .null
   }
 
-  @Test func countsWhatExpressionsGave() throws {
+  @Test func reportCountsTheValuesOfExpressions() throws {
     let server = try TestServer()
     #expect(try server.call("GET", Self.page).status == 404)
     try Self.upload(server)
@@ -44,7 +44,7 @@ import Testing
     for _ in 0..<3 { #expect(try server.call("GET", "/t/a").status == 404) }
     #expect(try server.call("GET", "/t/long").status == 403)
     let top = try Self.condition(server)
-    // Literals are no nodes; the value of all stands above, an error as undefined.
+    // Literals have no nodes. The top node has the value of the whole condition, and an error appears as undefined.
     let values = top["values"]?.elements ?? []
     #expect(values.first?["value"]?["boolValue"]?.text == "true")
     #expect(values.first?["count"]?.integerValue == 3)
@@ -58,22 +58,22 @@ import Testing
     let function = try JSONNode(parsing: Array(try server.call("GET", Self.page).text.utf8))["report"]?.elements.first
     #expect(function?["sourcePosition"]?["line"]?.integerValue == 5)
     #expect(function?["children"]?.elements.count == 2)
-    // Also by database, and as a page.
+    // Also by database, and as an HTML page.
     let database = "/emulator/v1/projects/p/databases/(default):ruleCoverage"
     #expect(try Self.condition(server, database)["values"]?.elements.count == 2)
     let html = try server.call("GET", Self.page + ".html")
     #expect(html.status == 200 && html.header("content-type")?.hasPrefix("text/html") == true)
     #expect(html.text.contains("true × 3"), "\(html.text)")
     #expect(try server.call("POST", Self.page, "{}").status == 404)
-    // An upload begins anew, of one database for that one alone.
+    // An upload clears the report. An upload for one database clears only that one.
     try Self.upload(server, to: "projects/p/databases/second")
     #expect(try Self.condition(server)["values"]?.elements.count == 2)
     try Self.upload(server)
     #expect(try Self.condition(server)["values"] == nil)
   }
 
-  /// Rules from files are watched from the first question on, so that serving without one costs nothing.
-  @Test func watchesFilesOnceAsked() throws {
+  /// Recording starts with the first request for a report, so that it costs nothing before.
+  @Test func recordingStartsWithTheFirstRequest() throws {
     let directory = try TemporaryDirectory()
     let file = directory.path + "/firestore.rules"
     try Self.rules.write(toFile: file, atomically: true, encoding: .utf8)
@@ -84,7 +84,7 @@ import Testing
     #expect(try Self.condition(server)["values"]?.elements.first?["count"]?.integerValue == 1)
   }
 
-  @Test func productionTellsNothing() throws {
+  @Test func productionHasNoReports() throws {
     let directory = try TemporaryDirectory()
     let file = directory.path + "/firestore.rules"
     try Self.rules.write(toFile: file, atomically: true, encoding: .utf8)
@@ -96,8 +96,8 @@ import Testing
     #expect(try server.call("GET", Self.page).status == 403)
   }
 
-  /// The emulator's unsound proofs need to be asked for, and an emulator.
-  @Test func unsoundProofsMustBeAskedFor() throws {
+  /// Accepting the emulator's unsound proofs needs a setting and emulator mode.
+  @Test func unsoundProofsMustBeEnabled() throws {
     let directory = try TemporaryDirectory()
     let rules =
       "rules_version = '2'; service cloud.firestore { match /databases/{d}/documents/t/{id} { "

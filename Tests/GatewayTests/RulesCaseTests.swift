@@ -7,8 +7,8 @@ import HearthServer
 import TestSupport
 import Testing
 
-/// The cases of `rules/*.tests.json` for documents through the server, by HTTP: each was decided the same by the
-/// official emulator.
+/// The cases of `rules/*.tests.json` for documents, sent to the server over HTTP. The official emulator decided each
+/// one the same way.
 @Suite struct RulesCaseTests {
   static let folder = URL(fileURLWithPath: #filePath)
     .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent().path + "/rules/"
@@ -16,10 +16,10 @@ import Testing
     (try? FileManager.default.contentsOfDirectory(atPath: folder))?
     .filter { $0.hasSuffix(".tests.json") && !$0.hasSuffix(".storage.tests.json") }.sorted() ?? []
 
-  @Test func filesAreThere() { #expect(Self.files.count >= 5) }
+  @Test func caseFilesExist() { #expect(Self.files.count >= 5) }
 
   @Test(arguments: files)
-  func decidesEachCase(file: String) throws {
+  func serverDecidesEachCaseAsExpected(file: String) throws {
     let suite = try JSONNode(
       parsing: Array(try String(contentsOfFile: Self.folder + file, encoding: .utf8).utf8))
     let rules = try #require(suite["rules"]?.stringValue)
@@ -37,7 +37,7 @@ import Testing
     for (index, item) in cases.enumerated() {
       let text = try #require(item["time"]?.stringValue ?? suite["time"]?.stringValue)
       time.now = try #require(Timestamp(rfc3339: text.utf8)).microseconds
-      // A database of its own, so that no case sees what another wrote.
+      // Each case has its own database, so that no case sees another's writes.
       let id = try #require(DatabaseID(project: "case-\(index)"))
       _ = try server.server.service.database(id).load(ImportFiles([tree], database: id))
       let reply = try RulesCase(item, in: id).send(to: server)
@@ -65,9 +65,9 @@ private struct RulesCase {
     root = id.documentsRoot
   }
 
-  func send(to server: TestServer) throws -> TestServer.Responder {
+  func send(to server: TestServer) throws -> TestServer.Response {
     let headers = try UnsignedToken.headers(item["as"] ?? .null)
-    func post(_ verb: String, parent: String = "", _ body: JSONNode) throws -> TestServer.Responder {
+    func post(_ verb: String, parent: String = "", _ body: JSONNode) throws -> TestServer.Response {
       try server.call("POST", encoded(parent) + verb, body.text, headers: headers)
     }
     if let path = item["get"]?.stringValue { return try server.call("GET", encoded(path), headers: headers) }
@@ -132,7 +132,7 @@ private struct RulesCase {
     return .object(members)
   }
 
-  /// A value of a fixture tree as one of the API.
+  /// Converts a value of a fixture tree to a value of the API.
   private func value(_ node: JSONNode) -> JSONNode {
     switch node {
     case .null: return ["nullValue": .null]
@@ -155,9 +155,9 @@ private struct RulesCase {
   }
 }
 
-/// Tokens as emulators take them.
+/// Unsigned tokens, which emulators accept.
 enum UnsignedToken {
-  /// The header of a request by a user: none for `null`, a uid, or `{"uid", "token"}` with more claims.
+  /// The headers of a request by a user: none for `null`, otherwise by a uid or `{"uid", "token"}` with more claims.
   static func headers(_ user: JSONNode) throws -> [(String, String)] {
     if case .null = user { return [] }
     let uid = user.stringValue ?? user["uid"]?.stringValue

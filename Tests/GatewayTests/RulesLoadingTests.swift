@@ -4,23 +4,23 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Which rules guard which database: files, their reload, uploads.
+/// The rules of each database: files, reloading, and uploads.
 @Suite struct RulesLoadingTests {
   private static func rules(_ collection: String) -> String {
     "rules_version = '2';\nservice cloud.firestore { match /databases/{d}/documents/\(collection)/{id} { allow read; } }\n"
   }
 
-  /// Which of the collections `a`, `b` and `c` may be read in a database.
+  /// The collections of `a`, `b` and `c` that may be read in a database.
   private static func readable(_ server: TestServer, _ database: String = "projects/p/databases/(default)") throws -> String {
     try ["a", "b", "c"].filter { try server.call("GET", "/v1/\(database)/documents/\($0)/x").status == 404 }.joined()
   }
 
-  private static func upload(_ server: TestServer, _ place: String, _ content: String, _ rest: String = "") throws -> TestServer.Responder {
+  private static func upload(_ server: TestServer, _ place: String, _ content: String, _ rest: String = "") throws -> TestServer.Response {
     let body: JSONNode = ["rules": ["files": [["name": "f.rules", "content": .string(content)]]]]
     return try server.call("PUT", "/emulator/v1/\(place):securityRules", String(body.text.dropLast()) + rest + "}")
   }
 
-  @Test func eachDatabaseHasItsOwn() throws {
+  @Test func eachDatabaseHasItsOwnRules() throws {
     let directory = try TemporaryDirectory()
     for name in ["a", "b"] { try Self.rules(name).write(toFile: directory.path + "/" + name, atomically: true, encoding: .utf8) }
     let server = try TestServer { configuration in
@@ -32,7 +32,7 @@ import Testing
     #expect(try Self.readable(server) == "a")
     #expect(try Self.readable(server, "projects/p/databases/second") == "b")
     #expect(try Self.readable(server, "projects/q/databases/third") == "a")
-    // What is uploaded stands above files, the nearer above the farther.
+    // Uploaded rules override files. Rules of a database override rules of its project.
     #expect(try Self.upload(server, "projects/p", Self.rules("c")).text == "{}\n")
     #expect(try Self.readable(server) == "c")
     #expect(try Self.readable(server, "projects/p/databases/second") == "c")
@@ -50,7 +50,7 @@ import Testing
     }
   }
 
-  @Test func filesAreReadAgain() throws {
+  @Test func changedFilesAreReloaded() throws {
     let directory = try TemporaryDirectory()
     let file = directory.path + "/firestore.rules"
     let lines = Mutex<[String]>([])
@@ -69,19 +69,19 @@ import Testing
     try write(Self.rules("b"))
     server.server.reloadRules()
     #expect(try Self.readable(server) == "b")
-    // What does not compile leaves what was read before.
+    // A file that does not compile leaves the previous rules in force.
     try write("service cloud.firestore {\n  match /a { allow read: if ; }\n}")
     server.server.reloadRules()
     #expect(try Self.readable(server) == "b")
     let warnings = lines.withLock { $0.filter { $0.hasPrefix("warn ") } }
     #expect(warnings.contains { $0.contains("\(file):2:") && $0.contains("NOT in force") }, "\(warnings)")
-    #expect(lines.withLock { $0.contains("\(file): the rules were read again") })
+    #expect(lines.withLock { $0.contains("\(file): the rules were reloaded") })
     try write(Self.rules("c"))
     server.server.reloadRules()
     #expect(try Self.readable(server) == "c")
   }
 
-  @Test func aFileThatDoesNotCompileEndsTheStart() throws {
+  @Test func fileThatDoesNotCompilePreventsTheStart() throws {
     let directory = try TemporaryDirectory()
     let file = directory.path + "/firestore.rules"
     #expect {
@@ -99,9 +99,9 @@ import Testing
     }
   }
 
-  @Test func uploads() throws {
+  @Test func uploadsReplaceRules() throws {
     let server = try TestServer()
-    // Without rules everybody is admitted.
+    // Without rules, every request is allowed.
     #expect(try Self.readable(server) == "abc")
     #expect(try server.call("GET", "/emulator/v1/projects/p:securityRules").status == 404)
     #expect(try Self.upload(server, "projects/p", Self.rules("b")).status == 200)
@@ -109,13 +109,13 @@ import Testing
     #expect(try Self.readable(server, "projects/q/databases/(default)") == "abc")
     let shown = try server.call("GET", "/emulator/v1/projects/p:securityRules")
     #expect(shown.json("rules", "files", 0, "content") == Self.rules("b"))
-    // One that does not compile changes nothing.
+    // An upload that does not compile changes nothing.
     let broken = "service cloud.firestore {\n  match /a { allow read: if ; }\n}"
     let refused = try Self.upload(server, "projects/p", broken)
     #expect(refused.status == 400)
     #expect(refused.message.hasPrefix("Error compiling rules:\nL2:"), "\(refused.message)")
     #expect(try Self.readable(server) == "b")
-    // Unless that is asked for.
+    // `ignore_errors` overrides that.
     let taken = try Self.upload(server, "projects/p", broken, #", "ignore_errors": true"#)
     #expect(taken.status == 200)
     #expect(taken.json("issues", 0, "severity") == "ERROR")
@@ -124,7 +124,7 @@ import Testing
     let reply = try server.call("GET", "/b/x")
     #expect(reply.status == 400 && reply.message.hasPrefix("Error compiling rules:\nL2:"), "\(reply.text)")
     #expect(try server.call("GET", "/b/x", headers: [("authorization", "Bearer owner")]).status == 404)
-    // A warning is told, and the rules are taken.
+    // The response reports a warning, and the rules are in force.
     let warned = try Self.upload(
       server, "projects/p", "rules_version = '2';\nservice cloud.firestore { match /{p=**} { allow read: if nothing(); } }")
     #expect(warned.status == 200)

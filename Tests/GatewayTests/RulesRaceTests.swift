@@ -7,12 +7,13 @@ import Synchronization
 import Testing
 import WireFormat
 
-/// Rules that read a document which others write at the same time: a commit holds by the state it is written on.
+/// Rules that read a document while other clients write it: rules are evaluated on the state that the commit applies
+/// to.
 @Suite struct RulesRaceTests {
   private struct Outcomes {
-    /// When the gate was set, and whether it was opened then.
+    /// The commit version of each write to the gate, and whether it opened the gate.
     var gates: [(version: Int64, isOpen: Bool)] = []
-    /// When the guarded documents were written.
+    /// The commit versions of the writes to the guarded documents.
     var written: [Int64] = []
     var denied = 0
     var other: [Status] = []
@@ -38,7 +39,7 @@ import WireFormat
     }
     try setGate(true)
     group.wait()
-    // Nothing waits for the answer to what came before, so that many are judged before earlier ones are written.
+    // Does not wait for earlier commits, so that rules of many commits are evaluated before earlier ones are applied.
     for number in 0..<600 {
       if number % 7 == 0 { try setGate(number % 2 == 0) }
       group.enter()
@@ -61,7 +62,7 @@ import WireFormat
     #expect(!written.isEmpty && denied > 0)
     for version in written {
       let last = gates.filter { $0.version < version }.max { $0.version < $1.version }
-      #expect(last?.isOpen == true, "written at \(version) through a gate that was closed at \(last?.version ?? 0)")
+      #expect(last?.isOpen == true, "written at \(version) while the gate was closed at \(last?.version ?? 0)")
     }
   }
 }

@@ -7,7 +7,8 @@ import TestSupport
 import Testing
 import WireFormat
 
-/// What rules make of each call, over REST and over gRPC, for who is signed in, as another, not at all, and as admin.
+/// The decision of rules for each call, over REST and gRPC, for two users, an unauthenticated caller, and an
+/// administrator.
 @Suite struct RulesTests {
   static let rules = """
     rules_version = '2';
@@ -99,15 +100,15 @@ import WireFormat
 
   static let cases: [Case] = [
     Case("get", "GET /notes/a", nil, 200, 403, 403, 200),
-    Case("get what is missing", "GET /notes/none", nil, 403, 403, 403, 404),
-    Case("get what is missing and public", "GET /public/none", nil, 404, 404, 404, 404),
-    Case("get where no rule is", "GET /other/x", nil, 403, 403, 403, 404),
+    Case("get a missing document", "GET /notes/none", nil, 403, 403, 403, 404),
+    Case("get a missing public document", "GET /public/none", nil, 404, 404, 404, 404),
+    Case("get without a matching rule", "GET /other/x", nil, 403, 403, 403, 404),
     Case("batchGet", "POST :batchGet", #"{"documents": ["ROOT/notes/a", "ROOT/public/x"]}"#, 200, 403, 403, 200),
     Case(
       "batchGet, one denied", "POST :batchGet", #"{"documents": ["ROOT/notes/a", "ROOT/notes/b"]}"#, 403, 403, 403, 200),
     Case("list", "GET /notes", nil, 403, 403, 403, 200),
     Case("list, public", "GET /public", nil, 200, 200, 200, 200),
-    Case("list with what is missing", "GET /public?showMissing=true", nil, 403, 403, 403, 200),
+    Case("list with missing documents", "GET /public?showMissing=true", nil, 403, 403, 403, 200),
     Case("list, a page that is short enough", "GET /short?pageSize=2", nil, 200, 200, 200, 200),
     Case("list, a page that is too long", "GET /short?pageSize=3", nil, 403, 403, 403, 200),
     Case("query with proof", "POST :runQuery", query("notes", isAnns), 200, 403, 403, 200),
@@ -132,14 +133,14 @@ import WireFormat
     Case("collection ids", "POST :listCollectionIds", "{}", 403, 403, 403, 200),
     Case("begin a transaction", "POST :beginTransaction", "{}", 200, 200, 200, 200),
     Case("create", "POST /notes?documentId=new", owner("ann"), 200, 403, 403, 200),
-    Case("create what is there", "POST /notes?documentId=a", owner("ann"), 409, 403, 403, 409),
-    Case("create where no rule is", "POST /other", owner("ann"), 403, 403, 403, 200),
+    Case("create an existing document", "POST /notes?documentId=a", owner("ann"), 409, 403, 403, 409),
+    Case("create without a matching rule", "POST /other", owner("ann"), 403, 403, 403, 200),
     Case("update a field", "PATCH /notes/a?updateMask.fieldPaths=text", #"{"fields": {}}"#, 200, 403, 403, 200),
     Case("give away", "PATCH /notes/a", owner("ben"), 403, 403, 403, 200),
-    Case("set what is missing", "PATCH /notes/c", owner("ann"), 200, 403, 403, 200),
-    Case("update what is missing", "PATCH /notes/c?currentDocument.exists=true", owner("ann"), 403, 403, 403, 404),
+    Case("set a missing document", "PATCH /notes/c", owner("ann"), 200, 403, 403, 200),
+    Case("update a missing document", "PATCH /notes/c?currentDocument.exists=true", owner("ann"), 403, 403, 403, 404),
     Case("delete", "DELETE /notes/a", nil, 200, 403, 403, 200),
-    Case("delete what is missing", "DELETE /notes/none", nil, 403, 403, 403, 200),
+    Case("delete a missing document", "DELETE /notes/none", nil, 403, 403, 403, 200),
     Case("delete with a precondition that fails", "DELETE /notes/a?currentDocument.updateTime=2020-01-01T00:00:00Z", nil,
       400, 403, 403, 400),
     Case("commit", "POST :commit", #"{"writes": [\#(update("notes/a", "ann")), \#(update("notes/n", "ann"))]}"#,
@@ -158,7 +159,7 @@ import WireFormat
       {"writes": [{"update": {"name": "ROOT/stamped/x", "fields": {}},
         "updateTransforms": [{"fieldPath": "at", "setToServerValue": "REQUEST_TIME"}]}]}
       """#, 200, 200, 200, 200),
-    Case("another time is not", "POST :commit",
+    Case("another time is not request.time", "POST :commit",
       #"{"writes": [{"update": {"name": "ROOT/stamped/x", "fields": {"at": {"timestampValue": "2025-01-01T00:00:00Z"}}}}]}"#,
       403, 403, 403, 200),
     Case("an increment, merged", "POST :commit",
@@ -171,22 +172,22 @@ import WireFormat
       {"writes": [{"transform": {"document": "ROOT/counters/c",
         "fieldTransforms": [{"fieldPath": "n", "increment": {"integerValue": "2"}}]}}]}
       """#, 403, 403, 403, 200),
-    Case("two halves see each other", "POST :commit", #"{"writes": [\#(half("l", of: "r")), \#(half("r", of: "l"))]}"#,
+    Case("two writes see each other", "POST :commit", #"{"writes": [\#(half("l", of: "r")), \#(half("r", of: "l"))]}"#,
       200, 200, 200, 200),
-    Case("one half does not", "POST :commit", #"{"writes": [\#(half("l", of: "r"))]}"#, 403, 403, 403, 200),
-    Case("a write outside of a transaction", "POST :commit", #"{"writes": [\#(update("transactional/t", "ann"))]}"#,
+    Case("one of the two writes alone", "POST :commit", #"{"writes": [\#(half("l", of: "r"))]}"#, 403, 403, 403, 200),
+    Case("a write outside a transaction", "POST :commit", #"{"writes": [\#(update("transactional/t", "ann"))]}"#,
       403, 403, 403, 200),
-    Case("what a rule looks up is missing", "POST :commit", #"{"writes": [\#(update("closed/t", "ann"))]}"#,
+    Case("a document that the rule reads is missing", "POST :commit", #"{"writes": [\#(update("closed/t", "ann"))]}"#,
       403, 403, 403, 200),
     Case("batchWrite", "POST :batchWrite", #"{"writes": [\#(update("notes/a", "ann"))]}"#, 403, 403, 403, 200),
   ]
 
-  @Test func overREST() throws {
+  @Test func rulesDecideCallsOverREST() throws {
     let (server, directory) = try Self.server()
     defer { withExtendedLifetime(directory) {} }
     for (number, item) in Self.cases.enumerated() {
       for (caller, status) in zip(Self.callers, item.statuses) {
-        // A project for each request, so that none sees what another wrote.
+        // A project for each request, so that no request sees another's writes.
         let root = "projects/\(caller.name)-\(number)/databases/(default)/documents"
         let seeded = try server.call(
           "POST", "/v1/\(root):commit", Self.seed.replacingOccurrences(of: "ROOT", with: root),
@@ -201,7 +202,7 @@ import WireFormat
     }
   }
 
-  @Test func aDeniedCommitWritesNothingAndSaysWhy() throws {
+  @Test func deniedCommitWritesNothingAndStatesTheReason() throws {
     let (server, directory) = try Self.server()
     defer { withExtendedLifetime(directory) {} }
     let admin = Self.callers[3].headers
@@ -222,7 +223,7 @@ import WireFormat
     #expect(query.json(0, "error", "code", as: Int.self) == 403, "\(query.text)")
   }
 
-  @Test func tagsAreToldToWhoMayRead() throws {
+  @Test func entityTagsNeedReadAccess() throws {
     let (server, directory) = try Self.server()
     defer { withExtendedLifetime(directory) {} }
     let admin = Self.callers[3].headers
@@ -235,7 +236,7 @@ import WireFormat
     }
   }
 
-  @Test func transactionsAreJudgedAsSuch() throws {
+  @Test func rulesSeeWhetherATransactionIsOpen() throws {
     let (server, directory) = try Self.server()
     defer { withExtendedLifetime(directory) {} }
     let begun: String? = try server.call("POST", ":beginTransaction", "{}").json("transaction")
@@ -250,7 +251,7 @@ import WireFormat
     #expect(written.status == 200, "\(written.text)")
   }
 
-  /// What a denied read has opened is over: nobody was told of it.
+  /// A denied read closes the transaction that it opened, because the client does not know the transaction.
   @Test func deniedReadsLeaveNoTransactionOpen() throws {
     let (server, directory) = try Self.server()
     defer { withExtendedLifetime(directory) {} }
@@ -278,7 +279,7 @@ import WireFormat
     }.bytes
   }
 
-  @Test func denialsSayWhyOverGRPCToo() throws {
+  @Test func denialsStateTheReasonOverGRPC() throws {
     let (server, directory) = try Self.server()
     defer { withExtendedLifetime(directory) {} }
     let grpc = try GRPCConnection(port: server.port)
@@ -294,7 +295,7 @@ import WireFormat
     return message(name.map { [1: $0] } ?? [:], [(2, message([1: "owner"], [(2, value)]))])
   }
 
-  @Test func overGRPC() throws {
+  @Test func rulesDecideCallsOverGRPC() throws {
     let (server, directory) = try Self.server()
     defer { withExtendedLifetime(directory) {} }
     let grpc = try GRPCConnection(port: server.port)
@@ -313,7 +314,7 @@ import WireFormat
         ("BatchGetDocuments", Self.message([1: database, 2: root + "/notes/a"]), [0, 7, 7, 0]),
         ("ListDocuments", Self.message([1: root, 2: "notes"]), [7, 7, 7, 0]),
         ("ListDocuments", Self.message([1: root, 2: "public"]), [0, 0, 0, 0]),
-        // Of all collections: no rule speaks of those.
+        // A query of all collections, which no rule matches.
         ("ListDocuments", Self.message([1: root]), [7, 7, 7, 0]),
         ("RunQuery", Self.message([1: root], [(2, query("notes"))]), [7, 7, 7, 0]),
         ("RunQuery", Self.message([1: root], [(2, query("public"))]), [0, 0, 0, 0]),

@@ -7,14 +7,14 @@ import KeyValue
 import Testing
 
 @Suite struct StatusTests {
-  @Test(arguments: [ENOMEM, EMFILE, ENFILE]) func whatRunsOutIsExhausted(code: Int32) {
+  @Test(arguments: [ENOMEM, EMFILE, ENFILE]) func exhaustedResourcesAreResourceExhausted(code: Int32) {
     let status = Status(StorageError.system(operation: "open", path: "x", code: code), database: nil)
     #expect(status.code == .resourceExhausted)
   }
 
   private static let path = "/srv/people/data.mdb"
 
-  /// Clients learn what they can do, and the log where.
+  /// Clients learn what they can do. Only the log contains the path.
   @Test(arguments: [
     (StorageError.storageFull(limitBytes: 1 << 20), Status.Code.resourceExhausted, "--map-size"),
     (.diskFull(path: path), .resourceExhausted, "no space left"),
@@ -26,7 +26,7 @@ import Testing
     (.system(operation: "open", path: path, code: EMFILE), .resourceExhausted, "try again later"),
     (.system(operation: "write", path: path, code: EIO), .internal, "Internal error."),
   ])
-  func pathsAreForTheLog(error: StorageError, code: Status.Code, text: String) {
+  func pathsAppearOnlyInTheLog(error: StorageError, code: Status.Code, text: String) {
     for status in [Status(error, database: nil), Status(CommitError.storage(error), database: nil)] {
       #expect(status.code == code)
       #expect(status.message.contains(text), "\(status.message)")
@@ -35,12 +35,12 @@ import Testing
     }
   }
 
-  @Test func whatIsTooLongIsNoFault() {
+  @Test func oversizedEntryIsAnInvalidArgument() {
     let status = Status(StorageError.oversized(keyBytes: 1, valueBytes: 2), database: nil)
     #expect(status.code == .invalidArgument && status.fault == nil)
   }
 
-  @Test func whatIsServedIsTold() throws {
+  @Test func unknownDatabaseNamesTheServedOne() throws {
     let server = try TestServer(.production)
     let id = try #require(DatabaseID(project: "p", database: "other"))
     let message =
@@ -49,7 +49,7 @@ import Testing
     #expect(throws: Status(.notFound, message)) { try server.server.service.database(id) }
   }
 
-  @Test func otherFailuresOfTheSystemAreInternal() {
+  @Test func otherSystemErrorsAreInternal() {
     #expect(Status(StorageError.system(operation: "open", path: "x", code: EIO), database: nil).code == .internal)
   }
 }

@@ -6,9 +6,9 @@ import WireFormat
 
 @testable import Gateway
 
-/// What streams answer, in both dialects, against the messages of Google's Python client.
+/// The messages of streams in JSON and protobuf, compared with those of Google's Python client.
 @Suite struct StreamEncodingTests {
-  /// Bytes in hexadecimal, and JSON.
+  /// The bytes in hexadecimal, and the JSON.
   private static let golden: [(hex: String, json: String)] = [
     (
       "12050801120102",
@@ -99,7 +99,7 @@ import WireFormat
     return [handshake, written]
   }
 
-  @Test func json() throws {
+  @Test func jsonMatchesThePythonClient() throws {
     let encoder = StreamJSONEncoder(try Self.database())
     var texts: [[UInt8]] = []
     for event in try Self.events() {
@@ -119,12 +119,12 @@ import WireFormat
     }
   }
 
-  /// The text with the members of its objects in one order.
+  /// The text with the members of its objects sorted.
   private static func members(_ text: [UInt8]) -> [String] {
     String(decoding: text, as: UTF8.self).split { "{},".contains($0) }.map(String.init).sorted()
   }
 
-  @Test func protobuf() throws {
+  @Test func protobufMatchesThePythonClient() throws {
     let encoder = StreamProtobufEncoder(try Self.database())
     var messages: [[UInt8]] = []
     for event in try Self.events() {
@@ -142,7 +142,7 @@ import WireFormat
     }
   }
 
-  /// Other texts stand before, and a document is written once for all listeners.
+  /// Encoding appends to the output, and encodes a document once for all listeners.
   @Test func documentsAreSharedAndAppended() throws {
     let encoder = StreamJSONEncoder(try Self.database())
     let document = try Self.document()
@@ -152,13 +152,13 @@ import WireFormat
     #expect(text.hasPrefix(#"before{"documentChange":{"document":{"name":"#))
     #expect(text.contains(#""targetIds":[2]}}{"documentChange":{"#) && text.hasSuffix(#""targetIds":[4]}}"#))
     _ = document.encoded(.json) { _ in
-      Issue.record("it was written already")
+      Issue.record("the document was encoded twice")
       return []
     }
   }
 
-  /// What cannot be written leaves what stood there.
-  @Test func damagedDocuments() throws {
+  /// A document that cannot be encoded leaves the output unchanged.
+  @Test func damagedDocumentAppendsNothing() throws {
     let key = try #require(DocumentKey(try ResourcePath("a/b")))
     let damaged = WatchedDocument(
       key, EncodedFields(canonical: [0x12, 0x7F, 1]), createVersion: 1, updateVersion: 1)

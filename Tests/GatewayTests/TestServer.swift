@@ -3,14 +3,14 @@ import Glibc
 import HearthServer
 import Testing
 
-/// A server in this process on a free port, and the requests a test sends to it.
+/// A server in this process on a free port, and the requests that a test sends to it.
 final class TestServer: Sendable {
   /// `/v1/projects/p/databases/(default)/documents`
   static let root = "/v1/" + name
   /// The name of the documents root.
   static let name = "projects/p/databases/(default)/documents"
 
-  /// What goes below nothing.
+  /// The prefixes of paths that are not below the documents root.
   private static let ownPaths = ["/v0/", "/storage/", "/upload/", "/download/", "/internal/"]
 
   let server: Server
@@ -31,7 +31,7 @@ final class TestServer: Sendable {
 
   deinit { server.stop() }
 
-  struct Responder {
+  struct Response {
     var status = 0
     var headers: [(name: String, value: String)] = []
     var body: [UInt8] = []
@@ -52,10 +52,11 @@ final class TestServer: Sendable {
     var message: String { json("error", "message") ?? json(0, "error", "message") ?? "no error: \(text.prefix(300))" }
   }
 
-  /// Sends one request on a connection of its own. A path that starts with no `/v1` goes below the documents root.
+  /// Sends one request on a connection of its own. A path that does not start with `/v1` or another known prefix is
+  /// relative to the documents root.
   func call(
     _ method: String, _ path: String, _ body: String? = nil, headers: [(String, String)] = []
-  ) throws -> Responder {
+  ) throws -> Response {
     let target = path.hasPrefix("/v1") || path.hasPrefix("/emulator") || path.hasPrefix("/hearth")
       || Self.ownPaths.contains(where: path.hasPrefix) || path == "/" || path.hasPrefix("/?")
       || path.contains(".googleapis.com/")
@@ -63,17 +64,17 @@ final class TestServer: Sendable {
     return try request(method, target, body, headers: headers)
   }
 
-  /// Sends one request for a target as it stands.
+  /// Sends one request for a target, unchanged.
   func request(
     _ method: String, _ target: String, _ body: String? = nil, headers: [(String, String)] = []
-  ) throws -> Responder {
+  ) throws -> Response {
     try request(method, target, bytes: body.map { Array($0.utf8) }, headers: headers)
   }
 
-  /// Sends one request for a target as it stands, whose body need be no text.
+  /// Sends one request for a target, unchanged, with a body of any bytes.
   func request(
     _ method: String, _ target: String, bytes body: [UInt8]?, headers: [(String, String)] = []
-  ) throws -> Responder {
+  ) throws -> Response {
     var request = "\(method) \(target) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
     for (name, value) in headers { request += "\(name): \(value)\r\n" }
     var bytes = body ?? []
@@ -114,12 +115,12 @@ final class TestServer: Sendable {
     return reply
   }
 
-  private static func parse(_ bytes: [UInt8], isHead: Bool) throws -> Responder {
+  private static func parse(_ bytes: [UInt8], isHead: Bool) throws -> Response {
     let end = Array("\r\n\r\n".utf8)
     let headEnd = try #require(
-      bytes.indices.first { bytes[$0] == 13 && bytes[$0...].starts(with: end) }, "no reply in \(bytes.count) bytes")
+      bytes.indices.first { bytes[$0] == 13 && bytes[$0...].starts(with: end) }, "no response in \(bytes.count) bytes")
     var lines = String(decoding: bytes[..<headEnd], as: UTF8.self).components(separatedBy: "\r\n")
-    var reply = Responder()
+    var reply = Response()
     reply.status = Int(lines.removeFirst().split(separator: " ")[1]) ?? 0
     for line in lines {
       let colon = line.firstIndex(of: ":") ?? line.endIndex
@@ -144,10 +145,10 @@ final class TestServer: Sendable {
   }
 }
 
-/// Whether a JSON text matches: `"*"` stands for anything, all else must be equal.
-func matches(_ expected: String, _ reply: TestServer.Responder) -> Bool {
+/// Whether a response matches expected JSON: `"*"` matches anything, everything else must be equal.
+func matches(_ expected: String, _ reply: TestServer.Response) -> Bool {
   guard let expected = try? JSONSerialization.jsonObject(with: Data(expected.utf8), options: .fragmentsAllowed) else {
-    Issue.record("the expectation is no JSON: \(expected)")
+    Issue.record("the expected text is not valid JSON: \(expected)")
     return false
   }
   return matches(expected, reply.json)

@@ -2,7 +2,7 @@ import Testing
 
 @testable import HearthCLI
 
-/// How command lines are read.
+/// The parsing of command lines.
 @Suite struct ArgumentsTests {
   private static let command = Command(
     name: "try", summary: "For tests.", operands: "PATH [MORE]", operandCount: 1...2,
@@ -42,11 +42,11 @@ import Testing
     (["a", "--zzzzzzzz"], "unknown option '--zzzzzzzz'"),
     (["a", "--port"], "option '--port' needs a value: --port PORT"),
     (["a", "--port", "--json"], "option '--port' needs a value: --port PORT"),
-    (["a", "--port=1", "--port=2"], "option '--port' is given twice"),
+    (["a", "--port=1", "--port=2"], "option '--port' is given twice; it accepts one value"),
     (["a", "--quiet=yes"], "option '--quiet' takes no value"),
-    (["a", "--quiet", "--quiet"], "option '--quiet' is given twice"),
-    ([], "it takes PATH [MORE]"),
-    (["a", "b", "c"], "unexpected 'c'; it takes PATH [MORE]"),
+    (["a", "--quiet", "--quiet"], "option '--quiet' is given twice; it accepts one value"),
+    ([], "the operands are missing: PATH [MORE]"),
+    (["a", "b", "c"], "unexpected 'c'; the verb takes PATH [MORE]"),
   ])
   func refusesWords(words: [String], message: String) {
     let failure = #expect(throws: CommandFailure.self) { try Arguments(words, for: Self.command) }
@@ -54,7 +54,7 @@ import Testing
     #expect(failure?.message == message)
   }
 
-  @Test func settingsStandInForWhatIsNotGiven() throws {
+  @Test func settingsFillInMissingOptions() throws {
     var arguments = try Arguments(["a", "--port", "1"], for: Self.command)
     arguments.adopt([
       "port": Arguments.Setting(values: ["9"], origin: "a.json"),
@@ -64,7 +64,7 @@ import Testing
     #expect(arguments.value("port") == "1")
     #expect(arguments.values("import") == ["x"])
     #expect(arguments.origins == ["map-size": "a.json", "import": "b.json"])
-    // A mistake is told where it is.
+    // The message of an invalid value names its file.
     let failure = #expect(throws: CommandFailure.self) { try arguments.bytes("map-size", in: 0...9) }
     #expect(failure?.exitCode == 65)
     #expect(failure?.message == #"a.json: "map-size": 'big' must be a size from 0 to 9 bytes, such as 64G"#)

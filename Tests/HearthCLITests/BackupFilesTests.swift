@@ -3,7 +3,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// `hearth backup`, `hearth check` and `hearth stats` with files, run as people run them.
+/// `hearth backup`, `hearth check` and `hearth stats` with files, run as commands.
 @Suite(.enabled(if: HearthBinary.isBuilt)) struct BackupFilesTests {
   private static let owner = [("Authorization", "Bearer owner")]
   private let directory: TemporaryDirectory
@@ -21,7 +21,7 @@ import Testing
       .filter { $0.contains("/") }
   }
 
-  @Test func damageOfAnEarlierBackupIsNotHandedOnAndLostMetadataAreTold() throws {
+  @Test func backupsDoNotCopyDamageOfEarlierOnesAndReportLostMetadata() throws {
     let server = try HearthProcess(arguments: ["--emulator", "--data", directory.file("d"), "--project", "demo"])
     try put("kept", [UInt8](repeating: 7, count: 300_000), TestHTTPClient(port: server.port))
     server.process.stop()
@@ -44,7 +44,7 @@ import Testing
     #expect(!contents("b2").isEmpty)
   }
 
-  @Test(.timeLimit(.minutes(10))) func backupsUnderLoadAreWholeAndServe() async throws {
+  @Test(.timeLimit(.minutes(10))) func backupsUnderLoadAreCompleteAndCanBeServed() async throws {
     let server = try HearthProcess(arguments: ["--emulator", "--data", directory.file("d"), "--project", "demo"])
     defer { server.process.stop() }
     let client = TestHTTPClient(port: server.port)
@@ -66,10 +66,10 @@ import Testing
       #expect(result.exit == .code(0), "\(result.output)")
       let checked = try HearthBinary.run(["check", directory.file("b\(round)")])
       #expect(checked.exit == .code(0) && checked.output.contains("files: ok, "), "\(checked.output)")
-      #expect(!checked.output.contains("left over"))
+      #expect(!checked.output.contains(" unused"))
       earlier = ["--earlier", directory.file("b\(round)")]
     }
-    // The original too, while it is used.
+    // The original is intact too, while a server uses it.
     let own = try HearthBinary.run(["check", directory.file("d")])
     #expect(own.exit == .code(0), "\(own.output)")
     _ = try directory.write("over", "")
@@ -83,7 +83,7 @@ import Testing
     #expect(files["buckets"] as? Int == 1 && (files["objects"] as? Int ?? 0) > 1)
   }
 
-  @Test func damageIsNamedWithExitCode1() throws {
+  @Test func checkReportsDamageWithExitCode1() throws {
     try "in".write(toFile: directory.file("x.txt"), atomically: true, encoding: .utf8)
     let data = ["--data", directory.file("d"), "--project", "demo"]
     try #require(try HearthBinary.run(["files", "cp", directory.file("x.txt"), "gs:///notes/"] + data).exit == .code(0))
@@ -103,9 +103,9 @@ import Testing
       #expect(damaged.output.contains("demo.appspot.com/\(name): its content is not what was stored"), "\(damaged.output)")
     }
     let backup = try HearthBinary.run(["backup", directory.file("b"), "--data", directory.file("d")])
-    #expect(backup.exit == .code(1) && backup.output.contains("1 contents of files are damaged"), "\(backup.output)")
+    #expect(backup.exit == .code(1) && backup.output.contains("damaged contents of files: 1;"), "\(backup.output)")
     #expect(contents("b") == contents("d"))
-    // A file of metadata that is cut off does not end the check.
+    // A truncated metadata file does not end the check.
     truncate(directory.file("d/files/data.mdb"), 4096)
     let cut = try HearthBinary.run(["check", directory.file("d")])
     #expect(cut.exit == .code(1) && cut.output.contains("files: damaged"), "\(cut.output)")

@@ -4,7 +4,7 @@ import Testing
 
 @testable import HearthCLI
 
-/// Conditions, values and orders as people write them.
+/// The parsing of conditions, values and orders.
 @Suite struct ConditionTextTests {
   private static let database = DatabaseID(project: "demo").unsafelyUnwrapped
   private static let root = database.documentsRoot
@@ -49,7 +49,7 @@ import Testing
     ("__name__ > ann", is1("__name__", .greaterThan, .reference("\(root)/c/ann"))),
     (#"__name__ == "x y""#, is1("__name__", .equal, .reference("\(root)/c/x y"))),
     ("__name__ in [a, d/b]", is1("__name__", .in, .array([.reference("\(root)/c/a"), .reference("\(root)/d/b")]))),
-    // A slash is one, whatever mark stands behind it.
+    // A slash is a separator even if a combining mark follows it.
     ("__name__ > d/\u{301}b", is1("__name__", .greaterThan, .reference("\(root)/d/\u{301}b"))),
     ("a.`b c`.d == 1", is1("a.`b c`.d", .equal)), ("`a == b` == 1", is1("`a == b`", .equal)),
     ("a == 1 and b == 1", .and([is1("a", .equal), is1("b", .equal)])),
@@ -59,23 +59,23 @@ import Testing
     ("order == 1", is1("order", .equal)), ("a == 'x' or(b == 1)", .or([is1("a", .equal, "x"), is1("b", .equal)])),
   ]
 
-  @Test(arguments: conditions) func conditionsAreRead(text: String, filter: QueryFilter) throws {
+  @Test(arguments: conditions) func conditionsAreParsed(text: String, filter: QueryFilter) throws {
     #expect(try ConditionText.filter(text, in: collection("c"), of: Self.database) == filter)
   }
 
   @Test(
     arguments: [
-      ("", 64, "expected the name of a field (at its end)"), ("a", 64, "expected an operator behind a: ==, !="),
-      ("a = 1", 64, "write == for equal"), ("a => 1", 64, "write == for equal"),
+      ("", 64, "expected the name of a field (at its end)"), ("a", 64, "expected an operator after a: ==, !="),
+      ("a = 1", 64, "write == instead of ="), ("a => 1", 64, "write == instead of ="),
       ("a ==", 64, "expected a value (at its end)"),
-      ("a == b", 64, #"a text needs quotes: "b" (at character 6)"#),
+      ("a == b", 64, #"a string needs quotes: "b" (at character 6)"#),
       ("a == 1 b", 64, "expected 'and' or 'or', or the end"),
-      ("a is 1", 64, "expected 'null' or 'nan' behind 'is'"), ("a not 1", 64, "expected 'in' behind 'not'"),
+      ("a is 1", 64, "expected 'null' or 'nan' after 'is'"), ("a not 1", 64, "expected 'in' after 'not'"),
       ("a in 1", 64, "expected a list such as [1, 2]"), ("a in [1", 64, "expected ',' or ']'"),
       ("a == 'x", 64, "has no closing quote (at character 6)"), (#"a == "x"#, 64, "has no closing quote"),
-      (#"a == {"x": 1"#, 64, "is not closed"), ("t > 2025-13-01", 64, "'2025-13-01' is no date"),
-      ("t > 2025-03-01T1", 64, "is no date"), ("(a == 1", 64, "expected ')', 'and' or 'or'"),
-      ("a..b == 1", 64, "'a..b' is no field"), ("__name__ == a/b/c", 64, "expected the id of a document"),
+      (#"a == {"x": 1"#, 64, "is not closed"), ("t > 2025-13-01", 64, "'2025-13-01' is not a valid date"),
+      ("t > 2025-03-01T1", 64, "is not a valid date"), ("(a == 1", 64, "expected ')', 'and' or 'or'"),
+      ("a..b == 1", 64, "'a..b' is not a field path"), ("__name__ == a/b/c", 64, "expected the id of a document"),
       (String(repeating: "(", count: 40) + "a == 1", 64, "nested deeper than 20"),
       (#"a == {"$ref": 1}"#, 65, "the value of --where"), ("a == 1x", 65, "the value of --where"),
     ] as [(String, Int32, String)])
@@ -89,7 +89,7 @@ import Testing
   }
 
   @Test(arguments: [("/c/d/", "c/d"), ("//c", "c"), ("/\u{301}c/d", "\u{301}c/d"), ("/", "")])
-  func slashesAroundAPathAreLeftOut(written: String, path: String) throws {
+  func slashesAroundAPathAreIgnored(written: String, path: String) throws {
     #expect(try DatabaseChoice.path(written).bytes == Array(path.utf8))
   }
 
@@ -127,14 +127,14 @@ import Testing
   @Test(
     arguments: [
       (["users/ann"], "show it with `hearth get users/ann`"), (["users/*/habits"], "--group"),
-      (["/"], "collection is needed"),
+      (["/"], "give the path of a collection"),
       (["c", "--order", "a:down"], "expected 'asc' or 'desc'"), (["c", "--order", "a b"], "expected ':', ','"),
       (["c", "--select", ""], "the name of a field"), (["c", "--limit", "-1"], "whole number"),
       (["c", "--start-at", "1", "--start-after", "2"], "exclude each other"),
       (["c", "--at", "noon"], "must be a time"),
-      (["c", "--count", "--select", "a"], "has no meaning"), (["c", "--start-at", "1 2"], "expected ','"),
+      (["c", "--count", "--select", "a"], "cannot be used with"), (["c", "--start-at", "1 2"], "expected ','"),
     ] as [([String], String)])
-  func unusableOptionsAreExplained(words: [String], message: String) {
+  func invalidOptionsAreExplained(words: [String], message: String) {
     let failure = #expect(throws: CommandFailure.self) {
       try QueryOptions(try Arguments(words, for: .query), Self.database)
     }
@@ -142,7 +142,7 @@ import Testing
     #expect(failure?.message.contains(message) == true, "\(failure?.message ?? "")")
   }
 
-  @Test func elementsAreCutOutOfAnyPieces() throws {
+  @Test func arraysAreSplitWhereverTheirPiecesEnd() throws {
     let elements = [#"{"a":"x\"]}{\\"}"#, #"{"b":[{"c":[]},"{"]}"#, "{}"]
     let text = Array("[\(elements.joined(separator: ",\n"))]".utf8)
     for size in 1...text.count {

@@ -4,30 +4,30 @@ import Testing
 
 @testable import HearthCLI
 
-/// `hearth.json` and `firebase.json`: every option of `hearth serve`, and what the Firebase tools wrote down.
+/// `hearth.json` with every option of `hearth serve`, and `firebase.json` of the Firebase tools.
 @Suite struct ConfigurationTests {
-  /// Every option may stand in the file, with each kind of value that it takes.
+  /// The file can set every option, with each type of value that the option accepts.
   @Test(arguments: Command.serve.options.map(\.name))
-  func theFileTakesEveryOption(name: String) throws {
+  func theFileAcceptsEveryOption(name: String) throws {
     let option = try #require(Command.serve.options.first { $0.name == name })
     let value = option.value == nil ? "true" : option.isRepeated ? #"["a", "b"]"# : #""a""#
     let text = Array("{\"\(name)\": \(value)}".utf8)
-    guard option.standsInFile else {
+    guard option.isAllowedInFile else {
       let failure = #expect(throws: CommandFailure.self) { try ConfigurationFile.parse(text) }
-      #expect(failure?.message == "hearth.json: \"\(name)\" is for the command line only")
+      #expect(failure?.message == "hearth.json: \"\(name)\" can only be set on the command line")
       return
     }
     let expected = option.value == nil ? [""] : option.isRepeated ? ["a", "b"] : ["a"]
     #expect(try ConfigurationFile.parse(text) == [name: expected])
-    // What is printed reads back the same.
+    // The printed configuration parses to the same values.
     var arguments = try Arguments([], for: .serve)
     arguments.adopt([name: Arguments.Setting(values: expected, origin: "x")])
     let printed = ConfigurationFile.effective(arguments, computed: [:])
     #expect(try ConfigurationFile.parse(printed) == [name: expected])
   }
 
-  @Test func onlyWhatChoosesTheFileStaysOut() {
-    #expect(Command.serve.options.filter { !$0.standsInFile }.map(\.name) == ["config", "print-config"])
+  @Test func onlyOptionsThatChooseTheFileAreExcluded() {
+    #expect(Command.serve.options.filter { !$0.isAllowedInFile }.map(\.name) == ["config", "print-config"])
   }
 
   @Test(arguments: [
@@ -50,7 +50,7 @@ import Testing
   }
 
   @Test(arguments: [
-    (#"[]"#, "must be an object"),
+    (#"[]"#, "must be a JSON object"),
     (#"{"firestore": {"rules": 1}}"#, #""firestore.rules" must be a string"#),
     (#"{"firestore": {"indexes": ""}}"#, #""firestore.indexes" must be a string"#),
     (#"{"emulators": {"firestore": {"port": "x"}}}"#, #""emulators.firestore.port" must be a whole number"#),
@@ -67,7 +67,7 @@ import Testing
   }
 }
 
-/// The same with the program, in a working directory of its own.
+/// Configuration files read by the program, in its own working directory.
 @Suite(.enabled(if: HearthBinary.isBuilt)) struct ConfigurationServingTests {
   private let directory: TemporaryDirectory
 
@@ -93,7 +93,7 @@ import Testing
     return try ConfigurationFile.parse(Array(run.output.utf8))
   }
 
-  @Test func printsWhatIsInForce() throws {
+  @Test func printsTheConfigurationInForce() throws {
     #expect(try printed("") == [
       "host": ["127.0.0.1"], "port": ["8080"], "data": ["./hearth-data"], "map-size": [String(64 << 30)],
       "mail-from": ["noreply@localhost"], "stop-grace": ["10"],
@@ -105,7 +105,7 @@ import Testing
     var found = try printed("--port 2")
     #expect(found["port"] == ["2"])
     #expect(found["data"] == ["d"])
-    // The file of HearthProgram is asked before the one of Firebase.
+    // hearth.json overrides firebase.json.
     #expect(found["rules"] == ["x"])
     #expect(found["indexes"] == ["i.json"])
     let more = #"{"port": 1, "emulator": true, "data": "d", "rules": ["x"], "log-level": "info"}"#
@@ -114,7 +114,7 @@ import Testing
     #expect(found["in-memory"] == [""])
     #expect(found["quiet"] == [""] && found["log-level"] == nil)
     #expect(found["data"] == nil)
-    // Another file stands in for both.
+    // Another file replaces both.
     _ = try directory.write("other.json", #"{"port": 3}"#)
     found = try printed("--config other.json")
     #expect(found["port"] == ["3"])
@@ -124,23 +124,23 @@ import Testing
   @Test(arguments: [
     ("hearth.json", #"{"port": 99999}"#, "", #"hearth.json: "port": '99999' must be a whole number"#),
     ("hearth.json", #"{"map-size": "x"}"#, "", #"hearth.json: "map-size": 'x' must be a size"#),
-    ("hearth.json", #"{"compat": "x"}"#, "", #"hearth.json: "compat": 'x' must be emulator"#),
+    ("hearth.json", #"{"compat": "x"}"#, "", #"hearth.json: "compat": 'x' must be 'emulator'"#),
     ("other.json", #"{"port": []}"#, "--config other.json", #"other.json: "port" must be"#),
     (
       "hearth.json", #"{"data": "d", "in-memory": true}"#, "",
       #"hearth.json: "data" and "in-memory" exclude each other"#
     ),
-    ("hearth.json", #"{"tls-cert": "c.pem"}"#, "", #"hearth.json: "tls-cert" and "tls-key" go together; give both"#),
+    ("hearth.json", #"{"tls-cert": "c.pem"}"#, "", #"hearth.json: "tls-cert" and "tls-key" belong together; give both"#),
     (
       "other.json", #"{"tls-key": "k.pem"}"#, "--config other.json",
-      #"other.json: "tls-cert" and "tls-key" go together"#
+      #"other.json: "tls-cert" and "tls-key" belong together"#
     ),
     ("hearth.json", #"{"quiet": true, "log-level": "info"}"#, "", #"hearth.json: "quiet" and "log-level" exclude"#),
     ("hearth.json", #"{"import": ["x.json"], "in-memory": true}"#, "", #"hearth.json: "import" needs a project"#),
     ("x", "", "--config missing.json", "missing.json: cannot be opened: No such file"),
     ("firebase.json", #"{"firestore": {"rules": "gone"}}"#, "", #"firebase.json: "firestore.rules" names gone"#),
   ])
-  func mistakesAreToldWithTheirPlace(file: String, text: String, words: String, message: String) throws {
+  func mistakesAreReportedWithTheirFile(file: String, text: String, words: String, message: String) throws {
     _ = try directory.write(file, text)
     let run = try run("serve --port 0 \(words)".replacing("--port 0", with: text.contains("port") ? "" : "--port 0"))
     #expect(run.exit == .code(65), "\(run.output)")

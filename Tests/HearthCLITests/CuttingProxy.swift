@@ -2,20 +2,20 @@ import Foundation
 import Glibc
 import Synchronization
 
-/// Stands between a client and a server on this machine, and breaks connections as a test says.
+/// A proxy between a client and a server on this machine that breaks connections as a test requests.
 final class CuttingProxy: Sendable {
-  /// What becomes of a connection, in the order in which they come; those after the last pass.
+  /// The treatment of a connection. Steps apply to connections in order; later connections pass.
   enum Step: Sendable {
     case pass
-    /// It ends once so many bytes have gone to the server, with a reset, or have come from it: all of those arrive.
+    /// The connection ends after that many bytes to the server, with a reset, or from the server, all of which arrive.
     case cut(up: Int = .max, down: Int = .max)
-    /// The first request is taken whole, and answered with a status in the server's place.
+    /// The proxy reads the first request and responds with a status instead of the server.
     case answer(Int)
   }
 
   private struct State {
     var steps: [Step]
-    /// The socket of the port, and whether a thread takes connections from it, which then closes it at its end.
+    /// The listening socket, and whether a thread accepts connections from it. That thread closes it at its end.
     var listener: Int32
     var isListening = true
     var upBytes = 0
@@ -39,19 +39,19 @@ final class CuttingProxy: Sendable {
     if isListening { shutdown(listener, Int32(SHUT_RDWR)) } else { close(listener) }
   }
 
-  /// Refuses connections from now on, as the machine of a server does that was stopped.
+  /// Refuses connections from now on, like the machine of a stopped server.
   func refuse() throws {
     try state.withLock { state in
       guard state.isListening else { return }
       shutdown(state.listener, Int32(SHUT_RDWR))
       state.isListening = false
-      // Bound at once, so that nobody else is given the port; who does not listen refuses.
+      // Bind a new socket immediately, so that no other process gets the port. Without listening, it refuses clients.
       state.listener = try Self.bound(to: port).listener
     }
   }
 
-  /// Takes connections again.
-  func goOn() throws {
+  /// Accepts connections again.
+  func resume() throws {
     try state.withLock { state in
       guard !state.isListening else { return }
       try take(from: state.listener)
@@ -80,8 +80,8 @@ final class CuttingProxy: Sendable {
   private func take(from listener: Int32) throws {
     guard listen(listener, 16) == 0 else { throw CocoaError(.fileReadUnknown) }
     Thread { [weak self, target] in
-      // Closed here only, once it is shut down: while this thread may still call `accept`, the number must not become
-      // that of another test's socket.
+      // Only this thread closes the socket, after it was shut down. Otherwise the descriptor could become that of
+      // another test's socket while this thread still calls `accept`.
       defer { close(listener) }
       while true {
         let client = accept(listener, nil, nil)
@@ -98,11 +98,11 @@ final class CuttingProxy: Sendable {
     }.start()
   }
 
-  /// Bytes that went to the server.
+  /// The number of bytes sent to the server.
   var upBytes: Int { state.withLock { $0.upBytes } }
-  /// Bytes that came from it.
+  /// The number of bytes received from the server.
   var downBytes: Int { state.withLock { $0.downBytes } }
-  /// Whether all steps were taken.
+  /// Whether all steps have been applied.
   var isThrough: Bool { state.withLock { $0.steps.isEmpty } }
 
   private func step() -> Step { state.withLock { $0.steps.isEmpty ? .pass : $0.steps.removeFirst() } }
@@ -152,7 +152,7 @@ final class CuttingProxy: Sendable {
     }
   }
 
-  /// Reads a request to its end, as far as Content-Length says.
+  /// Reads a request to its end, as Content-Length gives it.
   private static func takeRequest(_ client: Int32) -> Bool {
     var bytes: [UInt8] = []
     while true {

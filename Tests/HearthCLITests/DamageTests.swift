@@ -4,7 +4,7 @@ import LMDBEngine
 import TestSupport
 import Testing
 
-/// `hearth check` finds what is wrong, whatever it does to the process that looks.
+/// `hearth check` finds damage, even damage that crashes the process that reads it.
 @Suite(.enabled(if: HearthBinary.isBuilt)) struct DamageTests {
   private let directory: TemporaryDirectory
 
@@ -12,7 +12,7 @@ import Testing
     directory = try TemporaryDirectory()
     let arguments = ["--data", directory.file("d"), "--project", "demo"]
     try #require(try HearthBinary.run(["import", Fixtures.path("habitual")] + arguments).exit == .code(0))
-    // A second import of one changed document makes a change log and a history.
+    // A second import of one changed document creates a change log and a history.
     let change = try directory.write("c.json", #"{"$collections": ["extra"], "extra": {"1": {"tags": ["x", "y"]}}}"#)
     try #require(try HearthBinary.run(["import", change] + arguments).exit == .code(0))
     try #require(try HearthBinary.run(["check", directory.file("d")]).exit == .code(0))
@@ -30,7 +30,7 @@ import Testing
     #expect(problems.contains { $0.contains(text) }, "\(problems)")
   }
 
-  /// Changes rows behind the back of the document store.
+  /// Changes rows without the document store.
   private func edit(_ body: (any KeyValueTransaction) throws(StorageError) -> Void) throws {
     try LMDBStore.open(LMDBOptions(path: file)).write(body)
   }
@@ -67,9 +67,9 @@ import Testing
     }
   }
 
-  @Test func aFlippedByteOfADocument() throws {
+  @Test func findsAFlippedByteOfADocument() throws {
     var bytes = try Data(contentsOf: URL(fileURLWithPath: file))
-    // A field's name with its tag and length stands in documents only.
+    // A field's name with its tag and length occurs in documents only.
     var start = bytes.startIndex
     var count = 0
     while let range = bytes.range(of: Data([0x0A, 0x07]) + Data("user_id".utf8), in: start..<bytes.endIndex) {
@@ -82,14 +82,14 @@ import Testing
     try expectDamage("checksum does not match")
   }
 
-  @Test func aTruncatedFile() throws {
+  @Test func findsATruncatedFile() throws {
     let size = try #require(try FileManager.default.attributesOfItem(atPath: file)[.size] as? Int)
     truncate(file, off_t(size / 2 / 4096 * 4096))
     try expectDamage("bytes")
   }
 
   @Test(arguments: [2, 5, 9, 17])
-  func aPageOfNoise(page: Int) throws {
+  func findsAPageOfNoise(page: Int) throws {
     let handle = try #require(FileHandle(forUpdatingAtPath: file))
     for number in stride(from: page, to: page + 60, by: 3) {
       try handle.seek(toOffset: UInt64(number * 4096))
@@ -102,13 +102,13 @@ import Testing
   }
 
   @Test(arguments: [0x20, 0x21] as [UInt8])
-  func aMissingIndexEntry(table: UInt8) throws {
+  func findsAMissingIndexEntry(table: UInt8) throws {
     try remove(try firstKey(of: table))
     try expectDamage("no index entry for field")
   }
 
   @Test(arguments: [0x20, 0x21] as [UInt8])
-  func anIndexEntryTooMany(table: UInt8) throws {
+  func findsAnExtraIndexEntry(table: UInt8) throws {
     var key = try firstKey(of: table)
     key.append(UInt8(ascii: "~"))
     try put(key, [])
@@ -118,12 +118,12 @@ import Testing
   @Test(
     arguments: [
       (0x10, "an entry that no document has"), (0x11, "names another path"), (0x12, "missing in its group"),
-      (0x13, "names another path"), (0x14, "has no number"), (0x15, "names another field"), (0x30, "noted"),
-      (0x31, "missing among its collection's changes"),
+      (0x13, "names another path"), (0x14, "has no number"), (0x15, "names another field"), (0x30, "but the log has"),
+      (0x31, "missing from its collection's changes"),
     ] as [(UInt8, String)])
-  func aMissingRow(table: UInt8, text: String) throws {
+  func findsAMissingRow(table: UInt8, text: String) throws {
     if table == 0x11 {
-      // Its collection then has no row to be found by.
+      // Without this row, the collection cannot be found.
       try remove(try firstKey(of: table))
       try expectDamage("does not exist")
     } else {
@@ -132,13 +132,13 @@ import Testing
     }
   }
 
-  @Test func aRowOfNoTable() throws {
+  @Test func findsARowOfNoTable() throws {
     try put([0x77, 1], [])
     try expectDamage("unknown table")
   }
 
   @Test(arguments: ["collectionNumber", "fieldNumber", "changeLogCount", "lastVersion"])
-  func aNumberBelowWhatIsUsed(name: String) throws {
+  func findsACounterBelowTheUsedNumbers(name: String) throws {
     try put([0x01] + Array(name.utf8), [UInt8](repeating: 0, count: 8))
     let result = try HearthBinary.run(["check", directory.file("d")])
     #expect(result.exit == .code(1), "\(result.output)")

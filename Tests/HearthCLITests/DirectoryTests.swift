@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Verbs that work on a data directory without a server, run as people run them.
+/// Verbs that use a data directory without a server, run as commands.
 @Suite(.enabled(if: HearthBinary.isBuilt)) struct DirectoryTests {
   private let directory: TemporaryDirectory
 
@@ -17,7 +17,7 @@ import Testing
   }
 
   @Test(arguments: Fixtures.names)
-  func fixturesComeBackAsTheyWere(name: String) throws {
+  func exportedFixturesEqualTheImportedOnes(name: String) throws {
     #expect(try run("import", Fixtures.path(name)).exit == .code(0))
     #expect(try run("export", "--output", directory.file("1.json")).exit == .code(0))
     let other = ["--data", directory.file("e"), "--project", "demo"]
@@ -26,7 +26,7 @@ import Testing
     let text = try directory.text("1.json")
     #expect(text == (try directory.text("2.json")))
     #expect(text.count > 1000)
-    // The original is among the documents: importing it over the copy changes nothing.
+    // Importing the original over the copy changes nothing.
     let again = try run("import", Fixtures.path(name))
     let parts = again.output.split(separator: " ")
     #expect(again.exit == .code(0))
@@ -35,7 +35,7 @@ import Testing
     #expect(checked.exit == .code(0), "\(checked.output)")
   }
 
-  @Test func aPartIsExportedWithItsAncestors() throws {
+  @Test func exportsOfAPathIncludeItsAncestors() throws {
     let tree = """
       {"$collections": ["a", "a/*/b", "c"],
        "a": {"1": {"x": 1, "b": {"2": {"y": 2}}}, "3": {"b": {"4": {}}, "$missing": true}}, "c": {"5": {}}}
@@ -88,7 +88,7 @@ import Testing
   func badDataNamesFileAndLineAndChangesNothing(text: String, place: String, rest: String) throws {
     let bad = try directory.write("bad.json", text)
     for _ in 0..<2 {
-      // First into nothing, then into a database that holds documents.
+      // First without a database, then into a database with documents.
       let result = try run("import", bad)
       #expect(result.exit == .code(65))
       #expect(result.output.contains(place) && result.output.contains(rest), "\(result.output)")
@@ -97,10 +97,10 @@ import Testing
       #expect(
         try run("import", directory.write("good.json", #"{"$collections": ["g"], "g": {"1": {}}}"#)).exit == .code(0))
     }
-    #expect(try check().output.contains("ok, 1 documents"))
+    #expect(try check().output.contains("ok, 1 document, "))
   }
 
-  @Test func missingThingsAreNamed() throws {
+  @Test func missingDirectoriesAndDatabasesAreNamed() throws {
     let file = try run("import", directory.file("none.json"))
     #expect(file.exit == .code(65))
     #expect(file.output.contains("none.json: cannot open the file"))
@@ -109,7 +109,7 @@ import Testing
     #expect(try HearthBinary.run(["check", directory.path]).exit == .code(1))
   }
 
-  @Test func backupsAreWholeAndNeverReplaceAnything() throws {
+  @Test func backupsAreCompleteAndReplaceNothing() throws {
     #expect(try run("import", Fixtures.path("habitual")).exit == .code(0))
     let source = ["--data", directory.file("d")]
     #expect(try HearthBinary.run(["backup", directory.file("b")] + source).exit == .code(0))

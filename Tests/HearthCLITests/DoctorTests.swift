@@ -4,7 +4,7 @@ import Testing
 
 @testable import HearthCLI
 
-/// What `hearth doctor` says of set-ups, run as people run it.
+/// The findings of `hearth doctor`, run as a command.
 @Suite(.enabled(if: HearthBinary.isBuilt)) struct DoctorTests {
   private let directory: TemporaryDirectory
 
@@ -22,7 +22,7 @@ import Testing
     return (run.exit, lines, run.output)
   }
 
-  @Test func aGoodSetUpHasNoProblem() throws {
+  @Test func aGoodSetupHasNoProblems() throws {
     let rules = try directory.write(
       "firestore.rules",
       """
@@ -39,7 +39,7 @@ import Testing
     let found = try findings(["--data", data, "--rules", rules, "--project", "demo"])
     #expect(found.exit == .code(0), "\(found.output)")
     #expect(found.lines.contains("ok rules: \(rules) compiles"))
-    #expect(found.lines.contains("ok permissions: only their owner reaches the data in \(data)"))
+    #expect(found.lines.contains("ok permissions: only the owner of \(data) can access it"))
     #expect(
       found.lines.contains {
         $0.hasPrefix("ok (default): demo/(default) uses ") || $0.hasPrefix("ok (default): projects/")
@@ -57,16 +57,16 @@ import Testing
   @Test(arguments: [
     (
       "allow read, write;", "problem",
-      "is open to the world: whoever reaches the port may get, list, create, update, delete"
+      "is open to the world: every client that reaches the port may get, list, create, update, delete"
     ),
     ("allow read, write: if true;", "problem", "is open to the world"),
     ("allow read, write: if request.time < timestamp.date(2999, 1, 1);", "problem", "is open to the world"),
-    ("allow read, write: if request.time < timestamp.date(2001, 1, 1);", "warning", "grants by a date that has passed"),
-    ("allow read, write: if request.auth != null;", "warning", "lets everybody who makes an account write"),
+    ("allow read, write: if request.time < timestamp.date(2001, 1, 1);", "warning", "grants access until a date that has passed"),
+    ("allow read, write: if request.auth != null;", "warning", "lets every new account write"),
     ("allow read: if request.auth != null;", "ok", "compiles"),
     ("allow read: if resource.data.x;;", "problem", "does not compile: 1 error"),
   ])
-  func rules(_ allow: String, _ level: String, _ text: String) throws {
+  func checksRules(_ allow: String, _ level: String, _ text: String) throws {
     let rules = try directory.write("firestore.rules", Self.ruleset(allow))
     let found = try findings(["--in-memory", "--rules", rules])
     let line = try #require(found.lines.first { $0.contains(rules) }, "\(found.output)")
@@ -77,17 +77,17 @@ import Testing
   @Test(arguments: [
     (
       "allow read, write;", "problem",
-      "is open to the world: whoever reaches the port may get, list, create, update, delete"
+      "is open to the world: every client that reaches the port may get, list, create, update, delete"
     ),
-    ("allow get;", "problem", "is open to the world: whoever reaches the port may get files of any name"),
-    ("allow write: if request.time < timestamp.date(2001, 1, 1);", "warning", "grants by a date that has passed"),
+    ("allow get;", "problem", "is open to the world: every client that reaches the port may get files of any name"),
+    ("allow write: if request.time < timestamp.date(2001, 1, 1);", "warning", "grants access until a date that has passed"),
     (
       "allow create: if request.auth != null && request.resource.contentType.matches('image/.*');", "warning",
-      "lets everybody who makes an account write files of any name"
+      "lets every new account write files of any name"
     ),
     ("allow read: if request.auth != null;", "ok", "compiles"),
   ])
-  func storageRules(_ allow: String, _ level: String, _ text: String) throws {
+  func checksStorageRules(_ allow: String, _ level: String, _ text: String) throws {
     let rules = try directory.write(
       "storage.rules",
       """
@@ -99,45 +99,45 @@ import Testing
     #expect(line.hasPrefix("\(level) storage rules: ") && line.contains(text), "\(line)")
   }
 
-  /// The rules of apps are not open, whatever a stranger asks.
+  /// The rules of the example apps grant unauthenticated callers nothing for unknown files.
   @Test(arguments: ["fit-care", "journeys"])
-  func storageRulesOfApps(app: String) throws {
+  func storageRulesOfAppsAreNotOpen(app: String) throws {
     let rules = Fixtures.path(app).replacing("fixtures/\(app).json", with: "rules/\(app).storage.rules")
     let found = try findings(["--in-memory", "--storage-rules", rules])
     #expect(found.lines.contains("ok storage rules: \(rules) compiles"), "\(found.output)")
   }
 
-  @Test func whoMayLook() throws {
+  @Test func checksPermissionsOfTheDirectory() throws {
     let data = directory.file("open")
     try FileManager.default.createDirectory(atPath: data, withIntermediateDirectories: true)
     chmod(data, 0o755)
     let found = try findings(["--data", data])
-    #expect(found.lines.contains("warning permissions: others than the owner of \(data) may look into it"))
-    #expect(try findings(["--data", directory.write("file", "")]).lines.contains { $0.hasSuffix("is no directory") })
+    #expect(found.lines.contains("warning permissions: users other than its owner can access \(data)"))
+    #expect(try findings(["--data", directory.write("file", "")]).lines.contains { $0.hasSuffix("is not a directory") })
     #expect(try findings(["--data", directory.file("none/deeper")]).exit == .code(1))
-    #expect(try findings(["--data", directory.file("new")]).lines.contains { $0.hasSuffix("new will be made") })
+    #expect(try findings(["--data", directory.file("new")]).lines.contains { $0.contains("the server will create ") })
   }
 
   @Test(arguments: [
-    (["--host", "0.0.0.0"], "warning reach: passwords and tokens come to 0.0.0.0 without TLS"),
-    (["--host", "0.0.0.0", "--emulator", "--allow-remote-emulator"], "problem reach: an emulator takes"),
-    (["--emulator"], "warning rules: there are none: everybody"),
-    ([], "warning rules: there are none: every request of an app is denied"),
+    (["--host", "0.0.0.0"], "warning reach: passwords and tokens are sent to 0.0.0.0 without TLS"),
+    (["--host", "0.0.0.0", "--emulator", "--allow-remote-emulator"], "problem reach: an emulator makes every client"),
+    (["--emulator"], "warning rules: no rules are set: every client"),
+    ([], "warning rules: no rules are set: every request of an app is denied"),
     (["--rules", "/nowhere/firestore.rules"], "problem rules: "),
     (["--tls-cert", "/nowhere/a.pem", "--tls-key", "/nowhere/b.pem"], "problem certificate: "),
     (["--trust-issuer", "https://issuer.example,app=/nowhere/keys.json"], "problem issuer: the keys of https://issuer"),
     (["--identity-provider", "google.com=app,/nowhere/keys.json"], "problem identity provider: the keys of google.com"),
-    (["--metrics-address", "127.0.0.1:0"], "ok metrics: any that is free"),
-    (["--metrics-address", "0.0.0.0:0"], "warning metrics: who reaches 0.0.0.0 reads metrics, without credentials"),
+    (["--metrics-address", "127.0.0.1:0"], "ok metrics: any free port"),
+    (["--metrics-address", "0.0.0.0:0"], "warning metrics: every client that reaches 0.0.0.0 can read the metrics"),
     (["--indexes", "/nowhere/firestore.indexes.json"], "problem indexes: /nowhere/firestore.indexes.json"),
     (["--require-indexes"], "warning indexes: --require-indexes without --indexes"),
   ])
-  func theFront(_ arguments: [String], _ line: String) throws {
+  func checksOptions(_ arguments: [String], _ line: String) throws {
     let found = try findings(["--in-memory"] + arguments)
     #expect(found.lines.contains { $0.hasPrefix(line) }, "\(found.output)")
   }
 
-  @Test func aTakenPortAndARunningServer() throws {
+  @Test func reportsATakenPortAndARunningServer() throws {
     let server = try HearthProcess(arguments: ["--emulator", "--data", directory.file("data")])
     defer { server.process.stop() }
     let port = ["--port", "\(server.port)"]
@@ -147,7 +147,7 @@ import Testing
     #expect(beside.lines.contains { $0.hasPrefix("ok in use: by hearth, process") })
   }
 
-  @Test func theAddressOfMetrics() throws {
+  @Test func checksTheAddressOfMetrics() throws {
     let server = try HearthProcess(arguments: ["--emulator", "--in-memory"])
     defer { server.process.stop() }
     let (own, taken) = ("127.0.0.1:\(server.port)", ["--metrics-address", "127.0.0.1:\(server.port)"])
@@ -156,10 +156,10 @@ import Testing
     let problem = try #require(found.lines.first { $0.hasPrefix("problem metrics: ") }, "\(found.output)")
     #expect(problem.contains("\(server.port)"))
     let same = try findings(["--in-memory", "--host", "0.0.0.0", "--port", "\(server.port)"] + taken)
-    #expect(same.lines.contains("problem metrics: \(own) is where clients are answered"), "\(same.output)")
+    #expect(same.lines.contains("problem metrics: \(own) is also the address for clients"), "\(same.output)")
   }
 
-  @Test func indexFiles() throws {
+  @Test func checksIndexFiles() throws {
     let good = try directory.write(
       "good.json",
       """
@@ -174,7 +174,7 @@ import Testing
     #expect(found.lines.contains("problem indexes: database (default) has two index files"))
   }
 
-  @Test func keysOfProviders() throws {
+  @Test func checksKeysOfProviders() throws {
     let server = try HearthProcess(arguments: ["--data", directory.file("cloud"), "--project", "cloud"])
     let published = try TestHTTPClient(port: server.port).send(
       "GET", "/service_accounts/v1/jwk/securetoken@system.gserviceaccount.com")
@@ -184,16 +184,16 @@ import Testing
     let issuer = "https://securetoken.google.com/cloud"
     let provider = "oidc.acme=app,\(keys),https://acme.example"
     let good = try findings(["--in-memory", "--trust-issuer", "\(issuer)=\(keys)", "--identity-provider", provider])
-    #expect(good.lines.contains("ok issuer: \(keys) has keys of \(issuer)"), "\(good.output)")
-    #expect(good.lines.contains("ok identity provider: \(keys) has keys of oidc.acme"), "\(good.output)")
+    #expect(good.lines.contains("ok issuer: \(keys) contains keys of \(issuer)"), "\(good.output)")
+    #expect(good.lines.contains("ok identity provider: \(keys) contains keys of oidc.acme"), "\(good.output)")
     chmod(keys, 0o666)
     let open = try findings(["--in-memory", "--identity-provider", "google.com=app,\(keys)"])
-    #expect(open.lines.contains { $0.hasPrefix("problem identity provider: everybody on this machine may write") })
+    #expect(open.lines.contains { $0.hasPrefix("problem identity provider: every user of this machine can write") })
     let empty = try findings(["--in-memory", "--identity-provider", "apple.com=app,\(none)"])
     #expect(empty.lines.contains { $0.hasPrefix("problem identity provider: \(none): the keys of https://appleid.") })
   }
 
-  @Test func keysOfPrograms() throws {
+  @Test func checksKeysOfPrograms() throws {
     let data = directory.file("data")
     let place = ["--data", data, "--project", "demo"]
     func create(_ name: String, _ url: String) throws {
@@ -205,21 +205,21 @@ import Testing
     #expect(try findings(place).lines.contains("ok program keys: demo: near"))
     try create("far", "http://db.example.com:8080")
     let found = try findings(place)
-    let text = "far looks for the server at http://db.example.com:8080: its tokens travel unencrypted"
+    let text = "far connects to http://db.example.com:8080: its tokens are sent unencrypted"
     #expect(found.lines.contains("warning program keys: \(text)"), "\(found.output)")
     #expect(!found.lines.contains { $0.contains("near") })
-    // Where the files of the keys lie, for others to read.
+    // Run in the directory of the key files, which other users can read.
     chmod(directory.file("near.json"), 0o644)
     let binary = try #require(HearthBinary.path)
     let command = "cd \"$1\" && exec \"$2\" doctor --port 0 --data data --project demo"
     let shell = try ServerProcess(
       executable: "/bin/sh", arguments: ["-c", command, "sh", directory.path, URL(filePath: binary).path])
     #expect(shell.waitForExit(timeoutSeconds: 30) == .code(1))
-    #expect(shell.output.contains("near.json makes its reader admin"), "\(shell.output)")
+    #expect(shell.output.contains("near.json gives admin rights"), "\(shell.output)")
   }
 
-  /// Administrators look at a service's directory as root, and what root makes there is no good to the service.
-  @Test(.enabled(if: geteuid() == 0, "only root gives files away")) func aDirectoryOfAnotherUser() throws {
+  /// Administrators run `hearth doctor` as root. The service could not use files that root creates in its directory.
+  @Test(.enabled(if: geteuid() == 0, "only root gives files away")) func doesNotTouchADirectoryOfAnotherUser() throws {
     let data = directory.file("data")
     let imported = try HearthBinary.run(["import", Fixtures.path("journeys"), "--data", data, "--project", "demo"])
     #expect(imported.exit == .code(0))
@@ -229,12 +229,12 @@ import Testing
     let made = names()
     let owner = Ownership.name(of: 65_534)
     let found = try findings(["--data", data])
-    let line = "warning owner: \(data) belongs to \(owner): what root makes in it, \(owner) cannot use"
-    #expect(found.lines.contains("\(line); it was not looked into"), "\(found.output)")
-    // Not so much as a lock's file came from looking.
+    let line = "warning owner: \(data) belongs to \(owner), who cannot use files that root creates in it"
+    #expect(found.lines.contains("\(line); its content was not checked"), "\(found.output)")
+    // The check created nothing, not even a lock file.
     #expect(names() == made)
     #expect(!found.lines.contains { $0.contains(" sync: ") || $0.contains("(default)") })
-    // The server that runs there is seen nevertheless, so that its port is no problem.
+    // It still finds the server that uses the directory, so the taken port is not a problem.
     #expect(!found.lines.contains { $0.hasPrefix("ok in use: ") })
     let server = try HearthProcess(arguments: ["--data", data, "--project", "demo"])
     giveAway()
@@ -248,17 +248,17 @@ import Testing
     #expect(mixed.exit == .code(1))
     #expect(
       mixed.lines.contains {
-        $0.hasPrefix("problem owner: \(file) belongs to root, and the directory to \(owner)")
+        $0.hasPrefix("problem owner: \(file) belongs to root, but the directory belongs to \(owner)")
       }, "\(mixed.output)")
-    // A container's server is root in a directory that its host gave it, which it overrules.
+    // The server of a container runs as root in a directory of the host, and can open every file.
     for name in names() { chown("\(data)/\(name)", 0, 0) }
     let served = try findings(["--data", data])
     #expect(served.exit == .code(0), "\(served.output)")
-    #expect(served.lines.contains { $0.hasPrefix("warning owner: \(data) belongs to \(owner), and all in it to root") })
+    #expect(served.lines.contains { $0.hasPrefix("warning owner: \(data) belongs to \(owner), but its content to root") })
     #expect(served.lines.contains { $0.contains("(default)") })
   }
 
-  @Test(.enabled(if: geteuid() == 0, "only root gives files away")) func theFolderOfAFileSystemIsNoStranger() throws {
+  @Test(.enabled(if: geteuid() == 0, "only root gives files away")) func ignoresTheFolderOfTheFileSystem() throws {
     let data = directory.file("data")
     let imported = try HearthBinary.run(["import", Fixtures.path("journeys"), "--data", data, "--project", "demo"])
     #expect(imported.exit == .code(0))
@@ -270,7 +270,7 @@ import Testing
     #expect(try findings(["--data", data]).lines.contains { $0.hasPrefix("problem owner: \(data)/other") })
   }
 
-  @Test func mountTable() {
+  @Test func readsTheMountTable() {
     let text = """
       22 1 8:2 / / rw,relatime shared:1 - ext4 /dev/sda2 rw
       30 22 0:25 / /dev/shm rw - tmpfs tmpfs rw

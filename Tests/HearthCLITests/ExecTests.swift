@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// `hearth exec -- COMMAND`, run as people run it.
+/// `hearth exec -- COMMAND`, run as a command.
 @Suite(.enabled(if: HearthBinary.isBuilt)) struct ExecTests {
   private let directory: TemporaryDirectory
 
@@ -28,21 +28,21 @@ import Testing
   }
 
   @Test(arguments: [("exit 0", Int32(0)), ("exit 7", 7), ("kill -TERM $$", 143), ("kill -KILL $$", 137)])
-  func theStatusIsTheCommands(script: String, status: Int32) throws {
+  func exitsWithTheStatusOfTheCommand(script: String, status: Int32) throws {
     let run = try exec(script)
     #expect(run.exit == .code(status), "\(run.output)")
   }
 
-  @Test func aCommandThatIsNotThereIsSaidSo() throws {
+  @Test func reportsAMissingCommand() throws {
     let run = try HearthBinary.run(["exec", "--", "no-such-command"])
     #expect(run.exit == .code(127))
     #expect(run.output.contains("cannot run 'no-such-command': No such file or directory"), "\(run.output)")
     let none = try HearthBinary.run(["exec"])
     #expect(none.exit == .code(64))
-    #expect(none.output.contains("it takes -- COMMAND"), "\(none.output)")
+    #expect(none.output.contains("the operands are missing: -- COMMAND"), "\(none.output)")
   }
 
-  @Test func signalsArePassedOn() throws {
+  @Test func forwardsSignals() throws {
     let process = try HearthBinary.start(
       ["exec", "--", "sh", "-c", "trap 'echo told; exit 9' TERM; echo ready; while :; do sleep 0.01; done"])
     _ = try process.waitForLine(prefix: "ready", timeoutSeconds: 30)
@@ -57,7 +57,7 @@ import Testing
     let lines = run.output.split(separator: "\n")
     #expect(lines.count == 1, "\(run.output)")
     let port = try #require(lines.first?.split(separator: ":").last.flatMap { UInt16($0) })
-    // Nobody listens there any more.
+    // No server listens there any longer.
     let get = try HearthBinary.run(["get", "a/b", "--server", "http://127.0.0.1:\(port)", "--project", "p"])
     #expect(get.exit == .code(1))
   }

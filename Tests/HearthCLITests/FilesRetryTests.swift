@@ -14,7 +14,7 @@ import Testing
     server = try HearthProcess(arguments: ["--emulator", "--in-memory", "--project", "demo"])
   }
 
-  /// A client and what it waited for, in milliseconds.
+  /// A client, and the pauses that it made, in milliseconds.
   private final class Attempt {
     let client: FilesClient
     private(set) var pauses: [Int] = []
@@ -29,7 +29,7 @@ import Testing
       client.retries.wait = { [unowned self] milliseconds in
         pauses.append(milliseconds)
         try? atPause()
-        // A tenth of it: the server must notice that the connection broke.
+        // Wait a tenth of the pause, because the server must detect that the connection broke.
         usleep(UInt32(milliseconds * 100))
       }
       client.retries.tell = { [unowned self] _, reason in reasons.append(reason) }
@@ -50,7 +50,7 @@ import Testing
   }
 
   private static func content(_ count: Int, seed: Int) -> [UInt8] {
-    // Built from blocks: byte by byte it would take longer than the copies.
+    // Build the content from blocks, because doing it by bytes would take longer than the copies.
     let block = (0..<1021).map { UInt8(truncatingIfNeeded: ($0 &+ seed) &* 2_654_435_761 >> 13) }
     var bytes: [UInt8] = []
     while bytes.count < count {
@@ -66,7 +66,7 @@ import Testing
     return path
   }
 
-  @Test func anUploadGoesOnWhereTheServerIs() throws {
+  @Test func anUploadResumesAtTheServersPosition() throws {
     defer { server.process.stop() }
     let size = 3 << 20
     let content = Self.content(size, seed: 1)
@@ -78,14 +78,14 @@ import Testing
     #expect(proxy.isThrough)
     #expect(attempt.pauses.count >= 4 && attempt.pauses.allSatisfy { $0 >= 500 }, "\(attempt.pauses)")
     #expect(try Attempt(port: server.port).download("f") == content)
-    // What had arrived was not sent again, but for what was on its way.
+    // The client sent again only the bytes that had not arrived.
     #expect(proxy.upBytes < size + 1_500_000, "\(proxy.upBytes)")
-    // What is shown went back with what the server lost, and ended where it should.
+    // The shown progress decreased by the lost bytes, and ended at the size of the file.
     #expect(zip(shown, shown.dropFirst()).contains { $0 > $1 })
     #expect(shown.last == size && shown.allSatisfy { (0...size).contains($0) })
   }
 
-  @Test func aSmallFileIsSentAgainWhole() throws {
+  @Test func aSmallFileIsSentAgainCompletely() throws {
     defer { server.process.stop() }
     let path = try make("f", Self.content(200_000, seed: 2))
     let proxy = try CuttingProxy(to: server.port, [.cut(up: 100_000), .answer(429), .answer(408), .answer(500)])
@@ -95,8 +95,8 @@ import Testing
     #expect(try Attempt(port: server.port).download("f") == Self.content(200_000, seed: 2))
   }
 
-  /// Also one that goes in a single request, of which nothing was answered yet.
-  @Test(arguments: [200_000, 3 << 20]) func anUploadGoesOnOnceItsServerIsBack(size: Int) throws {
+  /// This includes a file in a single request without any response yet.
+  @Test(arguments: [200_000, 3 << 20]) func anUploadResumesWhenItsServerIsBack(size: Int) throws {
     defer { server.process.stop() }
     let content = Self.content(size, seed: 8)
     let path = try make("f", content)
@@ -105,19 +105,19 @@ import Testing
     attempt.atPause = { [unowned attempt] in
       switch attempt.pauses.count {
       case 1: try proxy.refuse()
-      case 3: try proxy.goOn()
+      case 3: try proxy.resume()
       default: break
       }
     }
     _ = try attempt.upload(path, as: "f")
     #expect(attempt.pauses.starts(with: [500, 1000, 2000]), "\(attempt.pauses)")
-    let refusals = attempt.reasons.filter { $0.contains("no Hearth server answers") }
+    let refusals = attempt.reasons.filter { $0.contains("no Hearth server responds") }
     #expect(refusals.count == 2, "\(attempt.reasons)")
     #expect(try Attempt(port: server.port).download("f") == content)
   }
 
-  /// The server does not know the upload any more.
-  @Test func anUploadThatIsLostBeginsAnew() throws {
+  /// The server no longer knows the upload.
+  @Test func aLostUploadStartsAgain() throws {
     defer { server.process.stop() }
     let content = Self.content(3 << 20, seed: 3)
     let path = try make("f", content)
@@ -128,18 +128,18 @@ import Testing
     #expect(try Attempt(port: server.port).download("f") == content)
   }
 
-  @Test func aDownloadGoesOnBehindWhatItHas() throws {
+  @Test func aDownloadResumesAfterTheReceivedBytes() throws {
     defer { server.process.stop() }
     let size = 3 << 20
     let content = Self.content(size, seed: 4)
     _ = try Attempt(port: server.port).upload(make("f", content), as: "f")
-    // The first connection is the one that asks for the metadata too.
+    // The first connection also requests the metadata.
     let proxy = try CuttingProxy(
       to: server.port, [.cut(down: 700_000), .cut(down: 200), .answer(503), .cut(down: 1_500_000)])
     let attempt = try Attempt(port: proxy.port)
     #expect(try attempt.download("f") == content)
     #expect(proxy.isThrough)
-    // Much came with the third, so that the count began anew.
+    // The third connection transferred so much that the tries were counted from the start.
     #expect(attempt.pauses == [500, 1000, 2000, 500], "\(attempt.pauses)")
     #expect(proxy.downBytes < size + 100_000, "\(proxy.downBytes)")
     for name in ["empty", "f"] {
@@ -161,10 +161,10 @@ import Testing
     #expect(attempt.pauses == [500])
   }
 
-  @Test func whatDoesNotPassIsNotTriedForLong() throws {
+  @Test func permanentFailuresAreNotRetried() throws {
     defer { server.process.stop() }
     let path = try make("f", Self.content(3 << 20, seed: 7))
-    // Nobody ever answered: there is no server.
+    // No server ever responded, so the address is assumed to be wrong.
     let none = try Attempt(port: 1)
     #expect(throws: CommandFailure.self) { try none.upload(path, as: "f") }
     #expect(none.pauses == [])
@@ -179,8 +179,8 @@ import Testing
     let busy = try Attempt(port: proxy.port)
     let failure = #expect(throws: CommandFailure.self) { try busy.upload(path, as: "f") }
     #expect(failure?.httpStatus == 503 && busy.pauses == [500, 1000, 2000, 4000, 8000])
-    #expect(busy.reasons.count == 5 && busy.reasons.allSatisfy { $0.contains("answered 503") }, "\(busy.reasons)")
-    // A local failure ends it at once, and the upload with it.
+    #expect(busy.reasons.count == 5 && busy.reasons.allSatisfy { $0.contains("responded 503") }, "\(busy.reasons)")
+    // A local failure ends the copy at once and cancels the upload.
     let shrinking = try Attempt(port: server.port)
     let source = try LocalSource(path)
     truncate(path, 2 << 20)
@@ -191,7 +191,7 @@ import Testing
     #expect(try shrinking.client.object("f", in: "b") == nil)
   }
 
-  @Test func aRemovalWhoseAnswerIsLostCounts() throws {
+  @Test func aRemovalCountsIfItsResponseIsLost() throws {
     defer { server.process.stop() }
     _ = try Attempt(port: server.port).upload(make("f", [1]), as: "f")
     let proxy = try CuttingProxy(to: server.port, [.cut(down: 1)])

@@ -4,7 +4,7 @@ import Testing
 
 @testable import HearthCLI
 
-/// `hearth files`, run as people run it: with a server, and over a data directory.
+/// `hearth files`, run as a command: with a server, and with a data directory.
 @Suite(.enabled(if: HearthBinary.isBuilt)) struct FilesVerbsTests {
   private let directory: TemporaryDirectory
 
@@ -32,7 +32,7 @@ import Testing
     return tree
   }
 
-  @Test func aFolderComesBackAsItWas() throws {
+  @Test func anExportedFolderEqualsTheImportedOne() throws {
     try make("in/a/clip.mp4", (0..<700_000).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) })
     try make("in/a/b/c/note.txt", Array("hello".utf8))
     try make("in/Überraschung & more?#%.json", Array("{}".utf8))
@@ -43,7 +43,7 @@ import Testing
     let exported = try files("cp", "--recursive", "gs:///media/", directory.file("out"))
     #expect(exported.exit == .code(0), "\(exported.output)")
     #expect(try tree("out") == tree("in"))
-    // All of the bucket, and over what is there.
+    // Export the whole bucket over the existing files.
     #expect(try files("cp", "-r", "gs:///", directory.file("all")).exit == .code(0))
     #expect(try files("cp", "-r", "gs:///", directory.file("all")).exit == .code(0))
     #expect(try tree("all").count == 5)
@@ -82,19 +82,19 @@ import Testing
     #expect(try run("cp", "-r", "gs://b/", "gs:///copy").output == "copied 2 files, 8 B\n")
     #expect(try run("rm", "copy/more/x.pdf", "y").output == "removed 2 files\n")
     #expect(try run("rm", "-r", "gs:///").output == "removed 1 file\n")
-    // What is wrong is said, and nothing happens.
+    // Mistakes are reported, and change nothing.
     for (arguments, exit, text) in [
-      (["cp", "gs://b/none", "-"], 1, "there is no file gs://b/none"),
-      (["cp", "-r", "gs://b/none", directory.file("none")], 1, "there are no files below gs://b/none/"),
+      (["cp", "gs://b/none", "-"], 1, "the file gs://b/none does not exist"),
+      (["cp", "-r", "gs://b/none", directory.file("none")], 1, "no files exist below gs://b/none/"),
       (["cp", directory.file("nowhere"), "gs://b/x"], 65, "No such file"),
       (["cp", directory.path, "gs://b/x"], 65, "is a folder; add --recursive"),
-      (["cp", "-r", directory.file("x.pdf"), "gs://b/x"], 65, "is no folder"),
+      (["cp", "-r", directory.file("x.pdf"), "gs://b/x"], 65, "is not a folder"),
       (["cp", "a", "b"], 64, "gs://BUCKET/NAME"),
-      (["cp", "-r", "gs://b/docs", "gs://b/docs/more"], 64, "no end"),
+      (["cp", "-r", "gs://b/docs", "gs://b/docs/more"], 64, "choose a DEST outside SOURCE"),
       (["cp", directory.file("x.pdf"), "gs://b/a\nb"], 64, "line break"),
-      (["ls", "gs://-/"], 64, "names no bucket"),
-      (["ls", "gs://nobody"], 1, "there is no bucket nobody"),
-      (["rm", "none"], 1, "there is no file gs://demo.appspot.com/none"),
+      (["ls", "gs://-/"], 64, "does not name a valid bucket"),
+      (["ls", "gs://nobody"], 1, "the bucket nobody does not exist"),
+      (["rm", "none"], 1, "the file gs://demo.appspot.com/none does not exist"),
       (["rm", "gs://b"], 64, "add --recursive"),
       (["rm", "-x", "none"], 64, "unknown option '-x'"),
     ] as [([String], Int32, String)] {
@@ -109,7 +109,7 @@ import Testing
     let server = try HearthProcess(arguments: ["--emulator", "--in-memory", "--project", "demo"])
     defer { server.process.stop() }
     let client = TestHTTPClient(port: server.port)
-    // A slash and a mark behind it, or a prefix in front of it, are one Character; the system knows bytes.
+    // A slash and a combining mark after it, or a character before it, are one `Character`. The system compares bytes.
     let bad = [
       "x/../../up", "x/../\u{301}up", "x/link/\u{301}f", "x//etc", "x/./y", "x/f/below", "x/link/in",
       "x/" + String(repeating: "n", count: 256),
@@ -127,32 +127,32 @@ import Testing
       "files", "cp", "-r", "gs://b/x", directory.file("to"), "--server", "http://127.0.0.1:\(server.port)",
     ])
     #expect(result.exit == .code(1))
-    for name in bad { #expect(result.output.contains("left out gs://b/\(name): "), "\(name): \(result.output)") }
+    for name in bad { #expect(result.output.contains("skipped gs://b/\(name): "), "\(name): \(result.output)") }
     #expect(result.output.contains("copied 2 files"))
     #expect(try Set(FileManager.default.contentsOfDirectory(atPath: directory.file("to"))) == ["f", "good", "d", "dir", "link"])
     #expect(try FileManager.default.contentsOfDirectory(atPath: directory.file("to/d")) == ["\u{600}"])
     let marked = ["a", "\u{301}b", "\u{200D}c", "\u{FE0F}"]
     #expect(try TargetFolder.parts(of: marked.joined(separator: "/")) == marked)
-    #expect(FilePlace.lastPart("a/\u{301}b") == "\u{301}b")
-    #expect(try FilePlace("gs://b/\u{301}n", bucket: "c") == .stored(bucket: "b", name: "\u{301}n"))
+    #expect(FileLocation.lastPart("a/\u{301}b") == "\u{301}b")
+    #expect(try FileLocation("gs://b/\u{301}n", bucket: "c") == .stored(bucket: "b", name: "\u{301}n"))
     #expect(try tree("away") == ["kept": Data([1])])
     #expect(!FileManager.default.fileExists(atPath: directory.file("up")))
   }
 
-  @Test func foldersAreImportedWithoutWhatTheyCannotHold() throws {
+  @Test func importsSkipFilesThatCannotBeStored() throws {
     try make("in/ok", [1])
     try make("in/a\nb", [1])
     try FileManager.default.createSymbolicLink(atPath: directory.file("in/link"), withDestinationPath: "/etc/passwd")
     mkfifo(directory.file("in/pipe"), 0o600)
     let result = try files("cp", "-r", directory.file("in"), "gs:///")
     #expect(result.exit == .code(1))
-    for reason in ["symbolic links are not followed", "it is no regular file", "line break"] {
+    for reason in ["symbolic links are not followed", "it is not a regular file", "line break"] {
       #expect(result.output.contains(reason), "\(result.output)")
     }
     #expect(try files("ls", "--json").output.split(separator: "\n").count == 1)
   }
 
-  @Test func namesDoNotSteerTheTerminal() throws {
+  @Test func namesDoNotControlTheTerminal() throws {
     let name = "\u{1B}[31m\u{7}\u{202E}x"
     try make("in/\(name)", [1])
     try make("in/a\n\u{1B}b", [1])
@@ -160,7 +160,7 @@ import Testing
     let shown = #"\u{1b}[31m\u{7}\u{202e}x"#
     let runs = [
       (try files("cp", "-r", directory.file("in"), "gs:///"), #"in/a\n\u{1b}b: "#),
-      (try files("ls"), shown), (try files("rm", name + "z"), "there is no file gs://demo.appspot.com/\(shown)z"),
+      (try files("ls"), shown), (try files("rm", name + "z"), "the file gs://demo.appspot.com/\(shown)z does not exist"),
       (try files("cp", "gs:///\(name)z", "-"), "gs://demo.appspot.com/\(shown)z"),
       (try files("cp", "\(name)z", "gs:///"), "\(shown)z: No such file"),
       (try files("cp", "-r", "gs:///", directory.file("in/y")), #"in/y"#),
@@ -175,7 +175,7 @@ import Testing
       }
     }
     #expect(try names(files("ls", "--json").output).contains(name))
-    // Damage is told with the names of objects.
+    // Reports of damage contain the names of objects.
     let content = directory.file("d/files/content")
     for case let path as String in try #require(FileManager.default.enumerator(atPath: content)) where path.count > 60 {
       try FileManager.default.removeItem(atPath: "\(content)/\(path)")
@@ -189,15 +189,15 @@ import Testing
     #expect(problems.contains { $0.contains(name) }, "\(json.output)")
   }
 
-  @Test func bucketsOfADataDirectoryAreMadeWhereAsked() throws {
+  @Test func bucketsOfADataDirectoryAreCreatedOnRequest() throws {
     try make("x", [1])
-    #expect(try files("ls").output.contains("there is no data directory"))
+    #expect(try files("ls").output.contains("the data directory"))
     let refused = try files("cp", directory.file("x"), "gs://own/x")
     #expect(refused.exit == .code(1) && refused.output.contains("bucket does not exist: own"), "\(refused.output)")
     for _ in 0..<2 {
       #expect(try files("cp", directory.file("x"), "gs://own/x", "--make-bucket").exit == .code(0))
     }
-    // Beside a server that uses the directory.
+    // While a server uses the directory.
     let server = try HearthProcess(arguments: ["--data", directory.file("d"), "--project", "demo"])
     defer { server.process.stop() }
     #expect(try files("ls", "gs://own/", "--json").output.contains(#""name":"x""#))
@@ -205,7 +205,7 @@ import Testing
   }
 }
 
-/// How sizes read.
+/// The formatting of sizes.
 @Suite struct ByteCountTests {
   @Test(arguments: [
     (0, "0 B"), (1023, "1023 B"), (1024, "1 KiB"), (1536, "1.5 KiB"), (102_399, "100 KiB"), (700_000, "684 KiB"),

@@ -2,14 +2,14 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The guides, each from nothing to a working backend: every command in them, as a reader would type it.
+/// The guides, each from an empty folder to a working backend: every command runs as a reader would type it.
 @Suite(.enabled(if: HearthBinary.isBuilt, "no hearth binary beside the tests"))
 struct GuideTests {
   private static let paths =
     (try? FileManager.default.contentsOfDirectory(atPath: "\(GuidePage.root)/docs/guides"))?
     .filter { $0.hasSuffix(".md") }.sorted().map { "docs/guides/\($0)" } ?? []
 
-  @Test func thereAreGuides() {
+  @Test func guidesExist() {
     #expect(!Self.paths.isEmpty, "docs/guides/ is empty or not where it was")
   }
 
@@ -20,11 +20,11 @@ struct GuideTests {
     #expect(page.blocks.contains { $0.kind == .serve }, "\(path) does not start a server")
     let run = try await onDedicatedThread { try GuideRun(page) }
     for problem in run.problems { Issue.record("\(problem)") }
-    // Where the clients are, every program runs; where they are not, the test below is shown as skipped.
-    #expect(run.skippedCount == 0 || PythonClients.interpreter == nil, "\(path): a program was left out")
+    // If the Python clients are installed, every program runs. Otherwise the test below is shown as skipped.
+    #expect(run.skippedCount == 0 || PythonClients.interpreter == nil, "\(path): a program was skipped")
   }
 
-  /// The programs run with the rest of their guide, where they can: this is skipped where they were left out above.
+  /// The test above runs the programs if it can. This test is shown as skipped if it cannot.
   @Test(.enabled(if: PythonClients.interpreter != nil, "\(PythonClients.reasonForSkipping)"), arguments: paths)
   func programsInPythonRun(path: String) throws {
     #expect(try GuidePage(path: path).blocks.contains { $0.kind == .python }, "\(path) has no program in Python")

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// A server with an index file, run as people run it.
+/// A server with an index file, run as a command.
 @Suite(.enabled(if: HearthBinary.isBuilt)) struct IndexServingTests {
   private let directory: TemporaryDirectory
 
@@ -22,7 +22,7 @@ import Testing
     try HearthBinary.run(["stats", "--server", "http://127.0.0.1:\(server.port)"]).output
   }
 
-  /// Killed in the middle of building and removing, a server goes on where it was, and all ends whole.
+  /// A server that is killed while it builds and removes indexes resumes after a restart, and completes both.
   @Test func anIndexIsBuiltThroughKills() throws {
     let lines = (0..<12_000).map { #"{"path": "load/\#($0)", "fields": {"n": \#($0), "t": ["a", "b\#($0 % 5)"], "text": "x"}}"# }
     let documents = try directory.write("load.ndjson", lines.joined(separator: "\n"))
@@ -54,7 +54,7 @@ import Testing
     #expect(log.contains("databases/(default): index load (t contains, n ascending): building, "), "\(log)")
     let check = try HearthBinary.run(["check", directory.file("d")])
     #expect(check.exit == .code(0), "\(check.output)")
-    // One entry for each of n and t; for each element of t one, and one more in the index.
+    // One entry for each of n and t, and for each element of t one entry and one in the index.
     let entries = 12_000 * 6 + kills * 4
     #expect(check.output.contains("\(12_000 + kills) documents, \(entries) index entries"), "\(check.output)")
     // Without the option the indexes stay.
@@ -62,7 +62,7 @@ import Testing
     #expect(stats.contains("n ascending): ready"), "\(stats)")
   }
 
-  @Test func aMistakeInTheFileIsShownWithItsPlace() throws {
+  @Test func aMistakeInTheFileIsReportedWithItsPosition() throws {
     let indexes = try directory.write("i.json", "{\"indexes\": [\n  {\"collectionGroup\": \"c\", \"fields\": [{\"fieldPath\": \"a\"}]}]}")
     let result = try HearthBinary.run(["serve", "--emulator", "--port", "0", "--indexes", indexes])
     #expect(result.exit == .code(65))

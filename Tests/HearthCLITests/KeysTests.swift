@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// `hearth keys` and `hearth token`: in a data directory, and beside the server that uses it.
+/// `hearth keys` and `hearth token`, with a data directory, and while a server uses it.
 @Suite(.enabled(if: HearthBinary.isBuilt)) struct KeysTests {
   private let directory: TemporaryDirectory
   private var data: String { directory.file("data") }
@@ -34,7 +34,7 @@ import Testing
     return try HearthProcess(arguments: ["--data", data, "--project", "demo", "--rules", rules])
   }
 
-  @Test func keysAreMadeListedAndRevoked() throws {
+  @Test func keysAreCreatedListedAndRevoked() throws {
     let file = directory.file("backend.json")
     let made = try run("keys", "create", "backend", "--url", "http://127.0.0.1:9", "--output", file)
     #expect(made.exit == .code(0), "\(made.output)")
@@ -46,7 +46,7 @@ import Testing
     let again = try run("keys", "create", "backend", "--output", file)
     #expect(again.exit == .code(1) && again.output.contains("exists"))
     let taken = try run("keys", "create", "backend", "--output", directory.file("other.json"))
-    #expect(taken.exit == .code(1) && taken.output.contains("there is a key named backend already"), "\(taken.output)")
+    #expect(taken.exit == .code(1) && taken.output.contains("a key named backend already exists"), "\(taken.output)")
     #expect(try run("keys", "list").output.hasPrefix("backend  "))
     #expect(try run("keys", "revoke", "backend").exit == .code(0))
     #expect(try run("keys", "revoke", "backend").exit == .code(1))
@@ -54,12 +54,12 @@ import Testing
     #expect(try run("keys", "rotate").exit == .code(0))
   }
 
-  @Test func whoCanReadTheDirectoryIsAdminOfItsServer() throws {
+  @Test func readersOfTheDirectoryAreAdminsOfItsServer() throws {
     let signed = try run("token", "ann", "--claims", #"{"role":"editor"}"#)
     #expect(signed.exit == .code(0), "\(signed.output)")
     let server = try serve()
     defer { server.process.stop() }
-    // Made before the server ran, and by it.
+    // One token was issued before the server started, and one by the server.
     for token in [signed.output, try run("token", "ann").output] {
       let token = String(token.dropLast())
       #expect(try status(server.port, "users/ann", token) == 404)
@@ -75,7 +75,7 @@ import Testing
     #expect(try run("keys", "rotate", "--immediately").exit == .code(0))
     #expect(try status(server.port, "users/ann", String(signed.output.dropLast())) == 401)
     #expect(try status(server.port, "users/ann", String(try run("token", "ann").output.dropLast())) == 404)
-    // Who cannot read it is not.
+    // Other users are not admins.
     for arguments in [["keys", "list"], ["keys", "create", "eve", "--output", "-"], ["token", "eve"]] {
       let refused = try HearthBinary.run(arguments + ["--server", "http://127.0.0.1:\(server.port)"])
       #expect(refused.exit == .code(1) && refused.output.contains("401"), "\(refused.output)")
@@ -85,7 +85,7 @@ import Testing
     #expect(server.process.output.contains("PRIVATE") == false)
   }
 
-  @Test func secretsThatOthersCanReadAreRefused() throws {
+  @Test func refusesSecretsThatOtherUsersCanRead() throws {
     #expect(try run("keys", "list").exit == .code(0))
     let file = data + "/accounts/demo/data.mdb"
     try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: file)
@@ -96,7 +96,7 @@ import Testing
     #expect(try run("keys", "list").exit == .code(0))
   }
 
-  @Test func backupsHoldTheKeys() throws {
+  @Test func backupsContainTheKeys() throws {
     #expect(try run("keys", "create", "backend", "--output", directory.file("b.json")).exit == .code(0))
     let copy = directory.file("copy")
     #expect(try HearthBinary.run(["backup", copy, "--data", data]).exit == .code(0))
@@ -111,7 +111,7 @@ import Testing
     }
   }
 
-  @Test func tokensOfATrustedIssuerCount() throws {
+  @Test func tokensOfATrustedIssuerAreAccepted() throws {
     let cloud = directory.file("cloud")
     let token = try HearthBinary.run(["token", "ann", "--data", cloud, "--project", "cloud"]).output.dropLast()
     let other = try HearthProcess(arguments: ["--data", cloud, "--project", "cloud"])

@@ -2,7 +2,7 @@ import Testing
 
 @testable import HearthCLI
 
-/// Paths are split where the system splits them, whatever Swift takes for one Character.
+/// Paths are split as the system splits them, even if Swift treats several bytes as one `Character`.
 @Suite struct LocalPathTests {
   @Test(arguments: [
     ("a/b", "a"), ("a", "."), ("/a", "/"), ("/a/b", "/a"), ("a/b/c", "a/b"), ("", "."), ("a//b", "a/"),
@@ -14,5 +14,5 @@ import Testing
     ("a/", "a"), ("a//", "a"), ("a", "a"), ("/", "/"), ("//", "/"), ("a\u{600}/", "a\u{600}"), ("", ""),
     ("a/\u{301}", "a/\u{301}"),
   ])
-  func lastSlashesSayNothing(path: String, expected: String) { #expect(LocalPath.withoutLastSlashes(path) == expected) }
+  func lastSlashesAreIgnored(path: String, expected: String) { #expect(LocalPath.withoutLastSlashes(path) == expected) }
 }

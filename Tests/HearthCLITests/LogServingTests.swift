@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The log and the address of operators, with the program.
+/// The log and the address for operators of the program.
 @Suite(.enabled(if: HearthBinary.isBuilt)) struct LogServingTests {
   private let directory: TemporaryDirectory
 
@@ -14,7 +14,7 @@ import Testing
     }
   }
 
-  @Test func linesAreObjects() throws {
+  @Test func logLinesAreJSONObjects() throws {
     let rules = try directory.write("a.rules", "service cloud.firestore { match /x/{y} { allow read; } }")
     let server = try HearthProcess(arguments: [
       "--in-memory", "--project", "demo", "--rules", rules, "--log", "json", "--log-requests", "1",
@@ -45,8 +45,8 @@ import Testing
     #expect(reload["file"] as? String == rules)
   }
 
-  /// What is done to accounts has fields for programs, and a sentence for people; neither tells a secret.
-  @Test(arguments: ["json", "plain"]) func accountsAreTold(format: String) throws {
+  /// Events of accounts are logged with fields for programs and a sentence for people. Neither contains a secret.
+  @Test(arguments: ["json", "plain"]) func eventsOfAccountsAreLogged(format: String) throws {
     let server = try HearthProcess(arguments: ["--in-memory", "--project", "demo", "--log", format])
     defer { server.process.stop() }
     let client = TestHTTPClient(port: server.port)
@@ -73,7 +73,7 @@ import Testing
       "created with a password by user from this machine", "signed in with a password by user from this machine",
       "failed to sign in with a password by user from this machine: wrong password",
     ].map { "accounts: \"\(uid)\" \($0)" } + [
-      "accounts: somebody failed to sign in with a password by user from this machine: unknown e-mail address",
+      "accounts: somebody failed to sign in with a password by user from this machine: unknown email address",
       #"accounts: "a@b.test" was sent a code (PASSWORD_RESET) by user from this machine"#,
     ]
     guard format == "json" else {
@@ -92,12 +92,12 @@ import Testing
       told == [
         "accounts.created uid=\(uid) method=password \(end)", "accounts.signed-in uid=\(uid) method=password \(end)",
         "accounts.sign-in-failed uid=\(uid) method=password \(end) reason=wrong password",
-        "accounts.sign-in-failed method=password \(end) reason=unknown e-mail address",
+        "accounts.sign-in-failed method=password \(end) reason=unknown email address",
         "accounts.code-sent email=a@b.test purpose=PASSWORD_RESET \(end)",
       ])
   }
 
-  /// A server, and a client of its address for operators, which the log tells.
+  /// Starts a server, and a client of its address for operators, which the log contains.
   private func startForOperators() throws -> (server: HearthProcess, client: TestHTTPClient) {
     let server = try HearthProcess(arguments: [
       "--in-memory", "--project", "demo", "--log", "text", "--metrics-address", "127.0.0.1:0",
@@ -116,12 +116,12 @@ import Testing
     #expect(try client.send("GET", "/metrics").text.contains("hearth_build_info{version="))
     #expect(try client.send("GET", "/healthz").text == "ok\n")
     #expect(try client.send("GET", "/readyz").text == "{\"status\":\"ready\"}\n")
-    // Nothing else is there.
+    // The address serves nothing else.
     #expect(try client.send("GET", "/").status == 404)
     #expect(try client.send("GET", "/v1/projects/demo/databases/(default)/documents/a/b").status == 404)
   }
 
-  @Test func noCrowdKeepsOperatorsOut() throws {
+  @Test func operatorsGetAResponseUnderLoad() throws {
     let (server, client) = try startForOperators()
     defer { server.process.stop() }
     defer { client.close() }
@@ -147,11 +147,11 @@ import Testing
     (["--log", "xml"], "'--log xml' must be one of plain, text, json"),
     (["--log-level", "loud"], "'--log-level loud' must be one of debug, info, warn, error"),
     (["--log-requests", "0"], "'--log-requests 0' must be a whole number"),
-    (["--metrics-address", "9090"], "'--metrics-address 9090' must read HOST:PORT"),
-    (["--metrics-address", ":9"], "must read HOST:PORT"),
+    (["--metrics-address", "9090"], "'--metrics-address 9090' must be HOST:PORT"),
+    (["--metrics-address", ":9"], "must be HOST:PORT"),
     (["--quiet", "--log-level", "info"], "exclude each other"),
   ])
-  func mistakesAreTold(words: [String], message: String) throws {
+  func mistakesAreReported(words: [String], message: String) throws {
     let run = try HearthBinary.run(["serve", "--emulator", "--port", "0"] + words)
     #expect(run.exit == .code(64))
     #expect(run.output.contains(message), "\(run.output)")

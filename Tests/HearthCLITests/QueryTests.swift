@@ -32,7 +32,7 @@ import Testing
     return try Session(["--import", directory.write("shop.json", tree)] + more)
   }
 
-  @Test func resultsAreATable() throws {
+  @Test func resultsAreShownAsATable() throws {
     let session = try shop()
     #expect(
       try session.run("query", "shops/s1/items").output == """
@@ -73,7 +73,7 @@ import Testing
       try session.run("query", "shops", "--select", "__name__", "--start-after", "s1").output == "id\ns2\n1 document\n")
   }
 
-  @Test func programsGetLines() throws {
+  @Test func programsGetJSONLines() throws {
     let session = try shop()
     let lines = try session.run("query", "items", "--group", "--where", "price > 3", "--order", "price:desc", "--json")
       .output
@@ -103,7 +103,7 @@ import Testing
     #expect(analyzed.contains("\n2 results in "), "\(analyzed)")
   }
 
-  @Test func longResultsArrive() throws {
+  @Test func longResultsArriveCompletely() throws {
     let lines = (0..<3000).map {
       #"{"path": "load/\#(10000 + $0)", "fields": {"n": \#($0), "pad": "\#(String(repeating: "p", count: 200))"}}"#
     }
@@ -118,7 +118,7 @@ import Testing
     let session = try shop()
     for (arguments, code, hint) in [
       (["shops/s1"], 64, "show it with `hearth get shops/s1`"),
-      (["shops", "--where", "name = 1"], 64, "write == for equal"),
+      (["shops", "--where", "name = 1"], 64, "write == instead of ="),
       (["shops", "--where", "name == {}}"], 64, "expected 'and' or 'or'"),
       (["shops", "--where", #"name == {"$ref": 1}"#], 65, "--where"),
       (["shops", "--where", "a != 1", "--where", "b != 2"], 1, "400 INVALID_ARGUMENT: Only a single 'NOT_EQUAL'"),
@@ -146,7 +146,7 @@ import Testing
     #expect(
       refused.output.contains(
         #"{"fieldPath":"tags","arrayConfig":"CONTAINS"},{"fieldPath":"price","order":"ASCENDING"}"#))
-    #expect(try session.run("indexes", "list").output == "no indexes beyond those of single fields\n")
+    #expect(try session.run("indexes", "list").output == "no indexes except those on single fields\n")
     let suggested = try session.run("indexes", "suggest").output
     let said = "hearth: 1 kind of query seen, 1 index added\n"
     #expect(suggested.hasSuffix(said) || suggested.hasPrefix(said), "\(suggested)")

@@ -3,14 +3,14 @@ import Glibc
 import TestSupport
 import Testing
 
-/// Restarts under a stand-in for systemd, which holds the socket and is told of states.
+/// Restarts under a substitute for systemd, which owns the socket and receives the states.
 @Suite(.enabled(if: HearthBinary.isBuilt)) struct RestartTests {
   private let directory: TemporaryDirectory
 
   init() throws { directory = try TemporaryDirectory() }
 
-  /// What systemd does for a service with a socket: listens, starts the program with the socket as descriptor 3, and
-  /// reads what it is told.
+  /// Does what systemd does for a service with a socket: listens, starts the program with the socket as descriptor 3,
+  /// and reads its states.
   private final class StandIn {
     let port: UInt16
     private let listening: Int32
@@ -66,7 +66,7 @@ import Testing
         ], socket: listening)
     }
 
-    /// Waits for a datagram that begins so.
+    /// Waits for a datagram that begins with `state`.
     func wait(for state: String) throws {
       var buffer = [UInt8](repeating: 0, count: 4096)
       while true {
@@ -77,9 +77,9 @@ import Testing
     }
   }
 
-  /// A client that writes one document after the other until it is told to stop.
+  /// A client that writes one document after the other until it is stopped.
   private final class Writer: @unchecked Sendable {
-    // `@unchecked`: `lock` guards what changes.
+    // `@unchecked`: `lock` guards the mutable state.
     private let lock = NSCondition()
     private var isStopping = false
     private var isDone = false
@@ -99,7 +99,7 @@ import Testing
           do {
             var status: Int
             do { status = try send() } catch TestHTTPClientError.closed where isUsed {
-              // The server may close a connection between two requests; clients of HTTP/1.1 know that.
+              // The server may close a connection between two requests. HTTP/1.1 clients handle that.
               lock.withLock { retries += 1 }
               status = try send()
             }
@@ -122,7 +122,7 @@ import Testing
     var count: Int { lock.withLock { written.count } }
     var hasFailed: Bool { lock.withLock { !failures.isEmpty } }
 
-    /// Ends it, and waits for its last answer; clients give up after 20 seconds.
+    /// Stops the client, and waits for its last response. Clients give up after 20 seconds.
     func stop() throws {
       let deadline = Date(timeIntervalSinceNow: 60)
       try lock.withLock {
@@ -132,14 +132,14 @@ import Testing
     }
   }
 
-  @Test func turnNobodyAway() throws {
+  @Test func restartsRefuseNoClient() throws {
     let system = try StandIn(directory)
     let arguments = "--emulator --project demo --stop-grace 10 --data '\(directory.file("data"))'"
     var server = try system.start(arguments)
     defer { server.stop() }
     try system.wait(for: "READY=1")
     let address = "http://127.0.0.1:\(system.port)"
-    // Readiness is told by a socket of its own, and may be read before the line.
+    // The readiness arrives over another socket, and may be read before the line.
     #expect(try server.waitForLine(prefix: "hearth: listening on ", timeoutSeconds: 30) == address)
     let watch = try HearthBinary.start(["watch", "items", "--server", address, "--project", "demo"])
     defer { watch.stop() }
@@ -148,7 +148,7 @@ import Testing
       Writer("new", port: system.port, keepsConnection: false),
     ]
     for _ in 0..<3 {
-      // Each server answers some before the next takes its place.
+      // Each server handles some requests before the next replaces it.
       let before = writers.map(\.count)
       let deadline = Date(timeIntervalSinceNow: 60)
       while zip(writers, before).contains(where: { $0.count < $1 + 20 && !$0.hasFailed }) {
@@ -167,7 +167,7 @@ import Testing
       #expect(writer.count >= 60)
       #expect(writer.retries <= 3)
     }
-    // Whoever listened was told every document, once.
+    // The listener was sent every document exactly once.
     let expected = Set(writers.flatMap(\.written))
     func told() -> [Substring] {
       watch.output.split(separator: "\n").filter { $0.hasPrefix("+ items/") }.map {
@@ -181,13 +181,13 @@ import Testing
     #expect(lines.count == expected.count, "some were told twice")
   }
 
-  @Test func statesAreTold() throws {
+  @Test func sendsItsStates() throws {
     let system = try StandIn(directory)
     let server = try system.start("--emulator --in-memory")
     defer { server.stop() }
     try system.wait(for: "READY=1\nSTATUS=Listening on http://127.0.0.1:\(system.port)")
     try system.wait(for: "WATCHDOG=1")
-    // Under a supervisor a hang-up ends nothing, also where there is nothing to read again.
+    // Under a supervisor, SIGHUP does not stop the server, even if there is nothing to reload.
     server.send(signal: SIGHUP)
     try system.wait(for: "RELOADING=1\nMONOTONIC_USEC=")
     try system.wait(for: "READY=1")
@@ -199,7 +199,7 @@ import Testing
     #expect(server.waitForExit(timeoutSeconds: 20) == .code(0))
   }
 
-  @Test func emulatorsTakeOverSocketsOfLoopbackOnly() throws {
+  @Test func emulatorsAcceptLoopbackSocketsOnly() throws {
     let everywhere = try StandIn(directory, address: 0)
     let refused = try everywhere.start("--emulator --in-memory")
     #expect(refused.waitForExit(timeoutSeconds: 30) == .code(1), "\(refused.output)")
@@ -208,7 +208,7 @@ import Testing
     defer { server.stop() }
     _ = try server.waitForLine(prefix: "hearth: listening on http://0.0.0.0:\(everywhere.port)", timeoutSeconds: 30)
     #expect(server.output.contains("--port are ignored"), "\(server.output)")
-    // Without a terminal a hang-up ends nothing.
+    // Without a terminal, SIGHUP does not stop the server.
     server.send(signal: SIGHUP)
     let client = TestHTTPClient(port: everywhere.port)
     defer { client.close() }
@@ -216,10 +216,10 @@ import Testing
   }
 
   @Test(arguments: [
-    ("LISTEN_FDS=2 LISTEN_PID=$$", "2 sockets were handed over"),
-    ("LISTEN_FDS=1 LISTEN_PID=$$", "descriptor 3 is no TCP socket that listens"),
+    ("LISTEN_FDS=2 LISTEN_PID=$$", "the supervisor passed 2 sockets"),
+    ("LISTEN_FDS=1 LISTEN_PID=$$", "descriptor 3 is not a listening TCP socket"),
   ])
-  func socketsThatCannotBeUsedAreRefused(variables: String, message: String) throws {
+  func refusesUnusableSockets(variables: String, message: String) throws {
     let binary = try #require(HearthBinary.path)
     let server = try ServerProcess(
       executable: "/bin/bash",
@@ -228,8 +228,8 @@ import Testing
     #expect(server.output.contains(message), "\(server.output)")
   }
 
-  /// A socket for another process is none of ours.
-  @Test func variablesOfOthersAreLeftAlone() throws {
+  /// `LISTEN_PID` may name another process.
+  @Test func ignoresSocketsForOtherProcesses() throws {
     let binary = try #require(HearthBinary.path)
     let server = try ServerProcess(
       executable: "/bin/bash",

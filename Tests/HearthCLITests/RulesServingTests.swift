@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// A server with security rules, run as people run it.
+/// A server with security rules, run as a command.
 @Suite(.enabled(if: HearthBinary.isBuilt)) struct RulesServingTests {
   private let directory: TemporaryDirectory
 
@@ -25,12 +25,12 @@ import Testing
     return try client.send("GET", "/v1/projects/demo/databases/(default)/documents/notes/n", headers: [], body: []).status
   }
 
-  @Test func followTheirFile() throws {
+  @Test func rulesAreReloadedWhenTheirFileChanges() throws {
     let file = try directory.write("firestore.rules", Self.rules("true"))
     let server = try HearthProcess(arguments: ["--emulator", "--quiet", "--project", "demo", "--rules", file])
     defer { server.process.stop() }
     #expect(try status(server) == 404)
-    // Found by the server itself, which looks every second; said with --quiet too, since it is wrong.
+    // The server checks the file every second. It reports the error even with --quiet.
     _ = try directory.write("firestore.rules", Self.rules("fals e"))
     _ = try server.process.waitForLine(prefix: "WARNING: \(file) is NOT in force", timeoutSeconds: 30)
     #expect(server.process.output.contains("\(file):4:"), "\(server.process.output)")
@@ -40,7 +40,7 @@ import Testing
     var last = 0
     for _ in 0..<200_000 where last != 403 { last = try status(server) }
     #expect(last == 403)
-    // The command line is admin of a server in emulator mode.
+    // The verbs have admin rights on a server in emulator mode.
     let set = try HearthBinary.run(
       ["set", "notes/n", "{}", "--server", "http://127.0.0.1:\(server.port)", "--project", "demo"])
     #expect(set.exit == .code(0), "\(set.output)")
@@ -48,17 +48,17 @@ import Testing
     #expect(server.process.waitForExit(timeoutSeconds: 20) == .code(0))
   }
 
-  @Test func areReadAgainOnHangUp() throws {
+  @Test func rulesAreReloadedOnSIGHUP() throws {
     let file = try directory.write("firestore.rules", Self.rules("true"))
     let server = try HearthProcess(arguments: ["--emulator", "--project", "demo", "--rules", "other=" + file])
     defer { server.process.stop() }
     server.process.send(signal: SIGHUP)
-    _ = try server.process.waitForLine(prefix: "hearth: \(file): the rules were read again", timeoutSeconds: 30)
-    // The rules are those of another database.
+    _ = try server.process.waitForLine(prefix: "hearth: \(file): the rules were reloaded", timeoutSeconds: 30)
+    // These are the rules of another database.
     #expect(try status(server) == 404)
   }
 
-  @Test func endTheStartWhereTheyDoNotCompile() throws {
+  @Test func rulesThatDoNotCompileEndTheStart() throws {
     let file = try directory.write("firestore.rules", Self.rules("request.auth.uid ="))
     let serve = try HearthBinary.run(["serve", "--emulator", "--port", "0", "--rules", file])
     #expect(serve.exit == .code(65))
@@ -67,7 +67,7 @@ import Testing
     #expect(try HearthBinary.run(["serve", "--emulator", "--port", "0", "--rules", "none"]).exit == .code(65))
   }
 
-  @Test func productionAsksThem() throws {
+  @Test func productionEvaluatesRules() throws {
     let file = try directory.write("firestore.rules", Self.rules("id == 'n'"))
     let server = try HearthProcess(arguments: ["--in-memory", "--project", "demo", "--rules", file])
     defer { server.process.stop() }

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// `hearth rules check`, `test` and `explain`, run as people run them.
+/// `hearth rules check`, `test` and `explain`, run as commands.
 @Suite(.enabled(if: HearthBinary.isBuilt)) struct RulesTests {
   private let directory: TemporaryDirectory
 
@@ -30,7 +30,7 @@ import Testing
     return try directory.write("a.tests.json", Self.tests.replacingOccurrences(of: "EXPECT", with: word))
   }
 
-  @Test func checkShowsPlaceAndAdvice() throws {
+  @Test func checkShowsPositionAndAdvice() throws {
     let good = try directory.write("good.rules", Self.rules)
     let bad = try directory.write("bad.rules", Self.rules.replacingOccurrences(of: "if get(", with: "if gte("))
     let broken = try directory.write("broken.rules", "service cloud.firestore { match /a/{b} { allow read: if ; } }")
@@ -59,7 +59,7 @@ import Testing
     #expect(failed.output.contains("2 cases, 1 failed ("), "\(failed.output)")
     let filtered = try HearthBinary.run(["rules", "test", directory.file("a.tests.json"), "--filter", "show"])
     #expect(filtered.exit == .code(0))
-    #expect(filtered.output.contains("1 passed, 1 left out"), "\(filtered.output)")
+    #expect(filtered.output.contains("1 passed, 1 skipped"), "\(filtered.output)")
   }
 
   @Test func rulesForFilesAreCheckedTestedAndExplained() throws {
@@ -118,17 +118,17 @@ import Testing
   }
 
   @Test(arguments: [
-    (["rules"], 64, "'rules' is followed by one of check, test, explain"),
+    (["rules"], 64, "'rules' must be followed by one of check, test, explain"),
     (["rules", "tset", "x"], 64, "did you mean 'rules test'?"),
-    (["rules", "test"], 64, "it takes FILE…"),
+    (["rules", "test"], 64, "the operands are missing: FILE…"),
     (["rules", "test", "none.json"], 65, "none.json: cannot open the file"),
-    (["rules", "explain", "get", "a/b"], 64, "--rules FILE is needed"),
+    (["rules", "explain", "get", "a/b"], 64, "'--rules FILE' is required"),
     (["rules", "explain", "--rules", "none.rules", "get", "a/b"], 65, "none.rules: cannot open the file"),
     (["rules", "--help"], 0, "Usage: hearth rules explain METHOD PATH"),
     (["help", "rules"], 0, "Usage: hearth rules check FILE…"),
     (["help", "rules", "test"], 0, "Usage: hearth rules test FILE…"),
   ])
-  func usage(words: [String], code: Int, message: String) throws {
+  func mistakesAreExplained(words: [String], code: Int, message: String) throws {
     let result = try HearthBinary.run(words)
     #expect(result.exit == .code(Int32(code)))
     #expect(result.output.contains(message), "\(result.output)")

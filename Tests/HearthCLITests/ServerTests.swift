@@ -4,13 +4,13 @@ import Testing
 
 @testable import HearthCLI
 
-/// Verbs that talk to a running server, run as people run them.
+/// Verbs that call a running server, run as commands.
 @Suite(.enabled(if: HearthBinary.isBuilt)) struct ServerTests {
   private let directory: TemporaryDirectory
 
   init() throws { directory = try TemporaryDirectory() }
 
-  /// A server and the verbs that talk to it; stopped when it goes away.
+  /// A server and the verbs that call it. The server stops when the session is released.
   private final class Session {
     let server: HearthProcess
     init(_ arguments: [String] = ["--in-memory"]) throws {
@@ -39,13 +39,13 @@ import Testing
     #expect(try session.run("delete", "users/Zoë").exit == .code(0))
     let gone = try session.run("get", "users/Zoë")
     #expect(gone.exit == .code(1))
-    #expect(gone.output.contains("there is no document users/Zoë"))
+    #expect(gone.output.contains("document users/Zoë does not exist"))
     let update = try session.run("update", "users/Zoë", "a=1")
     #expect(update.exit == .code(1))
     #expect(update.output.contains("404 NOT_FOUND"), "\(update.output)")
   }
 
-  @Test func aServerMayOpenAsManyFilesAsTheSystemLets() throws {
+  @Test func aServerRaisesItsLimitOfOpenFiles() throws {
     let session = try Session()
     let limits = try String(contentsOfFile: "/proc/\(session.server.process.processID)/limits", encoding: .utf8)
     let line = try #require(limits.split(separator: "\n").first { $0.hasPrefix("Max open files") })
@@ -63,7 +63,7 @@ import Testing
     #expect(all.last == #"1699  {"n": 699}"#)
     #expect(try session.run("get", "items", "--limit", "301").output.split(separator: "\n").count == 301)
     #expect(try session.run("get", "items").output.split(separator: "\n").count == 100)
-    // The lines for machines can be imported.
+    // The JSON lines can be imported.
     let text = try session.run("get", "items", "--limit", "1000", "--json").output
     let copy = try directory.write("copy.ndjson", text)
     let imported = try HearthBinary.run(["import", copy, "--data", directory.file("d"), "--project", "demo"])
@@ -89,7 +89,7 @@ import Testing
     #expect(try directory.text("1.json") == directory.text("2.json"))
   }
 
-  @Test func aDirectoryHasOneServerAndKeepsWhatItTook() throws {
+  @Test func aDirectoryHasOneServerAndKeepsItsData() throws {
     let data = ["--data", directory.file("d"), "--import", Fixtures.path("fit-care")]
     var session: Session? = try Session(data)
     #expect(try session?.run("set", "notes/1", "{}").exit == .code(0))
@@ -125,7 +125,7 @@ import Testing
     #expect(try HearthBinary.run(export + [directory.file("b0")]).output.contains(#""first": {}"#))
   }
 
-  @Test func helpLinesUp() throws {
+  @Test func helpIsAligned() throws {
     let overview = HelpText.overview.split(separator: "\n").filter { $0.hasPrefix("  ") && !$0.hasPrefix("   ") }
     #expect(overview.count > 20)
     let columns = overview.map { line in
@@ -134,7 +134,7 @@ import Testing
       }
     }
     #expect(Set(columns).count == 1, "\(HelpText.overview)")
-    // What stands behind the dashes is the command's.
+    // The words after the dashes belong to the command.
     #expect(HelpText.text(of: .exec).contains("Usage: hearth exec [OPTIONS] -- COMMAND [ARGUMENT] …\n"))
   }
 
@@ -143,8 +143,8 @@ import Testing
       (["sevre"], "did you mean 'serve'?"), (["serve", "--prot", "1"], "did you mean '--port'?"),
       (["serve", "--port", "x"], "must be a whole number"),
       (["serve", "--data", "d", "--in-memory"], "exclude each other"), (["get", "a", "b"], "unexpected 'b'"),
-      (["get", "a//b"], "is no path"), (["set", "a", "{}"], "is a collection"), (["delete", "a"], "--recursive"),
-      (["import"], "it takes FILE…"), (["help", "nothing"], "unknown verb"), ([], "Usage: hearth VERB"),
+      (["get", "a//b"], "is not a valid path"), (["set", "a", "{}"], "is a collection"), (["delete", "a"], "--recursive"),
+      (["import"], "the operands are missing: FILE…"), (["help", "nothing"], "unknown verb"), ([], "Usage: hearth VERB"),
     ] as [([String], String)])
   func badUsageIsExplained(arguments: [String], hint: String) throws {
     let result = try HearthBinary.run(arguments)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import HearthCLI
 
-/// What a command line and `hearth.json` mean: options of the file, addresses, fields to change.
+/// The parsing of `hearth.json`, of server addresses and of fields to change.
 @Suite struct SettingsTests {
   @Test func readsTheConfigurationFile() throws {
     let text = #"{"port": 9090, "emulator": true, "quiet": false, "data": "d", "import": ["a", "b"], "host": null}"#
@@ -14,7 +14,7 @@ import Testing
 
   @Test(arguments: [
     (#"{"prot": 1}"#, #"unknown option "prot"; did you mean "port"?"#),
-    (#"[1]"#, "must be an object of options"),
+    (#"[1]"#, "must be a JSON object of options"),
     (#"{"port": true}"#, #""port" must be a string"#),
     (#"{"emulator": "yes"}"#, #""emulator" must be true or false"#),
     (#"{"import": 1.5}"#, #""import" must be a string or an array of strings"#),

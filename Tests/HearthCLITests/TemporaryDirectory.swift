@@ -1,6 +1,6 @@
 import Foundation
 
-/// A directory of a test's own, removed when it goes away.
+/// A temporary directory of a test, which is removed when it is released.
 final class TemporaryDirectory: Sendable {
   let path: String
 
@@ -11,7 +11,7 @@ final class TemporaryDirectory: Sendable {
 
   deinit { try? FileManager.default.removeItem(atPath: path) }
 
-  /// The path of something in it.
+  /// Returns the path of a file in the directory.
   func file(_ name: String) -> String { "\(path)/\(name)" }
 
   /// Writes a file and returns its path.
@@ -20,10 +20,10 @@ final class TemporaryDirectory: Sendable {
     return file(name)
   }
 
-  /// The text of a file in it.
+  /// Returns the text of a file in the directory.
   func text(_ name: String) throws -> String { try String(contentsOfFile: file(name), encoding: .utf8) }
 
-  /// The data file of the default database in a data directory in it.
+  /// Returns the path of the default database's file in a data directory.
   func dataFile(_ directory: String, project: String = "demo") -> String {
     file("\(directory)/databases/\(project)/(default)/data.mdb")
   }

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Names and values that others chose do not steer the terminal of who looks at them.
+/// Names and values of other users do not control the terminal that shows them.
 @Suite(.enabled(if: HearthBinary.isBuilt)) struct TerminalNamesTests {
   private static let collection = "c\u{1B}[31mred\u{9B}7m"
   private static let document = "\(collection)/d\u{1B}[32mgreen\u{61C}"
@@ -10,7 +10,7 @@ import Testing
   /// The value as JSON.
   private static let json = #""v\u001b]0;title\u0007\u009b7m\u202e""#
 
-  /// Verbs in their order: those that delete come last.
+  /// The verbs to run, in order: those that delete are last.
   private static let verbs: [[String]] = [
     ["get"], ["get", collection], ["get", document], ["get", "\(document)\u{1B}[7m"], ["get", "\(document)/none"],
     ["set", document, #"{"t": "a", "n": 1}"#], ["update", document, "t=\(json)"],
@@ -22,7 +22,7 @@ import Testing
     ["delete", collection], ["delete", document], ["delete", collection, "--recursive", "--yes"],
   ]
 
-  @Test func whatIsShownHasNoControlCharacters() throws {
+  @Test func outputHasNoControlCharacters() throws {
     let directory = try TemporaryDirectory()
     let rules = try directory.write(
       "names.rules",
@@ -42,13 +42,13 @@ import Testing
     for verb in Self.verbs {
       let output = try run(verb)
       #expect(!output.unicodeScalars.contains { unwanted.contains($0) }, "\(verb): \(output.debugDescription)")
-      // A collection without documents has nothing to show.
+      // A collection without documents shows nothing.
       #expect(verb.last?.hasSuffix("/none") == true || output.contains("\\u{1b}["), "\(verb): \(output)")
     }
   }
 
-  /// What programs read, and what people copy, means what is stored.
-  @Test func whatIsExactStaysExact() throws {
+  /// Output for programs, and JSON that people copy, keeps the stored names and values.
+  @Test func jsonOutputIsExact() throws {
     let server = try HearthProcess(arguments: ["--emulator", "--in-memory", "--project", "demo", "--quiet"])
     defer { server.process.stop() }
     func run(_ words: String...) throws -> String {

@@ -2,7 +2,7 @@ import Testing
 
 @testable import HearthCLI
 
-/// What others wrote does not steer the terminal.
+/// Texts of other users do not control the terminal.
 @Suite struct TerminalTextTests {
   @Test(arguments: [
     ("a b", "a b"), ("\u{1B}[31mred", "\\u{1b}[31mred"), ("a\u{7}\u{8}", "a\\u{7}\\u{8}"), ("\u{9B}2J", "\\u{9b}2J"),
@@ -11,7 +11,7 @@ import Testing
     ("a\u{61C}b", "a\\u{61c}b"),
     ("a\tb\nc", "a\\tb\\nc"),
   ])
-  func aLineHasNothingElse(text: String, shown: String) { #expect(TerminalText.line(text) == shown) }
+  func linesHaveNoControlCharacters(text: String, shown: String) { #expect(TerminalText.line(text) == shown) }
 
   @Test func linesKeepTheirBreaks() {
     #expect(TerminalText.lines("a\tb\n\u{1B}c\r\n") == "a\tb\n\\u{1b}c\\r\n")

@@ -5,14 +5,14 @@ import Testing
 
 @testable import HearthCLI
 
-/// Tables of documents, as text.
+/// The formatting of documents as tables.
 @Suite struct TextTableTests {
   private static let database = DatabaseID(project: "demo").unsafelyUnwrapped
 
   private static func table(
     _ rows: [(String, [(String, Value)])], width: Int? = nil, chosen: [String] = [], nameTitle: String? = "id"
   ) -> String {
-    // A descriptor that is no terminal: no colours.
+    // The descriptor is not a terminal, so the text has no colors.
     var table = TextTable(
       of: database, nameTitle: nameTitle, chosen: chosen.map { field($0) }, on: Terminal(descriptor: -1),
       columnsMax: width)
@@ -36,7 +36,7 @@ import Testing
         """)
   }
 
-  @Test func mapsOfFewFieldsBecomeColumns() {
+  @Test func fieldsOfSmallMapsBecomeColumns() {
     let text = Self.table([
       ("a", [("m", map(("y", 1), ("x", map(("z", 2))))), ("n", map(("k", 1)))]),
       ("b", [("m", .null), ("n", 7)]), ("c", [("m", map(("y", 3))), ("v", .vector([1, 2]))]),
@@ -68,7 +68,7 @@ import Testing
     for (value, text) in cells { #expect(TableCell(value, in: Self.database).text == text) }
   }
 
-  @Test func theWidthOfTheTerminalIsKept() {
+  @Test func tablesFitTheTerminal() {
     let rows: [(String, [(String, Value)])] = [
       ("a", [("long", .string(String(repeating: "y", count: 60))), ("n", 1), ("other", "some text here")])
     ]
@@ -84,14 +84,14 @@ import Testing
     #expect(
       least == """
         id  long      n
-        (no room for other; see --select and --json)
+        (columns that do not fit: other; use --select or --json)
         a   yyyyyyy…  1
 
         """)
     #expect(Self.table(rows).contains(String(repeating: "y", count: 60)))
   }
 
-  @Test func chosenFieldsComeInTheirOrder() {
+  @Test func selectedFieldsKeepTheirOrder() {
     let rows: [(String, [(String, Value)])] = [("a", [("b", 1), ("id", 2), ("m", map(("x", 3)))])]
     #expect(Self.table(rows, chosen: ["m", "b"]) == "__name__  m.x  b  id\na           3  1   2\n")
     #expect(Self.table([("", [("sum(a.b)", 3)])], chosen: ["`sum(a.b)`"], nameTitle: nil) == "sum(a.b)\n       3\n")
@@ -104,7 +104,7 @@ import Testing
     #expect(lines.count == 452)
     #expect(lines[0] == "id      n")
     #expect(lines[450] == "d449  449")
-    // Another field starts another table.
+    // A new field starts a new table.
     rows[300].1.append(("x", "new"))
     let parts = Self.table(rows).components(separatedBy: "\n\n")
     #expect(parts.count == 2)

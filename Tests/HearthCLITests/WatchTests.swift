@@ -21,12 +21,12 @@ import Testing
     func start(_ arguments: String...) throws -> ServerProcess { try HearthBinary.start(arguments + place) }
   }
 
-  /// Waits until a program wrote a line.
+  /// Waits until a program writes a line.
   private func wait(_ process: ServerProcess, for line: String) throws {
     _ = try process.waitForLine(prefix: line, timeoutSeconds: 30)
   }
 
-  @Test func changesAreLines() throws {
+  @Test func changesAreShownAsLines() throws {
     let session = try Session()
     try session.run("set", "users/ann", #"{"name": "Ann", "age": 37}"#)
     let watch = try session.start("watch", "users")
@@ -48,7 +48,7 @@ import Testing
         """)
   }
 
-  @Test func queriesAreWatchedAsWindows() throws {
+  @Test func limitedQueriesCanBeWatched() throws {
     let session = try Session()
     for (id, n) in [("a", 1), ("b", 2), ("c", 3)] { try session.run("set", "notes/\(id)", #"{"n": \#(n)}"#) }
     let watch = try session.start("watch", "notes", "--where", "n > 0", "--order", "n", "--limit", "2")
@@ -80,7 +80,7 @@ import Testing
         + users/bob  {}
 
         """)
-    // One document, and a token that means nothing here.
+    // Watch one document, then with an invalid token.
     #expect(try session.run("watch", "users/ann", "--once", "--since", "AAAA").output == "+ users/ann  {\"age\": 1, \"name\": \"Ann\"}\n")
     #expect(try session.run("watch", "users/none", "--once").output == "- users/none\n")
   }
@@ -93,7 +93,7 @@ import Testing
     try wait(watch, for: #"{"readTime""#)
     let lines = try session.start("watch", "--all")
     defer { lines.stop() }
-    // It prints nothing to begin with: change something until it has seen a change.
+    // The feed prints nothing at the start, so write until it shows a change.
     var number = 1
     while !lines.output.contains("~ users/ann  n: "), number < 200 {
       number += 1
@@ -122,9 +122,9 @@ import Testing
   }
 
   @Test(arguments: [
-    (["watch"], 64, "the path of a document or a collection is needed"),
-    (["watch", "--all", "users"], 64, "'--all' takes no path"),
-    (["watch", "users/ann", "--limit", "3"], 64, "goes with a collection"),
+    (["watch"], 64, "give the path of a document or a collection"),
+    (["watch", "--all", "users"], 64, "'--all' shows every change"),
+    (["watch", "users/ann", "--limit", "3"], 64, "works with collections only"),
     (["watch", "users", "--where", "n ~ 3"], 64, "expected an operator"),
   ]) func mistakesAreExplained(arguments: [String], code: Int, text: String) throws {
     let run = try HearthBinary.run(arguments)
@@ -132,9 +132,9 @@ import Testing
     #expect(run.output.contains(text), "\(run.output)")
   }
 
-  @Test func aServerThatIsNotThereIsSaidAtOnce() throws {
+  @Test func aMissingServerIsReportedAtOnce() throws {
     let run = try HearthBinary.run(["watch", "users", "--server", "http://127.0.0.1:1"])
     #expect(run.exit == .code(1))
-    #expect(run.output.contains("no Hearth server answers"))
+    #expect(run.output.contains("no Hearth server responds"))
   }
 }

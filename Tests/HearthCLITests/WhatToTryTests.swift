@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What `make serve` prints: commands that work as they stand, and in which state of affairs.
+/// The commands that `make serve` prints work as printed.
 @Suite(.enabled(if: HearthBinary.isBuilt, "no hearth binary beside the tests")) struct WhatToTryTests {
   @Test(arguments: ["", "rules/well-meing.rules"]) func commandsWork(rules: String) async throws {
     try await onDedicatedThread {

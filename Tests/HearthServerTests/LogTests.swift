@@ -4,7 +4,7 @@ import Testing
 
 @testable import HearthServer
 
-/// Lines of the log, and what becomes of them when nobody reads.
+/// The formats of log lines, and the behavior without a reader.
 @Suite struct LogTests {
   private static func line(_ format: LogFormat, _ event: LogEvent) -> String {
     var bytes: [UInt8] = []
@@ -16,7 +16,7 @@ import Testing
     .warn, "rules.refused", "two\nlines \"here\"",
     [("file", .text("a.rules")), ("path", .text("/x\u{1B}[31m\u{202E}y=z\r\n")), ("n", .integer(-3)), ("ms", .decimal(0.5))])
 
-  @Test func formats() {
+  @Test func writesEveryFormat() {
     #expect(Self.line(.plain, Self.event) == "hearth: two\nlines \"here\"\n")
     #expect(
       Self.line(.text, Self.event)
@@ -26,7 +26,7 @@ import Testing
       Self.line(.json, Self.event)
         == #"{"time":"2026-11-21T13:00:00.123Z","level":"warn","event":"rules.refused","file":"a.rules","#
         + #""path":"/x\u001b[31m\u202ey=z\r\n","n":-3,"ms":0.5,"message":"two\nlines \"here\""}"# + "\n")
-    // Without a message, people see the fields.
+    // A plain line without a message shows the fields.
     let bare = LogEvent(.info, "request", "", [("path", .text("/a b\n"))])
     #expect(Self.line(.plain, bare) == "hearth: request path=\"/a b\\n\"\n")
   }
@@ -45,42 +45,42 @@ import Testing
     #expect(text == expected.joined())
   }
 
-  /// A descriptor that nobody reads: writers go on, memory stays bounded, and what is lost is counted and told.
-  @Test func dropsAndCountsWhereNobodyReads() throws {
+  /// Without a reader, writers do not wait, memory stays bounded, and dropped lines are counted and reported.
+  @Test func dropsAndCountsLinesWithoutAReader() throws {
     var ends: [Int32] = [0, 0]
     try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0)
-    // Some systems let sockets take megabytes.
+    // Some systems let a socket buffer megabytes.
     var bytes: Int32 = 128 << 10
     setsockopt(ends[1], SOL_SOCKET, SO_SNDBUF, &bytes, socklen_t(MemoryLayout<Int32>.size))
     let log = LogWriter(descriptor: ends[1], format: .json, now: { 0 })
     let long = String(repeating: "x", count: 10_000)
-    // The kernel takes some hundred KiB, the log one MiB beside what it is writing.
+    // The kernel buffers a few hundred KiB, and the log one MiB besides the batch that it is writing.
     for _ in 0..<600 { log.write(LogEvent(.info, "long", long)) }
     #expect(log.droppedLines > 200)
     let dropped = log.droppedLines
     var limit = timeval(tv_sec: 30, tv_usec: 0)
     setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
-    var (lines, tellings, told) = (0, 0, 0)
+    var (lines, reports, reported) = (0, 0, 0)
     var rest = ""
     var buffer = [UInt8](repeating: 0, count: 1 << 16)
-    // It is told whenever there is room again: more than once where the log's thread is slow.
-    while told < dropped || lines < 600 - dropped + tellings {
+    // The log reports dropped lines as soon as there is room, so a slow log thread may report several times.
+    while reported < dropped || lines < 600 - dropped + reports {
       let count = recv(ends[0], &buffer, buffer.count, 0)
-      try #require(count > 0, "\(lines) lines, \(told) of \(dropped) told")
+      try #require(count > 0, "\(lines) lines, \(reported) of \(dropped) reported")
       rest += String(decoding: buffer[..<count], as: UTF8.self)
       let whole = rest.split(separator: "\n", omittingEmptySubsequences: false)
       for line in whole.dropLast() {
         lines += 1
         guard line.contains("log.dropped") else { continue }
-        tellings += 1
-        told += try #require(line.firstMatch(of: /"lines":(\d+)/).flatMap { Int($0.1) }, "\(line)")
+        reports += 1
+        reported += try #require(line.firstMatch(of: /"lines":(\d+)/).flatMap { Int($0.1) }, "\(line)")
       }
       rest = String(whole.last ?? "")
     }
     log.flush(timeoutMilliseconds: 30_000)
     close(ends[1])
     close(ends[0])
-    #expect(told == dropped)
-    #expect(rest == "" && lines == 600 - dropped + tellings)
+    #expect(reported == dropped)
+    #expect(rest == "" && lines == 600 - dropped + reports)
   }
 }

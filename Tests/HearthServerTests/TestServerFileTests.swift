@@ -1,25 +1,25 @@
 import HearthServer
 import Testing
 
-/// Files in forks.
+/// Files of test servers, in forks and after a reset.
 @Suite struct TestServerFileTests {
   static let bucket = "/v0/b/demo.appspot.com/o"
 
   static func put(
     _ server: TestServer, _ name: String, _ text: String, as caller: TestServer.Caller
   ) async throws -> Int {
-    let reply = try await server.respond(
+    let response = try await server.respond(
       to: .init("POST", "\(bucket)?name=\(name)", headers: [("content-type", "text/plain")], body: text), as: caller)
-    _ = try await reply.bytes()
-    return reply.status
+    _ = try await response.bytes()
+    return response.status
   }
 
   static func get(_ server: TestServer, _ name: String, as caller: TestServer.Caller) async throws -> String {
-    let reply = try await server.respond(to: .init("GET", "\(bucket)/\(name)?alt=media"), as: caller)
-    return reply.status == 200 ? try await reply.text() : "\(reply.status)"
+    let response = try await server.respond(to: .init("GET", "\(bucket)/\(name)?alt=media"), as: caller)
+    return response.status == 200 ? try await response.text() : "\(response.status)"
   }
 
-  @Test func rulesOfFilesSeeTheTimeOfTheServer() async throws {
+  @Test func fileRulesSeeTheServersTime() async throws {
     let rules = """
       rules_version = '2';
       service firebase.storage {
@@ -37,7 +37,7 @@ import Testing
     #expect(try await Self.get(db, "share", as: .nobody) == "text")
     db.advanceTime(by: .seconds(8 * 86_400))
     #expect(try await Self.get(db, "share", as: .nobody) == "403")
-    // What is made from now on has the time of now.
+    // New files get the advanced time.
     #expect(try await Self.put(db, "later", "text", as: .nobody) == 200)
     #expect(try await Self.get(try db.fork(), "later", as: .nobody) == "text")
   }

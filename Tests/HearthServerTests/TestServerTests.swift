@@ -1,7 +1,7 @@
 import HearthServer
 import Testing
 
-/// Servers in this process without a port.
+/// Test servers in this process, without a port.
 @Suite struct TestServerTests {
   static let rules = """
     rules_version = '2';
@@ -26,33 +26,33 @@ import Testing
   static func get(
     _ server: TestServer, _ path: String, as caller: TestServer.Caller
   ) async throws -> (status: Int, text: String) {
-    let reply = try await server.respond(to: .init("GET", "\(documents)/\(path)"), as: caller)
-    return (reply.status, try await reply.text())
+    let response = try await server.respond(to: .init("GET", "\(documents)/\(path)"), as: caller)
+    return (response.status, try await response.text())
   }
 
   static func rename(_ server: TestServer, _ uid: String, as caller: TestServer.Caller) async throws -> Int {
     let body = #"{"fields": {"name": {"stringValue": "Changed"}}}"#
-    let reply = try await server.respond(
+    let response = try await server.respond(
       to: .init("PATCH", "\(documents)/users/\(uid)", headers: [("content-type", "application/json")], body: body),
       as: caller)
-    _ = try await reply.bytes()
-    return reply.status
+    _ = try await response.bytes()
+    return response.status
   }
 
-  @Test func callersAreJudgedByTheRules() async throws {
+  @Test func rulesAuthorizeCallers() async throws {
     let server = try Self.base()
     let rows: [(TestServer.Caller, Int)] = [
       (.admin, 200), (.user("ann"), 200), (.user("ben"), 403), (.user("eve", claims: ["role": "nurse"]), 200),
       (.user("eve", claims: ["role": ["nurse", 1, true, ["deep": 2.5]]]), 403), (.nobody, 403),
     ]
     for (caller, status) in rows {
-      let reply = try await Self.get(server, "users/ann", as: caller)
-      #expect(reply.status == status, "\(caller): \(reply.text)")
+      let response = try await Self.get(server, "users/ann", as: caller)
+      #expect(response.status == status, "\(caller): \(response.text)")
     }
     #expect(try await Self.get(server, "users/ann", as: .admin).text.contains(#""stringValue": "Ann""#))
   }
 
-  @Test func forksShareNothing() async throws {
+  @Test func forksAreIndependent() async throws {
     let base = try Self.base()
     let (one, two) = (try base.fork(), try base.fork())
     #expect(try await Self.rename(one, "ann", as: .user("ann")) == 200)
@@ -60,7 +60,7 @@ import Testing
     for other in [base, two, try base.fork()] {
       #expect(try await Self.get(other, "users/ann", as: .admin).text.contains(#""Ann""#))
     }
-    // What was written is part of what a fork of the fork begins with, and of what it goes back to.
+    // A fork of the fork begins with this change, and returns to it on a reset.
     let three = try one.fork()
     #expect(try await Self.rename(three, "ben", as: .admin) == 200)
     #expect(try await Self.get(three, "users/ann", as: .admin).text.contains("Changed"))
@@ -71,7 +71,7 @@ import Testing
     #expect(try await Self.get(one, "users/ann", as: .admin).text.contains(#""Ann""#))
   }
 
-  @Test func forksAreUsedSideBySide() async throws {
+  @Test func forksRunConcurrently() async throws {
     let base = try Self.base()
     try await withThrowingTaskGroup(of: Void.self) { group in
       for number in 0..<32 {
@@ -87,7 +87,7 @@ import Testing
     }
   }
 
-  @Test func mistakesAreToldWithTheirPlace() {
+  @Test func errorsNameTheirLocation() {
     let rows: [(() throws -> TestServer, String)] = [
       ({ try TestServer(rules: .text("service cloud.firestore {")) }, "rules:1:"),
       ({ try TestServer(rules: .file("/nowhere/firestore.rules")) }, "/nowhere/firestore.rules"),
@@ -104,25 +104,25 @@ import Testing
     }
   }
 
-  @Test func accountsAreForkedToo() async throws {
+  @Test func forksCopyAccounts() async throws {
     let base = try Self.base()
     let json = [("content-type", "application/json")].map { (name: $0.0, value: $0.1) }
     func call(_ server: TestServer, _ verb: String, _ body: String) async throws -> (Int, String) {
-      let reply = try await server.respond(
+      let response = try await server.respond(
         to: .init("POST", "/v1/accounts:\(verb)?key=any", headers: json, body: body))
-      return (reply.status, try await reply.text())
+      return (response.status, try await response.text())
     }
     let ann = #"{"email": "ann@example.com", "password": "correct horse", "returnSecureToken": true}"#
     #expect(try await call(base, "signUp", ann).0 == 200)
     let db = try base.fork()
     let (status, text) = try await call(db, "signInWithPassword", ann)
     #expect(status == 200, "\(text)")
-    // The token that was given counts as it would behind the port.
+    // The account's token is valid as it would be on the port.
     let token = try #require(text.split(separator: "\"").first { $0.hasPrefix("ey") })
     let uid = try #require(text.firstMatch(of: /"localId": ?"([^"]+)"/)?.output.1)
-    let reply = try await db.respond(
+    let response = try await db.respond(
       to: .init("GET", "\(Self.documents)/users/\(uid)", headers: [("Authorization", "Bearer \(token)")]))
-    #expect(reply.status == 404)
+    #expect(response.status == 404)
     let ben = #"{"email": "ben@example.com", "password": "correct horse", "returnSecureToken": true}"#
     #expect(try await call(db, "signUp", ben).0 == 200)
     #expect(try await call(base, "signInWithPassword", ben).0 == 400)
@@ -138,13 +138,13 @@ import Testing
       """
     let base = try TestServer(indexes: .text(indexes), requiresIndexes: true, fixtures: [.text(Self.fixture)])
     let db = try base.fork()
-    let reply = try await db.respond(
+    let response = try await db.respond(
       to: .init("GET", "/hearth/v1/projects/demo/databases/(default)/indexes"), as: .admin)
-    let text = try await reply.text()
+    let text = try await response.text()
     #expect(text.contains(#""ready""#) && text.contains("users (name descending, age ascending)"), "\(text)")
   }
 
-  @Test func timeMovesForOneServer() async throws {
+  @Test func timeAdvancesForOneServer() async throws {
     let base = try Self.base()
     let db = try base.fork()
     db.advanceTime(by: .seconds(100 * 365 * 86_400 / 4))

@@ -55,7 +55,7 @@ import Watch
   }
 
   @Test func withoutRulesTargetsAreRefusedAndTheStreamContinues() throws {
-    let locked = try SimulatedService(admission: .nobody)
+    let locked = try SimulatedService(defaultAccess: .nobody)
     try locked.commit([.set("open/o")])
     let client = try ListeningClient(locked, as: .user(nil))
     for target: Int32 in [2, 4] {
@@ -206,7 +206,7 @@ import Watch
   }
 
   private func beat() {
-    for feed in service.service.feeds.all { for _ in 0..<8 { feed.beat() } }
+    for hub in service.service.watchHubs.all { for _ in 0..<8 { hub.beat() } }
   }
 }
 

@@ -207,8 +207,8 @@ import Watch
     #expect(found.map(\.lag) == [0])
     try service.commit([.set("c/x", ("a", 2))])
     service.settleFeeds()
-    let behind = try wait { done in try service.service.listeners(as: .admin, completion: done) }
-    #expect(behind.allSatisfy { $0.lag > 0 && $0.queuedBytes > 0 })
+    let after = try wait { done in try service.service.listeners(as: .admin, completion: done) }
+    #expect(after.allSatisfy { $0.lag > 0 && $0.queuedBytes > 0 })
   }
 
   @Test func idleStreamsGetSnapshots() throws {
@@ -216,7 +216,7 @@ import Watch
     try client.add(2, Self.query())
     try client.settle()
     _ = client.takeEvents()
-    for feed in service.service.feeds.all { for _ in 0..<8 { feed.beat() } }
+    for hub in service.service.watchHubs.all { for _ in 0..<8 { hub.beat() } }
     service.settleFeeds()
     #expect(client.wakes.take())
     try expect("SNAPSHOT")
@@ -247,15 +247,15 @@ import Watch
     let registry = DatabaseRegistry(clock: Clock { time.now }, idleSeconds: 10) { (_) throws(StorageError) in
       try LMDBStore.open(.inMemory(mapBytes: 1 << 24))
     }
-    let service = FirestoreService(databases: registry, admission: .everybody)
+    let service = FirestoreService(databases: registry, defaultAccess: .everybody)
     let stream = try ListenStream(service, in: self.service.id, as: .admin) {}
     time.advance(seconds: 100)
     registry.maintain()
     #expect(registry.openDatabases.count == 1)
     try stream.receive(.add(ListenTarget(id: 2, Self.query())))
-    for feed in service.feeds.all { feed.settle() }
+    for hub in service.watchHubs.all { hub.settle() }
     stream.end()
-    #expect(service.feeds.all.isEmpty)
+    #expect(service.watchHubs.all.isEmpty)
   }
 
   @Test func projectionsLimitTheReportedFields() throws {

@@ -21,12 +21,12 @@ struct SimulatedService: Sendable {
   let service: FirestoreService
   let id: DatabaseID
 
-  init(admission: FirestoreService.Admission = .everybody) throws {
+  init(defaultAccess: FirestoreService.DefaultAccess = .everybody) throws {
     guard let id = DatabaseID(project: "p") else { throw Difference("no id") }
     self.id = id
     let store = try LMDBStore.open(.inMemory(mapBytes: 1 << 30))
     let registry = DatabaseRegistry(clock: Clock { [time] in time.now }, idleSeconds: nil) { (_) throws(StorageError) in store }
-    service = FirestoreService(databases: registry, admission: admission)
+    service = FirestoreService(databases: registry, defaultAccess: defaultAccess)
   }
 
   func result(of writes: [Write], transaction: TransactionID?) throws -> Result<CommitOutcome, Status> {

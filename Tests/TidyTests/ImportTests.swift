@@ -1,8 +1,8 @@
 import Testing
 
-/// The arrows between modules point only down, and nothing is imported that `Package.swift` does not declare.
+/// Modules depend only on modules of lower layers, and a source file imports only what `Package.swift` declares.
 @Suite struct ImportTests {
-  /// The modules from the ground up; one imports only from rows above its own.
+  /// The modules by layer, from the lowest. A module may depend only on modules of earlier rows.
   static let layers: [Set<String>] = [
     [
       "CCrypto", "CEpoll", "CHTTPParser", "CLMDB", "CNGHTTP2", "COpenSSL", "CRE2", "CSimdjson", "CSodium", "CTimex",
@@ -24,48 +24,51 @@ import Testing
     ["hearth"],
   ]
 
-  /// Who may import a module, where that is less than "everything above". The reasons are in README.md.
+  /// The targets that may import a module, for modules that not every higher layer may import. The reasons are in
+  /// docs/internals/architecture.md.
   static let importers: [String: Set<String>] = [
-    // The engine is chosen once; all else sees the seam. The command line checks and copies files with no server.
+    // The server chooses the storage engine; other modules use the protocols of KeyValue. The command line checks and
+    // copies database files without a server.
     "LMDBEngine": ["HearthServer", "HearthCLI", "Benchmarks"],
-    // Sockets are for the front.
+    // Only the server and tools that measure or fuzz it use sockets.
     "Transport": ["Gateway", "HearthServer", "HearthCLI", "Benchmarks", "Fuzzers"],
-    // Each C library stands behind one Swift module.
+    // Each C library has one Swift module that wraps it.
     "CHTTPParser": ["Transport"], "CLMDB": ["LMDBEngine"], "CNGHTTP2": ["Transport"], "COpenSSL": ["Transport"],
     "CRE2": ["RulesEngine"], "CSimdjson": ["WireFormat"], "CUV": ["Transport"],
-    // Benchmarks hold thousands of connections on one thread, and are no part of the server.
+    // Benchmarks hold thousands of connections on one thread. The server does not use this module.
     "CEpoll": ["Benchmarks"],
-    // Whether somebody sets the clock right is asked of the kernel, by `hearth doctor`.
+    // `hearth doctor` asks the kernel whether the clock is synchronized.
     "CTimex": ["HearthCLI"],
     "CXXHash": ["DocumentStore"], "CSodium": ["Accounts"], "CXCrypt": ["Accounts"],
-    // Checksums of files are libcrypto's and zlib's too.
+    // Checksums of files come from libcrypto and zlib too.
     "CCrypto": ["Accounts", "Files"], "CZlib": ["Transport", "Files"],
-    // The dialects are reached through the server.
+    // Other modules reach the handlers of the API through the server.
     "Gateway": ["HearthServer"],
     "TestSupport": ["Benchmarks", "Fuzzers"],
-    // The client stands alone, so that it builds where the server does not: on phones.
+    // The client depends on no other module, so that it builds for phones, which the server does not support.
     "HearthClient": ["HearthTesting"],
   ]
 
-  /// What comes with the toolchain.
+  /// Modules of the toolchain.
   static let systemModules: Set<String> = ["Dispatch", "Glibc", "Synchronization"]
   static let foundationModules: Set<String> = ["Foundation", "FoundationEssentials", "FoundationNetworking"]
 
-  /// Below these, Foundation stays out: it costs start-up time and memory, and its types allocate.
+  /// The targets that may import Foundation. Other libraries must not: it costs start-up time and memory, and its
+  /// types allocate.
   static let foundationImporters: Set<String> = [
     "Benchmarks", "Fuzzers", "HearthClient", "HearthTesting", "TestSupport",
   ]
 
-  @Test func packageDeclaresOnlyArrowsThatPointDown() throws {
+  @Test func packageDependenciesPointDown() throws {
     let targets = try Self.targets()
     for (target, dependencies) in targets where !target.hasSuffix("Tests") {
       guard let layer = Self.layers.firstIndex(where: { $0.contains(target) }) else {
-        Issue.record("\(target) is in no layer; give it a place in ImportTests.layers")
+        Issue.record("\(target) is in no layer; add it to ImportTests.layers")
         continue
       }
       for dependency in dependencies {
         let below = Self.layers[..<layer].contains { $0.contains(dependency) }
-        #expect(below, "\(target) must not depend on \(dependency): the arrow does not point down")
+        #expect(below, "\(target) must not depend on \(dependency), which is not in a lower layer")
         if let importers = Self.importers[dependency] {
           #expect(importers.contains(target), "\(target) must not depend on \(dependency); see ImportTests.importers")
         }
@@ -87,7 +90,7 @@ import Testing
     }
   }
 
-  /// The modules a file imports, whatever attributes and access level the import has.
+  /// The modules that a file imports, with any attributes and access level.
   static func imports(of file: SwiftFile) -> [String] {
     file.code.compactMap { line in
       let words = line.split(separator: " ")
@@ -100,7 +103,7 @@ import Testing
     }
   }
 
-  /// Every target of `Package.swift` with what it depends on, read from the lines that declare them.
+  /// Every target of `Package.swift` with its dependencies, parsed from the declarations.
   static func targets() throws -> [String: Set<String>] {
     let text = Repository.package.lines.filter { !$0.drop { $0 == " " }.hasPrefix("//") }.joined(separator: "\n")
     var targets: [String: Set<String>] = ["CRE2": [], "CSimdjson": []]
@@ -109,7 +112,7 @@ import Testing
       let names = rest.replacing(/in: "\w+"/, with: "").matches(of: /"(\w+)"/).map { String($0.output.1) }
       targets[String(name)] = kind == "debian" ? [] : Set(names)
     }
-    try #require(targets.count > 20, "Package.swift is no longer written as this test reads it")
+    try #require(targets.count > 20, "too few targets; this test cannot parse Package.swift")
     return targets
   }
 }

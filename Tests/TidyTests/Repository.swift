@@ -1,6 +1,6 @@
 import Foundation
 
-/// The files of this repository, as the tests of this module read them.
+/// The files of this repository.
 enum Repository {
   /// The repository's root.
   static let root = URL(fileURLWithPath: #filePath)
@@ -15,8 +15,8 @@ enum Repository {
   /// `Package.swift`.
   static let package = SwiftFile(path: "Package.swift", text: text(of: "Package.swift"))
 
-  /// The paths of all files that are kept in the repository, relative to the root and sorted. What is hidden is left
-  /// out (save `.ci`), and so is what builds and servers leave behind.
+  /// The paths of all files of the repository, relative to the root and sorted. Excludes hidden files (except `.ci`)
+  /// and files that builds and servers create.
   static let paths: [String] = {
     var paths: [String] = []
     let enumerator = FileManager.default.enumerator(atPath: root)
@@ -43,13 +43,13 @@ enum Repository {
   }
 }
 
-/// A Swift file in two forms: as it is, and with comments and the contents of strings blanked out, line for line.
+/// A Swift file in two forms: as written, and with comments and the contents of strings blanked out. Both have the
+/// same lines.
 struct SwiftFile: Sendable {
   /// Relative to the root.
   let path: String
-  /// The lines as they are.
   let lines: [Substring]
-  /// The lines without comments and without what stands in strings.
+  /// The lines without comments and without the contents of strings.
   let code: [Substring]
 
   init(path: String, text: String) {
@@ -66,7 +66,7 @@ struct SwiftFile: Sendable {
     return isGrouped ? folders[1] : folders.first ?? ""
   }
 
-  /// Where in the code a pattern matches, as `path:line: text`.
+  /// The lines of code that satisfy a predicate, as `path:line: text`.
   func places(where matches: (Substring) -> Bool) -> [String] {
     code.indices.filter { matches(code[$0]) }.map { "\(path):\($0 + 1): \(lines[$0].drop { $0 == " " })" }
   }
@@ -78,7 +78,7 @@ struct SwiftFile: Sendable {
     case string(quotes: Int, hashes: Int)
   }
 
-  /// Interpolations count as part of their string.
+  /// Replaces comments and the contents of strings with spaces. An interpolation is part of its string.
   private static func blanked(_ text: String) -> String {
     let bytes = Array(text.utf8)
     var out: [UInt8] = []

@@ -65,7 +65,7 @@ import Testing
 
   @Test func overflowLeavesASingleLaggedEvent() {
     _ = takeAll()
-    for version in 1...WatchMailbox.newsMax { #expect(listener.deliver(batch(Int64(version)))) }
+    for version in 1...WatchMailbox.eventsMax { #expect(listener.deliver(batch(Int64(version)))) }
     #expect(!listener.deliver(batch(0)))
     #expect(wakes.take() == 1)
     #expect(listener.load.bytes == 0)

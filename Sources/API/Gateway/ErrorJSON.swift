@@ -73,6 +73,6 @@ extension Exchange {
   /// Logs a status if the server is at fault.
   func tell(_ status: Status) {
     guard let fault = status.fault else { return }
-    tellFailure(fault, status: ErrorJSON.httpStatus(status.code))
+    logFailure(fault, status: ErrorJSON.httpStatus(status.code))
   }
 }

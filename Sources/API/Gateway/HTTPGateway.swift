@@ -45,7 +45,7 @@ package final class HTTPGateway: RequestHandler {
       }
     let authenticator = Authenticator(verifier: verifier)
     self.authenticator = authenticator
-    isOpen = service.admission == .everybody
+    isOpen = service.defaultAccess == .everybody
     keys = KeysHandler(accounts, authenticator)
     self.identity = IdentityHandler(identity, authenticator)
     rest = RESTHandler(service, authenticator)

@@ -1,8 +1,8 @@
 import WireFormat
 
-/// What verbs print with `--json`, and objects that they send.
+/// Builds the JSON that verbs print with `--json` and the bodies of their requests.
 extension JSONWriter {
-  /// A whole text: an object whose members `append` writes, with a line feed behind it.
+  /// Returns a JSON object and a line feed; `append` writes the members.
   static func report(_ append: (inout JSONWriter) -> Void) -> [UInt8] {
     var json = JSONWriter(.pretty)
     json.beginObject()
@@ -11,7 +11,7 @@ extension JSONWriter {
     return json.bytes + [UInt8(ascii: "\n")]
   }
 
-  /// Adds a text as a member; nothing where there is none.
+  /// Adds a text as a member, unless it is `nil`.
   mutating func add(_ name: StaticString, _ text: String?) {
     guard let text else { return }
     key(name)
@@ -30,7 +30,7 @@ extension JSONWriter {
     bool(flag)
   }
 
-  /// Adds an array as a member: an object for each element, whose members `append` writes.
+  /// Adds an array as a member, with one object for each element; `append` writes its members.
   mutating func add<Elements: Sequence>(
     _ name: StaticString, _ elements: Elements, _ append: (Elements.Element, inout JSONWriter) -> Void
   ) {

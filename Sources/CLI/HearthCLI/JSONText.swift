@@ -1,11 +1,11 @@
 import WireFormat
 
-/// Reads JSON texts of any kind: configuration, answers of a server.
+/// Reads JSON texts, such as configuration files and responses of a server.
 enum JSONText {
-  /// Parses a text and lends its root, which is valid during the call.
-  /// - Throws: `WireError` when it is no JSON, and what `body` throws.
+  /// Parses a text and passes its root to `body`. The root is valid during the call only.
+  /// - Throws: `WireError` if the text is not valid JSON, or the error of `body`.
   static func read<R>(_ bytes: [UInt8], _ body: (JSONValue) throws -> R) throws -> R {
-    // The parser's own closures throw one type only, so the outcome travels as a value.
+    // The parser's closure can throw only `WireError`, so the result of `body` is returned as a value.
     try bytes.withUnsafeBytes { text in
       try JSONDocument(bytesMax: 128 << 20).withParsed(text) { (root) throws(WireError) in Result { try body(root) } }
     }.get()
@@ -13,7 +13,7 @@ enum JSONText {
 }
 
 extension JSONValue {
-  /// The member of that name where this is an object that has it.
+  /// Returns the member of that name, or `nil` if this is not an object or has no such member.
   func member(_ name: StaticString) -> JSONValue? {
     guard case .object(var members) = kind else { return nil }
     while let (key, value) = members.next() {
@@ -22,13 +22,13 @@ extension JSONValue {
     return nil
   }
 
-  /// The text where this is a string.
+  /// The text, or `nil` if this is not a string.
   var text: String? {
     guard case .string(let bytes) = kind else { return nil }
     return String(decoding: bytes, as: UTF8.self)
   }
 
-  /// The number where this is an integer.
+  /// The number, or `nil` if this is not an integer.
   var integer: Int? {
     guard case .integer(let number) = kind else { return nil }
     return Int(number)
@@ -40,7 +40,7 @@ extension JSONValue {
     return true
   }
 
-  /// The elements where this is an array.
+  /// The elements, or none if this is not an array.
   var array: [JSONValue] {
     guard case .array(var elements) = kind else { return [] }
     var all: [JSONValue] = []

@@ -89,7 +89,7 @@ package final class TestCaseRunner {
       // In a list, `resource` is null.
       asked.resource = method == .list ? nil : request.before.map { EncodedFields($0) }
       asked.newResource = request.after.map { EncodedFields($0) }
-      asked.lookupsMax = RulesRequest.lookupsMaxOfFile
+      asked.lookupsMax = RulesRequest.lookupsMaxPerFile
       let decision = asked.withBorrowed { borrowed in
         Array(request.bucket.utf8).withUnsafeBytes { bucket in
           var borrowed = borrowed

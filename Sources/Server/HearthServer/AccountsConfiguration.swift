@@ -1,20 +1,20 @@
 import Accounts
 import Gateway
 
-/// How the accounts of people are run. Administrators change the first part while the server runs; what they set stays.
+/// The configuration of user accounts. Administrators can change the first three settings while the server runs;
+/// their changes persist.
 public struct AccountsConfiguration: Sendable, Equatable {
-  /// A provider that signs people in: Google, Apple, or any that speaks OpenID Connect.
+  /// An identity provider for sign-in: Google, Apple, or any OpenID Connect provider.
   public struct IdentityProvider: Sendable, Equatable {
-    /// The id that apps use: `google.com`, `apple.com`, or one that begins with `oidc.`.
+    /// The ID that apps use: `google.com`, `apple.com`, or an ID that begins with `oidc.`.
     public var id: String
-    /// What its tokens say in `aud`: the app, as the provider knows it.
+    /// The `aud` claim of its tokens: the app's ID at the provider.
     public var clientID: String
-    /// A file with its keys, a JSON Web Key Set.
+    /// The path of a file with its public keys, a JSON Web Key Set.
     public var keysPath: String
-    /// What its tokens say in `iss`; Google's and Apple's are known.
+    /// The `iss` claim of its tokens. Not needed for Google and Apple.
     public var issuer: String?
 
-    /// Describes a provider.
     public init(id: String, clientID: String, keysPath: String, issuer: String? = nil) {
       self.id = id
       self.clientID = clientID
@@ -23,29 +23,29 @@ public struct AccountsConfiguration: Sendable, Equatable {
     }
   }
 
-  /// Whether guests may come, who have an account without an address.
+  /// Whether users can sign in anonymously.
   public var allowsAnonymous = true
-  /// Whether people sign in with a password.
+  /// Whether users can sign in with a password.
   public var allowsPassword = true
-  /// Whether people make accounts for themselves; otherwise administrators do.
+  /// Whether users can create accounts; otherwise only administrators can.
   public var allowsSignUp = true
-  /// The command that sends a mail, which it reads from its standard input; none is sent without.
+  /// The shell command that sends a mail, which it reads from its standard input. If `nil`, no mail is sent.
   public var mailCommand: String?
-  /// Who mails are from.
+  /// The sender address of mails.
   public var mailSender = "noreply@localhost"
-  /// Where links in mails lead: a page of the app. Mails need it.
+  /// The URL of the app's page to which links in mails lead. Required if ``mailCommand`` is set.
   public var actionURL: String?
-  /// Who signs people in beside this server.
+  /// The identity providers whose tokens sign users in.
   public var identityProviders: [IdentityProvider] = []
 
   /// Creates a configuration with the defaults above.
   public init() {}
 
-  /// Gets the accounts' calls ready.
+  /// Creates the account API with this configuration.
   func toolkit(_ accounts: AccountStore) throws(HearthError) -> IdentityToolkit {
     guard mailCommand == nil || actionURL != nil else {
       throw .configuration(
-        "mails need a page that their links lead to; add --action-url https://…, the address of such a page of the app")
+        "--mail-command also needs --action-url https://…, the page of the app that links in mails open")
     }
     var options = IdentityToolkit.Options()
     options.settings.allowsAnonymous = allowsAnonymous
@@ -62,7 +62,7 @@ public struct AccountsConfiguration: Sendable, Equatable {
       } catch { throw .data("\(provider.keysPath): \(error.description)") }
     }
     do { return try IdentityToolkit(accounts, options) } catch {
-      throw .storage("the accounts cannot be opened: \(error)")
+      throw .storage("cannot open the accounts: \(error)")
     }
   }
 }

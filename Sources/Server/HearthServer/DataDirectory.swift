@@ -4,24 +4,24 @@ import Glibc
 package import KeyValue
 import LMDBEngine
 
-/// The directory that holds a server's databases.
+/// The directory of a server's databases. It checks the format, locks the directory, and knows its layout:
 ///
 ///     DIR/FORMAT                                    the layout's number, in text
-///     DIR/hearth.lock                               who uses the directory
+///     DIR/hearth.lock                               the process that uses the directory
 ///     DIR/databases/{project}/{database}/data.mdb   one LMDB environment per database, data.mdb-lock beside it
-///     DIR/accounts/{project}/data.mdb               who the people of a project are, and the keys of their tokens
-///     DIR/files/…                                   what is stored beside the documents, see ``FilesSetup``
+///     DIR/accounts/{project}/data.mdb               the users of a project, and the keys of their tokens
+///     DIR/files/…                                   the stored files, see ``FilesSetup``
 package final class DataDirectory: Sendable {
-  /// The layout this code writes.
+  /// The layout that this version writes.
   package static let format = 1
 
-  /// The directory.
   package let path: String
   private let lock: DataDirectoryLock
 
-  /// Opens a directory for writing, making it where it is missing, and keeps other processes from writing to it.
-  /// - Throws: ``StorageError/locked(path:holder:)``, ``StorageError/unsupportedFormat(path:found:supported:)``, or
-  ///   ``StorageError/system(operation:path:code:)``.
+  /// Opens a directory for writing, creating it if it does not exist, and locks it against other processes.
+  /// - Throws: ``StorageError/locked(path:holder:)`` if another process uses it;
+  ///   ``StorageError/unsupportedFormat(path:found:supported:)`` if a newer version wrote it;
+  ///   ``StorageError/system(operation:path:code:)`` if it cannot be created or written.
   package init(_ path: String) throws(StorageError) {
     self.path = path
     try Self.makeDirectory(path)
@@ -29,17 +29,19 @@ package final class DataDirectory: Sendable {
     if try Self.readFormat(of: path) == nil { try Self.writeFormat(to: path) }
   }
 
-  /// Tells other processes where the server that uses the directory answers.
+  /// Stores the server's URL in the lock file, for other processes.
+  /// - Throws: ``StorageError`` if the write fails.
   package func announce(url: String) throws(StorageError) {
     try lock.announce(serverURL: url)
   }
 
-  /// The file of a database, whether it exists or not.
+  /// Returns the path of a database's file, whether or not it exists.
   package static func file(of id: DatabaseID, in path: String) -> String {
     "\(folder(of: id, in: path))/data.mdb"
   }
 
-  /// The file of a database, its folder made where it is missing.
+  /// Returns the path of a database's file, after creating its directory.
+  /// - Throws: ``StorageError/system(operation:path:code:)`` if the directory cannot be created.
   package func makeFile(of id: DatabaseID) throws(StorageError) -> String {
     try Self.makeDirectory("\(path)/databases")
     try Self.makeDirectory("\(path)/databases/\(id.project)")
@@ -47,35 +49,36 @@ package final class DataDirectory: Sendable {
     return Self.file(of: id, in: path)
   }
 
-  /// The file of a project's accounts, whether it exists or not.
+  /// Returns the path of the file of a project's accounts, whether or not it exists.
   package static func accountsFile(of project: String, in path: String) -> String {
     "\(path)/accounts/\(project)/data.mdb"
   }
 
-  /// Where the files of a data directory are, whether there are any or not.
+  /// Returns the path of the directory of files, whether or not it exists.
   package static func filesFolder(in path: String) -> String { "\(path)/files" }
 
-  /// The metadata of the files of a data directory, whether there are any or not.
+  /// Returns the path of the metadata of files, whether or not it exists.
   package static func filesFile(in path: String) -> String { "\(path)/files/data.mdb" }
 
-  /// Whether a data directory has files.
-  /// - Throws: ``StorageError/corruption(path:detail:)`` where it has their content, but not what is known of it.
+  /// Returns whether a data directory contains files.
+  /// - Throws: ``StorageError/corruption(path:detail:)`` if it contains their content, but not their metadata.
   package static func hasFiles(in path: String) throws(StorageError) -> Bool {
     let file = filesFile(in: path)
     if access(file, F_OK) == 0 { return true }
     guard ContentDirectory.holdsContent(filesFolder(in: path)) else { return false }
     throw .corruption(
-      path: file, detail: "it is missing, though there is content of files beside it; restore it from a backup, "
-        + "or move \(filesFolder(in: path)) away")
+      path: file, detail: "the metadata of files are missing, but their content exists; restore the metadata from a "
+        + "backup, or move \(filesFolder(in: path)) away")
   }
 
-  /// The projects whose accounts a data directory holds.
+  /// Returns the projects with accounts in a data directory, sorted.
   package static func accountsProjects(in path: String) -> [String] {
     ContentDirectory.names(in: "\(path)/accounts").filter { access(accountsFile(of: $0, in: path), F_OK) == 0 }.sorted()
   }
 
-  /// The file of a project's accounts, its folder made where it is missing.
-  /// - Throws: ``StorageError/exposed(path:)`` where others than the owner could read it: it holds private keys.
+  /// Returns the path of the file of a project's accounts, after creating its directory.
+  /// - Throws: ``StorageError/exposed(path:)`` if the file permissions let other users access the private keys in
+  ///   it; ``StorageError/system(operation:path:code:)`` if the directory cannot be created.
   package func makeAccountsFile(of project: String) throws(StorageError) -> String {
     let file = Self.accountsFile(of: project, in: path)
     let folder = "\(path)/accounts/\(project)"
@@ -88,8 +91,8 @@ package final class DataDirectory: Sendable {
     return file
   }
 
-  /// The databases of a data directory, by name.
-  /// - Throws: ``StorageError`` when it is no data directory or of a newer format.
+  /// Returns the databases of a data directory, sorted by name.
+  /// - Throws: ``StorageError`` if the path is not a data directory or has a newer format.
   package static func databases(in path: String) throws(StorageError) -> [DatabaseID] {
     guard try readFormat(of: path) != nil else {
       throw .unsupportedFormat(path: path, found: "none (no FORMAT file)", supported: "data directories of format 1")
@@ -110,11 +113,11 @@ package final class DataDirectory: Sendable {
   }
 
   private static func makeDirectory(_ path: String) throws(StorageError) {
-    // Only the owner may look in: documents are people's data.
+    // Only the owner has access, because documents may be confidential.
     if mkdir(path, 0o700) != 0, errno != EEXIST { throw .system(operation: "mkdir", path: path, code: errno) }
   }
 
-  /// The directory's format, `nil` for a directory without one.
+  /// Returns the directory's format, or `nil` if it has none.
   private static func readFormat(of path: String) throws(StorageError) -> Int? {
     let file = "\(path)/FORMAT"
     let descriptor = open(file, O_RDONLY | O_CLOEXEC)

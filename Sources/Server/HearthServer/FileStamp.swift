@@ -1,6 +1,6 @@
 import Glibc
 
-/// What tells that a file is another than before.
+/// A fingerprint of a file's state, to detect changes.
 struct FileStamp: Equatable {
   var inode: UInt
   var bytes: Int
@@ -9,7 +9,7 @@ struct FileStamp: Equatable {
 
   init(_ path: String) {
     var status = stat()
-    // A file that is gone has a stamp too: when it is back, it is another.
+    // A missing file has a stamp too, so its return is detected as a change.
     guard stat(path, &status) == 0 else {
       (inode, bytes, seconds, nanoseconds) = (0, 0, 0, 0)
       return

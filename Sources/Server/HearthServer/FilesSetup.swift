@@ -6,22 +6,22 @@ import Glibc
 import KeyValue
 import LMDBEngine
 
-/// Where a server keeps files:
+/// The setup of the file store.
 ///
-///     DIR/files/data.mdb       what is known of them, an LMDB environment
-///     DIR/files/content/…      what they hold, see ``ContentDirectory``
+///     DIR/files/data.mdb       the metadata, an LMDB environment
+///     DIR/files/content/…      the content, see ``ContentDirectory``
 ///
-/// In memory the content lies in a directory on `/dev/shm` that is removed when the server stops; one that a killed
-/// server left is removed by the next.
+/// A server in memory keeps the content in a directory on `/dev/shm`, and removes it when it stops. If a server was
+/// killed, the next server removes its directory.
 enum FilesSetup {
-  /// What content may take in memory, in bytes, and what is known of it.
+  /// The most memory for content, and for metadata, in bytes.
   private static let inMemoryBytesMax = 4 << 30
   private static let inMemoryMetadataBytesMax = 512 << 20
   private static let secondsBetweenCleanings = 3600
   private static let memoryRoot = "/dev/shm"
   private static let memoryPrefix = "hearth-files-"
 
-  /// A store that is opened when somebody needs it.
+  /// Returns a file store that is opened on first use.
   static func make(
     _ configuration: HearthConfiguration, _ directory: DataDirectory?, _ databases: DatabaseRegistry
   ) -> LazyFileStore {
@@ -32,7 +32,7 @@ enum FilesSetup {
       let metadata: LMDBStore
       do throws(StorageError) {
         if let directory {
-          // A new store would take all content for what a crash left.
+          // With a new, empty store, the sweep would remove all existing content.
           _ = try DataDirectory.hasFiles(in: directory.path)
           let path = DataDirectory.filesFolder(in: directory.path)
           contents = try wrapped(path) { () throws(FilesError) in try ContentDirectory(path) }
@@ -46,7 +46,7 @@ enum FilesSetup {
       try store.recover()
       DispatchQueue.global(qos: .utility).async { [weak store] in
         do throws(FilesError) { _ = try store?.sweep() } catch {
-          configuration.tell(.warn, "files.sweep", "looking for files that nothing names failed: \(error)")
+          configuration.tell(.warn, "files.sweep", "could not remove unreferenced files: \(error)")
         }
       }
       cleanLater(store, configuration)
@@ -54,19 +54,19 @@ enum FilesSetup {
     }
   }
 
-  /// Forgets old uploads now and then, for as long as the store is used.
+  /// Removes expired uploads every hour, as long as the store is in use.
   private static func cleanLater(_ store: FileStore, _ configuration: HearthConfiguration) {
     let time = DispatchTime.now() + .seconds(secondsBetweenCleanings)
     DispatchQueue.global(qos: .utility).asyncAfter(deadline: time) { [weak store] in
       guard let store else { return }
       do throws(FilesError) { try store.removeOldUploads() } catch {
-        configuration.tell(.warn, "files.uploads", "forgetting old uploads failed: \(error)")
+        configuration.tell(.warn, "files.uploads", "could not remove expired uploads: \(error)")
       }
       cleanLater(store, configuration)
     }
   }
 
-  /// How files are served beside the documents of databases.
+  /// Returns the configuration of a file store next to document databases.
   static func settings(
     _ configuration: HearthConfiguration, _ databases: DatabaseRegistry, _ directory: DataDirectory? = nil
   ) -> FileStore.Configuration {
@@ -84,21 +84,22 @@ enum FilesSetup {
     return settings
   }
 
-  /// The mark of a database, also of one that is not served any more.
+  /// Returns the number of a database's last commit with a file, even if the database is no longer served.
   private static func lastMark(
     of text: String, _ databases: DatabaseRegistry, _ directory: DataDirectory?
   ) throws(StorageError) -> UInt64 {
     guard let id = FileCommitDatabase.id(text) else {
-      throw .corruption(path: "files", detail: "a commit with a file names the database '\(text)'")
+      throw .corruption(path: "files", detail: "a pending commit refers to the database '\(text)', which is not valid")
     }
     if let database = try databases.database(id) { return try DocumentDatabase.lastMark(in: database.store) }
-    // One that is not there has seen no commit.
+    // A database that does not exist has no commits.
     guard let directory, access(DataDirectory.file(of: id, in: directory.path), F_OK) == 0 else { return 0 }
     let options = LMDBOptions(path: DataDirectory.file(of: id, in: directory.path), readOnly: true)
     return try DocumentDatabase.lastMark(in: LMDBStore.open(options))
   }
 
-  /// Opens the files of a data directory that has some, so that what a crash left is removed and damage is told.
+  /// Opens the file store at the start if the data directory contains files. This removes what a crash left behind
+  /// and reports damage early.
   static func openStored(_ files: LazyFileStore, _ directory: DataDirectory?) throws(FilesError) {
     guard let directory else { return }
     do throws(StorageError) {
@@ -107,7 +108,7 @@ enum FilesSetup {
     _ = try files.store()
   }
 
-  /// The error of a body that makes a directory at `path`, as one of storage.
+  /// Runs a body that creates a directory at `path`, and converts its errors to storage errors.
   private static func wrapped<R>(
     _ path: String, _ body: () throws(FilesError) -> R
   ) throws(StorageError) -> R {
@@ -120,7 +121,8 @@ enum FilesSetup {
     }
   }
 
-  /// A directory in memory, with a lock that ends with this process.
+  /// Returns a directory in memory. Its name contains the process ID, so later servers can recognize it as
+  /// abandoned.
   static func inMemory() throws(FilesError) -> ContentDirectory {
     removeLeftovers()
     var generator = SystemRandomNumberGenerator()
@@ -130,7 +132,7 @@ enum FilesSetup {
     return contents
   }
 
-  /// Removes directories of processes that are gone.
+  /// Removes the directories of processes that no longer run.
   private static func removeLeftovers() {
     for name in ContentDirectory.names(in: memoryRoot) where name.hasPrefix(memoryPrefix) {
       let rest = name.dropFirst(memoryPrefix.count)

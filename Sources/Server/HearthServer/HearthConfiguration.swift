@@ -1,31 +1,32 @@
 package import DocumentStore
 
-/// What a server is to be. Every flag of `hearth serve` is a property here.
+/// The configuration of a server. Every flag of `hearth serve` is a property here.
 public struct HearthConfiguration: Sendable {
-  /// Where documents are kept.
+  /// The place where documents are stored.
   public enum Storage: Sendable, Equatable {
-    /// In memory; gone with the process.
+    /// In memory. The documents are lost when the process ends.
     case inMemory
-    /// In a data directory, durable. The directory is made where it is missing.
+    /// In a data directory, durably. The directory is created if it does not exist.
     case directory(String)
   }
 
-  /// How a server treats who calls.
+  /// The policy for unauthenticated callers and undeclared databases.
   public enum Mode: Sendable, Equatable {
-    /// For development and tests: every project and database is served, unsigned tokens count, loopback only.
+    /// For development and tests: the server accepts every project and database, and unsigned tokens. It listens on
+    /// loopback only.
     case emulator
-    /// For people's data: only what was declared is served, and nobody is admitted without rules.
+    /// For real users: the server accepts only declared databases, and denies all requests of clients without
+    /// rules.
     case production
   }
 
-  /// A certificate and its key, to answer with TLS.
+  /// The files of a TLS certificate and its key.
   public struct TLSFiles: Sendable, Equatable {
-    /// The certificate in PEM form, followed by those that lead to a known authority.
+    /// The certificate in PEM form, followed by the intermediate certificates up to a known authority.
     public var certificate: String
-    /// Its private key in PEM form, without a passphrase.
+    /// The private key in PEM form, without a passphrase.
     public var key: String
 
-    /// Names the two files.
     public init(certificate: String, key: String) {
       self.certificate = certificate
       self.key = key
@@ -34,26 +35,23 @@ public struct HearthConfiguration: Sendable {
 
   /// An address to listen on.
   public struct Address: Sendable, Equatable {
-    /// A name or a numeric address of this machine.
+    /// A host name or numeric address of this machine.
     public var host: String
-    /// The port; 0 picks a free one.
+    /// The port, or 0 to choose a free one.
     public var port: Int
 
-    /// Joins a host and a port.
     public init(host: String, port: Int) {
       self.host = host
       self.port = port
     }
   }
 
-  /// A file that says something about one database.
+  /// A configuration file of one database.
   public struct DatabaseFile: Sendable, Equatable {
-    /// Where the file is.
     public var path: String
-    /// The id of the database it is for, in every project that is served.
+    /// The ID of the database, in every served project.
     public var database: String
 
-    /// Joins a file and a database.
     public init(_ path: String, database: String = "(default)") {
       self.path = path
       self.database = database
@@ -62,28 +60,27 @@ public struct HearthConfiguration: Sendable {
 
   /// A file of security rules.
   public struct RulesFile: Sendable, Equatable {
-    /// Where the file is.
     public var path: String
-    /// The id of the database it guards, in every project; `nil` for all that have no file of their own.
+    /// The ID of the database that the rules protect, in every project, or `nil` for all databases without a file
+    /// of their own.
     public var database: String?
 
-    /// Joins a file and a database, or all others.
     public init(_ path: String, database: String? = nil) {
       self.path = path
       self.database = database
     }
   }
 
-  /// An identity provider elsewhere whose tokens count here too: the `sub` of its tokens is the uid here.
+  /// Another identity provider whose tokens the server accepts. The `sub` of its tokens is used as the uid.
   public struct IssuerFile: Sendable, Equatable {
-    /// What its tokens say in `iss`, such as `https://securetoken.google.com/my-project`.
+    /// The `iss` claim of its tokens, such as `https://securetoken.google.com/my-project`.
     public var issuer: String
-    /// What its tokens say in `aud`.
+    /// The `aud` claim of its tokens.
     public var audience: String
-    /// A file with its keys: a JSON Web Key Set, or certificates by key id. Read again when it changes.
+    /// The path of a file with its keys: a JSON Web Key Set, or certificates by key ID. The server reloads it when
+    /// it changes.
     public var path: String
 
-    /// Joins a provider and the file of its keys.
     public init(issuer: String, audience: String, path: String) {
       self.issuer = issuer
       self.audience = audience
@@ -91,60 +88,60 @@ public struct HearthConfiguration: Sendable {
     }
   }
 
-  /// The address to listen on.
+  /// The host name or address to listen on.
   public var host = "127.0.0.1"
-  /// The port to listen on; 0 picks a free one.
+  /// The port to listen on, or 0 to choose a free one.
   public var port = 8080
-  /// The files to speak TLS with; without them connections are plain.
+  /// The certificate files for TLS. If `nil`, the server uses plain HTTP.
   public var tls: TLSFiles?
-  /// Where documents are kept.
+  /// The place where documents are stored.
   public var storage: Storage
-  /// How callers are treated. Production unless said otherwise.
+  /// Whether the server runs for development or for real users.
   public var mode = Mode.production
-  /// The project whose `(default)` database and accounts are served in production, and the default of tools and of
-  /// accounts in emulator mode.
+  /// The project whose `(default)` database and accounts the server serves in production. In emulator mode, the
+  /// default project of tools and accounts.
   public var project: String?
-  /// What people may do with their accounts by themselves.
+  /// The configuration of user accounts.
   public var accounts = AccountsConfiguration()
-  /// Identity providers elsewhere whose tokens count in production.
+  /// Other identity providers whose tokens the server accepts in production.
   public var trustedIssuers: [IssuerFile] = []
-  /// Lets an emulator listen beyond loopback, where everybody who reaches it is admin.
+  /// Lets an emulator listen beyond loopback. Every client that can reach it then has admin access.
   public var allowsRemoteEmulator = false
-  /// Names of the databases of the enterprise edition: larger documents, BSON types, other orders of queries. A `*` at
-  /// the end stands for any rest. By default none in production, and in emulator mode those that begin with `enterprise`.
+  /// The names of databases of the enterprise edition, which has larger documents, BSON types and other query
+  /// orders. A trailing `*` matches any suffix. If `nil`, production has no such database, and emulator mode uses
+  /// `enterprise*`.
   public var enterpriseDatabases: [String]?
-  /// The size each database's file may grow to, in bytes. Address space, not disk: files start small.
+  /// The largest size of each database file, in bytes. This reserves address space, not disk space.
   public var mapBytes = 64 << 30
-  /// Index files (`firestore.indexes.json`), at most one for a database. A database without one keeps its indexes.
+  /// Index files (`firestore.indexes.json`), at most one per database. A database without a file keeps its indexes.
   public var indexes: [DatabaseFile] = []
-  /// Refuses queries that production would refuse because an index is not declared.
+  /// Whether to reject queries that production rejects because an index is not declared.
   public var requiresIndexes = false
-  /// Files of security rules (`firestore.rules`): one for all databases, others for databases of their own. Without
-  /// any, emulator mode admits everybody and production mode nobody.
+  /// Files of security rules (`firestore.rules`): one for all databases, and others for single databases. Without
+  /// rules, emulator mode allows everything, and production mode allows only administrators.
   public var rules: [RulesFile] = []
-  /// Authorises queries as the official emulator does, which also lets queries through that can return documents which
-  /// the rules deny. For old test suites; refused in production mode.
+  /// Whether to authorize queries like the official emulator, which also allows queries that can return documents
+  /// denied by the rules. For old test suites; rejected in production mode.
   public var isEmulatorCompatible = false
-  /// The file of security rules for files (`storage.rules`). Without one only administrators reach files.
+  /// The file of security rules for files (`storage.rules`). Without rules, only administrators can access files.
   public var storageRules: String?
-  /// Where events are written; `nil` for nowhere. Beside it, ``warn`` and ``report`` are told the same in text.
+  /// The destination of log events, or `nil` for none. ``warn`` and ``report`` receive the same events as text.
   public var log: LogWriter?
-  /// Writes one request of so many to ``log``; 1 is all, `nil` none.
+  /// Logs one of this many requests to ``log``. 1 logs all, `nil` none.
   public var requestLogInterval: Int?
-  /// Where operators' tools are answered without credentials (`/metrics`, `/healthz`, `/readyz`), beside the address of
-  /// clients; `nil` for nowhere. Plain HTTP: it is for networks that strangers do not reach.
+  /// An additional address that serves operators' tools (`/metrics`, `/healthz`, `/readyz`) without credentials, or
+  /// `nil` for none. It uses plain HTTP, so choose a network that untrusted clients cannot reach.
   public var metricsAddress: Address?
-  /// A socket that listens already, to be used in place of ``host`` and ``port``; it becomes the server's.
+  /// A listening socket to use instead of ``host`` and ``port``. The server takes ownership of it.
   public var listeningSocket: Int32?
-  /// Is told what goes wrong in the background, in text for people, on any thread.
+  /// Called with a text for each problem in the background, on any thread.
   public var warn: (@Sendable (String) -> Void)?
-  /// Is told what happens in the background, a line each, on any thread.
+  /// Called with a line for each event in the background, on any thread.
   public var report: (@Sendable (String) -> Void)?
-  /// Seconds a stop waits for requests that are under way.
+  /// The time for which ``Server/stop()`` waits for active requests, in seconds.
   public var stopGraceSeconds = 10
-  /// How long databases remember what was.
+  /// The time for which databases keep old versions.
   package var retention = Retention()
-  /// The time of day.
   package var clock = Clock.system
 
   /// Creates a configuration with the defaults above.
@@ -152,25 +149,25 @@ public struct HearthConfiguration: Sendable {
     self.storage = storage
   }
 
-  /// Whether only this machine reaches what listens on a host: `localhost`, or a numeric address.
+  /// Returns whether only this machine can reach a listener on `host`: `localhost` or a loopback address.
   package static func isLoopback(_ host: String) -> Bool {
     host == "localhost" || host == "::1"
       || (host.hasPrefix("127.") && host.allSatisfy { $0 == "." || ("0"..."9").contains($0) })
   }
 }
 
-/// Why a server could not start.
+/// A reason why a server could not start.
 public enum HearthError: Error, Sendable, CustomStringConvertible {
-  /// The configuration asks for something that is refused. The text says what to change.
+  /// The configuration contains a value that is not allowed. The text says what to change.
   case configuration(String)
-  /// A file the configuration names is not what it should be. The text says where and what to do.
+  /// A configuration file is not valid. The text contains the location and the remedy.
   case data(String)
-  /// The data directory cannot be used. The text says why and what to do.
+  /// The data directory cannot be used. The text contains the reason and the remedy.
   case storage(String)
-  /// The address cannot be listened on.
+  /// The server cannot listen on the address.
   case listening(String)
 
-  /// What is wrong and what to do, for people.
+  /// The reason and the remedy, as text for people.
   public var description: String {
     switch self {
     case .configuration(let text), .data(let text), .storage(let text), .listening(let text): text

@@ -3,16 +3,17 @@ import DocumentStore
 import FixtureTree
 import Synchronization
 
-/// The index files of a configuration, read.
+/// The parsed index files of a configuration.
 struct IndexFiles: Sendable {
   private var configurations: [(database: String, indexes: IndexConfiguration)] = []
 
   /// Reads the files.
-  /// - Throws: ``HearthError/data(_:)`` for the first mistake, with its place.
+  /// - Throws: ``HearthError/data(_:)`` for the first mistake, with its location; ``HearthError/configuration(_:)``
+  ///   if a database has two files.
   init(_ files: [HearthConfiguration.DatabaseFile]) throws(HearthError) {
     for file in files {
       guard configuration(ofDatabase: file.database) == nil else {
-        throw .configuration("database \(file.database) has two index files; give one of them")
+        throw .configuration("database \(file.database) has two index files; specify only one")
       }
       do throws(FixtureTreeError) {
         configurations.append((file.database, try IndexFile.read(file: file.path)))
@@ -20,7 +21,7 @@ struct IndexFiles: Sendable {
     }
   }
 
-  /// What a file declares for a database, or `nil` where it has none.
+  /// Returns the indexes declared for a database, or `nil` if it has no file.
   func configuration(of id: DatabaseID) -> IndexConfiguration? { configuration(ofDatabase: id.database) }
 
   private func configuration(ofDatabase id: String) -> IndexConfiguration? {
@@ -28,14 +29,14 @@ struct IndexFiles: Sendable {
   }
 }
 
-/// Turns what is told of background work on indexes into lines, each said once.
+/// A log of background work on indexes. It writes each change as one line.
 final class IndexLog: Sendable {
   private let write: @Sendable (String) -> Void
   private let last = Mutex<[DatabaseID: [IndexReport]]>([:])
 
   init(_ write: @escaping @Sendable (String) -> Void) { self.write = write }
 
-  /// What a registry is given.
+  /// The observer to pass to a database registry.
   var observer: @Sendable (DatabaseID, [IndexReport]) -> Void {
     { id, reports in self.note(reports, of: id) }
   }
@@ -46,7 +47,7 @@ final class IndexLog: Sendable {
       return last[id] ?? []
     }
     for report in reports where !before.contains(report) {
-      // What was ready when all this began is no news.
+      // An index that was ready from the start is not reported.
       if report.state == .ready, !before.contains(where: { $0.text == report.text }) { continue }
       write("\(id.name): index \(report.line)")
     }

@@ -1,9 +1,9 @@
 import Accounts
 import Synchronization
 
-/// The key files of identity providers elsewhere: read at the start, and again when they change.
+/// The key files of trusted issuers. They are read at the start, and again when they change.
 ///
-/// A file that cannot be used then leaves the keys that came from it last, and `warn` is told.
+/// If a changed file is not valid, its previous keys stay in use and a warning is logged.
 final class IssuerFiles: Sendable {
   private let files: [HearthConfiguration.IssuerFile]
   private let issuers: TrustedIssuers
@@ -11,7 +11,7 @@ final class IssuerFiles: Sendable {
   private let stamps: Mutex<[FileStamp]>
 
   /// Reads the files.
-  /// - Throws: ``HearthError/data(_:)`` for the first that cannot be used.
+  /// - Throws: ``HearthError/data(_:)`` for the first file that is not valid.
   init(_ configuration: HearthConfiguration, _ issuers: TrustedIssuers) throws(HearthError) {
     files = configuration.trustedIssuers
     self.issuers = issuers
@@ -20,7 +20,7 @@ final class IssuerFiles: Sendable {
     for file in files { try read(file) }
   }
 
-  /// Reads the files that changed since the last look.
+  /// Reads the files that changed since the last call.
   func reload() {
     stamps.withLock { stamps in
       for (index, file) in files.enumerated() {
@@ -29,7 +29,7 @@ final class IssuerFiles: Sendable {
         stamps[index] = stamp
         do throws(HearthError) { try read(file) } catch {
           configuration.tell(
-            .warn, "issuer.refused", "\(error.description); the keys read from it before still count",
+            .warn, "issuer.refused", "\(error.description); the keys that were read from it before stay in use",
             [("file", .text(file.path))])
         }
       }

@@ -1,10 +1,11 @@
 import Accounts
 import Glibc
 
-/// A file with the keys of an identity provider elsewhere: a JSON Web Key Set, or certificates by key id.
+/// Reads files with the keys of an identity provider: a JSON Web Key Set, or certificates by key ID.
 package enum KeyFile {
-  /// The bytes of a file; one more than keys may have where it is longer, so that who reads the keys says so.
-  /// - Throws: ``HearthError/data(_:)`` when it cannot be read.
+  /// Returns the bytes of a file. If it is longer than allowed, returns one byte more than the limit, so that the
+  /// parser reports the error.
+  /// - Throws: ``HearthError/data(_:)`` if the file cannot be read.
   package static func read(_ path: String) throws(HearthError) -> [UInt8] {
     guard let stream = fopen(path, "re") else { throw unreadable(path) }
     defer { fclose(stream) }

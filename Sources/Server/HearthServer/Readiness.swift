@@ -4,40 +4,39 @@ import DocumentStore
 import Glibc
 import Synchronization
 
-/// Whether clients may be sent to a server.
+/// The readiness of a server to serve clients.
 final class Readiness: Sendable {
-  /// Where a server is in its life.
+  /// The phase in the lifetime of a server.
   enum Phase: Int { case starting, serving, stopping }
 
   private let current = Atomic(Phase.starting.rawValue)
   private let directory: String?
   private let database: DatabaseID?
   private let service: FirestoreService
-  /// A disk with less room left than this, in bytes, will refuse writes soon.
+  /// The free space of a disk below which the server is not ready, in bytes, because writes may soon fail.
   private static let roomBytesMin = 64 << 20
 
-  /// Watches over a data directory, where there is one, and the database of a project, where one is declared.
+  /// Checks the data directory, if there is one, and the database of the project, if one is declared.
   init(directory: String?, project: String?, service: FirestoreService) {
     self.directory = directory
     database = project.flatMap { DatabaseID(project: $0) }
     self.service = service
   }
 
-  /// Where the server is in its life.
   var phase: Phase {
     get { Phase(rawValue: current.load(ordering: .sequentiallyConsistent)) ?? .starting }
     set { current.store(newValue.rawValue, ordering: .sequentiallyConsistent) }
   }
 
-  /// Says what is not ready: `starting`, `stopping`, `data` (the directory cannot be written to), `room` (its disk is
-  /// full), `database` (the declared one cannot be read), `rules` (those in force do not compile). Cost: a few system
-  /// calls, and the opening of the database where it is closed.
+  /// Returns the reasons why the server is not ready: `starting`, `stopping`, `data` (the directory is not
+  /// writable), `room` (its disk is full), `database` (the declared database cannot be read), `rules` (the rules in
+  /// force do not compile). Cost: a few system calls, and opening the database if it is closed.
   func unready() -> [String] {
     var names: [String] = []
     switch phase {
     case .starting: names.append("starting")
     case .serving: break
-    // The databases may be closed already.
+    // The databases may already be closed.
     case .stopping: return ["stopping"]
     }
     if let directory {

@@ -5,49 +5,49 @@ import Glibc
 import RulesEngine
 import Synchronization
 
-/// The rules files of a configuration: read at the start, and again when they change.
+/// The rules files of a configuration. They are read at the start, and again when they change.
 ///
-/// A file that cannot be read or does not compile then leaves the rules in force that came from it last, and `warn` is
-/// told.
+/// If a changed file cannot be read or does not compile, its previous rules stay in force and a warning is logged.
 final class RulesFiles: Sendable {
   private let files: [HearthConfiguration.RulesFile]
-  private let book: RulesRegistry
-  /// The file of rules for files, where there is one, and where its rules go.
+  private let registry: RulesRegistry
+  /// The file of rules for files, if any, and the destination of its rules.
   private let storagePath: String?
   private let fileRules: FileRules
   private let storageStamp: Mutex<FileStamp>
   private let configuration: HearthConfiguration
   private let stamps: Mutex<[FileStamp]>
-  /// The files whose last state is not in force.
+  /// The files whose current content is not in force.
   private let stale = Mutex<Set<String>>([])
 
-  /// Reads the files into a book.
-  /// - Throws: ``HearthError/data(_:)`` for the first that does not compile, with every mistake and its place.
-  init(_ configuration: HearthConfiguration, _ book: RulesRegistry, _ fileRules: FileRules) throws(HearthError) {
+  /// Reads the files into the registries.
+  /// - Throws: ``HearthError/data(_:)`` for the first file that does not compile, with every mistake and its
+  ///   location; ``HearthError/configuration(_:)`` if a database has two files.
+  init(_ configuration: HearthConfiguration, _ registry: RulesRegistry, _ fileRules: FileRules) throws(HearthError) {
     files = configuration.rules
     storagePath = configuration.storageRules
     self.fileRules = fileRules
     storageStamp = Mutex(FileStamp(configuration.storageRules ?? ""))
-    self.book = book
+    self.registry = registry
     self.configuration = configuration
     stamps = Mutex(files.map { FileStamp($0.path) })
     for (index, file) in files.enumerated() {
       guard !files[..<index].contains(where: { $0.database == file.database }) else {
-        let whose = file.database.map { "database \($0) has" } ?? "there are"
-        throw .configuration("\(whose) two rules files; give one of them")
+        let owner = file.database.map { "database \($0) has" } ?? "there are"
+        throw .configuration("\(owner) two rules files; specify only one")
       }
-      book.set(try Self.compile(file.path), forDatabase: file.database)
+      registry.set(try Self.compile(file.path), forDatabase: file.database)
     }
     if let storagePath { fileRules.set(try Self.compile(storagePath, service: FileRules.service)) }
   }
 
-  /// How many files have a last state that is not in force, as it does not compile.
+  /// The number of files whose current content is not in force because it does not compile.
   var staleCount: Int { stale.withLock { $0.count } }
 
-  /// Whether there is anything to watch.
+  /// Whether there are no files to watch.
   var isEmpty: Bool { files.isEmpty && storagePath == nil }
 
-  /// Reads the files that changed since the last look; with `all` every one.
+  /// Reads the files that changed since the last call, or every file if `all` is set.
   func reload(all: Bool = false) {
     reloadStorage(all: all)
     stamps.withLock { stamps in
@@ -56,7 +56,7 @@ final class RulesFiles: Sendable {
         guard all || stamp != stamps[index] else { continue }
         stamps[index] = stamp
         do throws(HearthError) {
-          book.set(try Self.compile(file.path), forDatabase: file.database)
+          registry.set(try Self.compile(file.path), forDatabase: file.database)
           tell(file.path, nil)
         } catch { tell(file.path, error) }
       }
@@ -82,11 +82,11 @@ final class RulesFiles: Sendable {
     }
     guard let error else {
       return configuration.tell(
-        .info, "rules.reloaded", "\(path): the rules were read again", [("file", .text(path))])
+        .info, "rules.reloaded", "\(path): the rules were reloaded", [("file", .text(path))])
     }
     configuration.tell(
       .warn, "rules.refused",
-      "\(error.description)\nWARNING: \(path) is NOT in force; the rules read from it before still are",
+      "\(error.description)\nWARNING: \(path) is NOT in force; the previous rules of this file stay in force",
       [("file", .text(path))])
   }
 
@@ -102,7 +102,7 @@ final class RulesFiles: Sendable {
   private static func read(_ path: String) throws(HearthError) -> [UInt8] {
     guard let file = fopen(path, "re") else { throw .data("\(path): \(String(cString: strerror(errno)))") }
     defer { fclose(file) }
-    // One byte more than the engine takes: it says what the limit is.
+    // Reads one byte more than the limit, so that the compiler reports the limit.
     var bytes = [UInt8](repeating: 0, count: SourceText.bytesMax + 1)
     let count = fread(&bytes, 1, bytes.count, file)
     guard ferror(file) == 0 else { throw .data("\(path): cannot be read") }

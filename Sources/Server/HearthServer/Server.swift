@@ -11,41 +11,39 @@ import RulesEngine
 import Synchronization
 import Transport
 
-/// A Firestore server: databases, their rules, and the port where they answer.
+/// A Hearth server: opens the databases, accounts, files and rules, and serves them on a port.
 ///
 ///     let server = try Server(configuration)
 ///     let url = try server.start()
 ///     …
 ///     server.stop()
 public final class Server: Sendable {
-  /// The calls, for use in this process without a port.
+  /// The document service, for use in this process without a port.
   package let service: FirestoreService
-  /// Who the people of the project are.
   package let accounts: AccountStore
   private let configuration: HearthConfiguration
   private let directory: DataDirectory?
   private let registry: DatabaseRegistry
   private let rules: RulesFiles
   private let issuers: IssuerFiles
-  /// What is stored beside the documents.
   package let files: LazyFileStore
   private let gateway: HTTPGateway
   private let http: HTTPServer
-  /// Answers operators on an address of its own.
+  /// The server for operators' tools, on its own address.
   private let operationsHTTP: HTTPServer?
   private let readiness: Readiness
   private let isStopped = Atomic(false)
 
-  /// The version of the program.
+  /// The version of Hearth.
   public static let version = "0.1.0"
 
-  /// Opens the data directory and gets everything ready; nothing listens yet.
-  /// - Throws: ``HearthError``.
+  /// Opens the data directory and prepares the server, without listening.
+  /// - Throws: ``HearthError`` if the configuration, a file or the data directory cannot be used.
   public init(_ configuration: HearthConfiguration) throws(HearthError) {
     self.configuration = configuration
     if configuration.mode == .emulator, !configuration.allowsRemoteEmulator { try Self.requireLoopback(configuration) }
     if configuration.isEmulatorCompatible, configuration.mode != .emulator {
-      throw .configuration("--compat emulator lets queries past the rules; it needs --emulator")
+      throw .configuration("--compat emulator authorizes queries less strictly than the rules, so it needs --emulator")
     }
     do throws(StorageError) {
       switch configuration.storage {
@@ -54,12 +52,12 @@ public final class Server: Sendable {
       }
     } catch { throw .storage(error.description) }
     let indexes = try IndexFiles(configuration.indexes)
-    let book = RulesRegistry()
+    let rulesRegistry = RulesRegistry()
     let fileRules = FileRules()
-    rules = try RulesFiles(configuration, book, fileRules)
+    rules = try RulesFiles(configuration, rulesRegistry, fileRules)
     registry = Self.makeRegistry(configuration, directory, indexes)
     service = FirestoreService(
-      databases: registry, admission: configuration.mode == .emulator ? .everybody : .nobody, rules: book,
+      databases: registry, defaultAccess: configuration.mode == .emulator ? .everybody : .nobody, rules: rulesRegistry,
       proofs: configuration.isEmulatorCompatible ? .emulator : .sound,
       requiresIndexes: configuration.requiresIndexes)
     files = FilesSetup.make(configuration, directory, registry)
@@ -101,7 +99,7 @@ public final class Server: Sendable {
     } catch { throw Self.error(error) }
     try openConfigured(indexes)
     do throws(FilesError) { try FilesSetup.openStored(files, directory) } catch {
-      throw .storage("the files of the data directory cannot be opened: \(error)")
+      throw .storage("cannot open the files of the data directory: \(error)")
     }
   }
 
@@ -124,7 +122,7 @@ public final class Server: Sendable {
     } catch { throw .storage(error.description) }
   }
 
-  /// Opens the stored databases that an index file is for, so that their indexes are built before somebody asks.
+  /// Opens the stored databases that have an index file, so their indexes are built before the first request.
   private func openConfigured(_ indexes: IndexFiles) throws(HearthError) {
     guard case .directory(let path) = configuration.storage, !configuration.indexes.isEmpty else { return }
     do throws(StorageError) {
@@ -134,8 +132,9 @@ public final class Server: Sendable {
     } catch { throw .storage(error.description) }
   }
 
-  /// Starts to listen and returns the URL.
-  /// - Throws: ``HearthError`` when the address is taken or not ours.
+  /// Starts to listen, and returns the URL.
+  /// - Throws: ``HearthError/listening(_:)`` if the address is in use or does not belong to this machine;
+  ///   ``HearthError/storage(_:)`` if the data directory cannot be written.
   public func start() throws(HearthError) -> String {
     let address: (host: String, port: Int)
     do {
@@ -154,48 +153,49 @@ public final class Server: Sendable {
     return url
   }
 
-  /// Reads the certificate and its key again, for connections that come from now on. Without TLS it does nothing.
-  /// - Throws: ``HearthError/configuration(_:)`` when they cannot be used; then those in use stay.
+  /// Reloads the TLS certificate and its key, for new connections. Does nothing without TLS.
+  /// - Throws: ``HearthError/configuration(_:)`` if they are not valid. Then the current certificate stays in use.
   public func reloadCertificate() throws(HearthError) {
     do { try http.reloadCertificate() } catch { throw Self.error(error) }
   }
 
-  /// Reads again what may change while it runs: rules, the certificate and its key, the keys of trusted issuers. What
-  /// cannot be used leaves what was in force, and the log says so.
+  /// Reloads the rules, the TLS certificate and its key, and the keys of trusted issuers. If a file is not valid,
+  /// its previous content stays in force, and the error is logged.
   public func reload() {
     reloadRules()
     issuers.reload()
     guard configuration.tls != nil else { return }
     do {
       try reloadCertificate()
-      configuration.tell(.info, "certificate.reloaded", "the certificate was read again")
+      configuration.tell(.info, "certificate.reloaded", "the certificate was reloaded")
     } catch {
-      configuration.tell(.error, "certificate.refused", "\(error.description); the certificate in use stays")
+      configuration.tell(.error, "certificate.refused", "\(error.description); the current certificate stays in use")
     }
   }
 
-  /// Whether every event loop takes its turn within so long. Not to be called on a loop.
+  /// Returns whether every event loop responds within the given time. Do not call it on an event loop.
   public func isResponsive(withinMilliseconds milliseconds: Int) -> Bool {
     http.loopsRespond(withinMilliseconds: milliseconds)
   }
 
-  /// Reads the rules files again. One that does not compile leaves the rules in force that came from it last, and is
-  /// told to ``HearthConfiguration/warn``.
+  /// Reloads the rules files. If a file does not compile, its previous rules stay in force, and the error is passed
+  /// to ``HearthConfiguration/warn``.
   public func reloadRules() { rules.reload(all: true) }
 
-  /// Stops: finishes what is under way, within the grace the configuration gives, then closes the databases.
+  /// Stops the server: completes active requests within ``HearthConfiguration/stopGraceSeconds``, then closes the
+  /// databases.
   public func stop() {
     isStopped.store(true, ordering: .sequentiallyConsistent)
     readiness.phase = .stopping
     http.stop(graceSeconds: configuration.stopGraceSeconds)
-    // Last, so that whoever asks meanwhile learns that it stops.
+    // Last, so operators' tools can see meanwhile that the server is stopping.
     operationsHTTP?.stop(graceSeconds: 1)
     registry.closeAll()
     files.close()
   }
 
-  /// The caller that a bearer token stands for, as requests are told.
-  /// - Throws: `UNAUTHENTICATED`, with the reason.
+  /// Returns the caller that a bearer token identifies, as requests do.
+  /// - Throws: ``Status`` `UNAUTHENTICATED` with the reason if the token is not valid.
   package func caller(bearing token: UnsafeRawBufferPointer) throws(Status) -> Caller {
     try gateway.caller(bearing: token)
   }
@@ -215,16 +215,16 @@ public final class Server: Sendable {
       registry.maintain()
       issuers.reload()
       do throws(FilesError) { try files.opened?.maintain() } catch {
-        configuration.tell(.warn, "files.sweep", "looking for files that nothing names failed: \(error)")
+        configuration.tell(.warn, "files.sweep", "could not remove unreferenced files: \(error)")
       }
       do throws(TokenError) { try accounts.maintain() } catch {
-        configuration.tell(.error, "keys.renewal", "the signing keys could not be renewed: \(error.description)")
+        configuration.tell(.error, "keys.renewal", "could not rotate the signing keys: \(error.description)")
       }
       scheduleMaintenance()
     }
   }
 
-  /// Looks every second whether a rules file changed.
+  /// Checks every second whether a rules file has changed.
   private func watchRules() {
     DispatchQueue.global(qos: .utility).asyncAfter(deadline: .now() + .seconds(1)) { [weak self] in
       guard let self, !isStopped.load(ordering: .sequentiallyConsistent) else { return }
@@ -256,26 +256,27 @@ public final class Server: Sendable {
     configuration.enterpriseDatabases ?? (configuration.mode == .emulator ? ["enterprise*"] : [])
   }
 
-  /// Whether a pattern of ``HearthConfiguration/enterpriseDatabases`` names a database.
+  /// Returns whether a pattern of ``HearthConfiguration/enterpriseDatabases`` matches a database.
   private static func names(_ database: String, _ pattern: String) -> Bool {
     pattern.hasSuffix("*") ? database.hasPrefix(pattern.dropLast()) : database == pattern
   }
 
-  /// Seconds after which a database that nobody uses is closed.
+  /// The time after which an unused database is closed, in seconds.
   private static let idleSeconds = 600
 
-  /// - Throws: ``HearthError`` where others than this machine would reach the server.
+  /// Checks that only this machine can reach the server.
+  /// - Throws: ``HearthError/configuration(_:)`` if other machines can reach it.
   private static func requireLoopback(_ configuration: HearthConfiguration) throws(HearthError) {
     var remedy = "use --host 127.0.0.1"
     var host = configuration.host
-    // What is no socket with an address is refused where it is taken over.
+    // A descriptor that is not a socket with an address is rejected later, when the server takes ownership of it.
     if let socket = configuration.listeningSocket, let bound = HTTPServer.host(ofSocket: socket) {
       host = bound
-      remedy = "have the socket that is handed over, which is bound to \(bound), bound to 127.0.0.1 (ListenStream=)"
+      remedy = "bind the inherited socket to 127.0.0.1 instead of \(bound) (ListenStream= in systemd)"
     }
     guard !HearthConfiguration.isLoopback(host) else { return }
     throw .configuration(
-      "emulator mode admits everybody who can reach it, so it listens on loopback only; \(remedy), "
+      "emulator mode gives admin access to every client, so it listens on loopback only; \(remedy), "
         + "or add --allow-remote-emulator if the network is trusted")
   }
 }

@@ -2,43 +2,45 @@ import Foundation
 public import HearthClient
 public import HearthServer
 
-/// Has a client talk to a server of the same process: no socket lies between them.
+/// A transport that connects a client to a test server in the same process, without a socket.
 public struct TestServerTransport: HearthTransport {
   private let server: TestServer
   private let caller: TestServer.Caller
 
-  /// Joins a client to a server, as a caller. A client that signs somebody in is that person from then on.
+  /// Creates a transport for a caller. After the client signs a user in, requests are made as that user.
   public init(_ server: TestServer, as caller: TestServer.Caller = .nobody) {
     self.server = server
     self.caller = caller
   }
 
-  /// Sends a request and returns the whole answer.
+  /// Sends a request and returns the whole response.
+  /// - Throws: `HearthClientError` if the response ends early, or `CancellationError`.
   public func send(_ request: HearthRequest) async throws -> HearthResponse {
-    let reply = try await server.respond(to: TestServer.Request(request), as: caller)
-    let bytes = try await Self.mapped { try await reply.bytes() }
-    return HearthResponse(status: reply.status, headers: Self.headers(reply), body: Data(bytes))
+    let response = try await server.respond(to: TestServer.Request(request), as: caller)
+    let bytes = try await Self.mapped { try await response.bytes() }
+    return HearthResponse(status: response.status, headers: Self.headers(response), body: Data(bytes))
   }
 
-  /// Sends a request and returns the answer as soon as its head is there. The server makes more of the body when more
-  /// of it is asked for.
+  /// Sends a request and returns the response as soon as its head is available. The server produces the body as it
+  /// is read.
+  /// - Throws: `CancellationError` if the task is cancelled.
   public func open(_ request: HearthRequest) async throws -> HearthStream {
-    let reply = try await server.respond(to: TestServer.Request(request), as: caller)
-    let body = reply.body
+    let response = try await server.respond(to: TestServer.Request(request), as: caller)
+    let body = response.body
     return HearthStream(
-      status: reply.status, headers: Self.headers(reply),
+      status: response.status, headers: Self.headers(response),
       body: AsyncThrowingStream {
-        // Where reading stands belongs to the body.
+        // All iterators of the body share one position.
         var pieces = body.makeAsyncIterator()
         return try await Self.mapped { try await pieces.next() }.map { Data($0) }
       })
   }
 
-  private static func headers(_ reply: TestServer.Response) -> [String: String] {
-    Dictionary(reply.headers.map { ($0.name.lowercased(), $0.value) }) { first, second in "\(first), \(second)" }
+  private static func headers(_ response: TestServer.Response) -> [String: String] {
+    Dictionary(response.headers.map { ($0.name.lowercased(), $0.value) }) { first, second in "\(first), \(second)" }
   }
 
-  /// A reply that was cut short is to a client what a broken connection is.
+  /// Converts the error for a response that ended early to the client's error for a broken connection.
   private static func mapped<R>(_ body: () async throws -> R) async throws -> R {
     do { return try await body() } catch let error as TestServer.CutShort {
       throw HearthClientError(.network, error.description)
@@ -55,7 +57,8 @@ extension TestServer.Request {
 }
 
 extension TestServer {
-  /// A client of this server, as a caller; one that signs somebody in is that person from then on.
+  /// Returns a client of this server for a caller. After the client signs a user in, requests are made as that
+  /// user.
   ///
   ///     let db = try base.fork()
   ///     try await db.client(as: .user("ann")).document("users/ann").set(["name": "Ann"])

@@ -1,12 +1,11 @@
 import WireFormat
 
-/// Something that was done to an account or a key, as the log tells it. Nothing in it is secret: no password, no token,
-/// no code.
+/// An operation on an account or a key, as it is logged. An event contains no secret: no password, token or code.
 package struct AccountEvent: Equatable, Sendable {
-  /// What was done.
+  /// The kind of operation.
   package enum Kind: Equatable, Sendable {
     case created, signedIn, signInFailed, linked, changed, deleted
-    /// A code was made, and sent where there is somebody to send it to; or it could not be.
+    /// The server created a code, and sent it if the project sends mail; or it failed to.
     case codeSent, codeFailed
     case cookieIssued, tokenIssued
     case imported, emptied, settingsChanged
@@ -14,37 +13,36 @@ package struct AccountEvent: Equatable, Sendable {
     case mailFailed
   }
 
-  /// Who did it.
+  /// The kind of caller that did it.
   package enum Actor: String, Sendable {
     case user, admin
     case testSuite = "test suite"
   }
 
-  /// What was done.
   package var kind: Kind
-  /// The user it was done to.
+  /// The affected user.
   package var uid: String?
-  /// The address that a mail is for.
+  /// The recipient of a mail.
   package var email: String?
-  /// How somebody proved who they are: `password`, `anonymous`, `custom`, `phone`, `emailLink`, `emailCode`, or the id
-  /// of a provider.
+  /// The means of authentication: `password`, `anonymous`, `custom`, `phone`, `emailLink`, `emailCode`, or a
+  /// provider ID.
   package var method: String?
-  /// What a code is for, such as `PASSWORD_RESET`.
+  /// The purpose of a code, such as `PASSWORD_RESET`.
   package var purpose: String?
-  /// The names of the fields that were sent, never what stood in them.
+  /// The names of the changed fields, never their values.
   package var fields: [String] = []
-  /// The name of a program's key.
+  /// The name of a service key.
   package var key: String?
-  /// How many accounts.
+  /// The number of accounts.
   package var count: Int?
-  /// Why it failed, or how it was done.
+  /// The reason for a failure, or a detail of how the operation was done.
   package var reason: String?
-  /// Who did it; `nil` for the server itself.
+  /// The caller, or `nil` for the server itself.
   package var actor: Actor?
-  /// The address the request came from; `nil` for this machine.
+  /// The client's address, or `nil` for this machine.
   package var client: String?
 
-  /// Describes what was done; the rest is set where there is more to say.
+  /// Creates an event. Set the other properties if they apply.
   package init(_ kind: Kind, uid: String? = nil, by actor: Actor? = nil, from client: String? = nil) {
     self.kind = kind
     self.uid = uid
@@ -54,7 +52,8 @@ package struct AccountEvent: Equatable, Sendable {
 }
 
 extension AccountEvent: CustomStringConvertible {
-  /// The event as a sentence. Who chose an id or an address can write no sentence of their own with it.
+  /// The event as a sentence. IDs and addresses are quoted as JSON, so a client cannot forge log text by choosing
+  /// one.
   package var description: String {
     let what =
       switch kind {
@@ -70,7 +69,7 @@ extension AccountEvent: CustomStringConvertible {
       case .tokenIssued: "an ID token was made for \(subject)"
       case .imported: "\(count ?? 0) imported"
       case .emptied: "all accounts deleted"
-      case .settingsChanged: "the settings of accounts changed"
+      case .settingsChanged: "the account settings changed"
       case .keyCreated: "service key \(key ?? "") was created"
       case .keyRevoked: "service key \(key ?? "") was revoked"
       case .keysRotated: "the signing keys were rotated"

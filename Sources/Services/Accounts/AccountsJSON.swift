@@ -1,7 +1,7 @@
 package import WireFormat
 
-/// A JSON value that outlives the text it was read from: requests about accounts are small and are worked on by other
-/// threads.
+/// A JSON value that outlives the text it was parsed from. Requests about accounts are small, and other threads
+/// process them.
 package indirect enum AccountsJSON: Sendable {
   case null
   case boolean(Bool)
@@ -13,23 +13,20 @@ package indirect enum AccountsJSON: Sendable {
 
   /// A member of an object.
   package struct Member: Sendable {
-    /// The name as it was written.
     package var name: String
-    /// The value.
     package var value: AccountsJSON
 
-    /// Creates a member.
     package init(name: String, value: AccountsJSON) {
       self.name = name
       self.value = value
     }
   }
 
-  /// Parses a text. Cost: two passes over it; memory some times its size.
-  /// - Throws: `WireError` when it is no JSON, or nests too deep.
+  /// Parses JSON text. Cost: two passes over the text, and memory of several times its size.
+  /// - Throws: `WireError` if the text is not valid JSON or is nested too deeply.
   package init(parsing text: [UInt8]) throws(WireError) {
     self = try text.withUnsafeBytes { text in
-      // Batches of imported users are megabytes at most; the transport bounds what arrives.
+      // A batch of imported users has a few megabytes at most, and the transport limits the size of requests.
       Result { () throws(WireError) in
         try JSONDocument(bytesMax: 64 << 20, keptBytesMax: 0).withParsed(text) { (root) throws(WireError) in
           AccountsJSON(root)
@@ -38,7 +35,7 @@ package indirect enum AccountsJSON: Sendable {
     }.get()
   }
 
-  /// Copies a parsed value. Its depth is bounded by the parser.
+  /// Copies a parsed value. The parser limits its depth.
   package init(_ value: JSONValue) {
     switch value.kind {
     case .null: self = .null
@@ -58,8 +55,8 @@ package indirect enum AccountsJSON: Sendable {
     }
   }
 
-  /// A field of a message: the last member of that name, whichever way protobuf's JSON form lets it be spelt
-  /// (`photoUrl`, `photo_url`, and `photoURL` as some clients have it). `nil` where it is absent or `null`.
+  /// The value of a message field, or `nil` if it is absent or `null`. Accepts every spelling of protobuf's JSON
+  /// form (`photoUrl`, `photo_url`, and `photoURL`, which some clients send). The last member of that name wins.
   package subscript(field: StaticString) -> AccountsJSON? {
     guard case .object(let members) = self else { return nil }
     guard let found = members.last(where: { Self.isField($0.name, field) })?.value else { return nil }
@@ -67,18 +64,18 @@ package indirect enum AccountsJSON: Sendable {
     return found
   }
 
-  /// The last member of exactly that name, byte by byte; `nil` where it is absent.
+  /// The value of the last member with exactly this name, compared byte by byte, or `nil` if none exists.
   package func member(_ name: String) -> AccountsJSON? {
     guard case .object(let members) = self else { return nil }
     return members.last { $0.name.utf8.elementsEqual(name.utf8) }?.value
   }
 
-  /// The text of a string.
+  /// The string, or `nil` if the value is not a string.
   package var text: String? {
     if case .string(let text) = self { text } else { nil }
   }
 
-  /// The number of an int64, which is written as a number or as a string.
+  /// The integer of an int64 field, which JSON encodes as a number or as a string, or `nil` for any other value.
   package var int64: Int64? {
     switch self {
     case .integer(let number): number
@@ -88,7 +85,7 @@ package indirect enum AccountsJSON: Sendable {
     }
   }
 
-  /// The flag of a boolean.
+  /// The Boolean, also if it is spelled as a string, or `nil` for any other value.
   package var flag: Bool? {
     switch self {
     case .boolean(let flag): flag
@@ -98,17 +95,17 @@ package indirect enum AccountsJSON: Sendable {
     }
   }
 
-  /// The elements of an array, nothing for all else.
+  /// The elements of an array, or an empty array for any other value.
   package var elements: [AccountsJSON] {
     if case .array(let elements) = self { elements } else { [] }
   }
 
-  /// The members of an object; `nil` for all else.
+  /// The members of an object, or `nil` for any other value.
   package var members: [Member]? {
     if case .object(let members) = self { members } else { nil }
   }
 
-  /// Whether a member's name spells a field's: case and underscores do not count.
+  /// Returns whether a member's name spells a field name. Case and underscores are ignored.
   private static func isField(_ name: String, _ field: StaticString) -> Bool {
     var expected = 0
     for byte in name.utf8 where byte != UInt8(ascii: "_") {

@@ -1,23 +1,23 @@
-/// Every table of the accounts' store, in the order of its keys. The numbers are on disk: never reuse or renumber one.
+/// The tables of the account store, in key order. The numbers are on disk: never reuse or renumber one.
 ///
-/// A storage key is the table's number followed by the parts named below; see ``AccountsKey``. Values are JSON objects
-/// unless a table says otherwise, so that a later version can add members.
+/// A storage key is the table's number followed by the parts named below; see ``AccountsKey``. Values are JSON
+/// objects unless a table says otherwise, so a later version can add members.
 package enum AccountsTable: UInt8, CaseIterable, Sendable {
-  /// name → what the store knows of itself: `format` → the number of this layout, in text; `secret` → 32 random bytes
-  /// that sign access tokens.
+  /// name → metadata of the store: `format` → the layout number as text; `secret` → 32 random bytes that sign
+  /// access tokens.
   case meta = 0x01
 
   // MARK: Tokens and keys
 
-  /// key id → ``SigningKeys``' private key, its purpose and the time it is used from.
+  /// key ID → a private key of ``SigningKeys``, its purpose and the time of its first use.
   case signingKeys = 0x10
   /// SHA-256 of a refresh token → the session it continues.
   case refreshTokens = 0x11
-  /// uid, seconds of issue, SHA-256 of a refresh token → nothing. Finds the sessions of a user, oldest first.
+  /// uid, issue time in seconds, SHA-256 of a refresh token → empty. Finds the sessions of a user, oldest first.
   case refreshTokensOfUser = 0x12
-  /// uid → ``UserState``: what stands against the tokens of a user. Most users have none.
+  /// uid → ``UserState``, which invalidates tokens of a user. Most users have no row.
   case userStates = 0x13
-  /// key id → ``ServiceKey``: the public key of a tool that is admin.
+  /// key ID → ``ServiceKey``: the public key of a program with admin access.
   case serviceKeys = 0x18
 
   // MARK: Users
@@ -28,35 +28,34 @@ package enum AccountsTable: UInt8, CaseIterable, Sendable {
   case emails = 0x21
   /// Telephone number → uid.
   case phoneNumbers = 0x22
-  /// Provider, id at the provider → uid.
+  /// Provider ID, the user's ID at the provider → uid.
   case identities = 0x23
-  /// Code of a mail → ``ActionCode``.
+  /// Mailed code → ``ActionCode``.
   case actionCodes = 0x24
-  /// (nothing) → ``AccountsSettings``.
+  /// (empty) → ``AccountsSettings``.
   case settings = 0x25
-  /// uid, code of a mail → nothing. Finds the codes of a user.
+  /// uid, mailed code → empty. Finds the codes of a user.
   case actionCodesOfUser = 0x26
 }
 
-/// A storage key of the accounts' store under construction.
+/// A builder of storage keys of the account store.
 package struct AccountsKey: Sendable {
-  /// The bytes so far.
   package private(set) var bytes: [UInt8]
 
   /// Starts a key of a table.
   package init(_ table: AccountsTable) { bytes = [table.rawValue] }
 
-  /// Appends text that ends the key: its UTF-8 bytes, so that rows lie in the order of their texts.
+  /// Appends text as the last part of the key: its UTF-8 bytes, so rows are sorted by the text.
   package consuming func ending(_ text: String) -> AccountsKey { ending(text.utf8) }
 
-  /// Appends bytes that end the key.
+  /// Appends bytes as the last part of the key.
   package consuming func ending(_ part: some Sequence<UInt8>) -> AccountsKey {
     bytes.append(contentsOf: part)
     return self
   }
 
-  /// Appends text that something follows: its length in two bytes, then its UTF-8 bytes. Texts are at most 65,535
-  /// bytes long; what is beyond is cut, and never reaches a store, whose keys are shorter.
+  /// Appends text that another part follows: its length in two bytes, then its UTF-8 bytes. Text beyond 65,535
+  /// bytes is cut off; store keys are shorter than that anyway.
   package consuming func part(_ text: String) -> AccountsKey {
     let part = text.utf8.prefix(Int(UInt16.max))
     bytes.append(UInt8(truncatingIfNeeded: part.count >> 8))
@@ -65,14 +64,14 @@ package struct AccountsKey: Sendable {
     return self
   }
 
-  /// Appends a number, eight bytes, so that rows lie in the order of their numbers; those below 0 count as 0.
+  /// Appends a number as eight bytes, so rows are sorted by the number. A negative number becomes 0.
   package consuming func number(_ number: Int64) -> AccountsKey {
     let bits = UInt64(max(0, number)).bigEndian
     withUnsafeBytes(of: bits) { bytes.append(contentsOf: $0) }
     return self
   }
 
-  /// The lowest key above all that begin with this one.
+  /// The lowest key after all keys that begin with this one.
   package var end: [UInt8] {
     var end = bytes
     while let last = end.popLast() {

@@ -1,8 +1,6 @@
-/// The project whose people these are: the part of a token's issuer and audience that names it.
+/// The project of an account store. Its ID is part of the issuer and the audience of tokens.
 package struct AccountsProject: Hashable, Sendable {
-  /// Its id.
   package let id: String
 
-  /// Names a project.
   package init(_ id: String) { self.id = id }
 }

@@ -1,7 +1,8 @@
 package import KeyValue
 
 extension KeyValueSnapshot {
-  /// A copy of the value under a key.
+  /// Returns a copy of the value of a key, or `nil` if the key does not exist.
+  /// - Throws: ``StorageError`` if the read fails.
   package func read(_ key: [UInt8]) throws(StorageError) -> [UInt8]? {
     let key = Bytes(key)
     return try key.lend { (key) throws(StorageError) in try value(for: key).map(Array.init) }
@@ -9,15 +10,17 @@ extension KeyValueSnapshot {
 }
 
 extension KeyValueStore {
-  /// A copy of the newest value under a key.
+  /// Returns a copy of the newest value of a key, or `nil` if the key does not exist.
+  /// - Throws: ``StorageError`` if the read fails.
   package func read(_ key: [UInt8]) throws(StorageError) -> [UInt8]? {
     let snapshot = try snapshot()
     defer { snapshot.end() }
     return try snapshot.read(key)
   }
 
-  /// Copies of the rows whose keys begin with `prefix`, in order: their keys behind it, and their values. Takes
-  /// `limit` rows at most.
+  /// Returns copies of the first `limit` rows whose keys begin with `prefix`, in key order: each key without the
+  /// prefix, and its value.
+  /// - Throws: ``StorageError`` if the read fails.
   package func rows(_ prefix: AccountsKey, limit: Int) throws(StorageError) -> [(key: [UInt8], value: [UInt8])] {
     let snapshot = try snapshot()
     defer { snapshot.end() }
@@ -26,8 +29,9 @@ extension KeyValueStore {
 }
 
 extension KeyValueSnapshot {
-  /// Copies of the rows whose keys begin with `prefix`, in order: their keys behind it, and their values. Takes
-  /// `limit` rows at most.
+  /// Returns copies of the first `limit` rows whose keys begin with `prefix`, in key order: each key without the
+  /// prefix, and its value.
+  /// - Throws: ``StorageError`` if the read fails.
   package func rows(_ prefix: AccountsKey, limit: Int) throws(StorageError) -> [(key: [UInt8], value: [UInt8])] {
     let cursor = try makeCursor()
     let prefix = prefix.bytes
@@ -43,20 +47,22 @@ extension KeyValueSnapshot {
 
 extension KeyValueTransaction {
   /// Stores a value.
+  /// - Throws: ``StorageError`` if the write fails.
   package func put(_ key: [UInt8], _ value: [UInt8]) throws(StorageError) {
     try Bytes(key).lend { (key) throws(StorageError) in
       try Bytes(value).lend { (value) throws(StorageError) in try put(key, value) }
     }
   }
 
-  /// Removes a row. Returns whether there was one.
+  /// Removes a row. Returns whether the row existed.
+  /// - Throws: ``StorageError`` if the write fails.
   @discardableResult
   package func remove(_ key: [UInt8]) throws(StorageError) -> Bool {
     try Bytes(key).lend { (key) throws(StorageError) in try remove(key) }
   }
 }
 
-/// Lends the bytes of an array to a closure that throws one type of error, which the library's own call cannot.
+/// Passes the bytes of an array to a closure with typed throws, which `withUnsafeBytes` does not support.
 private struct Bytes {
   let array: [UInt8]
 

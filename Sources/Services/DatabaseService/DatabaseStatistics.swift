@@ -45,7 +45,7 @@ extension FirestoreService {
   package func statistics(
     as caller: Caller, completion: @escaping @Sendable (Result<[DatabaseStatistics], Status>) -> Void
   ) throws {
-    try admit(caller)
+    try requireDefaultAccess(caller)
     let open = databases.openDatabases
     DispatchQueue.global(qos: .utility).async {
       do {

@@ -9,7 +9,7 @@ package import RulesEngine
 /// 3. Methods throw errors of all layers. The protocol handlers convert them with ``Status/init(_:database:)``.
 package final class FirestoreService: Sendable {
   /// The callers that may use a database without rules, in addition to administrators.
-  package enum Admission: Sendable {
+  package enum DefaultAccess: Sendable {
     /// All callers: emulator mode.
     case everybody
     /// No callers: production mode.
@@ -20,7 +20,7 @@ package final class FirestoreService: Sendable {
   /// The rules of the databases.
   package let rules: RulesRegistry
   /// The callers admitted without rules. If these are all callers, denials include the reasons.
-  package let admission: Admission
+  package let defaultAccess: DefaultAccess
   /// The way in which rules authorize queries.
   let proofs: ProofMode
   /// Whether queries are rejected for which production would lack an index.
@@ -32,19 +32,19 @@ package final class FirestoreService: Sendable {
   /// Counters of requests and their results since the start.
   package var counters: ServiceCounters { evaluations.counters }
   /// The hubs of the databases that have listeners.
-  package let feeds = WatchHubRegistry()
+  package let watchHubs = WatchHubRegistry()
 
   /// Creates a service. It wakes all listeners whenever rules change.
   package init(
-    databases: DatabaseRegistry, admission: Admission, rules: RulesRegistry = RulesRegistry(), proofs: ProofMode = .sound,
+    databases: DatabaseRegistry, defaultAccess: DefaultAccess, rules: RulesRegistry = RulesRegistry(), proofs: ProofMode = .sound,
     requiresIndexes: Bool = false
   ) {
     self.databases = databases
-    self.admission = admission
+    self.defaultAccess = defaultAccess
     self.rules = rules
     self.proofs = proofs
     self.requiresIndexes = requiresIndexes
-    rules.observe { [feeds] in feeds.wakeAll() }
+    rules.observe { [watchHubs] in watchHubs.wakeAll() }
   }
 
   /// Returns the edition of a database, even if the database is not served. The edition determines how requests are
@@ -61,7 +61,7 @@ package final class FirestoreService: Sendable {
     var authorizer: Authorizer?
     if case .user(let auth) = caller {
       switch rules.inForce(for: id) {
-      case .none: try admit(caller)
+      case .none: try requireDefaultAccess(caller)
       case .broken(let text): throw Status(.invalidArgument, text)
       case .ruleset(let ruleset): authorizer = makeAuthorizer(ruleset, auth)
       }
@@ -74,7 +74,7 @@ package final class FirestoreService: Sendable {
   /// (listen-and-webchannel.md, section 1.9).
   /// - Throws: The errors of ``access(to:as:)``; `PERMISSION_DENIED` only if the database is not served.
   func accessOfListener(to id: DatabaseID, as caller: Caller) throws -> DatabaseAccess {
-    guard case .user(let auth) = caller, admission == .nobody, case .none = rules.inForce(for: id),
+    guard case .user(let auth) = caller, defaultAccess == .nobody, case .none = rules.inForce(for: id),
       let nothing = ActiveRuleset.grantingNothing
     else { return try access(to: id, as: caller) }
     guard let database = try databases.database(id) else { throw Status.permissionDenied }
@@ -82,13 +82,13 @@ package final class FirestoreService: Sendable {
   }
 
   private func makeAuthorizer(_ ruleset: ActiveRuleset, _ auth: RulesAuth?) -> Authorizer {
-    Authorizer(ruleset: ruleset, auth: auth, explains: admission == .everybody, proofs: proofs, evaluations: evaluations)
+    Authorizer(ruleset: ruleset, auth: auth, explains: defaultAccess == .everybody, proofs: proofs, evaluations: evaluations)
   }
 
   /// Checks that a caller may use a database without rules.
   /// - Throws: `PERMISSION_DENIED` if it may not.
-  func admit(_ caller: Caller) throws {
-    if case .user = caller, admission == .nobody { throw Status.permissionDenied }
+  func requireDefaultAccess(_ caller: Caller) throws {
+    if case .user = caller, defaultAccess == .nobody { throw Status.permissionDenied }
   }
 
   /// Returns a database without authorizing a caller.

@@ -77,7 +77,7 @@ package struct Status: Error, Equatable, Sendable {
       self.init(
         .failedPrecondition,
         "the stored version (\(stored)) does not match the required base version (\(required))")
-    case .versionAhead(let key):
+    case .updateTimeInFuture(let key):
       self.init(
         .invalidArgument, "Invalid base version, it is greater than the stored version: \(name(key))")
     case .aborted(let path):

@@ -1,58 +1,58 @@
 package import KeyValue
 
-/// Why something could not be done to files.
+/// An error of a file operation.
 package enum FilesError: Error, Equatable, Sendable {
-  /// No bucket can have that name.
+  /// The text is not a valid bucket name.
   case invalidBucket(String)
-  /// No object can have that name; says why.
+  /// The text is not a valid object name. The payload is the reason.
   case invalidName(String)
-  /// A part of a request is not what it should be; says which and why.
+  /// A part of a request is not valid. The payload is the reason.
   case invalid(String)
-  /// There is no such object, or not of the generation asked for.
+  /// The object does not exist, or not in the requested generation.
   case noSuchObject(ObjectName)
-  /// There is no such bucket.
+  /// The bucket does not exist.
   case noSuchBucket(String)
-  /// There is a bucket of that name.
+  /// A bucket of that name already exists.
   case bucketExists(String)
-  /// The bucket holds objects.
+  /// The bucket contains objects.
   case bucketNotEmpty(String)
-  /// A precondition does not hold; names it.
+  /// A precondition is not met. The payload is its name.
   case conditionNotMet(String)
-  /// The object is the one the client has: a condition that asks for another does not hold.
+  /// The client already has the current object, so a condition of its read is not met.
   case notModified
-  /// The bytes that came have another checksum than the client said.
+  /// A checksum of the received bytes differs from the declared one.
   case checksumMismatch(kind: String, declared: String, found: String)
-  /// There is no such upload: it never was, was given up, or is older than a week.
+  /// The upload does not exist: it never existed, was dropped, or is older than a week.
   case noSuchUpload
-  /// Bytes came for an upload at another place than where it stands.
+  /// A part of an upload begins at another offset than the bytes received so far.
   case wrongOffset(expected: Int, given: Int)
-  /// The upload is over.
+  /// The upload has ended.
   case uploadOver
-  /// Another request sends to the upload just now; the client may try again.
+  /// Another request is sending to the upload. The client may retry.
   case uploadBusy
-  /// So many uploads have begun and not ended that no other may begin now.
+  /// The limit of concurrent uploads is reached.
   case tooManyUploads
-  /// So many uploads of one owner have begun and not ended that no other of theirs may begin now; says how many.
+  /// The owner's limit of concurrent uploads is reached. The payload is the limit.
   case tooManyUploadsOfOwner(Int)
-  /// More came than may come before it is known how much it will be.
+  /// The client sent more bytes than are allowed before the total length is known.
   case lengthRequired(bytesMax: Int)
-  /// Content is not of the coding that its metadata say, and the client does not take that coding.
+  /// The content does not have the coding that its metadata name, and the client does not accept that coding.
   case undecodable
-  /// The file system, or the room for files in memory, is full.
+  /// The file system, or the memory limit of files, is full.
   case full
-  /// Documents that were to be committed with it were refused; `message` says why, in the words of their API, and
-  /// `fault` tells the server's log what clients are not told.
+  /// A commit of documents together with the object was refused. `message` is the reason in the words of the
+  /// document API; `fault` is a detail for the server's log only.
   case commitRefused(httpStatus: Int, message: String, fault: String? = nil)
-  /// The caller may not do this; says so in the words of the dialect.
+  /// The caller is not authorized. The payload is the message of the API that the client uses.
   case denied(String)
-  /// Content that the metadata name is missing or not what they say.
+  /// The content of an object is missing or does not match its metadata.
   case damaged(ObjectName)
-  /// The store of the metadata failed.
+  /// The metadata store failed.
   case storage(StorageError)
-  /// The operating system refused. `code` is its `errno`.
+  /// A system call failed. `code` is its `errno`.
   case system(operation: String, path: String, code: Int32)
 
-  /// What a failure of the metadata store means to a client.
+  /// Converts an error of the metadata store.
   init(_ error: StorageError) {
     switch error {
     case .diskFull, .storageFull: self = .full

@@ -203,7 +203,7 @@ package final class DocumentDatabase: Sendable {
     } catch {
       switch error {
       // A commit ahead in the queue may make this precondition hold, so the writer decides.
-      case .documentMissing, .documentExists, .versionMismatch, .versionAhead: return nil
+      case .documentMissing, .documentExists, .versionMismatch, .updateTimeInFuture: return nil
       default: throw error
       }
     }

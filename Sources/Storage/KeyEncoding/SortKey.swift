@@ -73,7 +73,7 @@ package struct SortBound: Sendable {
   }
 
   /// Returns the position after a document in name order, whether the document exists or not.
-  package static func behind(_ path: ResourcePath) -> SortBound {
+  package static func after(_ path: ResourcePath) -> SortBound {
     SortBound(code: NameCode.encode(path) + [SortKey.endOfName], isBefore: false)
   }
 }

@@ -91,7 +91,7 @@ extension LMDBStore {
     var rest = key
     while rest.count > LongKeys.chunkBytes(level: level) {
       let chunk = UnsafeRawBufferPointer(rebasing: rest.prefix(LongKeys.chunkBytes(level: level)))
-      guard let next = try self.node(behind: chunk, of: node, in: transaction, scratch) else { return nil }
+      guard let next = try self.node(after: chunk, of: node, in: transaction, scratch) else { return nil }
       rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(chunk.count))
       node = next
       level += 1
@@ -102,7 +102,7 @@ extension LMDBStore {
 
   /// Returns the node of the pointer with `chunk` in `node`, or `nil` if that pointer does not exist.
   func node(
-    behind chunk: UnsafeRawBufferPointer, of node: UInt64, in transaction: OpaquePointer, _ scratch: KeyScratch
+    after chunk: UnsafeRawBufferPointer, of node: UInt64, in transaction: OpaquePointer, _ scratch: KeyScratch
   ) throws(StorageError) -> UInt64? {
     var pointer = scratch.pointerKey(node: node, chunk: chunk)
     var stored = MDB_val()

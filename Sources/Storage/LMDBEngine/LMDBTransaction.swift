@@ -176,7 +176,7 @@ final class LMDBTransaction: KeyValueTransaction {
     var rest = key
     while rest.count > LongKeys.chunkBytes(level: level) {
       let chunk = UnsafeRawBufferPointer(rebasing: rest.prefix(LongKeys.chunkBytes(level: level)))
-      if let next = try store.node(behind: chunk, of: node, in: writer, scratch) {
+      if let next = try store.node(after: chunk, of: node, in: writer, scratch) {
         node = next
       } else {
         let next = try takeNodeNumber()
@@ -206,7 +206,7 @@ final class LMDBTransaction: KeyValueTransaction {
     var rest = key
     while rest.count > LongKeys.chunkBytes(level: path.count) {
       let chunk = UnsafeRawBufferPointer(rebasing: rest.prefix(LongKeys.chunkBytes(level: path.count)))
-      guard let next = try store.node(behind: chunk, of: path.last ?? 0, in: writer, scratch) else { return false }
+      guard let next = try store.node(after: chunk, of: path.last ?? 0, in: writer, scratch) else { return false }
       path.append(next)
       rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(chunk.count))
     }

@@ -82,7 +82,7 @@ package struct QueryRange: Sendable {
 
   /// Ends the range after a document in it, because later documents did not affect the result.
   /// - Throws: ``WireError`` if the stored bytes are not valid fields.
-  package mutating func end(behind fields: EncodedMap, at path: ResourcePath) throws(WireError) {
+  package mutating func end(after fields: EncodedMap, at path: ResourcePath) throws(WireError) {
     var key: [UInt8] = []
     guard try SortKey.append(orders, fields, name: NameCode.encode(path), to: &key) else { return }
     end = SortBound(code: key, isBefore: false)

@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 
 /// A Markdown page with commands that a test runs as a reader would type them.
 ///
@@ -6,9 +7,10 @@ import Foundation
 ///
 /// - `<!-- run -->`: commands for the shell. All of a page run in one shell and folder.
 /// - `<!-- run python -->`: a program for the Python of ``PythonClients``, left out where there is none.
-/// - `<!-- serve -->`: one `hearth serve …`, kept running beside the blocks behind it. What stands behind it runs in a
-///   new shell in the same folder, as in a second terminal. Its port is another than the page's 8080, and
-///   `127.0.0.1:8080` means it in the commands and in what they print.
+/// - `<!-- serve -->`: one `hearth serve …`, kept running for the blocks after it. Those run in a new shell in the same
+///   folder, as in a second terminal. The test serves on another port than the page's 8080. It replaces
+///   `127.0.0.1:8080` and `localhost:8080` in all commands of the page, also in those before this block, and in their
+///   output.
 ///
 /// A fenced block right behind one to run is what it prints, save times, tokens and ids that the server makes. A block
 /// without one has to succeed.
@@ -73,7 +75,7 @@ package struct GuidePage: Sendable {
   }
 }
 
-/// How a page's commands were run: in a folder of their own, with `fixtures` and `rules` in it and `hearth` on the path.
+/// A run of a page's commands, in a folder of their own, with `fixtures` and `rules` in it and `hearth` on the path.
 package struct GuideRun: Sendable {
   /// One line for each block that printed something else than the page shows, or failed.
   package private(set) var problems: [String] = []
@@ -99,7 +101,8 @@ package struct GuideRun: Sendable {
     guard let hearth = HearthBinary.path else { throw ServerProcessError(description: "no hearth binary") }
     try files.createSymbolicLink(atPath: folder.path + "/bin/hearth", withDestinationPath: hearth)
 
-    var address = server.map { "127.0.0.1:\($0.port)" } ?? "127.0.0.1:1"
+    let reserved = try ReservedPort()
+    var address = Address(port: server?.port ?? reserved.number)
     var serving: ServerProcess?
     defer { serving?.stop() }
     var pending: [GuidePage.Block] = []
@@ -111,18 +114,24 @@ package struct GuideRun: Sendable {
       try run(pending, of: page, at: address, in: folder.path, timeoutSeconds: timeoutSeconds)
       pending = []
       serving?.stop()
-      let command = Self.environment(folder.path, address) + "exec \(block.commands.trimmed) --port 0\n"
-      let process = try ServerProcess(executable: "/bin/bash", arguments: ["-c", command])
+      reserved.listen()
+      address.port = reserved.number
+      // The server takes over the reserved socket, as it does from systemd. Its own --port is then ignored.
+      let command =
+        Self.environment(folder.path, address) + "LISTEN_FDS=1 LISTEN_PID=$$ exec \(block.commands.trimmed)\n"
+      let process = try ServerProcess(
+        executable: "/bin/bash", arguments: ["-c", command], socket: reserved.descriptor)
       serving = process
-      address = try process.waitForLine(prefix: "hearth: listening on http://", timeoutSeconds: 30)
+      let rest = try process.waitForLine(prefix: "hearth: listening on http", timeoutSeconds: 30)
+      address.scheme = rest.hasPrefix("s") ? "https" : "http"
     }
     try run(pending, of: page, at: address, in: folder.path, timeoutSeconds: timeoutSeconds)
   }
 
-  private static func environment(_ folder: String, _ address: String) -> String {
+  private static func environment(_ folder: String, _ address: Address) -> String {
     """
     cd '\(folder)'
-    export PATH="$PWD/bin:$PATH" HEARTH_SERVER='http://\(address)' PYTHONWARNINGS=ignore PYTHONDONTWRITEBYTECODE=1
+    export PATH="$PWD/bin:$PATH" HEARTH_SERVER='\(address.url)' PYTHONWARNINGS=ignore PYTHONDONTWRITEBYTECODE=1
     unset HEARTH_PROJECT GOOGLE_CLOUD_PROJECT FIRESTORE_EMULATOR_HOST FIREBASE_AUTH_EMULATOR_HOST
     python3() { '\(PythonClients.interpreter ?? "/usr/bin/python3")' "$@"; }
 
@@ -131,14 +140,14 @@ package struct GuideRun: Sendable {
 
   /// Runs blocks in one shell and compares what each prints.
   private mutating func run(
-    _ blocks: [GuidePage.Block], of page: GuidePage, at address: String, in folder: String, timeoutSeconds: Double
+    _ blocks: [GuidePage.Block], of page: GuidePage, at address: Address, in folder: String, timeoutSeconds: Double
   ) throws {
     let ran = blocks.filter { $0.kind != .python || PythonClients.interpreter != nil }
     skippedCount += blocks.count - ran.count
     guard !ran.isEmpty else { return }
     var script = Self.environment(folder, address)
     for block in ran {
-      let text = block.commands.replacingOccurrences(of: "127.0.0.1:8080", with: address)
+      let text = address.replacingPagePort(in: block.commands)
       script += "printf '\\036'\n"
       script += block.kind == .python ? "python3 - <<'END OF PROGRAM'\n\(text)\nEND OF PROGRAM\n" : text + "\n"
       // Keeps the status of a block for the block behind it, as a terminal does.
@@ -176,9 +185,9 @@ package struct GuideRun: Sendable {
 
   /// Times of the server, its address, tokens and made-up ids differ from run to run; times that commands write have no
   /// fraction. How many index entries there are is the store's business.
-  private static func normalized(_ text: String, _ address: String) -> String {
-    text.replacing(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z/, with: "TIME")
-      .replacingOccurrences(of: address, with: "127.0.0.1:8080")
+  private static func normalized(_ text: String, _ address: Address) -> String {
+    address.restoringPagePort(in: text)
+      .replacing(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z/, with: "TIME")
       .replacing(/"nextPageToken": "[^"]+"/, with: "\"nextPageToken\": TOKEN")
       .replacing(/"resumeToken":"[^"]+"/, with: "\"resumeToken\":TOKEN")
       .replacing(/id: [A-Za-z0-9+\/=]{12,}/, with: "id: TOKEN")
@@ -189,6 +198,60 @@ package struct GuideRun: Sendable {
       .replacing(/\d+ index entries/, with: "N index entries")
       .trimmed
   }
+}
+
+/// The address of a page's server in this run. The page itself writes port 8080.
+private struct Address {
+  var scheme = "http"
+  var port: UInt16
+
+  private static let hosts = ["127.0.0.1", "localhost"]
+
+  var url: String { "\(scheme)://127.0.0.1:\(port)" }
+
+  /// Replaces the port of the page with the port of this run.
+  func replacingPagePort(in text: String) -> String {
+    Self.hosts.reduce(text) { $0.replacingOccurrences(of: "\($1):8080", with: "\($1):\(port)") }
+  }
+
+  /// Replaces the port of this run with the port of the page.
+  func restoringPagePort(in text: String) -> String {
+    Self.hosts.reduce(text) { $0.replacingOccurrences(of: "\($1):\(port)", with: "\($1):8080") }
+  }
+}
+
+/// A port of 127.0.0.1, reserved while a page runs. Commands can name it before a server listens on it, for example to
+/// create a key with `--url`.
+private final class ReservedPort {
+  let number: UInt16
+  /// The bound socket. Connections are refused until ``listen()`` is called.
+  let descriptor: Int32
+
+  /// Throws `ServerProcessError` if the system has no free port.
+  init() throws {
+    let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+    let isBound = withUnsafeMutablePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        bind(descriptor, $0, length) == 0 && getsockname(descriptor, $0, &length) == 0
+      }
+    }
+    guard isBound else {
+      let code = errno
+      close(descriptor)
+      throw ServerProcessError(description: "cannot reserve a port: errno \(code)")
+    }
+    self.descriptor = descriptor
+    number = UInt16(bigEndian: address.sin_port)
+  }
+
+  deinit { close(descriptor) }
+
+  /// Makes the socket one that a server can take over. Later calls change nothing.
+  func listen() { _ = Glibc.listen(descriptor, 512) }
 }
 
 extension StringProtocol {

@@ -2,12 +2,12 @@ import Foundation
 import TestSupport
 import Testing
 
-/// One way in which Hearth answers otherwise than Firestore or its emulator, from `fixtures/known-differences.json`.
+/// A difference between Hearth and Firestore or its emulator, from `fixtures/known-differences.json`.
 struct Difference: Sendable, CustomTestStringConvertible {
-  /// What Hearth differs from.
+  /// The system that Hearth differs from.
   enum Origin: String { case production, emulator }
 
-  /// What an answer must be like.
+  /// The expected response.
   struct Shown: Sendable {
     var status: Int
     /// The name of the error's code.
@@ -24,7 +24,8 @@ struct Difference: Sendable, CustomTestStringConvertible {
     }
   }
 
-  /// The requests that show it, on a database of their own; the last one's answers are compared.
+  /// The requests that show the difference, on a database of their own. The test compares the response to the last
+  /// one.
   struct Probe: Sendable {
     var requests: [JSONNode]
     var emulator: Shown
@@ -36,10 +37,10 @@ struct Difference: Sendable, CustomTestStringConvertible {
   let firestore: String
   let emulator: String
   let hearth: String
-  /// The rows of `KnownDifference` that say the same to random requests.
+  /// The rows of `KnownDifference` that allow this difference for random requests.
   let rows: [String]
   let probe: Probe?
-  /// Why there is no probe.
+  /// The reason for the missing probe.
   let noProbe: String?
 
   var testDescription: String { topic }

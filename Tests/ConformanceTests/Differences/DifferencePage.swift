@@ -1,20 +1,20 @@
 import Foundation
 import TestSupport
 
-/// `docs/reference/known-differences.md`: written from the entries, the numbers kept in `.ci/clients/passed`, and the facts of the
-/// last run of `make conformance`, which stay as they are until the next one.
+/// The text of `docs/reference/known-differences.md`: generated from the entries, the numbers in
+/// `.ci/clients/passed`, and the results of the last `make conformance`, which the page keeps until the next run.
 struct DifferencePage {
   static let file = Difference.repository.appending(path: "docs/reference/known-differences.md")
   private static let factsStart = "<!-- The last run: -->\n"
   private static let factsEnd = "<!-- end of the last run -->\n"
 
-  /// Lines of Markdown, without a number that changes from one run to the next elsewhere.
+  /// Lines of Markdown. Numbers that change in every run are only here.
   var facts: String
 
-  /// The page as it is in the repository.
+  /// The page as stored in the repository.
   static var stored: String { (try? String(contentsOf: file, encoding: .utf8)) ?? "" }
 
-  /// The facts of a page.
+  /// The results of the last run in a page.
   static func facts(of page: String) -> String {
     guard let start = page.range(of: factsStart), let end = page.range(of: factsEnd) else { return "" }
     return String(page[start.upperBound..<end.lowerBound])
@@ -24,35 +24,35 @@ struct DifferencePage {
     """
     # Known differences
 
-    How Hearth's answers differ from those of Firestore in production, and from those of its official emulator. This
-    page is written by the tests: the entries are in `fixtures/known-differences.json`, most with requests that show
-    them. `make conformance` sends those to the emulator and to Hearth and fails where one of them no longer answers as
-    it says here; `make test` does so with Hearth alone, and compares this page with the entries. What production does
-    is what is documented of it: nothing here was asked of production.
+    This page lists the differences between Hearth's responses and those of Firestore in production or its official
+    emulator. It is generated from `fixtures/known-differences.json`, where most entries have requests that show the
+    difference. `make conformance` sends these requests to the emulator and to Hearth, and fails if a response no longer
+    matches its entry. `make test` does this with Hearth alone, and compares this page with the entries. The behavior of
+    production is taken from its documentation. No request was sent to production.
 
     ## The last comparison
 
     \(Self.factsStart)\(facts)\(Self.factsEnd)
-    Tests of clients that must pass, by `.ci/clients/passed`:
+    The numbers of client tests that must pass, from `.ci/clients/passed`:
 
     \(Self.clients)
 
-    ## From Firestore in production
+    ## Differences from Firestore in production
 
     \(table(.production))
 
-    ## From the official emulator
+    ## Differences from the official emulator
 
-    Where the emulator differs from production, or fails, Hearth follows what is documented of production.
+    If the emulator differs from production, or fails, Hearth follows the documentation of production.
 
     \(table(.emulator))
 
-    ## Without a request that shows them
+    ## Differences without a request that shows them
 
     \(reasons)
 
-    Random requests meet these differences too: `Tests/ConformanceTests/KnownDifference.swift` says which answers may
-    then differ, and how.
+    Random requests meet these differences too. `Tests/ConformanceTests/KnownDifference.swift` states which responses
+    may differ then, and how.
 
     """
   }
@@ -75,7 +75,7 @@ struct DifferencePage {
       let cells = [entry.topic, entry.firestore, entry.emulator, entry.hearth, shown ?? "see below"]
       return "| \(cells.map { $0.replacing("|", with: "\\|") }.joined(separator: " | ")) |"
     }
-    let head = ["| topic | Firestore | emulator | Hearth | shown by: emulator, Hearth |", "| --- | --- | --- | --- | --- |"]
+    let head = ["| topic | Firestore | emulator | Hearth | request: emulator, Hearth |", "| --- | --- | --- | --- | --- |"]
     return (head + rows).joined(separator: "\n")
   }
 

@@ -1,11 +1,11 @@
 import Foundation
 import TestSupport
 
-/// Carries out the requests of a difference on one server.
+/// Sends the requests of a difference to one server.
 ///
-/// In targets, headers and bodies `ROOT` stands for the name of the database's documents, `${name}` for a text of that
-/// name in an earlier answer (a transaction, a time, a page token, the `etag`), `@3(x#)@` for `x0,x1,x2`, and `~3(x)~`
-/// for `xxx`.
+/// In targets, headers and bodies, `ROOT` means the name of the database's documents, `${name}` for a member of
+/// an earlier response (a transaction, a time, a page token, the `etag`), `@3(x#)@` for `x0,x1,x2`, and `~3(x)~` for
+/// `xxx`.
 struct DifferenceProbe {
   private let client: TestHTTPClient
   private let root: String
@@ -17,7 +17,7 @@ struct DifferenceProbe {
     variables = ["project": project]
   }
 
-  /// Returns how the last answer differs from what is to be shown; `nil` where it does not.
+  /// Returns how the last response differs from the expected one, or `nil` if it does not.
   mutating func objection(_ requests: [JSONNode], to shown: Difference.Shown) throws -> String? {
     var status = 0
     var text = ""
@@ -63,7 +63,7 @@ struct DifferenceProbe {
   }
 
   private func expanded(_ text: String, escaping: Bool) -> String {
-    // The long copies come last, so that nothing walks through them.
+    // Replaces the long repetitions last, so that no later replacement searches them.
     text.replacing("ROOT", with: root)
       .replacing(/\$\{(\w+)\}/) { match in
         let value = variables[String(match.output.1)] ?? "unknown"

@@ -2,14 +2,14 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The known differences are what the servers show, and the page says what the entries say.
+/// The servers respond as the known differences state, and the page matches the entries.
 @Suite struct DifferenceTests {
   private static let server = Task { try await onDedicatedThread { try HearthProcess.inMemory() } }
 
   static let probed = Difference.all.filter { $0.probe != nil }
 
   @Test(.enabled(if: HearthBinary.isBuilt, "no hearth binary beside the tests"), arguments: probed)
-  func hearthAnswersAsEntriesSay(entry: Difference) async throws {
+  func hearthRespondsAsTheEntriesState(entry: Difference) async throws {
     let port = try await Self.server.value.port
     try await Self.expect(entry, port: port, of: "Hearth") { $0.hearth }
   }
@@ -17,7 +17,7 @@ import Testing
   @Test(
     .enabled(if: Servers.oracleURL != nil || EmulatorProcess.isInstalled, "Java or the emulator is not installed"),
     .enabled(if: Servers.subjectURL != nil || HearthBinary.isBuilt, "no hearth binary beside the tests"))
-  func theEmulatorAnswersAsEntriesSay() async throws {
+  func emulatorRespondsAsTheEntriesState() async throws {
     let port = try await Servers.shared.value.oraclePort
     for entry in Self.probed { try await Self.expect(entry, port: port, of: "the emulator") { $0.emulator } }
   }
@@ -31,31 +31,31 @@ import Testing
       var run = DifferenceProbe(port: port, project: "difference-\(UUID().uuidString.lowercased())")
       return try run.objection(probe.requests, to: shown(probe))
     }
-    if let objection { Issue.record("\(entry.topic): no longer shown, \(server)'s answer \(objection)") }
+    if let objection { Issue.record("\(entry.topic): out of date: the response of \(server) \(objection)") }
   }
 
   @Test func entriesAreComplete() throws {
     try #require(Difference.all.count > 40, "fixtures/known-differences.json cannot be read")
     for entry in Difference.all {
-      #expect((entry.probe == nil) != (entry.noProbe == nil), "\(entry.topic): a probe, or the reason for none")
+      #expect((entry.probe == nil) != (entry.noProbe == nil), "\(entry.topic): needs either a probe or a reason")
       let texts = [entry.topic, entry.firestore, entry.emulator, entry.hearth]
       #expect(!texts.contains(""), "\(entry.topic)")
     }
-    let told = Set(Difference.all.flatMap(\.rows))
+    let described = Set(Difference.all.flatMap(\.rows))
     for row in KnownDifference.allCases {
-      #expect(told.contains(row.rawValue), "no entry of fixtures/known-differences.json is for \(row)")
+      #expect(described.contains(row.rawValue), "no entry of fixtures/known-differences.json is for \(row)")
     }
   }
 
-  /// With `KNOWN_DIFFERENCES=write` the page is written: with the facts of the file that `CONFORMANCE_FACTS` names, or
-  /// with those it has.
-  @Test func thePageSaysWhatTheEntriesSay() throws {
+  /// With `KNOWN_DIFFERENCES=write`, writes the page with the results in the file that `CONFORMANCE_FACTS` names, or
+  /// with those that the page has.
+  @Test func pageMatchesItsEntries() throws {
     let environment = ProcessInfo.processInfo.environment
     let stored = DifferencePage.stored
     var page = DifferencePage(facts: DifferencePage.facts(of: stored))
     guard environment["KNOWN_DIFFERENCES"] == "write" else {
       let same = stored == page.text
-      #expect(same, "docs/reference/known-differences.md is not what its entries say; `make known-differences` writes it again")
+      #expect(same, "docs/reference/known-differences.md is out of date; run `make known-differences`")
       return
     }
     if let file = environment["CONFORMANCE_FACTS"] { page.facts = try String(contentsOfFile: file, encoding: .utf8) }

@@ -2,7 +2,7 @@ import TestSupport
 
 /// A query as an app builds it.
 struct AppQuery: Sendable {
-  /// The document below which the collection lies; empty for the root.
+  /// The parent document of the collection, or empty for the root.
   let parent: String
   private let from: JSONNode
   private var filters: [JSONNode] = []
@@ -55,7 +55,7 @@ struct AppQuery: Sendable {
     "contains-any": "ARRAY_CONTAINS_ANY",
   ]
 
-  /// The API's form.
+  /// The query in the form of the API.
   func json(in database: TestDatabase) -> JSONNode {
     var members: [JSONNode.Member] = [.init("from", [from])]
     if filters.count == 1 { members.append(.init("where", filters[0])) }
@@ -70,13 +70,13 @@ struct AppQuery: Sendable {
 
 /// One write of a commit, as an app builds it.
 enum AppWrite {
-  /// Creates a document that must not exist yet.
+  /// Creates a document that must not exist.
   case create(String, JSONNode)
-  /// Replaces a document, or creates it.
+  /// Replaces or creates a document.
   case set(String, JSONNode)
-  /// Changes the fields at the top that are given, of a document that exists.
+  /// Changes the given top-level fields of an existing document.
   case update(String, JSONNode)
-  /// Adds to a number, of a document that may not exist.
+  /// Increments a number of a document that may not exist.
   case increment(String, field: String, by: Int)
   case delete(String)
 

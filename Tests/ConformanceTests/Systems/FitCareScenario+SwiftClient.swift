@@ -3,7 +3,7 @@ import HearthClient
 import TestSupport
 import Testing
 
-/// The apps of a patient and of a doctor in Swift.
+/// The scenario with apps of a patient and of a doctor that use the Swift client.
 extension FitCareScenario {
   private struct Profile: Codable, Sendable {
     var bloodGroup: String
@@ -29,20 +29,20 @@ extension FitCareScenario {
     var expires: Date
   }
 
-  @Test(.timeLimit(.minutes(10))) func swiftClient() async throws {
+  @Test(.timeLimit(.minutes(10))) func scenarioWorksWithTheSwiftClient() async throws {
     try await Scenario.run("fit-care") { app in
       let patient = try app.appInSwift(of: "pat-adele")
       let doctor = try app.appInSwift(of: "doc-muller")
-      app.step("Emergency contacts are readable at once, and cheaply again.") {
+      app.step("Emergency contacts are readable at once, and again at low cost.") {
         let (profile, again) = try awaitResult {
           let adele = patient.document("patients/pat-adele")
           let (snapshot, tag) = try await adele.get(as: Profile.self, unless: nil)
           return (snapshot?.data, try await adele.get(as: Profile.self, unless: tag).snapshot?.data)
         }
         app.check(profile?.emergencyContacts.map(\.phone), ["+39 02 555 1317"])
-        app.check(again?.bloodGroup, nil, "what has not changed")
+        app.check(again?.bloodGroup, nil, "the unchanged profile")
       }
-      app.step("Charts with averages per kind of measurement.") {
+      app.step("Charts show averages per kind of measurement.") {
         let (values, mean, count) = try awaitResult {
           let since = Date(timeIntervalSince1970: 1_735_689_600)
           let weights = patient.collection("patients/pat-adele/measurements").where("kind", .equal, "weight")
@@ -58,7 +58,7 @@ extension FitCareScenario {
   }
 
   private static func sharesInSwift(_ app: Scenario, _ patient: Hearth, _ doctor: Hearth) throws {
-    app.step("A doctor reads while a share holds; an open screen ends with the share, before anything else.") {
+    app.step("A doctor reads while a share is valid. An open screen ends with the share, before any further change.") {
       let seen = try awaitResult {
         let place = "patients/pat-adele/measurements"
         let weights = doctor.collection(place).where("kind", .equal, "weight")
@@ -71,7 +71,7 @@ extension FitCareScenario {
         let count = try await screen.next()?.documents.count ?? 0
         let new = Measurement(kind: "weight", value: 60.5, unit: "kg", at: Date(timeIntervalSince1970: 1_750_000_000))
         try await patient.document("\(place)/new").set(new)
-        let told = try await screen.next()?.changes.map(\.document.id)
+        let ids = try await screen.next()?.changes.map(\.document.id)
         share.expires = Date(timeIntervalSince1970: 0)
         try await given.set(share)
         try await patient.document("\(place)/secret").set(new)
@@ -79,14 +79,14 @@ extension FitCareScenario {
         let end = try await codeOfRefusal {
           while let snapshot = try await screen.next() { later += snapshot.documents.map(\.id) }
         }
-        return (before, count > 0, told, end, later.contains("secret"), try await codeOfRefusal { _ = try await weights.get() })
+        return (before, count > 0, ids, end, later.contains("secret"), try await codeOfRefusal { _ = try await weights.get() })
       }
-      app.check(seen.0, .permissionDenied, "the share that is over")
+      app.check(seen.0, .permissionDenied, "the error for an expired share")
       app.check(seen.1, "the first snapshot is empty")
-      app.check(seen.2, ["new"], "the open screen")
-      app.check(seen.3, .permissionDenied, "the end of the open screen")
-      app.check(!seen.4, "a measurement was told after the end")
-      app.check(seen.5, .permissionDenied, "after the end")
+      app.check(seen.2, ["new"], "the new documents on the open screen")
+      app.check(seen.3, .permissionDenied, "the error that ends the open screen")
+      app.check(!seen.4, "the screen showed a measurement after the end")
+      app.check(seen.5, .permissionDenied, "the error after the end")
     }
   }
 }

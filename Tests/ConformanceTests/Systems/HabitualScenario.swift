@@ -2,30 +2,31 @@ import Foundation
 import TestSupport
 import Testing
 
-/// `habitual`, habit statistics for plain REST clients: two top-level collections, of which everybody sees their own.
+/// `habitual`, habit statistics for plain REST clients: two top-level collections, in which users see only their own
+/// documents.
 @Suite(.enabled(if: HearthBinary.isBuilt, "no hearth binary beside the tests"))
 struct HabitualScenario {
-  /// Chiara's, with 140 records.
+  /// A habit of Chiara with 140 records.
   private static let reading = "GOEDIcyD6PNxQU0RLqQ0"
-  /// Chiara's, with 110 records.
+  /// A habit of Chiara with 110 records.
   private static let writing = "NVHNwd12PQIzgD0VDQ3I"
-  /// The day on which the fixture ends, seen as today.
+  /// The last day of the fixture, used as today.
   private static let today = "2025-05-21"
 
-  @Test(.timeLimit(.minutes(10))) func plainClient() async throws {
+  @Test(.timeLimit(.minutes(10))) func scenarioWorksOverREST() async throws {
     try await Scenario.run("habitual") { app in
       let chiara = try app.person("chiara")
       let ann = try app.person("ann")
       try Self.privacy(app, chiara, ann)
       try Self.tapping(app, chiara, ann)
       try Self.statistics(app, chiara)
-      try Self.plainCalls(app, chiara)
+      try Self.restCalls(app, chiara)
       try Self.deletion(app, chiara)
       try Self.log(app, chiara)
     }
   }
 
-  @Test(.needsPythonClients, .timeLimit(.minutes(10))) func pythonClient() async throws {
+  @Test(.needsPythonClients, .timeLimit(.minutes(10))) func scenarioWorksWithPythonClients() async throws {
     try await Scenario.run("habitual") { app in
       let chiara = try app.person("chiara")
       let ann = try app.person("ann")
@@ -53,7 +54,7 @@ struct HabitualScenario {
       let names = try chiara.find(habits(of: "chiara").order("name")).documents.compactMap { $0["name"]?.stringValue }
       app.check(names, ["Caminata", "Piano", "Read 20 pages", "Write three lines"])
     }
-    app.step("List queries must carry `user_id == <uid>` and are refused otherwise.") {
+    app.step("List queries must carry `user_id == <uid>` and are denied otherwise.") {
       for collection in ["habits", "records"] {
         app.deny(try chiara.list(collection), collection)
         app.deny(try chiara.find(AppQuery(collection)), collection)
@@ -63,13 +64,13 @@ struct HabitualScenario {
         app.deny(try chiara.aggregate(AppQuery(collection), [("n", .count)]), collection)
         app.check(try ann.follow(AppQuery(collection).where("user_id", "==", "chiara")).status, 403, collection)
       }
-      app.deny(try chiara.find(AppQuery("records").where("habit_id", "==", .string(reading))), "by habit alone")
+      app.deny(try chiara.find(AppQuery("records").where("habit_id", "==", .string(reading))), "a query by habit alone")
       app.allow(try chiara.find(records(of: "chiara", reading).limit(1)))
     }
   }
 
   private static func tapping(_ app: Scenario, _ chiara: Person, _ ann: Person) throws {
-    app.step("`user_id` is the uid of who creates the document and never changes.") {
+    app.step("`user_id` is the uid of the document's creator and never changes.") {
       app.deny(try ann.create("habits", ["user_id": "chiara", "name": "Hers"]))
       app.deny(try ann.create("habits", ["name": "Nobody's"]))
       let own = try ann.create("habits", ["user_id": "ann", "name": "Stretch more"])
@@ -77,7 +78,7 @@ struct HabitualScenario {
       app.deny(try ann.update("habits/\(own.id)", ["user_id": "chiara"]))
       app.allow(try ann.update("habits/\(own.id)", ["name": "Stretch"]))
     }
-    app.step("A record is made for a habit of one's own.") {
+    app.step("A user creates records only for their own habits.") {
       let when = at("\(today)T20:00:00Z")
       app.deny(
         try ann.create("records", ["user_id": "ann", "habit_id": .string(reading), "at": when]), "another's habit")
@@ -86,9 +87,9 @@ struct HabitualScenario {
         try ann.commit([
           .create("habits/new", ["user_id": "ann", "name": "New"]),
           .create("records/new", ["user_id": "ann", "habit_id": "new", "at": when]),
-        ]), "of a habit that the commit creates")
+        ]), "a record of a habit that the commit creates")
     }
-    app.step("Tap to add one completion: a record, and an atomic increment of the day's counter.") {
+    app.step("A tap adds one completion: a record, and an atomic increment of the day's counter.") {
       func tap(_ id: String) -> [AppWrite] {
         [
           .create(
@@ -101,7 +102,7 @@ struct HabitualScenario {
       let screen = try chiara.follow(records(of: "chiara", reading).where("at", ">=", at("\(today)T00:00:00Z")))
       try screen.wait()
       let shown = screen.documents.count
-      // Two fingers, or two devices, at once.
+      // Several taps at once, from one device or several.
       let (port, headers) = (chiara.port, chiara.headers)
       let target = chiara.database.url("", verb: "commit")
       let bodies = (0..<8).map { ["writes": .array(tap("tap-\($0)").map { $0.json(in: chiara.database) })] as JSONNode }
@@ -111,14 +112,14 @@ struct HabitualScenario {
       app.check(statuses, Array(repeating: 200, count: 8))
       app.check(try day(), before + 8)
       try screen.wait { $0.documents.count == shown + 8 }
-      app.check(try chiara.commit(tap("tap-0")).status, 409, "the same tap again")
-      app.check(try day(), before + 8, "after a tap that failed")
+      app.check(try chiara.commit(tap("tap-0")).status, 409, "the status of a repeated tap")
+      app.check(try day(), before + 8, "the counter after a failed tap")
     }
   }
 
   private static func statistics(_ app: Scenario, _ chiara: Person) throws {
     let days = (15...21).map { "2025-05-\($0)" }
-    app.step("Per-habit statistics: total, last seven days, streak.") {
+    app.step("Statistics per habit: total, last seven days, streak.") {
       let habit = try app.fixture("habits", writing)
       let counted = (habit["days"]?.members ?? []).map { ($0.name, $0.value.integerValue ?? 0) }
       let all = records(of: "chiara", writing)
@@ -129,10 +130,10 @@ struct HabitualScenario {
         week.aggregates["n"]?.integerValue, counted.filter { days.contains($0.0) }.reduce(0) { $0 + $1.1 }, "week")
       // The streak: one document has the counters of all days.
       let read = try chiara.get("habits/\(writing)").fields["days"]?.members ?? []
-      app.check(streak(read.map(\.name)), streak(counted.map(\.0)), "streak")
+      app.check(streak(read.map(\.name)), streak(counted.map(\.0)), "the streak")
       app.check(streak(["2025-05-18", "2025-05-20", "2025-05-21"]), 2, "the streak of an example")
     }
-    app.step("A seven-day activity chart over one or several habits.") {
+    app.step("A chart shows the activity of seven days for one or several habits.") {
       for chosen in [[writing], [writing, reading]] {
         let query = AppQuery("records").where("user_id", "==", "chiara")
           .where("habit_id", "in", .array(chosen.map { .string($0) }))
@@ -148,7 +149,7 @@ struct HabitualScenario {
     }
   }
 
-  /// How many days without a gap lead up to today.
+  /// The number of consecutive days up to today.
   private static func streak(_ days: [String]) -> Int {
     let done = Set(days)
     var date = Date(timeIntervalSince1970: 1_747_785_600)
@@ -160,8 +161,8 @@ struct HabitualScenario {
     return count
   }
 
-  private static func plainCalls(_ app: Scenario, _ chiara: Person) throws {
-    app.step("Plain REST clients (no SDK): create, list, update and delete with JSON over HTTP.") {
+  private static func restCalls(_ app: Scenario, _ chiara: Person) throws {
+    app.step("REST clients without an SDK create, list, update and delete with JSON over HTTP.") {
       let made = try chiara.create("habits", id: "water", ["user_id": "chiara", "name": "Water", "days": [:]])
       app.check(made.fields, json: ["user_id": "chiara", "name": "Water", "days": [:]])
       let page = try chiara.find(habits(of: "chiara").order("name").limit(2))
@@ -169,14 +170,14 @@ struct HabitualScenario {
       let changed = try chiara.update("habits/water", ["name": "Water the plants"], ifUpdatedAt: made.updateTime)
       app.check(changed.fields["name"]?.stringValue, "Water the plants")
       app.allow(try chiara.delete("habits/water"))
-      app.deny(try chiara.get("habits/water"), "what is gone belongs to nobody")
+      app.deny(try chiara.get("habits/water"), "a deleted habit")
     }
-    app.step("Errors a program can act on.") {
+    app.step("Errors have codes that a program can handle.") {
       func expect(_ reply: Reply, _ status: Int, _ name: String) {
         app.check(reply.status, status, name)
         app.check(reply.errorStatus, name)
         app.check(reply.json["error"]?["code"]?.integerValue ?? reply.status, status, name)
-        app.check(reply.errorMessage?.isEmpty == false, "\(name) says nothing")
+        app.check(reply.errorMessage?.isEmpty == false, "the error \(name) has no message")
       }
       let habit = "habits/\(reading)"
       let url = chiara.database.url(habit)
@@ -186,7 +187,7 @@ struct HabitualScenario {
       expect(
         try chiara.update(habit, ["name": "Stale"], ifUpdatedAt: "2025-01-01T00:00:00Z"), 400, "FAILED_PRECONDITION")
       expect(try chiara.send("GET", chiara.database.url("habits") + "?pageSize=-1"), 400, "INVALID_ARGUMENT")
-      app.check(try chiara.send("GET", "/v1/nothing/here").status, 404, "no such call")
+      app.check(try chiara.send("GET", "/v1/nothing/here").status, 404, "the status of an unknown path")
       expect(try app.visitor().get(habit), 403, "PERMISSION_DENIED")
       expect(
         try app.visitor().send("GET", url, headers: [("Authorization", "Bearer x.y.z")]), 401, "UNAUTHENTICATED")
@@ -200,7 +201,7 @@ struct HabitualScenario {
   }
 
   private static func deletion(_ app: Scenario, _ chiara: Person) throws {
-    app.step("Delete a habit with all its records.") {
+    app.step("A user deletes a habit with all its records.") {
       let screen = try chiara.follow(habits(of: "chiara"))
       try screen.wait { $0.documents.keys.contains("habits/\(writing)") }
       let found = try chiara.find(records(of: "chiara", writing)).documents
@@ -211,7 +212,7 @@ struct HabitualScenario {
         try chiara.aggregate(records(of: "chiara", writing), [("n", .count)]).aggregates["n"]?.integerValue, 0,
         "records")
       let others = try chiara.aggregate(AppQuery("records").where("user_id", "==", "chiara"), [("n", .count)])
-      app.check(others.aggregates["n"]?.integerValue, 140 + 97 + 53 + 8, "records of other habits")
+      app.check(others.aggregates["n"]?.integerValue, 140 + 97 + 53 + 8, "the number of records of other habits")
     }
   }
 

@@ -3,7 +3,7 @@ import HearthClient
 import TestSupport
 import Testing
 
-/// The app in Swift.
+/// The scenario with an app that uses the Swift client.
 extension JourneysScenario {
   private struct Journey: Codable, Sendable {
     var title: String
@@ -32,7 +32,7 @@ extension JourneysScenario {
     var text: String
   }
 
-  @Test(.timeLimit(.minutes(10))) func swiftClient() async throws {
+  @Test(.timeLimit(.minutes(10))) func scenarioWorksWithTheSwiftClient() async throws {
     try await Scenario.run("journeys") { app in
       let phone = app.appInSwift()
       try Self.contentInSwift(app, phone)
@@ -41,7 +41,7 @@ extension JourneysScenario {
   }
 
   private static func contentInSwift(_ app: Scenario, _ phone: Hearth) throws {
-    app.step("Content is readable by any signed-in user, paid journeys only with a subscriber claim.") {
+    app.step("Any signed-in user reads content, but paid journeys need a subscriber claim.") {
       let seen = try awaitResult {
         let free = phone.collection("journeys").where("paid", .equal, false)
         let refused = try await codeOfRefusal { _ = try await free.get() }
@@ -52,12 +52,12 @@ extension JourneysScenario {
           try await codeOfRefusal { _ = try await phone.document("journeys/grief").get(as: Journey.self) }
         )
       }
-      app.check(seen.0, .permissionDenied, "who is not signed in")
+      app.check(seen.0, .permissionDenied, "the error for an unauthenticated caller")
       app.check(seen.1, ["being-heard", "first-steps", "sleep-well"])
       app.check(seen.2, .permissionDenied, "all journeys")
       app.check(seen.3, .permissionDenied, "a paid journey")
     }
-    app.step("Exercises in order; references followed from recommended.") {
+    app.step("Exercises have an order. An app follows references from recommended.") {
       let (orders, followed) = try awaitResult {
         let exercises = phone.collection("journeys/first-steps/practices/arriving/exercises")
         var followed: [String] = []
@@ -75,7 +75,7 @@ extension JourneysScenario {
   }
 
   private static func progressInSwift(_ app: Scenario, _ phone: Hearth) throws {
-    app.step("A guest's progress is live, and goes on when the guest is linked to e-mail and password.") {
+    app.step("A guest's progress is live, and continues when the guest is linked to an email address.") {
       let tablet = app.appInSwift()
       let seen = try awaitResult {
         let uid = phone.auth.currentUser?.uid ?? ""
@@ -101,12 +101,12 @@ extension JourneysScenario {
         )
       }
       app.check(seen.0.first, [])
-      app.check(seen.0.last, ["arriving", "letters"], "the screen that was open all the time")
+      app.check(seen.0.last, ["arriving", "letters"], "the documents on the screen that stayed open")
       app.check(Set(seen.1).count, 1, "uids")
       app.check(seen.2, ["tired"], "all inputs")
-      app.check(seen.3, .permissionDenied, "everybody's inputs")
+      app.check(seen.3, .permissionDenied, "the inputs of all users")
     }
-    app.step("Paid journeys with a subscriber claim, once the app has a new token.") {
+    app.step("Paid journeys open with a subscriber claim, once the app has a new token.") {
       let uid = phone.auth.currentUser?.uid ?? ""
       try app.hearth("accounts", "set-claims", uid, #"{"subscriber": true}"#)
       let journeys = try awaitResult {
@@ -114,7 +114,7 @@ extension JourneysScenario {
         return try await phone.collection("journeys").get(as: Journey.self).data
       }
       app.check(journeys.count, 6)
-      app.check(journeys.contains { $0.paid }, "no paid journey")
+      app.check(journeys.contains { $0.paid }, "the app sees no paid journey")
     }
   }
 }

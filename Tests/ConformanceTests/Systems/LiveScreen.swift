@@ -1,18 +1,18 @@
 import TestSupport
 
-/// An open screen of an app: what a feed of server-sent events says is there, kept up to date.
+/// An open screen of an app: the documents that a feed of server-sent events reports, kept up to date.
 ///
-/// Belongs to one thread; it reads only while somebody waits.
+/// Use it on one thread. It reads only while a caller waits.
 final class LiveScreen {
-  /// The plain fields of what is shown, by path.
+  /// The plain fields of the documents shown, by path.
   private(set) var documents: [String: JSONNode] = [:]
-  /// Paths in the order in which the feed told of them since the screen was opened.
-  private(set) var told: [String] = []
-  /// Where to go on after a lost connection.
+  /// The paths of reported changes, in order, since the screen was opened.
+  private(set) var reported: [String] = []
+  /// The position at which the feed can resume after a lost connection.
   private(set) var resumeToken: String?
   /// The code of the error that ended the feed, or zero.
   private(set) var endedWithCode = 0
-  /// The status of the answer; where it is not 200 there is no feed.
+  /// The status of the response. There is a feed only if it is 200.
   let status: Int
   private let client: TestHTTPClient
   private var received: [UInt8] = []
@@ -24,13 +24,13 @@ final class LiveScreen {
     status = try client.open(method, target, headers: headers, body: body.map { Array($0.text.utf8) }).status
   }
 
-  /// Loses the connection, as a phone in a tunnel does.
+  /// Closes the connection, like a phone that loses its network.
   func disconnect() { client.close() }
 
-  /// Reads until what is shown is consistent and satisfies `holds`; throws when nothing comes for twenty seconds.
+  /// Reads until the screen is consistent and satisfies `holds`. Throws if nothing arrives for twenty seconds.
   func wait(until holds: (LiveScreen) -> Bool = { _ in true }) throws {
     while !isConsistent || !holds(self) {
-      guard status == 200 else { throw ServerProcessError(description: "there is no feed: \(status)") }
+      guard status == 200 else { throw ServerProcessError(description: "the server refused the feed: \(status)") }
       guard endedWithCode == 0 else { throw ServerProcessError(description: "the feed ended: \(endedWithCode)") }
       guard try readEvents() else { throw ServerProcessError(description: "the feed ended") }
     }
@@ -41,7 +41,7 @@ final class LiveScreen {
     while endedWithCode == 0, try readEvents() {}
   }
 
-  /// Takes in one piece of the answer; `false` at its end.
+  /// Reads one part of the response. Returns `false` at its end.
   private func readEvents() throws -> Bool {
     guard let bytes = try client.readChunk() else { return false }
     received += bytes
@@ -69,11 +69,11 @@ final class LiveScreen {
     isConsistent = false
     if let change = event["documentChange"], let json = change["document"] {
       let document = Document(json)
-      told.append(document.path)
+      reported.append(document.path)
       documents[document.path] = change["removedTargetIds"] == nil ? document.fields : nil
     } else if let gone = (event["documentDelete"] ?? event["documentRemove"])?["document"]?.stringValue {
       let path = gone.split(separator: "/").dropFirst(5).joined(separator: "/")
-      told.append(path)
+      reported.append(path)
       documents[path] = nil
     }
   }

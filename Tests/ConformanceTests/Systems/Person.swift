@@ -1,18 +1,18 @@
 import Foundation
 import TestSupport
 
-/// What a request was answered, as a plain client sees it.
+/// The response to a request, as a plain client sees it.
 struct Reply: Sendable {
   let status: Int
   let json: JSONNode
   var etag: String?
 
-  /// The name of the error's code, also where a streaming method wraps it in an array.
+  /// The name of the error's code, even if a streaming method wraps the error in an array.
   var errorStatus: String? { error?["status"]?.stringValue }
   var errorMessage: String? { error?["message"]?.stringValue }
   private var error: JSONNode? { json["error"] ?? json.elements.first?["error"] }
 
-  /// The plain fields of the one document answered.
+  /// The plain fields of a response with one document.
   var fields: JSONNode { json["fields"]?.plainFields ?? [:] }
 
   /// The documents of a list or a query.
@@ -20,7 +20,7 @@ struct Reply: Sendable {
     (json["documents"]?.elements ?? json.elements.compactMap { $0["document"] }).map(Document.init)
   }
 
-  /// The id of the one document answered.
+  /// The id of a response with one document.
   var id: String { Document(json).id }
 
   var updateTime: String { json["updateTime"]?.stringValue ?? "" }
@@ -31,9 +31,9 @@ struct Reply: Sendable {
   }
 }
 
-/// A document of an answer.
+/// A document of a response.
 struct Document: Sendable {
-  /// Below the root, such as `users/ann`.
+  /// The path below the root, such as `users/ann`.
   let path: String
   let fields: JSONNode
   let updateTime: String
@@ -48,12 +48,12 @@ struct Document: Sendable {
   subscript(field: String) -> JSONNode? { fields[field] }
 }
 
-/// A plain client of one person: JSON over HTTP, with the ID token that signing in gave. Fields are written as in a
-/// fixture tree.
+/// A plain client of one person: JSON over HTTP, with the ID token of a sign-in. Fields have the form of a fixture
+/// tree.
 ///
-/// Belongs to one thread, as its connection does.
+/// Use it on one thread, like its connection.
 final class Person {
-  /// Empty for who is not signed in.
+  /// Empty for an unauthenticated caller.
   let uid: String
   let idToken: String
   let refreshToken: String
@@ -61,14 +61,14 @@ final class Person {
   let port: UInt16
   private let client: TestHTTPClient
 
-  /// Somebody who is not signed in.
+  /// An unauthenticated caller.
   init(of scenario: Scenario) {
     (uid, idToken, refreshToken) = ("", "", "")
     (database, port) = (scenario.database, scenario.server.port)
     client = TestHTTPClient(port: port)
   }
 
-  /// Signs in or up with a call of the accounts service.
+  /// Signs in or up with a request to the accounts service.
   init(of scenario: Scenario, call: String, _ body: JSONNode) throws {
     (database, port) = (scenario.database, scenario.server.port)
     client = TestHTTPClient(port: port)
@@ -90,7 +90,7 @@ final class Person {
     [("Content-Type", "application/json")] + (idToken.isEmpty ? [] : [("Authorization", "Bearer \(idToken)")])
   }
 
-  /// Sends a request; `target` is escaped already.
+  /// Sends a request. `target` must be escaped.
   func send(
     _ method: String, _ target: String, _ body: JSONNode? = nil, headers more: [(String, String)] = []
   ) throws -> Reply {
@@ -101,7 +101,7 @@ final class Person {
       etag: response.header("etag"))
   }
 
-  /// Calls the accounts service, which takes a user's token in the body.
+  /// Sends a request to the accounts service, which expects a user's token in the body.
   func account(_ call: String, _ body: JSONNode) throws -> Reply {
     let response = try client.send(
       "POST", "/v1/accounts:\(call)?key=any", headers: [("Content-Type", "application/json")],
@@ -115,23 +115,24 @@ final class Person {
     try send("GET", database.url(path), headers: etag.map { [("If-None-Match", $0)] } ?? [])
   }
 
-  /// One page of a collection, of 300 documents unless `query` says otherwise.
+  /// One page of a collection, of 300 documents unless `query` sets a size.
   func list(_ path: String, _ query: [(String, String)] = [], ifNoneMatch etag: String? = nil) throws -> Reply {
     try send("GET", database.url(path) + queryString(query), headers: etag.map { [("If-None-Match", $0)] } ?? [])
   }
 
-  /// Creates a document, with an id that the server makes where none is given.
+  /// Creates a document. If `id` is `nil`, the server generates one.
   func create(_ collection: String, id: String? = nil, _ fields: JSONNode) throws -> Reply {
     let query = queryString(id.map { [("documentId", $0)] } ?? [])
     return try send("POST", database.url(collection) + query, ["fields": fields.typedFields(in: database)])
   }
 
-  /// Replaces a document, or creates it.
+  /// Replaces or creates a document.
   func set(_ path: String, _ fields: JSONNode) throws -> Reply {
     try send("PATCH", database.url(path), ["fields": fields.typedFields(in: database)])
   }
 
-  /// Changes the fields at the top that `fields` holds, of a document that exists; as it was at `time`, where one is given.
+  /// Changes the given top-level fields of an existing document. If `time` is given, it must be the document's update
+  /// time.
   func update(_ path: String, _ fields: JSONNode, ifUpdatedAt time: String? = nil) throws -> Reply {
     var query = fields.members.map { ("updateMask.fieldPaths", "`\($0.name)`") }
     query.append(time.map { ("currentDocument.updateTime", $0) } ?? ("currentDocument.exists", "true"))
@@ -151,7 +152,7 @@ final class Person {
     try send("POST", database.url(query.parent, verb: "runQuery"), ["structuredQuery": query.json(in: database)])
   }
 
-  /// Numbers over the results of a query: `["days": .count, "km": .sum("metrics.Distance")]`.
+  /// Aggregates the results of a query: `["days": .count, "km": .sum("metrics.Distance")]`.
   func aggregate(_ query: AppQuery, _ aggregations: [(String, Aggregation)]) throws -> Reply {
     let list = aggregations.map { alias, aggregation -> JSONNode in
       .object([.init("alias", .string(alias)), .init(aggregation.name, aggregation.json)])
@@ -175,7 +176,7 @@ final class Person {
   }
 }
 
-/// A number over the results of a query.
+/// An aggregation over the results of a query.
 enum Aggregation {
   case count
   case sum(String)

@@ -1,7 +1,7 @@
 import Foundation
 import TestSupport
 
-// Fields as a fixture tree writes them, so that scenarios read like the page they follow, and as the API does.
+// Converts between the fields of a fixture tree and those of the API, so that scenarios can use the short form.
 
 /// The timestamp at `text`, such as `2025-03-27T14:30:00Z`.
 func at(_ text: String) -> JSONNode { ["$timestamp": .string(text)] }
@@ -15,7 +15,7 @@ func fromNow(_ seconds: Double) -> JSONNode {
 func reference(_ path: String) -> JSONNode { ["$ref": .string(path)] }
 
 extension JSONNode {
-  /// The API's form of a plain value: `12` is `{"integerValue": "12"}`.
+  /// The value in the form of the API: `12` becomes `{"integerValue": "12"}`.
   func typed(in database: TestDatabase) -> JSONNode {
     switch self {
     case .null: ["nullValue": .null]
@@ -35,12 +35,12 @@ extension JSONNode {
     }
   }
 
-  /// The API's form of plain fields.
+  /// The fields in the form of the API.
   func typedFields(in database: TestDatabase) -> JSONNode {
     .object(members.map { Member($0.name, $0.value.typed(in: database)) })
   }
 
-  /// The plain form of a value of the API; doubles keep a fraction, so that `3.0` is not `3`.
+  /// A value of the API in plain form. Doubles keep a fraction, so that `3.0` differs from `3`.
   var plain: JSONNode {
     guard let member = members.first else { return self }
     switch member.name {
@@ -61,10 +61,10 @@ extension JSONNode {
     }
   }
 
-  /// The plain form of a document's fields.
+  /// The fields of a document in plain form.
   var plainFields: JSONNode { .object(members.map { Member($0.name, $0.value.plain) }) }
 
-  /// The number a plain or typed value is.
+  /// The value of a plain or typed number.
   var number: Double? {
     if case .number(let text) = plain { Double(text) } else { nil }
   }

@@ -1,9 +1,9 @@
 import Foundation
 import TestSupport
 
-/// Digests by the system's own program, so that the server's are not judged by its own code.
+/// Digests computed by a system program, so that the server's code does not check itself.
 enum SHA256Sum {
-  /// The SHA-256 of `content` in hexadecimal digits.
+  /// The SHA-256 digest of `content` in hexadecimal.
   static func of(_ content: [UInt8]) throws -> String {
     let directory = try TemporaryDirectory()
     let file = directory.path + "/content"

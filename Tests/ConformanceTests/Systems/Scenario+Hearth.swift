@@ -3,14 +3,14 @@ import HearthClient
 import TestSupport
 
 extension Scenario {
-  /// An app in Swift where nobody is signed in yet.
+  /// An app in Swift without a signed-in user.
   func appInSwift() -> Hearth {
     var address = URLComponents()
     (address.scheme, address.host, address.port) = ("http", "127.0.0.1", Int(server.port))
     return Hearth(url: address.url ?? URL(fileURLWithPath: "/"), project: "demo")
   }
 
-  /// An app in Swift, signed in with the password of a new account that has a chosen id.
+  /// An app in Swift, signed in with the password of a new account whose id is `uid`.
   func appInSwift(of uid: String) throws -> Hearth {
     _ = try person(uid)
     let app = appInSwift()
@@ -21,7 +21,7 @@ extension Scenario {
   }
 }
 
-/// The code of the error with which the server refuses `body`, or `nil` where it does not.
+/// The code of the error with which the server refuses `body`, or `nil` if it does not.
 func codeOfRefusal(_ body: () async throws -> Void) async throws -> HearthClientError.Code? {
   do {
     try await body()

@@ -2,10 +2,10 @@ import Foundation
 import TestSupport
 import Testing
 
-/// One application of five, driven from its point of view: a production server with the application's rules in force
-/// and its fixture loaded, people who sign in through the accounts service, and steps that are checked.
+/// One of five applications, driven from its point of view: a production server with the application's rules and its
+/// fixture, people who sign in through the accounts service, and steps that are checked.
 ///
-/// Belongs to one thread.
+/// Use it on one thread.
 final class Scenario {
   /// `well-meing`, `habitual`, …
   let name: String
@@ -29,7 +29,7 @@ final class Scenario {
     server = try HearthProcess(arguments: arguments)
   }
 
-  /// Starts the server of `system`, runs `body`, and records each failure with the step it belongs to.
+  /// Starts the server of `system`, runs `body`, and records each failure with its step.
   static func run(_ system: String, _ body: @escaping @Sendable (Scenario) throws -> Void) async throws {
     let clock = ContinuousClock()
     let started = clock.now
@@ -40,11 +40,12 @@ final class Scenario {
       return (scenario.failures, scenario.stepCount)
     }
     for failure in failures { Issue.record("\(failure)") }
-    #expect(steps > 0, "\(system): no step was taken")
+    #expect(steps > 0, "\(system): no step ran")
     let seconds =
       Double((clock.now - started).components.attoseconds) / 1e18 + Double((clock.now - started).components.seconds)
     print("\(system): \(steps) steps in \((seconds * 100).rounded() / 100) s")
-    // Beside other tests on a busy machine the time says little: the limit holds where the caller sets it.
+    // In parallel with other tests, the time says little. So the limit is set only by a caller that runs scenarios
+    // alone.
     if let limit = ProcessInfo.processInfo.environment["SCENARIO_SECONDS_MAX"].flatMap(Double.init) {
       #expect(seconds <= limit, "\(system) takes \(seconds) s")
     }
@@ -52,35 +53,35 @@ final class Scenario {
 
   // MARK: Steps
 
-  /// Does what a bullet of the application's page says; every check in it fails under the bullet's name.
+  /// Runs one step, a sentence of the application's requirements. Checks in `body` fail with this sentence.
   func step(_ bullet: String, _ body: () throws -> Void) {
     self.bullet = bullet
     stepCount += 1
     do { try body() } catch { fail("\(error)", line: 0) }
   }
 
-  /// Expects `holds`.
+  /// Expects `holds`. Otherwise, records the failure `what`.
   func check(_ holds: Bool, _ what: @autoclosure () -> String, line: Int = #line) {
     if !holds { fail(what(), line: line) }
   }
 
-  /// Expects two values to be the same.
+  /// Expects two values to be equal.
   func check<Value: Equatable>(_ actual: Value, _ expected: Value, _ what: String = "", line: Int = #line) {
     if actual != expected { fail("\(what) is \(actual), not \(expected)", line: line) }
   }
 
-  /// Expects a plain value: field order does not matter, the kinds of numbers do.
+  /// Expects a plain value. The order of fields does not matter, the types of numbers do.
   func check(_ actual: JSONNode?, json expected: JSONNode, _ what: String = "", line: Int = #line) {
     guard actual?.isSame(as: expected) != true else { return }
     fail("\(what) is \(actual?.text ?? "missing"), not \(expected.text)", line: line)
   }
 
-  /// Expects a request to be answered.
+  /// Expects a request to succeed.
   func allow(_ reply: Reply, _ what: String = "", line: Int = #line) {
-    if reply.status != 200 { fail("\(what) answers \(reply.status) \(reply.json.text)", line: line) }
+    if reply.status != 200 { fail("\(what) is refused: \(reply.status) \(reply.json.text)", line: line) }
   }
 
-  /// Expects a request to be refused by the rules, in words that do not say why.
+  /// Expects the rules to deny a request, with an error that does not give the reason.
   func deny(_ reply: Reply, _ what: String = "", line: Int = #line) {
     let isDenial = reply.status == 403 && reply.errorStatus == "PERMISSION_DENIED"
     if !isDenial || reply.errorMessage != "Missing or insufficient permissions." {
@@ -94,9 +95,9 @@ final class Scenario {
 
   // MARK: People and programs
 
-  /// Makes an account with a chosen id, as an administrator does, and signs in with its password.
+  /// Creates an account with a chosen id, as an administrator does, and signs in with its password.
   ///
-  /// The fixtures' documents belong to such ids.
+  /// The documents of the fixtures belong to such ids.
   func person(_ uid: String, claims: String? = nil) throws -> Person {
     try hearth(
       "accounts", "create", "--uid", uid, "--email", "\(uid)@example.com", "--password", "password of \(uid)")
@@ -104,7 +105,7 @@ final class Scenario {
     return try signIn(uid)
   }
 
-  /// Signs somebody in on another device.
+  /// Signs a person in on another device.
   func again(_ person: Person) throws -> Person { try signIn(person.uid) }
 
   private func signIn(_ uid: String) throws -> Person {
@@ -113,15 +114,15 @@ final class Scenario {
       ["email": .string("\(uid)@example.com"), "password": .string("password of \(uid)")])
   }
 
-  /// Signs up as somebody new: with e-mail and password, or without either as a guest.
+  /// Signs up a new user: with an email address and a password, or as a guest if `email` is `nil`.
   func newcomer(email: String? = nil) throws -> Person {
     try Person(of: self, call: "signUp", email.map { ["email": .string($0), "password": "a good password"] } ?? [:])
   }
 
-  /// Somebody who is not signed in.
+  /// An unauthenticated caller.
   func visitor() -> Person { Person(of: self) }
 
-  /// Runs a command on the server's data directory, and returns what it prints.
+  /// Runs a command on the server's data directory. Returns its output.
   @discardableResult
   func hearth(_ words: String...) throws -> String {
     let (exit, output) = try HearthBinary.run(words + ["--data", directory.path + "/data", "--project", "demo"])
@@ -129,7 +130,7 @@ final class Scenario {
     return output
   }
 
-  /// A part of the fixture tree, found by its keys.
+  /// The part of the fixture tree at a path of keys.
   func fixture(_ keys: String...) throws -> JSONNode {
     let text = try Data(contentsOf: URL(fileURLWithPath: "\(GuidePage.root)/fixtures/\(name).json"))
     var node = try JSONNode(parsing: Array(text))
@@ -140,22 +141,22 @@ final class Scenario {
     return node
   }
 
-  /// Waits until the server has logged a line with all these words; throws when it has not within thirty seconds.
+  /// Waits until the server logs a line that contains all `words`. Throws if it does not within thirty seconds.
   func waitForLog(_ words: String...) throws {
     _ = try server.process.waitForLine("\(words)", timeoutSeconds: 30) { line in words.allSatisfy { line.contains($0) }
     }
   }
 
-  /// Puts a file where the server keeps its files, so that no call for them can be answered.
+  /// Replaces the server's directory of files with a file, so that every request for files fails.
   func breakFiles() throws { try Data().write(to: URL(fileURLWithPath: directory.path + "/data/files")) }
 
-  /// What the server has logged.
+  /// The server's log so far.
   var log: String { server.process.output }
 
-  /// Runs `Systems/Python/NAME.py`, each line `ok STEP` of which is a step and each `FAILED STEP: why` a failure. It finds
-  /// the server and an administrator's key in its environment, and what `values` says.
+  /// Runs `Systems/Python/NAME.py`. Each line `ok STEP` of its output is a step, and each `FAILED STEP: why` is a
+  /// failure. The program finds the server's address, an administrator's key and `values` in its environment.
   ///
-  /// Only for tests that need Google's clients, see ``needsPythonClients``: throws where there are none.
+  /// Only for tests that need Google's clients, see ``needsPythonClients``: throws if they are not installed.
   func runPython(_ values: [String: String] = [:]) throws {
     guard let python = PythonClients.interpreter else {
       throw ServerProcessError(description: PythonClients.reasonForSkipping)
@@ -176,13 +177,13 @@ final class Scenario {
     bullet = file
     for line in failed { fail(String(line), line: 0) }
     if exit != .code(0) && failed.isEmpty {
-      fail("ends with \(exit.map { "\($0)" } ?? "nothing"): \(program.output)", line: 0)
+      fail("exited with \(exit.map { "\($0)" } ?? "nothing"): \(program.output)", line: 0)
     }
   }
 }
 
 extension Trait where Self == ConditionTrait {
-  /// Skips a test, and says why, where there is no Python with Google's clients.
+  /// Skips a test, with the reason, if no Python with Google's clients is installed.
   static var needsPythonClients: Self {
     .enabled(if: PythonClients.interpreter != nil, "\(PythonClients.reasonForSkipping)")
   }

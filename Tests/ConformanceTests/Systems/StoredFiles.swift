@@ -1,8 +1,8 @@
 import TestSupport
 
-/// A plain client of the files of one person: what an app does with images, sound and PDFs, over HTTP.
+/// A plain client of the files of one person, for an app's images, sound and PDFs, over HTTP.
 ///
-/// Belongs to one thread, as its connection does.
+/// Use it on one thread, like its connection.
 final class StoredFiles {
   private let person: Person
   private let client: TestHTTPClient
@@ -20,14 +20,14 @@ final class StoredFiles {
     person.idToken.isEmpty ? [] : [("Authorization", "Firebase \(person.idToken)")]
   }
 
-  /// Uploads content as it is.
+  /// Uploads content in one raw request.
   func upload(_ path: String, _ content: [UInt8], type: String) throws -> HTTPResponse {
     try client.send(
       "POST", "/v0/b/\(bucket)/o?name=\(percentEncoded(path.utf8))",
       headers: credential + [("Content-Type", type)], body: content)
   }
 
-  /// Uploads content together with metadata of one's own, as the web SDK does with a small file.
+  /// Uploads content together with custom metadata, as the web SDK does with a small file.
   func upload(_ path: String, _ content: [UInt8], type: String, metadata: JSONNode) throws -> HTTPResponse {
     let attributes: JSONNode = ["name": .string(path), "contentType": .string(type), "metadata": metadata]
     let boundary = "a-boundary"
@@ -41,7 +41,7 @@ final class StoredFiles {
       ], body: body)
   }
 
-  /// Uploads content in pieces of `pieceBytes`, as SDKs do with large files; the connection is lost between each two.
+  /// Uploads content in pieces of `pieceBytes`, as SDKs do with large files. Loses the connection after each piece.
   func upload(_ path: String, _ content: [UInt8], type: String, inPiecesOf pieceBytes: Int) throws -> HTTPResponse {
     let attributes: JSONNode = ["name": .string(path), "contentType": .string(type)]
     let start = try client.send(
@@ -71,17 +71,17 @@ final class StoredFiles {
     }
   }
 
-  /// Downloads a file, or the part that `headers` ask for.
+  /// Downloads a file, or the range that `headers` request.
   func download(_ path: String, headers: [(String, String)] = []) throws -> HTTPResponse {
     try client.send("GET", url(path) + "?alt=media", headers: credential + headers)
   }
 
-  /// Downloads a file by a link that holds its token, without signing in.
+  /// Downloads a file without signing in, by a link with its token.
   func follow(_ path: String, token: String) throws -> HTTPResponse {
     try client.send("GET", url(path) + "?alt=media&token=\(token)")
   }
 
-  /// What is known of a file.
+  /// The metadata of a file.
   func attributes(_ path: String) throws -> HTTPResponse { try client.send("GET", url(path), headers: credential) }
 
   /// The files below a folder.

@@ -3,7 +3,7 @@ import HearthClient
 import TestSupport
 import Testing
 
-/// Applications in Swift: what they do through Hearth, with types of their own.
+/// Scenarios of applications that use the Swift client, with types of their own.
 @Suite(.enabled(if: HearthBinary.isBuilt, "no hearth binary beside the tests"))
 struct SwiftClientScenario {
   private struct Habit: Codable, Sendable {
@@ -42,7 +42,7 @@ struct SwiftClientScenario {
     var checked: Bool
   }
 
-  @Test(.timeLimit(.minutes(10))) func wellMeing() async throws {
+  @Test(.timeLimit(.minutes(10))) func wellMeingWorks() async throws {
     try await Scenario.run("well-meing") { app in
       let omar = try app.swiftClient("user-id-200003")
       let lena = try app.swiftClient("user-id-200004")
@@ -50,7 +50,7 @@ struct SwiftClientScenario {
       let history = habits.document("Cycling (indoor and outdoor)").collection("history")
       try Self.records(app, omar, lena, history)
       try Self.commits(app, omar, lena, habits)
-      app.step("A past submission can be deleted; re-submission gets a new id. Open screens follow changes live.") {
+      app.step("A user deletes a submission, and resubmission gets a new id. Open screens follow live.") {
         let shown = try awaitResult {
           let july = history.where("timestamp", .greaterThan, .timestamp(.init(date("2025-07-01T00:00:00Z"))))
           var screen = july.snapshots(as: Record.self).makeAsyncIterator()
@@ -65,7 +65,7 @@ struct SwiftClientScenario {
           return (shown, [[], [first.id], [], [second.id]], first.id != second.id)
         }
         app.check(shown.0, shown.1, "the screen")
-        app.check(shown.2, "the id is used again")
+        app.check(shown.2, "the new record has the old id")
       }
     }
   }
@@ -82,7 +82,7 @@ struct SwiftClientScenario {
           try await refusal { _ = try await lena.collection(history.path).limit(to: 1).get() }
         )
       }
-      app.check(seen.0, 140, "the limit of a slider")
+      app.check(seen.0, 140, "the maximum of a slider")
       app.check(seen.1, .permissionDenied)
       app.check(seen.2, .permissionDenied)
     }
@@ -106,7 +106,7 @@ struct SwiftClientScenario {
       app.check(answers.0, fits)
       app.check(answers.1, Array(repeating: .permissionDenied, count: wrong.count))
     }
-    app.step("The history of a month, newest first; its charts: count, sum and average.") {
+    app.step("A user reads the history of a month, newest first, and its count, sum and average.") {
       let month = try awaitResult {
         let month = history.where("timestamp", .greaterThanOrEqual, .timestamp(.init(date("2025-05-01T00:00:00Z"))))
           .where("timestamp", .lessThan, .timestamp(.init(date("2025-06-01T00:00:00Z"))))
@@ -130,7 +130,7 @@ struct SwiftClientScenario {
   private static func commits(
     _ app: Scenario, _ omar: Hearth, _ lena: Hearth, _ habits: CollectionReference
   ) throws {
-    app.step("A report only when it is due, in the commit that puts the next one off a week.") {
+    app.step("A report needs its due date, and the same commit moves the next date by a week.") {
       @Sendable func report(_ client: Hearth, _ uid: String, days: Double) async throws {
         let profile = client.document("users/\(uid)")
         var batch = client.batch()
@@ -150,7 +150,7 @@ struct SwiftClientScenario {
       }
       app.check(answers, [.permissionDenied, .permissionDenied, nil, .permissionDenied])
     }
-    app.step("Voice commands are one atomic commit of many writes, or nothing.") {
+    app.step("A voice command applies in one atomic commit of many writes, or not at all.") {
       @Sendable func command(_ ease: Int) async throws -> Int {
         let stretching = habits.document("Stretching")
         var batch = omar.batch()
@@ -169,19 +169,19 @@ struct SwiftClientScenario {
         )
       }
       app.check(answers.0, .permissionDenied)
-      app.check(answers.1, false, "a habit of a command that failed")
+      app.check(answers.1, false, "whether a habit of a failed command exists")
       app.check(answers.2, 3, "writes")
       app.check(answers.3, .alreadyExists)
     }
   }
 
-  @Test(.timeLimit(.minutes(10))) func dillyDaily() async throws {
+  @Test(.timeLimit(.minutes(10))) func dillyDailyWorks() async throws {
     try await Scenario.run("dilly-daily") { app in
       let phone = try app.swiftClient("giulia")
       let marco = try app.swiftClient("marco")
       let editor = try app.swiftClient("editor", claims: #"{"admin": true}"#)
       let visitor = Hearth(url: app.url, project: "demo")
-      app.step("At start a client asks cheaply whether anything changed, or resumes from where it stopped.") {
+      app.step("At start, a client checks at low cost for changes, or resumes where it stopped.") {
         let seen = try awaitResult {
           let recipes = visitor.collection("recipes")
           let whole = try await recipes.page(as: Recipe.self, size: 1000)
@@ -199,13 +199,13 @@ struct SwiftClientScenario {
         }
         app.check(seen.0, 61, "recipes")
         app.check(seen.1, "an unchanged catalogue is sent again")
-        app.check(seen.2, 61, "recipes on the screen")
-        app.check(seen.3, 61, "recipes after a change")
-        app.check(seen.4, ["hummus"], "what changed since")
-        app.check(seen.5, [6], "what the open screen is told")
+        app.check(seen.2, 61, "the number of recipes on the screen")
+        app.check(seen.3, 61, "the number of recipes after a change")
+        app.check(seen.4, ["hummus"], "the recipes that changed")
+        app.check(seen.5, [6], "the changes on the open screen")
       }
       try Self.devices(app, phone, try app.swiftClientAgain("giulia"))
-      app.step("Sharing an own recipe with named friends.") {
+      app.step("An owner shares a recipe with friends.") {
         let seen = try awaitResult {
           let shared = marco.collectionGroup("recipes").where("sharedWith", .arrayContains, "marco")
           var screen = shared.snapshots(as: Recipe.self).makeAsyncIterator()
@@ -225,7 +225,7 @@ struct SwiftClientScenario {
   }
 
   private static func devices(_ app: Scenario, _ phone: Hearth, _ tablet: Hearth) throws {
-    app.step("Several devices in step; offline edits catch up and find out what was faster.") {
+    app.step("Several devices stay in sync. Offline edits detect conflicting changes.") {
       let seen = try awaitResult {
         let (here, there) = (phone.collection("users/giulia/groceries"), tablet.collection("users/giulia/groceries"))
         let known = try await here.document("almonds").get(as: Grocery.self)
@@ -242,18 +242,18 @@ struct SwiftClientScenario {
       }
       app.check(seen.0, [2.5], "the tablet's screen")
       app.check(seen.1, .failedPrecondition)
-      app.check(seen.2, 2.5, "what was faster")
-      app.check(seen.3, [4.0], "the tablet's screen after")
+      app.check(seen.2, 2.5, "the value of the other device")
+      app.check(seen.3, [4.0], "the tablet's screen after the second edit")
     }
   }
 }
 
-/// The moment that a text names.
+/// The time that a text denotes.
 private func date(_ text: String) -> Date {
   (try? Date(text, strategy: .iso8601)) ?? .distantPast
 }
 
-/// The code of the error with which `body` fails, or `nil`.
+/// The code of the error that `body` throws, or `nil` if it succeeds.
 private func refusal(_ body: () async throws -> Void) async throws -> HearthClientError.Code? {
   do {
     try await body()
@@ -276,7 +276,7 @@ extension Scenario {
     return parts.url ?? URL(fileURLWithPath: "/")
   }
 
-  /// Makes an account with a chosen id and signs in with its password.
+  /// Creates an account with a chosen id and signs in with its password.
   fileprivate func swiftClient(_ uid: String, claims: String? = nil) throws -> Hearth {
     _ = try person(uid, claims: claims)
     return try swiftClientAgain(uid)

@@ -2,14 +2,14 @@ import Foundation
 import TestSupport
 import Testing
 
-/// `well-meing`, wellness tracking with AI reports: what its users do, and what they may not.
+/// `well-meing`, wellness tracking with AI reports: the permissions of its users.
 @Suite(.enabled(if: HearthBinary.isBuilt, "no hearth binary beside the tests"))
 struct WellMeingScenario {
   private static let omar = "users/user-id-200003"
   private static let cycling = "\(omar)/habits/Cycling (indoor and outdoor)"
   private static let history = "\(cycling)/history"
 
-  @Test(.timeLimit(.minutes(10))) func plainClient() async throws {
+  @Test(.timeLimit(.minutes(10))) func scenarioWorksOverREST() async throws {
     try await Scenario.run("well-meing") { app in
       let omar = try app.person("user-id-200003")
       let lena = try app.person("user-id-200004")
@@ -22,7 +22,7 @@ struct WellMeingScenario {
     }
   }
 
-  @Test(.needsPythonClients, .timeLimit(.minutes(10))) func pythonClient() async throws {
+  @Test(.needsPythonClients, .timeLimit(.minutes(10))) func scenarioWorksWithPythonClients() async throws {
     try await Scenario.run("well-meing") { app in
       let omar = try app.person("user-id-200003")
       let lena = try app.person("user-id-200004")
@@ -45,11 +45,11 @@ struct WellMeingScenario {
       app.deny(try lena.delete(cycling))
       app.deny(try visitor.create("\(Self.omar)/habits", ["metrics": [:]]))
       app.deny(try omar.list("users"), "all users")
-      app.deny(try omar.find(AppQuery(group: "history")), "everybody's history")
+      app.deny(try omar.find(AppQuery(group: "history")), "the history of all users")
       app.allow(try omar.update(Self.omar, ["bio": "Swims before work."]))
       app.check(try omar.get(Self.omar).fields["bio"]?.stringValue, "Swims before work.")
     }
-    app.step("A user creates their own profile, its first newReportDate being their choice, past or future.") {
+    app.step("A user creates their own profile, with any first newReportDate, past or future.") {
       for (email, date) in [("early@example.com", fromNow(-86400)), ("late@example.com", fromNow(86400))] {
         let newcomer = try app.newcomer(email: email)
         let other = try app.newcomer()
@@ -75,14 +75,14 @@ struct WellMeingScenario {
       }
       let everyMetric = cases.map { JSONNode.Member($0.metric, $0.fits[1]) }
       let made = try record(omar, everyMetric)
-      app.allow(made, "all five types")
-      app.deny(try omar.update("\(history)/\(made.id)", ["metrics": ["Feeling": 9]]), "a change for the worse")
+      app.allow(made, "a record with all five types")
+      app.deny(try omar.update("\(history)/\(made.id)", ["metrics": ["Feeling": 9]]), "an invalid change")
     }
     app.step(
-      "Each of its metrics is declared by the habit; it need not hold every metric declared; it holds ten at most."
+      "A record has at most ten metrics. The habit declares each of them, and a record may omit some."
     ) {
       app.deny(try record(omar, [.init("Mood", 3)]), "a metric that the habit lacks")
-      app.allow(try record(omar, []), "no metric")
+      app.allow(try record(omar, []), "a record without metrics")
       let names = (1...11).map { "m\($0)" }
       let metrics = JSONNode.object(names.map { .init($0, ["input": "rating"]) })
       app.allow(try omar.set("\(Self.omar)/habits/Wide", ["metrics": metrics]))
@@ -106,13 +106,13 @@ struct WellMeingScenario {
     }
   }
 
-  /// Submits a record of these metrics, at a time that no chart below looks at.
+  /// Submits a record of these metrics, at a time that is outside every chart below.
   private static func record(_ person: Person, _ metrics: [JSONNode.Member]) throws -> Reply {
     try person.create(history, ["timestamp": at("2024-01-01T10:00:00Z"), "metrics": .object(metrics)])
   }
 
   private static func charts(_ app: Scenario, _ omar: Person) throws {
-    // What the fixture holds, added up here.
+    // The expected numbers, computed from the fixture.
     let fixture = try app.fixture("users", "user-id-200003", "habits", "Cycling (indoor and outdoor)", "history")
     let records = fixture.members.map(\.value)
     func expected(_ period: String) -> [JSONNode] {
@@ -124,7 +124,7 @@ struct WellMeingScenario {
     func query(_ from: String, _ to: String) -> AppQuery {
       AppQuery(history).where("timestamp", ">=", at(from)).where("timestamp", "<", at(to))
     }
-    app.step("The history of one day, of a month and of a year: range queries on `timestamp`, newest first.") {
+    app.step("A user reads the history of a day, a month and a year: range queries on `timestamp`, newest first.") {
       let day = String((records.first?["timestamp"]?["$timestamp"]?.stringValue ?? "").prefix(10))
       let periods = [
         (day, day + "T00:00:00Z", day + "T23:59:59.999999Z"),
@@ -138,7 +138,7 @@ struct WellMeingScenario {
         app.check(!times.isEmpty && times == times.sorted(by: >), "\(period) is not newest first")
       }
     }
-    app.step("Charts group by hour, day or month: sum for sliders, average for ratings; count, sum, avg aggregations.")
+    app.step("Charts group by hour, day or month, with the aggregations count, sum and average.")
     {
       let buckets =
         (3...6).map { ("2025-0\($0)", "2025-0\($0)-01T00:00:00Z", "2025-0\($0 + 1)-01T00:00:00Z") }
@@ -149,7 +149,8 @@ struct WellMeingScenario {
         }
       func rounded(_ number: Double) -> Double { (number * 1e9).rounded() / 1e9 }
       for (period, from, to) in buckets {
-        // Each for itself: beside a sum or an average only records count that hold every metric of the request.
+        // One request per aggregation: with a sum or an average, a request counts only records that have all its
+        // metrics.
         let number = { try omar.aggregate(query(from, to), [("n", $0)]).aggregates["n"]?.number }
         let (climbs, feelings) = (values(period, "Climb"), values(period, "Feeling"))
         let average = feelings.isEmpty ? nil : feelings.reduce(0, +) / Double(feelings.count)
@@ -158,7 +159,7 @@ struct WellMeingScenario {
         app.check(try number(.average("metrics.Feeling")).map(rounded), average.map(rounded), "average of \(period)")
       }
     }
-    app.step("Charts sum times: texts, which the client adds up from the records of the period.") {
+    app.step("Charts add up durations, which are strings: the client sums the records of the period.") {
       func seconds(_ text: String) -> Int {
         text.split(separator: ":").compactMap { Int($0) }.reduce(0) { $0 * 60 + $1 }
       }
@@ -166,9 +167,9 @@ struct WellMeingScenario {
       let sum = found.compactMap { $0["metrics"]?["Duration"]?.stringValue }.map(seconds).reduce(0, +)
       let stored = expected("2025-05").compactMap { $0["metrics"]?["Duration"]?.stringValue }.map(seconds).reduce(0, +)
       app.check(sum, stored)
-      app.check(sum > 0, "nothing to add up")
+      app.check(sum > 0, "the period has no durations")
     }
-    app.step("Aggregations are judged as lists are.") {
+    app.step("Rules authorize aggregations like lists.") {
       let lena = try app.newcomer()
       app.deny(try lena.aggregate(AppQuery(history), [("records", .count)]))
     }
@@ -176,23 +177,23 @@ struct WellMeingScenario {
 
   private static func reports(_ app: Scenario, _ omar: Person, _ lena: Person) throws {
     let mine = "users/\(lena.uid)"
-    func asking(_ person: String, _ date: JSONNode?, id: String = "2025-07-01T08:00:00") -> [AppWrite] {
+    func reportWrites(_ person: String, _ date: JSONNode?, id: String = "2025-07-01T08:00:00") -> [AppWrite] {
       [.create("\(person)/reports/\(id)", ["title": "A week", "content": "..."])]
         + (date.map { [.update(person, ["newReportDate": $0])] } ?? [])
     }
     let week = 7 * 86400.0
-    app.step("A report can be created only when request.time is past newReportDate.") {
-      app.deny(try omar.commit(asking(Self.omar, fromNow(week))), "before the date")
+    app.step("A user creates a report only when request.time is past newReportDate.") {
+      app.deny(try omar.commit(reportWrites(Self.omar, fromNow(week))), "a report before the date")
       app.deny(try omar.update(Self.omar, ["newReportDate": fromNow(-60)]), "moving the date to the past")
     }
-    app.step("The same commit must move newReportDate seven days ahead; five minutes either way are accepted.") {
-      app.deny(try lena.commit(asking(mine, nil)), "without moving the date")
-      app.deny(try lena.commit(asking(mine, fromNow(week - 400))), "less than a week")
-      app.deny(try lena.commit(asking(mine, fromNow(week + 400))), "more than a week")
+    app.step("The same commit must move newReportDate seven days ahead, within five minutes.") {
+      app.deny(try lena.commit(reportWrites(mine, nil)), "a report that does not move the date")
+      app.deny(try lena.commit(reportWrites(mine, fromNow(week - 400))), "less than a week")
+      app.deny(try lena.commit(reportWrites(mine, fromNow(week + 400))), "more than a week")
       app.check(try lena.list(mine + "/reports").documents.count, 1, "reports")
-      app.allow(try lena.commit(asking(mine, fromNow(week + 240))), "by a clock four minutes fast")
+      app.allow(try lena.commit(reportWrites(mine, fromNow(week + 240))), "by a clock four minutes fast")
       app.check(try lena.list(mine + "/reports").documents.map(\.id), ["2025-03-25T06:59:59", "2025-07-01T08:00:00"])
-      app.deny(try lena.commit(asking(mine, fromNow(week), id: "2025-07-01T08:00:01")), "a second one in the week")
+      app.deny(try lena.commit(reportWrites(mine, fromNow(week), id: "2025-07-01T08:00:01")), "a second report")
     }
   }
 
@@ -222,21 +223,21 @@ struct WellMeingScenario {
         ],
       ]
     }
-    app.step("Voice commands: creation and logging, for existing or just created habits, not at all …") {
-      app.deny(try omar.commit(writes(of: command(6))), "one record of three does not fit")
+    app.step("A voice command with one invalid record applies not at all.") {
+      app.deny(try omar.commit(writes(of: command(6))), "a command with one invalid record of three")
       for path in ["Stretching", "Stretching/history/voice-0", "Weight/history/voice-0"] {
         app.check(try omar.get("\(Self.omar)/habits/\(path)").status, 404, path)
       }
     }
-    app.step("… or applied as ONE atomic commit of many writes.") {
+    app.step("A voice command creates and logs habits in one atomic commit of many writes.") {
       let reply = try omar.commit(writes(of: command(2)))
       app.allow(reply)
       app.check(reply.json["writeResults"]?.elements.count, 4, "writes")
       let times = try ["Stretching", "Stretching/history/voice-1", "Weight/history/voice-0"].map {
         try omar.get("\(Self.omar)/habits/\($0)").updateTime
       }
-      app.check(Set(times).count, 1, "moments of the commit")
-      app.check(try omar.commit(writes(of: command(2))).status, 409, "the same command again")
+      app.check(Set(times).count, 1, "the number of commit times")
+      app.check(try omar.commit(writes(of: command(2))).status, 409, "the status of a repeated command")
     }
   }
 
@@ -244,11 +245,11 @@ struct WellMeingScenario {
     let month = AppQuery(history).where("timestamp", ">=", at("2025-07-01T00:00:00Z")).order(
       "timestamp", descending: true)
     let again: JSONNode = ["timestamp": at("2025-07-03T18:00:00Z"), "metrics": ["Distance": 31.5, "Feeling": 4]]
-    app.step("A past submission can be deleted; re-submission gets a new id. Open screens follow changes live.") {
+    app.step("A user deletes a submission, and resubmission gets a new id. Open screens follow live.") {
       let (calendar, list) = (try omar.follow(month), try omar.follow(history))
       try calendar.wait()
       try list.wait()
-      app.check(calendar.documents.isEmpty, "records of July")
+      app.check(calendar.documents.isEmpty, "the calendar shows records of July")
       app.check(
         list.documents.count, try omar.aggregate(AppQuery(history), [("n", .count)]).aggregates["n"]?.integerValue)
       let first = try omar.create(history, again)
@@ -257,22 +258,22 @@ struct WellMeingScenario {
       app.allow(try omar.delete("\(history)/\(first.id)"))
       try calendar.wait { $0.documents.isEmpty }
       let second = try omar.create(history, again)
-      app.check(first.id != second.id, "the id is used again")
+      app.check(first.id != second.id, "the new record has the old id")
       try calendar.wait { $0.documents.count == 1 }
       try list.wait { $0.documents.keys.contains("\(history)/\(second.id)") }
       app.check(calendar.documents["\(history)/\(second.id)"], json: again)
       app.check(try omar.get("\(history)/\(first.id)").status, 404)
     }
-    app.step("A screen that was away is told what changed, and nothing else.") {
+    app.step("A screen that reconnects receives only the changes.") {
       let screen = try omar.follow(history)
       try screen.wait()
       screen.disconnect()
       let added = try omar.create(history, ["timestamp": at("2025-07-04T18:00:00Z"), "metrics": ["Feeling": 5]])
       let back = try omar.follow(history, resumingAt: screen.resumeToken)
-      try back.wait { !$0.told.isEmpty }
-      app.check(back.told, ["\(history)/\(added.id)"])
+      try back.wait { !$0.reported.isEmpty }
+      app.check(back.reported, ["\(history)/\(added.id)"])
     }
-    app.step("Nobody else's screen opens.") {
+    app.step("Other users cannot open the screen.") {
       let stranger = try app.newcomer()
       app.check(try stranger.follow(history).status, 403)
       app.check(try app.visitor().follow(month).status, 403)

@@ -2,19 +2,19 @@ import Foundation
 import HearthServer
 import Testing
 
-/// The dialect of Cloud Storage's clients, over a socket.
+/// The API of Cloud Storage's clients, over a socket.
 @Suite struct CloudFilesTests {
   static let objects = "/storage/v1/b/bucket/o"
   static let uploads = "/upload/storage/v1/b/bucket/o"
 
   @discardableResult
-  static func put(_ server: TestServer, _ name: String, _ content: String, _ query: String = "") throws -> TestServer.Responder {
+  static func put(_ server: TestServer, _ name: String, _ content: String, _ query: String = "") throws -> TestServer.Response {
     let encoded = name.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? name
     return try server.call(
       "POST", "\(uploads)?uploadType=media&name=\(encoded)\(query)", content, headers: [("Content-Type", "text/plain")])
   }
 
-  @Test func anObjectIsUploadedReadAndChanged() throws {
+  @Test func objectsAreUploadedReadAndChanged() throws {
     let server = try TestServer()
     let made = try Self.put(server, "a/b", "hello")
     #expect(made.status == 200, "\(made.text)")
@@ -56,7 +56,7 @@ import Testing
     #expect(start.status == 200)
     let location = try #require(start.header("location"))
     let target = String(location.dropFirst("http://localhost".count))
-    func put(_ range: String?, _ body: String, _ more: [(String, String)] = []) throws -> TestServer.Responder {
+    func put(_ range: String?, _ body: String, _ more: [(String, String)] = []) throws -> TestServer.Response {
       try server.call("PUT", target, body, headers: (range.map { [("Content-Range", $0)] } ?? []) + more)
     }
     let nothing = try put("bytes */*", "")
@@ -106,7 +106,7 @@ import Testing
     #expect(list.json("items", as: [Any].self)?.count == 2 && list.json("nextPageToken", as: String.self) != nil)
   }
 
-  @Test func bucketsAreMadeAndRemoved() throws {
+  @Test func bucketsAreCreatedAndDeleted() throws {
     let server = try TestServer()
     let bucket = "/storage/v1/b/new-bucket"
     #expect(try server.call("GET", bucket).status == 404)
@@ -119,7 +119,7 @@ import Testing
     #expect(try server.call("DELETE", bucket).status == 404)
   }
 
-  @Test func strangersHaveNoPartInIt() throws {
+  @Test func onlyAdministratorsMayUseTheAPI() throws {
     let server = try TestServer(.production)
     #expect(try server.call("GET", Self.objects).status == 401)
     #expect(try Self.put(server, "a", "x").status == 401)

@@ -3,16 +3,16 @@ import HearthServer
 import TestSupport
 import Testing
 
-/// What Cloud Storage's clients ask for beyond single objects, over a socket.
+/// Requests of Cloud Storage's clients beyond single objects, over a socket.
 @Suite struct CloudRequestsTests {
   static let objects = CloudFilesTests.objects
   static let bucket = "/storage/v1/b/bucket"
 
-  @Test func aBatchAnswersEachOfItsRequests() throws {
+  @Test func batchRespondsToEachOfItsRequests() throws {
     let server = try TestServer()
     try CloudFilesTests.put(server, "a", "one")
     try CloudFilesTests.put(server, "b", "two")
-    // Lines end as Python's client ends them.
+    // Lines end as in the requests of Python's client.
     let body = """
       --===1==
       Content-Type: application/http
@@ -77,11 +77,11 @@ import Testing
     #expect(try TestServer(.production).request("POST", "/batch/storage/v1", body).status == 401)
   }
 
-  @Test func manyRequestsOfABatchAreMade() throws {
+  @Test func batchIsLimitedToAThousandRequests() throws {
     let server = try TestServer()
     try CloudFilesTests.put(server, "a", "one")
     let part = "--b\r\nContent-Type: application/http\r\n\r\nGET \(Self.objects)/a HTTP/1.1\r\n\r\n"
-    func send(_ count: Int) throws -> TestServer.Responder {
+    func send(_ count: Int) throws -> TestServer.Response {
       try server.request(
         "POST", "/batch/storage/v1", String(repeating: part, count: count) + "--b--",
         headers: [("Content-Type", "multipart/mixed; boundary=b")])
@@ -90,7 +90,7 @@ import Testing
     #expect(try send(1001).status == 400)
   }
 
-  @Test func versionsAreKeptWhereABucketSaysSo() throws {
+  @Test func bucketsWithVersioningKeepVersions() throws {
     let server = try TestServer()
     _ = try server.request("POST", "/storage/v1/b?project=p", #"{"name": "bucket", "versioning": {"enabled": true}}"#)
     #expect(try server.call("GET", Self.bucket).json("versioning", "enabled", as: Bool.self) == true)
@@ -126,7 +126,7 @@ import Testing
     #expect(try server.call("GET", "\(Self.objects)/foo%2Fbar").status == 404)
   }
 
-  @Test func aBucketKeepsWhatItIsToldAndRefusesWhatItIsNot() throws {
+  @Test func bucketSettingsAreStoredOrRefused() throws {
     let server = try TestServer()
     let lifecycle = #"{"rule":[{"action":{"type":"Delete"},"condition":{"age":42,"matchesPrefix":["ä\"b"]}}]}"#
     let made = try server.request(
@@ -147,12 +147,12 @@ import Testing
       #""hierarchicalNamespace": {"enabled": true}"#, #""ipFilter": {"mode": "Enabled"}"#,
     ] {
       let reply = try server.request("PATCH", Self.bucket, "{\(member)}")
-      #expect(reply.status == 400 && reply.message.hasPrefix("This server has no "), "\(member): \(reply.text)")
+      #expect(reply.status == 400 && reply.message.hasPrefix("This server does not support "), "\(member): \(reply.text)")
     }
     #expect(try server.request("PATCH", Self.bucket, #"{"labels": {"x": "\#(String(repeating: "y", count: 70_000))"}}"#).status == 400)
   }
 
-  @Test func whatWouldPromiseTooMuchIsRefused() throws {
+  @Test func unsupportedGuaranteesAreRefused() throws {
     let server = try TestServer()
     try CloudFilesTests.put(server, "a", "x")
     let path = "\(Self.objects)/a"
@@ -168,7 +168,7 @@ import Testing
     #expect(try server.call("GET", "\(Self.objects)/b").status == 404)
   }
 
-  @Test func aChecksumSaidTwiceMustBeSaidAlike() throws {
+  @Test func conflictingChecksumsAreRefused() throws {
     let server = try TestServer()
     let start = try server.call(
       "POST", "\(CloudFilesTests.uploads)?uploadType=resumable", #"{"name": "a", "crc32c": "AAAAAA=="}"#)
@@ -179,9 +179,9 @@ import Testing
     #expect(try server.call("GET", "\(Self.objects)/a").status == 404)
   }
 
-  @Test func gzipIsDecodedForWhoDoesNotTakeIt() throws {
+  @Test func gzipIsDecodedForClientsThatDoNotAcceptIt() throws {
     let server = try TestServer()
-    // Two members: "hello " and "world", and one that is cut.
+    // Two members, "hello " and "world".
     let hello: [UInt8] = [
       0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 3, 1, 6, 0, 0xF9, 0xFF, 0x68, 0x65, 0x6C, 0x6C, 0x6F, 0x20, 0xF6, 0xF9, 0x81, 0xED,
       6, 0, 0, 0,
@@ -197,7 +197,7 @@ import Testing
       #expect(reply.status == 200, "\(reply.text)")
     }
     try put("two", hello + world)
-    // Three members whose damage is not near the start.
+    // Three members. The damage of the copies is far from the start.
     let third = [UInt8](repeating: 7, count: 60_000)
     let long = GRPCTests.gzip(third) + GRPCTests.gzip(third) + GRPCTests.gzip(third)
     try put("long", long)
@@ -217,7 +217,7 @@ import Testing
     #expect(try server.call("HEAD", path).header("content-encoding") == nil)
     #expect(try server.call("GET", "\(Self.objects)/none?alt=media").text == "")
     #expect(try server.call("GET", "\(Self.objects)/long?alt=media").body == third + third + third)
-    // What is no gzip from the start is answered, and given as it is stored to who takes that.
+    // Content that is not gzip gets an error, or is sent as stored if the client accepts gzip.
     for name in ["text", "short", "more"] {
       let path = "\(Self.objects)/\(name)?alt=media"
       for method in ["GET", "HEAD"] {
@@ -229,7 +229,7 @@ import Testing
     let firebase = try server.call(
       "GET", "/v0/b/bucket/o/text?alt=media", headers: [("Authorization", "Bearer owner")])
     #expect(firebase.status == 406 && firebase.message.hasPrefix("The object's contentEncoding"), "\(firebase.text)")
-    // A reply that breaks off is not taken for whole.
+    // The client does not take a truncated response for a complete one.
     for name in ["cut", "late"] {
       let client = TestHTTPClient(port: server.port)
       defer { client.close() }

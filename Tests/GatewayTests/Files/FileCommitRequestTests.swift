@@ -2,7 +2,7 @@ import Foundation
 import HearthServer
 import Testing
 
-/// Uploads of Cloud Storage's API that commit documents with the object.
+/// Uploads of Cloud Storage's API that commit documents together with the object.
 @Suite struct FileCommitRequestTests {
   private static let upload = "/upload/storage/v1/b/bucket/o?uploadType=multipart"
   private static let object = "/storage/v1/b/bucket/o/scan"
@@ -10,7 +10,7 @@ import Testing
   private static func put(
     _ server: TestServer, _ commit: String, content: String = "%PDF", target: String = upload,
     headers: [(String, String)] = []
-  ) throws -> TestServer.Responder {
+  ) throws -> TestServer.Response {
     let body = [
       "--cut", "Content-Type: application/json", "", #"{"name": "scan", "commit": \#(commit)}"#, "--cut",
       "Content-Type: application/pdf", "", content, "--cut--", "",
@@ -28,7 +28,7 @@ import Testing
       .json("fields", "n", "integerValue")
   }
 
-  @Test func bothAreThereAfterwards() throws {
+  @Test func uploadStoresObjectAndDocuments() throws {
     let server = try TestServer()
     let reply = try Self.put(
       server, #"{"writes": [\#(Self.write("scans/a", 1)), \#(Self.write("scans/b", 2))]}"#)
@@ -42,7 +42,7 @@ import Testing
     #expect(try server.call("GET", Self.object + "?alt=media").text == "%PDF")
   }
 
-  @Test func aRefusalOfEitherChangesNothing() throws {
+  @Test func refusalOfEitherPartChangesNothing() throws {
     let server = try TestServer()
     #expect(try Self.put(server, #"{"writes": [\#(Self.write("scans/a", 1))]}"#).status == 200)
     for (commit, target, status, text) in [
@@ -65,7 +65,7 @@ import Testing
     }
   }
 
-  @Test func onlyAdministratorsMayAndOnlyThere() throws {
+  @Test func onlyAdministratorsMayCommitWithAMultipartUpload() throws {
     let server = try TestServer()
     let commit = #"{"writes": [\#(Self.write("scans/a", 1))]}"#
     let user = try Self.put(server, commit, headers: [("Authorization", "Bearer nonsense")])

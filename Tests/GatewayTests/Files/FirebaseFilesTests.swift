@@ -2,7 +2,7 @@ import Foundation
 import HearthServer
 import Testing
 
-/// The dialect of Firebase's clients, over a socket.
+/// The API of Firebase's clients, over a socket.
 @Suite struct FirebaseFilesTests {
   static let owner = ("Authorization", "Bearer owner")
   static let bucket = "/v0/b/p.appspot.com/o"
@@ -10,7 +10,7 @@ import Testing
   @discardableResult
   static func put(
     _ server: TestServer, _ name: String, _ content: String, type: String? = "text/plain"
-  ) throws -> TestServer.Responder {
+  ) throws -> TestServer.Response {
     let encoded = name.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? name
     let reply = try server.call(
       "POST", "\(bucket)?name=\(encoded)", content, headers: [owner] + (type.map { [("Content-Type", $0)] } ?? []))
@@ -18,7 +18,7 @@ import Testing
     return reply
   }
 
-  @Test func aRawUploadComesBack() throws {
+  @Test func rawUploadCanBeRead() throws {
     let server = try TestServer()
     let reply = try Self.put(server, "dir/hello.txt", "hello")
     #expect(reply.json("name") == "dir/hello.txt")
@@ -31,7 +31,7 @@ import Testing
     #expect(reply.json("contentEncoding") == "identity")
     #expect(reply.json("contentDisposition") == "inline; filename*=utf-8''hello.txt")
     let token: String = try #require(reply.json("downloadTokens"))
-    // With its token anybody may read it, and without nobody but an administrator.
+    // Any caller with the token may read the object. Without it, only an administrator may.
     let path = "\(Self.bucket)/dir%2Fhello.txt"
     let content = try server.call("GET", "\(path)?alt=media&token=\(token)")
     #expect(content.status == 200 && content.text == "hello")
@@ -64,7 +64,7 @@ import Testing
     ("lines=1-2", 200, "0123456789", nil),
   ]
 
-  @Test func rangesAreParts() throws {
+  @Test func rangeRequestsReturnParts() throws {
     let server = try TestServer()
     try Self.put(server, "digits", "0123456789")
     for (range, status, text, contentRange) in Self.ranges {
@@ -76,7 +76,7 @@ import Testing
     }
   }
 
-  @Test func whatTheClientHasIsNotSentAgain() throws {
+  @Test func conditionalRequestsAreEvaluated() throws {
     let server = try TestServer()
     try Self.put(server, "a", "1")
     let path = "\(Self.bucket)/a?alt=media"
@@ -95,9 +95,9 @@ import Testing
     #expect(try status("If-Modified-Since", "Sun, 06 Nov 1994 08:49:37 GMT") == 200)
   }
 
-  @Test func twoPartsAreMetadataAndContent() throws {
+  @Test func multipartBodyHasMetadataAndContent() throws {
     let server = try TestServer()
-    func send(_ body: String, _ type: String, _ query: String = "?name=a%20b") throws -> TestServer.Responder {
+    func send(_ body: String, _ type: String, _ query: String = "?name=a%20b") throws -> TestServer.Response {
       try server.call(
         "POST", Self.bucket + query, body,
         headers: [Self.owner, ("X-Goog-Upload-Protocol", "multipart"), ("Content-Type", type)])
@@ -133,11 +133,11 @@ import Testing
     #expect(try server.call("GET", "\(Self.bucket)/bad", headers: [Self.owner]).status == 404)
   }
 
-  @Test func partsBecomeAnObjectWhenTheLastHasCome() throws {
+  @Test func lastPartCompletesTheObject() throws {
     let server = try TestServer()
     func command(
       _ command: String, _ target: String, _ body: String? = "", offset: Int? = nil, _ more: [(String, String)] = []
-    ) throws -> TestServer.Responder {
+    ) throws -> TestServer.Response {
       let offset = offset.map { [("X-Goog-Upload-Offset", String($0))] } ?? []
       return try server.call(
         "POST", target, body, headers: [Self.owner, ("X-Goog-Upload-Command", command)] + offset + more)
@@ -151,7 +151,7 @@ import Testing
     #expect(url.hasPrefix("http://localhost/v0/b/"))
     let target = String(url.dropFirst("http://localhost".count))
     #expect(try command("upload", target, "01234", offset: 0).header("x-goog-upload-status") == "active")
-    // Never twice, and never with a hole.
+    // The server accepts no part twice and no gap.
     for offset in [0, 4, 6] { #expect(try command("upload", target, "xx", offset: offset).status == 400) }
     let query = try command("query", target)
     #expect(query.header("x-goog-upload-size-received") == "5" && query.header("x-goog-upload-status") == "active")
@@ -174,10 +174,10 @@ import Testing
     #expect(try command("finalize", emptyTarget).json("size") == "0")
   }
 
-  @Test func metadataChangeByWhatIsSaid() throws {
+  @Test func updatesChangeOnlyTheGivenMetadata() throws {
     let server = try TestServer()
     try Self.put(server, "a", "1")
-    func patch(_ body: String, method: String = "PATCH", _ more: [(String, String)] = []) throws -> TestServer.Responder {
+    func patch(_ body: String, method: String = "PATCH", _ more: [(String, String)] = []) throws -> TestServer.Response {
       try server.call(method, "\(Self.bucket)/a", body, headers: [Self.owner] + more)
     }
     let first = try patch(#"{"contentType": "image/gif", "metadata": {"a": "1", "b": "2"}}"#)
@@ -202,10 +202,10 @@ import Testing
     #expect(try server.call("POST", "\(Self.bucket)/a?create_token=true", "").status == 403)
   }
 
-  @Test func listsHaveFoldersAndPages() throws {
+  @Test func listingsHaveFoldersAndPages() throws {
     let server = try TestServer()
     for name in ["a/1", "a/2", "a/b/3", "top"] { try Self.put(server, name, "x") }
-    func list(_ query: String) throws -> TestServer.Responder {
+    func list(_ query: String) throws -> TestServer.Response {
       try server.call("GET", "\(Self.bucket)?\(query)", headers: [Self.owner])
     }
     #expect(matches(#"{"prefixes": ["a/"], "items": [{"name": "top", "bucket": "p.appspot.com"}]}"#, try list("prefix=&delimiter=/")))
@@ -227,14 +227,14 @@ import Testing
   ]
 
   @Test(arguments: tricks)
-  func pathsNameObjectsAndNothingElse(path: String) throws {
+  func pathsReachOnlyObjects(path: String) throws {
     let server = try TestServer()
     let reply = try server.call("GET", path + "?alt=media", headers: [Self.owner])
     #expect([400, 404].contains(reply.status), "\(reply.status) \(reply.text)")
     #expect(!reply.text.contains("root:"))
   }
 
-  @Test func whatABrowserWouldRunIsInASandbox() throws {
+  @Test func activeContentIsSandboxed() throws {
     let server = try TestServer()
     for (type, isSafe) in [
       ("text/html", false), ("image/svg+xml", false), ("TEXT/HTML; charset=utf-8", false), ("application/xhtml+xml", false),
@@ -248,7 +248,7 @@ import Testing
     }
   }
 
-  @Test func browsersMayReadWhatUploadsNeed() throws {
+  @Test func uploadHeadersAreExposedToBrowsers() throws {
     let server = try TestServer()
     let reply = try server.call(
       "POST", "\(Self.bucket)?name=a", "{}",
@@ -260,7 +260,7 @@ import Testing
     }
   }
 
-  @Test func withoutRulesOnlyAdministratorsCome() throws {
+  @Test func onlyAdministratorsHaveAccessWithoutRules() throws {
     let emulator = try TestServer()
     let denied = try emulator.call("POST", "\(Self.bucket)?name=a", "x")
     #expect(denied.status == 403)
@@ -273,8 +273,8 @@ import Testing
     #expect(try production.call("GET", "\(Self.bucket)/a", headers: [Self.owner]).status == 401)
   }
 
-  /// Longer than any request that is taken whole, and than what is held back between socket and disk.
-  @Test func largeContentStreamsBothWays() throws {
+  /// Content larger than any request that is read into memory, and than the buffer between socket and disk.
+  @Test func largeContentIsStreamedInBothDirections() throws {
     let server = try TestServer()
     let line = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcde\n"
     let content = String(repeating: line, count: (24 << 20) / 64)

@@ -6,7 +6,7 @@ import HearthServer
 import TestSupport
 import Testing
 
-/// Uploads to Firebase's dialect by `Content-Range`, whose parts bring no credential.
+/// Uploads to Firebase's API with `Content-Range`, whose parts carry no credential.
 @Suite struct FirebaseSessionTests {
   static let bucket = "/v0/b/p.appspot.com/o"
   static let rules = """
@@ -40,7 +40,7 @@ import Testing
     return String(location.dropFirst("http://localhost".count))
   }
 
-  @Test func whoStartedIsWhoUploads() throws {
+  @Test func partsAreAuthorizedAsTheCallerThatStarted() throws {
     let server = try server()
     let target = try start(server, "own%2Fann%2Fa", [Self.ann])
     #expect(try server.call("PUT", target, "012", headers: [("Content-Range", "bytes 0-2/5")]).status == 308)
@@ -55,16 +55,16 @@ import Testing
     #expect(whole.status == 200 && whole.json("size") == "5")
   }
 
-  @Test func whoStartedIsKnownUntilTheUploadIsOver() throws {
+  @Test func incompletePartKeepsTheUpload() throws {
     let server = try server()
     let target = try start(server, "own%2Fann%2Fa", [Self.ann, ("X-Upload-Content-Length", "5")])
-    // Too little for an end: the upload goes on.
+    // The body is shorter than announced, so the upload continues.
     #expect(try server.call("PUT", target, "012").status == 400)
     let made = try server.call("PUT", target, "34", headers: [("Content-Range", "bytes 3-4/5")])
     #expect(made.status == 200 && made.json("size") == "5", "\(made.text)")
   }
 
-  @Test func whoStartedMustStillBeWelcome() throws {
+  @Test func callerThatStartedMustStillHaveAccess() throws {
     let directory = try TemporaryDirectory()
     try Self.rules.write(toFile: directory.path + "/storage.rules", atomically: true, encoding: .utf8)
     let time = SteppedTime()
@@ -84,7 +84,8 @@ import Testing
     try accounts.userStates.set(UserState(isDisabled: true), of: "ann")
     #expect(try put(targets[0], "bytes 2-3/4", "23") == 403)
     #expect(try put(targets[1], "bytes 0-1/4", "01") == 403)
-    // A token's age is no reason, whatever happened to others; what its user did since is.
+    // The token may expire meanwhile, and other users may be disabled. Only a change of the token's own user ends the
+    // upload.
     try accounts.userStates.set(UserState(), of: "ann")
     time.advance(seconds: 7200)
     try accounts.userStates.set(UserState(isDisabled: true), of: "bob")
@@ -94,10 +95,10 @@ import Testing
     #expect(try put(targets[2], "bytes 0-1/2", "01") == 403)
   }
 
-  @Test func rulesAreAskedAtTheEnd() throws {
+  @Test func rulesAreEvaluatedAtTheEnd() throws {
     let server = try server()
     #expect(try server.call("PUT", try start(server, "own%2Fann%2Fa", [Self.ann]), "too long").status == 403)
-    // What is known at the start decides at once, where it can: the place, who asks, a length.
+    // The rules deny an upload at its start if the name, the caller or the length already decide.
     let early: [(name: String, headers: [(String, String)])] = [
       ("own%2Fbob%2Fa", [Self.ann]), ("own%2Fann%2Fa", []),
       ("own%2Fann%2Fa", [Self.ann, ("X-Upload-Content-Length", "100")]),
@@ -112,8 +113,8 @@ import Testing
     #expect(try server.call("GET", "\(Self.bucket)/own%2Fann%2Fa", headers: [Self.ann]).status == 404)
   }
 
-  /// Both protocols, of somebody signed in, of somebody who is not, and by a signed URL's holder.
-  @Test func whoBeginsTooManyIsTheOnlyOneRefused() throws {
+  /// Both protocols, for an authenticated user, an unauthenticated caller, and the holder of a signed URL.
+  @Test func uploadQuotaAppliesPerOwner() throws {
     let server = try TestServer()
     let open = "rules_version = '2'; service firebase.storage { match /b/{b}/o { match /{x=**} { allow write; } } }"
     let rules: JSONNode = ["rules": ["files": [["name": "storage.rules", "content": .string(open)]]]]
@@ -136,14 +137,14 @@ import Testing
           "POST", "\(Self.bucket)?name=a", "{}", headers: headers + [("X-Goog-Upload-Command", "start")]),
       ]
       for reply in replies where reply.status == 429 {
-        #expect(reply.message == "You have begun 1000 uploads and not ended them. End some, or try again later.")
+        #expect(reply.message == "You have 1000 uploads in progress. Finish or cancel some, or try again later.")
       }
       return replies.map(\.status)
     }
     let far = ("X-Forwarded-For", "2001:db8:1:2:3::4")
     try fill(.user("ann"))
     #expect(try statuses([Self.ann]) == [429, 429])
-    // What an address's tabs take is not what its users take.
+    // Uploads of unauthenticated callers at an address do not use the quota of its users.
     #expect(try statuses([]) == [200, 200])
     #expect(try statuses([far]) == [200, 200])
     try fill(.address("2001:db8:1:2::/64"))
@@ -153,7 +154,7 @@ import Testing
     #expect(try statuses([("X-Forwarded-For", "203.0.113.7")]) == [200, 200])
     let bob = ("Authorization", "Bearer " + UnsignedToken.make(#"{"sub":"bob"}"#))
     #expect(try statuses([bob, far]) == [200, 200])
-    // Who is a guest can be another one at once.
+    // A guest can sign up as another guest at any time, so guests share the quota of their address.
     let claims = #"{"sub":"guest","firebase":{"sign_in_provider":"anonymous"}}"#
     let guest = ("Authorization", "Bearer " + UnsignedToken.make(claims))
     #expect(try statuses([guest, far]) == [429, 429])

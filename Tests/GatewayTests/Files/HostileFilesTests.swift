@@ -3,7 +3,7 @@ import HearthServer
 import TestSupport
 import Testing
 
-/// Requests that were made to do harm, in both dialects.
+/// Malicious requests to both storage APIs.
 @Suite struct HostileFilesTests {
   static let owner = ("Authorization", "Bearer owner")
   static let firebase = "/v0/b/p.appspot.com/o"
@@ -16,7 +16,7 @@ import Testing
 
   // MARK: - Names
 
-  /// Names as a client sends them, and what they come to.
+  /// Names as a client sends them, with the expected status.
   static let names: [(String, Int)] = [
     ("..%2F..%2Fetc%2Fpasswd", 200), ("%2Fetc%2Fpasswd", 200), ("a%2F..%2Fb", 200), ("%252e%252e", 200),
     ("a%252Fb", 200), ("%5C..%5C..", 200), ("~root", 200), ("-rf", 200), (".hidden", 200), ("a%20b%22%3C%3E", 200),
@@ -29,7 +29,7 @@ import Testing
     ("%C3%28", 400), ("%ED%A0%80", 400), ("%GG", 400), ("%", 400),
   ]
 
-  @Test func namesAreNamesAndNeverPaths() throws {
+  @Test func objectNamesAreNeverFilePaths() throws {
     let directory = try TemporaryDirectory()
     let server = try TestServer { $0.storage = .directory(directory.path) }
     var stored = 0
@@ -49,7 +49,7 @@ import Testing
       }
       if status == 200 { stored += 1 }
     }
-    // All that is stored has a name of 64 digits, in its folder.
+    // The path of stored content has 64 hexadecimal digits: 2 for the folder, 62 for the file.
     let files = FileManager.default.enumerator(atPath: directory.path + "/files")?.compactMap { $0 as? String } ?? []
     let contents = files.filter { $0.contains(/^content\/[0-9a-f]{2}\/[0-9a-f]{62}$/) }
     let others = files.filter { !$0.hasPrefix("content") && $0 != "incoming" && !$0.hasPrefix("data.mdb") }
@@ -57,7 +57,7 @@ import Testing
     #expect(others.isEmpty, "\(others)")
   }
 
-  // MARK: - What a browser makes of it
+  // MARK: - Content in browsers
 
   static let types: [(String, Bool)] = [
     ("image/png", true), ("IMAGE/PNG ; x=y", true), ("text/plain; charset=utf-8", true), ("font/woff2", true),
@@ -67,7 +67,7 @@ import Testing
     ("application/pdf;,text/html", false), ("text/ht\u{e9}ml", false), ("image/png text/html", false), ("", false), ("x", false),
   ]
 
-  @Test func noUploadActsInTheServersName() throws {
+  @Test func uploadedContentCannotRunScripts() throws {
     let server = try TestServer()
     for (type, isPassive) in Self.types {
       let json: JSONNode = ["contentType": .string(type)]
@@ -87,7 +87,7 @@ import Testing
     }
   }
 
-  @Test func errorsAreNeverPages() throws {
+  @Test func errorsAreNeverHTML() throws {
     let server = try TestServer()
     let script = "%3Cscript%3Ealert(1)%3C%2Fscript%3E"
     for path in [
@@ -105,7 +105,7 @@ import Testing
     }
   }
 
-  @Test func textsOfTheMetadataAreNoHeaderFields() throws {
+  @Test func metadataCannotInjectHeaderFields() throws {
     let server = try TestServer()
     #expect(try server.call("POST", "\(Self.firebase)?name=x", "hello", headers: [Self.owner]).status == 200)
     let members = ["contentType", "contentDisposition", "contentEncoding", "contentLanguage", "cacheControl", "storageClass"]
@@ -124,7 +124,7 @@ import Testing
           headers: [Self.owner, ("X-Goog-Upload-Protocol", "multipart"), ("Content-Type", "multipart/related; boundary=b")])
         #expect(multipart.status == 400, "\(member)")
       }
-      // Letters of other scripts are let through, and come back byte by byte.
+      // Non-ASCII letters are allowed and come back byte for byte.
       let json: JSONNode = .object([.init(member, .string("x/caf\u{e9}\u{10a}\u{10d}"))])
       #expect(try server.call("PATCH", "\(Self.firebase)/x", json.text, headers: [Self.owner]).status == 200, "\(member)")
     }
@@ -133,20 +133,20 @@ import Testing
     #expect(reply.status == 200 && reply.text == "hello")
     #expect(reply.header("x-evil") == nil)
     #expect(reply.header("content-language") == "x/caf\u{e9}\u{10a}\u{10d}")
-    // The last part of a name stands in a header field.
+    // A header field contains the last part of the name.
     let name = Self.encoded("a\u{e9}\"; filename=evil.exe; x=\"")
     let put = try server.call("POST", "\(Self.firebase)?name=\(name)", "x", headers: [Self.owner])
     #expect(put.json("contentDisposition") == "inline; filename*=utf-8''a%C3%A9%22%3B%20filename%3Devil.exe%3B%20x%3D%22")
-    // A slash ends a part by its byte, whatever mark follows it.
+    // A slash ends a part by its byte, even if a combining mark follows.
     let marked = Self.encoded("folder/\u{301}b")
     let file = try server.call("POST", "\(Self.firebase)?name=\(marked)", "x", headers: [Self.owner])
     #expect(file.json("contentDisposition") == "inline; filename*=utf-8''%CC%81b")
   }
 
-  @Test func customMetadataAreBoundedBeforeTheyAreTakenApart() throws {
+  @Test func customMetadataIsLimitedBeforeItIsParsed() throws {
     let server = try TestServer()
     #expect(try server.call("POST", "\(Self.firebase)?name=x", "hello", headers: [Self.owner]).status == 200)
-    // The download token takes its part.
+    // The download token uses part of the limit.
     let long = String(repeating: "v", count: 8191 - 29 - 36)
     #expect(
       try server.call("PATCH", "\(Self.firebase)/x", #"{"metadata": {"k": "\#(long)"}}"#, headers: [Self.owner]).status == 200)
@@ -159,7 +159,7 @@ import Testing
     let clock = ContinuousClock()
     let start = clock.now
     #expect(try server.call("PATCH", "\(Self.firebase)/x", "{\"metadata\":{\(many)}}", headers: [Self.owner]).status == 400)
-    // The square of so many would take minutes.
+    // Quadratic time would take minutes.
     #expect(clock.now - start < .seconds(25))
   }
 
@@ -175,7 +175,7 @@ import Testing
     ([("X-Forwarded-Host", String(repeating: "a", count: 256))], "http://localhost/"),
   ]
 
-  @Test func theAddressOfAnUploadIsAHostAndNothingMore() throws {
+  @Test func uploadAddressMustBeAHost() throws {
     let server = try TestServer()
     for (headers, expected) in Self.hosts {
       let firebase = try server.call(

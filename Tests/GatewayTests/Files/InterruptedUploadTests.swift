@@ -3,7 +3,7 @@ import HearthServer
 import TestSupport
 import Testing
 
-/// Uploads whose parts come twice, out of order, too long, too short or for nobody, in both dialects.
+/// Uploads whose parts arrive twice, out of order, too long, too short or from another caller, to both storage APIs.
 @Suite struct InterruptedUploadTests {
   static let owner = HostileFilesTests.owner
   static let firebase = HostileFilesTests.firebase
@@ -29,29 +29,29 @@ import Testing
   private func command(
     _ server: TestServer, _ command: String, _ target: String, _ body: String = "", offset: Int? = nil,
     _ who: (String, String)?, _ more: [(String, String)] = []
-  ) throws -> TestServer.Responder {
+  ) throws -> TestServer.Response {
     try server.call(
       "POST", target, body,
       headers: [("X-Goog-Upload-Command", command)] + (who.map { [$0] } ?? [])
         + (offset.map { [("X-Goog-Upload-Offset", String($0))] } ?? []) + more)
   }
 
-  private func target(_ reply: TestServer.Responder) throws -> String {
+  private func target(_ reply: TestServer.Response) throws -> String {
     String(try #require(reply.header("x-goog-upload-url") ?? reply.header("location"), "\(reply.text)").dropFirst("http://localhost".count))
   }
 
-  @Test func partsOfFirebasesClientsAreNeverTakenTwice() throws {
+  @Test func firebasePartsAreNeverAppliedTwice() throws {
     let server = try TestServer()
     let url = try target(
       command(server, "start", "\(Self.firebase)?name=x", "{}", Self.owner, [("X-Goog-Upload-Header-Content-Length", "10")]))
     #expect(try command(server, "upload", url, "01234", offset: 0, Self.owner).status == 200)
-    // Again, with a hole, without a place, with a place that is none: what stands is told.
+    // A repeated part, a gap, no offset and an invalid offset: the response reports the bytes received so far.
     for (offset, more) in [(0, []), (6, []), (-1, []), (Int.max, []), (nil, []), (nil, [("X-Goog-Upload-Offset", "x")])] as [(Int?, [(String, String)])] {
       let reply = try command(server, "upload", url, "56789", offset: offset, Self.owner, more)
       #expect(reply.status == 400, "\(offset.map(String.init) ?? "none")")
     }
     #expect(try command(server, "upload", url, "5", offset: 0, Self.owner).header("x-goog-upload-size-received") == "5")
-    // Too early an end, and too long a part, end nothing.
+    // Ending too early and sending too long a part do not end the upload.
     #expect(try command(server, "upload, finalize", url, "567", offset: 5, Self.owner).status == 400)
     #expect(try command(server, "query", url, "", Self.owner).header("x-goog-upload-size-received") == "8")
     #expect(try command(server, "upload, finalize", url, "89abc", offset: 8, Self.owner).status == 400)
@@ -69,12 +69,12 @@ import Testing
     }
   }
 
-  @Test func partsOfCloudStoragesClientsAreNeverTakenTwice() throws {
+  @Test func cloudStoragePartsAreNeverAppliedTwice() throws {
     let server = try TestServer()
     func start() throws -> String {
       try target(server.call("POST", "\(Self.cloudUpload)?uploadType=resumable&name=x", ""))
     }
-    func put(_ url: String, _ range: String, _ body: String, _ more: [(String, String)] = []) throws -> TestServer.Responder {
+    func put(_ url: String, _ range: String, _ body: String, _ more: [(String, String)] = []) throws -> TestServer.Response {
       try server.call("PUT", url, body, headers: [("Content-Range", range)] + more)
     }
     let url = try start()
@@ -85,23 +85,23 @@ import Testing
     ] {
       #expect(try put(url, range, "45").status == 400, "\(range)")
     }
-    // More than the range says is not taken; less is, and told.
+    // The server refuses more bytes than the range says. It accepts fewer and reports the number.
     #expect(try put(url, "bytes 4-5/10", "456789").status == 400)
     #expect(try put(url, "bytes */10", "456789").status == 400)
     #expect(try put(url, "bytes */10", "").header("range") == "bytes=0-3")
     #expect(try put(url, "bytes 4-9/10", "456").header("range") == "bytes=0-6")
     #expect(try server.call("GET", "\(Self.cloud)/x").status == 404)
-    // The checksum of the last part is that of all: a wrong one is the end.
+    // The checksum of the last part covers the whole object. If it is wrong, the upload ends.
     #expect(try put(url, "bytes 7-9/10", "789", [("X-Goog-Hash", "crc32c=AAAAAA==")]).status == 400)
     #expect(try server.call("GET", "\(Self.cloud)/x").status == 404)
     #expect(try put(url, "bytes */*", "").status == 404)
     let other = try start()
     #expect(try put(other, "bytes 0-9/*", "0123456789").status == 308)
-    #expect(try put(other, "bytes */5", "").status == 400, "more has come than there is")
+    #expect(try put(other, "bytes */5", "").status == 400, "the upload is longer than the stated length")
     #expect(try put(other, "bytes */10", "").json("size") == "10")
   }
 
-  @Test func checksumsOfEveryKindMustHold() throws {
+  @Test func checksumsOfEveryKindMustMatch() throws {
     let server = try TestServer()
     let md5 = "XUFAKrxLKna5cZ2REBfFkg=="
     let sha256 = "LPJNul+wow4m6DsqxbninhsWHlwfp0JecwQzYpOLmCQ="
@@ -138,9 +138,9 @@ import Testing
     #expect(try server.call("GET", "\(Self.cloud)/m").status == 404)
   }
 
-  // MARK: - Whose upload it is
+  // MARK: - The caller of an upload
 
-  @Test func theLastPartIsJudgedAsItsSenders() throws {
+  @Test func lastPartIsAuthorizedAsItsSender() throws {
     let server = try Self.withRules()
     let (ann, bob) = (Self.user("ann"), Self.user("bob"))
     func start(_ who: (String, String)) throws -> String {
@@ -149,20 +149,21 @@ import Testing
     #expect(try command(server, "start", "\(Self.firebase)?name=u/ann/x", "{}", bob).status == 403)
     for other in [bob, nil] {
       let url = try start(ann)
-      #expect(try command(server, "upload", url, "a", offset: 0, other).status == 200, "whoever knows the address may send")
+      #expect(try command(server, "upload", url, "a", offset: 0, other).status == 200, "the address suffices")
       let last = try command(server, "upload, finalize", url, "b", offset: 1, other)
       #expect(last.status == 403 && last.header("x-goog-upload-status") == "final")
-      #expect(try command(server, "upload, finalize", url, "b", offset: 1, ann).status == 400, "it is over")
+      #expect(try command(server, "upload, finalize", url, "b", offset: 1, ann).status == 400, "the upload has ended")
     }
     #expect(try server.call("GET", "\(Self.cloud)/u%2Fann%2Fx").status == 404)
     let url = try start(ann)
     #expect(try command(server, "upload, finalize", url, "ab", offset: 0, ann).status == 200)
-    // What an administrator began, its address lets anybody finish; the address holds 128 bits.
+    // Any caller with the address may finish an upload that an administrator started. The address has 128 random
+    // bits.
     let admin = try start(Self.owner)
     let id = try #require(admin.firstMatch(of: /upload_id=([0-9a-f]+)/))
     #expect(id.1.count == 32)
     #expect(try command(server, "upload, finalize", admin, "ab", offset: 0, nil).status == 200)
-    // What a user began is no administrator's, whichever dialect ends it.
+    // An upload that a user started never gets an administrator's rights, whichever API finishes it.
     let users = try start(ann)
     let foreign = try #require(users.firstMatch(of: /upload_id=([0-9a-f]+)/)).1
     #expect(
@@ -171,11 +172,12 @@ import Testing
       ).status == 403)
   }
 
-  @Test func whatRulesWillRefuseFillsNoDisk() throws {
+  @Test func uploadsThatRulesDenyDoNotFillTheDisk() throws {
     let server = try Self.withRules()
     let (ann, bob) = (Self.user("ann"), Self.user("bob"))
     let kilobytes = String(repeating: "x", count: 2000)
-    // Known lengths are judged before anything comes; unknown ones as far as they do not matter.
+    // If the length is known, rules are evaluated before the body arrives. Otherwise, they are evaluated as far as
+    // the length does not matter.
     for length in ["1000", "99999999999"] {
       let start = try command(
         server, "start", "\(Self.firebase)?name=u/ann/x", "{}", ann, [("X-Goog-Upload-Header-Content-Length", length)])
@@ -187,14 +189,14 @@ import Testing
     let multipart = ("Content-Type", "multipart/related; boundary=b")
     #expect(
       try server.call("POST", "\(Self.firebase)?uploadType=multipart&name=u/ann/x", body, headers: [ann, multipart]).status == 403)
-    // Within the rules, and at their very edge.
+    // Bodies of the largest size that the rules allow.
     let edge = body.replacingOccurrences(of: kilobytes, with: String(repeating: "x", count: 999))
-    // The line break at the end is one character.
+    // The line break at the end is one character in Swift.
     for text in [edge, String(edge.dropLast())] {
       #expect(
         try server.call("POST", "\(Self.firebase)?uploadType=multipart&name=u/ann/x", text, headers: [ann, multipart]).json("size") == "999")
     }
-    // A length that nobody said ends at 16 MiB.
+    // An upload without a stated length is limited to 16 MiB.
     let url = try target(command(server, "start", "\(Self.firebase)?name=big/x", "{}", ann))
     let megabytes = String(repeating: "x", count: 9 << 20)
     #expect(try command(server, "upload", url, megabytes, offset: 0, ann).status == 200)

@@ -4,13 +4,13 @@ import Testing
 
 @testable import Gateway
 
-/// Bodies of two parts, in pieces of any length.
+/// Multipart bodies of two parts, read in pieces of any length.
 @Suite struct MultipartReaderTests {
   private static func reader() throws -> MultipartReader {
     try Array("multipart/related; boundary=b".utf8).withUnsafeBytes { try MultipartReader(contentType: $0) }
   }
 
-  /// Reads a text in pieces; returns what of it is content.
+  /// Reads a body in pieces of `step` bytes. Returns its content.
   private static func read(_ bytes: [UInt8], _ step: Int, _ reader: inout MultipartReader) throws -> [UInt8] {
     var content: [UInt8] = []
     for start in stride(from: 0, to: bytes.count, by: step) {
@@ -22,7 +22,7 @@ import Testing
   }
 
   @Test(arguments: [1, 2, 3, 5, 7, 1000])
-  func piecesOfAnyLengthAreTheSame(step: Int) throws {
+  func pieceLengthDoesNotMatter(step: Int) throws {
     for metadata in ["", #"{"name": "x"}"#, "\r\n--a\r\n-"] {
       for content in ["", "hello", "\r\n--\r\n\r\n--a"] {
         let body =
@@ -36,7 +36,7 @@ import Testing
     }
   }
 
-  @Test func aHeadInManyPiecesIsLookedThroughOnce() throws {
+  @Test func headInManyPiecesIsScannedOnce() throws {
     for head in ["", "--b\r\n", "--b\r\nContent-Type: a/b\r\n\r\n"] {
       var reader = try Self.reader()
       let bytes = Array(head.utf8) + [UInt8](repeating: 0x0D, count: 60 << 10)

@@ -5,9 +5,9 @@ import HearthServer
 import Testing
 import WireFormat
 
-/// URLs that the key of a program signed, over a socket.
+/// URLs signed with the key of a program, over a socket.
 @Suite struct SignedURLTests {
-  /// A program with a key of the server.
+  /// A program with a service key of the server.
   private struct Signer {
     let email: String
     let key: RSAKey
@@ -29,8 +29,8 @@ import WireFormat
       text.addingPercentEncoding(withAllowedCharacters: .alphanumerics.union(CharacterSet(charactersIn: "-._~"))) ?? ""
     }
 
-    /// A target of version 4, as it is signed at a time.
-    func four(
+    /// A target of version 4 that was signed at a time.
+    func v4(
       _ method: String, _ path: String, at moment: Date = Date(), seconds: Int = 600,
       _ headers: [(String, String)] = [], _ parameters: [(String, String)] = []
     ) throws -> String {
@@ -54,8 +54,8 @@ import WireFormat
       return "\(path)?\(query)&X-Goog-Signature=" + signature.map { String(format: "%02x", $0) }.joined()
     }
 
-    /// A target of version 2 that is good up to a time.
-    func two(_ method: String, _ path: String, type: String = "", until moment: Date) throws -> String {
+    /// A target of version 2 that is valid until a time.
+    func v2(_ method: String, _ path: String, type: String = "", until moment: Date) throws -> String {
       let expires = Int(moment.timeIntervalSince1970)
       let signature = try sign("\(method)\n\n\(type)\n\(expires)\n\(path)")
       let query = "Expires=\(expires)&GoogleAccessId=\(encoded(email))"
@@ -63,32 +63,32 @@ import WireFormat
     }
   }
 
-  @Test func whoHasTheURLMayMakeItsRequest() throws {
+  @Test func signedURLAuthorizesItsRequest() throws {
     let server = try TestServer()
     let signer = try Signer(server)
     try CloudFilesTests.put(server, "a/ä b", "hello")
     let path = "/bucket/a/%C3%A4%20b"
-    let url = try signer.four("GET", path)
+    let url = try signer.v4("GET", path)
     #expect(try server.request("GET", url).text == "hello")
     #expect(try server.request("HEAD", url).header("x-goog-hash") != nil)
     #expect(try server.request("GET", url, headers: [("Range", "bytes=1-2")]).text == "el")
     let shown = try server.request(
-      "GET", try signer.four("GET", path, [], [("response-content-disposition", "attachment; filename=x")]))
+      "GET", try signer.v4("GET", path, [], [("response-content-disposition", "attachment; filename=x")]))
     #expect(shown.header("content-disposition") == "attachment; filename=x")
-    #expect(try server.request("GET", try signer.two("GET", path, until: Date() + 60)).text == "hello")
+    #expect(try server.request("GET", try signer.v2("GET", path, until: Date() + 60)).text == "hello")
     let type = ("Content-Type", "text/plain")
-    let upload = try signer.four("PUT", "/bucket/new", [type])
+    let upload = try signer.v4("PUT", "/bucket/new", [type])
     #expect(try server.request("PUT", upload, "content", headers: [type]).json("size") == "7")
-    #expect(try server.request("GET", try signer.four("GET", "/bucket/new")).header("content-type") == "text/plain")
-    #expect(try server.request("DELETE", try signer.four("DELETE", "/bucket/new")).status == 204)
-    #expect(try server.request("GET", try signer.four("GET", "/bucket/new")).status == 404)
+    #expect(try server.request("GET", try signer.v4("GET", "/bucket/new")).header("content-type") == "text/plain")
+    #expect(try server.request("DELETE", try signer.v4("DELETE", "/bucket/new")).status == 204)
+    #expect(try server.request("GET", try signer.v4("GET", "/bucket/new")).status == 404)
   }
 
-  @Test func anUploadInPartsBeginsWithOne() throws {
+  @Test func signedURLStartsAResumableUpload() throws {
     let server = try TestServer()
     let start = ("X-Goog-Resumable", "start")
     let begun = try server.request(
-      "POST", try Signer(server).four("POST", "/bucket/big", [start]), "", headers: [start])
+      "POST", try Signer(server).v4("POST", "/bucket/big", [start]), "", headers: [start])
     #expect(begun.status == 201)
     let location = try #require(begun.header("location"), "\(begun.text)")
     let target = String(location.dropFirst("http://localhost".count))
@@ -98,38 +98,38 @@ import WireFormat
     #expect(last.json("name") == "big" && last.json("size") == "4", "\(last.text)")
   }
 
-  @Test func aBodyNamesNoOtherObject() throws {
+  @Test func bodyCannotNameAnotherObject() throws {
     let server = try TestServer()
     let signer = try Signer(server)
     try CloudFilesTests.put(server, "private", "hello")
     let start = ("X-Goog-Resumable", "start")
     func begin(_ body: String) throws -> Int {
-      try server.request("POST", signer.four("POST", "/bucket/pub/a", [start]), body, headers: [start]).status
+      try server.request("POST", signer.v4("POST", "/bucket/pub/a", [start]), body, headers: [start]).status
     }
     #expect(try begin(#"{"name": "private"}"#) == 400)
     #expect(try begin(#"{"name": "pub/a"}"#) == 201)
-    // Version 2 signs no parameters, and nobody signs the body.
+    // Version 2 does not sign parameters, and no version signs the body.
     let type = "multipart/related; boundary=b"
     let commit = #"{"writes": [{"update": {"name": "projects/p/databases/(default)/documents/c/d", "fields": {}}}]}"#
     let body =
       "--b\r\nContent-Type: application/json\r\n\r\n{\"name\": \"private\", \"commit\": \(commit)}"
       + "\r\n--b\r\nContent-Type: a/b\r\n\r\nevil\r\n--b--"
-    let url = try signer.two("PUT", "/bucket/pub/a", type: type, until: Date() + 60)
+    let url = try signer.v2("PUT", "/bucket/pub/a", type: type, until: Date() + 60)
     let put = try server.request("PUT", url + "&uploadType=multipart", body, headers: [("Content-Type", type)])
     #expect(put.status == 200 && put.json("name") == "pub/a", "\(put.text)")
-    #expect(try server.request("GET", signer.four("GET", "/bucket/pub/a")).text == body)
-    #expect(try server.request("GET", signer.four("GET", "/bucket/private")).text == "hello")
+    #expect(try server.request("GET", signer.v4("GET", "/bucket/pub/a")).text == body)
+    #expect(try server.request("GET", signer.v4("GET", "/bucket/private")).text == "hello")
     #expect(try server.call("GET", "/c/d", headers: [("Authorization", "Bearer owner")]).status == 404)
   }
 
-  /// Who has a URL of version 2 may add parameters to it: they change nothing of what is done.
-  @Test func parametersThatNobodySignedSayNothing() throws {
+  /// The holder of a URL of version 2 may add parameters to it. The server ignores them.
+  @Test func unsignedParametersAreIgnored() throws {
     let server = try TestServer()
     let signer = try Signer(server)
     let first: String = try #require(CloudFilesTests.put(server, "a", "hello").json("generation"))
     try CloudFilesTests.put(server, "a", "later")
-    let get = try signer.two("GET", "/bucket/a", until: Date() + 60)
-    let put = try signer.two("PUT", "/bucket/new", type: "text/plain", until: Date() + 60)
+    let get = try signer.v2("GET", "/bucket/a", until: Date() + 60)
+    let put = try signer.v2("PUT", "/bucket/new", type: "text/plain", until: Date() + 60)
     let plain = try server.request("GET", get)
     let parameters = [
       "generation=\(first)", "ifGenerationMatch=1", "alt=json",
@@ -146,20 +146,20 @@ import WireFormat
       headers: [("Content-Type", "text/plain")])
     #expect(body.status == 200 && body.json("name") == "new", "\(body.text)")
     #expect(body.json("contentEncoding", as: String.self) == nil)
-    // Libraries add these to what they have signed; what a browser would run stays in its sandbox.
+    // Libraries add these parameters after signing. Active content stays sandboxed.
     let named = try server.request(
       "GET", get + "&response-content-disposition=attachment;%20filename=x.html&response-content-type=text/html")
     #expect(named.header("content-disposition") == "attachment; filename=x.html")
     #expect(named.header("content-type") == "text/html")
     #expect(named.header("content-security-policy")?.hasPrefix("sandbox;") == true)
-    // Version 4 signs them all.
+    // Version 4 signs all parameters.
     let shown = try server.request(
-      "GET", try signer.four("GET", "/bucket/a", [], [("response-content-type", "text/csv")]))
+      "GET", try signer.v4("GET", "/bucket/a", [], [("response-content-type", "text/csv")]))
     #expect(shown.header("content-type") == "text/csv")
   }
 
-  /// Who has one is somebody at an address, and no administrator.
-  @Test func uploadsThatItBeginsAreBoundedPerAddress() throws {
+  /// The holder of a signed URL counts as a caller at an address, not as an administrator.
+  @Test func signedUploadsUseTheQuotaOfTheAddress() throws {
     let server = try TestServer()
     let signer = try Signer(server)
     let store = try server.server.files.store()
@@ -171,38 +171,38 @@ import WireFormat
     let start = ("X-Goog-Resumable", "start")
     func begin(_ from: String) throws -> Int {
       try server.request(
-        "POST", signer.four("POST", "/bucket/big", [start]), "", headers: [start, ("X-Forwarded-For", from)]
+        "POST", signer.v4("POST", "/bucket/big", [start]), "", headers: [start, ("X-Forwarded-For", from)]
       ).status
     }
     #expect(try begin("203.0.113.7") == 429)
     #expect(try begin("203.0.113.8") == 201)
   }
 
-  @Test func nothingElseIsLetIn() throws {
+  @Test func otherRequestsAreRefused() throws {
     let server = try TestServer()
     let signer = try Signer(server)
     try CloudFilesTests.put(server, "a", "hello")
-    let url = try signer.four("GET", "/bucket/a")
-    let two = try signer.two("GET", "/bucket/a", until: Date() + 60)
+    let url = try signer.v4("GET", "/bucket/a")
+    let two = try signer.v2("GET", "/bucket/a", until: Date() + 60)
     let type = ("Content-Type", "text/plain")
-    let refused: [(String, Int, TestServer.Responder)] = [
+    let refused: [(String, Int, TestServer.Response)] = [
       ("another object", 403, try server.request("GET", url.replacing("/bucket/a?", with: "/bucket/b?"))),
       ("another method", 403, try server.request("DELETE", url)),
       ("a longer time", 403, try server.request("GET", url.replacing("Expires=600", with: "Expires=601"))),
       ("another parameter", 403, try server.request("GET", url + "&generation=1")),
       ("no signature", 403, try server.request("GET", String(url.dropLast(256)))),
       ("a stranger", 403, try server.request("GET", url.replacing("signer", with: "nobody"))),
-      ("expired", 400, try server.request("GET", try signer.four("GET", "/bucket/a", at: Date() - 700))),
-      ("of tomorrow", 400, try server.request("GET", try signer.four("GET", "/bucket/a", at: Date() + 86400))),
-      ("for too long", 400, try server.request("GET", try signer.four("GET", "/bucket/a", seconds: 604_801))),
-      ("a bucket", 400, try server.request("GET", try signer.four("GET", "/bucket"))),
+      ("expired", 400, try server.request("GET", try signer.v4("GET", "/bucket/a", at: Date() - 700))),
+      ("of tomorrow", 400, try server.request("GET", try signer.v4("GET", "/bucket/a", at: Date() + 86400))),
+      ("for too long", 400, try server.request("GET", try signer.v4("GET", "/bucket/a", seconds: 604_801))),
+      ("a bucket", 400, try server.request("GET", try signer.v4("GET", "/bucket"))),
       (
         "another type", 403,
         try server.request(
-          "PUT", try signer.four("PUT", "/bucket/c", [type]), "x", headers: [("Content-Type", "text/html")])
+          "PUT", try signer.v4("PUT", "/bucket/c", [type]), "x", headers: [("Content-Type", "text/html")])
       ),
       ("version 2, another object", 403, try server.request("GET", two.replacing("/bucket/a?", with: "/bucket/b?"))),
-      ("version 2, expired", 400, try server.request("GET", try signer.two("GET", "/bucket/a", until: Date() - 1))),
+      ("version 2, expired", 400, try server.request("GET", try signer.v2("GET", "/bucket/a", until: Date() - 1))),
       ("version 2, a type", 403, try server.request("GET", two, headers: [type])),
       ("malformed", 400, try server.request("GET", "/bucket/a?X-Goog-Signature=zz")),
     ]

@@ -3,7 +3,7 @@ import HearthServer
 import TestSupport
 import Testing
 
-/// Rules for files, over a socket.
+/// Security rules for files, over a socket.
 @Suite struct StorageRulesTests {
   static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent().deletingLastPathComponent().path + "/rules"
@@ -32,7 +32,7 @@ import Testing
     return try server.call("GET", "\(bucket)/\(encoded)?alt=media", headers: who.map { [$0] } ?? []).status
   }
 
-  @Test func aSharedDocumentIsReadWhileTheShareHolds() throws {
+  @Test func sharedDocumentIsReadableWhileTheShareIsValid() throws {
     let server = try Self.server("fit-care.storage.rules")
     let (ann, doctor) = (Self.user("ann"), Self.user("doc"))
     let name = "patients/ann/documents/report.pdf"
@@ -57,12 +57,12 @@ import Testing
     #expect(try Self.get(server, name, doctor) == 403)
     try share("documents", "2001-01-01T00:00:00Z")
     #expect(try Self.get(server, name, doctor) == 403)
-    #expect(try Self.get(server, "patients/ann/documents/none", doctor) == 403, "existence is not told")
+    #expect(try Self.get(server, "patients/ann/documents/none", doctor) == 403, "existence is not revealed")
     #expect(try server.call("DELETE", "\(Self.bucket)?name=\(name)", headers: [doctor]).status == 403)
     #expect(try server.call("DELETE", "\(Self.bucket)?name=\(name)", headers: [ann]).status == 204)
   }
 
-  @Test func mediaOfAPaidJourneyAreForSubscribers() throws {
+  @Test func onlySubscribersReadMediaOfPaidJourneys() throws {
     let server = try Self.server("journeys.storage.rules")
     for (id, paid) in [("calm", "false"), ("deep", "true")] {
       let body = #"{"fields": {"paid": {"booleanValue": \#(paid)}}}"#
@@ -84,7 +84,7 @@ import Testing
     #expect(try Self.get(server, "journeys/none/cover.png", ann) == 403)
     #expect(try Self.put(server, "profiles/ann/voice/1", "x", "audio/ogg", ann) == 200)
     #expect(try Self.get(server, "profiles/ann/voice/1", subscriber) == 403)
-    // Lists are judged by their folder.
+    // Listings are authorized by their folder.
     func list(_ prefix: String, _ who: (String, String)) throws -> Int {
       try server.call("GET", "\(Self.bucket)?prefix=\(prefix)&delimiter=/", headers: [who]).status
     }
@@ -94,7 +94,7 @@ import Testing
     #expect(try list("", ann) == 403)
   }
 
-  @Test func rulesThatLookAtChecksumsRefuseEarlyToo() throws {
+  @Test func rulesThatReadChecksumsAlsoDenyEarly() throws {
     let server = try TestServer()
     let rules = """
       rules_version = '2'; service firebase.storage { match /b/{bucket}/o {
@@ -117,21 +117,21 @@ import Testing
     for name in ["none", "own%2Fann"] {
       #expect(try start(name, large) == 403 && start(name, "5") == 403 && start(name, nil) == 403, "\(name)")
     }
-    // What depends on a checksum may come, up to a bound.
+    // If the rules need a checksum, the server accepts the upload up to a size limit.
     #expect(try start("sum%2Fx", large) == 403)
     #expect(try start("sum%2Fx", "5") == 200 && start("sum%2Fx", nil) == 200)
     #expect(try start("open%2Fx", large) == 200)
     let resumable = try server.call(
       "POST", "\(Self.bucket)?uploadType=resumable&name=sum%2Fx", "{}", headers: [("X-Upload-Content-Length", large)])
     #expect(resumable.status == 403)
-    // What was announced bounds each part, whatever that says of itself.
+    // The announced length limits each part, whatever length the part states.
     let small = try server.call(
       "POST", "\(Self.bucket)?uploadType=resumable&name=sum%2Fx", "{}", headers: [("X-Upload-Content-Length", "2")])
     let location = try #require(small.header("location"))
     let part = try server.request(
       "PUT", String(location.dropFirst("http://localhost".count)), "0123", headers: [("Content-Range", "bytes 0-3/9")])
     #expect(part.status == 400, "\(part.text)")
-    // What is not there need not be an error.
+    // A condition need not fail on a missing checksum.
     try set(rules.replacing("request.resource.md5Hash ==", with: "request.resource.get('md5Hash', '') =="))
     #expect(try start("sum%2Fx", "5") == 200 && start("sum%2Fx", large) == 403 && start("none", "5") == 403)
   }

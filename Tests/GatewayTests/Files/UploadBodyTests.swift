@@ -9,16 +9,16 @@ import WireFormat
 @testable import Gateway
 @testable import Transport
 
-/// What stands between a connection and a disk: over real sockets, and with a disk that tests stop.
+/// The path of an upload from a connection to a disk: over real sockets, with a disk that tests can stop.
 @Suite struct UploadBodyTests {
-  /// A disk that writes only while its gate is open, and what came of the uploads to it.
+  /// A disk that writes only while its gate is open, and the state of the uploads to it.
   private final class Disk: RequestHandler {
     let directory: TemporaryDirectory
     let contents: ContentDirectory
     let gate: Gate
     let limits: UploadBody.Limits
     let failure: FilesError?
-    /// Bytes of bodies that came from connections.
+    /// Body bytes received from connections.
     let received = Atomic<Int>(0)
     let interrupted = Atomic<Int>(0)
     let opened = Atomic<Int>(0)
@@ -41,7 +41,7 @@ import WireFormat
 
     func openBody(of request: borrowing HTTPRequest, _ exchange: Exchange) -> (any BodySink)? {
       let bodyBytes = request.text("content-length").flatMap { Int($0) }
-      @Sendable func answer(_ status: Int, _ text: String) {
+      @Sendable func respond(_ status: Int, _ text: String) {
         exchange.respond(status: status, headers: { _ in }, body: { $0.append(contentsOf: text.utf8) })
       }
       let plan = UploadBody.Plan(
@@ -52,15 +52,15 @@ import WireFormat
         },
         finish: { (file, _) throws(FilesError) in
           let content = try file.incoming.finish()
-          return { answer(200, "\(content.size) \(Hexadecimal.text(content.md5))") }
+          return { respond(200, "\(content.size) \(Hexadecimal.text(content.md5))") }
         },
         interrupt: { [self] _ in interrupted.add(1, ordering: .relaxed) },
-        fail: { answer(507, "\($0)") })
+        fail: { respond(507, "\($0)") })
       let reader = try? request.header("content-type").map { try MultipartReader(contentType: $0) }
       return Counted(UploadBody(exchange, multipart: reader, bodyBytes: bodyBytes, limits: limits, plan), self)
     }
 
-    /// Passes a body on, and counts it.
+    /// Forwards a body and counts its bytes.
     private final class Counted: BodySink {
       let body: UploadBody
       let disk: Disk
@@ -73,7 +73,7 @@ import WireFormat
     }
   }
 
-  /// Lets through while it is open, and when nobody has opened it for half a minute.
+  /// Lets callers pass while it is open, or after half a minute.
   private final class Gate: Sendable {
     private let isOpen: Atomic<Bool>
     init(isOpen: Bool) { self.isOpen = Atomic(isOpen) }
@@ -81,7 +81,7 @@ import WireFormat
     func pass() { for _ in 0..<30_000 where !isOpen.load(ordering: .acquiring) { usleep(1000) } }
   }
 
-  /// A connection that says how much the server has taken.
+  /// A connection that reports how many bytes the server has read.
   private final class Client {
     private let socket: Int32
 
@@ -103,7 +103,8 @@ import WireFormat
 
     deinit { close(socket) }
 
-    /// Sends until all is sent or the server has taken nothing for so long; says how much it took.
+    /// Sends until all bytes are sent or the server reads nothing for `waitingSeconds`. Returns how many bytes it
+    /// read.
     func send(_ bytes: ArraySlice<UInt8>, waitingSeconds: Int = 60) -> Int {
       var limit = timeval(tv_sec: waitingSeconds, tv_usec: 0)
       setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
@@ -120,7 +121,7 @@ import WireFormat
 
     func send(_ text: String) { _ = send(Array(text.utf8)[...]) }
 
-    /// Reads until a text has come, or the end.
+    /// Reads until a text arrives or the response ends.
     func read(until text: String) -> String {
       var found: [UInt8] = []
       var buffer = [UInt8](repeating: 0, count: 4096)
@@ -135,7 +136,7 @@ import WireFormat
 
   private final class Results: Sendable { let all = Mutex<[String]>([]) }
 
-  /// Waits until something holds, for half a minute at most; says whether it does.
+  /// Waits until a condition holds, for at most half a minute. Returns whether it does.
   private func eventually(_ condition: () -> Bool) -> Bool {
     for _ in 0..<30_000 where !condition() { usleep(1000) }
     return condition()
@@ -145,7 +146,7 @@ import WireFormat
     var configuration = TransportConfiguration()
     configuration.port = 0
     configuration.loops = 1
-    // Whoever is answered early may still send, however slow it is.
+    // A client that gets an early response may continue to send, even slowly.
     configuration.lingerSeconds = 60
     let server = try HTTPServer(configuration: configuration, handler: disk)
     let port = try server.start().port
@@ -153,14 +154,14 @@ import WireFormat
     try body(port)
   }
 
-  @Test func aSlowDiskHoldsTheClientAndNotTheBytes() throws {
+  @Test func slowDiskSlowsTheClientDown() throws {
     let disk = try Disk(isOpen: false)
     try withServer(disk) { port in
       let size = 64 << 20
       let body = [UInt8](repeating: 7, count: size)
       let client = try Client(port)
       client.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: \(size)\r\n\r\n")
-      // The rest is in the kernel's buffers, or was not taken.
+      // The other bytes are in kernel buffers or were not accepted.
       let taken = client.send(body[...], waitingSeconds: 2)
       #expect(taken < size)
       let limits = UploadBody.Limits()
@@ -174,23 +175,23 @@ import WireFormat
     #expect(disk.received.load(ordering: .relaxed) == 64 << 20)
   }
 
-  @Test func aBodyThatFailedIsReadToItsEndBeforeTheAnswer() throws {
+  @Test func failedBodyIsReadToItsEndBeforeTheResponse() throws {
     let disk = try Disk(failure: .full)
     try withServer(disk) { port in
       let size = 12 << 20
       let client = try Client(port)
       client.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: \(size)\r\n\r\n")
-      // All of it is taken, though nobody reads the answer yet.
+      // The server reads the whole body, although the client does not read the response yet.
       #expect(client.send([UInt8](repeating: 7, count: size)[...]) == size)
       #expect(client.read(until: "full").contains("507"))
       #expect(disk.received.load(ordering: .relaxed) == size)
-      // The connection goes on.
+      // The connection stays usable.
       client.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
       #expect(client.read(until: "404").contains("404"))
     }
   }
 
-  @Test func aLongBodyThatFailedIsAnsweredAtOnce() throws {
+  @Test func longFailedBodyGetsItsResponseAtOnce() throws {
     let disk = try Disk(failure: .full)
     try withServer(disk) { port in
       let client = try Client(port)
@@ -201,7 +202,7 @@ import WireFormat
     }
   }
 
-  @Test func aBodyWithoutALengthIsThrownAwayUpToABound() throws {
+  @Test func bodyWithoutALengthIsDiscardedUpToALimit() throws {
     let disk = try Disk(failure: .full)
     try withServer(disk) { port in
       let client = try Client(port)
@@ -210,7 +211,7 @@ import WireFormat
       var chunks = 0
       while chunks < 64, client.send(chunk[...]) == chunk.count { chunks += 1 }
       #expect(chunks < 64)
-      // Until the queue has told of the failure, a body comes as one that is kept.
+      // Until the queue reports the failure, the server buffers the body as usual.
       let limits = UploadBody.Limits()
       let keptMax = limits.waitingBytesMax + limits.pieceBytes + (128 << 10)
       let received = disk.received.load(ordering: .relaxed)
@@ -218,7 +219,7 @@ import WireFormat
     }
   }
 
-  @Test func whoGoesAwayLeavesNothing() throws {
+  @Test func disconnectedClientLeavesNoFile() throws {
     let disk = try Disk()
     try withServer(disk) { port in
       do {
@@ -234,7 +235,7 @@ import WireFormat
 
   private static let multipart = "POST / HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/related; boundary=b\r\n"
 
-  @Test func noFileIsOpenedBeforeTheHeadHasCome() throws {
+  @Test func fileIsOpenedOnlyAfterTheHead() throws {
     for heldBytesMax in [0, 1 << 20] {
       let disk = try Disk(.init(heldBytesMax: heldBytesMax))
       try withServer(disk) { port in
@@ -252,7 +253,7 @@ import WireFormat
     }
   }
 
-  @Test func aCrowdOfLongHeadsIsRefused() throws {
+  @Test func longHeadsAreRefusedAboveTheMemoryLimit() throws {
     let disk = try Disk(.init(heldBytesMax: 0))
     try withServer(disk) { port in
       let client = try Client(port)
@@ -262,8 +263,8 @@ import WireFormat
     }
   }
 
-  /// Where all uploads together hold more than they may, each goes on in small steps.
-  @Test func aCrowdIsServed() throws {
+  /// If all uploads together exceed the memory limit, each continues in small steps.
+  @Test func uploadsContinueAboveTheMemoryLimit() throws {
     var limits = UploadBody.Limits()
     limits.heldBytesMax = 0
     let disk = try Disk(limits)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Gateway
 
-/// Numbered arrays: chunks, lengths, escapes, and what is kept.
+/// Numbered arrays: chunks, lengths, escapes, and retention.
 @Suite struct ArrayLogTests {
   private static func append(_ text: String, to log: inout ArrayLog) {
     Array(text.utf8).withUnsafeBytes { log.append($0) }
@@ -32,24 +32,24 @@ import Testing
     ("\"\u{2028}日\\n\"", #""\u2028\u65e5\n""#),
     ("\"e\u{301}\"", #""e\u0301""#),
   ])
-  func everythingIsASCII(_ message: String, _ expected: String) {
+  func nonASCIICharactersAreEscaped(_ message: String, _ expected: String) {
     var log = ArrayLog()
     Self.append(message, to: &log)
     let text = "[[1,[\(expected)]]]"
     #expect(Self.chunk(log, above: 0).text == "\(text.utf8.count)\n\(text)")
   }
 
-  @Test func whatIsNoUTF8BecomesTheReplacementCharacter() {
+  @Test func invalidUTF8BecomesTheReplacementCharacter() {
     var log = ArrayLog()
     ([0x22, 0xFF, 0xC3, 0x22] as [UInt8]).withUnsafeBytes { log.append($0) }
     #expect(Self.chunk(log, above: 0).text.contains(#""\ufffd\ufffd""#))
   }
 
   @Test(arguments: [1, 2, 3, 4, 5] as [UInt64])
-  func behavesAsAListOfTexts(_ seed: UInt64) {
+  func logBehavesLikeAListOfStrings(_ seed: UInt64) {
     var random = SplitMix(seed: seed)
     var log = ArrayLog()
-    var texts: [String] = []  // Of arrays 1, 2, …
+    var texts: [String] = []  // The texts of arrays 1, 2, …
     var dropped = 0
     for step in 0..<600 {
       switch Int.random(in: 0..<10, using: &random) {

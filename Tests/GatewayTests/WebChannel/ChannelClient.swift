@@ -1,11 +1,12 @@
 import TestSupport
 import Testing
 
-/// A channel's client, with a connection for each direction. It does what it is told, also what no browser does.
+/// The client side of a channel, with a connection for each direction. It can also send requests that no browser
+/// sends.
 final class ChannelClient {
-  /// What the paths of channels begin with.
+  /// The prefix of the paths of channels.
   static let root = "/google.firestore.v1.Firestore/"
-  /// What a browser sends with a form.
+  /// The headers that a browser sends with a form.
   static let form = [("Content-Type", "application/x-www-form-urlencoded"), ("Origin", "http://page.test")]
 
   /// The connection for POSTs.
@@ -38,7 +39,7 @@ final class ChannelClient {
     return reply
   }
 
-  /// Sends messages, or only says what has arrived.
+  /// Sends messages, or only acknowledges the arrays up to a number.
   func send(_ form: String = "count=0", acknowledging number: Int) throws -> String {
     try post("SID=\(id)&RID=2&AID=\(number)", form).text
   }
@@ -48,13 +49,13 @@ final class ChannelClient {
     back = try ChunkReader(port: port, target: "\(path)RID=rpc&SID=\(id)&TYPE=xmlhttp&\(query)")
   }
 
-  /// Breaks the back channel off.
+  /// Closes the back channel without reading the rest.
   func breakOff() { back = nil }
 
   /// The text of the next chunk on the back channel.
   func next() throws -> String { try #require(try back?.next(), "the response ended") }
 
-  /// A form with messages, JSON texts, numbered from `offset`.
+  /// A form with messages in JSON, numbered from `offset`.
   static func form(_ messages: [String], from offset: Int, headers: String? = nil) -> String {
     var parts = headers.map { ["headers=" + escape($0)] } ?? []
     parts += ["count=\(messages.count)", "ofs=\(offset)"]

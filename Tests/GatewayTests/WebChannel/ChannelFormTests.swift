@@ -3,7 +3,7 @@ import Testing
 
 @testable import Gateway
 
-/// The form of POSTs, the query, and the order of messages.
+/// The forms of POSTs, the query parameters, and the order of messages.
 @Suite struct ChannelFormTests {
   private static func form(_ text: String) throws -> ChannelForm {
     try Array(text.utf8).withUnsafeBytes { bytes throws(ChannelFault) in try ChannelForm(bytes) }
@@ -19,13 +19,13 @@ import Testing
     ("count=1&ofs=0&req0___data__=%7B%7D", ["0 {}"]),
     ("headers=X%3Ay%0D%0A&count=1&ofs=0&req0___data__=a+b%2Bc", ["0 a b+c"]),
     ("count=3&ofs=7&req0___data__=a&req1___data__=b&req2___data__=c", ["7 a", "8 b", "9 c"]),
-    // A retry may begin late, leave places out, and say the offset last.
+    // A retry may begin late, skip numbers, and state the offset last.
     ("count=2&req3___data__=x&req5___data__=y&ofs=10", ["13 x", "15 y"]),
     ("count=2&ofs=1&req0_type=_badmap&req1___data__=b", ["1 -", "2 b"]),
     ("count=1&ofs=0&req0___data__=%C3%BC%F0%9F%98%80", ["0 ü😀"]),
     ("req0___data__=", ["0 "]),
   ])
-  func messages(_ text: String, _ expected: [String]) throws {
+  func formsContainMessages(_ text: String, _ expected: [String]) throws {
     let maps = try Self.form(text).maps
     #expect(maps.map { "\($0.number) \($0.text.map { String(decoding: $0, as: UTF8.self) } ?? "-")" } == expected)
   }
@@ -36,7 +36,7 @@ import Testing
     "req0_type=_other", "headers=%",
     (0...ChannelForm.mapsMax).map { "req\($0)___data__=a" }.joined(separator: "&"),
   ])
-  func whatIsMalformed(_ text: String) {
+  func malformedFormsAreRefused(_ text: String) {
     #expect(throws: ChannelFault.self) { try Self.form(text) }
   }
 
@@ -50,7 +50,7 @@ import Testing
     }
   }
 
-  @Test func queries() throws {
+  @Test func parametersAreParsed() throws {
     let first = try Self.parameters(
       "VER=8&database=projects%2Fp%2Fdatabases%2F(default)&RID=66923&CVER=22&X-HTTP-Session-Id=gsessionid&zx=a&t=1"
         + "&%24httpHeaders=Authorization%3ABearer%20x%0D%0A")
@@ -68,7 +68,7 @@ import Testing
     }
   }
 
-  @Test func sessionIDs() {
+  @Test func sessionIDsAreUniqueAndParsed() {
     let ids = (0..<100).map { _ in SessionID() }
     #expect(Set(ids).count == 100)
     for id in ids { #expect(SessionID(id.text) == id && id.text.utf8.count == 32) }
@@ -80,19 +80,19 @@ import Testing
     }
   }
 
-  /// Numbers of messages as POSTs bring them, and the order in which they are taken.
+  /// The numbers of messages in each POST, and the order in which messages are delivered.
   @Test(arguments: [
     ([[0], [1], [2]], [0, 1, 2]),
     ([[0, 1, 2]], [0, 1, 2]),
-    // A POST that was lost on its way back is sent again, with newer ones.
+    // A POST whose response was lost is sent again, with newer messages.
     ([[0], [1], [1], [1, 2], [2, 3]], [0, 1, 2, 3]),
-    // Out of order, as several are under way.
+    // Out of order, because several POSTs are in flight.
     ([[2], [0], [1]], [0, 1, 2]),
     ([[3, 4], [0], [2], [1], [3]], [0, 1, 2, 3, 4]),
     ([[0], [2, 3]], [0]),
     ([[5]], []),
   ])
-  func messagesAreTakenInOrderOnce(_ posts: [[Int]], _ expected: [Int]) throws {
+  func messagesAreDeliveredOnceAndInOrder(_ posts: [[Int]], _ expected: [Int]) throws {
     var sequence = MapSequence()
     var taken: [Int] = []
     for post in posts {
@@ -105,7 +105,7 @@ import Testing
   }
 
   @Test(arguments: [1, 2, 3, 4] as [UInt64])
-  func damagedFormsAreReadOrRefused(_ seed: UInt64) {
+  func damagedFormsAreParsedOrRefused(_ seed: UInt64) {
     var random = SplitMix(seed: seed)
     let tokens = [
       "&", "=", "%", "req", "_", "___data__=", "ofs=", "count=", "headers=", "0", "9", "%00", "%ff", "type=_badmap",
@@ -135,7 +135,7 @@ import Testing
     }
   }
 
-  @Test func badMessagesCountAndGapsAreBounded() throws {
+  @Test func malformedMessagesAreNumberedAndGapsAreLimited() throws {
     var sequence = MapSequence()
     try sequence.add(ChannelForm.Map(number: 1, text: [1]))
     try sequence.add(ChannelForm.Map(number: 0, text: nil))
@@ -148,7 +148,7 @@ import Testing
     try sequence.add(ChannelForm.Map(number: 3, text: large))
     try sequence.add(ChannelForm.Map(number: 4, text: large))
     #expect(throws: ChannelFault.self) { try sequence.add(ChannelForm.Map(number: 5, text: [1])) }
-    // The one that is missing is always taken.
+    // The missing message is accepted even above the limit.
     try sequence.add(ChannelForm.Map(number: 2, text: large))
     for _ in 2...4 { #expect(sequence.takeNext()?.count == large.count) }
     #expect(sequence.takeNext() == nil && sequence.heldBytes == 0)

@@ -2,9 +2,9 @@ import Testing
 
 @testable import Gateway
 
-/// The state machine of a channel, with a clock of the test's.
+/// The state machine of a channel, with a simulated clock.
 @Suite struct ChannelSessionTests {
-  /// A session, and what its client would see.
+  /// A session and its client's view of it.
   private final class Harness {
     var session = ChannelSession(at: 0)
     var now = 0
@@ -13,7 +13,7 @@ import Testing
       for message in messages { Array(message.utf8).withUnsafeBytes { session.append($0) } }
     }
 
-    /// The next chunk without its length, which is checked; ` .` behind the one that ends the response.
+    /// The next chunk without its length, which is checked. ` .` marks the last chunk of a response.
     func chunk() -> String? {
       var out: [UInt8] = []
       let outcome = session.takeChunk(at: now, to: &out)
@@ -31,14 +31,14 @@ import Testing
 
     var receipt: String { String(decoding: session.receipt, as: UTF8.self) }
 
-    /// Moves on to the next deadline; what the tick says, and when.
+    /// Advances to the next deadline. Returns the outcome of the tick, and the time.
     func tick() -> (ChannelSession.Tick, at: Int) {
       now = session.deadline
       return (session.tick(at: now), now)
     }
   }
 
-  @Test func aStreamSaysSomethingAtOnce() throws {
+  @Test func streamSendsAChunkAtOnce() throws {
     let harness = Harness()
     #expect(harness.receipt == "[0,0,0]" && harness.chunk() == nil && !harness.session.wantsMessage)
     try harness.attach(.streaming, 0)
@@ -52,13 +52,13 @@ import Testing
     #expect(harness.receipt == "[1,3,9]")
     try harness.session.acknowledge(3)
     #expect(harness.receipt == "[1,3,0]")
-    // Where there is something to say, there is no need for more.
+    // If a message waits, no keep-alive is needed.
     try harness.attach(.streaming, 3)
     harness.say("{}")
     #expect(harness.chunk() == "[[4,[{}]]]" && harness.chunk() == nil)
   }
 
-  @Test func whatABrokenResponseCarriedIsSaidAgain() throws {
+  @Test func arraysOfABrokenResponseAreSentAgain() throws {
     let harness = Harness()
     try harness.attach(.streaming, 0)
     harness.say("1", "2", "3")
@@ -67,18 +67,18 @@ import Testing
     #expect(harness.receipt.hasPrefix("[0,3,"))
     try harness.attach(.streaming, 1)
     #expect(harness.chunk() == "[[2,[2]],[3,[3]]]")
-    // A new response takes the old one's place, and begins where its client is.
+    // A new response replaces the old one, and begins at the position of its client.
     harness.say("4")
     try harness.attach(.polling(milliseconds: 5000), 2)
     #expect(harness.chunk() == "[[3,[3]],[4,[4]]] .")
-    // A number that was acknowledged before, on a request that was overtaken.
+    // A number that was already acknowledged, in a request that another one overtook.
     try harness.session.acknowledge(4)
     try harness.attach(.streaming, 2)
     harness.say("5")
     #expect(harness.chunk() == "[[5,[5]]]")
   }
 
-  @Test func anAcknowledgementMovesAResponseOn() throws {
+  @Test func acknowledgementAdvancesAResponse() throws {
     let harness = Harness()
     try harness.attach(.streaming, 0)
     harness.say("1", "2", "3")
@@ -88,7 +88,7 @@ import Testing
     #expect(harness.chunk() == "[[3,[3]]]")
   }
 
-  @Test func whatWasNeverSentCannotBeAcknowledged() throws {
+  @Test func acknowledgingAnUnsentArrayFails() throws {
     let harness = Harness()
     harness.say("1")
     #expect(throws: ChannelFault.self) { try harness.session.acknowledge(2) }
@@ -98,7 +98,7 @@ import Testing
     #expect(harness.chunk() == "[[1,[1]]]")
   }
 
-  @Test func aPollIsOneChunkAndNeverEmpty() throws {
+  @Test func pollReturnsOneChunkThatIsNotEmpty() throws {
     let harness = Harness()
     try harness.attach(.polling(milliseconds: 5000), 0)
     #expect(harness.chunk() == nil)
@@ -111,7 +111,7 @@ import Testing
     #expect(harness.chunk() == #"[[3,["noop"]]] ."#)
   }
 
-  @Test func aSilentStreamIsKeptAliveAndEndsNowAndThen() throws {
+  @Test func silentStreamIsKeptAliveAndEndsPeriodically() throws {
     let harness = Harness()
     try harness.attach(.streaming, 0)
     #expect(harness.chunk() == #"[[1,["noop"]]]"#)
@@ -120,7 +120,7 @@ import Testing
     harness.now = 30_000
     harness.say("3")
     #expect(harness.chunk() == "[[3,[3]]]")
-    // Silence counts from the last chunk.
+    // The time of silence begins with the last chunk.
     #expect(harness.session.tick(at: 50_000) == .none)
     #expect(harness.tick() == (.due, at: 55_000))
     #expect(harness.chunk() == #"[[4,["noop"]]]"#)
@@ -128,21 +128,21 @@ import Testing
     #expect(harness.chunk() == #"[[5,["noop"]]] ."#)
   }
 
-  @Test func whoDoesNotReadIsNotToldMore() throws {
+  @Test func clientThatDoesNotReadGetsNoFurtherChunks() throws {
     let harness = Harness()
     try harness.attach(.streaming, 0)
     harness.say("1")
-    // The client has not taken the first chunk yet.
+    // The client has not read the first chunk yet.
     for _ in 0..<10 { #expect(harness.tick().0 == .due) }
     #expect(harness.chunk() == "[[1,[1]]] .")
   }
 
-  @Test func whatAClientDoesNotAcknowledgeIsBounded() throws {
+  @Test func unacknowledgedArraysAreLimited() throws {
     let harness = Harness()
     let message = "\"" + String(repeating: "x", count: 10_000) + "\""
     var held: [Int] = []
     for _ in 0..<3 {
-      // This client has nothing, however often it asks.
+      // This client acknowledges nothing, however often it connects.
       try harness.attach(.streaming, 0)
       var bytes = 0
       while bytes < ChannelSession.responseBytesMax {
@@ -159,15 +159,15 @@ import Testing
     }
     #expect(held[1] == held[0] && held[2] == held[0])
     #expect(held[0] < ChannelSession.responseBytesMax + 2 * ChannelSession.chunkBytes)
-    // One that acknowledges goes on.
+    // The client that acknowledges continues.
     try harness.attach(.streaming, harness.session.lastArray)
     #expect(harness.session.heldBytes == 0 && harness.session.wantsMessage)
   }
 
-  @Test func aSessionThatNobodyAsksAboutExpires() throws {
+  @Test func idleSessionExpires() throws {
     var harness = Harness()
     #expect(harness.tick() == (.expired, at: 120_000))
-    // Whoever was heard of has as long again.
+    // A request restarts the time until expiry.
     harness = Harness()
     try harness.session.receive([], at: 50_000)
     #expect(harness.tick() == (.expired, at: 170_000))
@@ -194,7 +194,7 @@ import Testing
     harness.session.end(.closed)
     #expect(harness.session.nextMap() == nil && !harness.session.wantsMessage)
     #expect(harness.chunk() == expected)
-    // It may have been lost: it is said again until the client has it.
+    // The end may have been lost, so it is repeated until the client acknowledges it.
     try harness.attach(.polling(milliseconds: 5000), 1)
     #expect(harness.chunk() == expected)
     try harness.session.receive([ChannelForm.Map(number: 2, text: [3])], at: 0)

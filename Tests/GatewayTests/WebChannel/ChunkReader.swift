@@ -1,18 +1,18 @@
 import Glibc
 import Testing
 
-/// Reads the chunks of a back channel as they come, on a connection of its own.
+/// Reads the chunks of a back channel as they arrive, on a connection of its own.
 final class ChunkReader {
   /// The status line and the headers.
   let head: String
   let status: Int
   private let descriptor: Int32
   private var received: [UInt8] = []
-  /// The body as far as it was received and not read, freed of its coding.
+  /// The part of the body that is received but not read, without chunk headers.
   private var body: [UInt8] = []
   private var isEnded = false
 
-  /// Sends a GET and waits for the head of the answer.
+  /// Sends a GET and waits for the head of the response.
   init(port: UInt16, target: String) throws {
     let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     var limit = timeval(tv_sec: 20, tv_usec: 0)
@@ -49,7 +49,7 @@ final class ChunkReader {
     return String(decoding: body, as: UTF8.self)
   }
 
-  /// The text of the next chunk, whose length is checked; `nil` where the response ends.
+  /// The text of the next chunk, whose length is checked, or `nil` if the response ends.
   func next() throws -> String? {
     while true {
       if let line = body.firstIndex(of: 0x0A) {
@@ -61,13 +61,13 @@ final class ChunkReader {
         }
       }
       guard receive() else {
-        #expect(isEnded && body.isEmpty, "the response broke off")
+        #expect(isEnded && body.isEmpty, "the response was truncated")
         return nil
       }
     }
   }
 
-  /// Receives more of the body; `false` where nothing more comes.
+  /// Receives more of the body. Returns `false` at its end.
   private func receive() -> Bool {
     guard !isEnded else { return false }
     guard head.lowercased().contains("transfer-encoding: chunked") else {
@@ -89,7 +89,7 @@ final class ChunkReader {
 
   private func receiveBytes(into bytes: inout [UInt8]) -> Bool {
     var buffer = [UInt8](repeating: 0, count: 1 << 16)
-    // A body with a length is over when that much came; those of these tests are short and come at once.
+    // A body with a length ends after that length. The bodies of these tests are short and arrive at once.
     if !head.lowercased().contains("transfer-encoding: chunked"), !bytes.isEmpty { return false }
     let count = recv(descriptor, &buffer, buffer.count, 0)
     guard count > 0 else { return false }

@@ -8,9 +8,9 @@ import Testing
 @testable import Gateway
 @testable import Transport
 
-/// Channels over sockets, with a call that the test scripts: handshake, both directions, replay, ends, bounds.
+/// Channels over sockets, with a scripted call: handshake, both directions, replay, ends and limits.
 @Suite struct WebChannelHTTPTests {
-  /// What a scripted call has heard, and what it is to say. Any thread.
+  /// The messages that a scripted call received, and those it is to send. Safe to use from any thread.
   private final class Script: Sendable {
     struct State {
       var heard: [String] = []
@@ -80,7 +80,7 @@ import Testing
     }
   }
 
-  /// A server of channels on a free port.
+  /// A channel server on a free port.
   private final class Server: RequestHandler {
     let script = Script()
     let table: ChannelTable
@@ -136,7 +136,7 @@ import Testing
     }
   }
 
-  @Test func aChannelIsOpenedAndCarriesBothWays() throws {
+  @Test func channelCarriesMessagesInBothDirections() throws {
     let server = try Server()
     defer { server.stop() }
     let client = ChannelClient(server.port)
@@ -163,7 +163,7 @@ import Testing
     #expect(try client.send(acknowledging: 1) == "8\n[1,3,28]")
   }
 
-  @Test func aFreshStreamIsNeverSilentAndIsKeptAlive() throws {
+  @Test func newStreamSendsAtOnceAndIsKeptAlive() throws {
     let server = try Server()
     defer { server.stop() }
     let client = ChannelClient(server.port)
@@ -174,7 +174,7 @@ import Testing
       server.advance(milliseconds: ChannelSession.silenceMilliseconds)
       #expect(try client.next() == #"[[\#(number),["noop"]]]"#)
     }
-    // The response ends after a while, behind a chunk.
+    // The response ends after a while, with a last chunk.
     server.advance(milliseconds: ChannelSession.silenceMilliseconds)
     #expect(try client.next() == #"[[4,["noop"]]]"#)
     #expect(try client.back?.next() == nil)
@@ -193,14 +193,14 @@ import Testing
     #expect(try client.next() == "[[1,[{}]]]")
     #expect(try client.back?.next() == nil)
     try client.listen("AID=1&CI=1&TO=5000")
-    // Its timer is set once this is answered: requests of one loop are.
+    // The poll's timer is set when this POST gets its response, because one event loop handles both.
     #expect(try client.send(acknowledging: 1) == "7\n[1,1,0]")
     server.advance(milliseconds: 5000)
     #expect(try client.next() == #"[[2,["noop"]]]"#)
     #expect(try client.back?.next() == nil)
   }
 
-  @Test func aBufferingProxyIsLeftForPolls() throws {
+  @Test func clientBehindABufferingProxyPolls() throws {
     let server = try Server()
     defer { server.stop() }
     let client = ChannelClient(server.port)
@@ -208,18 +208,18 @@ import Testing
     server.script.say("1", "2", "3")
     try client.listen("AID=0&CI=0")
     #expect(try client.next() == "[[1,[1]],[2,[2]],[3,[3]]]")
-    // The client saw nothing of that.
+    // The client received nothing of the stream.
     let first = client.back
     try client.listen("AID=0&CI=1")
     #expect(try client.next() == "[[1,[1]],[2,[2]],[3,[3]]]")
     #expect(try client.back?.next() == nil)
-    #expect(try first?.next() == nil, "the response that was superseded has ended")
+    #expect(try first?.next() == nil, "the replaced response has ended")
     try client.listen("AID=3&CI=1")
     server.script.say("4")
     #expect(try client.next() == "[[4,[4]]]")
   }
 
-  @Test func aBrokenBackChannelIsReplayed() throws {
+  @Test func brokenBackChannelIsReplayed() throws {
     let server = try Server(loops: 2)
     defer { server.stop() }
     let client = ChannelClient(server.port)
@@ -230,7 +230,7 @@ import Testing
     var seen = try client.next()
     while !seen.contains("[3,[3]]") { seen += try client.next() }
     client.breakOff()
-    // The server hears of it a moment later; until then the POST says that there is a back channel.
+    // The server notices a moment later. Until then, the response to a POST reports a back channel.
     while try client.send(acknowledging: 2).contains("[1,3,") {}
     server.script.say("4")
     try client.listen("AID=2&CI=0")
@@ -239,7 +239,7 @@ import Testing
     #expect(seen.hasPrefix("[[3,[3]]"))
   }
 
-  @Test func errorsTravelInside() throws {
+  @Test func errorsAreSentInTheChannel() throws {
     let server = try Server()
     defer { server.stop() }
     for (form, expected) in [
@@ -258,9 +258,9 @@ import Testing
       let error = try client.next()
       #expect(error == expected)
       #expect(try client.back?.next() == nil, "nothing follows an error")
-      // What the client has still sent is not looked at.
+      // The server ignores messages that the client sends after the error.
       #expect(try client.send("count=1&ofs=1&req0___data__=late", acknowledging: 0).contains("[0,1,"))
-      // It knows now; there is no such channel any more.
+      // The client has acknowledged the error, so the channel is gone.
       try client.listen("AID=1&CI=0")
       #expect(
         client.back?.status == 400
@@ -274,7 +274,7 @@ import Testing
     #expect(try client.next() == #"[[1,["close"]]]"#)
   }
 
-  @Test func headersAreLookedForInTheFormTheQueryAndTheRequest() throws {
+  @Test func headersMayBeInTheFormTheQueryOrTheRequest() throws {
     let server = try Server()
     defer { server.stop() }
     let bad = "Authorization%3ABearer%20bad%0D%0A"
@@ -291,7 +291,7 @@ import Testing
     #expect(server.script.state.withLock { $0.callers } == ["admin", "admin", "admin", "user"])
   }
 
-  @Test func whatIsNoChannelIsRefused() throws {
+  @Test func invalidChannelRequestsAreRefused() throws {
     let server = try Server()
     defer { server.stop() }
     let client = ChannelClient(server.port)
@@ -323,10 +323,10 @@ import Testing
     let reply = try client.posts.send(
       "PUT", "\(ChannelClient.root)Listen/channel?VER=8", headers: ChannelClient.form, body: [])
     #expect(reply.status == 405)
-    #expect(try client.send(acknowledging: 0) == "7\n[0,0,0]", "the channel is none the worse")
+    #expect(try client.send(acknowledging: 0) == "7\n[0,0,0]", "the channel still works")
   }
 
-  @Test func terminateEndsACallAndItsBackChannel() throws {
+  @Test func terminateEndsTheCallAndItsBackChannel() throws {
     let server = try Server(loops: 2)
     defer { server.stop() }
     let client = ChannelClient(server.port)
@@ -347,7 +347,7 @@ import Testing
         == 200)
   }
 
-  @Test func overHTTP2SeveralPostsMayBeUnderWay() throws {
+  @Test func channelsWorkOverHTTP2() throws {
     let server = try Server(loops: 2)
     defer { server.stop() }
     let connection = try GRPCConnection(port: server.port)
@@ -362,7 +362,7 @@ import Testing
     #expect(server.table.count == 1)
   }
 
-  @Test func messagesWaitWhileTheCallHasNoRoom() throws {
+  @Test func messagesWaitWhileTheCallIsFull() throws {
     let server = try Server()
     defer { server.stop() }
     let client = ChannelClient(server.port)
@@ -376,12 +376,12 @@ import Testing
       state.say.append("{}")
     }
     #expect(try client.next() == "[[2,[{}]]]")
-    // The POST is answered behind it, on the same loop.
+    // The loop delivers the messages before it responds to this POST.
     _ = try client.send(acknowledging: 2)
     #expect(server.script.heard == ["0", "1"])
   }
 
-  @Test func aSessionExpiresWithoutABackChannel() throws {
+  @Test func sessionWithoutABackChannelExpires() throws {
     let server = try Server()
     defer { server.stop() }
     let client = ChannelClient(server.port)
@@ -394,7 +394,7 @@ import Testing
     #expect(server.table.count == 0 && server.script.ends == 1)
   }
 
-  @Test func channelsAreBounded() throws {
+  @Test func channelsPerAddressAreLimited() throws {
     var limits = ChannelTable.Limits()
     limits.addressChannelsMax = 2
     let server = try Server(limits: limits)
@@ -408,7 +408,7 @@ import Testing
     #expect(try clients[2].open().status == 200)
   }
 
-  @Test func channelsThatHoldTooMuchAreGivenUp() throws {
+  @Test func channelsAboveTheMemoryLimitAreClosed() throws {
     var limits = ChannelTable.Limits()
     limits.heldBytesMax = 1 << 20
     let server = try Server(limits: limits)
@@ -416,13 +416,13 @@ import Testing
     let client = ChannelClient(server.port)
     try client.open()
     let form = "count=1&ofs=1&req0___data__=\(String(repeating: "x", count: 2 << 20))"
-    // Its first message is missing.
+    // The first message is missing, so the server holds this one.
     #expect(try client.send(form, acknowledging: 0) == "7\n[0,0,0]")
     #expect(try client.send(acknowledging: 0).contains("Unknown SID"))
     #expect(server.table.count == 0 && server.script.ends == 1 && !server.table.budget.isExceeded)
   }
 
-  @Test func theServerStopsWithAWord() throws {
+  @Test func stoppingTheServerSendsAStatus() throws {
     let server = try Server(loops: 2)
     let client = ChannelClient(server.port)
     try client.open()

@@ -5,8 +5,8 @@ import Testing
 
 @testable import Gateway
 
-/// What browsers and the server say to each other, as it was recorded (listen-and-webchannel.md, section 6), and what
-/// breaks clients most easily (section 7), against a whole server.
+/// The recorded exchanges of browsers and the server (listen-and-webchannel.md, section 6), and the most common
+/// causes of broken clients (section 7), against a whole server.
 @Suite struct WebChannelTranscriptTests {
   private static let database = "projects/p/databases/(default)"
   private static let rules = """
@@ -29,13 +29,13 @@ import Testing
     return server
   }
 
-  /// A channel whose arrays are read one by one.
+  /// A channel whose arrays are read one at a time.
   private final class Session {
     let client: ChannelClient
     private var waiting: [(number: Int, payload: [Any])] = []
     /// The number of the last array that was read.
     private(set) var last = 0
-    /// How many back channels were opened.
+    /// The number of back channels opened.
     private(set) var polls = 1
     private var sent: Int
     private var back: String
@@ -57,12 +57,12 @@ import Testing
       sent += messages.count
     }
 
-    /// Sends the last messages again, as after a POST that was lost on its way back.
+    /// Sends the last messages again, as a client does if the response to its POST is lost.
     func sendAgain(_ messages: String...) throws {
       _ = try client.send(ChannelClient.form(messages, from: sent - messages.count), acknowledging: last)
     }
 
-    /// Opens another back channel from the array that was read last.
+    /// Opens another back channel after the last array that was read.
     func listenAgain(_ back: String) throws {
       waiting = []
       self.back = back
@@ -70,8 +70,8 @@ import Testing
       try client.listen("AID=\(last)&\(back)")
     }
 
-    /// The next message; keep-alives are passed over, and where a response ends the next one is opened. Each payload
-    /// holds one message, each number is the next one.
+    /// The next message. Skips keep-alives, and opens another back channel if a response ends. Checks that each
+    /// payload has one message, and that numbers are consecutive.
     func next() throws -> [String: Any] {
       while true {
         while waiting.isEmpty {
@@ -95,7 +95,7 @@ import Testing
       }
     }
 
-    /// One line for the next message: `ADD 2`, `SNAPSHOT`, `change b 2`, `REMOVE 4 7`…
+    /// The next message in one line: `ADD 2`, `SNAPSHOT`, `change b 2`, `REMOVE 4 7`…
     func line() throws -> String {
       let message = try next()
       if let change = message["targetChange"] as? [String: Any] {
@@ -119,7 +119,7 @@ import Testing
       return "\(message)"
     }
 
-    /// The lines up to a snapshot.
+    /// The lines up to and including the next snapshot.
     func snapshot() throws -> [String] {
       var lines: [String] = []
       repeat { lines.append(try line()) } while lines.last != "SNAPSHOT" && lines.count < 100
@@ -154,7 +154,7 @@ import Testing
   }
 
   @Test(arguments: ["CI=0", "CI=1", "CI=1&TO=5000"])
-  func firstListenerAndADeniedTarget(_ back: String) throws {
+  func deniedTargetDoesNotAffectAnother(_ back: String) throws {
     let server = try Self.server()
     try Self.seed(server, "open/1/items/a")
     let session = try Session(server, "Listen", [Self.addTarget(2, "/open/1")], back: back)
@@ -162,13 +162,14 @@ import Testing
     try session.send(Self.addTarget(4, "/owned/x"))
     #expect(try session.line() == "ADD 4")
     #expect(try session.line() == "REMOVE 4 7")
-    // The other target is none the worse.
+    // The other target still receives changes.
     try Self.seed(server, "open/1/items/b")
     #expect(try session.snapshot() == ["change b 2", "SNAPSHOT"])
   }
 
-  /// A long poll carries all that waits: a page with many listeners must not wait for one round trip each.
-  @Test func aPollCarriesWhatManyListenersAreTold() throws {
+  /// A long poll carries all waiting messages, so that a page with many listeners need not wait for one round trip
+  /// each.
+  @Test func pollCarriesMessagesOfManyListeners() throws {
     let server = try Self.server()
     try Self.seed(server, "open/1/items/a")
     let ids = (1...40).map { $0 * 2 }
@@ -181,17 +182,17 @@ import Testing
     #expect(session.polls < 20, "\(session.polls) polls for \(ids.count) listeners")
   }
 
-  @Test func aProxyThatHoldsBytesBack() throws {
+  @Test func clientBehindABufferingProxyStartsOverWithPolls() throws {
     let server = try Self.server()
     let session = try Session(server, "Listen", [Self.addTarget(2, "/open/1")])
-    // Nothing of the stream came through: the client begins again, with polls.
+    // The proxy delivered nothing of the stream, so the client starts over with polls.
     try session.listenAgain("CI=1")
     #expect(try session.snapshot() == ["ADD 2", "CURRENT 2", "SNAPSHOT"])
     try Self.seed(server, "open/1/items/a")
     #expect(try session.snapshot() == ["change a 2", "SNAPSHOT"])
   }
 
-  @Test func writesWithABadOne() throws {
+  @Test func failedBatchEndsTheWriteStream() throws {
     let server = try Self.server()
     let listener = try Session(server, "Listen", [Self.addTarget(2, "/open/1")])
     #expect(try listener.snapshot() == ["ADD 2", "CURRENT 2", "SNAPSHOT"])
@@ -207,7 +208,7 @@ import Testing
     #expect((answer["writeResults"] as? [[String: Any]])?.count == 1 && answer["commitTime"] is String)
     #expect(answer["streamToken"] as? String != token)
     #expect(try session.line() == "error NOT_FOUND")
-    // A POST that is sent again is not applied again, nor is what stood behind the failed batch.
+    // A repeated POST is not applied again, and neither is the batch after the failed one.
     try session.sendAgain(batch(Self.update("open/1/items/c")))
     #expect(try server.call("GET", "/open/1/items/c", headers: [("Authorization", "Bearer owner")]).status == 404)
     let seen = try listener.next()
@@ -217,7 +218,7 @@ import Testing
     #expect(try listener.line() == "SNAPSHOT")
   }
 
-  @Test func aBatchIsOneSnapshotAndALostPostIsAppliedOnce() throws {
+  @Test func batchIsOneSnapshotAndARepeatedPostIsAppliedOnce() throws {
     let server = try Self.server()
     let listener = try Session(server, "Listen", [Self.addTarget(2, "/open/1"), Self.addTarget(4, "/open/2")])
     _ = try listener.snapshot()
@@ -237,7 +238,7 @@ import Testing
     #expect(reply.json("fields", "n", "integerValue") == "1")
   }
 
-  @Test func resumingBringsWhatChanged() throws {
+  @Test func resumedTargetReceivesChanges() throws {
     let server = try Self.server()
     try Self.seed(server, "open/1/items/a", "open/1/items/b", "open/1/items/c")
     let first = try Session(server, "Listen", [Self.addTarget(2, "/open/1")])
@@ -253,7 +254,7 @@ import Testing
     let lines = try second.snapshot()
     #expect(lines.first == "ADD 2" && lines.suffix(2) == ["CURRENT 2", "SNAPSHOT"])
     #expect(Set(lines.dropFirst().dropLast(2)) == ["delete b -2", "change d 2"])
-    // A document that the client is unsure of.
+    // A limbo document: the client does not know whether it still matches.
     try second.send(
       #"{"database":"\#(Self.database)","addTarget":{"documents":{"documents":["\#(Self.database)/documents/open/1/items/b"]},"#
         + #""targetId":1},"labels":{"goog-listen-tags":"limbo-document"}}"#)
@@ -262,7 +263,7 @@ import Testing
     #expect(try second.line() == "REMOVE 1")
   }
 
-  @Test func aLostBackChannelIsReplayed() throws {
+  @Test func lostBackChannelIsReplayed() throws {
     let server = try Self.server()
     let session = try Session(server, "Listen", [Self.addTarget(2, "/open/1")])
     #expect(try session.snapshot() == ["ADD 2", "CURRENT 2", "SNAPSHOT"])
@@ -270,14 +271,14 @@ import Testing
     try Self.seed(server, "open/1/items/a")
     try session.listenAgain("CI=0")
     #expect(try session.snapshot() == ["change a 2", "SNAPSHOT"])
-    // This one was sent, and lost on its way.
+    // The server sent this change, but the client did not receive it.
     try Self.seed(server, "open/1/items/b")
     _ = try session.client.next()
     try session.listenAgain("CI=0")
     #expect(try session.snapshot() == ["change b 2", "SNAPSHOT"])
   }
 
-  @Test func theHandshakesTokenIsTheChannels() throws {
+  @Test func handshakeTokenAuthenticatesTheChannel() throws {
     let server = try Self.server()
     let claims = Data(#"{"sub":"x","user_id":"x"}"#.utf8).base64EncodedString()
     let token = "eyJhbGciOiJub25lIn0.\(claims.replacing("=", with: ""))."
@@ -292,8 +293,8 @@ import Testing
     #expect(try bad.line() == "error UNAUTHENTICATED")
   }
 
-  /// A batch that is larger as a form than any other request may be, and one that is too large.
-  @Test func largeBatches() throws {
+  /// A batch whose form is larger than any other request may be, and one above the limit.
+  @Test func batchesAreLimitedInSize() throws {
     let server = try Self.server()
     let session = try Session(server, "Write", [#"{"database":"\#(Self.database)"}"#])
     let token = try #require(try session.next()["streamToken"] as? String)
@@ -319,7 +320,7 @@ import Testing
     ("Write", #"{"database":"projects/p/databases/(default)","unknown":1}"#, "error INVALID_ARGUMENT"),
     ("Write", "[]", "error INVALID_ARGUMENT"),
   ])
-  func aMalformedRequestEndsTheChannel(_ method: String, _ message: String, _ expected: String) throws {
+  func malformedRequestEndsTheChannel(_ method: String, _ message: String, _ expected: String) throws {
     let session = try Session(try Self.server(), method, [message])
     #expect(try session.line() == expected)
     #expect(try session.client.back?.next() == nil)

@@ -153,7 +153,7 @@ final class IdentityHandler: Sendable {
 
   // MARK: Responses
 
-  private static func send(_ outcome: Result<IdentityRequest.Answer, any Error>, _ responder: Responder) {
+  private static func send(_ outcome: Result<IdentityRequest.Response, any Error>, _ responder: Responder) {
     switch outcome {
     case .success(let response):
       if let location = response.location {
@@ -164,7 +164,7 @@ final class IdentityHandler: Sendable {
       }
     case .failure(let error):
       let failure = IdentityFailure(error)
-      if failure.httpStatus == 500 { responder.exchange.tellFailure("\(error)") }
+      if failure.httpStatus == 500 { responder.exchange.logFailure("\(error)") }
       responder.sendJSON(failure.json, status: failure.httpStatus, cacheControl: "no-store")
     }
   }

@@ -4,7 +4,7 @@ import WireFormat
 
 /// Codes that are sent by email: to reset a password, to verify an address, to sign in.
 extension IdentityRequest {
-  func sendOobCode() throws -> Answer {
+  func sendOobCode() throws -> Response {
     let kind = try actionKind()
     let wantsLink = fields["returnOobLink"]?.flag ?? false
     if wantsLink, !isAdmin { throw AccountError(.insufficientPermission) }
@@ -138,7 +138,7 @@ extension IdentityRequest {
 
   // MARK: Using a code
 
-  func resetPassword() throws -> Answer {
+  func resetPassword() throws -> Response {
     guard let code = text("oobCode") else { throw AccountError(.missingOobCode) }
     let now = accounts.nowMilliseconds
     guard let password = text("newPassword") else {
@@ -181,7 +181,7 @@ extension IdentityRequest {
     return found
   }
 
-  func signInWithEmailLink() throws -> Answer {
+  func signInWithEmailLink() throws -> Response {
     guard settings.allowsEmailLink else { throw AccountError(.operationNotAllowed) }
     guard let email = try email() else { throw AccountError(.missingEmail) }
     guard let code = text("oobCode") else { throw AccountError(.missingOobCode) }
@@ -230,7 +230,7 @@ extension IdentityRequest {
 
   // MARK: Emulator mode
 
-  func emulatorOobCodes() throws -> Answer {
+  func emulatorOobCodes() throws -> Response {
     let codes = try accounts.users.actionCodes(limit: 10_000)
     return answer(nil) { json in
       json.key("oobCodes")
@@ -241,7 +241,7 @@ extension IdentityRequest {
   }
 
   /// Does what the page that a link leads to would do.
-  func emulatorAction() throws -> Answer {
+  func emulatorAction() throws -> Response {
     func parameter(_ name: StaticString) -> String? { parameters.value(name).flatMap { $0.isEmpty ? nil : $0 } }
     guard let code = parameter("oobCode") else { throw AccountError(.missingOobCode) }
     let found = try accounts.users.actionCode(code, now: accounts.nowMilliseconds)

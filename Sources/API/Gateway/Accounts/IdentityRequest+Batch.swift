@@ -6,10 +6,10 @@ import WireFormat
 
 /// Operations on many accounts at once, for administrators.
 extension IdentityRequest {
-  func batchGet() throws -> Answer {
+  func batchGet() throws -> Response {
     let limit = try count("maxResults", fields["maxResults"], in: 1...1000, or: 20)
     let token = parameters.value("nextPageToken") ?? text("nextPageToken")
-    let users = try accounts.users.users(behind: token.flatMap { $0.isEmpty ? nil : $0 }, limit: limit)
+    let users = try accounts.users.users(after: token.flatMap { $0.isEmpty ? nil : $0 }, limit: limit)
     return answer("DownloadAccountResponse") { json in
       if !users.isEmpty { append(users, "users", to: &json) }
       if users.count == limit, let last = users.last { json.text("nextPageToken", last.uid) }
@@ -33,7 +33,7 @@ extension IdentityRequest {
     return number
   }
 
-  func batchDelete() throws -> Answer {
+  func batchDelete() throws -> Response {
     let ids = texts("localIds")
     guard (1...1000).contains(ids.count) else { throw AccountError(.localIDListExceedsLimit) }
     let isForced = fields["force"]?.flag ?? false
@@ -63,7 +63,7 @@ extension IdentityRequest {
 
   // MARK: Import
 
-  func batchCreate() throws -> Answer {
+  func batchCreate() throws -> Response {
     let records = fields["users"]?.elements ?? []
     guard !records.isEmpty else { throw AccountError(.missingUserAccount) }
     guard records.count <= Self.importedMax else {
@@ -196,7 +196,7 @@ extension IdentityRequest {
 
   // MARK: Queries
 
-  func query() throws -> Answer {
+  func query() throws -> Response {
     let limit = try count("limit", fields["limit"], in: 1...500, or: 500)
     let offset = max(0, Int(fields["offset"]?.int64 ?? 0))
     let expressions = fields["expression"]?.elements ?? []
@@ -205,7 +205,7 @@ extension IdentityRequest {
     var found: [User] = []
     var last: String?
     repeat {
-      let page = try accounts.users.users(behind: last, limit: 1000)
+      let page = try accounts.users.users(after: last, limit: 1000)
       found += page.filter { user in expressions.isEmpty || expressions.contains { user.matches($0) } }
       last = page.count == 1000 ? page.last?.uid : nil
       guard found.count <= Self.queriedMax else {

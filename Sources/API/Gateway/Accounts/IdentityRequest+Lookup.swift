@@ -3,7 +3,7 @@ import WireFormat
 
 /// Requests that read or delete accounts.
 extension IdentityRequest {
-  func lookup() throws -> Answer {
+  func lookup() throws -> Response {
     guard isAdmin else {
       guard fields["localId"] == nil, fields["email"] == nil, fields["phoneNumber"] == nil else {
         throw AccountError(.insufficientPermission)
@@ -50,7 +50,7 @@ extension IdentityRequest {
 
   /// A response with a list of users. The list is omitted if it is empty, because clients take an empty list for a
   /// user.
-  private func users(_ users: [User], for reader: User.Reader) -> Answer {
+  private func users(_ users: [User], for reader: User.Reader) -> Response {
     answer("GetAccountInfoResponse") { json in
       guard !users.isEmpty else { return }
       json.key("users")
@@ -61,7 +61,7 @@ extension IdentityRequest {
   }
 
   /// Returns the sign-in methods of an address. If email addresses are hidden, the response contains none.
-  func createAuthUri() throws -> Answer {
+  func createAuthUri() throws -> Response {
     if text("providerId") != nil {
       throw AccountError(.notImplemented, "The app itself must open the sign-in pages of other providers.")
     }
@@ -92,7 +92,7 @@ extension IdentityRequest {
     }
   }
 
-  func delete() throws -> Answer {
+  func delete() throws -> Response {
     let uid: String
     if isAdmin, let id = text("localId") {
       uid = id

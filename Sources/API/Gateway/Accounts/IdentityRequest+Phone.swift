@@ -40,7 +40,7 @@ final class PhoneCodes: Sendable {
 /// Sign-in by phone. It works only in emulator mode, where the control endpoint shows the codes: the server cannot
 /// send text messages.
 extension IdentityRequest {
-  func sendVerificationCode() throws -> Answer {
+  func sendVerificationCode() throws -> Response {
     try requireEmulator()
     let number = try UserFields.phoneNumber(text("phoneNumber") ?? "")
     let bytes = RandomBytes.make(4).reduce(0) { $0 << 8 | UInt32($1) }
@@ -50,7 +50,7 @@ extension IdentityRequest {
     return answer(nil) { $0.text("sessionInfo", entry.sessionInfo) }
   }
 
-  func signInWithPhoneNumber() throws -> Answer {
+  func signInWithPhoneNumber() throws -> Response {
     try requireEmulator()
     guard let session = text("sessionInfo"), let code = text("code") else {
       throw AccountError(text("sessionInfo") == nil ? .invalidSessionInfo : .invalidCode)
@@ -78,7 +78,7 @@ extension IdentityRequest {
     }
   }
 
-  func emulatorVerificationCodes() -> Answer {
+  func emulatorVerificationCodes() -> Response {
     answer(nil) { json in
       json.key("verificationCodes")
       json.beginArray()

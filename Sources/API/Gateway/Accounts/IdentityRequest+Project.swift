@@ -9,7 +9,7 @@ extension IdentityRequest {
     return "\(100_000_000_000 + hash % 900_000_000_000)"
   }
 
-  func projectConfig() -> Answer {
+  func projectConfig() -> Response {
     answer(nil) { json in
       json.text("projectId", projectNumber)
       json.key("authorizedDomains")
@@ -21,14 +21,14 @@ extension IdentityRequest {
     }
   }
 
-  func config(isForEmulator: Bool) throws -> Answer {
+  func config(isForEmulator: Bool) throws -> Response {
     let fields = fields
     let settings = isRead ? settings : try toolkit.changeSettings { try $0.apply(fields) }
     if !isRead { audit(.settingsChanged) { $0.actor = isForEmulator ? .testSuite : .admin } }
     var json = JSONWriter(.compact)
     guard isForEmulator else {
       settings.append(to: &json, project: accounts.project.id)
-      return Answer(body: json.bytes)
+      return Response(body: json.bytes)
     }
     return answer(nil) { json in
       json.key("signIn")
@@ -42,7 +42,7 @@ extension IdentityRequest {
     }
   }
 
-  func fixedAnswer(_ call: IdentityRoute.Call) -> Answer {
+  func fixedResponse(_ call: IdentityRoute.Call) -> Response {
     switch call {
     case .recaptchaParams:
       answer("GetRecaptchaParamResponse") { json in
@@ -75,7 +75,7 @@ extension IdentityRequest {
     }
   }
 
-  func emulatorAccounts() throws -> Answer {
+  func emulatorAccounts() throws -> Response {
     guard isDelete else { throw AccountError(.notFound) }
     try accounts.users.removeAll()
     accounts.audit(AccountEvent(.emptied, by: .testSuite, from: address))

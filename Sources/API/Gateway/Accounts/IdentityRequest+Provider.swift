@@ -26,7 +26,7 @@ extension IdentityRequest {
     case confirm(User)
   }
 
-  func signInWithIdp() throws -> Answer {
+  func signInWithIdp() throws -> Response {
     guard let uri = text("requestUri") else { throw AccountError(.missingRequestURI) }
     let identity = try identity(uri)
     let linkedUser = try text("idToken").map { _ in try owner().user.uid }
@@ -78,7 +78,7 @@ extension IdentityRequest {
     return answer(identity, outcome, isNew: isNew)
   }
 
-  private func link(_ identity: Identity, to uid: String) throws -> Answer {
+  private func link(_ identity: Identity, to uid: String) throws -> Response {
     let outcome = try accounts.signIn(provider: identity.providerID, find: { _ in uid }) { user in
       user.merge(identity.linked, isEmailVerified: identity.isEmailVerified)
     }
@@ -86,7 +86,7 @@ extension IdentityRequest {
     return answer(identity, outcome, isNew: false)
   }
 
-  private func answer(_ identity: Identity, _ outcome: SignInOutcome, isNew: Bool) -> Answer {
+  private func answer(_ identity: Identity, _ outcome: SignInOutcome, isNew: Bool) -> Response {
     answer("VerifyAssertionResponse") { json in
       json.text("localId", outcome.user.uid)
       json.member("email", outcome.user.email)

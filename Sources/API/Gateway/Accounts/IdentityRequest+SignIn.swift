@@ -4,7 +4,7 @@ import WireFormat
 
 /// Sign-in with a password, a custom token or a refresh token.
 extension IdentityRequest {
-  func signInWithPassword() throws -> Answer {
+  func signInWithPassword() throws -> Response {
     let settings = settings
     guard settings.allowsPassword else { throw AccountError(.passwordLoginDisabled) }
     guard let given = text("email") else { throw AccountError(.missingEmail) }
@@ -46,7 +46,7 @@ extension IdentityRequest {
     }
   }
 
-  func signInWithCustomToken() throws -> Answer {
+  func signInWithCustomToken() throws -> Response {
     guard var text = text("token") else { throw AccountError(.missingCustomToken) }
     let token: CustomToken
     do {
@@ -81,7 +81,7 @@ extension IdentityRequest {
   }
 
   /// Returns a new ID token for a refresh token. Only this response has member names in snake_case.
-  func token() throws -> Answer {
+  func token() throws -> Response {
     guard let grant = text("grantType") else { throw AccountError(.missingGrantType) }
     guard grant == "refresh_token" else { throw AccountError(.invalidGrantType) }
     guard let token = text("refreshToken") else { throw AccountError(.missingRefreshToken) }
@@ -97,7 +97,7 @@ extension IdentityRequest {
     }
   }
 
-  func createSessionCookie() throws -> Answer {
+  func createSessionCookie() throws -> Response {
     let (_, token) = try owner()
     let seconds = fields["validDuration"]?.int64 ?? AccountStore.sessionCookieSeconds.upperBound
     guard AccountStore.sessionCookieSeconds.contains(seconds) else { throw AccountError(.invalidDuration) }

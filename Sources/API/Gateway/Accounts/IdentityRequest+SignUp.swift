@@ -3,7 +3,7 @@ import WireFormat
 
 /// Creation of accounts: anonymous ones, users' own, and those that administrators create.
 extension IdentityRequest {
-  func signUp() throws -> Answer {
+  func signUp() throws -> Response {
     if text("idToken") != nil { return try linkPassword() }
     if isAdmin { return try createByAdmin() }
     for field in ["localId", "mfaInfo"] as [StaticString] where fields[field] != nil {
@@ -41,7 +41,7 @@ extension IdentityRequest {
   }
 
   /// Adds an email address and a password to the ID token's account. A guest becomes a member with the same uid.
-  private func linkPassword() throws -> Answer {
+  private func linkPassword() throws -> Response {
     let (user, token) = try owner()
     guard settings.allowsPassword else { throw AccountError(.operationNotAllowed) }
     guard let email = try email() else { throw AccountError(.missingEmail) }
@@ -71,7 +71,7 @@ extension IdentityRequest {
     }
   }
 
-  private func createByAdmin() throws -> Answer {
+  private func createByAdmin() throws -> Response {
     let uid = try text("localId").map(UserFields.uid) ?? UserStore.makeUID()
     let now = accounts.nowMilliseconds
     var user = User(uid: uid, createdAt: now)

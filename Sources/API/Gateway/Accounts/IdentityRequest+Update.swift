@@ -3,7 +3,7 @@ import WireFormat
 
 /// Changes to an account: by its user, by an administrator, or with a code from an email.
 extension IdentityRequest {
-  func update() throws -> Answer {
+  func update() throws -> Response {
     if let code = text("oobCode") { return try spend(code) }
     if isAdmin, let uid = text("localId") { return try change(uid, token: nil) }
     guard text("idToken") != nil else { throw AccountError(isAdmin ? .missingLocalID : .missingIDToken) }
@@ -24,7 +24,7 @@ extension IdentityRequest {
   ]
 
   /// Changes a user. If the user's own token authorizes a new password or address, a new session begins.
-  private func change(_ uid: String, token: VerifiedToken?) throws -> Answer {
+  private func change(_ uid: String, token: VerifiedToken?) throws -> Response {
     let email = try email()
     let password = text("password")
     if email != nil || password != nil {
@@ -144,7 +144,7 @@ extension IdentityRequest {
   }
 
   /// Applies the change that a code from an email allows.
-  private func spend(_ code: String) throws -> Answer {
+  private func spend(_ code: String) throws -> Response {
     let now = accounts.nowMilliseconds
     var recovery: ActionCode?
     let user = try accounts.users.write { users in

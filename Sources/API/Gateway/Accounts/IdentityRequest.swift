@@ -25,7 +25,7 @@ struct IdentityRequest: Sendable {
   var settings: AccountsSettings { toolkit.currentSettings }
 
   /// The response to a request.
-  struct Answer: Sendable {
+  struct Response: Sendable {
     var status = 200
     var body: [UInt8]
     /// The URL to redirect the client to.
@@ -35,7 +35,7 @@ struct IdentityRequest: Sendable {
   /// Runs the request.
   ///
   /// - Throws: `AccountError`, `TokenError` or `StorageError`.
-  func run(_ call: IdentityRoute.Call) throws -> Answer {
+  func run(_ call: IdentityRoute.Call) throws -> Response {
     if fields["tenantId"]?.text?.isEmpty == false { throw AccountError(.unsupportedTenantOperation) }
     return switch call {
     case .signUp: try signUp()
@@ -59,7 +59,7 @@ struct IdentityRequest: Sendable {
     case .token: try token()
     case .projectConfig: projectConfig()
     case .config, .emulatorConfig: try config(isForEmulator: call == .emulatorConfig)
-    case .recaptchaParams, .recaptchaConfig, .passwordPolicy: fixedAnswer(call)
+    case .recaptchaParams, .recaptchaConfig, .passwordPolicy: fixedResponse(call)
     case .emulatorAccounts: try emulatorAccounts()
     case .emulatorOobCodes: try emulatorOobCodes()
     case .emulatorVerificationCodes: emulatorVerificationCodes()
@@ -71,7 +71,7 @@ struct IdentityRequest: Sendable {
   // MARK: Helpers
 
   /// Creates a response with the member `kind`; `append` writes the other members.
-  func answer(_ kind: StaticString?, _ append: (inout JSONWriter) throws -> Void) rethrows -> Answer {
+  func answer(_ kind: StaticString?, _ append: (inout JSONWriter) throws -> Void) rethrows -> Response {
     var json = JSONWriter(.compact)
     json.beginObject()
     if let kind {
@@ -80,7 +80,7 @@ struct IdentityRequest: Sendable {
     }
     try append(&json)
     json.endObject()
-    return Answer(body: json.bytes)
+    return Response(body: json.bytes)
   }
 
   /// The string in a field, or `nil` if it is missing or empty.

@@ -10,8 +10,8 @@ final class CoverageObserver: DecisionObserver {
   private init(_ ruleset: Ruleset) { gathered = Mutex(Coverage(file: "firestore.rules", ruleset)) }
 
   /// Returns the observer of a ruleset. It observes from the first call on.
-  static func of(_ guarding: ActiveRuleset) -> CoverageObserver? {
-    guarding.watcher { CoverageObserver(guarding.ruleset) } as? CoverageObserver
+  static func of(_ activeRuleset: ActiveRuleset) -> CoverageObserver? {
+    activeRuleset.watcher { CoverageObserver(activeRuleset.ruleset) } as? CoverageObserver
   }
 
   func note(_ decision: Decision) { gathered.withLock { $0.add(decision) } }

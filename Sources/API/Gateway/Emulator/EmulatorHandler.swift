@@ -10,7 +10,7 @@ import WireFormat
 ///
 /// - `DELETE /emulator/v1/projects/{p}/databases/{d}/documents` clears a database (firestore-api.md, section 11.3).
 /// - `…:securityRules` after a project or a database loads rules, and `…:ruleCoverage` reports their coverage; see
-///   ``RulesCalls``.
+///   ``RulesHandler``.
 /// - `DELETE /hearth/v1/projects/{p}/databases/{d}/documents/{path}` deletes a document or collection with
 ///   everything below it, up to 5,000 documents per request: `{"deleted": n, "done": false, "last": "…"}`. The next
 ///   request continues with `?behind=` and the path in `last`.
@@ -25,7 +25,7 @@ import WireFormat
 final class EmulatorHandler: Sendable {
   private let service: FirestoreService
   private let authenticator: Authenticator
-  private let rules: RulesCalls
+  private let rules: RulesHandler
   private let files: LazyFileStore?
   /// The number of documents that one request of a recursive delete deletes. It keeps requests short, and clients
   /// can show progress.
@@ -35,16 +35,16 @@ final class EmulatorHandler: Sendable {
     self.service = service
     self.files = files
     self.authenticator = authenticator
-    rules = RulesCalls(service: service)
+    rules = RulesHandler(service: service)
   }
 
   /// Handles a request for a path after `/emulator/v1/`.
   func handleEmulator(_ path: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest, _ responder: Responder) {
     respond(responder) {
-      guard service.admission == .everybody else {
+      guard service.defaultAccess == .everybody else {
         throw Status(.permissionDenied, "Missing or insufficient permissions.")
       }
-      if let (verb, place) = RulesCalls.target(path) { return try rules.handle(verb, place, request, responder) }
+      if let (verb, place) = RulesHandler.target(path) { return try rules.handle(verb, place, request, responder) }
       guard let target = try RESTRoute(path, of: request.method), target.segmentCount == 0, request.method == .delete
       else { return responder.sendText(404, "Not Found\n") }
       try service.clear(target.database, as: .admin) { result in
@@ -84,7 +84,7 @@ final class EmulatorHandler: Sendable {
         throw Status(.invalidArgument, "The document in `behind` must be below the path.")
       }
       try service.recursiveDelete(
-        path, in: target.database, as: caller, behind: last, limit: Self.deletedPerCall
+        path, in: target.database, as: caller, after: last, limit: Self.deletedPerCall
       ) { result in
         Self.send(result, responder) { outcome, json in
           json.key("deleted")

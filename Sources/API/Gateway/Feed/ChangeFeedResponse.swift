@@ -84,7 +84,7 @@ final class ChangeFeedResponse: BodySource {
     var feed: ChangeFeedResponse?
   }
 
-  // MARK: - Admission
+  // MARK: - DefaultAccess
 
   /// Continues, because an event may be available.
   private func advance() {

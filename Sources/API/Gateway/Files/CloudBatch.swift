@@ -64,14 +64,14 @@ final class CloudBatch {
     guard let parameters = try? QueryParameters(query) else {
       return made.fail(.invalid("Malformed percent-encoding in the query of the URL."))
     }
-    guard !StorageHandler.namesKey(parameters, request) else { return made.fail(StorageHandler.noKeys) }
+    guard !StorageHandler.hasEncryptionKey(parameters, request) else { return made.fail(StorageHandler.noKeys) }
     guard parameters.value("alt") != "media" else {
       return made.fail(.invalid("A batch cannot transfer content. Send this request on its own."))
     }
     var made = made
     made.method = request.method
     made.parameters = parameters
-    CloudFiles(made).handle(.cloud, rest, request)
+    CloudStorageHandler(made).handle(.cloud, rest, request)
   }
 
   // MARK: - Responses

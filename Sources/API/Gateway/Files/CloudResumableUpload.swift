@@ -80,7 +80,7 @@ struct CloudResumableUpload: Sendable {
     try attributes.check()
     if isFirebase {
       try call.authorizer.requireRules(as: call.caller)
-      try FirebaseFiles(call).requireEarly(record.name, attributes, sizes: record.declaredSize.map { $0...$0 })
+      try FirebaseStorageHandler(call).requireEarly(record.name, attributes, sizes: record.declaredSize.map { $0...$0 })
     }
     let path = isFirebase ? "/v0/b" : "/upload/storage/v1/b"
     call.work { [record] () throws(FilesError) in
@@ -119,7 +119,7 @@ struct CloudResumableUpload: Sendable {
         if let size = upload.record.declaredSize, file.limit.map({ $0.bytes > size }) ?? true {
           file.limit = (size, .invalid("The upload is longer than its announced length."))
         }
-        if upload.record.declaredSize == nil, !upload.record.isAdmin, let unknown = FirebaseFiles(call).unknownLimit,
+        if upload.record.declaredSize == nil, !upload.record.isAdmin, let unknown = FirebaseStorageHandler(call).unknownLimit,
           file.limit.map({ $0.bytes > unknown.bytes }) ?? true
         {
           file.limit = unknown
@@ -206,7 +206,7 @@ struct CloudResumableUpload: Sendable {
   }
 
   private func send(_ object: StoredObject) {
-    if call.api == .firebase { FirebaseFiles(call).send(object) } else { CloudFiles(call).send(object) }
+    if call.api == .firebase { FirebaseStorageHandler(call).send(object) } else { CloudStorageHandler(call).send(object) }
   }
 
   private func isUnauthenticated(_ request: borrowing HTTPRequest) -> Bool {

@@ -2,7 +2,7 @@ import Files
 import Transport
 
 /// Uploads in one request: `uploadType=media` and `uploadType=multipart`.
-extension CloudFiles {
+extension CloudStorageHandler {
   /// The limit of the metadata before the content, which may include documents to commit.
   private static let headBytesMax = 1 << 20
 

@@ -16,7 +16,7 @@ struct FirebaseResumableUpload: Sendable {
   ///
   /// - Throws: ``FilesError`` if the request is malformed or its upload is not allowed.
   func handle(
-    _ commands: [String], _ target: FirebaseFiles.Target, _ request: borrowing HTTPRequest
+    _ commands: [String], _ target: FirebaseStorageHandler.Target, _ request: borrowing HTTPRequest
   ) throws(FilesError) {
     if commands.contains("start") { return try start(target, request) }
     let id = try id()
@@ -41,7 +41,7 @@ struct FirebaseResumableUpload: Sendable {
     }
   }
 
-  private func start(_ target: FirebaseFiles.Target, _ request: borrowing HTTPRequest) throws(FilesError) {
+  private func start(_ target: FirebaseStorageHandler.Target, _ request: borrowing HTTPRequest) throws(FilesError) {
     let metadata = try AttributesReader(request.body)
     let name = try (target.name ?? metadata.name).map { (name) throws(FilesError) in
       try ObjectName(checking: target.bucket, name)
@@ -59,7 +59,7 @@ struct FirebaseResumableUpload: Sendable {
     record.owner = call.uploadOwner(request)
     try attributes.check()
     try call.authorizer.requireRules(as: call.caller)
-    try FirebaseFiles(call).requireEarly(name, attributes, sizes: record.declaredSize.map { $0...$0 })
+    try FirebaseStorageHandler(call).requireEarly(name, attributes, sizes: record.declaredSize.map { $0...$0 })
     call.work { [record] () throws(FilesError) in
       try call.store.beginUpload(record)
     } then: { [id = record.id] in
@@ -85,7 +85,7 @@ struct FirebaseResumableUpload: Sendable {
     // Write the bytes only at the position that the client names. Without an offset, an `upload` starts at 0.
     let position = commands.contains("upload") || offset != nil ? Int(offset ?? "0") : nil
     if offset != nil, position == nil { throw .invalid("X-Goog-Upload-Offset must be a number.") }
-    let files = FirebaseFiles(call)
+    let files = FirebaseStorageHandler(call)
     let plan = UploadBody.Plan(
       open: { () throws(FilesError) in
         let upload = try call.store.openUpload(id)
@@ -153,7 +153,7 @@ struct FirebaseResumableUpload: Sendable {
       else { throw .uploadOver }
       return object
     } then: { object in
-      FirebaseFiles(call).send(object) { $0.add("X-Goog-Upload-Status", "final") }
+      FirebaseStorageHandler(call).send(object) { $0.add("X-Goog-Upload-Status", "final") }
     }
   }
 

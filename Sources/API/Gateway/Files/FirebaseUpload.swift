@@ -3,7 +3,7 @@ import RulesEngine
 import Transport
 
 /// Uploads in one request: the body is the content, or two parts with metadata and content.
-extension FirebaseFiles {
+extension FirebaseStorageHandler {
   /// Whether the body of a `POST` or `PUT` request is content.
   static func bringsContent(_ query: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest) -> Bool {
     if request.header("x-http-method-override") != nil { return false }

@@ -7,7 +7,7 @@ extension JSONWriter {
   /// Appends an object's resource in the form of Cloud Storage's JSON API (storage-api.md, section 2). The member
   /// `commit` contains the outcome of the documents that were committed with it.
   mutating func appendCloudObject(_ object: StoredObject, origin: String, _ outcome: CommitOutcome? = nil) {
-    let name = CloudFiles.encoded(object.name.name)
+    let name = CloudStorageHandler.encoded(object.name.name)
     let path = "/storage/v1/b/\(object.name.bucket)/o/\(name)"
     beginObject()
     member("kind", "storage#object")

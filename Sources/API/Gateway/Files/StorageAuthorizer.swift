@@ -13,7 +13,7 @@ struct StorageAuthorizer: Sendable {
   let project: String?
 
   /// Whether error messages name the missing permission: only in emulator mode.
-  private var explains: Bool { service.admission == .everybody }
+  private var explains: Bool { service.defaultAccess == .everybody }
 
   /// Authorizes a caller for one operation. `name` is an object's name; for a list it is the prefix without its
   /// last slash.
@@ -23,11 +23,11 @@ struct StorageAuthorizer: Sendable {
     _ method: RulesMethod, _ name: ObjectName, as caller: Caller, before: StoredObject?, after: StoredObject?
   ) throws(FilesError) {
     guard case .user(let auth) = caller else { return }
-    guard let guarding = rules.inForce else { throw denial(nil) }
+    guard let activeRuleset = rules.inForce else { throw denial(nil) }
     var request = FileRequest(method, bucket: name.bucket, name: name.name, auth: auth)
     request.resource = before.map { Self.fields(of: $0) }
     request.newResource = after.map { Self.fields(of: $0) }
-    guard service.allows(request, by: guarding, documentsIn: database(of: name.bucket)) else { throw denial(method) }
+    guard service.allows(request, by: activeRuleset, documentsIn: database(of: name.bucket)) else { throw denial(method) }
   }
 
   /// Authorizes an upload before its content arrives, with the data known by then.
@@ -38,9 +38,9 @@ struct StorageAuthorizer: Sendable {
   ///   fails.
   func requireEarly(_ after: StoredObject, as caller: Caller, store: FileStore) throws(FilesError) -> Bool {
     guard case .user(let auth) = caller else { return true }
-    guard let guarding = rules.inForce else { throw denial(nil) }
+    guard let activeRuleset = rules.inForce else { throw denial(nil) }
     let name = after.name
-    guard guarding.looksAtChecksums else {
+    guard activeRuleset.looksAtChecksums else {
       try require(.create, name, as: caller, before: store.object(name), after: after)
       return true
     }
@@ -49,7 +49,7 @@ struct StorageAuthorizer: Sendable {
     var fields = Self.fields(of: after)
     for field in FileRules.lateFields { fields[field] = nil }
     request.newResource = fields
-    switch service.allowsEarly(request, by: guarding, documentsIn: database(of: name.bucket)) {
+    switch service.allowsEarly(request, by: activeRuleset, documentsIn: database(of: name.bucket)) {
     case true?: return true
     case false?: throw denial(.create)
     case nil: return false

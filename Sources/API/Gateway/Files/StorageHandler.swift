@@ -35,7 +35,7 @@ final class StorageHandler: Sendable {
     self.files = files
     self.keys = keys
     self.authenticator = authenticator
-    isEmulator = service.admission == .everybody
+    isEmulator = service.defaultAccess == .everybody
     scheme = usesTLS ? "https" : "http"
     authorizer = StorageAuthorizer(service: service, rules: files.rules, project: files.project)
   }
@@ -89,10 +89,10 @@ final class StorageHandler: Sendable {
     }
     guard exchange.isAwaitingResponse, let call = call(place, path, query, request, exchange) else { return }
     switch place {
-    case .firebase: FirebaseFiles(call).handle(path, request)
-    case .cloud, .cloudUpload: CloudFiles(call).handle(place, path, request)
+    case .firebase: FirebaseStorageHandler(call).handle(path, request)
+    case .cloud, .cloudUpload: CloudStorageHandler(call).handle(place, path, request)
     case .cloudBatch: CloudBatch.handle(call, request)
-    case .signed: SignedFiles(call).handle(path, request)
+    case .signed: SignedURLHandler(call).handle(path, request)
     case .control: FilesControl(call, rules: files.rules).handle(path, request)
     }
   }
@@ -105,16 +105,16 @@ final class StorageHandler: Sendable {
     guard request.method == .post || request.method == .put else { return nil }
     switch place {
     case .firebase:
-      guard FirebaseFiles.bringsContent(query, request) else { return nil }
+      guard FirebaseStorageHandler.bringsContent(query, request) else { return nil }
       guard let call = call(place, path, query, request, exchange) else { return nil }
-      return FirebaseFiles(call).openBody(path, request)
+      return FirebaseStorageHandler(call).openBody(path, request)
     case .cloudUpload:
-      guard CloudFiles.bringsContent(query, request) else { return nil }
+      guard CloudStorageHandler.bringsContent(query, request) else { return nil }
       guard let call = call(place, path, query, request, exchange) else { return nil }
-      return CloudFiles(call).openBody(path, request)
+      return CloudStorageHandler(call).openBody(path, request)
     case .signed:
       guard request.method == .put, let call = call(place, path, query, request, exchange) else { return nil }
-      return SignedFiles(call).openBody(path, request)
+      return SignedURLHandler(call).openBody(path, request)
     case .cloud, .cloudBatch, .control: return nil
     }
   }
@@ -148,7 +148,7 @@ final class StorageHandler: Sendable {
       refuse(hasCredentials ? 403 : 401, hasCredentials ? "Missing admin credentials." : "Login Required.", "authError")
       return nil
     }
-    if place != .firebase, Self.namesKey(parameters, request) {
+    if place != .firebase, Self.hasEncryptionKey(parameters, request) {
       let response = StorageErrorResponse(Self.noKeys, api)
       refuse(response.status, response.message, response.reason)
       return nil
@@ -230,7 +230,7 @@ final class StorageHandler: Sendable {
     "This server does not support encryption keys. Remove the key, or encrypt the content before you upload it.")
 
   /// Whether a request to the Cloud Storage API contains an encryption key.
-  static func namesKey(_ parameters: QueryParameters, _ request: borrowing HTTPRequest) -> Bool {
+  static func hasEncryptionKey(_ parameters: QueryParameters, _ request: borrowing HTTPRequest) -> Bool {
     request.header("x-goog-encryption-algorithm") != nil
       || request.header("x-goog-copy-source-encryption-algorithm") != nil
       || parameters.value("kmsKeyName") != nil || parameters.value("destinationKmsKeyName") != nil

@@ -33,7 +33,7 @@ struct StorageRequest: Sendable {
     if !isSigned {
       // Only administrators use the other API.
       guard api == .firebase, case .user(let auth) = caller else { return nil }
-      if let auth, let uid = auth.uid, !auth.isGuest { return .user(uid) }
+      if let auth, let uid = auth.uid, !auth.isAnonymous { return .user(uid) }
     }
     return .address(request.clientNetwork)
   }
@@ -221,7 +221,7 @@ struct StorageErrorResponse {
 
   /// Logs the fault, if the server is at fault.
   func tell(_ exchange: Exchange) {
-    if let fault { exchange.tellFailure(fault, status: status) }
+    if let fault { exchange.logFailure(fault, status: status) }
   }
 
   func json(_ api: StorageRequest.API) -> [UInt8] {

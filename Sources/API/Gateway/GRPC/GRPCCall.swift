@@ -15,7 +15,7 @@ final class GRPCCall {
 
   let head: GRPCRequestHead
   /// Whether the response was sent or started, or can no longer be sent.
-  private(set) var isAnswered = false
+  private(set) var hasResponded = false
   private var timer: LoopTimer?
   private var stopStream: ((Status) -> Void)?
 
@@ -124,8 +124,8 @@ final class GRPCCall {
   /// Marks the call as answered. Returns whether a response may be sent: only the first one, while the client is
   /// connected.
   private func begin() -> Bool {
-    guard !isAnswered else { return false }
-    isAnswered = true
+    guard !hasResponded else { return false }
+    hasResponded = true
     timer?.cancel()
     timer = nil
     return !exchange.isClosed
@@ -142,7 +142,7 @@ final class GRPCCall {
   /// Ends the call at the client's deadline. Call it after the call has started, because most calls are complete by
   /// then.
   func watchDeadline() {
-    guard let timeoutMilliseconds = head.timeoutMilliseconds, !isAnswered || stopStream != nil, !exchange.isClosed else { return }
+    guard let timeoutMilliseconds = head.timeoutMilliseconds, !hasResponded || stopStream != nil, !exchange.isClosed else { return }
     timer = exchange.loop.schedule(afterMilliseconds: timeoutMilliseconds) { [self] in
       let status = Status(.deadlineExceeded, "The deadline of \(timeoutMilliseconds) ms passed.")
       if let stopStream {

@@ -35,9 +35,9 @@ extension GRPCHandler {
     var documents: [UInt8] = []
     CooperativeTask.run(call.exchange) {
       // The client's deadline may have passed since the last slice.
-      guard !call.isAnswered else { return true }
+      guard !call.hasResponded else { return true }
       do {
-        let nextPageToken = try cursor.slice(answerBytes: { documents.count }) { found in
+        let nextPageToken = try cursor.slice(responseBytes: { documents.count }) { found in
           let start = ProtobufWriter.beginMessage(1, to: &documents)
           if let stored = found.stored {
             try EncodedDocument.with(found.key, stored, root: root) { (encoded) throws(WireError) in

@@ -111,7 +111,7 @@ extension GRPCHandler {
     let cursor = try service.partitionQuery(partition, in: parent.database, as: call.caller)
     CooperativeTask.run(call.exchange) {
       // The client's deadline may have passed since the last slice.
-      guard !call.isAnswered else { return true }
+      guard !call.hasResponded else { return true }
       do {
         guard let response = try cursor.slice() else { return false }
         Self.send(response, in: parent.database, call)

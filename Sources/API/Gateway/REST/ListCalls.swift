@@ -36,7 +36,7 @@ extension RESTHandler {
     json.beginObject()
     CooperativeTask.run(call.responder.exchange) {
       do {
-        let nextPageToken = try cursor.slice(answerBytes: { json.bytes.count }) { found in
+        let nextPageToken = try cursor.slice(responseBytes: { json.bytes.count }) { found in
           if isEmpty {
             json.key("documents")
             json.beginArray()

@@ -2,25 +2,27 @@ import Accounts
 import DocumentModel
 import WireFormat
 
-/// The accounts of a running server, as its administrator.
+/// A client of a server's accounts with the rights of an administrator.
 struct AccountsClient {
-  /// What verbs take that work on accounts.
+  /// The options of the verbs for accounts.
   static let options = AdminServer.options
 
   private let admin: AdminServer
   private var server: ServerClient { admin.client }
   private let root: String
 
-  /// Takes the server, or the directory, and the project from options and environment.
+  /// Connects to the server, or opens the data directory, that options and environment name.
+  /// - Throws: ``CommandFailure`` or `StorageError` if that fails.
   init(_ arguments: Arguments) throws {
     admin = try AdminServer(arguments)
     root = "/identitytoolkit.googleapis.com/v1/projects/\(ServerClient.encode(admin.project))/accounts"
   }
 
-  /// Ends the server that was started for this command, if one was.
+  /// Stops the server that was started for this command, if any.
   func finish() { admin.finish() }
 
-  /// Hands on all accounts, a page at a time, in the order of their ids.
+  /// Passes all accounts to `take`, a page at a time, in the order of their ids, until it returns false.
+  /// - Throws: ``CommandFailure`` if a request fails, or the error of `take`.
   func forEachPage(_ take: ([AccountsJSON]) throws -> Bool) throws {
     var token: String?
     repeat {
@@ -32,7 +34,8 @@ struct AccountsClient {
     } while token != nil
   }
 
-  /// Sends the fields of a call of an administrator; returns the answer.
+  /// Sends an administrative request, whose fields `append` writes, and returns the response.
+  /// - Throws: ``CommandFailure`` if the request fails.
   @discardableResult
   func call(_ verb: String, _ append: (inout JSONWriter) -> Void) throws -> AccountsJSON {
     var json = JSONWriter(.compact)
@@ -42,8 +45,8 @@ struct AccountsClient {
     return try tree(server.call("POST", verb.isEmpty ? root : "\(root):\(verb)", json.bytes))
   }
 
-  /// The id of an account that a person names by it, or by its e-mail address.
-  /// - Throws: ``CommandFailure`` where there is none.
+  /// Returns the id of the account with an id or an email address.
+  /// - Throws: ``CommandFailure`` if no account has it, or the request fails.
   func uid(_ name: String) throws -> String {
     let isEmail = name.contains("@")
     let found = try call("lookup") { json in
@@ -53,7 +56,7 @@ struct AccountsClient {
       json.endArray()
     }
     guard let uid = found["users"]?.elements.first?["localId"]?.text else {
-      throw CommandFailure.failed("there is no account \(name) at \(server.address)")
+      throw CommandFailure.failed("account \(name) does not exist at \(server.address)")
     }
     return uid
   }
@@ -62,7 +65,7 @@ struct AccountsClient {
 }
 
 extension JSONWriter {
-  /// Appends a value as it was read.
+  /// Appends a parsed JSON value.
   mutating func append(_ tree: AccountsJSON) {
     switch tree {
     case .null: null()

@@ -2,15 +2,20 @@ import Accounts
 import DocumentModel
 import WireFormat
 
-/// AccountStore of people, one verb after the other; see ``Command/accountsExport`` for moving them.
+/// The verbs for the accounts of users. ``Command/accountsExport`` and ``Command/accountsImport`` move accounts.
 extension Command {
-  /// Lists accounts.
+  /// Lists the accounts of a project.
   static let accountsList = Command(
     name: "accounts list", summary: "Lists the accounts of a project.",
     options: AccountsClient.options + [
-      .value("limit", "N", "how many (default: 100)"), .flag("json", "print one account a line, whole"),
+      .value("limit", "N", "the maximum number of accounts (default: 100)"),
+      .flag("json", "print JSON with all fields, one account per line"),
     ],
-    examples: [("hearth accounts list", ""), ("hearth accounts list --json --limit 100000", "for programs")],
+    details: "Each line shows the id, the email address or phone number, the sign-in methods, and the custom claims.",
+    examples: [
+      ("hearth accounts list", "the accounts of the server at http://127.0.0.1:8080"),
+      ("hearth accounts list --json --limit 100000", "for programs"),
+    ],
     run: { arguments in
       let limit = try arguments.integer("limit", in: 1...100_000_000) ?? 100
       var left = limit
@@ -28,7 +33,7 @@ extension Command {
       return 0
     })
 
-  /// One line: id, address, how the account signs in, and what is special about it.
+  /// Returns the line of an account: id, address, sign-in methods, whether it is disabled, and claims.
   private static func row(_ user: AccountsJSON) -> String {
     let providers = (user["providerUserInfo"]?.elements ?? []).compactMap { $0["providerId"]?.text }
     var cells = [
@@ -38,27 +43,29 @@ extension Command {
     ]
     if user["disabled"]?.flag == true { cells.append("disabled") }
     if let claims = user["customAttributes"]?.text { cells.append(claims) }
-    // Names that others chose must not steer a terminal.
+    // Texts of other users must not control the terminal.
     return TerminalText.line(cells.joined(separator: "  ")) + "\n"
   }
 
-  /// Makes an account.
+  /// Creates an account.
   static let accountsCreate = Command(
-    name: "accounts create", summary: "Makes an account and prints its id.",
+    name: "accounts create", summary: "Creates an account and prints its id.",
     options: AccountsClient.options + [
-      .value("uid", "ID", "its id (default: one that nobody has)"),
-      .value("email", "ADDRESS", "its e-mail address"),
-      .value("password", "PASSWORD", "its password; - reads it from standard input, out of sight of other users"),
-      .value("name", "NAME", "the name shown to others"),
-      .value("phone", "NUMBER", "its telephone number, such as +390551234567"),
-      .flag("verified", "the e-mail address is known to be the person's"),
+      .value("uid", "ID", "the id of the account (default: a new id)"),
+      .value("email", "ADDRESS", "the email address"),
+      .value("password", "PASSWORD", "the password; - reads it from standard input, which hides it from other users"),
+      .value("name", "NAME", "the display name"),
+      .value("phone", "NUMBER", "the phone number, such as +390551234567"),
+      .flag("verified", "mark the email address as verified"),
     ],
-    examples: [("hearth accounts create --email ann@example.com --password -", "")],
+    examples: [
+      ("hearth accounts create --email ann@example.com --password -", "reads the password from standard input")
+    ],
     run: { arguments in
       var password = arguments.value("password")
       if password == "-" {
         guard let line = readLine(strippingNewline: true) else {
-          throw CommandFailure.usage("'--password -' reads a line from standard input, where there is none")
+          throw CommandFailure.usage("'--password -' reads a line from standard input, but standard input is empty")
         }
         password = line
       }
@@ -77,11 +84,12 @@ extension Command {
       return 0
     })
 
-  /// Deletes accounts.
+  /// Deletes accounts, and ends their sessions.
   static let accountsDelete = Command(
-    name: "accounts delete", summary: "Deletes accounts; their sessions end.", operands: "UID…", operandCount: 1...1000,
-    options: AccountsClient.options, details: "UID is an account's id or e-mail address.",
-    examples: [("hearth accounts delete ann@example.com", "")],
+    name: "accounts delete", summary: "Deletes accounts and ends their sessions.", operands: "UID…",
+    operandCount: 1...1000,
+    options: AccountsClient.options, details: "UID is the id or the email address of an account.",
+    examples: [("hearth accounts delete ann@example.com", "one account")],
     run: { arguments in
       let client = try AccountsClient(arguments)
       defer { client.finish() }
@@ -94,26 +102,31 @@ extension Command {
 
   /// Sets the custom claims of an account.
   static let accountsSetClaims = Command(
-    name: "accounts set-claims", summary: "Sets what the tokens of an account claim beside who it is.",
+    name: "accounts set-claims", summary: "Sets the custom claims of an account.",
     operands: "UID JSON", operandCount: 2...2, options: AccountsClient.options,
-    details: "The claims take the place of those before, in tokens made from now on. {} takes them away.",
-    examples: [(#"hearth accounts set-claims ann@example.com '{"admin": true}'"#, "request.auth.token.admin in rules")],
+    details: """
+      UID is the id or the email address of the account. JSON is an object that replaces all custom claims; `{}`
+      removes them. Tokens that are issued from now on contain the new claims.
+      """,
+    examples: [
+      (#"hearth accounts set-claims ann@example.com '{"admin": true}'"#, "sets request.auth.token.admin in rules")
+    ],
     run: { arguments in
       try change(arguments) { json in json.add("customAttributes", arguments.operands[1]) }
     })
 
-  /// Refuses an account sign-in.
+  /// Disables an account, and ends its sessions.
   static let accountsDisable = Command(
-    name: "accounts disable", summary: "Refuses an account sign-in, and ends its sessions.", operands: "UID",
-    operandCount: 1...1, options: AccountsClient.options, details: "UID is the account's id or e-mail address.",
-    examples: [("hearth accounts disable ann@example.com", "")],
+    name: "accounts disable", summary: "Disables the sign-in of an account and ends its sessions.", operands: "UID",
+    operandCount: 1...1, options: AccountsClient.options, details: "UID is the id or the email address of the account.",
+    examples: [("hearth accounts disable ann@example.com", "one account")],
     run: { arguments in try change(arguments) { setDisabled(true, &$0) } })
 
-  /// Lets an account sign in again.
+  /// Enables a disabled account.
   static let accountsEnable = Command(
-    name: "accounts enable", summary: "Lets a disabled account sign in again.", operands: "UID", operandCount: 1...1,
-    options: AccountsClient.options, details: "UID is the account's id or e-mail address.",
-    examples: [("hearth accounts enable ann@example.com", "")],
+    name: "accounts enable", summary: "Enables a disabled account.", operands: "UID", operandCount: 1...1,
+    options: AccountsClient.options, details: "UID is the id or the email address of the account.",
+    examples: [("hearth accounts enable ann@example.com", "one account")],
     run: { arguments in try change(arguments) { setDisabled(false, &$0) } })
 
   private static func setDisabled(_ value: Bool, _ json: inout JSONWriter) {

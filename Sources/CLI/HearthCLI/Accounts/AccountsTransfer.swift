@@ -2,14 +2,19 @@ import Accounts
 import Glibc
 import WireFormat
 
-/// AccountStore as a file, in the shape of `firebase auth:export`: `{"users": [{"localId", "email", "passwordHash", …}]}`.
+/// The verbs that move accounts as a file in the form of `firebase auth:export`:
+/// `{"users": [{"localId", "email", "passwordHash", …}]}`.
 extension Command {
-  /// Writes all accounts.
+  /// Exports all accounts.
   static let accountsExport = Command(
-    name: "accounts export", summary: "Writes all accounts as JSON, their passwords' hashes among them.",
-    options: AccountsClient.options + [.value("output", "FILE", "write to a file, which only its owner can read")],
-    details: "Each hash says by itself how it was made: `hearth accounts import` needs no parameters for such a file.",
-    examples: [("hearth accounts export --output accounts.json", "")],
+    name: "accounts export", summary: "Exports all accounts with their password hashes, as JSON.",
+    options: AccountsClient.options + [
+      .value("output", "FILE", "write to this file, readable only by its owner (default: standard output)")
+    ],
+    details: """
+      Each hash contains its algorithm and parameters, so `hearth accounts import` needs no options for such a file.
+      """,
+    examples: [("hearth accounts export --output accounts.json", "writes a file")],
     run: { arguments in
       let output = try OutputFile(arguments.value("output"))
       try output.write(Array("{\"users\": [".utf8))
@@ -30,40 +35,40 @@ extension Command {
       return 0
     })
 
-  /// Loads accounts.
+  /// Imports accounts.
   static let accountsImport = Command(
-    name: "accounts import", summary: "Loads accounts from JSON; passwords come along as hashes.", operands: "FILE",
+    name: "accounts import", summary: "Imports accounts with their password hashes from JSON.", operands: "FILE",
     operandCount: 1...1,
     options: AccountsClient.options + [
-      .value("hash-algo", "NAME", "how passwords were hashed: SCRYPT (Firebase's), STANDARD_SCRYPT, BCRYPT, ARGON2, …"),
+      .value("hash-algo", "NAME", "the hash algorithm: SCRYPT (Firebase's), STANDARD_SCRYPT, BCRYPT, ARGON2, …"),
       .value("hash-key", "BASE64", "the signer key, for SCRYPT and HMAC_…"),
-      .value("salt-separator", "BASE64", "for SCRYPT"),
-      .value("rounds", "N", "for SCRYPT, PBKDF…, MD5 and SHA…"),
-      .value("mem-cost", "N", "for SCRYPT and STANDARD_SCRYPT"),
-      .value("block-size", "N", "for STANDARD_SCRYPT"),
-      .value("parallelization", "N", "for STANDARD_SCRYPT"),
+      .value("salt-separator", "BASE64", "the salt separator, for SCRYPT"),
+      .value("rounds", "N", "the rounds, for SCRYPT, PBKDF…, MD5 and SHA…"),
+      .value("mem-cost", "N", "the memory cost, for SCRYPT and STANDARD_SCRYPT"),
+      .value("block-size", "N", "the block size, for STANDARD_SCRYPT"),
+      .value("parallelization", "N", "the parallelization, for STANDARD_SCRYPT"),
       .value("hash-input-order", "ORDER", "SALT_FIRST or PASSWORD_FIRST, for MD5, SHA… and HMAC_…"),
     ],
     details: """
-      The file is what `firebase auth:export` or `hearth accounts export` wrote; an account with the id of one that is
-      there takes its place. Passwords are hashed anew, with Argon2id, at the first sign-in.
+      The file is an output of `firebase auth:export` or `hearth accounts export`. An account replaces an existing one
+      with the same id. The server hashes a password again, with Argon2id, at its first sign-in.
       """,
     examples: [
-      ("hearth accounts import accounts.json", "what Hearth exported"),
+      ("hearth accounts import accounts.json", "a file that Hearth exported"),
       (
         "hearth accounts import users.json --hash-algo SCRYPT --hash-key KEY --salt-separator Bw== --rounds 8 "
           + "--mem-cost 14",
-        "what Firebase did; its console shows the parameters"
+        "a file that Firebase exported; its console shows the parameters"
       ),
     ],
     run: { arguments in
       let path = arguments.operands[0]
       let file: AccountsJSON
       do { file = try AccountsJSON(parsing: try bytes(of: path)) } catch let error as WireError {
-        throw CommandFailure.data("\(path) is no JSON: \(error)")
+        throw CommandFailure.data("\(path) is not valid JSON: \(error)")
       }
       guard case .array(let users)? = file["users"] else {
-        throw CommandFailure.data("\(path) has no list 'users'; it is to be what `firebase auth:export` writes")
+        throw CommandFailure.data("\(path) has no array 'users'; import a file that `firebase auth:export` wrote")
       }
       let client = try AccountsClient(arguments)
       defer { client.finish() }
@@ -82,11 +87,12 @@ extension Command {
           Terminal.error.write("hearth: \(TerminalText.line(problem))\n")
         }
       }
-      Terminal.error.write("hearth: \(users.count - failures) of \(users.count) accounts imported\n")
+      let count = "\(users.count) \(users.count == 1 ? "account" : "accounts")"
+      Terminal.error.write("hearth: imported \(users.count - failures) of \(count)\n")
       return failures == 0 ? 0 : ExitCode.data
     })
 
-  /// As many users as the server takes at once.
+  /// The maximum number of users in a request.
   private static let batchSize = 1000
 
   private static func append(hashParameters arguments: Arguments, to json: inout JSONWriter) {

@@ -4,27 +4,34 @@ import Glibc
 import WireFormat
 
 extension Command {
-  /// Makes a key for a program that is to be admin.
+  /// Creates a key for a program that is admin.
   static let keysCreate = Command(
-    name: "keys create", summary: "Makes a service-account file for a program that is to be admin.", operands: "NAME",
+    name: "keys create", summary: "Creates a service-account file for a program that is admin.", operands: "NAME",
     operandCount: 1...1,
     options: AccountsChoice.options + [
-      .value("url", "URL", "where the program finds the server (default: http://127.0.0.1:8080, or the server's own)"),
-      .value("output", "FILE", "where to write the file; - prints it (default: NAME.json)"),
+      .value("url", "URL", "the server's URL for the program (default: the server's own, or http://127.0.0.1:8080)"),
+      .value("output", "FILE", "write to this file; - prints it (default: NAME.json)"),
     ],
     details: """
-      The file is what Google's client libraries take as GOOGLE_APPLICATION_CREDENTIALS. Only its owner can read it, and
-      nothing else has the private key: who loses it makes another. Who has it may do everything.
+      Google's client libraries read the file if GOOGLE_APPLICATION_CREDENTIALS names it. Only its owner can read it.
+      The private key exists only in this file: if you lose it, create a new key and revoke the old one. A program
+      with the file has the rights of an administrator.
+
+      If the server uses TLS or is behind a proxy, give its public address with --url. The verb cannot reach a running
+      server that uses TLS: stop the server first.
       """,
     examples: [
-      ("hearth keys create backend --data ./hearth-data", "writes backend.json"),
-      ("hearth keys create backend --url https://db.example.com", "for a server behind a proxy"),
+      ("hearth keys create backend --data ./hearth-data", "writes backend.json for http://127.0.0.1:8080"),
+      (
+        "hearth keys create backend --data ./hearth-data --url https://db.example.com",
+        "for a server that uses TLS or is behind a proxy"
+      ),
     ],
     run: { arguments in
       let name = arguments.operands[0]
       let output = arguments.value("output") ?? "\(name).json"
       if output != "-", access(output, F_OK) == 0 {
-        throw CommandFailure.failed("\(output) exists; name another file with --output")
+        throw CommandFailure.failed("\(output) already exists; name another file with --output")
       }
       let file: [UInt8]
       switch try AccountsChoice.find(arguments) {
@@ -43,9 +50,9 @@ extension Command {
 
   /// Lists the keys of programs.
   static let keysList = Command(
-    name: "keys list", summary: "Lists the keys of programs that are admin.",
+    name: "keys list", summary: "Lists the keys of the programs that are admin.",
     options: AccountsChoice.options + [.flag("json", "print JSON")],
-    examples: [("hearth keys list --data ./hearth-data", "")],
+    examples: [("hearth keys list --data ./hearth-data", "name, id and creation time of each key")],
     run: { arguments in
       let list: [UInt8]
       switch try AccountsChoice.find(arguments) {
@@ -67,39 +74,43 @@ extension Command {
       return 0
     })
 
-  /// Takes a key out of force.
+  /// Revokes the key of a program.
   static let keysRevoke = Command(
-    name: "keys revoke", summary: "Takes a key out of force, at once.", operands: "NAME", operandCount: 1...1,
+    name: "keys revoke", summary: "Revokes the key of a program.", operands: "NAME", operandCount: 1...1,
     options: AccountsChoice.options,
-    details: "Access tokens and custom tokens that were got with the key end with it.",
-    examples: [("hearth keys revoke backend --data ./hearth-data", "")],
+    details: "Revoking a key immediately invalidates the key and every access token and custom token issued for it.",
+    examples: [("hearth keys revoke backend --data ./hearth-data", "the key of backend.json")],
     run: { arguments in
       let name = arguments.operands[0]
       switch try AccountsChoice.find(arguments) {
       case .directory(let accounts, let directory):
         let wasThere = try withExtendedLifetime(directory) { try accounts.serviceKeys.revoke(name) }
-        guard wasThere else { throw CommandFailure.failed("there is no key '\(name)'") }
+        guard wasThere else { throw CommandFailure.failed("key '\(name)' does not exist") }
       case .server(let client):
-        guard ServiceKeys.isName(name) else { throw CommandFailure.failed("there is no key '\(name)'") }
+        guard ServiceKeys.isName(name) else { throw CommandFailure.failed("key '\(name)' does not exist") }
         _ = try client.call("DELETE", "/hearth/v1/keys/\(name)")
       }
-      Terminal.error.write("hearth: \(name) is revoked\n")
+      Terminal.error.write("hearth: revoked the key \(name)\n")
       return 0
     })
 
-  /// Makes the next keys that sign ID tokens and session cookies.
+  /// Creates new keys for signing ID tokens and session cookies.
   static let keysRotate = Command(
-    name: "keys rotate", summary: "Makes the next keys that sign the tokens of users.",
+    name: "keys rotate", summary: "Creates new keys for signing the tokens of users.",
     options: AccountsChoice.options + [
-      .flag("immediately", "sign with them at once: for a key that has leaked")
+      .flag("immediately", "use the new keys immediately, if an old key has leaked")
     ],
     details: """
-      A server does so by itself every thirty days. New keys sign an hour after they are published, old ones verify
-      until their last token is expired. With --immediately, the old keys are withdrawn: their ID tokens and session
-      cookies are refused at once, users continue with their refresh tokens. Verifiers elsewhere may take up to an hour
-      to learn of it.
+      A server rotates these keys automatically every thirty days. It publishes a new key one hour before it signs
+      with it, and accepts an old key until the last token that it signed has expired.
+
+      With --immediately, the server withdraws the old keys: it refuses their ID tokens and session cookies at once.
+      Users stay signed in with their refresh tokens. Other verifiers may accept the old keys for up to an hour.
       """,
-    examples: [("hearth keys rotate --data ./hearth-data", "")],
+    examples: [
+      ("hearth keys rotate --data ./hearth-data", "a regular rotation"),
+      ("hearth keys rotate --data ./hearth-data --immediately", "after a key has leaked"),
+    ],
     run: { arguments in
       let immediately = arguments.has("immediately")
       switch try AccountsChoice.find(arguments) {
@@ -113,12 +124,12 @@ extension Command {
         let body = MapValue([("immediately", .boolean(immediately))]).json
         _ = try client.call("POST", "/hearth/v1/keys:rotate", body)
       }
-      let when = immediately ? "now" : "in an hour"
-      Terminal.error.write("hearth: new keys sign \(when)\n")
+      let when = immediately ? "from now on" : "in an hour"
+      Terminal.error.write("hearth: created new keys; they sign \(when)\n")
       return 0
     })
 
-  /// Writes a file that only its owner can read; it must not exist.
+  /// Creates a file that only its owner can read.
   private static func write(_ file: [UInt8], to path: String) throws {
     let text = file + [UInt8(ascii: "\n")]
     guard path != "-" else { return Terminal.output.write(text) }
@@ -128,6 +139,6 @@ extension Command {
     guard Glibc.write(descriptor, text, text.count) == text.count, fsync(descriptor) == 0 else {
       throw CommandFailure.failed("\(path): \(String(cString: strerror(errno)))")
     }
-    Terminal.error.write("hearth: wrote \(path); who has it is admin, so keep it secret\n")
+    Terminal.error.write("hearth: wrote \(path); it gives admin rights, so keep it secret\n")
   }
 }

@@ -4,21 +4,22 @@ import DocumentStore
 import WireFormat
 
 extension Command {
-  /// Prints an ID token for tests.
+  /// Prints an ID token of a user, for tests.
   static let token = Command(
     name: "token", summary: "Prints an ID token of a user, for tests.", operands: "UID", operandCount: 1...1,
     options: AccountsChoice.options + [
-      .value("claims", "JSON", "claims beside the usual ones, such as '{\"role\": \"editor\"}'"),
-      .value("provider", "NAME", "how the user signed in (default: custom)"),
-      .flag("unsigned", "for --emulator: unsigned, without a server or a data directory (default without either)"),
+      .value("claims", "JSON", "additional claims, such as '{\"role\": \"editor\"}'"),
+      .value("provider", "NAME", "the sign-in provider (default: custom)"),
+      .flag("unsigned", "print an unsigned token, as without --data and --server"),
     ],
     details: """
-      Emulator mode believes the unsigned token. For a production server name its data directory or, with the token of
-      an admin, its address: then the token is signed. It lives an hour. The user need not exist.
+      A server in emulator mode accepts unsigned tokens. For a signed token, which a production server accepts, give
+      its data directory with --data, or its URL and the token of an admin with --server and --token. The token is
+      valid for one hour. The user does not need to exist.
       """,
     examples: [
       ("hearth token ann", "unsigned, for a server in emulator mode"),
-      ("hearth token ann --claims '{\"role\": \"editor\"}' --data DIR", "signed"),
+      ("hearth token ann --claims '{\"role\": \"editor\"}' --data ./hearth-data", "signed"),
       ("hearth get users/ann --token \"$(hearth token ann)\"", "a request as ann"),
     ],
     run: { arguments in
@@ -37,7 +38,7 @@ extension Command {
     }
     let now = Clock.system.now() / 1_000_000
     guard let user = SignedInUser(test: request, nowSeconds: now) else {
-      throw CommandFailure.usage("a uid has 1 to \(AccountStore.uidCharactersMax) characters")
+      throw CommandFailure.usage("UID must have 1 to \(AccountStore.uidCharactersMax) characters")
     }
     if arguments.has("unsigned") || (arguments.value("data") == nil && arguments.value("server") == nil) {
       let project = AccountsProject(DatabaseChoice.project(arguments) ?? DatabaseChoice.defaultProject)
@@ -50,7 +51,7 @@ extension Command {
     case .server(let client):
       let body = try client.call("POST", "/hearth/v1/tokens", request.json) ?? []
       guard let token = MapValue(json: body)?.text("idToken") else {
-        throw CommandFailure.failed("\(client.address) answered no token")
+        throw CommandFailure.failed("the response of \(client.address) contains no token")
       }
       return token
     }

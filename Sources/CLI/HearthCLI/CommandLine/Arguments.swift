@@ -1,23 +1,23 @@
-/// The operands and options that a verb was given, checked against what it takes.
+/// The operands and options of a command line, checked against those that the verb accepts.
 struct Arguments: Sendable {
-  /// What is no option, in order.
+  /// The words that are not options, in order.
   private(set) var operands: [String] = []
   private var values: [String: [String]] = [:]
-  /// Where options stand that are not on the command line, by name.
+  /// The file that each option was read from, by the option's name; options from the command line have no entry.
   private(set) var origins: [String: String] = [:]
 
-  /// What a file says for one option.
+  /// The values that a file sets for one option.
   struct Setting: Equatable {
     var values: [String]
-    /// The file, as people call it.
+    /// The name of the file, for messages.
     var origin: String
   }
 
-  /// Reads the words behind a verb.
+  /// Parses the words that follow a verb.
   ///
-  /// `--name value` and `--name=value` are the same; some options have a letter too. Words behind `--` are operands; so
-  /// is a lone `-`.
-  /// - Throws: ``CommandFailure`` that says what is wrong, with the nearest option.
+  /// `--name value` and `--name=value` mean the same. Some options also have a letter. Words after `--` are operands,
+  /// and so is a single `-`.
+  /// - Throws: ``CommandFailure`` if the verb does not accept a word; an unknown option's message suggests the nearest.
   init(_ words: [String], for command: Command) throws {
     var rest = words[...]
     while let word = rest.popFirst() {
@@ -36,7 +36,7 @@ struct Arguments: Sendable {
     try checkOperands(of: command)
   }
 
-  /// Takes what files say for options that are not given yet.
+  /// Adds the settings of files for the options that are not set yet.
   mutating func adopt(_ settings: [String: Setting]) {
     for (name, setting) in settings where values[name] == nil {
       values[name] = setting.values
@@ -44,7 +44,8 @@ struct Arguments: Sendable {
     }
   }
 
-  /// What is wrong with the value of an option, said of the place where it stands. `complaint` such as `must be blue`.
+  /// Returns the error for an option's value, which names the file if the option came from one. `complaint` follows the
+  /// value, such as `must be blue`.
   func refusal(of name: String, _ value: String, _ complaint: String) -> CommandFailure {
     if let origin = origins[name] { return .data("\(origin): \"\(name)\": '\(value)' \(complaint)") }
     return .usage("'--\(name) \(value)' \(complaint)")
@@ -64,7 +65,7 @@ struct Arguments: Sendable {
     _ option: Command.Option, inlineValue: String?, _ rest: inout ArraySlice<String>
   ) throws {
     if values[option.name] != nil, !option.isRepeated {
-      throw CommandFailure.usage("option '--\(option.name)' is given twice")
+      throw CommandFailure.usage("option '--\(option.name)' is given twice; it accepts one value")
     }
     guard let placeholder = option.value else {
       guard inlineValue == nil else { throw CommandFailure.usage("option '--\(option.name)' takes no value") }
@@ -87,26 +88,26 @@ struct Arguments: Sendable {
     if operands.count < command.operandCount.lowerBound {
       throw CommandFailure.usage(
         operands.isEmpty
-          ? "it takes \(command.operands)" : "something is missing: it takes \(command.operands)")
+          ? "the operands are missing: \(command.operands)" : "an operand is missing: \(command.operands)")
     }
     if operands.count > command.operandCount.upperBound {
       let extra = operands[command.operandCount.upperBound]
       throw CommandFailure.usage(
-        "unexpected '\(extra)'; it takes \(command.operands.isEmpty ? "no operands" : command.operands)")
+        "unexpected '\(extra)'; the verb takes \(command.operands.isEmpty ? "no operands" : command.operands)")
     }
   }
 
-  /// Whether an option was given.
+  /// Whether an option is set.
   func has(_ name: String) -> Bool { values[name] != nil }
 
-  /// The value of an option.
+  /// The value of an option, or `nil` if it is not set.
   func value(_ name: String) -> String? { values[name]?.last }
 
-  /// Every value of an option that may come several times.
+  /// All values of a repeatable option.
   func values(_ name: String) -> [String] { values[name] ?? [] }
 
-  /// The value of an option as a whole number.
-  /// - Throws: ``CommandFailure`` when it is none or out of range.
+  /// The value of an option as a whole number, or `nil` if the option is not set.
+  /// - Throws: ``CommandFailure`` if the value is not a whole number or is out of range.
   func integer(_ name: String, in range: ClosedRange<Int>) throws -> Int? {
     guard let text = value(name) else { return nil }
     guard let number = Int(text), range.contains(number) else {
@@ -115,8 +116,9 @@ struct Arguments: Sendable {
     return number
   }
 
-  /// The value of an option as a number of bytes, also with one of the units K, M, G and T (of 1024).
-  /// - Throws: ``CommandFailure`` when it is none or out of range.
+  /// The value of an option as a number of bytes, or `nil` if the option is not set. The units K, M, G and T are powers
+  /// of 1024.
+  /// - Throws: ``CommandFailure`` if the value is not a size or is out of range.
   func bytes(_ name: String, in range: ClosedRange<Int>) throws -> Int? {
     guard let text = value(name) else { return nil }
     let units: [Character: Int] = ["K": 10, "M": 20, "G": 30, "T": 40]
@@ -132,16 +134,18 @@ struct Arguments: Sendable {
   }
 
   /// Refuses two options that exclude each other.
+  /// - Throws: ``CommandFailure`` if both are set.
   func exclude(_ a: String, _ b: String) throws {
-    if has(a), has(b) { throw refusal(of: [a, b], "exclude each other; give one of them") }
+    if has(a), has(b) { throw refusal(of: [a, b], "exclude each other; give only one of them") }
   }
 
-  /// Refuses one of two options that are of no use without the other.
+  /// Refuses one of two options if the other is missing.
+  /// - Throws: ``CommandFailure`` if exactly one is set.
   func requireBoth(_ a: String, _ b: String) throws {
-    if has(a) != has(b) { throw refusal(of: [a, b], "go together; give both, or neither") }
+    if has(a) != has(b) { throw refusal(of: [a, b], "belong together; give both or neither") }
   }
 
-  /// What is wrong with options, said of the place where they stand: a file, or the command line.
+  /// Returns the error for several options, which names the file if all of them came from one.
   func refusal(of names: [String], _ complaint: String) -> CommandFailure {
     let places = names.filter(has).map { origins[$0] }
     guard let origin = places.first ?? nil, places.allSatisfy({ $0 == origin }) else {

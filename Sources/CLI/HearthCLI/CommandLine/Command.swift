@@ -1,45 +1,46 @@
-/// A verb of the command line: what it takes and what it does. One file each, `ServeCommand.swift` and so on.
+/// A verb of the command line: its operands, its options, its help and its action. Each verb has its own file, such as
+/// `ServeCommand.swift`.
 struct Command: Sendable {
   /// An option, written `--name` or `--name VALUE`.
   struct Option: Sendable {
     /// The name without the dashes.
     var name: String
-    /// What stands for the value in help texts; `nil` for a flag.
+    /// The placeholder of the value in help texts; `nil` for a flag.
     var value: String?
-    /// Whether it may come several times.
+    /// Whether it can be given several times.
     var isRepeated = false
     /// One line of help.
     var help: String
-    /// Whether it may stand in the configuration file too.
-    var standsInFile = true
-    /// A letter that stands for the name, written `-r`.
+    /// Whether a configuration file can set it.
+    var isAllowedInFile = true
+    /// A short form of the name, such as `r` for `-r`.
     var letter: Character?
 
-    /// An option without a value.
+    /// Returns an option without a value.
     static func flag(_ name: String, _ help: String, letter: Character? = nil) -> Option {
       Option(name: name, help: help, letter: letter)
     }
 
-    /// An option with a value.
+    /// Returns an option with a value.
     static func value(_ name: String, _ value: String, _ help: String) -> Option {
       Option(name: name, value: value, help: help)
     }
 
-    /// The same option, where it means something else to a verb.
-    func saying(_ help: String) -> Option {
+    /// Returns the same option with another help text, for a verb that uses it differently.
+    func withHelp(_ help: String) -> Option {
       var option = self
       option.help = help
       return option
     }
 
-    /// The same option, which may not stand in the configuration file.
+    /// The same option, which configuration files cannot set.
     var onCommandLineOnly: Option {
       var option = self
-      option.standsInFile = false
+      option.isAllowedInFile = false
       return option
     }
 
-    /// An option with a value that may come several times.
+    /// Returns an option with a value that can be given several times.
     static func repeated(_ name: String, _ value: String, _ help: String) -> Option {
       Option(name: name, value: value, isRepeated: true, help: help)
     }
@@ -51,17 +52,17 @@ struct Command: Sendable {
   var summary: String
   /// The operands as help shows them, such as `PATH JSON`.
   var operands = ""
-  /// How many operands there may be.
+  /// The number of operands that the verb accepts.
   var operandCount: ClosedRange<Int> = 0...0
-  /// The options in the order of the help.
+  /// The options, in the order in which the help lists them.
   var options: [Option] = []
-  /// Paragraphs behind the summary.
+  /// Paragraphs that follow the summary. They are also Markdown: see ``HelpMarkdown``.
   var details = ""
-  /// Command lines with a remark each.
+  /// Command lines, each with a remark that may be empty.
   var examples: [(line: String, remark: String)] = []
-  /// Whether lists of verbs leave it out: verbs for the program itself.
+  /// Whether lists of verbs omit it. The program itself runs such verbs.
   var isHidden = false
-  /// Does it; returns the exit code.
+  /// Runs the verb and returns the exit code.
   var run: @Sendable (Arguments) throws -> Int32
 
   /// All verbs, in the order of the help.
@@ -75,32 +76,32 @@ struct Command: Sendable {
     ]
   }
 
-  /// The verb that a command line names by its first word, or its first two where the first leads a group of verbs, and
-  /// the words behind it.
-  /// - Throws: ``CommandFailure`` with the nearest verb.
+  /// Returns the verb that a command line begins with, and the words that follow it. A verb has one word, or two if it
+  /// belongs to a group.
+  /// - Throws: ``CommandFailure`` if no verb has that name; the message suggests the nearest.
   static func find(_ words: [String]) throws -> (command: Command, rest: [String]) {
     guard let first = words.first, let group = group(first) else {
       return (try named(words.first ?? ""), Array(words.dropFirst()))
     }
     let seconds = group.map { String($0.name.dropFirst(first.count + 1)) }
     let choice = seconds.joined(separator: ", ")
-    guard words.count > 1 else { throw CommandFailure.usage("'\(first)' is followed by one of \(choice)") }
+    guard words.count > 1 else { throw CommandFailure.usage("'\(first)' must be followed by one of \(choice)") }
     guard let command = group.first(where: { $0.name == "\(first) \(words[1])" }) else {
       let hint = NearestMatch.find(words[1], in: seconds).map { "did you mean '\(first) \($0)'?" }
       throw CommandFailure.usage(
-        "unknown verb '\(first) \(words[1])'; \(hint ?? "'\(first)' is followed by one of \(choice)")")
+        "unknown verb '\(first) \(words[1])'; \(hint ?? "'\(first)' must be followed by one of \(choice)")")
     }
     return (command, Array(words.dropFirst(2)))
   }
 
-  /// The verbs of two words that begin with this one; `nil` where there are none.
+  /// Returns the verbs of two words that begin with this one, or `nil` if none exist.
   static func group(_ name: String) -> [Command]? {
     let group = all.filter { $0.name.hasPrefix(name + " ") }
     return group.isEmpty ? nil : group
   }
 
-  /// The verb of that name.
-  /// - Throws: ``CommandFailure`` with the nearest verb.
+  /// Returns the verb of that name.
+  /// - Throws: ``CommandFailure`` if no verb has that name; the message suggests the nearest.
   static func named(_ name: String) throws -> Command {
     if let command = all.first(where: { $0.name == name }) { return command }
     let verbs = all.filter { !$0.isHidden }.map(\.name) + ["help"]

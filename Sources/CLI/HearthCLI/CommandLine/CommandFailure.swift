@@ -6,23 +6,23 @@ import HearthServer
 import KeyValue
 import Transport
 
-/// The exit codes beside 0.
+/// The exit codes other than 0.
 enum ExitCode {
   /// An operation was refused or failed.
   static let failure: Int32 = 1
-  /// The command line is not what the verb takes.
+  /// The verb does not accept the command line.
   static let usage: Int32 = 64
-  /// The input data are not what they should be.
+  /// The input data are invalid.
   static let data: Int32 = 65
 }
 
-/// Why a verb ends without success: what, where, what to do, in one text.
+/// The reason why a verb fails. The message says what failed, where, and what to do.
 struct CommandFailure: Error {
   var exitCode: Int32
   var message: String
-  /// Whether the same may succeed later.
-  var mayPass = false
-  /// What a server answered, where one did.
+  /// Whether the same operation may succeed later.
+  var isTemporary = false
+  /// The status of the server's response, or `nil` if the failure is not a response.
   var httpStatus: Int?
 
   init(_ exitCode: Int32, _ message: String) {
@@ -30,21 +30,21 @@ struct CommandFailure: Error {
     self.message = message
   }
 
-  /// Whether what a server answered with this status may succeed later.
-  static func mayPass(httpStatus: Int) -> Bool {
+  /// Returns whether a request that failed with this status may succeed later.
+  static func isTemporary(httpStatus: Int) -> Bool {
     httpStatus >= 500 && ![501, 507].contains(httpStatus) || [408, 409, 429].contains(httpStatus)
   }
 
-  /// Wrong usage.
+  /// Returns a failure for a wrong command line.
   static func usage(_ message: String) -> CommandFailure { CommandFailure(ExitCode.usage, message) }
 
-  /// Refused or failed.
+  /// Returns a failure for an operation that was refused or failed.
   static func failed(_ message: String) -> CommandFailure { CommandFailure(ExitCode.failure, message) }
 
-  /// Bad input data.
+  /// Returns a failure for invalid input data.
   static func data(_ message: String) -> CommandFailure { CommandFailure(ExitCode.data, message) }
 
-  /// What an error of any layer is to a person.
+  /// Converts an error of any layer to an exit code and a message.
   init(_ error: any Error) {
     switch error {
     case let failure as CommandFailure: self = failure

@@ -1,21 +1,21 @@
 import Glibc
 import WireFormat
 
-/// The configuration file, `hearth.json` in the working directory or what `--config` names: options of `hearth serve`
-/// under their own names.
+/// The configuration file: `hearth.json` in the working directory, or the file that `--config` names. Its keys are the
+/// names of the options of `hearth serve`.
 ///
 ///     {"port": 9090, "emulator": true, "data": "./data", "import": ["fixtures/a.json", "fixtures/b.json"]}
 ///
-/// What it leaves open, `hearth serve` looks up in `firebase.json`; see ``FirebaseFile``. Verbs that talk to a server
-/// take `project` and `database` from `hearth.json` too, so that they mean the same one.
+/// `hearth serve` reads options that are not in this file from `firebase.json`; see ``FirebaseFile``. Verbs that call a
+/// server also read `project` and `database` from `hearth.json`, so that they use the same database.
 enum ConfigurationFile {
   static let name = "hearth.json"
   private static let bytesMax = 1 << 20
   /// Options that exclude each other.
   private static let exclusive = [("data", "in-memory"), ("quiet", "log-level")]
 
-  /// What the files say for a verb beside its command line; empty where there are none.
-  /// - Throws: ``CommandFailure`` that names the file and the key when one is not as it should be.
+  /// Returns the settings that files contain for a verb, without those that the command line excludes.
+  /// - Throws: ``CommandFailure`` if a file is invalid; the message names the file and the key.
   static func settings(for command: Command, _ arguments: Arguments) throws -> [String: Arguments.Setting] {
     let isServe = [Command.serve.name, Command.doctor.name].contains(command.name)
     let chosen = isServe ? arguments.value("config") : nil
@@ -24,12 +24,12 @@ enum ConfigurationFile {
       return try read(name).filter { ["project", "database"].contains($0.key) && names.contains($0.key) }
     }
     var settings = try read(chosen ?? name, mustExist: chosen != nil)
-    // The command line wins over the file, also where it says the opposite.
+    // The command line overrides the file, also with an option that excludes one of the file.
     for (a, b) in exclusive {
       if arguments.has(a) { settings[b] = nil }
       if arguments.has(b) { settings[a] = nil }
     }
-    // A file that was named says everything; the working directory may be anybody's then.
+    // A file that `--config` names is complete. The working directory may then belong to another project.
     guard chosen == nil else { return settings }
     let isEmulator = arguments.has("emulator") || settings["emulator"] != nil
     let others = try FirebaseFile.settings(isEmulator: isEmulator)
@@ -41,8 +41,9 @@ enum ConfigurationFile {
     return try parse(bytes, name: path).mapValues { Arguments.Setting(values: $0, origin: path) }
   }
 
-  /// The bytes of a configuration file; `nil` where there is none.
-  /// - Throws: ``CommandFailure`` when it cannot be read, is longer than 1 MiB, or is missing and must not be.
+  /// Returns the bytes of a configuration file, or `nil` if it does not exist.
+  /// - Throws: ``CommandFailure`` if the file cannot be read, has 1 MiB or more, or does not exist and `mustExist` is
+  ///   set.
   static func bytes(of path: String, mustExist: Bool = false) throws -> [UInt8]? {
     let file = open(path, O_RDONLY | O_CLOEXEC)
     guard file >= 0 else {
@@ -53,12 +54,12 @@ enum ConfigurationFile {
     var bytes = [UInt8](repeating: 0, count: bytesMax)
     let count = Glibc.read(file, &bytes, bytes.count)
     guard count >= 0 else { throw CommandFailure.data("\(path): cannot be read: \(String(cString: strerror(errno)))") }
-    guard count < bytesMax else { throw CommandFailure.data("\(path): is longer than \(bytesMax) bytes") }
+    guard count < bytesMax else { throw CommandFailure.data("\(path): must be shorter than \(bytesMax) bytes") }
     return Array(bytes[..<count])
   }
 
-  /// The options that a text gives.
-  /// - Throws: ``CommandFailure`` when it is no object of known options.
+  /// Returns the values of options that a text contains.
+  /// - Throws: ``CommandFailure`` if the text is not a JSON object of known options.
   static func parse(_ bytes: [UInt8], name: String = name) throws -> [String: [String]] {
     do {
       return try JSONText.read(bytes) { root in try read(root, name) }
@@ -66,19 +67,19 @@ enum ConfigurationFile {
   }
 
   private static func read(_ root: JSONValue, _ name: String) throws(CommandFailure) -> [String: [String]] {
-    guard case .object(var members) = root.kind else { throw .data("\(name): must be an object of options") }
+    guard case .object(var members) = root.kind else { throw .data("\(name): must be a JSON object of options") }
     let options = Command.serve.options + [.value("database", "ID", "")]
-    let known = options.filter(\.standsInFile)
+    let known = options.filter(\.isAllowedInFile)
     var values: [String: [String]] = [:]
     while let (key, value) = members.next() {
       guard let option = known.first(where: { $0.name == key.text }) else {
         if options.contains(where: { $0.name == key.text }) {
-          throw .data("\(name): \"\(key.text)\" is for the command line only")
+          throw .data("\(name): \"\(key.text)\" can only be set on the command line")
         }
         let hint = NearestMatch.find(key.text, in: known.map(\.name)).map { "; did you mean \"\($0)\"?" } ?? ""
         throw .data("\(name): unknown option \"\(key.text)\"\(hint)")
       }
-      guard values[option.name] == nil else { throw .data("\(name): \"\(option.name)\" is there twice") }
+      guard values[option.name] == nil else { throw .data("\(name): \"\(option.name)\" is set twice") }
       if let texts = try texts(value, option, name) { values[option.name] = texts }
     }
     return values
@@ -108,12 +109,12 @@ enum ConfigurationFile {
     return .data("\(name): \"\(option.name)\" must be \(option.value == nil ? "true or false" : form)")
   }
 
-  /// The configuration that a server would run with, as a file that says the same: every option, `null` where there is
-  /// none. `computed` holds what the server made of options, defaults included.
+  /// Returns the configuration that a server would run with, as a configuration file: every option, `null` if it has no
+  /// value. `computed` contains the values that the server derives from options and defaults.
   static func effective(_ arguments: Arguments, computed: [String: [String]]) -> [UInt8] {
     var json = JSONWriter(.pretty)
     json.beginObject()
-    for option in Command.serve.options where option.standsInFile {
+    for option in Command.serve.options where option.isAllowedInFile {
       Array(option.name.utf8).withUnsafeBytes { json.key($0) }
       let values = computed[option.name] ?? arguments.values(option.name)
       if option.value == nil {

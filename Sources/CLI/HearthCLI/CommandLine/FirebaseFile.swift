@@ -1,19 +1,19 @@
 import Glibc
 import WireFormat
 
-/// `firebase.json` in the working directory: where a project made for the Firebase tools keeps its rules and indexes.
+/// `firebase.json` in the working directory, in which a project for the Firebase tools names its rules and indexes.
 ///
 ///     {"firestore": {"rules": "firestore.rules", "indexes": "firestore.indexes.json"},
 ///      "storage": {"rules": "storage.rules"}, "emulators": {"firestore": {"port": 8080}}}
 ///
-/// Its paths are taken from the working directory, which is the file's. What it says of emulators counts in emulator
-/// mode. `firestore` may be an array with a `database` each. The file is others' too, so members that mean nothing here
-/// are passed over, and comments are allowed, as the Firebase tools do.
+/// Its paths are relative to the working directory. The settings of emulators apply in emulator mode only. `firestore`
+/// may be an array whose members each have a `database`. Other tools share the file, so unknown members are ignored.
+/// Comments are allowed, as the Firebase tools allow them.
 enum FirebaseFile {
   static let name = "firebase.json"
 
-  /// What the file says, as options of `hearth serve`; empty where there is none.
-  /// - Throws: ``CommandFailure`` that names the key, where a member is not what it should be.
+  /// Returns the settings of the file as options of `hearth serve`, or an empty dictionary if the file does not exist.
+  /// - Throws: ``CommandFailure`` if a member is invalid; the message names its key.
   static func settings(isEmulator: Bool) throws -> [String: Arguments.Setting] {
     guard let bytes = try ConfigurationFile.bytes(of: name) else { return [:] }
     let values = try parse(bytes, isEmulator: isEmulator)
@@ -31,7 +31,7 @@ enum FirebaseFile {
     return values.mapValues { Arguments.Setting(values: $0, origin: name) }
   }
 
-  /// Says which options of a command line came from the file; `nil` where none did.
+  /// Returns the log line that lists the options that came from the file, or `nil` if none did.
   static func announcement(of arguments: Arguments) -> String? {
     let taken = Command.serve.options.filter { arguments.origins[$0.name] == name }
     guard !taken.isEmpty else { return nil }
@@ -39,12 +39,12 @@ enum FirebaseFile {
     return "taken from \(name): \(texts.joined(separator: " "))"
   }
 
-  /// The options that a text gives.
-  /// - Throws: as above.
+  /// Returns the values of options that a text contains.
+  /// - Throws: ``CommandFailure`` if a member is invalid; the message names its key.
   static func parse(_ bytes: [UInt8], isEmulator: Bool) throws -> [String: [String]] {
     do {
       return try JSONText.read(withoutComments(bytes)) { root in
-        guard case .object = root.kind else { throw CommandFailure.data("\(name): must be an object") }
+        guard case .object = root.kind else { throw CommandFailure.data("\(name): must be a JSON object") }
         var values: [String: [String]] = [:]
         try readFirestore(root, into: &values)
         try readStorage(root, into: &values)
@@ -69,7 +69,7 @@ enum FirebaseFile {
       for (key, option) in [("rules", "rules"), ("indexes", "indexes")] {
         guard let member = key == "rules" ? entry.member("rules") : entry.member("indexes") else { continue }
         let path = try text(member, "firestore.\(key)")
-        // The rules of the default database also guard those that have none of their own.
+        // The rules of the default database also apply to databases without rules of their own.
         values[option, default: []].append(database == "(default)" ? plain(path) : "\(database)=\(path)")
       }
     }
@@ -85,13 +85,13 @@ enum FirebaseFile {
     guard let first = files.first else { return }
     guard files.allSatisfy({ $0 == first }) else {
       throw CommandFailure.data(
-        "\(name): \"storage\" names several rules files, and one guards all buckets here; "
+        "\(name): \"storage\" names several rules files, but all buckets share one here; "
           + "choose it with --storage-rules")
     }
     values["storage-rules"] = [first]
   }
 
-  /// A path that is not taken for `DATABASE=FILE`.
+  /// Returns the path in a form that is not mistaken for `DATABASE=FILE`.
   private static func plain(_ path: String) -> String {
     path.contains("=") && !path.hasPrefix("/") && !path.hasPrefix("./") ? "./" + path : path
   }
@@ -105,7 +105,7 @@ enum FirebaseFile {
     .data("\(name): \"\(key)\" must be \(form)")
   }
 
-  /// The text with blanks in place of comments, so that places of mistakes stay.
+  /// Returns the text with spaces in place of comments, so that positions in error messages stay correct.
   static func withoutComments(_ bytes: [UInt8]) -> [UInt8] {
     enum Part { case code, string, line, block }
     var result = bytes

@@ -52,7 +52,7 @@ public enum HearthProgram {
   private static func report(_ error: any Error, verb: String?) -> Int32 {
     let failure = CommandFailure(error)
     let name = verb.map { "hearth \($0)" } ?? "hearth"
-    // It may tell names that others chose.
+    // The message may contain names that other users chose.
     var text = "\(name): \(Terminal.error.red("error:")) \(TerminalText.lines(failure.message))\n"
     if failure.exitCode == ExitCode.usage { text += "See `hearth help\(verb.map { " \($0)" } ?? "")`.\n" }
     Terminal.error.write(text)

@@ -1,9 +1,9 @@
-/// What `hearth help` prints.
+/// The texts that `hearth help` prints.
 enum HelpText {
   /// The list of verbs.
   static var overview: String {
     var text = """
-      hearth \(Version.current): a document database that speaks Firestore's API.
+      hearth \(Version.current): a self-hosted backend that speaks Cloud Firestore's API.
 
       Usage: hearth VERB [OPTIONS] …
 
@@ -14,7 +14,7 @@ enum HelpText {
     for command in shown { text += "  \(padded(command.name, to: width))\(command.summary)\n" }
     text += """
 
-      `hearth help VERB` says more about one, with examples. `hearth --version` prints the version.
+      `hearth help VERB` describes a verb with its options and examples. `hearth --version` prints the version.
 
       Start with:  hearth serve --emulator
                    hearth set users/ann '{"name": "Ann"}'
@@ -24,13 +24,9 @@ enum HelpText {
     return text
   }
 
-  /// What one verb takes, with examples.
+  /// Returns the help of one verb, with its options and examples.
   static func text(of command: Command) -> String {
-    var words = [command.operands, command.options.isEmpty ? "" : "[OPTIONS]"]
-    // Behind `--` everything is the command's.
-    if command.operands.hasPrefix("-- ") { words.reverse() }
-    let usage = (["hearth \(command.name)"] + words.filter { !$0.isEmpty }).joined(separator: " ")
-    var text = "\(command.summary)\n\nUsage: \(usage)\n"
+    var text = "\(command.summary)\n\nUsage: \(usage(of: command))\n"
     if !command.details.isEmpty { text += "\n\(command.details)\n" }
     if !command.options.isEmpty {
       text += "\nOptions:\n"
@@ -51,14 +47,27 @@ enum HelpText {
     return text
   }
 
-  /// `hearth help [VERB]`.
+  /// Returns the usage line of a verb, such as `hearth get [PATH] [OPTIONS]`.
+  static func usage(of command: Command) -> String {
+    var words = [command.operands, command.options.isEmpty ? "" : "[OPTIONS]"]
+    // Words after `--` belong to the command that the verb runs, so the options precede it.
+    if command.operands.hasPrefix("-- ") { words.reverse() }
+    return (["hearth \(command.name)"] + words.filter { !$0.isEmpty }).joined(separator: " ")
+  }
+
+  /// Runs `hearth help [VERB]`, or `hearth help --markdown [configuration]`, which prints a page of docs/reference.
+  /// - Throws: ``CommandFailure`` if no verb has that name.
   static func run(_ words: [String]) throws -> Int32 {
+    if words == ["--markdown"] || words == ["--markdown", "configuration"] {
+      Terminal.output.write(words.count == 1 ? HelpMarkdown.commandLinePage : HelpMarkdown.configurationPage)
+      return 0
+    }
     if let first = words.first, let group = Command.group(first) {
       let shown = words.count == 1 ? group : [try Command.find(words).command]
       Terminal.output.write(shown.map(text).joined(separator: "\n"))
       return 0
     }
-    guard words.count <= 1 else { throw CommandFailure.usage("help takes one verb at a time") }
+    guard words.count <= 1 else { throw CommandFailure.usage("'help' takes one verb at a time") }
     guard let name = words.first, name != "help", name != "--help", name != "-h" else {
       Terminal.output.write(overview)
       return 0

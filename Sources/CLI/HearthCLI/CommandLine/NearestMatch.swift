@@ -1,6 +1,6 @@
-/// Finds what somebody who mistyped a name may have meant.
+/// Finds the known name that a mistyped one is closest to.
 enum NearestMatch {
-  /// The candidate with the fewest edits away, or `nil` where none is near.
+  /// Returns the candidate that the fewest edits lead to, or `nil` if none is near.
   static func find(_ word: String, in candidates: [String]) -> String? {
     let letters = Array(word.utf8)
     guard letters.count <= 40 else { return nil }
@@ -11,7 +11,8 @@ enum NearestMatch {
     return near.name
   }
 
-  /// Insertions, deletions, replacements and swaps of neighbours that turn one word into the other.
+  /// Returns the number of insertions, deletions, replacements and swaps of neighbors that turn one word into the
+  /// other.
   private static func edits(_ a: [UInt8], _ b: [UInt8]) -> Int {
     var beforeLast: [Int] = []
     var last = Array(0...b.count)

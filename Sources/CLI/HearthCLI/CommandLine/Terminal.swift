@@ -2,42 +2,42 @@ import Glibc
 
 /// Standard output or standard error.
 struct Terminal: Sendable {
-  /// Standard output: what was asked for.
+  /// Standard output, for results.
   static let output = Terminal(descriptor: STDOUT_FILENO)
-  /// Standard error: errors and progress.
+  /// Standard error, for errors and progress.
   static let error = Terminal(descriptor: STDERR_FILENO)
 
   let descriptor: Int32
 
-  /// Whether a person is likely to look at it.
+  /// Whether it is a terminal, so that a person probably reads the text.
   var isTerminal: Bool { isatty(descriptor) == 1 }
 
-  /// The columns of the terminal; `nil` where there is none.
+  /// The number of columns of the terminal, or `nil` if it is not a terminal.
   var columns: Int? {
     var size = winsize()
     guard isTerminal, ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return nil }
     return Int(size.ws_col)
   }
 
-  /// Whether colours are welcome (https://no-color.org).
-  private var hasColour: Bool {
+  /// Whether to use colors (https://no-color.org).
+  private var hasColor: Bool {
     guard isTerminal, getenv("NO_COLOR") == nil else { return false }
     return getenv("TERM").map { String(cString: $0) != "dumb" } ?? false
   }
 
-  /// The text in red on a terminal.
-  func red(_ text: String) -> String { hasColour ? "\u{1B}[31m\(text)\u{1B}[0m" : text }
+  /// Returns the text, in red on a terminal.
+  func red(_ text: String) -> String { hasColor ? "\u{1B}[31m\(text)\u{1B}[0m" : text }
 
-  /// The text in bold on a terminal.
-  func bold(_ text: String) -> String { hasColour ? "\u{1B}[1m\(text)\u{1B}[0m" : text }
+  /// Returns the text, in bold on a terminal.
+  func bold(_ text: String) -> String { hasColor ? "\u{1B}[1m\(text)\u{1B}[0m" : text }
 
-  /// The text in a fainter colour on a terminal.
-  func faint(_ text: String) -> String { hasColour ? "\u{1B}[2m\(text)\u{1B}[0m" : text }
+  /// Returns the text, in a fainter color on a terminal.
+  func faint(_ text: String) -> String { hasColor ? "\u{1B}[2m\(text)\u{1B}[0m" : text }
 
-  /// Writes a text at once.
+  /// Writes a text, unbuffered.
   func write(_ text: String) { write(Array(text.utf8)) }
 
-  /// Writes bytes at once. A reader that went away ends the program, as it ends other tools of a pipe.
+  /// Writes bytes, unbuffered. If the reader closed the pipe, the program exits, as other tools of a pipe do.
   func write(_ bytes: [UInt8]) {
     do throws(WriteFailure) {
       try writeAll(bytes)
@@ -46,10 +46,11 @@ struct Terminal: Sendable {
     }
   }
 
-  /// Why a descriptor does not take bytes.
+  /// The error of a write to a descriptor; `code` is its `errno`.
   struct WriteFailure: Error { var code: Int32 }
 
-  /// Writes bytes at once.
+  /// Writes bytes, unbuffered.
+  /// - Throws: ``WriteFailure`` if the descriptor does not accept them.
   func writeAll(_ bytes: [UInt8]) throws(WriteFailure) {
     var offset = 0
     while offset < bytes.count {
@@ -64,7 +65,7 @@ struct Terminal: Sendable {
     }
   }
 
-  /// Asks a question that is answered by `y`; on standard error, answered on standard input.
+  /// Asks a question on standard error, reads a line from standard input, and returns whether it is `y` or `yes`.
   static func confirm(_ question: String) -> Bool {
     error.write("\(question) [y/N] ")
     guard let answer = readLine(strippingNewline: true) else { return false }
@@ -72,17 +73,18 @@ struct Terminal: Sendable {
   }
 }
 
-/// One line on standard error that is written over and over; nothing where that is no terminal.
+/// A line of progress on standard error that is overwritten by the next one. If standard error is not a terminal, it
+/// shows nothing.
 struct Progress {
   private let isShown: Bool
   private var lastShown: Int64 = 0
   private let started = Progress.now()
   private var hasLine = false
 
-  /// Starts; `isQuiet` keeps it silent.
+  /// Starts the clock; shows nothing if `isQuiet`.
   init(isQuiet: Bool = false) { isShown = !isQuiet && Terminal.error.isTerminal }
 
-  /// Shows how far it is, at most ten times a second. `what` such as `documents imported`.
+  /// Shows a count and its rate, at most ten times a second. `what` is the unit, such as `documents imported`.
   mutating func show(_ count: Int, _ what: String) {
     let passed = Self.now() - started
     show("\(count) \(what), \(passed > 0 ? count * 1000 / Int(passed) : 0)/s")
@@ -97,7 +99,7 @@ struct Progress {
     showNow(text())
   }
 
-  /// Shows a text at once, on one line: what the terminal has no room for is cut.
+  /// Shows a text immediately, cut to the width of the terminal.
   mutating func showNow(_ text: @autoclosure () -> String) {
     guard isShown else { return }
     hasLine = true
@@ -111,10 +113,10 @@ struct Progress {
     hasLine = false
   }
 
-  /// Seconds since it was started.
+  /// The seconds since the start.
   var seconds: Double { Double(Self.now() - started) / 1000 }
 
-  /// Milliseconds of a clock that only goes forward.
+  /// Returns the milliseconds of the monotonic clock.
   static func now() -> Int64 {
     var time = timespec()
     clock_gettime(CLOCK_MONOTONIC, &time)

@@ -1,13 +1,13 @@
-/// Texts that others wrote, made safe to show: control characters and those that turn the direction of writing are
-/// written out, so that no name steers the terminal, or looks like another. `--json` shows texts as they are.
+/// Makes texts of other users safe to show: it escapes control characters and characters that change the direction of
+/// writing, so that a name can neither control the terminal nor look like another name. `--json` shows texts unchanged.
 enum TerminalText {
-  /// A text on one line.
+  /// Returns a text on one line.
   static func line(_ text: String) -> String { escape(text, as: .line) }
 
-  /// A text with its line breaks and tabs.
+  /// Returns a text that keeps its line breaks and tabs.
   static func lines(_ text: String) -> String { escape(text, as: .lines) }
 
-  /// JSON with its line breaks: it stays JSON, and means the same.
+  /// Returns JSON that keeps its line breaks, and its meaning.
   static func json(_ text: String) -> String { escape(text, as: .json) }
 
   private enum Form { case line, lines, json }
@@ -21,7 +21,7 @@ enum TerminalText {
       case 0x0D: out += "\\r"
       case 0..<0x20, 0x7F...0x9F, 0x061C, 0x200E...0x200F, 0x2028...0x202E, 0x2066...0x2069:
         let digits = String(scalar.value, radix: 16)
-        // Such characters stand only in strings of JSON, whose escapes have four digits.
+        // In JSON, such characters occur only in strings, whose escapes have four digits.
         out += form == .json ? "\\u\(String(repeating: "0", count: 4 - digits.count))\(digits)" : "\\u{\(digits)}"
       default: out.unicodeScalars.append(scalar)
       }

@@ -7,24 +7,28 @@ import KeyValue
 import LMDBEngine
 
 extension Command {
-  /// Copies a data directory while a server may write to it.
+  /// Copies a data directory that a server may be using.
   static let backup = Command(
-    name: "backup", summary: "Copies a data directory, also while a server uses it.", operands: "DEST",
+    name: "backup", summary: "Copies a data directory, even while a server uses it.", operands: "DEST",
     operandCount: 1...1,
     options: [
       .value("data", "DIR", "the data directory (default: ./hearth-data)"),
-      .value("earlier", "DIR", "an earlier backup: content of files that it has is not copied but linked"),
-      .flag("quiet", "no progress and no summary"),
+      .value("earlier", "DIR", "an earlier backup; file content that it contains is linked instead of copied"),
+      .flag("quiet", "show no progress and no summary"),
     ],
     details: """
-      Each database, and the accounts with their keys, is copied as of one moment; then the files, as of one moment, so
-      that a file which a document names is there. Content is verified on its way, and damage is told: exit code 1, and
-      DEST has all that could be read. DEST must not exist, or be an empty directory; it appears when the copy is whole
-      and on disk. Serve the copy with `hearth serve --data DEST`.
+      Each database, and the accounts with their keys, is copied as of one moment. The files are copied afterwards,
+      also as of one moment, so every file that a document refers to is in the copy.
+
+      The content of files is verified while it is copied. If some is damaged, DEST contains everything that could be
+      read, and the exit code is 1.
+
+      DEST must be an empty directory or not exist. It appears when the copy is complete and on disk. Start a server
+      on the copy with `hearth serve --data DEST`.
       """,
     examples: [
-      ("hearth backup /backups/monday --data ./hearth-data", ""),
-      ("hearth backup /backups/tuesday --earlier /backups/monday --data ./hearth-data", "copies new files only"),
+      ("hearth backup /backups/monday --data ./hearth-data", "a full copy"),
+      ("hearth backup /backups/tuesday --earlier /backups/monday --data ./hearth-data", "copies only new files"),
     ],
     run: { arguments in
       let source = try DirectoryReader(arguments.value("data") ?? "./hearth-data")
@@ -35,30 +39,31 @@ extension Command {
       progress.clear()
       if !arguments.has("quiet") {
         let more = files.map { ", \(ByteCount.text(ofFiles: $0.objects, $0.bytes))" } ?? ""
-        Terminal.output.write("copied \(source.databases.count) databases\(more) to \(destination)\n")
+        let count = source.databases.count
+        Terminal.output.write("copied \(count) \(count == 1 ? "database" : "databases")\(more) to \(destination)\n")
       }
       guard let files, files.problemCount > 0 else { return 0 }
       for problem in files.problems { Terminal.error.write("hearth: \(TerminalText.line(problem))\n") }
       throw CommandFailure.failed(
-        "\(files.problemCount) contents of files are damaged; all else was copied. "
-          + "`hearth check \(destination)` names the files")
+        "damaged contents of files: \(files.problemCount); everything else was copied. "
+          + "Run `hearth check \(destination)` to list the files")
     })
 }
 
-/// Makes a consistent copy of every database of a data directory, of its accounts and its files.
+/// Makes a consistent copy of every database, of the accounts and of the files of a data directory.
 struct Backup {
   private let source: DirectoryReader
   private let earlier: DirectoryReader?
 
-  /// `earlier` is a backup whose content is linked where it has it.
+  /// Prepares a copy of `source`. File content that `earlier`, a previous backup, contains is linked instead of copied.
   init(_ source: DirectoryReader, earlier: DirectoryReader? = nil) {
     self.source = source
     self.earlier = earlier
   }
 
-  /// Copies to a directory that does not exist or is empty; returns its path, and what was copied of files where there
-  /// are any. `progress` is told what is going on.
-  /// - Throws: ``CommandFailure``, `StorageError` or `FilesError`; nothing is left behind then.
+  /// Copies to a directory that does not exist or is empty. Returns its path, and the outcome for files if the source
+  /// has any. `progress` receives texts that describe the progress.
+  /// - Throws: ``CommandFailure``, `StorageError` or `FilesError` if the copy fails; the unfinished copy is removed.
   func run(to path: String, progress: (String) -> Void) throws -> (path: String, files: FilesBackup?) {
     let target = LocalPath.withoutLastSlashes(path)
     guard try isFree(target) else {
@@ -68,7 +73,7 @@ struct Backup {
     let files: FilesBackup?
     do {
       files = try copy(to: unfinished, progress: progress)
-      // Takes the place of an empty directory too, but of nothing else.
+      // The rename also replaces an empty directory, but nothing else.
       guard rename(unfinished, target) == 0 else {
         throw StorageError.system(operation: "rename", path: target, code: errno)
       }
@@ -86,7 +91,7 @@ struct Backup {
       progress("copying \(id)")
       let file = try destination.makeFile(of: id)
       try source.open(id).copy(toFile: file)
-      // What clients remember of the original, such as tags of lists, must mean nothing to the copy.
+      // Assign a new incarnation, so that ETags and resume tokens of the original do not match the copy.
       try DocumentDatabase.renewIncarnation(LMDBStore.open(LMDBOptions(path: file)))
       unlink("\(file)-lock")
       try sync("\(directory)/databases/\(id.project)/\(id.database)")
@@ -142,7 +147,7 @@ struct Backup {
     guard fsync(descriptor) == 0 else { throw StorageError.system(operation: "fsync", path: directory, code: errno) }
   }
 
-  /// Removes what ``copy(to:progress:)`` made.
+  /// Removes the files and directories that ``copy(to:progress:)`` created.
   private func removeCopy(_ directory: String) {
     for id in source.databases {
       let file = DataDirectory.file(of: id, in: directory)

@@ -7,13 +7,19 @@ extension Command {
   /// Verifies a data directory.
   static let check = Command(
     name: "check", summary: "Verifies a data directory.", operands: "DIR", operandCount: 1...1,
-    options: [.flag("json", "print JSON"), .flag("quiet", "no progress")],
+    options: [.flag("json", "print JSON"), .flag("quiet", "show no progress")],
     details: """
-      Reads every database whole: its pages, every document with its checksum, every index entry, the change log and the
-      history; and every file: that its content is there and is what was stored. Works while a server uses the
-      directory, which grows meanwhile. Exit code 0: all is well; 1: something is damaged, and the output says what.
+      The verb reads every database completely: its pages, every document with its checksum, every index entry, the
+      change log and the history. It also verifies the content of every file.
+
+      It works while a server uses the directory. The databases may grow meanwhile, because old pages are kept until
+      the check ends.
+
+      The exit code is 0 if everything is intact, and 1 if something is damaged; the output then lists the damage.
       """,
-    examples: [("hearth check ./hearth-data", ""), ("hearth check /backups/monday --json", "for programs")],
+    examples: [
+      ("hearth check ./hearth-data", "a data directory"), ("hearth check /backups/monday --json", "for programs"),
+    ],
     run: { arguments in
       let directory = try DirectoryReader(arguments.operands[0])
       var progress = Progress(isQuiet: arguments.has("quiet"))
@@ -36,13 +42,13 @@ extension Command {
     })
 }
 
-/// What `hearth check` found.
+/// The results of `hearth check`.
 private struct CheckReport {
   var databases: [(id: DatabaseID, check: ChildCheck)] = []
-  /// `nil` where there are none.
+  /// `nil` if the directory has no files.
   var files: ChildCheck?
 
-  /// What the children count, in their order.
+  /// The names of the counts that the child processes print, in their order.
   private static let databaseCounts: [StaticString] = [
     "documents", "collections", "indexEntries", "history", "changes",
   ]
@@ -54,22 +60,25 @@ private struct CheckReport {
     var text = ""
     for (id, check) in databases {
       text += "\(id): \(Self.verdict(check))"
-      if check.problems.isEmpty { text += ", \(check.count(0)) documents, \(check.count(2)) index entries\n" }
+      if check.problems.isEmpty {
+        text += ", \(check.count(0)) \(check.count(0) == 1 ? "document" : "documents")"
+        text += ", \(check.count(2)) index \(check.count(2) == 1 ? "entry" : "entries")\n"
+      }
       for problem in check.problems { text += "  \(TerminalText.line(problem))\n" }
     }
     if databases.isEmpty { text += "no databases in \(directory)\n" }
     if let files {
       text += "files: \(Self.verdict(files))"
       if files.problems.isEmpty { text += ", \(ByteCount.text(ofFiles: files.count(0), files.count(2)))" }
-      if files.problems.isEmpty, files.count(4) > 0 { text += ", \(files.count(4)) left over" }
+      if files.problems.isEmpty, files.count(4) > 0 { text += ", \(files.count(4)) unused" }
       if files.problems.isEmpty { text += "\n" }
       for problem in files.problems { text += "  \(TerminalText.line(problem))\n" }
     }
     if databases.contains(where: { !$0.check.problems.isEmpty }) {
-      text += "Restore from a backup, or export what can still be read: hearth export --data \(directory)\n"
+      text += "Restore a backup, or export the readable documents: hearth export --data \(directory)\n"
     }
     if files?.problems.isEmpty == false {
-      text += "Restore from a backup, or copy what can still be read: "
+      text += "Restore a backup, or copy the readable files: "
       text += "hearth files cp -r gs:/// DIR --data \(directory)\n"
     }
     return Array(text.utf8)
@@ -97,12 +106,12 @@ private struct CheckReport {
 }
 
 extension ChildCheck {
-  /// A count by its place; 0 where the child did not come to its end.
+  /// Returns a count by its position, or 0 if the child did not finish.
   fileprivate func count(_ place: Int) -> Int { counts.indices.contains(place) ? counts[place] : 0 }
 }
 
 extension JSONWriter {
-  /// Appends what was counted and what is wrong.
+  /// Appends the counts and the problems of a check.
   fileprivate mutating func append(_ check: ChildCheck, _ names: [StaticString]) {
     for (place, name) in names.enumerated() {
       key(name)

@@ -4,12 +4,12 @@ import KeyValue
 import LMDBEngine
 
 extension Command {
-  /// The child of `check`: verifies one file and may die of it. See ``ChildCheck``.
+  /// The child process of `check`: verifies one database file, and may crash on damage. See ``ChildCheck``.
   ///
-  /// A file that cannot be read on ends with a problem, without `done`.
+  /// If the file cannot be read to its end, it prints a problem and no `done`.
   static let checkFile = Command(
-    name: "check-file", summary: "Verifies one data file; run by check.", operands: "FILE", operandCount: 1...1,
-    isHidden: true,
+    name: "check-file", summary: "Verifies one database file; `hearth check` runs it.", operands: "FILE",
+    operandCount: 1...1, isHidden: true,
     run: { arguments in
       do throws(StorageError) {
         let store = try LMDBStore.open(LMDBOptions(path: arguments.operands[0], readOnly: true))
@@ -27,9 +27,9 @@ extension Command {
       }
     })
 
-  /// The child of `check` for files: verifies the metadata and every content of a data directory.
+  /// The child process of `check` for files: verifies the metadata and every content of a data directory.
   static let checkFiles = Command(
-    name: "check-files", summary: "Verifies the files of a data directory; run by check.", operands: "DIR",
+    name: "check-files", summary: "Verifies the files of a data directory; `hearth check` runs it.", operands: "DIR",
     operandCount: 1...1, isHidden: true,
     run: { arguments in
       do {

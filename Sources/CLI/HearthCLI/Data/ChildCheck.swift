@@ -1,23 +1,23 @@
 import Glibc
 
-/// A check of data by a child process, because damage may kill whoever reads it: LMDB follows page numbers out of its
-/// map, or round in circles.
+/// A check of data in a child process. Damage can crash the process that reads it, or keep it in an endless loop,
+/// because LMDB follows page numbers without checking them.
 ///
 /// The child prints lines: `progress N`, `problem TEXT`, and at the end `done` with its counts.
 struct ChildCheck {
-  /// What the child counted, in its order; empty where it did not come to its end.
+  /// The child's counts, in its order; empty if it did not finish.
   private(set) var counts: [Int] = []
-  /// What is wrong; empty where all is well.
+  /// The problems that were found; empty if the data are intact.
   private(set) var problems: [String] = []
   private var isDone = false
 
-  /// Seconds without a sign of life after which the child is taken to go round in circles.
+  /// The seconds without output after which the child is assumed to be in an endless loop.
   private static let silenceSecondsMax = 120
 
   private init() {}
 
-  /// Runs a verb of this program on a path and waits for its end; `progress` is told the last number it printed.
-  /// - Throws: ``CommandFailure`` when no child can be started.
+  /// Runs a verb of this program on a path and waits for its end. `progress` receives each number that it prints.
+  /// - Throws: ``CommandFailure`` if no child process can be started.
   static func run(_ verb: Command, on path: String, progress: (Int) -> Void) throws -> ChildCheck {
     var check = ChildCheck()
     let (pid, input) = try start([verb.name, "--", path])
@@ -30,14 +30,14 @@ struct ChildCheck {
     return check
   }
 
-  /// Prints a problem as the child does.
+  /// Prints a problem, in the child process.
   static func print(problem: String) {
-    // A line each: nothing else of it changes, for `--json`.
+    // Each problem takes one line. The rest of the text stays unchanged, for `--json`.
     let line = problem.utf8.map { $0 == UInt8(ascii: "\n") ? UInt8(ascii: " ") : $0 }
     Terminal.output.write("problem \(String(decoding: line, as: UTF8.self))\n")
   }
 
-  /// Prints problems, the last of which are only counted.
+  /// Prints problems, and how many of `count` were not kept.
   static func print(problems: [String], count: Int) {
     for problem in problems { print(problem: problem) }
     if count > problems.count { print(problem: "and \(count - problems.count) more") }
@@ -46,16 +46,16 @@ struct ChildCheck {
   private mutating func record(_ status: Int32, isSilent: Bool) {
     let signal = status & 0x7F
     if isSilent {
-      problems.append("reading it does not come to an end: pages lead to each other in a circle")
+      problems.append("reading it does not end: its pages refer to each other in a cycle")
     } else if signal != 0 {
       let name = signal == SIGBUS ? "SIGBUS" : signal == SIGSEGV ? "SIGSEGV" : "signal \(signal)"
-      problems.append("reading it ends the process (\(name)): pages lead out of the file")
+      problems.append("reading it crashes the process (\(name)): its pages refer to places outside the file")
     } else if !isDone, problems.isEmpty {
       problems.append("it could not be read to the end (exit code \((status >> 8) & 0xFF))")
     }
   }
 
-  /// Reads what the child prints, to its end; returns whether it fell silent.
+  /// Reads the child's output to its end. Returns whether the child stopped printing without ending.
   private mutating func read(_ input: Int32, _ progress: (Int) -> Void) -> Bool {
     var buffer = [UInt8](repeating: 0, count: 16 << 10)
     var line: [UInt8] = []
@@ -98,7 +98,7 @@ struct ChildCheck {
     defer { posix_spawn_file_actions_destroy(&actions) }
     posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO)
     for end in ends { posix_spawn_file_actions_addclose(&actions, end) }
-    // Only the pipe speaks: what a dying child says on standard error would puzzle people.
+    // Discard standard error: the last words of a crashing child would only confuse.
     posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0)
     var words: [UnsafeMutablePointer<CChar>?] = (["hearth"] + arguments).map { strdup($0) }
     defer { for word in words { free(word) } }
@@ -114,6 +114,6 @@ struct ChildCheck {
   }
 
   private static func failure(_ operation: String, _ code: Int32) -> CommandFailure {
-    .failed("no process can be started for the check: \(operation): \(String(cString: strerror(code)))")
+    .failed("the check cannot start a process: \(operation): \(String(cString: strerror(code)))")
   }
 }

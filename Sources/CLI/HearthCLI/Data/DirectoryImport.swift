@@ -8,18 +8,18 @@ import LMDBEngine
 
 /// Imports files into a database of a data directory that no server has open.
 ///
-/// Where the database is missing or empty, a new one is built beside it and takes its place when it is whole, so that
-/// nothing is ever half-loaded. Otherwise the files are checked whole and then applied in commits.
+/// If the database is missing or empty, a new one is built next to it and replaces it when it is complete, so that an
+/// interrupted import leaves nothing behind. Otherwise all files are checked first and then applied in commits.
 struct DirectoryImport {
-  /// The data directory; made where it is missing.
+  /// The data directory; created if it does not exist.
   var directory: String
-  /// The size the database may grow to, in bytes.
+  /// The maximum size of the database, in bytes.
   var mapBytes: Int
-  /// The indexes to load with; those the database has where there are none.
+  /// The indexes to build; `nil` keeps the indexes of the database.
   var indexes: IndexConfiguration?
 
-  /// Imports, showing progress on a terminal.
-  /// - Throws: `FixtureTreeError` for what is wrong in a file, `StorageError`, or ``CommandFailure``.
+  /// Imports the files, and shows progress on a terminal.
+  /// - Throws: `FixtureTreeError` if a file is invalid; `StorageError` or ``CommandFailure`` if the import fails.
   func run(_ files: ImportFiles, isQuiet: Bool) throws -> ImportOutcome {
     var progress = Progress(isQuiet: isQuiet)
     defer { progress.clear() }
@@ -29,14 +29,14 @@ struct DirectoryImport {
     if access(file, F_OK) == 0, try !isEmpty(file, files.database) {
       if let once = files.unrepeatable {
         throw CommandFailure.data(
-          "\(once): it goes into a database that holds documents, so it is checked first and read twice; "
-            + "save it as a file and import that")
+          "\(once): an import into a database that is not empty reads its input twice; save the input as a file, and "
+            + "import the file")
       }
       _ = try files.check { progress.show($0, "documents checked") }
       let database = try open(file, files.database, indexes: nil)
       return try database.apply(files) { progress.show($0, "documents imported") }
     }
-    // The directory is locked by us, so a file of this name is what an import left that did not end.
+    // This process has locked the directory, so a file of this name is left from an interrupted import.
     let unfinished = "\(file).importing"
     removeFiles(unfinished)
     defer { removeFiles(unfinished) }

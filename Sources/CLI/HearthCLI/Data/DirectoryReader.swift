@@ -5,24 +5,25 @@ import HearthServer
 import KeyValue
 import LMDBEngine
 
-/// Looks into a data directory without changing it, also while a server has it open.
+/// Reads a data directory without changing it, even while a server has it open.
 struct DirectoryReader {
   /// The data directory.
   let path: String
   /// Its databases, by name.
   let databases: [DatabaseID]
 
-  /// Finds the databases.
-  /// - Throws: ``CommandFailure`` when it is no data directory, `StorageError` when it is of a newer format.
+  /// Lists the databases of a directory.
+  /// - Throws: ``CommandFailure`` if the directory does not exist; `StorageError` if its format is unknown.
   init(_ path: String) throws {
     self.path = path
-    guard access(path, F_OK) == 0 else { throw CommandFailure.failed("there is no data directory \(path)") }
+    guard access(path, F_OK) == 0 else { throw CommandFailure.failed("the data directory \(path) does not exist") }
     databases = try DataDirectory.databases(in: path)
   }
 
-  /// Opens the files for reading; `nil` where there are none. Throws `StorageError` where their metadata are lost.
+  /// Opens the files for reading. Returns `nil` if the directory has none.
   ///
-  /// As long as `hold` lives, no content goes away, and what metadata name that are read meanwhile is there.
+  /// While `hold` is alive, no content is removed, so the content that the metadata name exists.
+  /// - Throws: `StorageError` if the metadata are missing or cannot be opened.
   func openFiles() throws -> (metadata: LMDBStore, contents: ContentDirectory, hold: ContentLock)? {
     let file = DataDirectory.filesFile(in: path)
     guard try DataDirectory.hasFiles(in: path) else { return nil }
@@ -33,11 +34,11 @@ struct DirectoryReader {
   }
 
   /// Opens a database for reading.
-  /// - Throws: ``CommandFailure`` when the directory has none of that name.
+  /// - Throws: ``CommandFailure`` if the directory has no database of that name; `StorageError` if it cannot be opened.
   func open(_ id: DatabaseID) throws -> LMDBStore {
     guard databases.contains(id) else {
       let others = databases.isEmpty ? "it is empty" : "it has \(databases.map(\.name).joined(separator: ", "))"
-      throw CommandFailure.failed("\(path) has no \(id); \(others). Name one with --project and --database")
+      throw CommandFailure.failed("\(path) has no database \(id); \(others). Name one with --project and --database")
     }
     return try LMDBStore.open(LMDBOptions(path: DataDirectory.file(of: id, in: path), readOnly: true))
   }

@@ -7,20 +7,23 @@ import WireFormat
 extension Command {
   /// Writes documents as a fixture tree.
   static let export = Command(
-    name: "export", summary: "Writes documents as a fixture tree.", operands: "[PATH]", operandCount: 0...1,
-    options: [.value("data", "DIR", "from a data directory, also while a server has it open")]
+    name: "export", summary: "Writes documents to a file or standard output.", operands: "[PATH]", operandCount: 0...1,
+    options: [.value("data", "DIR", "export from a data directory, even while a server uses it")]
       + DatabaseChoice.serverOptions + [
-        .value("output", "FILE", "write to a file, which takes its place when it is whole"),
-        .flag("quiet", "no progress"),
+        .value("output", "FILE", "write to this file, replacing it when the export is complete (default: stdout)"),
+        .flag("quiet", "show no progress"),
       ],
     details: """
-      PATH limits it to a document or a collection and what lies below. Importing the text gives the same documents, and
-      exporting those gives the same text. With --data all documents are shown as of one moment; with --server each
-      as of the moment it is read.
+      The output is a fixture tree: JSON that `hearth import` reads. PATH limits the export to a document or a
+      collection and everything below it. Importing an export gives the same documents, and exporting those gives the
+      same text.
+
+      With --data, the export shows all documents as of one moment. With --server, it shows each document as of the
+      moment it is read.
       """,
     examples: [
       ("hearth export > backup.json", "everything, from the server at http://127.0.0.1:8080"),
-      ("hearth export users/ann --output ann.json", "one document and what lies below it"),
+      ("hearth export users/ann --output ann.json", "one document and everything below it"),
       ("hearth export --data ./hearth-data --project demo", "without a server"),
     ],
     run: { arguments in
@@ -74,7 +77,7 @@ extension Command {
   }
 }
 
-/// Where an export goes: standard output, or a file that appears under its name when it is whole and on disk.
+/// The output of an export: standard output, or a file that gets its name when it is complete and on disk.
 final class OutputFile {
   /// The file's name; `nil` for standard output.
   let path: String?
@@ -96,6 +99,7 @@ final class OutputFile {
   }
 
   /// Appends bytes.
+  /// - Throws: ``CommandFailure`` if the file cannot be written.
   func write(_ bytes: [UInt8]) throws {
     guard path != nil else { return Terminal.output.write(bytes) }
     do throws(Terminal.WriteFailure) {
@@ -106,7 +110,8 @@ final class OutputFile {
     }
   }
 
-  /// Ends the file: syncs it and gives it its name.
+  /// Syncs the file and gives it its name.
+  /// - Throws: ``CommandFailure`` if that fails.
   func finish() throws {
     guard let path else { return }
     guard fsync(descriptor) == 0, rename(unfinished, path) == 0 else { throw failure("cannot be finished") }

@@ -3,25 +3,29 @@ import DocumentModel
 import FixtureTree
 
 extension Command {
-  /// Stores the documents of files.
+  /// Imports documents from files.
   static let `import` = Command(
-    name: "import", summary: "Stores the documents of files.", operands: "FILE…", operandCount: 1...10_000,
-    options: [.value("data", "DIR", "into a data directory that no server has open")]
+    name: "import", summary: "Imports documents from files.", operands: "FILE…", operandCount: 1...10_000,
+    options: [.value("data", "DIR", "import into a data directory that no server uses")]
       + DatabaseChoice.serverOptions + [
-        .value("map-size", "BYTES", "with --data: the size the database may grow to (default: 64G)"),
-        .flag("quiet", "no progress and no summary"),
+        .value("map-size", "BYTES", "with --data, the maximum size of the database (default: 64G)"),
+        .flag("quiet", "show no progress and no summary"),
       ],
     details: """
-      Reads fixture trees, trees with __collections__, and NDJSON with {"path": …, "fields": …} or the API's documents
-      on each line. `-` is standard input. Several files go in one after the other.
+      The verb reads fixture trees, trees with `__collections__`, and NDJSON with `{"path": …, "fields": …}` or a
+      document of the API on each line. Several files are imported one after the other.
 
-      An empty database is built aside and put in place when it is whole. Where documents are there already, all files
-      are checked first and then applied in commits of 500 documents; documents of the same path are replaced. Run the
-      same command again to go on after an interruption.
+      With --data, an empty database is built next to the old one and replaces it when it is complete. In all other
+      cases, all files are checked first and then applied in commits of up to 500 documents. Existing documents with
+      the same path are replaced. To continue after an interruption, run the same command again.
+
+      `-` reads standard input. It requires --data and an empty database, because other imports read their input
+      twice.
       """,
     examples: [
       ("hearth import fixtures/journeys.json", "into the server at http://127.0.0.1:8080"),
       ("hearth import a.json b.json --data ./hearth-data --project demo", "without a server"),
+      ("zcat documents.json.gz | hearth import - --data ./new-data", "into an empty database"),
     ],
     run: { arguments in
       try arguments.exclude("data", "server")
@@ -41,13 +45,14 @@ extension Command {
   private static func send(_ files: ImportFiles, to client: ServerClient, isQuiet: Bool) throws -> ImportOutcome {
     if let once = files.unrepeatable {
       throw CommandFailure.data(
-        "\(once): it is checked whole before anything is sent, so it is read twice; save it as a file and import that")
+        "\(once): an import into a server reads its input twice, to check it first; save the input as a file, and "
+          + "import the file")
     }
     var progress = Progress(isQuiet: isQuiet)
     defer { progress.clear() }
     _ = try files.check { progress.show($0, "documents checked") }
     var outcome = ImportOutcome()
-    // JSON is about three times as long as what is stored, and the server takes requests of 10 MiB.
+    // JSON is about three times as long as the stored form, and the server accepts requests of up to 10 MiB.
     try files.forEachBatch(documentsMax: 500, bytesMax: 2 << 20) { batch in
       let changed = try client.commit(batch.documents.map { .set($0.key, $0.fields) })
       outcome.documents += batch.documents.count
@@ -58,10 +63,10 @@ extension Command {
   }
 }
 
-/// How the end of an import reads.
+/// The text that reports the outcome of an import.
 enum ImportText {
   static func summary(_ outcome: ImportOutcome) -> String {
-    let unchanged = outcome.unchanged > 0 ? ", \(outcome.unchanged) of them were there already" : ""
-    return "imported \(outcome.documents) documents\(unchanged)"
+    let unchanged = outcome.unchanged > 0 ? " (\(outcome.unchanged) unchanged)" : ""
+    return "imported \(outcome.documents) \(outcome.documents == 1 ? "document" : "documents")\(unchanged)"
   }
 }

@@ -3,32 +3,36 @@ import FixtureTree
 import WireFormat
 
 extension Command {
-  /// Shows the indexes of a running server, or what an index file must declare.
+  /// Lists the indexes of a running server, or suggests an index file.
   static let indexes = Command(
-    name: "indexes", summary: "Lists indexes, or suggests an index file for the queries that were asked.",
+    name: "indexes", summary: "Lists the indexes of a server, or suggests an index file for the queries it has run.",
     operands: "list | suggest", operandCount: 1...1,
     options: DatabaseChoice.serverOptions + [
-      .value("merge", "FILE", "with suggest: an index file to add to (default: what the server has)"),
-      .flag("json", "with list: print JSON"),
+      .value("merge", "FILE", "with suggest, the index file to add to (default: the server's indexes)"),
+      .flag("json", "with list, print JSON"),
     ],
     details: """
-      `suggest` prints a firestore.indexes.json with which Firestore in production answers every query this server has
-      answered since it started, those that it refused for want of an index included. Values do not matter, only which
-      fields are compared and ordered. It prints to standard output; what it added it says on standard error.
+      `list` shows the declared indexes, and the progress of those that are still being built. It shows each index as
+      it is stored, possibly with all directions reversed, because one index serves both directions.
+
+      `suggest` prints a firestore.indexes.json with all indexes that Firestore in production needs for the queries
+      that this server has received since it started, including queries that it refused because an index was missing.
+      Only the fields that a query compares and orders matter, not the values. The file goes to standard output, and a
+      summary to standard error.
       """,
     examples: [
-      ("hearth indexes suggest > firestore.indexes.json", "after the app or its tests ran against the server"),
-      ("hearth indexes suggest --merge firestore.indexes.json", "the file with what is missing there"),
-      ("hearth indexes list", "the declared indexes, and how far those are that are being built"),
+      ("hearth indexes suggest > firestore.indexes.json", "after the app or its tests have used the server"),
+      ("hearth indexes suggest --merge firestore.indexes.json", "the same file with the missing indexes added"),
+      ("hearth indexes list", "the declared indexes and their state"),
     ],
     run: { arguments in
       switch arguments.operands[0] {
       case "list":
-        guard !arguments.has("merge") else { throw CommandFailure.usage("'--merge' goes with suggest") }
+        guard !arguments.has("merge") else { throw CommandFailure.usage("'--merge' works with suggest only") }
         try list(arguments)
       case "suggest":
         guard !arguments.has("json") else {
-          throw CommandFailure.usage("'--json' goes with list; what suggest prints is JSON already")
+          throw CommandFailure.usage("'--json' works with list only; suggest always prints JSON")
         }
         try suggest(arguments)
       case let word:
@@ -48,7 +52,7 @@ extension Command {
         return TerminalText.line("\(index.member("index")?.text ?? ""): \(state)\(progress)") + "\n"
       }
     }
-    Terminal.output.write(lines.isEmpty ? "no indexes beyond those of single fields\n" : lines.joined())
+    Terminal.output.write(lines.isEmpty ? "no indexes except those on single fields\n" : lines.joined())
   }
 
   private static func suggest(_ arguments: Arguments) throws {
@@ -60,7 +64,8 @@ extension Command {
     let added = suggestion.added == 1 ? "1 index" : "\(suggestion.added) indexes"
     var text = "hearth: \(queries) seen, \(added) added\n"
     if !suggestion.isComplete {
-      text += "hearth: more kinds of queries came than can be remembered or one file can serve; run fewer at a time\n"
+      text += "hearth: the file is incomplete: the server received more kinds of queries than it remembers or than one "
+        + "file can serve; run fewer at a time\n"
     }
     Terminal.error.write(text)
   }

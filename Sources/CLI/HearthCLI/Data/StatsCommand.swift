@@ -9,22 +9,24 @@ import LMDBEngine
 import WireFormat
 
 extension Command {
-  /// Says how much the databases of a data directory or of a running server hold.
+  /// Shows the sizes of the databases and files of a data directory or of a running server.
   static let stats = Command(
-    name: "stats", summary: "Says how much the databases of a data directory or a server hold.",
+    name: "stats", summary: "Shows the sizes of the databases and files of a data directory or a server.",
     options: [
       .value("data", "DIR", "the data directory (default: ./hearth-data)"),
-      .value("server", "URL", "a running server, in place of a directory: its open databases"),
-      .value("project", "ID", "only the databases of this project"),
-      .value("database", "ID", "only databases of this id"),
-      .value("token", "TOKEN", "what to send as bearer token (default: owner)"),
+      .value("server", "URL", "show the open databases of a running server instead"),
+      .value("project", "ID", "show only the databases of this project"),
+      .value("database", "ID", "show only the databases with this id"),
+      .value("token", "TOKEN", "the bearer token to send with --server (default: owner)"),
       .flag("json", "print JSON"),
     ],
     details: """
-      Counts by reading every key, also while a server has the directory open. Files are those of all projects.
+      The verb counts by reading every key, and works while a server uses the directory. The line for files covers all
+      projects. The lines for indexes show how far each declared index is built.
       """,
     examples: [
-      ("hearth stats --data ./hearth-data", ""), ("hearth stats --server http://127.0.0.1:8080", ""),
+      ("hearth stats --data ./hearth-data", "a data directory"),
+      ("hearth stats --server http://127.0.0.1:8080", "a running server"),
       ("hearth stats --json", "for programs"),
     ],
     run: { arguments in

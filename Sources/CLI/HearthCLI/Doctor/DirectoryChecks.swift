@@ -5,22 +5,23 @@ import HearthServer
 import KeyValue
 import LMDBEngine
 
-/// What `hearth doctor` finds out about a data directory, without changing it but for one small file that it removes.
+/// Checks a data directory. The only change that it makes is one small file, which it removes.
 struct DirectoryChecks {
   let path: String
   let mapBytes: Int
   /// Microseconds since 1970.
   let now: Int64
-  /// The server that uses the directory; `nil` for none.
+  /// The server that uses the directory; `nil` if none does.
   private(set) var holder: String?
-  /// Whether this user can open what is in the directory, and leaves nothing there that its owner cannot.
+  /// Whether this user can read the directory without creating files that the directory's owner cannot open.
   private(set) var isReadable = false
 
-  /// Less room than this is a problem; less than ten times as much, or than a twentieth of the disk, a warning.
+  /// The free space below which there is a problem. Less than ten times as much, or less than a twentieth of the
+  /// disk, is a warning.
   private static let roomMin = 256 << 20
-  /// Slower syncs than this many milliseconds make every commit slow.
+  /// The time of a sync, in milliseconds, above which there is a warning.
   private static let syncMax = 50
-  /// File systems on which LMDB's locks or its syncs cannot be relied on.
+  /// The file systems on which LMDB's locks or syncs are unreliable.
   private static let unsound: Set<String> = [
     "nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "sshfs",
   ]
@@ -35,13 +36,13 @@ struct DirectoryChecks {
     var status = stat()
     guard stat(path, &status) == 0 else {
       guard errno == ENOENT else {
-        let advice = "Let this user reach it, or name another with --data."
+        let advice = "Give this user access to it, or name another with --data."
         return [.problem("data directory", "\(path): \(Self.reason())", advice)]
       }
       return missing()
     }
     guard status.st_mode & S_IFMT == S_IFDIR else {
-      return [.problem("data directory", "\(path) is no directory", "Name another with --data.")]
+      return [.problem("data directory", "\(path) is not a directory", "Name another with --data.")]
     }
     var findings = [permissions(status)]
     if findings[0].level == .problem { return findings }
@@ -62,69 +63,74 @@ struct DirectoryChecks {
   private func missing() -> [Finding] {
     let parent = LocalPath.folder(of: path)
     guard access(parent, W_OK | X_OK) == 0 else {
-      let text = "\(path) cannot be made: \(parent): \(Self.reason())"
-      return [.problem("data directory", text, "Make it for this user.")]
+      let text = "\(path) cannot be created: \(parent): \(Self.reason())"
+      return [.problem("data directory", text, "Create it, with this user as its owner.")]
     }
-    return [.ok("data directory", "\(path) will be made")] + fileSystem(of: parent)
+    return [.ok("data directory", "the server will create \(path)")] + fileSystem(of: parent)
   }
 
   private func permissions(_ status: stat) -> Finding {
     let topic = "permissions"
     guard access(path, R_OK | W_OK | X_OK) == 0 else {
       return .problem(
-        topic, "this user may not write to \(path): \(Self.reason())", "Run as its owner, or chown -R it to this user.")
+        topic, "this user cannot write to \(path): \(Self.reason())",
+        "Run the server as the owner of the directory, or chown -R it to this user.")
     }
     if status.st_mode & 0o077 != 0 {
-      return .warning(topic, "others than the owner of \(path) may look into it", "chmod go= \(path)")
+      return .warning(topic, "users other than its owner can access \(path)", "chmod go= \(path)")
     }
     for project in DataDirectory.accountsProjects(in: path) {
       let file = DataDirectory.accountsFile(of: project, in: path)
       var secret = stat()
       if stat(file, &secret) == 0, secret.st_mode & 0o077 != 0 {
         return .problem(
-          topic, "\(file) holds secrets, and others than its owner may read it",
+          topic, "\(file) holds secrets, but users other than its owner may read it",
           "chmod go= it, and replace the keys: hearth keys rotate")
       }
     }
-    return .ok(topic, "only their owner reaches the data in \(path)")
+    return .ok(topic, "only the owner of \(path) can access it")
   }
 
   private func fileSystem(of place: String) -> [Finding] {
     var system = statvfs()
     guard statvfs(place, &system) == 0 else {
-      return [.warning("disk", "\(place): \(Self.reason())", "Look at the disk.")]
+      return [.warning("disk", "\(place): \(Self.reason())", "Check the disk.")]
     }
     var findings: [Finding] = []
     let kind = MountTable.fileSystem(of: place) ?? ""
     if Self.unsound.contains(kind) || kind.hasPrefix("fuse") {
       findings.append(
         .problem(
-          "file system", "\(place) is on \(kind), where locks do not hold", "Keep the data on a disk of this machine."))
+          "file system", "\(place) is on \(kind), where file locks are unreliable",
+          "Keep the data on a local disk of this machine."))
     } else if ["tmpfs", "ramfs"].contains(kind) {
       findings.append(
-        .warning("file system", "\(place) is on \(kind): all is gone after a restart", "Keep the data on a disk."))
+        .warning(
+          "file system", "\(place) is on \(kind): all data are lost when the machine restarts",
+          "Keep the data on a disk."))
     }
     let free = Int(clamping: system.f_bavail) * Int(system.f_frsize)
     let total = Int(clamping: system.f_blocks) * Int(system.f_frsize)
     let room = "\(ByteCount.text(free)) free of \(ByteCount.text(total))"
     if free < Self.roomMin {
-      findings.append(.problem("disk", room, "Make room: writes fail with RESOURCE_EXHAUSTED when it is full."))
+      findings.append(.problem("disk", room, "Free some space: on a full disk, writes fail with RESOURCE_EXHAUSTED."))
     } else if free < 10 * Self.roomMin || free < total / 20 {
-      findings.append(.warning("disk", room, "Make room before it is full: then writes fail and reads go on."))
+      findings.append(.warning("disk", room, "Free some space: on a full disk, writes fail, and only reads work."))
     } else {
       findings.append(.ok("disk", room))
     }
     if system.f_files > 0, system.f_favail < 10_000 {
-      findings.append(.warning("disk", "only \(system.f_favail) more files fit", "Every stored file takes one."))
+      let text = "only \(system.f_favail) inodes are free"
+      findings.append(.warning("disk", text, "Remove files: every stored file needs an inode."))
     }
     return findings
   }
 
-  /// How long the disk takes for what every commit waits for.
+  /// Measures the time of a sync, which every commit waits for.
   private func sync() -> [Finding] {
     let file = "\(path)/.doctor-\(getpid())"
     let descriptor = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-    guard descriptor >= 0 else { return [.problem("sync", "\(file): \(Self.reason())", "Look at the disk.")] }
+    guard descriptor >= 0 else { return [.problem("sync", "\(file): \(Self.reason())", "Check the disk.")] }
     defer {
       close(descriptor)
       unlink(file)
@@ -134,7 +140,7 @@ struct DirectoryChecks {
     for _ in 0..<9 {
       let begun = Progress.now()
       guard pwrite(descriptor, page, page.count, 0) == page.count, fdatasync(descriptor) == 0 else {
-        return [.problem("sync", "\(file): \(Self.reason())", "Look at the disk.")]
+        return [.problem("sync", "\(file): \(Self.reason())", "Check the disk.")]
       }
       times.append(Progress.now() - begun)
     }
@@ -142,30 +148,30 @@ struct DirectoryChecks {
     guard median > Self.syncMax else {
       return [.ok("sync", "a sync takes \(median < 1 ? "less than 1" : "\(median)") ms")]
     }
-    return [.warning("sync", "a sync takes \(median) ms", "Every group of commits waits for one; use a faster disk.")]
+    return [.warning("sync", "a sync takes \(median) ms", "Use a faster disk: every commit waits for a sync.")]
   }
 
   private mutating func lockAndDatabases() -> [Finding] {
     var findings: [Finding] = []
     do throws(StorageError) {
-      // Letting go of it at once leaves nothing but the lock's file, which a server makes too.
+      // Releasing the lock at once leaves only the lock file, which a server creates too.
       _ = try DataDirectoryLock(directory: path)
     } catch {
       if case .locked(_, let name) = error {
         holder = name
         findings.append(.ok("in use", "by \(name)"))
       } else {
-        findings.append(.problem("lock", error.description, "Let this user write to \(path)."))
+        findings.append(.problem("lock", error.description, "Give this user write access to \(path)."))
       }
     }
     let ids: [DatabaseID]
     do throws(StorageError) {
       ids = try DataDirectory.databases(in: path)
     } catch {
-      // A directory that nothing was written to yet has no format.
+      // A directory without any data has no format file.
       if access("\(path)/FORMAT", F_OK) == 0 {
         findings.append(
-          .problem("format", error.description, "Use the version of Hearth that wrote it, or a newer one."))
+          .problem("format", error.description, "Use the version of Hearth that wrote the data, or a newer one."))
       }
       return findings
     }
@@ -175,7 +181,7 @@ struct DirectoryChecks {
 
   private func database(_ id: DatabaseID) -> Finding {
     let topic = id.database
-    let check = "hearth check \(path) tells more; restore from a backup where it finds damage."
+    let check = "Run hearth check \(path), and restore a backup if it finds damage."
     do throws(StorageError) {
       let store = try LMDBStore.open(
         LMDBOptions(path: DataDirectory.file(of: id, in: path), mapBytes: mapBytes, readOnly: true))
@@ -187,11 +193,11 @@ struct DirectoryChecks {
       if last > now + 5_000_000 {
         return .problem(
           topic, "the last commit to \(id) is \((last - now) / 1_000_000) s in the future",
-          "The clock went back: set it right. Until then times of commits stand still.")
+          "Correct the clock: it was set back. Until it catches up, new commits get no later times.")
       }
       let text = "\(id) uses \(ByteCount.text(size.usedBytes)) of \(ByteCount.text(mapBytes))"
       guard size.usedBytes > mapBytes / 10 * 8 else { return .ok(topic, text) }
-      return .warning(topic, text, "Start with a larger --map-size; when it is full, writes fail.")
+      return .warning(topic, text, "Start with a larger --map-size: when the database is full, writes fail.")
     } catch {
       return .problem(topic, error.description, check)
     }

@@ -2,25 +2,26 @@ import DocumentStore
 import HearthServer
 
 extension Command {
-  /// Finds usual mistakes before they hurt.
+  /// Checks the configuration of a server for common mistakes.
   static let doctor = Command(
-    name: "doctor", summary: "Looks for usual mistakes in how a server is set up.",
+    name: "doctor", summary: "Checks the setup of a server for common mistakes.",
     options: serve.options.filter { !["quiet", "import", "print-config"].contains($0.name) }
       + [.flag("json", "print JSON")],
     details: """
-      Takes the options of 'hearth serve', and hearth.json as it does, and looks at what a server with them would find:
-      the data directory with its permissions and owner, its file system, the room on it and the time of a sync; how
-      full the databases are; the clock; rules that do not compile, that anybody may write by, or that have run out;
-      index files; the certificate; keys of identity providers and of programs; who could reach the port and the
-      metrics; limits of the system.
+      The verb takes the options of `hearth serve`, reads hearth.json like it, and checks what a server with these
+      options would use: the data directory with its permissions, owner, file system, free space and sync time; the
+      size of the databases; the clock; rules that do not compile, grant access to everyone, or have expired; index
+      files; the certificate; keys of identity providers and programs; the addresses from which the port and the
+      metrics can be reached; limits of the system.
 
-      Changes no data, and may run beside the server. In the directory it writes a small file to time syncs and
-      removes it, and it takes the directory's lock for a moment: a server that starts just then is refused.
-      Exit code 0, or 1 where there is a problem.
+      It changes no data and can run next to the server. It writes a small file to the directory to time syncs, and
+      removes it. It also holds the directory's lock for a moment, so a server that starts at that moment fails.
+
+      The exit code is 1 if there is a problem, otherwise 0. Warnings do not change it.
       """,
     examples: [
-      ("hearth doctor", "with hearth.json of this directory"),
-      ("sudo -u hearth hearth doctor --config /etc/hearth/hearth.json", "as the service that it looks at"),
+      ("hearth doctor", "with hearth.json of the working directory"),
+      ("sudo -u hearth hearth doctor --config /etc/hearth/hearth.json", "as the user that runs the service"),
       ("hearth doctor --json", "for programs"),
     ],
     run: { arguments in

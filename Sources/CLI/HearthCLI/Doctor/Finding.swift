@@ -1,23 +1,23 @@
 import WireFormat
 
-/// What `hearth doctor` found out about one thing.
+/// A result of `hearth doctor`.
 struct Finding: Equatable {
-  /// How much it matters.
+  /// The importance of a finding.
   enum Level: String {
-    /// As it should be.
+    /// Nothing to do.
     case ok
-    /// Works, but is hardly meant so, or will not work for long.
+    /// It works, but is probably a mistake, or will soon fail.
     case warning
-    /// The server would not start, would not keep data safe, or would let strangers in.
+    /// The server would not start, would lose data, or would give unauthorized callers access.
     case problem
   }
 
   var level: Level
-  /// What was looked at, in a word or two.
+  /// The subject, in one or two words.
   var topic: String
-  /// What was found.
+  /// The finding.
   var text: String
-  /// What to do about it; `nil` where nothing is to be done.
+  /// The remedy; `nil` if nothing is to be done.
   var advice: String?
 
   static func ok(_ topic: String, _ text: String) -> Finding {
@@ -34,7 +34,7 @@ struct Finding: Equatable {
 }
 
 extension [Finding] {
-  /// A line each, and what to do below it.
+  /// Returns a line for each finding, followed by its remedy, and a summary.
   func table(on terminal: Terminal) -> String {
     let width = map(\.topic.count).max() ?? 0
     var text = ""
@@ -55,7 +55,7 @@ extension [Finding] {
     return text
   }
 
-  /// The same for programs.
+  /// Returns the findings as JSON.
   func json() -> [UInt8] {
     JSONWriter.report { json in
       json.add("ok", !contains { $0.level == .problem })

@@ -2,7 +2,7 @@ import DocumentModel
 import FixtureTree
 import HearthServer
 
-/// What `hearth doctor` finds out about index files.
+/// Checks the index files.
 struct IndexesChecks {
   let configuration: HearthConfiguration
 
@@ -10,13 +10,13 @@ struct IndexesChecks {
     let topic = "indexes"
     guard !configuration.indexes.isEmpty else {
       guard configuration.requiresIndexes else { return [] }
-      let text = "--require-indexes without --indexes: only queries that need no composite index are answered"
-      return [.warning(topic, text, "Add --indexes firestore.indexes.json, as 'hearth indexes suggest' writes it.")]
+      let text = "--require-indexes without --indexes: the server refuses queries that need a composite index"
+      return [.warning(topic, text, "Add --indexes firestore.indexes.json; 'hearth indexes suggest' prints one.")]
     }
     var databases: [String] = []
     return configuration.indexes.map { file in
       guard !databases.contains(file.database) else {
-        return .problem(topic, "database \(file.database) has two index files", "Give one of them.")
+        return .problem(topic, "database \(file.database) has two index files", "Remove one of them.")
       }
       databases.append(file.database)
       do throws(FixtureTreeError) {
@@ -25,7 +25,7 @@ struct IndexesChecks {
         return .ok(
           topic, "\(file.path): \(indexes) index\(indexes == 1 ? "" : "es"), \(fields) field\(fields == 1 ? "" : "s")")
       } catch {
-        return .problem(topic, error.description, "Mend it, or name another file: the server would not start.")
+        return .problem(topic, error.description, "Correct it, or name another file: the server would not start.")
       }
     }
   }

@@ -5,15 +5,15 @@ import HearthServer
 import KeyValue
 import LMDBEngine
 
-/// What `hearth doctor` finds out about keys: of those whose tokens count here, and of programs that are admin.
+/// Checks the keys of trusted issuers and identity providers, and the keys of programs that are admin.
 struct KeysChecks {
   let configuration: HearthConfiguration
-  /// The data directory, where accounts in it can be read; `nil` otherwise.
+  /// The data directory; `nil` if its accounts cannot be read.
   let directory: String?
   /// Microseconds since 1970.
   let now: Int64
 
-  /// A service-account file is a tenth of this.
+  /// The maximum size of a service-account file, which is usually a tenth of this.
   private static let keyFileBytesMax = 64 << 10
 
   func findings() -> [Finding] {
@@ -32,13 +32,13 @@ struct KeysChecks {
     return findings
   }
 
-  /// A file with the keys of somebody whose tokens count.
+  /// Checks a file with the public keys of an issuer or a provider.
   private func checks(
     _ topic: String, _ path: String, of name: String, _ use: ([UInt8]) throws(TokenError) -> Void
   ) -> Finding {
     let keys: [UInt8]
     do throws(HearthError) { keys = try KeyFile.read(path) } catch {
-      return .problem(topic, "the keys of \(name): \(error.description)", "Name a file that can be read.")
+      return .problem(topic, "the keys of \(name): \(error.description)", "Name a readable file.")
     }
     do throws(TokenError) { try use(keys) } catch {
       return .problem(
@@ -47,12 +47,13 @@ struct KeysChecks {
     var status = stat()
     if stat(path, &status) == 0, status.st_mode & 0o002 != 0 {
       return .problem(
-        topic, "everybody on this machine may write \(path), and so sign in as anybody", "chmod o-w \(path)")
+        topic, "every user of this machine can write \(path), and so sign in as any user", "chmod o-w \(path)")
     }
-    return .ok(topic, "\(path) has keys of \(name)")
+    return .ok(topic, "\(path) contains keys of \(name)")
   }
 
-  /// The keys of programs: where they send what they sign, and who can read the files that `hearth keys create` wrote.
+  /// Checks the keys of programs: whether their connections are encrypted, and whether other users can read the files
+  /// that `hearth keys create` wrote.
   private func programs(of project: String, in directory: String) -> [Finding] {
     let topic = "program keys"
     let keys: [ServiceKey]
@@ -63,7 +64,7 @@ struct KeysChecks {
         store: try LMDBStore.open(options), project: AccountsProject(project), mode: .production, now: { now }
       ).serviceKeys.all
     } catch {
-      return [.problem(topic, error.description, "Restore the accounts from a backup.")]
+      return [.problem(topic, error.description, "Restore the accounts from a backup of the directory.")]
     }
     guard !keys.isEmpty else { return [] }
     let findings = keys.flatMap { [exposure(of: $0, topic), connection(of: $0, topic)].compactMap { $0 } }
@@ -79,8 +80,8 @@ struct KeysChecks {
       String(decoding: bytes, as: UTF8.self).contains(key.id)
     else { return nil }
     return .problem(
-      topic, "\(file) makes its reader admin, and others than its owner may read it",
-      "chmod go= it, then hearth keys revoke \(key.name), and create another.")
+      topic, "\(file) gives admin rights, but users other than its owner can read it",
+      "chmod go= it, then run hearth keys revoke \(key.name), and create a new key.")
   }
 
   private func connection(of key: ServiceKey, _ topic: String) -> Finding? {
@@ -89,9 +90,9 @@ struct KeysChecks {
     let host = rest.hasPrefix("[") ? rest.dropFirst().prefix { $0 != "]" } : rest.prefix { $0 != ":" }
     let isLocal = HearthConfiguration.isLoopback(String(host))
     guard configuration.tls != nil || !isLocal else { return nil }
-    let text = "\(key.name) looks for the server at \(key.url)"
+    let text = "\(key.name) connects to \(key.url)"
     return .warning(
-      topic, configuration.tls != nil ? "\(text), which speaks TLS" : "\(text): its tokens travel unencrypted",
-      "hearth keys revoke \(key.name), and create it again with --url https://…")
+      topic, configuration.tls != nil ? "\(text), but the server uses TLS" : "\(text): its tokens are sent unencrypted",
+      "Run hearth keys revoke \(key.name), and create the key again with --url https://…")
   }
 }

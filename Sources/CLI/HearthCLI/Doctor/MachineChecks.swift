@@ -1,43 +1,44 @@
 import CTimex
 import Glibc
 
-/// What `hearth doctor` finds out about the machine.
+/// Checks the machine: its clock, its memory and its limits.
 enum MachineChecks {
-  /// 2025-01-01, in microseconds: nobody ran this before.
+  /// 2025-01-01, in microseconds: the program did not exist before.
   private static let earliest: Int64 = 1_735_689_600_000_000
-  /// The kernel's word for a clock that nobody sets right (`STA_UNSYNC`).
-  private static let unsynchronised: Int32 = 0x40
+  /// The kernel's flag for a clock that no service synchronizes (`STA_UNSYNC`).
+  private static let unsynchronized: Int32 = 0x40
 
-  /// Versions of commits, times of rules and tokens come from the clock.
+  /// Checks the clock, which determines versions of commits, `request.time` and the validity of tokens.
   static func clock(now: Int64) -> [Finding] {
     guard now > earliest else {
-      return [.problem("clock", "it is before 2025", "Set it: tokens and request.time are judged by it.")]
+      return [.problem("clock", "the clock shows a time before 2025", "Set it: tokens and request.time depend on it.")]
     }
     var state = timex()
     guard adjtimex(&state) >= 0 else { return [] }
-    guard state.status & unsynchronised == 0 else {
+    guard state.status & unsynchronized == 0 else {
       return [
         .warning(
-          "clock", "nothing keeps it right, as far as the kernel knows",
-          "Run systemd-timesyncd or chrony: tokens and request.time are judged by it.")
+          "clock", "no service synchronizes it, as far as the kernel knows",
+          "Run systemd-timesyncd or chrony: tokens and request.time depend on the clock.")
       ]
     }
-    return [.ok("clock", "kept right by the system")]
+    return [.ok("clock", "synchronized by the system")]
   }
 
-  /// What `--in-memory` lives in.
+  /// Checks the memory file system that `--in-memory` uses.
   static func memory() -> Finding {
     var system = statvfs()
     guard statvfs("/dev/shm", &system) == 0 else {
-      return .problem("memory", "there is no /dev/shm, where data in memory lie", "Mount a tmpfs there, or use --data.")
+      let text = "/dev/shm, which holds data in memory, does not exist"
+      return .problem("memory", text, "Mount a tmpfs there, or use --data.")
     }
     let free = Int(clamping: system.f_bavail) * Int(system.f_frsize)
-    let text = "\(ByteCount.text(free)) free in /dev/shm, and all is gone when the server stops"
+    let text = "\(ByteCount.text(free)) free in /dev/shm; all data are lost when the server stops"
     guard free < 64 << 20 else { return .ok("memory", text) }
-    return .warning("memory", text, "Containers often have 64 MiB there: give it more (--shm-size), or use --data.")
+    return .warning("memory", text, "Give the container more than its 64 MiB (--shm-size), or use --data.")
   }
 
-  /// Descriptors: every connection and every open database takes some.
+  /// Checks the limit of file descriptors. Every connection and every open database needs some.
   static func limits() -> [Finding] {
     var limit = rlimit()
     guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return [] }
@@ -45,7 +46,8 @@ enum MachineChecks {
     guard files < 65_536 else { return [.ok("open files", files > 1 << 40 ? "no limit" : "up to \(files)")] }
     return [
       .warning(
-        "open files", "only \(files) may be open", "Raise the hard limit (LimitNOFILE=): each connection takes one.")
+        "open files", "at most \(files) files can be open",
+        "Raise the hard limit (LimitNOFILE=): each connection needs one.")
     ]
   }
 }

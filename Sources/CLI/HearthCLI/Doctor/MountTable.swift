@@ -1,22 +1,22 @@
 import Glibc
 
-/// What is mounted where, as the kernel tells it.
+/// Reads the kernel's table of mounted file systems.
 enum MountTable {
   private static let bytesMax = 1 << 20
 
-  /// The kind of the file system that a path is on, such as `ext4`; `nil` where the kernel does not tell.
+  /// Returns the type of the file system that contains a path, such as `ext4`, or `nil` if it is unknown.
   static func fileSystem(of path: String) -> String? {
     var status = stat()
     guard stat(path, &status) == 0, let text = read() else { return nil }
-    // As makedev(3) joins them; the C library's own functions for it are macros.
+    // Split the device as makedev(3) joins it. The C library's functions for this are macros, which Swift cannot call.
     let device = UInt64(status.st_dev)
     let major = (device >> 8 & 0xFFF) | (device >> 32 & 0xFFFF_F000)
     let minor = (device & 0xFF) | (device >> 12 & 0xFFFF_FF00)
     return fileSystem(ofDevice: "\(major):\(minor)", in: text)
   }
 
-  /// The same from a text in the form of `/proc/self/mountinfo` (proc(5)): the device is the third word of a line, the
-  /// kind the first behind a dash.
+  /// Returns the type of a device's file system from a text in the form of `/proc/self/mountinfo` (proc(5)). The device
+  /// is the third word of a line, and the type is the first word after a dash.
   static func fileSystem(ofDevice device: String, in text: String) -> String? {
     for line in text.split(separator: "\n") {
       let words = line.split(separator: " ")

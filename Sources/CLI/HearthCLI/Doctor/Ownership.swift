@@ -1,40 +1,40 @@
 import Files
 import Glibc
 
-/// Whose things of a data directory are. What root made in a directory of another user stays root's: the server, which
-/// runs as that user, can then not open it.
+/// Checks the owners of the files in a data directory. Files that root created in the directory of another user belong
+/// to root, so a server that runs as that user cannot open them.
 struct Ownership {
   /// The data directory.
   let path: String
-  /// The user whose the directory is.
+  /// The owner of the directory.
   let owner: uid_t
 
-  /// Things that are looked at, at most.
+  /// The maximum number of files and folders to check.
   private static let entriesMax = 20_000
 
-  /// A user's name, or number where there is none.
+  /// Returns the name of a user, or the number if the user has no name.
   static func name(of user: uid_t) -> String {
     guard let entry = getpwuid(user), let name = entry.pointee.pw_name else { return "user \(user)" }
     return String(cString: name)
   }
 
-  /// Who a server that uses the directory runs as, as far as it shows: root, where all in it is root's, as in a
-  /// container that was given a directory of its host; else the owner.
+  /// The user that probably runs the server: root if everything in the directory belongs to root, as in a container
+  /// with a directory of its host; otherwise the owner.
   let server: uid_t
-  /// The first thing in the directory that is not the server's.
+  /// The first file or folder in the directory that does not belong to the server's user.
   private let stranger: (file: String, user: uid_t)?
 
-  /// Looks at whose things are.
+  /// Reads the owners of the files.
   init(path: String, owner: uid_t) {
     self.path = path
     self.owner = owner
     let (first, isMixed) = Self.strangers(in: path, owner)
     server = first?.user == 0 && !isMixed ? 0 : owner
-    // Root overrules whose things are.
+    // Root can open every file.
     stranger = server == 0 ? nil : first
   }
 
-  /// What is wrong with whose they are; empty where all is as it should be.
+  /// Returns the findings about owners, which are empty if all owners are correct.
   func findings() -> [Finding] {
     let topic = "owner"
     let name = Self.name(of: server)
@@ -42,24 +42,25 @@ struct Ownership {
     if let (file, other) = stranger {
       findings.append(
         .problem(
-          topic, "\(file) belongs to \(Self.name(of: other)), and the directory to \(name), who cannot use it",
+          topic, "\(file) belongs to \(Self.name(of: other)), but the directory belongs to \(name)",
           "As root: chown -R \(name): \(path)"))
     }
     if server != owner {
       let host = Self.name(of: owner)
-      let text = "\(path) belongs to \(host), and all in it to root: only a server that runs as root can use it"
-      findings.append(.warning(topic, text, "Leave it so where that is meant; else as root: chown -R \(host): \(path)"))
+      let text = "\(path) belongs to \(host), but its content to root: only a server that runs as root can use it"
+      findings.append(.warning(topic, text, "Unless the server runs as root, do as root: chown -R \(host): \(path)"))
     }
     let user = geteuid()
     if user != server {
-      let text = "\(path) belongs to \(name): what \(Self.name(of: user)) makes in it, \(name) cannot use"
-      findings.append(.warning(topic, "\(text); it was not looked into", "sudo -u \(name) hearth doctor …"))
+      let text = "\(path) belongs to \(name), who cannot use files that \(Self.name(of: user)) creates in it"
+      findings.append(
+        .warning(topic, "\(text); its content was not checked", "Run as its owner: sudo -u \(name) hearth doctor …"))
     }
     return findings
   }
 
-  /// The first thing in a directory that is not its owner's, and whether there are things of several users. The folder
-  /// that a file system brings along does not count.
+  /// Returns the first file or folder in a directory that does not belong to its owner, and whether there are several
+  /// owners. Ignores the folder `lost+found`, which the file system creates.
   private static func strangers(
     in path: String, _ owner: uid_t
   ) -> (first: (file: String, user: uid_t)?, isMixed: Bool) {

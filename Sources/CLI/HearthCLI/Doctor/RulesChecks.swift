@@ -4,8 +4,8 @@ import HearthServer
 import RulesEngine
 import WireFormat
 
-/// What `hearth doctor` finds out about rules: it asks them what strangers may do
-/// where no document and no file of the app is.
+/// Checks the rules. It evaluates requests of unauthenticated and unknown users for documents and files that no app
+/// has.
 struct RulesChecks {
   let configuration: HearthConfiguration
   /// Microseconds since 1970.
@@ -18,8 +18,8 @@ struct RulesChecks {
       findings.append(
         isEmulator
           ? .warning(
-            "rules", "there are none: everybody who reaches the emulator may do everything", "Add --rules FILE.")
-          : .warning("rules", "there are none: every request of an app is denied", "Add --rules FILE."))
+            "rules", "no rules are set: every client that reaches the emulator is admin", "Add --rules FILE.")
+          : .warning("rules", "no rules are set: every request of an app is denied", "Add --rules FILE."))
     }
     for file in configuration.rules { findings += checks(file.path, service: "cloud.firestore", topic: "rules") }
     if let file = configuration.storageRules {
@@ -36,7 +36,7 @@ struct RulesChecks {
       let count = error.diagnostics.count { $0.severity == .error }
       let text = "\(file) does not compile: \(count) error\(count == 1 ? "" : "s")"
       return [.problem(topic, text, "hearth rules check \(file)")]
-    } catch { return [.problem(topic, CommandFailure(error).message, "Name a file that can be read.")] }
+    } catch { return [.problem(topic, CommandFailure(error).message, "Name a readable file.")] }
     let isOfFiles = service == FileRules.service
     let objects = isOfFiles ? "files of any name" : "documents of any collection"
     let stranger = granted(ruleset, isOfFiles, to: nil)
@@ -44,23 +44,23 @@ struct RulesChecks {
       let what = stranger.map(\.rawValue).joined(separator: ", ")
       return [
         .problem(
-          topic, "\(file) is open to the world: whoever reaches the port may \(what) \(objects)",
-          "Grant what the app needs, \(isOfFiles ? "folder by folder" : "collection by collection").")
+          topic, "\(file) is open to the world: every client that reaches the port may \(what) \(objects)",
+          "Grant only the access that the app needs, \(isOfFiles ? "folder by folder" : "collection by collection").")
       ]
     }
     let guest = configuration.accounts.allowsAnonymous || configuration.accounts.allowsSignUp
     if guest, granted(ruleset, isOfFiles, to: Self.guest).contains(where: { $0 != .get && $0 != .list }) {
       return [
         .warning(
-          topic, "\(file) lets everybody who makes an account write \(objects)",
-          "Compare request.auth.uid with whose the \(isOfFiles ? "file" : "document") is; "
-            + "or --no-sign-up and --no-anonymous.")
+          topic, "\(file) lets every new account write \(objects)",
+          "Compare request.auth.uid with the owner of the \(isOfFiles ? "file" : "document"), "
+            + "or set --no-sign-up and --no-anonymous.")
       ]
     }
-    // Rules of a first month, as consoles offer them, grant everything before a date.
+    // The initial rules that consoles offer grant everything until a date.
     if !granted(ruleset, isOfFiles, to: nil, at: 946_684_800_000_000).isEmpty {
-      let text = "\(file) grants by a date that has passed: every request is denied now"
-      return [.warning(topic, text, "Write rules for the app.")]
+      let text = "\(file) grants access until a date that has passed: now every request is denied"
+      return [.warning(topic, text, "Replace them by rules for the app.")]
     }
     return remarks(ruleset, file, topic)
   }
@@ -75,7 +75,8 @@ struct RulesChecks {
   private static let guest = RulesAuth(
     uid: "wZ3kTqvB7dMnXcYhRjL5", claims: MapValue([("sub", .string("wZ3kTqvB7dMnXcYhRjL5"))]))
 
-  /// What is granted where no app has anything: only rules for any collection, or for files of any name, do so.
+  /// Returns the methods that the rules grant for documents or files that no app has. Only rules that match any
+  /// collection, or files of any name, grant some.
   private func granted(
     _ ruleset: Ruleset, _ isOfFiles: Bool, to auth: RulesAuth?, at time: Int64? = nil
   ) -> [RulesMethod] {
@@ -86,7 +87,7 @@ struct RulesChecks {
     }
   }
 
-  /// Whether this is granted in collections that no app has, at two depths.
+  /// Returns whether a method is granted in collections that no app has, at two depths.
   private func grantsDocuments(
     _ ruleset: Ruleset, _ method: RulesMethod, to auth: RulesAuth?, at time: Timestamp
   ) -> Bool {
@@ -106,8 +107,8 @@ struct RulesChecks {
     }
   }
 
-  /// Whether this is granted of files that no app has, at two depths: in the project's bucket, and in one that is no
-  /// app's. Uploads that only their kind or size would open are tried as a small picture.
+  /// Returns whether a method is granted for files that no app has, at two depths, in the project's bucket and in one
+  /// that no app has. Uploads are small pictures, so that rules that only restrict type or size grant them.
   private func grantsFiles(_ ruleset: Ruleset, _ method: RulesMethod, to auth: RulesAuth?, at time: Timestamp) -> Bool {
     let evaluator = Evaluator()
     return ["x7qk-doctor", "\(configuration.project ?? "demo").appspot.com"].contains { bucket in
@@ -116,7 +117,7 @@ struct RulesChecks {
         var request = RulesRequest(method, ResourcePath(uncheckedBytes: Array(name.utf8)), auth: auth, time: time)
         if method != .list && method != .create { request.resource = fields }
         if method == .create || method == .update { request.newResource = fields }
-        request.lookupsMax = RulesRequest.lookupsMaxOfFile
+        request.lookupsMax = RulesRequest.lookupsMaxPerFile
         return request.withBorrowed { borrowed in
           Array(bucket.utf8).withUnsafeBytes { bucket in
             var borrowed = borrowed

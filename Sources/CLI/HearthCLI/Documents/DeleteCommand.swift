@@ -2,24 +2,29 @@ import DocumentModel
 import Glibc
 
 extension Command {
-  /// Deletes a document, or everything at and below a path.
+  /// Deletes a document, or everything at and below a path of a running server.
   static let delete = Command(
     name: "delete", summary: "Deletes a document, or everything at and below a path.", operands: "PATH",
     operandCount: 1...1,
     options: DatabaseChoice.serverOptions + [
-      .flag("recursive", "delete everything below the path too; needed for a collection"),
-      .flag("yes", "do not ask"),
-      .flag("quiet", "no progress"),
+      .flag("recursive", "also delete everything below the path; required for a collection"),
+      .flag("yes", "do not ask for confirmation"),
+      .flag("quiet", "show no progress"),
     ],
-    details: "Deleting a document leaves the documents of its sub-collections, unless --recursive is given.",
+    details: """
+      Without --recursive, the documents in subcollections of a deleted document remain. With --recursive on a
+      terminal, the verb asks for confirmation first.
+      """,
     examples: [
       ("hearth delete users/ann", "one document"),
-      ("hearth delete users/ann --recursive", "with everything below it; asks on a terminal"),
-      ("hearth delete sessions --recursive --yes", "a whole collection"),
+      ("hearth delete users/ann --recursive", "with everything below it"),
+      ("hearth delete sessions --recursive --yes", "a whole collection, without a question"),
     ],
     run: { arguments in
       let path = try DatabaseChoice.path(arguments.operands[0])
-      guard !path.isRoot else { throw CommandFailure.usage("the path of a document or collection is needed") }
+      guard !path.isRoot else {
+        throw CommandFailure.usage("give the path of a document or a collection, such as users/ann")
+      }
       let client = try ServerClient(arguments)
       let shown = TerminalText.line("\(path)")
       guard arguments.has("recursive") else {
@@ -36,7 +41,7 @@ extension Command {
         }
       }
       let count = try deleteAll(path, client, isQuiet: arguments.has("quiet"))
-      Terminal.output.write("deleted \(count) documents at and below \(shown)\n")
+      Terminal.output.write("deleted \(count) \(count == 1 ? "document" : "documents") at and below \(shown)\n")
       return 0
     })
 
@@ -46,7 +51,7 @@ extension Command {
     var count = 0
     var last: String?
     while true {
-      let step = try client.deleteBelow(path, behind: last)
+      let step = try client.deleteBelow(path, after: last)
       count += step.deleted
       last = step.last
       if last == nil { return count }

@@ -2,21 +2,23 @@ import DocumentModel
 import FixtureTree
 import WireFormat
 
-/// Shows documents: readable for people, as on the wire for machines.
+/// Formats documents: as readable text for people, and as the API's JSON for programs.
 struct DocumentText {
   let database: DatabaseID
 
-  /// A document over several lines: path, time of the last change, fields as a fixture tree writes them.
+  /// Returns a document on several lines: its path, the time of the last change, and the fields in fixture form.
+  /// - Throws: `WireError` if a field cannot be written.
   func page(_ document: ServerClient.Found) throws -> [UInt8] {
     var head = Terminal.output.bold(TerminalText.line(document.key.path.text))
     if let time = document.updateTime { head += Terminal.output.faint("  (updated \(time))") }
     var fields: [UInt8] = []
     try FixtureFields.append(document.fields, database: database, to: &fields)
-    // Still JSON: people copy it into `hearth set`.
+    // The output stays valid JSON, because people copy it into `hearth set`.
     return Array("\(head)\n\(TerminalText.json(String(decoding: fields, as: UTF8.self)))\n".utf8)
   }
 
-  /// The wire's JSON of a document.
+  /// Returns a document as the API's JSON, followed by a line feed.
+  /// - Throws: `WireError` if a field cannot be written.
   func json(_ document: ServerClient.Found, _ style: JSONWriter.Style) throws -> [UInt8] {
     var json = JSONWriter(style)
     var failure: WireError?
@@ -40,10 +42,11 @@ struct DocumentText {
     return json.bytes
   }
 
-  /// A document's id as a row shows it.
+  /// Returns a document's id, made safe for a terminal.
   static func id(of document: ServerClient.Found) -> String { TerminalText.line(document.key.path.id) }
 
-  /// A row of a table: id and fields, cut to the width of the terminal.
+  /// Returns a document as one line: its id and its fields, cut to the width of the terminal.
+  /// - Throws: `WireError` if a field cannot be written.
   func row(_ document: ServerClient.Found, idWidth: Int) throws -> [UInt8] {
     let id = Self.id(of: document)
     var line: [UInt8] = []

@@ -2,17 +2,20 @@ import DocumentModel
 import FixtureTree
 import Glibc
 
-/// Reads the fields that a person gives to `set` and `update`.
+/// Reads the fields that are given to `set` and `update`.
 enum FieldInput {
   static let details = """
-    JSON holds the fields as a fixture tree writes them: {"$timestamp": "2025-03-27T14:30:00Z"}, {"$ref": "users/u1"},
-    {"$bytes": "base64"}, {"$geo": [45.46, 9.19]}, {"$double": 1}, {"$vector": [1, 2]}. `-` reads standard input.
+    JSON is an object of fields. Types that JSON lacks are written as in fixture files:
+    `{"$timestamp": "2025-03-27T14:30:00Z"}`, `{"$ref": "users/u1"}`, `{"$bytes": "base64"}`,
+    `{"$geo": [45.46, 9.19]}`, `{"$double": 1}`, `{"$vector": [1, 2]}`. With `-`, the verb reads the JSON from standard
+    input.
     """
 
   private static let bytesMax = 16 << 20
 
-  /// The fields in a text; `-` stands for standard input.
-  /// - Throws: `FixtureTreeError` when it is no object of legal fields.
+  /// Returns the fields in a text, or in standard input if the text is `-`.
+  /// - Throws: `FixtureTreeError` if the text is not a JSON object of legal fields; ``CommandFailure`` if standard
+  ///   input cannot be read or is too long.
   static func fields(
     _ text: String, of key: DocumentKey, in database: DatabaseID, source: String = "the fields"
   ) throws -> EncodedFields {
@@ -34,7 +37,7 @@ enum FieldInput {
       }
       bytes += buffer[..<count]
       guard bytes.count <= bytesMax else {
-        throw CommandFailure.data("standard input: longer than \(bytesMax) bytes, which no document may have")
+        throw CommandFailure.data("standard input: longer than \(bytesMax) bytes, the limit for a document")
       }
     }
   }

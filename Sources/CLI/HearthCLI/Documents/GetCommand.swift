@@ -2,17 +2,18 @@ import DocumentModel
 import WireFormat
 
 extension Command {
-  /// Reads a document, lists a collection, or lists the collections of the root.
+  /// Shows a document, lists a collection, or lists the collections at the root.
   static let get = Command(
-    name: "get", summary: "Shows a document, or lists a collection.", operands: "[PATH]", operandCount: 0...1,
+    name: "get", summary: "Shows a document, lists a collection, or lists the collections.", operands: "[PATH]",
+    operandCount: 0...1,
     options: DatabaseChoice.serverOptions + [
-      .value("limit", "N", "documents of a collection to list (default: 100)"),
-      .flag("json", "print the API's JSON; a collection as one document a line"),
+      .value("limit", "N", "the maximum number of documents to list (default: 100)"),
+      .flag("json", "print the API's JSON; for a collection, one document per line"),
     ],
-    details: "Without a path it lists the collections of the database.",
+    details: "Without a path, it lists the collections at the root of the database.",
     examples: [
       ("hearth get users/ann", "one document"),
-      ("hearth get users --limit 20", "a collection, one line a document"),
+      ("hearth get users --limit 20", "a collection, one document per line"),
       ("hearth get users --json > users.ndjson", "for programs, and for `hearth import`"),
     ],
     run: { arguments in
@@ -22,7 +23,7 @@ extension Command {
       let text = DocumentText(database: client.database)
       if let key = DocumentKey(path) {
         guard let document = try client.get(key) else {
-          throw CommandFailure.failed("there is no document \(key) in \(client.database)")
+          throw CommandFailure.failed("document \(key) does not exist in \(client.database)")
         }
         Terminal.output.write(
           arguments.has("json") ? try text.json(document, .pretty) : try text.page(document))
@@ -55,7 +56,7 @@ extension Command {
     } while token != nil && count < limit
     guard Terminal.error.isTerminal else { return }
     if token != nil {
-      Terminal.error.write(Terminal.error.faint("the first \(count) documents; more with --limit N\n"))
+      Terminal.error.write(Terminal.error.faint("these are the first \(count); list more with --limit N\n"))
     } else if count == 0 {
       Terminal.error.write(Terminal.error.faint("no documents in \(TerminalText.line("\(collection)"))\n"))
     }

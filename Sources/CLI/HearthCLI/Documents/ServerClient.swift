@@ -6,31 +6,32 @@ import FixtureTree
 import Transport
 import WireFormat
 
-/// Talks to a running server in the REST dialect of the API.
+/// A client of a running server, over the REST API and Hearth's own administrative API.
 final class ServerClient {
-  /// The database it talks about.
+  /// The database of its requests.
   let database: DatabaseID
   private let http: HTTPClient
   private let token: String
   private let decoder = JSONMessageDecoder()
   private let parser = JSONDocument(bytesMax: ArrayElements.bytesMax)
 
-  /// Takes the server and the database from options and environment; connects with the first request.
-  /// - Throws: ``CommandFailure`` for an unusable URL or name.
+  /// Creates a client for the server and the database that options and environment name. It connects with the first
+  /// request.
+  /// - Throws: ``CommandFailure`` if the URL, the token or a name is invalid.
   init(_ arguments: Arguments) throws {
     database = try DatabaseChoice.database(arguments)
-    // In emulator mode `owner` is the admin of every project; a server for people's data takes signed tokens only.
+    // In emulator mode, `owner` is the admin of every project. In production mode, a server accepts signed tokens only.
     token = arguments.value("token") ?? "owner"
     guard token.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
-      throw CommandFailure.usage("'--token' must be printable ASCII without blanks")
+      throw CommandFailure.usage("'--token' must be printable ASCII without spaces")
     }
     let url = arguments.value("server") ?? DatabaseChoice.environment("HEARTH_SERVER") ?? "http://127.0.0.1:8080"
     let (host, port) = try Self.address(url)
     http = HTTPClient(host: host, port: port)
   }
 
-  /// Talks to the server at a URL, as the holder of a token; of no database.
-  /// - Throws: ``CommandFailure`` for an unusable URL.
+  /// Creates a client for the server at a URL, for requests that do not concern a database.
+  /// - Throws: ``CommandFailure`` if the URL is invalid.
   init(url: String, token: String) throws {
     guard let database = DatabaseID(project: DatabaseChoice.defaultProject) else {
       throw CommandFailure.usage("'\(DatabaseChoice.defaultProject)' cannot name a project")
@@ -41,11 +42,12 @@ final class ServerClient {
     http = HTTPClient(host: host, port: port)
   }
 
-  /// Host and port of `http://host:port`, `host:port` or `host`.
-  /// - Throws: ``CommandFailure`` for anything else.
+  /// Returns the host and port of `http://host:port`, `host:port` or `host`.
+  /// - Throws: ``CommandFailure`` if the text has another form.
   static func address(_ url: String) throws -> (host: String, port: Int) {
     if url.hasPrefix("https://") {
-      throw CommandFailure.usage("'\(url)': https is not supported by this version yet; use http")
+      throw CommandFailure.usage(
+        "'\(url)': the commands of hearth do not support https; use an http URL, or stop the server and use --data")
     }
     var rest = url.hasPrefix("http://") ? url.dropFirst("http://".count) : url[...]
     while rest.hasSuffix("/") { rest = rest.dropLast() }
@@ -62,14 +64,15 @@ final class ServerClient {
           || [0x2D, 0x2E, 0x3A, 0x5F].contains(byte)
       }
     guard isName, let port, (1...65535).contains(port) else {
-      throw CommandFailure.usage("'\(url)' is no server; write it as http://127.0.0.1:8080")
+      throw CommandFailure.usage("'\(url)' is not the URL of a server; write it as http://127.0.0.1:8080")
     }
     return (String(rest), port)
   }
 
   // MARK: Calls
 
-  /// What the server's open databases hold, and its files, where it has opened them.
+  /// Returns the sizes of the server's open databases, and of its files if it has opened them.
+  /// - Throws: ``CommandFailure`` if the request fails.
   func statistics() throws -> (databases: [StatsRow], files: FilesStatistics?) {
     guard let body = try call("GET", "/hearth/v1/stats") else { return ([], nil) }
     return try JSONText.read(body) { root in
@@ -80,7 +83,8 @@ final class ServerClient {
     }
   }
 
-  /// Who listens to the server's open databases.
+  /// Returns the listeners of the server's open databases.
+  /// - Throws: ``CommandFailure`` if the request fails.
   func listeners() throws -> [ListenerRow] {
     guard let body = try call("GET", "/hearth/v1/listeners") else { return [] }
     return try JSONText.read(body) { root in (root.member("listeners")?.array ?? []).map { ListenerRow($0) } }
@@ -98,7 +102,8 @@ final class ServerClient {
       values: DatabaseStatistics.columns.map { row.member($0.name)?.integer ?? 0 }, indexes: indexes)
   }
 
-  /// Which indexes the database has, as the server's JSON.
+  /// Returns the indexes of the database, as the server's JSON.
+  /// - Throws: ``CommandFailure`` if the request fails.
   func indexes() throws -> [UInt8] {
     var body = try call("GET", databaseTarget + "/indexes") ?? []
     if body.last != UInt8(ascii: "\n") { body.append(UInt8(ascii: "\n")) }
@@ -113,7 +118,9 @@ final class ServerClient {
     var isComplete: Bool
   }
 
-  /// What an index file must declare beside what `file` does; beside what the server has where that is empty.
+  /// Asks the server for the index file that its queries need in addition to `file`, or, if that is empty, in addition
+  /// to the indexes that the server has.
+  /// - Throws: ``CommandFailure`` if the request fails.
   func suggestIndexes(adding file: [UInt8]) throws -> IndexSuggestion {
     let body = try call("POST", databaseTarget + "/indexes:suggest", file) ?? []
     return try JSONText.read(body) { root in
@@ -125,9 +132,10 @@ final class ServerClient {
 
   private var databaseTarget: String { "/hearth/v1/" + Self.encode(database.name) }
 
-  /// Deletes some thousand documents at and below a path, behind the last one of an earlier call; returns how many, and
-  /// the last one where more are left.
-  func deleteBelow(_ path: ResourcePath, behind last: String? = nil) throws -> (deleted: Int, last: String?) {
+  /// Deletes up to a few thousand documents at and below a path, after the last one of an earlier call. Returns their
+  /// number, and the last one if more documents remain.
+  /// - Throws: ``CommandFailure`` if the request fails.
+  func deleteBelow(_ path: ResourcePath, after last: String? = nil) throws -> (deleted: Int, last: String?) {
     var target = target(path, of: "/hearth/v1/")
     if let last { target += "?behind=" + Self.encode(last) }
     guard let body = try call("DELETE", target) else { return (0, nil) }
@@ -136,11 +144,11 @@ final class ServerClient {
     }
   }
 
-  /// A document as the server answered it.
+  /// A document of a response.
   struct Found {
     var key: DocumentKey
     var fields: EncodedFields
-    /// `nil` for both where the document is missing and only has documents below it.
+    /// Both times are `nil` if the document does not exist and only has documents below it.
     var createTime: Timestamp?
     var updateTime: Timestamp?
   }
@@ -151,14 +159,16 @@ final class ServerClient {
     var nextPageToken: String?
   }
 
-  /// Reads a document; `nil` where there is none.
+  /// Returns a document, or `nil` if it does not exist.
+  /// - Throws: ``CommandFailure`` if the request fails.
   func get(_ key: DocumentKey) throws -> Found? {
     let response = try call("GET", target(key.path), mayMiss: true)
     guard let body = response else { return nil }
     return try JSONText.read(body) { root in try found(root) }
   }
 
-  /// Reads a page of a collection, with missing documents that have descendants where asked for.
+  /// Returns a page of a collection; with `showMissing`, also missing documents that have descendants.
+  /// - Throws: ``CommandFailure`` if the request fails.
   func list(
     _ collection: ResourcePath, pageSize: Int, pageToken: String? = nil, showMissing: Bool = false,
     withFields: Bool = true
@@ -175,7 +185,8 @@ final class ServerClient {
     }
   }
 
-  /// The ids of all collections directly below a document or the root.
+  /// Returns the ids of all collections directly below a document or the root.
+  /// - Throws: ``CommandFailure`` if a request fails.
   func collectionIDs(below parent: ResourcePath) throws -> [String] {
     var ids: [String] = []
     var token: String?
@@ -199,12 +210,14 @@ final class ServerClient {
     return ids
   }
 
-  /// Replaces a document, or creates it.
+  /// Replaces or creates a document.
+  /// - Throws: ``CommandFailure`` if the request fails.
   func set(_ key: DocumentKey, _ fields: EncodedFields) throws -> Found {
     try patch(key, fields, query: "")
   }
 
   /// Changes the fields of a mask in a document that must exist.
+  /// - Throws: ``CommandFailure`` if the request fails.
   func update(_ key: DocumentKey, _ fields: EncodedFields, mask: FieldMask) throws -> Found {
     var query = "?currentDocument.exists=true"
     for path in mask.paths { query += "&updateMask.fieldPaths=\(Self.encode(path.text.utf8))" }
@@ -220,7 +233,8 @@ final class ServerClient {
     return try JSONText.read(body) { root in try found(root) }
   }
 
-  /// Deletes a document; a missing one is no error.
+  /// Deletes a document. Deleting a missing document is not an error.
+  /// - Throws: ``CommandFailure`` if the request fails.
   func delete(_ key: DocumentKey) throws { _ = try call("DELETE", target(key.path)) }
 
   /// One change of ``commit(_:)``.
@@ -229,7 +243,8 @@ final class ServerClient {
     case delete(DocumentKey)
   }
 
-  /// Commits changes together. Returns for each whether it changed something, as far as the answer tells.
+  /// Commits changes atomically. Returns for each whether it changed the document, as far as the response shows it.
+  /// - Throws: ``CommandFailure`` if the request fails.
   func commit(_ changes: [Change]) throws -> [Bool] {
     var json = JSONWriter(.compact)
     json.beginObject()
@@ -264,7 +279,7 @@ final class ServerClient {
 
   private func append(_ fields: EncodedFields, to json: inout JSONWriter) throws {
     json.key("fields")
-    // The writer cannot be lent to a closure that throws one type, so the outcome travels as a value.
+    // The closure must not throw, so its error is kept in a variable.
     var failure: WireError?
     fields.withMap { map in
       do throws(WireError) { try DocumentJSON.append(fields: map, to: &json) } catch { failure = error }
@@ -272,7 +287,8 @@ final class ServerClient {
     if let failure { throw failure }
   }
 
-  /// A Document object.
+  /// Decodes a Document object.
+  /// - Throws: `WireError` or `ModelError` if the object is malformed.
   func found(_ value: JSONValue) throws -> Found {
     decoder.reset()
     let document = try decoder.document(value)
@@ -283,27 +299,29 @@ final class ServerClient {
       updateTime: time(value.member("updateTime")))
   }
 
-  /// A Value object.
+  /// Decodes a Value object.
+  /// - Throws: `WireError` if the object is malformed.
   func value(_ value: JSONValue) throws -> Value { try decoder.value(value, .operand) }
 
-  /// Parses a text and lends its root, with buffers that are kept for the next.
+  /// Parses a text and passes its root to `body`. The parser's buffers are reused by the next call.
+  /// - Throws: `WireError` if the text is not valid JSON, or the error of `body`.
   func parse(_ bytes: [UInt8], _ body: (JSONValue) throws -> Void) throws {
     try bytes.withUnsafeBytes { text in
       try parser.withParsed(text) { (root) throws(WireError) in Result { try body(root) } }
     }.get()
   }
 
-  /// Where the server is, as errors name it.
+  /// The server's address, as error messages name it.
   var address: String { http.address }
 
-  /// The target of a document, a collection or the documents root.
+  /// Returns the request target of a document, a collection or the documents root.
   func target(_ path: ResourcePath, of dialect: String = "/v1/") -> String {
     var target = dialect + Self.encode(database.documentsRoot)
     for segment in path.segments { target += "/\(Self.encode(segment))" }
     return target
   }
 
-  /// Percent-encodes a path, its slashes left as they are.
+  /// Percent-encodes a path, except for its slashes.
   static func encode(_ name: String) -> String {
     name.utf8.split(separator: UInt8(ascii: "/")).map { encode($0) }.joined(separator: "/")
   }
@@ -311,8 +329,8 @@ final class ServerClient {
   /// Percent-encodes everything but unreserved characters.
   static func encode(_ bytes: some Sequence<UInt8>) -> String { PercentEncoding.encode(bytes) }
 
-  /// Sends a request; returns the body, or `nil` for a missing document where that `mayMiss`.
-  /// - Throws: ``CommandFailure`` with the server's words.
+  /// Sends a request and returns the body of the response, or `nil` if `mayMiss` and the document does not exist.
+  /// - Throws: ``CommandFailure`` with the server's message if the request fails.
   func call(_ method: String, _ target: String, _ body: [UInt8] = [], mayMiss: Bool = false) throws -> [UInt8]? {
     let response: HTTPClient.Response
     do {
@@ -324,8 +342,8 @@ final class ServerClient {
     throw refusal(response.status, response.body)
   }
 
-  /// Sends a request as ``call(_:_:_:mayMiss:)`` does; returns the body, or `nil` where the answer is 404.
-  /// - Throws: ``CommandFailure`` with the server's words.
+  /// Sends a request and returns the body of the response, or `nil` if its status is 404.
+  /// - Throws: ``CommandFailure`` with the server's message if the request fails otherwise.
   func find(_ method: String, _ target: String) throws -> [UInt8]? {
     let response: HTTPClient.Response
     do { response = try http.send(method, target, headers: headers(for: [])) } catch { throw failure(error) }
@@ -334,9 +352,10 @@ final class ServerClient {
     throw refusal(response.status, response.body)
   }
 
-  /// Sends a request whose body is handed over in pieces, until `next` gives none; returns the answer, which may also
-  /// say that more is to come (308).
-  /// - Throws: ``CommandFailure`` with the server's words; `HTTPClientError` where the connection breaks.
+  /// Sends a request and returns the response, whose status may also be 308 (the server expects more of an upload).
+  /// `next` supplies the body in pieces and returns an empty piece at the end.
+  /// - Throws: ``CommandFailure`` with the server's message if the request fails; `HTTPClientError` if the connection
+  ///   breaks.
   func request(
     _ method: String, _ target: String, _ fields: [(name: String, value: String)], byteCount: Int, _ next: () -> [UInt8]
   ) throws -> HTTPClient.Response {
@@ -350,20 +369,20 @@ final class ServerClient {
     return response
   }
 
-  /// Sends a request and hands on the pieces of its answer as they arrive.
-  /// - Throws: ``CommandFailure`` with the server's words, and what `take` throws.
+  /// Sends a request and passes the pieces of the response's body to `take` as they arrive.
+  /// - Throws: ``CommandFailure`` with the server's message if the request fails, or the error of `take`.
   func stream(_ method: String, _ target: String, _ body: [UInt8], _ take: ([UInt8]) throws -> Void) throws {
     try stream(method, target, body, []) { _, piece in try take(piece) }
   }
 
-  /// Hands on the content of a target behind its first `offset` bytes, as it is stored.
-  /// - Throws: ``CommandFailure`` with the server's words, `HTTPClientError` where the connection breaks, and what
-  ///   `take` throws.
+  /// Passes the stored content of a target to `take`, starting after its first `offset` bytes.
+  /// - Throws: ``CommandFailure`` with the server's message if the request fails, `HTTPClientError` if the connection
+  ///   breaks, or the error of `take`.
   func content(_ target: String, from offset: Int, _ take: ([UInt8]) throws -> Void) throws {
-    // Content that was stored compressed is not to be unpacked on its way.
+    // Accept gzip, so that the server does not decompress content that is stored compressed.
     var fields = [(name: "Accept-Encoding", value: "gzip")]
     if offset > 0 { fields.append((name: "Range", value: "bytes=\(offset)-")) }
-    // Who does not take the range sends all of it.
+    // A server that ignores the range sends the whole content: skip its start.
     var unwanted = offset
     try stream("GET", target, [], fields) { status, piece in
       if status == 206 { unwanted = 0 }
@@ -403,16 +422,16 @@ final class ServerClient {
   private func failure(_ error: HTTPClientError) -> any Error {
     guard case .notConnected = error else { return error }
     var failure = CommandFailure.failed(
-      "no Hearth server answers at \(http.address); start one with `hearth serve`, or name another with --server")
-    failure.mayPass = true
+      "no Hearth server responds at \(http.address); start one with `hearth serve`, or name another with --server")
+    failure.isTemporary = true
     return failure
   }
 
   private func refusal(_ code: Int, _ body: [UInt8]) -> CommandFailure {
     let (status, message) = Self.error(body)
     var failure = CommandFailure.failed(
-      "\(http.address) answered \(code)\(status.isEmpty ? "" : " \(status)"): \(message)")
-    failure.mayPass = CommandFailure.mayPass(httpStatus: code)
+      "\(http.address) responded \(code)\(status.isEmpty ? "" : " \(status)"): \(message)")
+    failure.isTemporary = CommandFailure.isTemporary(httpStatus: code)
     failure.httpStatus = code
     return failure
   }

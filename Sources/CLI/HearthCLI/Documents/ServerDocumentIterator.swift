@@ -1,9 +1,9 @@
 import DocumentModel
 
-/// Goes through the documents of a running server at and below a path, in name order, with the calls that any client
-/// has: lists that show missing documents, and ids of collections.
+/// Iterates the documents of a running server at and below a path, in name order. It uses only calls that every client
+/// can make: lists that show missing documents, and ids of collections.
 ///
-/// Other than an export of a data directory it shows no single moment where others write meanwhile.
+/// Unlike an export of a data directory, it is not a snapshot: it may include writes that happen meanwhile.
 struct ServerDocumentIterator {
   private let client: ServerClient
 
@@ -11,7 +11,8 @@ struct ServerDocumentIterator {
 
   private static let pageSize = 300
 
-  /// Lends every document that exists.
+  /// Passes every document that exists at and below `root` to `body`.
+  /// - Throws: ``CommandFailure`` if a request fails, or the error of `body`.
   func forEach(
     below root: ResourcePath, withFields: Bool, _ body: (ServerClient.Found) throws -> Void
   ) throws {
@@ -25,7 +26,8 @@ struct ServerDocumentIterator {
     }
   }
 
-  /// Lends every collection at and below a path that holds documents or leads to some.
+  /// Passes every collection at and below a path to `body` that contains documents or has some below it.
+  /// - Throws: ``CommandFailure`` if a request fails, or the error of `body`.
   func forEachCollection(below root: ResourcePath, _ body: (ResourcePath) throws -> Void) throws {
     if root.isCollection { return try collections(root, body) }
     for id in try client.collectionIDs(below: root) { try collections(root.appending(id), body) }

@@ -3,9 +3,9 @@ import FixtureTree
 import WireFormat
 
 extension Command {
-  /// Replaces a document.
+  /// Creates or replaces a document.
   static let set = Command(
-    name: "set", summary: "Writes a document: creates it, or replaces all its fields.", operands: "PATH JSON",
+    name: "set", summary: "Creates a document, or replaces all its fields.", operands: "PATH JSON",
     operandCount: 2...2,
     options: DatabaseChoice.serverOptions + [.flag("json", "print the document as the API's JSON")],
     details: FieldInput.details,

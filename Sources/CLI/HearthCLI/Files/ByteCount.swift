@@ -1,12 +1,12 @@
-/// Numbers of bytes for people.
+/// Formats numbers of bytes.
 enum ByteCount {
   private static let units = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"]
 
-  /// `512 B`, `1.5 KiB`, `20 MiB`: three digits or less, in units of 1024.
+  /// Returns a size such as `512 B`, `1.5 KiB` or `20 MiB`, in units of 1024.
   static func text(_ bytes: Int) -> String {
     guard bytes >= 1024 else { return "\(bytes) B" }
     var unit = 0
-    // Tenths, so that rounding carries over into the next unit.
+    // Compute in tenths, so that rounding can carry into the next unit.
     var tenths = (Double(bytes) / 1024 * 10).rounded()
     while tenths >= 10_235, unit < units.count - 1 {
       tenths = (tenths / 1024).rounded()
@@ -19,7 +19,7 @@ enum ByteCount {
 }
 
 extension ByteCount {
-  /// `1 file, 20 MiB`.
+  /// Returns a number of files and their size, such as `1 file, 20 MiB`.
   static func text(ofFiles count: Int, _ bytes: Int) -> String {
     "\(count) \(count == 1 ? "file" : "files"), \(text(bytes))"
   }

@@ -1,6 +1,6 @@
-/// The media types of files, guessed by their names' endings.
+/// Guesses the media type of a file from the extension of its name.
 enum ContentTypes {
-  /// The type of what nothing is known of.
+  /// The type of files with an unknown extension.
   static let unknown = "application/octet-stream"
 
   private static let byEnding: [String: String] = [
@@ -23,9 +23,9 @@ enum ContentTypes {
     "zip": "application/zip", "7z": "application/x-7z-compressed",
   ]
 
-  /// The type of a file of that name.
+  /// Returns the media type of a file with that name.
   static func type(ofFile name: String) -> String {
-    let last = FilePlace.lastPart(name)
+    let last = FileLocation.lastPart(name)
     guard let dot = last.lastIndex(of: "."), dot != last.startIndex else { return unknown }
     return byEnding[last[last.index(after: dot)...].lowercased()] ?? unknown
   }

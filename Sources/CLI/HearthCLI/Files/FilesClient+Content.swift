@@ -3,11 +3,12 @@ import Transport
 import WireFormat
 
 extension FilesClient {
-  /// Makes an object of a file, and checks that what was stored is what was sent. `progress` is told how many bytes
-  /// have gone, which may become fewer where the server lost some.
+  /// Uploads a file, and verifies size and checksum of the stored object. `progress` receives the number of bytes sent,
+  /// which can decrease if the server lost some.
   ///
-  /// A file of more than ``partBytes`` goes in parts: what the server has of it is not sent again.
-  /// - Throws: ``CommandFailure``, also where the file cannot be read to its end; `HTTPClientError`.
+  /// A file of more than ``partBytes`` is sent in parts. Parts that the server has are not sent again after a failure.
+  /// - Throws: ``CommandFailure`` if the upload fails or the file cannot be read to its end; `HTTPClientError` if the
+  ///   connection breaks.
   func upload(
     _ source: LocalSource, as name: String, in bucket: String, type: String, progress: (Int) -> Void
   ) throws {
@@ -16,7 +17,7 @@ extension FilesClient {
       ? sendInParts(source, name, bucket, type, progress) : sendWhole(source, name, bucket, type, progress)
     guard object.size == source.size, object.crc32c == source.crc32c else {
       throw CommandFailure.failed(
-        "\(source.path): what arrived as \(object.text) is not what was sent (\(object.crc32c) in place of "
+        "\(source.path): the stored file \(object.text) differs from the sent one (CRC-32C \(object.crc32c) instead of "
           + "\(source.crc32c)); copy it again")
     }
   }
@@ -26,7 +27,7 @@ extension FilesClient {
   ) throws -> Object {
     let target = Self.uploads(bucket) + "?uploadType=media&name=\(ServerClient.encode(name.utf8))"
     return try retries.run { _ in
-      source.goBack(to: 0)
+      source.seek(to: 0)
       let fields = [(name: "Content-Type", value: type)]
       return try send("POST", target, fields, source, source.size, progress).object
     }
@@ -44,21 +45,21 @@ extension FilesClient {
           begun = target
           return try sendParts(source, target, progress)
         } catch var failure as CommandFailure where [404, 410].contains(failure.httpStatus) && begun != nil {
-          // The server does not know the upload any more: another one is begun.
+          // The server no longer knows the upload, so begin a new one.
           begun = nil
-          source.goBack(to: 0)
-          failure.mayPass = true
+          source.seek(to: 0)
+          failure.isTemporary = true
           throw failure
         }
       }
     } catch {
-      // What the server has of it helps nobody; where nobody answers there is nobody to tell.
+      // Cancel the upload, because its parts are useless now. After an `HTTPClientError` the server is unreachable.
       if let begun, !(error is HTTPClientError) { _ = try? server.request("DELETE", begun, [], byteCount: 0) { [] } }
       throw error
     }
   }
 
-  /// Begins an upload in parts; returns the target that takes them.
+  /// Begins an upload in parts, and returns the request target for the parts.
   private func begin(_ source: LocalSource, _ name: String, _ bucket: String, _ type: String) throws -> String {
     let target = Self.uploads(bucket) + "?uploadType=resumable&name=\(ServerClient.encode(name.utf8))"
     let fields = [
@@ -66,18 +67,18 @@ extension FilesClient {
     ]
     let response = try server.request("POST", target, fields, byteCount: 0) { [] }
     guard let id = response.header("x-guploader-uploadid") else {
-      throw CommandFailure.failed("\(server.address) began no upload; is it a Hearth server?")
+      throw CommandFailure.failed("\(server.address) returned no upload id; is it a Hearth server?")
     }
-    source.goBack(to: 0)
+    source.seek(to: 0)
     return Self.uploads(bucket) + "?uploadType=resumable&upload_id=\(ServerClient.encode(id.utf8))"
   }
 
-  /// Asks how far an upload is, and goes back to there; returns the object where it has become one.
+  /// Asks the server how much of an upload it has, and continues there. Returns the object if the upload is complete.
   private func resume(_ target: String, _ source: LocalSource, _ progress: (Int) -> Void) throws -> Object? {
     let asked = [(name: "Content-Range", value: "bytes */\(source.size)")]
     let answer = try send("PUT", target, asked, source, 0, progress)
-    if answer.status != Self.goOn { return try answer.object }
-    source.goBack(to: try answer.storedBytes)
+    if answer.status != Self.resume { return try answer.object }
+    source.seek(to: try answer.storedBytes)
     progress(source.position)
     return nil
   }
@@ -88,14 +89,14 @@ extension FilesClient {
       let count = min(partBytes, source.size - start)
       let range = "bytes \(count == 0 ? "*" : "\(start)-\(start + count - 1)")/\(source.size)"
       let answer = try send("PUT", target, [(name: "Content-Range", value: range)], source, count, progress)
-      if answer.status != Self.goOn { return try answer.object }
+      if answer.status != Self.resume { return try answer.object }
       let stored = try answer.storedBytes
-      source.goBack(to: stored)
+      source.seek(to: stored)
       progress(stored)
       guard stored > start else {
-        var failure = CommandFailure.failed("\(server.address) stored nothing of \(count) bytes of \(source.path)")
-        failure.mayPass = true
-        failure.httpStatus = Self.goOn
+        var failure = CommandFailure.failed("\(server.address) stored none of \(count) bytes of \(source.path)")
+        failure.isTemporary = true
+        failure.httpStatus = Self.resume
         throw failure
       }
     }
@@ -114,17 +115,17 @@ extension FilesClient {
         return piece
       }
     } catch {
-      // Why it ended too early is what the source knows.
+      // If the file could not be read, report that instead of the incomplete request.
       if let failure = source.failure { throw failure }
       throw error
     }
   }
 
-  /// Hands on the content of an object as it was listed, as it is stored, each byte once.
-  /// - Throws: ``CommandFailure`` where what comes is not what the server says it is, or is another object by now;
-  ///   `HTTPClientError`, and what `take` throws.
+  /// Passes the stored content of a listed object to `take`, each byte once.
+  /// - Throws: ``CommandFailure`` if the content does not match the listed checksum, or the object was replaced;
+  ///   `HTTPClientError` if the connection breaks; or the error of `take`.
   func download(_ object: Object, _ take: ([UInt8]) throws -> Void) throws {
-    // The generation sees to it that all parts are of one content.
+    // The generation ensures that all parts belong to the same content.
     let target =
       "/download" + Self.target(object.name, in: object.bucket) + "?alt=media&generation=\(object.generation)"
     var sum: UInt32 = 0
@@ -139,37 +140,37 @@ extension FilesClient {
     }
     guard size == object.size, Crc32c.text(sum) == object.crc32c else {
       throw CommandFailure.failed(
-        "\(object.text): what arrived is not what is stored (\(size) of \(object.size) bytes, \(Crc32c.text(sum)) in "
-          + "place of \(object.crc32c)); copy it again, and run `hearth check` where the server is")
+        "\(object.text): the received content differs from the stored one (\(size) of \(object.size) bytes, CRC-32C "
+          + "\(Crc32c.text(sum)) instead of \(object.crc32c)); copy it again, and run `hearth check` on the server")
     }
   }
 
-  /// The status that says that more of an upload is to come.
-  private static let goOn = 308
+  /// The status by which the server expects more of an upload.
+  private static let resume = 308
 
   private static func uploads(_ bucket: String) -> String { "/upload" + root(bucket) + "/o" }
 }
 
 extension HTTPClient.Response {
-  /// The object that an answer tells of.
+  /// The object in the body of the response.
   fileprivate var object: FilesClient.Object {
     get throws { try JSONText.read(body) { FilesClient.Object($0) } }
   }
 
-  /// How many bytes of an upload the server has: `Range: bytes=0-N`, or nothing for none.
+  /// The number of bytes of an upload that the server has: `Range: bytes=0-N`, or no header for none.
   fileprivate var storedBytes: Int {
     get throws {
       guard let range = header("range") else { return 0 }
       guard range.utf8.starts(with: "bytes=0-".utf8), let last = Int(range.dropFirst("bytes=0-".count)), last >= 0,
         last < Int.max
-      else { throw CommandFailure.failed("the server's answer makes no sense: Range: \(range)") }
+      else { throw CommandFailure.failed("the server's response has an invalid header: Range: \(range)") }
       return last + 1
     }
   }
 }
 
 extension Crc32c {
-  /// A sum as it stands in JSON.
+  /// Returns a checksum in the form of the API's JSON: base64 of four bytes, the highest first.
   static func text(_ sum: UInt32) -> String {
     Base64.encode((0..<4).map { UInt8(truncatingIfNeeded: sum >> (24 - 8 * UInt32($0))) })
   }

@@ -4,19 +4,19 @@ import Files
 import Glibc
 import WireFormat
 
-/// The files of a running server, as its administrator: Cloud Storage's JSON API.
+/// A client of a server's files with the rights of an administrator. It uses Cloud Storage's JSON API.
 struct FilesClient {
-  /// What verbs take that work on files.
-  static let options = AdminServer.options + [FilePlace.bucketOption]
+  /// The options of the verbs for files.
+  static let options = AdminServer.options + [FileLocation.bucketOption]
 
-  /// What the server says of an object.
+  /// The metadata of an object.
   struct Object {
     var bucket: String
     var name: String
     var size: Int
     var contentType: String
     var updated: Timestamp?
-    /// The content's number.
+    /// The version of the content.
     var generation: String
     /// Base64 of four bytes.
     var crc32c: String
@@ -31,43 +31,44 @@ struct FilesClient {
       crc32c = json.member("crc32c")?.text ?? ""
     }
 
-    /// As people write it.
+    /// The object's URL, such as `gs://media/photo.jpg`.
     var text: String { "gs://\(bucket)/\(name)" }
   }
 
   /// One page of a listing, in the order of the names' bytes.
   struct Page {
     var objects: [Object]
-    /// What names have in common up to the next slash; empty for a listing of all below.
+    /// The folders: names up to the next slash. Empty for a recursive listing.
     var folders: [String]
   }
 
   private let admin: AdminServer
   var server: ServerClient { admin.client }
-  /// Sees to it that what fails for a while is tried again.
+  /// Repeats requests that fail for a temporary reason.
   let retries = Retries()
-  /// How much of a file goes in one request, in bytes: what is larger goes in parts, each of which is on the server's
-  /// disk when the next begins.
+  /// The maximum number of bytes of a file in one request. Larger files are sent in parts; each part is on the server's
+  /// disk before the next is sent.
   var partBytes = 32 << 20
-  /// The bucket of names without one.
+  /// The bucket for names that do not include one.
   let bucket: String
 
-  /// Takes the server, or the directory, and the bucket from options and environment; `makesDirectory` where it is
-  /// missing.
+  /// Connects to the server, or opens the data directory, that options and environment name. `makesDirectory` creates a
+  /// missing directory.
+  /// - Throws: ``CommandFailure`` or `StorageError` if that fails.
   init(_ arguments: Arguments, makesDirectory: Bool = false) throws {
     if !makesDirectory, let path = arguments.value("data"), access(path, F_OK) != 0 {
-      throw CommandFailure.failed("there is no data directory \(path)")
+      throw CommandFailure.failed("the data directory \(path) does not exist")
     }
     admin = try AdminServer(arguments)
-    bucket = try FilePlace.bucket(arguments, project: admin.project)
+    bucket = try FileLocation.bucket(arguments, project: admin.project)
   }
 
-  /// Ends the server that was started for this command, if one was.
+  /// Stops the server that was started for this command, if any.
   func finish() { admin.finish() }
 
-  /// Hands on all objects whose names begin with `prefix`, a page at a time; with `foldsFolders`, names that have a
-  /// slash behind it are told as folders.
-  /// - Throws: ``CommandFailure`` where there is no such bucket.
+  /// Passes all objects whose names begin with `prefix` to `take`, a page at a time. With `foldsFolders`, names with a
+  /// slash after the prefix are reported as folders.
+  /// - Throws: ``CommandFailure`` if the bucket does not exist or a request fails, or the error of `take`.
   func forEachPage(
     in bucket: String, prefix: String, foldsFolders: Bool = false, _ take: (Page) throws -> Void
   ) throws {
@@ -89,13 +90,15 @@ struct FilesClient {
     } while token != nil
   }
 
-  /// What is known of an object; `nil` where there is none.
+  /// Returns the metadata of an object, or `nil` if it does not exist.
+  /// - Throws: ``CommandFailure`` or `HTTPClientError` if the request fails.
   func object(_ name: String, in bucket: String) throws -> Object? {
     guard let body = try retries.run({ _ in try server.find("GET", Self.target(name, in: bucket)) }) else { return nil }
     return try JSONText.read(body) { Object($0) }
   }
 
-  /// Gives the content of an object to another name too.
+  /// Copies an object on the server.
+  /// - Throws: ``CommandFailure`` or `HTTPClientError` if the request fails.
   func copy(_ object: Object, to name: String, in bucket: String) throws {
     let target = Self.target(object.name, in: object.bucket)
       + "/copyTo/b/\(ServerClient.encode(bucket.utf8))/o/\(ServerClient.encode(name.utf8))"
@@ -103,15 +106,17 @@ struct FilesClient {
     _ = try retries.run { _ in try server.call("POST", target) }
   }
 
-  /// Removes an object; returns whether there was one.
+  /// Removes an object and returns whether it existed.
+  /// - Throws: ``CommandFailure`` or `HTTPClientError` if the request fails.
   func delete(_ name: String, in bucket: String) throws -> Bool {
     try retries.run { isAgain in
-      // The one that failed may have removed it, with its answer lost.
+      // A failed request may have removed the object, with only its response lost.
       try server.find("DELETE", Self.target(name, in: bucket)) != nil || isAgain
     }
   }
 
-  /// Makes a bucket where there is none of that name.
+  /// Creates a bucket if it does not exist.
+  /// - Throws: ``CommandFailure`` or `HTTPClientError` if the request fails.
   func makeBucket(_ bucket: String) throws {
     try retries.run { _ in
       if try server.find("GET", Self.root(bucket)) != nil { return }
@@ -120,13 +125,13 @@ struct FilesClient {
     }
   }
 
-  /// That an object is not there.
+  /// Returns the error for a missing object.
   static func missing(_ name: String, in bucket: String) -> CommandFailure {
-    .failed("there is no file gs://\(bucket)/\(name)")
+    .failed("the file gs://\(bucket)/\(name) does not exist")
   }
 
   private static func missing(bucket: String) -> CommandFailure {
-    .failed("there is no bucket \(bucket); name another with --bucket, or as gs://BUCKET/…")
+    .failed("the bucket \(bucket) does not exist; name another with --bucket or gs://BUCKET/NAME")
   }
 
   static func root(_ bucket: String) -> String { "/storage/v1/b/\(ServerClient.encode(bucket.utf8))" }

@@ -2,30 +2,32 @@ import Files
 import Glibc
 
 extension Command {
-  /// Copies files into buckets, out of them, and between them.
+  /// Copies files into buckets, out of buckets, and between buckets.
   static let filesCopy = Command(
-    name: "files cp", summary: "Copies files to a server, from it, or on it.", operands: "SOURCE DEST",
+    name: "files cp", summary: "Copies files to a server, from a server, or within a server.", operands: "SOURCE DEST",
     operandCount: 2...2,
     options: FilesClient.options + [
-      .flag("recursive", "everything below SOURCE, to below DEST", letter: "r"),
-      .value("content-type", "TYPE", "the media type of what is stored (default: guessed by the name's ending)"),
-      .flag("make-bucket", "make the bucket of DEST where there is none"),
-      .flag("quiet", "no progress and no summary"),
+      .flag("recursive", "copy everything below SOURCE to DEST", letter: "r"),
+      .value("content-type", "TYPE", "the media type of the stored files (default: guessed from the extension)"),
+      .flag("make-bucket", "create the bucket of DEST if it does not exist"),
+      .flag("quiet", "show no progress and no summary"),
     ],
     details: """
-      A file of the server is written gs://BUCKET/NAME, and gs:///NAME in the default bucket; anything else is a path of
-      this machine. `-` as DEST is standard output. Where DEST is a folder, or ends with a slash, the file keeps its name.
+      A file of the server is written gs://BUCKET/NAME, or gs:///NAME in the default bucket. Anything else is a path
+      of this machine. `-` as DEST is standard output. If DEST is a folder or ends with a slash, the file keeps its
+      name.
 
-      With --recursive a folder is imported or exported: what lies below SOURCE comes to lie below DEST under the same
-      names. Symbolic links are left out, and so are names that no file in DEST can have, such as `..`; each is told, and
-      the exit code is 1 then. Checksums are compared both ways. Content that is stored compressed (with a
-      Content-Encoding) is copied as it is stored.
+      With --recursive, everything below SOURCE is copied to the same names below DEST. Symbolic links are skipped,
+      and so are names that no file in DEST can have, such as `..`. The verb reports each skipped file, and the exit
+      code is then 1.
 
-      Where a connection breaks or the server is too busy, it is tried again for some seconds, and goes on where it was.
+      Checksums are compared in both directions. Content that is stored compressed (with a Content-Encoding) is copied
+      in its stored form. If a connection breaks or the server is too busy, the verb retries for some seconds and
+      resumes the transfer where it was interrupted.
       """,
     examples: [
-      ("hearth files cp scan.pdf gs:///patients/ann/documents/", ""),
-      ("hearth files cp gs:///patients/ann/documents/scan.pdf .", ""),
+      ("hearth files cp scan.pdf gs:///patients/ann/documents/", "uploads a file"),
+      ("hearth files cp gs:///patients/ann/documents/scan.pdf .", "downloads a file"),
       ("hearth files cp -r ./media gs:///journeys --data ./hearth-data --project demo", "imports a folder"),
       ("hearth files cp -r gs://demo.appspot.com/ ./export", "exports a bucket"),
     ],
@@ -39,8 +41,8 @@ extension Command {
 /// One run of `hearth files cp`.
 private final class FilesCopy {
   private let client: FilesClient
-  private let source: FilePlace
-  private let destination: FilePlace
+  private let source: FileLocation
+  private let destination: FileLocation
   private let contentType: String?
   private let isRecursive: Bool
   private let isQuiet: Bool
@@ -50,11 +52,11 @@ private final class FilesCopy {
   private var leftOutCount = 0
 
   init(_ arguments: Arguments) throws {
-    // Names are read before anything is opened; the bucket may still be the client's to say.
-    let isImport = !FilePlace.isStored(arguments.operands[0])
+    // Only an upload may create the data directory.
+    let isImport = !FileLocation.isStored(arguments.operands[0])
     client = try FilesClient(arguments, makesDirectory: isImport)
-    source = try FilePlace(arguments.operands[0], bucket: client.bucket)
-    destination = try FilePlace(arguments.operands[1], bucket: client.bucket)
+    source = try FileLocation(arguments.operands[0], bucket: client.bucket)
+    destination = try FileLocation(arguments.operands[1], bucket: client.bucket)
     contentType = arguments.value("content-type")
     isRecursive = arguments.has("recursive")
     isQuiet = arguments.has("quiet")
@@ -62,7 +64,7 @@ private final class FilesCopy {
     client.retries.tell = { [unowned self] milliseconds, reason in
       let tenths = milliseconds % 1000 / 100
       let seconds = tenths == 0 ? "\(milliseconds / 1000)" : "\(milliseconds / 1000).\(tenths)"
-      progress.showNow("\(ByteCount.text(ofFiles: count, bytes)) copied; going on in \(seconds) s: \(reason)")
+      progress.showNow("\(ByteCount.text(ofFiles: count, bytes)) copied; retrying in \(seconds) s: \(reason)")
     }
     if case .stored(let bucket, _) = destination, arguments.has("make-bucket") { try client.makeBucket(bucket) }
   }
@@ -72,7 +74,8 @@ private final class FilesCopy {
     client.finish()
   }
 
-  /// Copies; returns the exit code.
+  /// Copies the files and returns the exit code.
+  /// - Throws: ``CommandFailure`` or `HTTPClientError` if a file cannot be copied.
   func run() throws -> Int32 {
     switch (source, destination) {
     case (.local(let path), .stored(let bucket, let name)):
@@ -82,7 +85,7 @@ private final class FilesCopy {
     case (.stored(let bucket, let name), .stored(let other, let target)):
       if isRecursive { try copyAll(bucket, name, other, target) } else { try copy(bucket, name, other, target) }
     case (.local, .local):
-      throw CommandFailure.usage("neither is a file of a server; write one of them as gs://BUCKET/NAME")
+      throw CommandFailure.usage("neither SOURCE nor DEST is a file of a server; write one of them as gs://BUCKET/NAME")
     }
     progress.clear()
     if !isQuiet, destination != .local("-") {
@@ -94,7 +97,7 @@ private final class FilesCopy {
   // MARK: One file
 
   private func upload(_ path: String, _ bucket: String, _ name: String) throws {
-    let target = FilePlace.isFolder(name) ? name + FilePlace.lastPart(path) : name
+    let target = FileLocation.isFolder(name) ? name + FileLocation.lastPart(path) : name
     do throws(FilesError) { _ = try ObjectName(checking: bucket, target) } catch {
       throw CommandFailure.usage("gs://\(bucket)/\(target): \(Self.reason(error))")
     }
@@ -102,14 +105,16 @@ private final class FilesCopy {
   }
 
   private func download(_ bucket: String, _ name: String, _ path: String) throws {
-    guard !name.isEmpty else { throw CommandFailure.usage("name a file of the bucket, or add --recursive") }
+    guard !name.isEmpty else {
+      throw CommandFailure.usage("'gs://\(bucket)/' is a bucket; name a file in it, or add --recursive")
+    }
     guard let object = try client.object(name, in: bucket) else { throw FilesClient.missing(name, in: bucket) }
     if path == "-" { return try client.download(object) { Terminal.output.write($0) } }
     var folder = path
-    var last = FilePlace.lastPart(name)
-    if !FilePlace.isFolder(path), !Self.isFolder(path) {
+    var last = FileLocation.lastPart(name)
+    if !FileLocation.isFolder(path), !Self.isFolder(path) {
       folder = LocalPath.folder(of: path)
-      last = FilePlace.lastPart(path)
+      last = FileLocation.lastPart(path)
     }
     let target = try TargetFolder(folder)
     do { try receive(object, target, last) } catch let error as TargetFolder.UnusableName {
@@ -119,7 +124,7 @@ private final class FilesCopy {
 
   private func copy(_ bucket: String, _ name: String, _ other: String, _ target: String) throws {
     guard let object = try client.object(name, in: bucket) else { throw FilesClient.missing(name, in: bucket) }
-    try client.copy(object, to: FilePlace.isFolder(target) ? target + FilePlace.lastPart(name) : target, in: other)
+    try client.copy(object, to: FileLocation.isFolder(target) ? target + FileLocation.lastPart(name) : target, in: other)
     note(object.size)
   }
 
@@ -131,7 +136,7 @@ private final class FilesCopy {
   // MARK: Folders
 
   private func importFolder(_ path: String, _ bucket: String, _ name: String) throws {
-    guard Self.isFolder(path) else { throw CommandFailure.data("\(path) is no folder; leave out --recursive") }
+    guard Self.isFolder(path) else { throw CommandFailure.data("\(path) is not a folder; remove --recursive") }
     let prefix = Self.prefix(name)
     try FolderIterator.forEach(below: path) { entry in
       switch entry {
@@ -149,14 +154,14 @@ private final class FilesCopy {
     let prefix = Self.prefix(name)
     var target: TargetFolder?
     try client.forEachPage(in: bucket, prefix: prefix) { page in
-      // Nothing is made for a bucket that is not there.
+      // Create the folder only now, when the bucket is known to exist.
       let folder = try target ?? TargetFolder(path)
       target = folder
       for object in page.objects {
         let name = String(decoding: object.name.utf8.dropFirst(prefix.utf8.count), as: UTF8.self)
         do {
-          if object.size == 0, FilePlace.isFolder(name) {
-            // What stands for an empty folder in consoles.
+          if object.size == 0, FileLocation.isFolder(name) {
+            // An empty object whose name ends with a slash: consoles create it for an empty folder.
             if !name.isEmpty { try folder.makeFolder(String(Substring(name.utf8.dropLast()))) }
           } else {
             try receiveNewest(object, folder, name)
@@ -170,7 +175,8 @@ private final class FilesCopy {
   private func copyAll(_ bucket: String, _ name: String, _ other: String, _ target: String) throws {
     let (prefix, targetPrefix) = (Self.prefix(name), Self.prefix(target))
     guard bucket != other || !targetPrefix.utf8.starts(with: prefix.utf8) else {
-      throw CommandFailure.usage("gs://\(other)/\(targetPrefix) lies below gs://\(bucket)/\(prefix): that has no end")
+      throw CommandFailure.usage(
+        "gs://\(other)/\(targetPrefix) is below gs://\(bucket)/\(prefix): choose a DEST outside SOURCE")
     }
     try client.forEachPage(in: bucket, prefix: prefix) { page in
       for object in page.objects {
@@ -182,14 +188,14 @@ private final class FilesCopy {
     try requireSome(bucket, prefix)
   }
 
-  /// A bucket may be empty; a folder of no files is most likely misspelt.
+  /// Throws if a folder has no files, because its name is probably misspelled. A bucket may be empty.
   private func requireSome(_ bucket: String, _ prefix: String) throws {
     guard count == 0, leftOutCount == 0, !prefix.isEmpty else { return }
-    throw CommandFailure.failed("there are no files below gs://\(bucket)/\(prefix)")
+    throw CommandFailure.failed("no files exist below gs://\(bucket)/\(prefix)")
   }
 
-  /// What the names below a folder begin with.
-  private static func prefix(_ name: String) -> String { FilePlace.isFolder(name) ? name : name + "/" }
+  /// Returns the prefix of the names below a folder.
+  private static func prefix(_ name: String) -> String { FileLocation.isFolder(name) ? name : name + "/" }
 
   // MARK: Content
 
@@ -211,19 +217,19 @@ private final class FilesCopy {
     note(object.size)
   }
 
-  /// As ``receive(_:_:_:)``; an object that was replaced since it was listed is fetched as it is now.
+  /// Downloads a listed object. If it was replaced since it was listed, downloads its newest version.
   private func receiveNewest(_ listed: FilesClient.Object, _ folder: TargetFolder, _ name: String) throws {
     var object = listed
     for _ in 0..<8 {
       do { return try receive(object, folder, name) } catch {
         if error is TargetFolder.UnusableName { throw error }
-        // One that went away meanwhile is none of the bucket's files.
+        // An object that was removed since it was listed is not part of the copy.
         guard let now = try client.object(listed.name, in: listed.bucket) else { return }
         if now.generation == object.generation { throw error }
         object = now
       }
     }
-    throw CommandFailure.failed("\(listed.text) changes faster than it can be copied")
+    throw CommandFailure.failed("\(listed.text) changes faster than it can be copied; copy it again later")
   }
 
   private func note(_ size: Int) {
@@ -237,7 +243,7 @@ private final class FilesCopy {
   private func leaveOut(_ what: String, _ reason: String) {
     leftOutCount += 1
     progress.clear()
-    Terminal.error.write("hearth: left out \(TerminalText.line("\(what): \(reason)"))\n")
+    Terminal.error.write("hearth: skipped \(TerminalText.line("\(what): \(reason)"))\n")
   }
 
   private static func reason(_ error: FilesError) -> String {

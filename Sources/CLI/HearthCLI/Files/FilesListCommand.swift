@@ -2,26 +2,26 @@ import DocumentModel
 import WireFormat
 
 extension Command {
-  /// Lists files.
+  /// Lists the files of a bucket.
   static let filesList = Command(
-    name: "files ls", summary: "Lists files.", operands: "[PREFIX]", operandCount: 0...1,
+    name: "files ls", summary: "Lists the files of a bucket.", operands: "[PREFIX]", operandCount: 0...1,
     options: FilesClient.options + [
-      .flag("recursive", "every file at any depth, and no folders", letter: "r"),
-      .flag("json", "print JSON, one line each"),
+      .flag("recursive", "list the files at any depth instead of folders", letter: "r"),
+      .flag("json", "print JSON, one file or folder per line"),
     ],
     details: """
-      PREFIX is what the names begin with: `photos/` shows what lies in that folder, gs://BUCKET/photos/ of another
-      bucket. Names that have a slash behind it are shown once, as a folder.
+      The verb lists the files whose names begin with PREFIX: `photos/` lists a folder, and gs://BUCKET/photos/ a
+      folder of another bucket. Files in a subfolder are shown as one line, the name of the folder.
       """,
     examples: [
       ("hearth files ls", "the bucket PROJECT.appspot.com of the server at http://127.0.0.1:8080"),
-      ("hearth files ls gs://media/journeys/ --recursive", ""),
-      ("hearth files ls --data ./hearth-data --project demo", "without a server, or beside it"),
+      ("hearth files ls gs://media/journeys/ --recursive", "all files of a folder"),
+      ("hearth files ls --data ./hearth-data --project demo", "without a server"),
     ],
     run: { arguments in
       let client = try FilesClient(arguments)
       defer { client.finish() }
-      let (bucket, prefix) = try FilePlace.stored(arguments.operands.first ?? "", bucket: client.bucket)
+      let (bucket, prefix) = try FileLocation.stored(arguments.operands.first ?? "", bucket: client.bucket)
       let foldsFolders = !arguments.has("recursive")
       if arguments.has("json") {
         try client.forEachPage(in: bucket, prefix: prefix, foldsFolders: foldsFolders) { page in

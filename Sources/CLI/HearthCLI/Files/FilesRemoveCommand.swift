@@ -1,33 +1,34 @@
 import Glibc
 
 extension Command {
-  /// Removes files.
+  /// Removes files from buckets.
   static let filesRemove = Command(
-    name: "files rm", summary: "Removes files.", operands: "NAME…", operandCount: 1...10_000,
+    name: "files rm", summary: "Removes files from a bucket.", operands: "NAME…", operandCount: 1...10_000,
     options: FilesClient.options + [
-      .flag("recursive", "each NAME, and everything below NAME/", letter: "r"),
-      .flag("yes", "do not ask"),
-      .flag("quiet", "no progress and no summary"),
+      .flag("recursive", "remove each NAME and everything below NAME/", letter: "r"),
+      .flag("yes", "do not ask for confirmation"),
+      .flag("quiet", "show no progress and no summary"),
     ],
     details: """
-      NAME is the name of a file in the default bucket, or gs://BUCKET/NAME. A file that is not there ends it with exit
-      code 1; those before it are removed.
+      NAME is the name of a file in the default bucket, or gs://BUCKET/NAME. If a file does not exist, the verb stops
+      with exit code 1; the files before it are removed. With --recursive on a terminal, it asks for confirmation
+      first.
       """,
     examples: [
-      ("hearth files rm patients/ann/documents/scan.pdf", ""),
-      ("hearth files rm gs://media/journeys/old --recursive", "with everything below it; asks on a terminal"),
+      ("hearth files rm patients/ann/documents/scan.pdf", "one file"),
+      ("hearth files rm gs://media/journeys/old --recursive", "with everything below it"),
     ],
     run: { arguments in
       let client = try FilesClient(arguments)
       defer { client.finish() }
-      let places = try arguments.operands.map { try FilePlace.stored($0, bucket: client.bucket) }
+      let places = try arguments.operands.map { try FileLocation.stored($0, bucket: client.bucket) }
       let isRecursive = arguments.has("recursive")
       if !isRecursive, let index = places.firstIndex(where: { $0.name.isEmpty }) {
         throw CommandFailure.usage("'\(arguments.operands[index])' is a bucket; add --recursive to empty it")
       }
       if isRecursive, !arguments.has("yes"), isatty(STDIN_FILENO) == 1, Terminal.error.isTerminal {
         let names = places.map { "gs://\($0.bucket)/\($0.name)" }.joined(separator: ", ")
-        guard Terminal.confirm("Remove \(TerminalText.line(names)) and everything below?") else {
+        guard Terminal.confirm("Remove \(TerminalText.line(names)) and everything below it?") else {
           throw CommandFailure.failed("nothing was removed")
         }
       }
@@ -38,7 +39,7 @@ extension Command {
         let before = count
         if !name.isEmpty, try client.delete(name, in: bucket) { count += 1 }
         if isRecursive {
-          try client.forEachPage(in: bucket, prefix: FilePlace.isFolder(name) ? name : name + "/") { page in
+          try client.forEachPage(in: bucket, prefix: FileLocation.isFolder(name) ? name : name + "/") { page in
             for object in page.objects where try client.delete(object.name, in: bucket) {
               count += 1
               progress.show(count, "files removed")

@@ -1,19 +1,19 @@
 import Glibc
 
-/// The files below a folder, in the order of their names' bytes. Memory: the names of one folder at each depth.
+/// Iterates the files below a folder, in the byte order of their names. Memory: the names of one folder at each depth.
 ///
-/// Symbolic links are not followed: they could lead out of the folder, and round in circles.
+/// It does not follow symbolic links, because they could lead out of the folder or form a cycle.
 struct FolderIterator {
-  /// What lies in a folder.
+  /// An entry of a folder.
   enum Entry {
     /// A regular file: its path, and its name below the folder.
     case file(path: String, name: String)
-    /// Something that is left out, and why.
+    /// An entry that is skipped, and the reason.
     case leftOut(path: String, reason: String)
   }
 
-  /// Hands on everything below a folder.
-  /// - Throws: ``CommandFailure`` where a folder cannot be read, and what `body` throws.
+  /// Passes everything below a folder to `body`.
+  /// - Throws: ``CommandFailure`` if a folder cannot be read, or the error of `body`.
   static func forEach(below folder: String, _ body: (Entry) throws -> Void) throws {
     try walk(folder, "", body)
   }
@@ -25,10 +25,10 @@ struct FolderIterator {
         try body(.leftOut(path: path, reason: "its name is not UTF-8"))
         continue
       }
-      let path = folder.utf8.last == FilePlace.slash ? folder + name : "\(folder)/\(name)"
+      let path = folder.utf8.last == FileLocation.slash ? folder + name : "\(folder)/\(name)"
       var status = stat()
       guard lstat(path, &status) == 0 else {
-        // What went away meanwhile is not there.
+        // An entry that was removed meanwhile is not an error.
         if errno != ENOENT { throw CommandFailure.failed("\(path): \(String(cString: strerror(errno)))") }
         continue
       }
@@ -36,7 +36,7 @@ struct FolderIterator {
       case S_IFREG: try body(.file(path: path, name: prefix + name))
       case S_IFDIR: try walk(path, "\(prefix)\(name)/", body)
       case S_IFLNK: try body(.leftOut(path: path, reason: "symbolic links are not followed"))
-      default: try body(.leftOut(path: path, reason: "it is no regular file"))
+      default: try body(.leftOut(path: path, reason: "it is not a regular file"))
       }
     }
   }

@@ -1,28 +1,28 @@
 import Glibc
 import Transport
 
-/// Tries again what failed for a reason that may pass: a bounded number of times, with pauses that grow.
+/// Repeats operations that failed for a temporary reason: a limited number of times, with growing pauses.
 final class Retries {
-  /// Tries in a row that bring nothing new, after which the last failure counts.
+  /// The number of successive tries without progress after which the last failure is final.
   static let triesMax = 6
-  /// The first pause; each is twice as long as the one before.
+  /// The first pause. Each pause is twice as long as the previous one.
   static let firstPauseMilliseconds = 500
-  /// What a try must bring for the count to begin anew, in bytes.
+  /// The progress, in bytes, after which the tries are counted from the start.
   static let progressBytes = 1 << 20
 
-  /// Waits. Tests let no time pass.
+  /// Waits. Tests replace it by a function that returns at once.
   var wait: (_ milliseconds: Int) -> Void = { milliseconds in
     var time = timespec(tv_sec: milliseconds / 1000, tv_nsec: milliseconds % 1000 * 1_000_000)
     var rest = timespec()
     while nanosleep(&time, &rest) != 0, errno == EINTR { time = rest }
   }
-  /// Told before each pause how long it is, and why.
+  /// Called before each pause with its length and the reason.
   var tell: (_ milliseconds: Int, _ reason: String) -> Void = { _, _ in }
-  private var hasHeard = false
+  private var hasResponded = false
 
-  /// Runs `body` until it succeeds; `isAgain` says that it failed before. `position` says how many bytes have come or
-  /// gone: long transfers may be interrupted more often than calls.
-  /// - Throws: what `body` throws, where that does not pass, or not soon enough.
+  /// Runs `body` until it succeeds; `isAgain` is set after a failure. `position` returns the number of transferred
+  /// bytes, because long transfers may be interrupted more often than short requests.
+  /// - Throws: The error of `body` if it is permanent, or if it occurs in too many successive tries.
   func run<Result>(at position: () -> Int = { 0 }, _ body: (_ isAgain: Bool) throws -> Result) throws -> Result {
     var failures = 0
     var furthest = position()
@@ -30,7 +30,7 @@ final class Retries {
     while true {
       do {
         let result = try body(isAgain)
-        hasHeard = true
+        hasResponded = true
         return result
       } catch {
         note(error)
@@ -39,7 +39,7 @@ final class Retries {
           furthest = position()
         }
         failures += Self.weight(of: error)
-        guard failures < Self.triesMax, mayPass(error) else { throw error }
+        guard failures < Self.triesMax, isTemporary(error) else { throw error }
         let milliseconds = Self.firstPauseMilliseconds << (failures - 1)
         tell(milliseconds, CommandFailure(error).message)
         wait(milliseconds)
@@ -48,28 +48,28 @@ final class Retries {
     }
   }
 
-  /// A server that answered, or took a connection and broke it, is there, even where it cannot be reached next.
+  /// Remembers that a server exists if it responded, or accepted a connection and broke it.
   private func note(_ error: any Error) {
     switch error {
-    case let failure as CommandFailure where failure.httpStatus != nil: hasHeard = true
-    case HTTPClientError.closedEarly: hasHeard = true
+    case let failure as CommandFailure where failure.httpStatus != nil: hasResponded = true
+    case HTTPClientError.closedEarly: hasResponded = true
     default: break
     }
   }
 
-  /// How many tries a failure counts for: who waited a minute for nothing does not wait for five more.
+  /// Returns the number of tries that a failure counts as. A timeout, after a minute, counts as several.
   private static func weight(of error: any Error) -> Int {
     if case HTTPClientError.timedOut = error { return triesMax / 2 }
     return 1
   }
 
-  private func mayPass(_ error: any Error) -> Bool {
+  private func isTemporary(_ error: any Error) -> Bool {
     switch error {
     case let failure as CommandFailure:
-      // Where nobody ever answered there most likely is nobody.
-      return failure.mayPass && (failure.httpStatus != nil || hasHeard)
+      // If no server ever responded, there is probably none at this address.
+      return failure.isTemporary && (failure.httpStatus != nil || hasResponded)
     case HTTPClientError.closedEarly: return true
-    case HTTPClientError.timedOut: return hasHeard
+    case HTTPClientError.timedOut: return hasResponded
     default: return false
     }
   }

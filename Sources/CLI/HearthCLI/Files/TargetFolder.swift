@@ -1,18 +1,18 @@
 import Glibc
 
-/// A folder of this machine that takes files under names that others chose, and lets none of them out.
+/// A folder of this machine that receives files under untrusted names. No name can lead out of the folder.
 ///
-/// Every part of a name is opened by itself and never through a symbolic link, so that neither `..` nor a link that
-/// lies in the folder leads elsewhere.
+/// Every part of a name is opened separately and never through a symbolic link, so neither `..` nor a link in the
+/// folder can lead elsewhere.
 final class TargetFolder {
-  /// A name that no file in the folder can have; says why.
+  /// The error for a name that no file in the folder can have.
   struct UnusableName: Error { var reason: String }
 
   private let path: String
   private let root: Int32
 
-  /// Opens a folder, making it where it is missing.
-  /// - Throws: ``CommandFailure`` where that is not possible.
+  /// Opens a folder, and creates it if it does not exist.
+  /// - Throws: ``CommandFailure`` if that fails.
   init(_ path: String) throws {
     self.path = path
     if mkdir(path, 0o777) != 0, errno != EEXIST {
@@ -24,8 +24,8 @@ final class TargetFolder {
 
   deinit { if root >= 0 { close(root) } }
 
-  /// Starts a file of a name such as `a/b.txt`; folders on the way are made.
-  /// - Throws: ``UnusableName``; ``CommandFailure`` where the system refuses.
+  /// Starts a file with a name such as `a/b.txt`, and creates missing folders.
+  /// - Throws: ``UnusableName`` if the name is not possible; ``CommandFailure`` if the system refuses.
   func makeFile(_ name: String) throws -> TargetFile {
     var parts = try Self.parts(of: name)
     let last = parts.removeLast()
@@ -33,22 +33,22 @@ final class TargetFolder {
     return try TargetFile(folder, last, shownAs: "\(path)/\(name)")
   }
 
-  /// Makes a folder of a name such as `a/b`.
-  /// - Throws: as ``makeFile(_:)``.
+  /// Creates a folder with a name such as `a/b`.
+  /// - Throws: ``UnusableName`` if the name is not possible; ``CommandFailure`` if the system refuses.
   func makeFolder(_ name: String) throws { close(try openFolder(Self.parts(of: name))) }
 
-  /// The parts of a name between its slashes.
-  /// - Throws: ``UnusableName`` for a name that would lead out, or that no path says exactly.
+  /// Returns the parts of a name between its slashes.
+  /// - Throws: ``UnusableName`` if the name would lead out of the folder, or no path represents it exactly.
   static func parts(of name: String) throws -> [String] {
-    // By bytes, as the system reads them: a slash and a combining mark are one Character.
-    let parts = name.utf8.split(separator: FilePlace.slash, omittingEmptySubsequences: false)
+    // Split bytes, as the system does: a slash and a combining mark are one `Character`.
+    let parts = name.utf8.split(separator: FileLocation.slash, omittingEmptySubsequences: false)
       .map { String(Substring($0)) }
     for part in parts {
-      if part.utf8.contains(FilePlace.slash) { throw UnusableName(reason: "a part of its name holds a slash") }
+      if part.utf8.contains(FileLocation.slash) { throw UnusableName(reason: "a part of its name contains a slash") }
       if part.isEmpty { throw UnusableName(reason: "a part of its name is empty") }
       if part == "." || part == ".." { throw UnusableName(reason: "a part of its name is \(part)") }
       if part.utf8.count > 255 { throw UnusableName(reason: "a part of its name is longer than 255 bytes") }
-      if part.utf8.contains(0) { throw UnusableName(reason: "its name holds a NUL") }
+      if part.utf8.contains(0) { throw UnusableName(reason: "its name contains a NUL byte") }
     }
     return parts
   }
@@ -65,7 +65,7 @@ final class TargetFolder {
       close(folder)
       guard next >= 0 else {
         if code == ENOTDIR || code == ELOOP {
-          throw UnusableName(reason: "what is called '\(part)' there is no folder")
+          throw UnusableName(reason: "'\(part)' in DEST is not a folder")
         }
         throw CommandFailure.failed("\(path)/\(parts.joined(separator: "/")): \(String(cString: strerror(code)))")
       }
@@ -75,7 +75,7 @@ final class TargetFolder {
   }
 }
 
-/// A file on its way: it appears under its name when it is whole.
+/// A file that is being received. It gets its name when it is complete.
 final class TargetFile {
   private let folder: Int32
   private let name: String
@@ -84,7 +84,7 @@ final class TargetFile {
   private let descriptor: Int32
   private var isFinished = false
 
-  /// Starts a file in an open folder, which is closed in the end.
+  /// Starts a file in an open folder. The file owns the folder's descriptor and closes it.
   fileprivate init(_ folder: Int32, _ name: String, shownAs path: String) throws {
     self.folder = folder
     self.name = name
@@ -103,6 +103,7 @@ final class TargetFile {
   }
 
   /// Appends bytes.
+  /// - Throws: ``CommandFailure`` if the file cannot be written.
   func write(_ bytes: [UInt8]) throws {
     do throws(Terminal.WriteFailure) { try Terminal(descriptor: descriptor).writeAll(bytes) } catch {
       errno = error.code
@@ -110,11 +111,11 @@ final class TargetFile {
     }
   }
 
-  /// Has it reach the disk and gives it its name, in place of a file that has it.
-  /// - Throws: ``TargetFolder/UnusableName`` where a folder has the name.
+  /// Syncs the file and gives it its name, replacing a file of that name.
+  /// - Throws: ``TargetFolder/UnusableName`` if a folder has the name; ``CommandFailure`` if the system refuses.
   func finish() throws {
     guard fdatasync(descriptor) == 0, renameat(folder, unfinished, folder, name) == 0 else {
-      if errno == EISDIR { throw TargetFolder.UnusableName(reason: "a folder has its name") }
+      if errno == EISDIR { throw TargetFolder.UnusableName(reason: "a folder of that name exists") }
       throw failure()
     }
     isFinished = true

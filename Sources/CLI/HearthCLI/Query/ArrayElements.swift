@@ -1,6 +1,6 @@
-/// Cuts the elements out of a JSON array of objects that arrives in pieces, so that memory holds one element at a time.
+/// Splits a JSON array of objects that arrives in pieces into its elements. Memory: one element at a time.
 struct ArrayElements {
-  /// The longest element that is taken, in bytes: a document and what an answer adds to it fit many times.
+  /// The maximum length of an element, in bytes: many times that of the largest document in a response.
   static let bytesMax = 64 << 20
 
   private var element: [UInt8] = []
@@ -8,11 +8,11 @@ struct ArrayElements {
   private var isInString = false
   private var isEscaped = false
 
-  /// Whether the array was closed.
+  /// Whether the end of the array has arrived.
   private(set) var isComplete = false
 
-  /// Hands on every element that a piece completes.
-  /// - Throws: ``CommandFailure`` for an element that is too long, and what `body` throws.
+  /// Passes every element that a piece completes to `body`.
+  /// - Throws: ``CommandFailure`` if an element is too long, or the error of `body`.
   mutating func feed(_ piece: [UInt8], _ body: ([UInt8]) throws -> Void) throws {
     var start = depth > 1 ? 0 : nil as Int?
     for (index, byte) in piece.enumerated() {
@@ -44,7 +44,7 @@ struct ArrayElements {
     }
     if let start { element += piece[start...] }
     guard element.count <= Self.bytesMax else {
-      throw CommandFailure.failed("the server answered with an element longer than \(Self.bytesMax) bytes")
+      throw CommandFailure.failed("the server's response contains an element longer than \(Self.bytesMax) bytes")
     }
   }
 }

@@ -1,6 +1,6 @@
 import WireFormat
 
-/// What a query tells of itself, for people: the plan, the indexes it reads, and what running it cost.
+/// Formats the explanation of a query: its plan, the indexes that it reads, and the cost of running it.
 struct ExplainText {
   private var plan = ""
   private var indexes: [String] = []
@@ -16,21 +16,26 @@ struct ExplainText {
     guard let stats = metrics.member("executionStats") else { return }
     func number(_ value: JSONValue?) -> String { value?.text ?? value?.integer.map { String($0) } ?? "0" }
     let details = stats.member("debugStats")
+    func count(_ value: JSONValue?, _ one: String, _ many: String) -> String {
+      let text = number(value)
+      return "\(text) \(text == "1" ? one : many)"
+    }
     costs = [
-      "\(number(stats.member("resultsReturned"))) results in \(stats.member("executionDuration")?.text ?? "?")",
-      "\(number(stats.member("readOperations"))) read operations",
-      "\(number(details?.member("documents_scanned"))) documents and "
-        + "\(number(details?.member("index_entries_scanned"))) index entries read",
+      count(stats.member("resultsReturned"), "result", "results")
+        + " in \(stats.member("executionDuration")?.text ?? "?")",
+      count(stats.member("readOperations"), "read operation", "read operations"),
+      count(details?.member("documents_scanned"), "document", "documents") + " and "
+        + count(details?.member("index_entries_scanned"), "index entry", "index entries") + " read",
     ]
   }
 
-  /// The lines for a terminal.
+  /// The explanation as lines of text.
   var text: String {
     var lines: [String] = []
     if !plan.isEmpty { lines.append(plan) }
     for index in indexes { lines.append("index: \(index)") }
     if !costs.isEmpty { lines.append(costs.joined(separator: ", ")) }
-    // They name collections and fields.
+    // The lines contain names of collections and fields, which other users chose.
     return lines.map { TerminalText.line($0) + "\n" }.joined()
   }
 }

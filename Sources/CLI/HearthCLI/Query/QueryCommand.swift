@@ -2,33 +2,34 @@ import DocumentModel
 import WireFormat
 
 extension Command {
-  /// Asks a running server for documents.
+  /// Runs a query on a running server.
   static let query = Command(
-    name: "query", summary: "Asks for documents of a collection, or for numbers over them.", operands: "PATH",
+    name: "query", summary: "Queries a collection, or counts, sums and averages over it.", operands: "PATH",
     operandCount: 1...1,
     options: DatabaseChoice.serverOptions + [
-      .repeated("where", "CONDITION", "which documents; several must all hold"),
-      .repeated("order", "FIELD[:desc]", "the order; several, or separated by commas"),
-      .value("limit", "N", "the most documents to show"),
-      .value("offset", "N", "documents to pass over first"),
-      .repeated("select", "FIELD,…", "only these fields"),
-      .value("start-at", "VALUES", "begin at this place of the order; values separated by commas"),
-      .value("start-after", "VALUES", "begin behind it"),
-      .value("end-at", "VALUES", "end at this place of the order"),
-      .value("end-before", "VALUES", "end before it"),
-      .flag("group", "all collections of that id, at any depth below the path's document or the root"),
-      .flag("count", "how many documents, in place of them"),
-      .repeated("sum", "FIELD", "the sum of a field"),
-      .repeated("avg", "FIELD", "the average of a field"),
-      .value("at", "TIME", "as it was at a time, such as 2025-03-01T14:30:00Z"),
-      .flag("explain", "how the query would be answered, in place of its results"),
-      .flag("analyze", "the results, then how they were found and what that cost"),
-      .flag("json", "one line a document: the API's JSON, as `hearth get --json` prints it"),
+      .repeated("where", "CONDITION", "return only documents that match; several conditions must all match"),
+      .repeated("order", "FIELD[:desc]", "sort by this field; several may be separated by commas"),
+      .value("limit", "N", "the maximum number of documents"),
+      .value("offset", "N", "skip this many documents first"),
+      .repeated("select", "FIELD,…", "return only these fields"),
+      .value("start-at", "VALUES", "begin at this position of the order; values are separated by commas"),
+      .value("start-after", "VALUES", "begin after this position"),
+      .value("end-at", "VALUES", "end at this position of the order"),
+      .value("end-before", "VALUES", "end before this position"),
+      .flag("group", "query all collections with that id, at any depth below the path's document or the root"),
+      .flag("count", "return the number of documents instead of the documents"),
+      .repeated("sum", "FIELD", "return the sum of this field"),
+      .repeated("avg", "FIELD", "return the average of this field"),
+      .value("at", "TIME", "read as of a time such as 2025-03-01T14:30:00Z, at most an hour ago (default: now)"),
+      .flag("explain", "show the plan of the query without running it"),
+      .flag("analyze", "show the results, the plan and the cost"),
+      .flag("json", "print the API's JSON, one document per line"),
     ],
     details: """
-      CONDITION is FIELD OPERATOR VALUE. The operators are ==, !=, <, <=, >, >=, in, not-in, contains, contains-any,
-      is null, is nan, is not null and is not nan.
-      Conditions may be joined with `and` and `or` and put in parentheses; FIELD may be a path into maps, or __name__.
+      CONDITION is FIELD OPERATOR VALUE. The operators are `==`, `!=`, `<`, `<=`, `>`, `>=`, `in`, `not-in`,
+      `contains`, `contains-any`, `is null`, `is nan`, `is not null` and `is not nan`. Conditions can be joined with
+      `and` and `or`, and grouped with parentheses. FIELD may be a path into maps, or `__name__`.
+
       \(ValueText.details)
       """,
     examples: [
@@ -37,10 +38,10 @@ extension Command {
           + "--limit 10",
         "the newest ten"
       ),
-      (#"hearth query users --where 'age < 30 or (city == "Turin" and tags contains "new")'"#, ""),
-      ("hearth query history --group --where 'metrics.Distance > 10' --count --avg metrics.Distance", "numbers"),
+      (#"hearth query users --where 'age < 30 or (city == "Turin" and tags contains "new")'"#, "a disjunction"),
+      ("hearth query history --group --where 'metrics.Distance > 10' --count --avg metrics.Distance", "aggregations"),
       ("hearth query orders --order placed:desc,__name__ --start-after '2025-03-01, o17' --json", "the next page"),
-      ("hearth query users --where 'age > 30' --analyze", "with the plan"),
+      ("hearth query users --where 'age > 30' --analyze", "with the plan and the cost"),
     ],
     run: { arguments in
       let client = try ServerClient(arguments)

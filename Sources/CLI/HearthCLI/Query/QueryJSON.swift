@@ -3,7 +3,8 @@ import WireFormat
 
 /// Writes queries as the API's JSON.
 enum QueryJSON {
-  /// The body of a runQuery or runAggregationQuery call.
+  /// Returns the body of a runQuery or runAggregationQuery request.
+  /// - Throws: `WireError` if a value cannot be written.
   static func body(_ options: QueryOptions) throws(WireError) -> [UInt8] {
     var json = JSONWriter(.compact)
     json.beginObject()
@@ -34,7 +35,8 @@ enum QueryJSON {
     return json.bytes
   }
 
-  /// The body of a call that listens to a query.
+  /// Returns the body of a request that listens to a query.
+  /// - Throws: `WireError` if a value cannot be written.
   static func listenBody(_ query: Query, resumeToken: String?) throws(WireError) -> [UInt8] {
     var json = JSONWriter(.compact)
     json.beginObject()

@@ -1,15 +1,15 @@
 import DocumentModel
 
-/// A query as the options of `hearth query` give it.
+/// The query that the options of `hearth query` describe.
 struct QueryOptions {
   var query: Query
   var aggregations: [Aggregation]
-  /// The moment to show; `nil` for now.
+  /// The time as of which the data are read; `nil` for now.
   var readTime: Timestamp?
   var explain: ExplainMode?
 
   /// Reads the path and the options.
-  /// - Throws: ``CommandFailure`` that says what to write instead.
+  /// - Throws: ``CommandFailure`` if they do not describe a query; the message shows a correct form.
   init(_ arguments: Arguments, _ database: DatabaseID) throws {
     let collection = try Self.collection(arguments)
     query = Query(parent: collection.parent, collectionID: collection.id, includesDescendants: arguments.has("group"))
@@ -38,7 +38,7 @@ struct QueryOptions {
       aggregations.append(Aggregation(.average(field), alias: "avg(\(field.text))"))
     }
     if !aggregations.isEmpty, query.projection != nil {
-      throw CommandFailure.usage("'--select' has no meaning beside --count, --sum and --avg; leave it out")
+      throw CommandFailure.usage("'--select' cannot be used with --count, --sum or --avg; remove it")
     }
     if let text = arguments.value("at") {
       guard let time = ValueText.time(text) else {
@@ -49,7 +49,8 @@ struct QueryOptions {
     explain = arguments.has("analyze") ? .analyze : arguments.has("explain") ? .plan : nil
   }
 
-  /// The fields that results show, in the order asked; empty for all.
+  /// Returns the fields to show, in the order of `--select`; empty for all.
+  /// - Throws: ``CommandFailure`` if a field path is malformed.
   static func columns(_ arguments: Arguments) throws -> [FieldPath] {
     try arguments.values("select").flatMap {
       try fields(ValueText($0, option: "select", in: .root, of: DatabaseChoice.database(arguments)))
@@ -61,11 +62,11 @@ struct QueryOptions {
     let path = try DatabaseChoice.path(text)
     if path.isRoot {
       throw CommandFailure.usage(
-        "the path of a collection is needed, such as users; `hearth get` lists the collections")
+        "give the path of a collection, such as users; `hearth get` lists the collections")
     }
     if path.segments.contains(where: { $0.elementsEqual("*".utf8) }) {
       throw CommandFailure.usage(
-        "'\(text)': a path has no wildcards; '\(path.id)' with --group asks all collections of that id")
+        "'\(text)': a path cannot have wildcards; '\(path.id)' with --group queries all collections with that id")
     }
     guard path.isCollection else {
       throw CommandFailure.usage(
@@ -91,7 +92,7 @@ struct QueryOptions {
       if text.take(symbol: ":") {
         isDescending = text.take(word: "desc") || text.take(word: "descending")
         guard isDescending || text.take(word: "asc") || text.take(word: "ascending") else {
-          throw text.failure("expected 'asc' or 'desc' behind ':'")
+          throw text.failure("expected 'asc' or 'desc' after ':'")
         }
       }
       orders.append(Order(path, isDescending: isDescending))
@@ -100,7 +101,7 @@ struct QueryOptions {
     return orders
   }
 
-  /// Values of the order's first fields; where it is of names, ids.
+  /// Parses the values of a bound, for the first fields of the order. For an order by name, the values are ids.
   private static func bound(_ text: ValueText, _ query: Query) throws -> [Value] {
     var text = text
     var values: [Value] = []
@@ -116,7 +117,7 @@ struct QueryOptions {
 }
 
 extension QueryFilter {
-  /// Whether a field is compared in a way that puts it into the order of the results.
+  /// Whether a field is compared in a way that adds it to the order of the results.
   fileprivate var comparesFields: Bool {
     switch self {
     case .and(let filters), .or(let filters): return filters.contains(where: \.comparesFields)

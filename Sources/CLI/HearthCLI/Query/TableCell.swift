@@ -2,15 +2,15 @@ import DocumentModel
 import FixtureTree
 import WireFormat
 
-/// A value as a cell of a table shows it.
+/// The cell of a table that shows a value.
 struct TableCell {
-  /// The longest text of a cell, in columns; what is longer is cut. `--json` shows all.
+  /// The maximum width of a cell, in columns. Longer texts are cut; `--json` shows them completely.
   static let columnsMax = 80
 
   var text: String
   var isNumber = false
 
-  /// No value: the document lacks the field.
+  /// The cell of a field that the document does not have.
   static let missing = TableCell(text: "")
 
   private init(text: String, isNumber: Bool = false) {
@@ -18,14 +18,14 @@ struct TableCell {
     self.isNumber = isNumber
   }
 
-  /// A text as it is, made safe for a terminal and cut to so many columns.
+  /// Creates a cell with a text, made safe for a terminal and cut to `columnsMax` columns.
   init(plain text: String, columnsMax: Int = Self.columnsMax) {
-    // More scalars than columns are cut anyway; combining marks do not add up to many.
+    // Limit the scalars first: longer texts are cut anyway, and few scalars of a text are combining marks.
     let front = String(text.unicodeScalars.prefix(16 * columnsMax))
     self.text = TextWidth.cut(TerminalText.line(front), to: columnsMax)
   }
 
-  /// A value of a document of a database.
+  /// Creates a cell with a value. References within `database` are shown as paths.
   init(_ value: Value, in database: DatabaseID) {
     switch value {
     case .null: self.init(text: "null")
@@ -44,23 +44,23 @@ struct TableCell {
     }
   }
 
-  /// `30` for an integral double, as people write it.
+  /// Returns a number as text, without a fraction if it is integral: `30`.
   private static func text(of number: Double) -> String {
     number.isFinite && number.magnitude < 0x1p53 && number == number.rounded(.towardZero)
       ? String(Int64(number)) : number.description.replacing("inf", with: "Infinity").replacing("nan", with: "NaN")
   }
 
-  /// Whether a text is not taken for something else: a number, a date, null, nothing.
+  /// Whether a string needs no quotes, because it cannot be mistaken for a number, a date, a constant or an empty cell.
   private static func isPlain(_ text: String) -> Bool {
     if text.isEmpty || text.first == " " || text.last == " " || text.first == "\"" { return false }
     if ["null", "true", "false", "NaN", "Infinity"].contains(text) { return false }
     return Double(text) == nil && ValueText.time(text) == nil
   }
 
-  /// Fixture JSON on one line, of its front where it is long.
+  /// Returns fixture JSON on one line.
   private static func compact(_ value: Value, in database: DatabaseID) -> String {
     var bytes: [UInt8] = []
-    // A map shows its own braces; an array stands in a field of no name, which is taken off again.
+    // Only maps of fields can be written, so write the value as a field and remove the name and the outer braces.
     guard
       (try? FixtureFields.appendLine(EncodedFields(MapValue([("v", value)])), database: database, to: &bytes)) != nil
     else { return "?" }

@@ -1,38 +1,38 @@
 import DocumentModel
 
-/// Prints documents as a table, in bounded memory: the columns are those of the first rows, rows that have other fields
-/// start another table, and wider cells widen their column from then on.
+/// Formats documents as a table, a page of rows at a time. The first page determines the columns. A page with other
+/// fields starts a new table, and wider cells widen their column from there on.
 ///
-/// Maps whose fields are few become columns of their own (`address.city`); other maps and lists stand in one cell.
+/// Each field of a small map has its own column (`address.city`). Other maps and arrays are shown in one cell.
 struct TextTable {
-  /// A row: how the document is called, and its fields.
+  /// A row: the name of a document and its fields.
   struct Row {
     var name: String
     var fields: MapValue
   }
 
-  /// How much a table shows before it looks at the next rows.
+  /// The maximum number of rows of a page.
   static let rowsPerPage = 200
-  /// The longest name that is shown whole, in columns.
+  /// The maximum width of a name, in columns. Longer names are cut.
   private static let nameColumnsMax = 400
-  /// The most that waiting rows may hold, in bytes of fields.
+  /// The maximum size of a page, in bytes of fields.
   static let bytesPerPage = 4 << 20
 
   private let database: DatabaseID
-  /// The head of the first column; `nil` for tables whose rows have no name.
+  /// The title of the first column; `nil` if the rows have no names.
   private let nameTitle: String?
-  /// The fields that were asked for, which set the order of the columns; empty for those of the documents.
+  /// The selected fields, which determine the order of the columns; empty to sort the fields of the documents.
   private let chosen: [FieldPath]
   private let terminal: Terminal
   private let columnsMax: Int?
 
   private var waiting: [Row] = []
   private var waitingBytes = 0
-  /// The columns of the table under way, as wide as their cells, and those that fit the terminal.
+  /// The columns of the current table: as wide as their cells (`laidOut`), and fitted to the terminal (`columns`).
   private var laidOut: [Column] = []
   private var columns: [Column] = []
   private var hasHead = false
-  /// How many rows were added.
+  /// The number of rows that were added.
   private(set) var count = 0
 
   private struct Column: Equatable {
@@ -42,7 +42,7 @@ struct TextTable {
     var isRight = false
   }
 
-  /// A table on a terminal that is `columnsMax` wide; `nil` for no bound.
+  /// Creates a table that is at most `columnsMax` columns wide; `nil` for no limit.
   init(
     of database: DatabaseID, nameTitle: String?, chosen: [FieldPath] = [], on terminal: Terminal = .output,
     columnsMax: Int? = Terminal.output.columns
@@ -54,7 +54,7 @@ struct TextTable {
     self.columnsMax = columnsMax
   }
 
-  /// Adds a row of about so many bytes; returns text that is ready to be written.
+  /// Adds a row with about `byteCount` bytes of fields. Returns the text of a page if it is full, otherwise nothing.
   mutating func add(_ row: Row, byteCount: Int) -> String {
     waiting.append(row)
     waitingBytes += byteCount
@@ -62,7 +62,7 @@ struct TextTable {
     return waiting.count < Self.rowsPerPage && waitingBytes < Self.bytesPerPage ? "" : flush()
   }
 
-  /// The text of the rows that wait.
+  /// Returns the text of the rows of the current page.
   mutating func flush() -> String {
     guard !waiting.isEmpty else { return "" }
     defer {
@@ -89,7 +89,7 @@ struct TextTable {
       hasHead = true
       text += line(columns.map { TextWidth.cut($0.title, to: $0.width) }) { terminal.bold($0) }
       if !left.isEmpty {
-        text += terminal.faint("(no room for \(left.joined(separator: ", ")); see --select and --json)\n")
+        text += terminal.faint("(columns that do not fit: \(left.joined(separator: ", ")); use --select or --json)\n")
       }
     }
     for row in waiting { text += line(columns.map { TextWidth.cut(cell(row, $0).text, to: $0.width) }) { $0 } }
@@ -126,7 +126,7 @@ struct TextTable {
       paths = paths.enumerated().sorted { (place($0.element), $0.offset) < (place($1.element), $1.offset) }.map(
         \.element)
     }
-    // Rows without names have numbers by alias, which are no fields.
+    // Rows without names are results of aggregations. Their aliases are not field paths and need no quotes.
     var columns = paths.map { path in
       Column(path: path, title: TableCell(plain: nameTitle == nil ? path.segments[0] : path.text).text)
     }
@@ -142,7 +142,7 @@ struct TextTable {
     return columns
   }
 
-  /// The fields of rows, sorted, with the fields of maps in place of maps where they are few.
+  /// Collects the fields of rows, sorted. The fields of small maps replace the map.
   private static func gather(_ maps: [MapValue], _ prefix: [String], _ paths: inout [FieldPath]) {
     var all = MapValue()
     for map in maps { for (key, _) in map.entries where all[key] == nil { all[key] = .null } }
@@ -168,8 +168,8 @@ struct TextTable {
 
   private static let narrowestColumn = 8
 
-  /// Makes the columns fit the terminal: the widest give way first, then the last ones. Returns the titles of those
-  /// that were left out.
+  /// Makes the columns fit the terminal: narrows the widest ones, then removes the last ones. Returns the titles of the
+  /// removed columns.
   private mutating func fit() -> [String] {
     guard let columnsMax else { return [] }
     func total() -> Int { columns.reduce(0) { $0 + $1.width + 2 } - 2 }

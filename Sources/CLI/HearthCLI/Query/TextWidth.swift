@@ -1,11 +1,11 @@
-/// How many columns of a terminal a text takes, and texts cut to that.
+/// Measures texts in columns of a terminal, and cuts them.
 enum TextWidth {
-  /// The columns of a text without control characters.
+  /// Returns the number of columns of a text without control characters.
   static func of(_ text: String) -> Int {
     text.utf8.allSatisfy { $0 < 0x80 } ? text.utf8.count : text.reduce(0) { $0 + width($1) }
   }
 
-  /// The front of a text, at most so many columns, with `…` where something was left out.
+  /// Returns a text of at most `columns` columns. A text that was cut ends with `…`.
   static func cut(_ text: String, to columns: Int) -> String {
     guard of(text) > columns else { return text }
     var kept = ""
@@ -23,7 +23,7 @@ enum TextWidth {
     character.unicodeScalars.contains { isWide($0.value) } ? 2 : 1
   }
 
-  /// East Asian wide and full-width letters, and emoji.
+  /// Whether a scalar is an East Asian wide or full-width character, or an emoji.
   private static func isWide(_ scalar: UInt32) -> Bool {
     switch scalar {
     case 0x1100...0x115F, 0x2E80...0x303E, 0x3041...0x4DBF, 0x4E00...0xA4CF, 0xA960...0xA97C, 0xAC00...0xD7A3,

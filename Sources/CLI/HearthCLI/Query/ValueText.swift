@@ -2,14 +2,13 @@ import DocumentModel
 import FixtureTree
 import WireFormat
 
-/// Reads values as people write them in conditions and bounds: `12`, `true`, `"text"`, `2025-03-01`, `[1, 2]`,
-/// `{"$ref": "users/ann"}`.
+/// Parses the values in conditions and bounds: `12`, `true`, `"text"`, `2025-03-01`, `[1, 2]`, `{"$ref": "users/ann"}`.
 struct ValueText {
   static let details = """
-    Values: numbers, true, false, null, "text" or 'text', dates and times such as 2025-03-01 and
-    2025-03-01T14:30:00Z (without a zone: UTC), lists such as [1, 2], and JSON objects as a fixture tree writes them:
-    {"$ref": "users/ann"}, {"$bytes": "base64"}, {"$geo": [45.46, 9.19]}, {"$double": 1}, {"$vector": [1, 2]}.
-    A value for __name__ is an id of the collection, or a path.
+    VALUE is a number, true, false, null, a string such as "text" or 'text', a date or a time such as 2025-03-01 or
+    2025-03-01T14:30:00Z (UTC if it has no zone), an array such as [1, 2], or an object as in fixture files:
+    `{"$ref": "users/ann"}`, `{"$bytes": "base64"}`, `{"$geo": [45.46, 9.19]}`, `{"$double": 1}`,
+    `{"$vector": [1, 2]}`. A value for `__name__` is the id of a document in the collection, or a path.
     """
 
   private let bytes: [UInt8]
@@ -18,7 +17,7 @@ struct ValueText {
   private let collection: ResourcePath
   private let database: DatabaseID
 
-  /// Reads the text of an option of a query on a collection.
+  /// Creates a parser for the text of an option of a query on a collection.
   init(_ text: String, option: String, in collection: ResourcePath, of database: DatabaseID) {
     bytes = Array(text.utf8)
     self.option = option
@@ -26,7 +25,7 @@ struct ValueText {
     self.database = database
   }
 
-  /// Says that something is wrong at the current place.
+  /// Returns an error with the current position.
   func failure(_ what: String) -> CommandFailure {
     let before = String(decoding: bytes[..<position], as: UTF8.self)
     let place = position >= bytes.count ? "at its end" : "at character \(before.count + 1)"
@@ -39,18 +38,19 @@ struct ValueText {
     while position < bytes.count, bytes[position] <= 0x20 { position += 1 }
   }
 
-  /// Whether nothing but blanks is left.
+  /// Returns whether only spaces remain.
   mutating func isAtEnd() -> Bool {
     skipBlanks()
     return position == bytes.count
   }
 
-  /// Refuses what is left.
+  /// Checks that the text ends here.
+  /// - Throws: ``CommandFailure`` if more text follows.
   mutating func expectEnd(or other: String) throws {
     guard isAtEnd() else { throw failure("expected \(other), or the end") }
   }
 
-  /// Goes past a symbol where it comes next.
+  /// Skips a symbol if it is next, and returns whether it was.
   mutating func take(symbol: String) -> Bool {
     skipBlanks()
     guard bytes[position...].starts(with: symbol.utf8) else { return false }
@@ -58,7 +58,7 @@ struct ValueText {
     return true
   }
 
-  /// Goes past a word where it comes next and ends there.
+  /// Skips a word if it is next, and returns whether it was.
   mutating func take(word: String) -> Bool {
     skipBlanks()
     guard bytes[position...].starts(with: word.utf8) else { return false }
@@ -80,7 +80,8 @@ struct ValueText {
 
   // MARK: Fields
 
-  /// The path of a field.
+  /// Parses the path of a field.
+  /// - Throws: ``CommandFailure`` if no field path is next.
   mutating func fieldPath() throws -> FieldPath {
     skipBlanks()
     let start = position
@@ -99,18 +100,20 @@ struct ValueText {
     guard !text.isEmpty else { throw failure("expected the name of a field") }
     do { return try FieldPath(text) } catch {
       position = start
-      throw failure("'\(text)' is no field: \(error)")
+      throw failure("'\(text)' is not a field path: \(error)")
     }
   }
 
   // MARK: Values
 
-  /// A value.
+  /// Parses a value.
+  /// - Throws: ``CommandFailure`` if no value is next.
   mutating func value() throws -> Value {
     try list(orOne: { try $0.single() })
   }
 
-  /// A document's name, or a list of such: an id of the collection, a path, or a reference.
+  /// Parses the name of a document, or an array of names. A name is an id of the collection, a path, or a reference.
+  /// - Throws: ``CommandFailure`` if no name is next.
   mutating func name() throws -> Value {
     try list(orOne: { try $0.singleName() })
   }
@@ -139,7 +142,7 @@ struct ValueText {
     let path = text.utf8.contains(UInt8(ascii: "/")) ? text : "\(collection)/\(text)"
     guard !text.isEmpty, let path = try? DatabaseChoice.path(path), path.isDocument else {
       position = start
-      throw failure("expected the id of a document, or the path of one such as users/ann")
+      throw failure("expected the id of a document, or a path such as users/ann")
     }
     return .reference(ResourceName(database: database, path: path).text)
   }
@@ -155,7 +158,7 @@ struct ValueText {
       return try json(bytes[start..<position])
     case UInt8(ascii: "'"):
       guard let end = bytes[(position + 1)...].firstIndex(of: UInt8(ascii: "'")) else {
-        throw failure("the text that begins here has no closing quote")
+        throw failure("the string that begins here has no closing quote")
       }
       position = end + 1
       return .string(String(decoding: bytes[(start + 1)..<end], as: UTF8.self))
@@ -168,7 +171,7 @@ struct ValueText {
     }
   }
 
-  /// What stands without quotes up to the next blank or bracket.
+  /// Parses the characters up to the next space, bracket or comma.
   private mutating func word() -> String {
     let start = position
     while position < bytes.count, bytes[position] > 0x20, !"[](),".utf8.contains(bytes[position]) { position += 1 }
@@ -177,7 +180,7 @@ struct ValueText {
 
   private struct BareWord: Error { var text: String }
 
-  /// The value of a word without quotes; `nil` for one that JSON reads as a number.
+  /// Returns the value of a word without quotes, or `nil` if JSON can parse it as a number.
   private static func bare(_ text: String) throws -> Value? {
     switch text {
     case "null": return .null
@@ -190,16 +193,16 @@ struct ValueText {
     }
     if text.contains(#/^\d{4}-\d\d-\d\d/#) {
       guard let time = time(text) else {
-        throw BareWord(text: "'\(text)' is no date; write 2025-03-01 or 2025-03-01T14:30:00Z")
+        throw BareWord(text: "'\(text)' is not a valid date; write 2025-03-01 or 2025-03-01T14:30:00Z")
       }
       return .timestamp(time)
     }
     if text.contains(#/^-?\d/#) { return nil }
     guard !text.isEmpty else { throw BareWord(text: "expected a value") }
-    throw BareWord(text: "a text needs quotes: \"\(text)\"")
+    throw BareWord(text: "a string needs quotes: \"\(text)\"")
   }
 
-  /// The moment that a date or a time names; in UTC where it names no zone.
+  /// Returns the time of a date or a time, or `nil` if the text is neither. Without a zone, the time is in UTC.
   static func time(_ text: String) -> Timestamp? {
     guard let parts = text.wholeMatch(of: #/(\d{4}-\d\d-\d\d)(?:[Tt ](\d\d:\d\d)(:\d\d(?:\.\d+)?)?(.*))?/#) else {
       return nil
@@ -210,7 +213,7 @@ struct ValueText {
     return Timestamp(rfc3339: whole.utf8)
   }
 
-  /// Goes past a string in double quotes.
+  /// Skips a string in double quotes.
   private mutating func skipString() throws {
     let start = position
     position += 1
@@ -219,19 +222,19 @@ struct ValueText {
     }
     guard position < bytes.count else {
       position = start
-      throw failure("the text that begins here has no closing quote")
+      throw failure("the string that begins here has no closing quote")
     }
     position += 1
   }
 
-  /// Goes past a JSON object or array and returns it.
+  /// Skips a JSON object or array and returns it.
   private mutating func balanced() throws -> ArraySlice<UInt8> {
     let start = position
     var depth = 0
     repeat {
       guard position < bytes.count else {
         position = start
-        throw failure("the bracket that opens here is not closed")
+        throw failure("the bracket that begins here is not closed")
       }
       switch bytes[position] {
       case UInt8(ascii: "{"), UInt8(ascii: "["): depth += 1

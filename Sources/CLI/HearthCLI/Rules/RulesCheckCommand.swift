@@ -4,18 +4,20 @@ import RulesTesting
 import WireFormat
 
 extension Command {
-  /// Says what is wrong with rulesets.
+  /// Compiles rulesets and prints their diagnostics.
   static let rulesCheck = Command(
-    name: "rules check", summary: "Compiles security rules and says what is wrong or looks wrong.",
+    name: "rules check", summary: "Compiles security rules and reports errors, warnings and probable mistakes.",
     operands: "FILE…", operandCount: 1...Int.max,
     options: [.flag("json", "print JSON")],
     details: """
-      Errors keep a ruleset from being loaded. Warnings are what Firestore warns of too; lint is what compiles, but is
-      hardly meant so: writes for everybody, blocks that never match, names that look misspelt. Exit code 0, or 65 where
-      there is an error.
+      With an error, a server does not load the ruleset. Warnings are those that Firestore also reports. Lint remarks
+      mark code that compiles but is probably a mistake: writes that any caller may make, blocks that never match,
+      names that look misspelled.
+
+      The exit code is 65 if a file has an error, otherwise 0.
       """,
     examples: [
-      ("hearth rules check firestore.rules storage.rules", ""),
+      ("hearth rules check firestore.rules storage.rules", "rules for documents and for files"),
       ("hearth rules check rules/*.rules --json", "for programs"),
     ],
     run: { arguments in
@@ -61,15 +63,16 @@ extension Command {
   }
 }
 
-/// Files of rules, read and compiled for the command line.
+/// Reads and compiles rules files for the command line.
 enum RulesFile {
-  /// The text of a file.
+  /// Returns the text of a file.
+  /// - Throws: `FixtureTreeError` if the file cannot be read.
   static func read(_ file: String) throws -> String {
-    // One byte more, so that the compiler says itself what is too long.
+    // Read one byte more than the limit, so that the compiler reports a text that is too long.
     String(decoding: try ByteSource(file: file).readAll(bytesMax: SourceText.bytesMax + 1), as: UTF8.self)
   }
 
-  /// Everything there is to say about a ruleset.
+  /// Returns all diagnostics of a ruleset: errors, warnings and lint remarks.
   static func diagnostics(of text: String) -> [Diagnostic] {
     do throws(RulesetError) {
       return try Ruleset(compiling: text).diagnostics
@@ -78,8 +81,8 @@ enum RulesFile {
     }
   }
 
-  /// A ruleset, for files where the text has rules for nothing else.
-  /// - Throws: ``CommandFailure`` with every error, as `hearth rules check` shows it.
+  /// Compiles a ruleset: for Firestore, or for files if the text contains rules for files only.
+  /// - Throws: ``CommandFailure`` with every error, in the form of `hearth rules check`, if the text does not compile.
   static func compile(_ text: String, file: String) throws -> Ruleset {
     do throws(RulesetError) {
       return try Ruleset(compiling: text, service: RuleTestSuite.service(of: text))

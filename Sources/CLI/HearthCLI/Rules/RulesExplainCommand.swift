@@ -6,44 +6,54 @@ import RulesTesting
 import WireFormat
 
 extension Command {
-  /// Shows why rules decide as they do.
+  /// Shows how rules decide a request, with the value of every expression.
   static let rulesExplain = Command(
     name: "rules explain", summary: "Shows why rules allow or deny a request, with the value of every expression.",
     operands: "METHOD PATH", operandCount: 2...2,
     options: [
-      .value("rules", "FILE", "the rules (needed)"),
-      .value("as", "UID|JSON", "who asks: a user's id, or {\"uid\": …, \"token\": {claims}} (default: nobody)"),
-      .value("data", "JSON", "the fields of a create, set or update, or what is said of a file"),
-      .value("file", "JSON", "with rules for files: the file that PATH names as it is (default: there is none)"),
+      .value("rules", "FILE", "the rules (required)"),
+      .value("as", "UID|JSON", "the caller: a user id, or {\"uid\": …, \"token\": {claims}} (default: no user)"),
+      .value("data", "JSON", "the fields of a create, set or update, or the properties of an upload"),
+      .value("file", "JSON", "with rules for files, the properties of the existing file (default: no such file)"),
       .value("query", "JSON", "the query of a list: {\"where\": [[\"owner\", \"==\", \"ann\"]], \"limit\": 10}"),
-      .value("time", "TIME", "request.time (default: now)"),
-      .value("documents", "FILE", "the documents, in any form that `hearth import` reads"),
+      .value("time", "TIME", "the value of request.time (default: now)"),
+      .value("documents", "FILE", "read the documents from a file in any format that `hearth import` reads"),
     ] + DatabaseChoice.serverOptions.map { option in
-      option.name == "server" ? option.saying("a running server, which has the documents") : option
+      option.name == "server" ? option.withHelp("read the documents from a running server") : option
     },
     details: """
-      METHOD is get, list, listGroup, create, set, update, delete or commit; for commit, PATH is a JSON array of writes.
-      With rules for files it is read, get, list, create, update or delete, and PATH is NAME or b/BUCKET/o/NAME.
-      Documents come from the file, or, with --server, from a running server, which is only read. Without both there are
-      none. Exit code 0 where the request is allowed, 1 where it is denied.
+      METHOD is get, list, listGroup, create, set, update, delete or commit. For commit, PATH is a JSON array of
+      writes. With rules for files, METHOD is read, get, list, create, update or delete, and PATH is NAME or
+      b/BUCKET/o/NAME.
+
+      The documents come from the file of --documents or from the server of --server, which is only read. Without
+      either, no documents exist. The request is not sent to the server.
+
+      The exit code is 0 if the rules allow the request, and 1 if they deny it.
       """,
     examples: [
-      ("hearth rules explain --rules chat.rules --documents chat.json --as ann get rooms/r1", ""),
-      ("hearth rules explain --rules chat.rules --server http://127.0.0.1:8080 --as ann delete rooms/r1", ""),
-      (#"hearth rules explain --rules storage.rules --as ann create avatars/ann --data '{"size": 2048}'"#, ""),
+      ("hearth rules explain --rules chat.rules --documents chat.json --as ann get rooms/r1", "documents from a file"),
+      (
+        "hearth rules explain --rules chat.rules --server http://127.0.0.1:8080 --as ann delete rooms/r1",
+        "documents from a running server"
+      ),
+      (
+        #"hearth rules explain --rules storage.rules --as ann create avatars/ann --data '{"size": 2048}'"#,
+        "an upload"
+      ),
     ],
     run: { arguments in
-      guard let file = arguments.value("rules") else { throw CommandFailure.usage("--rules FILE is needed") }
+      guard let file = arguments.value("rules") else { throw CommandFailure.usage("'--rules FILE' is required") }
       try arguments.exclude("documents", "server")
       let text = try RulesFile.read(file)
       let ruleset = try RulesFile.compile(text, file: file)
       let isOfFiles = ruleset.service == FileRules.service
       guard isOfFiles || !arguments.has("file") else {
-        throw CommandFailure.usage("'--file' goes with rules for \(FileRules.service)")
+        throw CommandFailure.usage("'--file' requires rules for \(FileRules.service)")
       }
       let client = arguments.has("server") ? try ServerClient(arguments) : nil
       var suite = try request(arguments, rulesFile: file, isOfFiles: isOfFiles)
-      guard let test = suite.tests.first else { throw CommandFailure.usage("nothing is asked") }
+      guard let test = suite.tests.first else { throw CommandFailure.usage("give METHOD and PATH") }
       let verdict = try evaluate(test, by: ruleset, over: &suite.documents, client)
       for part in verdict.parts {
         var lines = DecisionText.lines(part, ruleset, file: file).map(TerminalText.line)
@@ -54,7 +64,7 @@ extension Command {
       return verdict.isAllowed ? 0 : ExitCode.failure
     })
 
-  /// The request as the only case of a suite, so that it is read and refused as cases are.
+  /// Returns a test suite with the request as its only case, so that it is parsed and checked like a test case.
   private static func request(
     _ arguments: Arguments, rulesFile: String, isOfFiles: Bool
   ) throws -> RuleTestSuite {
@@ -95,7 +105,8 @@ extension Command {
     return suite
   }
 
-  /// Judges; with a server, fetches the documents that the decision turns out to need, until it needs no more.
+  /// Evaluates the request. With a server, it fetches the documents that the evaluation needs and repeats it until no
+  /// further documents are needed.
   private static func evaluate(
     _ test: RuleTest, by ruleset: Ruleset, over documents: inout TestDocuments, _ client: ServerClient?
   ) throws -> Verdict {

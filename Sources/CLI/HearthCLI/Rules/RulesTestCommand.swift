@@ -10,47 +10,49 @@ extension Command {
     name: "rules test", summary: "Runs tests of security rules, without a server.", operands: "FILE…",
     operandCount: 1...Int.max,
     options: [
-      .value("rules", "FILE", "the rules of files that do not name theirs"),
-      .value("filter", "TEXT", "only cases whose names contain it"),
-      .value("junit", "FILE", "write JUnit's XML"),
-      .value("lcov", "FILE", "write coverage in lcov's form"),
-      .value("html", "FILE", "write coverage as a web page, with the values of each expression"),
+      .value("rules", "FILE", "the rules for test files that do not name theirs"),
+      .value("filter", "TEXT", "run only cases whose names contain TEXT"),
+      .value("junit", "FILE", "write the results as JUnit XML"),
+      .value("lcov", "FILE", "write the coverage in lcov format"),
+      .value("html", "FILE", "write the coverage as a web page, with the values of each expression"),
       .flag("json", "print JSON"),
-      .flag("mutate", "also weaken each condition in turn, and list the changes that no case notices"),
+      .flag("mutate", "also weaken each condition in turn, and list the changes that no case detects"),
       .flag("watch", "run again whenever one of the files changes"),
     ],
     details: """
-      A file holds the rules (or their path), documents as a fixture tree (or the path of a fixture), and cases:
+      A test file contains the rules (or their path), documents as a fixture tree (or the path of a fixture), and
+      cases:
 
-        {"rules": "chat.rules",
-         "documents": {"$collections": ["rooms"], "rooms": {"r1": {"owner": "ann"}}},
-         "cases": [
-           {"it": "lets the owner rename a room", "as": "ann", "update": "rooms/r1", "data": {"name": "New"},
-            "expect": "allow"},
-           {"it": "hides it from others", "as": "eve", "get": "rooms/r1", "expect": "deny", "line": 7}]}
+          {"rules": "chat.rules",
+           "documents": {"$collections": ["rooms"], "rooms": {"r1": {"owner": "ann"}}},
+           "cases": [
+             {"it": "lets the owner rename a room", "as": "ann", "update": "rooms/r1",
+              "data": {"name": "New"}, "expect": "allow"},
+             {"it": "hides it from others", "as": "eve", "get": "rooms/r1", "expect": "deny", "line": 7}]}
 
-      A case asks one of get, list, listGroup, create, set, update, delete and commit; README.md says more. Where the
-      rules are for files (service firebase.storage), "files" holds those that are there by name, and a case asks one of
-      read, get, list, create, update and delete; "data" is what is said of the file:
+      A case makes one request: get, list, listGroup, create, set, update, delete or commit. For rules for files
+      (service firebase.storage), the request is read, get, list, create, update or delete; "files" contains the
+      existing files by name, and "data" contains the properties of the upload:
 
-        {"it": "takes small pictures", "as": "ann", "create": "avatars/ann",
-         "data": {"size": 2048, "contentType": "image/png"}, "expect": "allow"}
+          {"it": "accepts small pictures", "as": "ann", "create": "avatars/ann",
+           "data": {"size": 2048, "contentType": "image/png"}, "expect": "allow"}
 
-      The JSON of Firebase's rules test API (testSuite.testCases) is read as well. Exit code 0; 1 where a case fails; 65
-      where a file is not what it should be.
+      docs/rules.md describes the format. The JSON of Firebase's rules test API (testSuite.testCases) is accepted too.
+
+      The exit code is 0 if all cases pass, 1 if a case fails, and 65 if a file is invalid.
       """,
     examples: [
-      ("hearth rules test rules/*.tests.json", ""),
+      ("hearth rules test rules/*.tests.json", "all test files of a folder"),
       ("hearth rules test chat.tests.json --watch", "while writing rules"),
       ("hearth rules test rules/*.tests.json --junit results.xml --lcov rules.info", "in CI"),
-      ("hearth rules test chat.tests.json --mutate", "what the cases do not notice"),
+      ("hearth rules test chat.tests.json --mutate", "the changes to the rules that no case detects"),
     ],
     run: { arguments in
       guard arguments.has("watch") else { return try RulesTestRun(arguments).report() }
       return watch(arguments)
     })
 
-  /// Runs until somebody interrupts.
+  /// Runs the tests after every change of a file, until the program is interrupted.
   private static func watch(_ arguments: Arguments) -> Int32 {
     while true {
       var files = arguments.operands
@@ -63,13 +65,13 @@ extension Command {
         Terminal.error.write("hearth rules test: \(Terminal.error.red("error:")) \(message)\n")
         if let rules = arguments.value("rules") { files.append(rules) }
       }
-      Terminal.error.write(Terminal.error.faint("watching \(files.count) files\n"))
+      Terminal.error.write(Terminal.error.faint("watching \(files.count) \(files.count == 1 ? "file" : "files")\n"))
       FileChange.wait(for: files)
     }
   }
 }
 
-/// One run of all files.
+/// One run of all test files.
 struct RulesTestRun {
   private let arguments: Arguments
   private var runs: [SuiteRun] = []
@@ -77,8 +79,8 @@ struct RulesTestRun {
   private var mutations: [MutationTest] = []
   private let milliseconds: Double
 
-  /// Reads and runs everything.
-  /// - Throws: ``CommandFailure`` and `FixtureTreeError` for files that are not what they should be.
+  /// Reads the test files and runs their cases.
+  /// - Throws: ``CommandFailure`` or `FixtureTreeError` if a file is invalid.
   init(_ arguments: Arguments) throws {
     self.arguments = arguments
     let started = Self.microseconds()
@@ -107,10 +109,11 @@ struct RulesTestRun {
     }
   }
 
-  /// The files that it depends on.
+  /// The files that the run depends on.
   var files: [String] { runs.flatMap(\.suite.files) }
 
-  /// Prints and writes what was asked for; returns the exit code.
+  /// Prints the results, writes the requested files, and returns the exit code.
+  /// - Throws: ``CommandFailure`` if a file cannot be written.
   func report() throws -> Int32 {
     if let file = arguments.value("junit") {
       try TextFile.write(SuiteRun.junit(runs, seconds: milliseconds / 1000), to: file)
@@ -134,19 +137,20 @@ struct RulesTestRun {
       }
       var counts = "\(run.passedCount) passed"
       if !run.failures.isEmpty { counts += ", \(run.failures.count) failed" }
-      if run.skippedCount > 0 { counts += ", \(run.skippedCount) left out" }
+      if run.skippedCount > 0 { counts += ", \(run.skippedCount) skipped" }
       text += "\(run.suite.file): \(counts)\n"
     }
     for mutation in mutations {
-      text += "\(mutation.file): \(mutation.count) changes tried, "
-      text += mutation.survivors.isEmpty ? "all noticed\n" : "\(mutation.survivors.count) noticed by no case:\n"
+      text += "\(mutation.file): \(mutation.count) \(mutation.count == 1 ? "mutation" : "mutations"), "
+      text += mutation.survivors.isEmpty ? "all detected\n" : "\(mutation.survivors.count) not detected by any case:\n"
       for survivor in mutation.survivors {
         text += "  \(mutation.file):\(survivor.line): \(TerminalText.line(survivor.change))\n"
       }
     }
     let outcome = failed == 0 ? "all passed" : Terminal.output.red("\(failed) failed")
     let tenths = Int((milliseconds * 10).rounded())
-    text += "\(passed + failed) cases, \(outcome) (\(tenths / 10).\(tenths % 10) ms)\n"
+    let count = passed + failed
+    text += "\(count) \(count == 1 ? "case" : "cases"), \(outcome) (\(tenths / 10).\(tenths % 10) ms)\n"
     return text
   }
 
@@ -185,10 +189,10 @@ struct RulesTestRun {
   }
 }
 
-/// Files that a verb writes.
+/// Writes the text files that a verb produces.
 enum TextFile {
-  /// Writes a file anew.
-  /// - Throws: ``CommandFailure`` where that is not possible.
+  /// Writes a file, replacing its old content.
+  /// - Throws: ``CommandFailure`` if the file cannot be written.
   static func write(_ text: String, to path: String) throws {
     let file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
     guard file >= 0 else {
@@ -203,11 +207,11 @@ enum TextFile {
   }
 }
 
-/// Notices when files change.
+/// Waits for changes of files.
 enum FileChange {
   private static let pollMilliseconds: UInt32 = 200
 
-  /// Returns once one of the files is another than now. Files are looked at by name, since editors replace them.
+  /// Returns as soon as one of the files has changed. It finds files by name, because editors replace them.
   static func wait(for files: [String]) {
     let before = files.map(stamp)
     while files.map(stamp) == before { usleep(pollMilliseconds * 1000) }

@@ -1,23 +1,24 @@
 import Accounts
 import HearthServer
 
-/// The server that a verb of administrators talks to: a running one, the one that uses a data directory, or one of the
-/// command's own where none does.
+/// The server that an administrative verb calls: the one at a URL, or the one that uses a data directory. If no server
+/// uses the directory, the verb starts its own.
 struct AdminServer {
-  /// What such verbs take.
+  /// The options of administrative verbs.
   static let options: [Command.Option] = [
-    .value("data", "DIR", "a data directory, also while a server uses it; who can read it is admin"),
+    .value("data", "DIR", "use this data directory, even while a server without TLS uses it"),
     DatabaseChoice.serverOption, DatabaseChoice.projectOption, DatabaseChoice.tokenOption,
   ]
 
-  /// Talks to it.
+  /// A client of the server, with the rights of an administrator.
   let client: ServerClient
   /// The project that the options and the environment name.
   let project: String
-  /// The server that runs for this command alone.
+  /// The server that was started for this command.
   private let own: Server?
 
-  /// Takes the server, or the directory, and the project from options and environment.
+  /// Connects to the server, or opens the data directory, that options and environment name.
+  /// - Throws: ``CommandFailure`` or `StorageError` if that fails.
   init(_ arguments: Arguments) throws {
     project = DatabaseChoice.project(arguments) ?? DatabaseChoice.defaultProject
     guard let path = arguments.value("data") else {
@@ -37,6 +38,6 @@ struct AdminServer {
     own = started
   }
 
-  /// Ends the server that was started for this command, if one was.
+  /// Stops the server that was started for this command, if any.
   func finish() { own?.stop() }
 }

@@ -2,34 +2,37 @@ import Glibc
 import HearthServer
 
 extension Command {
-  /// Runs a command beside a server of its own.
+  /// Runs a command with a server that exists only as long as the command.
   static let exec = Command(
-    name: "exec", summary: "Runs a command, such as a test suite, with a server of its own.",
+    name: "exec", summary: "Runs a command, such as a test suite, with its own server.",
     operands: "-- COMMAND [ARGUMENT] …", operandCount: 1...Int.max,
     options: serve.options.filter { !servingOnly.contains($0.name) }.map { option in
       switch option.name {
-      case "port": option.saying("the port (default: a free one)")
-      case "data": option.saying("keep the documents in this directory, made where it is missing")
-      case "in-memory": option.saying("keep nothing on disk (default)")
-      case "project": option.saying("the project (default: $HEARTH_PROJECT, $GOOGLE_CLOUD_PROJECT or demo)")
+      case "port": option.withHelp("the port (default: a free port)")
+      case "data": option.withHelp("keep the data in this directory, which is created if missing")
+      case "in-memory": option.withHelp("keep all data in memory (default)")
+      case "project": option.withHelp("the project (default: $HEARTH_PROJECT, $GOOGLE_CLOUD_PROJECT or demo)")
       default: option
       }
     },
     details: """
-      Serves in emulator mode and in memory, on a free port of 127.0.0.1 unless told otherwise, for as long as the
-      command runs. The command finds the server by FIRESTORE_EMULATOR_HOST, FIREBASE_AUTH_EMULATOR_HOST,
-      FIREBASE_STORAGE_EMULATOR_HOST and STORAGE_EMULATOR_HOST, the project by GCLOUD_PROJECT and GOOGLE_CLOUD_PROJECT;
-      verbs of hearth that it runs talk to that server too. The exit status is the command's: 128 and the signal's
-      number where a signal ended it, 127 where it is not found. Nothing is left behind, unless --data keeps the
-      documents.
+      The server runs in emulator mode on 127.0.0.1, and stops when the command ends. Unless options say otherwise, it
+      uses a free port and keeps its data in memory.
+
+      The command finds the server in FIRESTORE_EMULATOR_HOST, FIREBASE_AUTH_EMULATOR_HOST,
+      FIREBASE_STORAGE_EMULATOR_HOST and STORAGE_EMULATOR_HOST, and the project in GCLOUD_PROJECT and
+      GOOGLE_CLOUD_PROJECT. Verbs of hearth that it runs use the same server (HEARTH_SERVER, HEARTH_PROJECT).
+
+      The exit code is that of the command: 128 plus the number of the signal if a signal ended it, 127 if the command
+      is not found, 126 if it cannot be run.
       """,
     examples: [
-      ("hearth exec --project demo -- pytest", "tests of a client"),
-      ("hearth exec --import fixtures/journeys.json -- npm test", "with documents"),
+      ("hearth exec --project demo -- pytest", "runs the tests of an app"),
+      ("hearth exec --import fixtures/journeys.json -- npm test", "starts with documents"),
     ],
     run: { arguments in try exec(arguments) })
 
-  /// Options of a server that stays.
+  /// The options of `hearth serve` that only make sense for a permanent server.
   private static let servingOnly: Set = [
     "host", "emulator", "allow-remote-emulator", "tls-cert", "tls-key", "config", "print-config",
     "metrics-address", "stop-grace",
@@ -39,7 +42,7 @@ extension Command {
     var signals = sigset_t()
     sigemptyset(&signals)
     for signal in [SIGTERM, SIGINT, SIGHUP, SIGCHLD] { sigaddset(&signals, signal) }
-    // Every thread that starts from here on leaves these signals to the wait below.
+    // All threads that start later inherit this mask, so that only the wait below receives these signals.
     pthread_sigmask(SIG_BLOCK, &signals, nil)
     var configuration = try configuration(arguments, isEmulator: true)
     if !arguments.has("port") { configuration.port = 0 }
@@ -62,17 +65,17 @@ extension Command {
   }
 }
 
-/// The command that `hearth exec` runs: on this process's terminal, with a few more variables.
+/// The command that `hearth exec` runs, on this process's terminal and with additional environment variables.
 private struct ChildCommand {
   private let processID: pid_t
 
-  /// Starts it.
-  /// - Throws: ``CommandFailure`` with 127 where there is no such program, 126 where it cannot be run.
+  /// Starts the command.
+  /// - Throws: ``CommandFailure`` with exit code 127 if the program does not exist, and 126 if it cannot be run.
   init(_ words: [String], environment: [(name: String, value: String)]) throws {
     var attributes = posix_spawnattr_t()
     posix_spawnattr_init(&attributes)
     defer { posix_spawnattr_destroy(&attributes) }
-    // The command starts with the signals a shell would give it, not with those blocked here.
+    // The command must not inherit the blocked signals.
     var none = sigset_t()
     sigemptyset(&none)
     posix_spawnattr_setsigmask(&attributes, &none)
@@ -90,7 +93,8 @@ private struct ChildCommand {
     self.processID = processID
   }
 
-  /// Waits for its end and returns its status as shells count it. Signals meant for it alone are passed on.
+  /// Waits for the end of the command and returns its status as shells do. Forwards signals that were sent to this
+  /// process only.
   func wait(forwarding signals: inout sigset_t) -> Int32 {
     while true {
       var information = siginfo_t()
@@ -101,7 +105,7 @@ private struct ChildCommand {
         let ending = status & 0x7F
         return ending == 0 ? status >> 8 & 0xFF : 128 + ending
       }
-      // What the terminal sends reaches the command by itself.
+      // The terminal also sends its signals to the command.
       if signal > 0, information.si_code == SI_USER { kill(processID, signal) }
     }
   }

@@ -7,62 +7,73 @@ import HearthServer
 import KeyValue
 
 extension Command {
-  /// Runs the server until it is told to stop.
+  /// Runs the server until a signal stops it.
   static let serve = Command(
-    name: "serve", summary: "Runs the server.",
+    name: "serve", summary: "Runs the server until it is stopped.",
     options: [
       .value("host", "ADDRESS", "the address to listen on (default: 127.0.0.1)"),
-      .value("port", "PORT", "the port; 0 picks a free one (default: 8080)"),
-      .value("tls-cert", "FILE", "speak TLS, with this certificate chain in PEM form"),
-      .value("tls-key", "FILE", "the certificate's private key, in PEM form"),
-      .value("data", "DIR", "the data directory, made where it is missing (default: ./hearth-data)"),
-      .flag("in-memory", "keep nothing on disk (default with --emulator)"),
-      .value("project", "ID", "the project to serve; with --emulator only the default of tools"),
-      .flag("emulator", "for development and tests: unsigned tokens count, without rules everybody is admin"),
-      .flag("allow-remote-emulator", "let --emulator listen beyond loopback"),
-      .repeated("import", "FILE", "load documents before listening; several go in one after the other"),
-      .repeated("enterprise-database", "NAME", "a database of the enterprise edition; NAME* names all that begin so"),
-      .value("map-size", "BYTES", "the size a database may grow to (default: 64G, in memory 8G)"),
-      .repeated("rules", "FILE", "security rules; DATABASE=FILE for a database with its own (default: none)"),
-      .value("compat", "emulator", "authorise queries as the official emulator does, unsoundly; for old test suites"),
-      .value("storage-rules", "FILE", "security rules for files; without them only administrators reach files"),
-      .repeated("indexes", "FILE", "firestore.indexes.json; DATABASE=FILE for a named database (default: as they are)"),
-      .flag("require-indexes", "refuse queries that production would refuse for want of an index"),
-      .flag("no-anonymous", "let nobody in as a guest"),
-      .flag("no-password-sign-in", "let nobody sign in with a password"),
-      .flag("no-sign-up", "accounts are made by administrators only"),
-      .value("mail-command", "COMMAND", "sends a mail, which it reads from standard input, such as 'sendmail -t'"),
-      .value("mail-from", "ADDRESS", "who mails are from (default: noreply@localhost)"),
-      .value("action-url", "URL", "the page of the app that links in mails lead to"),
+      .value("port", "PORT", "the port to listen on; 0 chooses a free one (default: 8080)"),
+      .value("tls-cert", "FILE", "use TLS with this certificate chain, in PEM format"),
+      .value("tls-key", "FILE", "the private key of the certificate, in PEM format"),
+      .value("data", "DIR", "the data directory, created if missing (default: ./hearth-data)"),
+      .flag("in-memory", "keep all data in memory (default: with --emulator and without --data)"),
+      .value("project", "ID", "the project; --emulator serves all (default: $HEARTH_PROJECT, $GOOGLE_CLOUD_PROJECT)"),
+      .flag("emulator", "for development and tests: accept unsigned tokens; without rules, admit every client"),
+      .flag("allow-remote-emulator", "let an emulator listen beyond this machine, where every client can be admin"),
+      .repeated("import", "FILE", "load documents before listening, in the order of the files"),
       .repeated(
-        "identity-provider", "SPEC", "lets google.com=CLIENT,KEYS_FILE sign in; or apple.com, oidc.NAME=…,ISSUER"),
-      .repeated("trust-issuer", "ISSUER=FILE", "tokens of this issuer count; FILE holds its keys (JWKS)"),
-      .value("metrics-address", "HOST:PORT", "answer /metrics, /healthz and /readyz there, without credentials"),
-      .value("log", "FORMAT", "how standard error is written: plain, text or json (default: plain)"),
-      .value("log-level", "LEVEL", "what is logged: error, warn, info or debug (default: info)"),
-      .value("log-requests", "N", "log one request of N; 1 is all (default: none)"),
-      .value("stop-grace", "SECONDS", "how long a stop waits for requests under way (default: 10)"),
-      .flag("quiet", "print the address and errors only"),
-      .value("config", "FILE", "read options from this file (default: hearth.json and firebase.json, where they are)")
+        "enterprise-database", "NAME",
+        "an enterprise edition database; NAME* is a prefix (default: enterprise* with --emulator)"),
+      .value("map-size", "BYTES", "the maximum size of a database, as address space (default: 64G; in memory, 8G)"),
+      .repeated("rules", "FILE", "security rules; DATABASE=FILE for the rules of one database (default: none)"),
+      .value("compat", "emulator", "authorize queries as the official emulator does, unsoundly; with --emulator only"),
+      .value("storage-rules", "FILE", "security rules for files; without them, only administrators can access files"),
+      .repeated(
+        "indexes", "FILE", "an index file; DATABASE=FILE for a named database (default: the indexes of the database)"),
+      .flag("require-indexes", "refuse queries that production would refuse because an index is missing"),
+      .flag("no-anonymous", "disable anonymous sign-in"),
+      .flag("no-password-sign-in", "disable sign-in with a password"),
+      .flag("no-sign-up", "let only administrators create accounts"),
+      .value("mail-command", "COMMAND", "send mails with this command, which reads a mail from standard input"),
+      .value("mail-from", "ADDRESS", "the sender of mails (default: noreply@localhost)"),
+      .value("action-url", "URL", "the page of the app that the links in mails open"),
+      .repeated(
+        "identity-provider", "SPEC",
+        "accept sign-in with google.com=CLIENT,KEYS_FILE, apple.com=… or oidc.NAME=…,ISSUER"),
+      .repeated(
+        "trust-issuer", "ISSUER=FILE",
+        "accept tokens of this issuer (or ISSUER,AUDIENCE), verified with the JWKS in FILE"),
+      .value("metrics-address", "HOST:PORT", "serve /metrics, /healthz and /readyz there, without credentials"),
+      .value("log", "FORMAT", "the format of the log on standard error: plain, text or json (default: plain)"),
+      .value("log-level", "LEVEL", "the lowest level to log: error, warn, info or debug (default: info)"),
+      .value("log-requests", "N", "log one of every N requests; 1 logs all (default: none)"),
+      .value("stop-grace", "SECONDS", "the time that a stop waits for running requests (default: 10)"),
+      .flag("quiet", "print only the address, warnings and errors"),
+      .value("config", "FILE", "read options from this file only (default: hearth.json and firebase.json)")
         .onCommandLineOnly,
-      .flag("print-config", "print the options that would be in force, as a configuration file, and end")
+      .flag("print-config", "print the configuration in force as a configuration file, and exit")
         .onCommandLineOnly,
     ],
     details: """
-      When it is ready it prints one line to standard output: hearth: listening on http://127.0.0.1:8080
-      SIGTERM and SIGINT stop it: requests under way are finished first. SIGHUP has it read the rules, the certificate
-      and the key again; rules are also read again when their file changes. Rules that do not compile end the start with
-      exit code 65; later they leave those in force that were read before. With TLS the line says https. HTTP/1.1 and
-      HTTP/2 are spoken on the one port, with TLS or without.
-      Options may also stand in hearth.json in the working directory, under the same names; the command line wins. What
-      neither says is taken from firebase.json: rules, indexes, and with --emulator the port and host.
+      When the server is ready, it prints one line to standard output: `hearth: listening on http://127.0.0.1:8080`.
+      With TLS, the URL begins with https. It accepts HTTP/1.1 and HTTP/2 on the same port.
+
+      SIGTERM and SIGINT stop the server: it finishes running requests first, for at most --stop-grace seconds. SIGHUP
+      makes it reload the rules, the certificate with its key, and the trusted keys; at a terminal, SIGHUP stops a
+      server that has none of them. The server also reloads rules when their file changes. If rules do not compile at
+      the start, the server exits with code 65. If they do not compile later, it keeps the previous rules.
+
+      hearth.json in the working directory can set the same options under the same names. The command line overrides
+      it. Options that neither sets are read from firebase.json: rules and indexes, and with --emulator the host and
+      the port.
       """,
     examples: [
+      ("hearth serve --project my-app --data /var/lib/hearth/data --rules firestore.rules", "in production mode"),
       ("hearth serve --emulator", "in memory, for development"),
       ("hearth serve --emulator --import fixtures/journeys.json", "with documents"),
-      ("hearth serve --emulator --data ./data --port 9090", "kept on disk, durable"),
+      ("hearth serve --emulator --data ./data --port 9090", "with data on disk"),
       ("hearth serve --emulator --tls-cert cert.pem --tls-key key.pem", "with TLS"),
-      ("hearth serve --emulator --rules firestore.rules", "guarded by security rules"),
+      ("hearth serve --emulator --rules firestore.rules", "with security rules"),
       ("hearth serve --emulator --indexes firestore.indexes.json", "with composite indexes"),
     ],
     run: { arguments in try serve(arguments) })
@@ -71,7 +82,7 @@ extension Command {
     var signals = sigset_t()
     sigemptyset(&signals)
     for signal in [SIGTERM, SIGINT, SIGHUP] { sigaddset(&signals, signal) }
-    // Every thread that starts from here on leaves these signals to the wait below.
+    // All threads that start later inherit this mask, so that only the wait below receives these signals.
     pthread_sigmask(SIG_BLOCK, &signals, nil)
     var configuration = try configuration(arguments, isEmulator: arguments.has("emulator"))
     if arguments.has("print-config") {
@@ -87,7 +98,8 @@ extension Command {
     configuration.listeningSocket = try supervisor.listeningSocket()
     if configuration.listeningSocket != nil, arguments.has("host") || arguments.has("port") {
       configuration.log?.write(
-        LogEvent(.warn, "configuration.ignored", "--host and --port are ignored: a socket was handed over (LISTEN_FDS)"))
+        LogEvent(
+          .warn, "configuration.ignored", "--host and --port are ignored: the supervisor passed a socket (LISTEN_FDS)"))
     }
     let server = try makeServer(arguments, configuration)
     let url = try server.start()
@@ -95,19 +107,20 @@ extension Command {
       let fields: [LogEvent.Field] = [("url", .text(url)), ("version", .text(Version.current))]
       configuration.log?.write(LogEvent(.info, "server.listening", "", fields))
     }
-    // Whoever waits for the line below may look for what was said before.
+    // A program that waits for the line below may then read the earlier log lines.
     configuration.log?.flush()
     Terminal.output.write("hearth: listening on \(url)\n")
     supervisor.tell("READY=1\nSTATUS=Listening on \(url)")
     waitForEnd(of: server, signals: signals, configuration, supervisor)
     supervisor.tell("STOPPING=1\nSTATUS=Finishing requests")
-    // A second signal ends it at once.
+    // A second signal ends the process immediately.
     pthread_sigmask(SIG_UNBLOCK, &signals, nil)
     server.stop()
     return 0
   }
 
-  /// Opens a server and loads what it is to hold; it does not listen yet.
+  /// Creates a server and imports the files of `--import`. The server does not listen yet.
+  /// - Throws: ``CommandFailure``, `HearthError`, `StorageError` or `FixtureTreeError` if that fails.
   static func makeServer(_ arguments: Arguments, _ configuration: HearthConfiguration) throws -> Server {
     let imports = try imports(arguments, configuration)
     if let imports, case .directory(let path) = configuration.storage {
@@ -123,7 +136,7 @@ extension Command {
     let server = try Server(configuration)
     if let imports, configuration.storage == .inMemory {
       guard let database = try server.service.databases.database(imports.database) else {
-        throw CommandFailure.failed("\(imports.database) is not served")
+        throw CommandFailure.failed("\(imports.database) is not served; choose the served project with --project")
       }
       var progress = Progress(isQuiet: isQuiet(arguments))
       defer { progress.clear() }
@@ -132,15 +145,14 @@ extension Command {
     return server
   }
 
-  /// Waits for the signal that ends the server; a hang-up only does so where a terminal may be what hung up, and there
-  /// is nothing to read again.
+  /// Waits for the signal that stops the server. SIGHUP stops it only at a terminal and if there is nothing to reload.
   private static func waitForEnd(
     of server: Server, signals: sigset_t, _ configuration: HearthConfiguration, _ supervisor: Supervisor
   ) {
     let isReloadable =
       configuration.tls != nil || !configuration.rules.isEmpty || configuration.storageRules != nil
       || !configuration.trustedIssuers.isEmpty
-    let endsOnHangUp = !isReloadable && !supervisor.isThere && hasTerminal
+    let endsOnHangUp = !isReloadable && !supervisor.isPresent && hasTerminal
     while true {
       let isAlive = { server.isResponsive(withinMilliseconds: 2000) }
       guard let signal = supervisor.wait(for: signals, isAlive: isAlive) else {
@@ -153,7 +165,7 @@ extension Command {
     }
   }
 
-  /// Whether the program runs at a terminal, whose end is told by a hang-up.
+  /// Whether the program has a controlling terminal, which sends SIGHUP when it closes.
   private static var hasTerminal: Bool {
     let terminal = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC)
     guard terminal >= 0 else { return false }
@@ -161,7 +173,8 @@ extension Command {
     return true
   }
 
-  /// Every connection and every open database takes descriptors; shells allow 1,024 where the system allows far more.
+  /// Raises the limit of file descriptors to the maximum. Every connection and every open database needs some, and
+  /// shells allow only 1,024.
   private static func allowManyFiles() {
     var limit = rlimit()
     let files = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
@@ -176,7 +189,8 @@ extension Command {
     configuration.log?.write(LogEvent(.info, "import.done", ImportText.summary(outcome)))
   }
 
-  /// What the options of `hearth serve` ask for.
+  /// Returns the server's configuration for the options of `hearth serve`.
+  /// - Throws: ``CommandFailure`` if an option has an invalid value.
   static func configuration(_ arguments: Arguments, isEmulator: Bool) throws -> HearthConfiguration {
     try arguments.exclude("data", "in-memory")
     var storage = HearthConfiguration.Storage.directory("./hearth-data")
@@ -202,7 +216,7 @@ extension Command {
       return HearthConfiguration.RulesFile(file.path, database: file.path == text ? nil : file.database)
     }
     if let other = arguments.value("compat") {
-      guard other == "emulator" else { throw arguments.refusal(of: "compat", other, "must be emulator") }
+      guard other == "emulator" else { throw arguments.refusal(of: "compat", other, "must be 'emulator'") }
       configuration.isEmulatorCompatible = true
     }
     configuration.accounts = try accounts(arguments)
@@ -214,12 +228,12 @@ extension Command {
     configuration.stopGraceSeconds =
       try arguments.integer("stop-grace", in: 0...3600) ?? configuration.stopGraceSeconds
     if let project = configuration.project, DatabaseID(project: project) == nil {
-      throw arguments.refusal(of: "project", project, "cannot name a project")
+      throw arguments.refusal(of: "project", project, "is not a valid project id")
     }
     return configuration
   }
 
-  /// The options that a configuration settles where nobody said them.
+  /// Returns the values of options that the configuration determines, defaults included.
   private static func computed(_ configuration: HearthConfiguration) -> [String: [String]] {
     var values = [
       "host": [configuration.host], "port": [String(configuration.port)],
@@ -248,7 +262,7 @@ extension Command {
       guard rest.count >= 2, rest.count == 3 || ["google.com", "apple.com"].contains(parts[0]) else {
         throw arguments.refusal(
           of: "identity-provider", text,
-          "is no identity provider; write google.com=CLIENT,KEYS_FILE or oidc.NAME=CLIENT,KEYS_FILE,ISSUER")
+          "must have the form google.com=CLIENT,KEYS_FILE or oidc.NAME=CLIENT,KEYS_FILE,ISSUER")
       }
       return AccountsConfiguration.IdentityProvider(
         id: parts[0], clientID: rest[0], keysPath: rest[1], issuer: rest.count == 3 ? rest[2] : nil)
@@ -277,7 +291,7 @@ extension Command {
     guard let text = arguments.value("metrics-address") else { return nil }
     guard let colon = text.lastIndex(of: ":"), colon != text.startIndex,
       let port = Int(text[text.index(after: colon)...]), (0...65535).contains(port)
-    else { throw arguments.refusal(of: "metrics-address", text, "must read HOST:PORT, such as 127.0.0.1:9090") }
+    else { throw arguments.refusal(of: "metrics-address", text, "must be HOST:PORT, such as 127.0.0.1:9090") }
     var host = String(text[..<colon])
     if host.hasPrefix("["), host.hasSuffix("]") { host = String(host.dropFirst().dropLast()) }
     return HearthConfiguration.Address(host: host, port: port)
@@ -289,23 +303,23 @@ extension Command {
     return HearthConfiguration.TLSFiles(certificate: certificate, key: key)
   }
 
-  /// `ISSUER=FILE`, or `ISSUER,AUDIENCE=FILE`; the audience of a Firebase project's issuer is the project.
+  /// Parses `ISSUER=FILE` or `ISSUER,AUDIENCE=FILE`. For the issuer of a Firebase project, the audience is the project.
   private static func issuerFile(_ text: String, _ arguments: Arguments) throws -> HearthConfiguration.IssuerFile {
     let parts = text.split(separator: "=", maxSplits: 1).map(String.init)
     let names = (parts.first ?? "").split(separator: ",", maxSplits: 1).map(String.init)
     guard parts.count == 2, let issuer = names.first else {
-      throw arguments.refusal(of: "trust-issuer", text, "must read ISSUER=FILE or ISSUER,AUDIENCE=FILE")
+      throw arguments.refusal(of: "trust-issuer", text, "must have the form ISSUER=FILE or ISSUER,AUDIENCE=FILE")
     }
     let firebase = "https://securetoken.google.com/"
     let known = issuer.hasPrefix(firebase) ? String(issuer.dropFirst(firebase.count)) : nil
     guard let audience = names.count == 2 ? names[1] : known else {
       throw arguments.refusal(
-        of: "trust-issuer", text, "must say for whom its tokens are: write \(issuer),AUDIENCE=FILE")
+        of: "trust-issuer", text, "must name the audience of its tokens: write \(issuer),AUDIENCE=FILE")
     }
     return HearthConfiguration.IssuerFile(issuer: issuer, audience: audience, path: parts[1])
   }
 
-  /// A file, or `DATABASE=FILE`.
+  /// Parses `FILE` or `DATABASE=FILE`.
   private static func databaseFile(_ text: String) -> HearthConfiguration.DatabaseFile {
     let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
     guard parts.count == 2, DatabaseID(project: "p", database: parts[0]) != nil else {
@@ -318,7 +332,7 @@ extension Command {
     let files = arguments.values("import")
     guard !files.isEmpty else { return nil }
     if configuration.mode == .production, configuration.project == nil {
-      throw arguments.refusal(of: ["import"], "needs a project, which says whose documents they are; add one")
+      throw arguments.refusal(of: ["import"], "needs a project for the documents; add --project ID")
     }
     return ImportFiles(files, database: try DatabaseChoice.database(arguments))
   }

@@ -1,21 +1,21 @@
 import Glibc
 
-/// What started the server and watches over it: systemd, or another program that speaks its protocols. Both are files
-/// and variables; no library is needed.
+/// The program that started and supervises the server: systemd, or another one with the same protocols. They consist of
+/// environment variables and sockets, so no library is needed.
 ///
-/// - A listening socket comes as descriptor 3 (`LISTEN_FDS`, `LISTEN_PID`): while one server stops and the next starts,
-///   the kernel keeps who connects waiting.
-/// - States go as datagrams to a socket (`NOTIFY_SOCKET`).
-/// - A watchdog wants a sign of life now and then (`WATCHDOG_USEC`).
+/// - The supervisor passes a listening socket as descriptor 3 (`LISTEN_FDS`, `LISTEN_PID`). While one server stops and
+///   the next starts, the kernel queues new connections.
+/// - The server sends its state as datagrams to a socket (`NOTIFY_SOCKET`).
+/// - The watchdog expects a regular message (`WATCHDOG_USEC`).
 struct Supervisor {
   private let notifyPath: String?
   private let socketCount: Int
   private let watchdogMicroseconds: Int?
 
-  /// The descriptor of the first socket that is handed over.
+  /// The descriptor of the first socket that the supervisor passes.
   private static let firstDescriptor: Int32 = 3
 
-  /// Reads the variables and removes them, so that commands that the server runs do not take them for theirs.
+  /// Reads the variables and removes them, so that commands that the server runs do not use them.
   init() {
     func take(_ name: String) -> String? {
       defer { unsetenv(name) }
@@ -29,21 +29,21 @@ struct Supervisor {
     watchdogMicroseconds = take("WATCHDOG_USEC").flatMap { Int($0) }.flatMap { isWatched && $0 > 0 ? $0 : nil }
   }
 
-  /// Whether anybody is told of states.
-  var isThere: Bool { notifyPath != nil }
+  /// Whether a supervisor receives the server's state.
+  var isPresent: Bool { notifyPath != nil }
 
-  /// The listening socket that was handed over; `nil` for none.
-  /// - Throws: ``CommandFailure`` where there are several.
+  /// Returns the listening socket that the supervisor passed, or `nil` if it passed no socket.
+  /// - Throws: ``CommandFailure`` if there are several.
   func listeningSocket() throws -> Int32? {
     guard socketCount <= 1 else {
       throw CommandFailure.failed(
-        "\(socketCount) sockets were handed over (LISTEN_FDS), and the server listens on one; leave one ListenStream= "
-          + "in the socket unit")
+        "the supervisor passed \(socketCount) sockets (LISTEN_FDS), but the server listens on one; keep only one "
+          + "ListenStream= in the socket unit")
     }
     return socketCount == 1 ? Self.firstDescriptor : nil
   }
 
-  /// Tells states, such as `READY=1`, a line each. What cannot be told is lost: nothing depends on it here.
+  /// Sends states such as `READY=1`, one per line. Errors are ignored, because the server does not depend on them.
   func tell(_ states: String) {
     guard let notifyPath else { return }
     var address = sockaddr_un()
@@ -52,7 +52,7 @@ struct Supervisor {
     let isAbstract = path.first == UInt8(ascii: "@")
     if isAbstract { path[0] = 0 }
     let fits = withUnsafeMutableBytes(of: &address.sun_path) { room in
-      // A path ends with a 0, which an abstract name has none of.
+      // A path ends with a zero byte. An abstract name does not.
       guard path.count < room.count else { return false }
       room.copyBytes(from: path)
       return true
@@ -69,15 +69,15 @@ struct Supervisor {
     }
   }
 
-  /// Tells that the configuration is read again; `READY=1` follows.
+  /// Announces that the configuration is being reloaded. `READY=1` must follow.
   func tellReloading() {
     var time = timespec()
     clock_gettime(CLOCK_MONOTONIC, &time)
     tell("RELOADING=1\nMONOTONIC_USEC=\(Int(time.tv_sec) * 1_000_000 + Int(time.tv_nsec) / 1000)")
   }
 
-  /// Waits for one of the signals, which are blocked; `nil` when it was interrupted or the watchdog's turn came. The
-  /// watchdog is told of life where `isAlive` finds some.
+  /// Waits for one of the signals, which must be blocked. Returns `nil` if it was interrupted, or when the watchdog is
+  /// due; it then notifies the watchdog if `isAlive` returns true.
   func wait(for signals: sigset_t, isAlive: () -> Bool) -> Int32? {
     var signals = signals
     guard let watchdogMicroseconds else {

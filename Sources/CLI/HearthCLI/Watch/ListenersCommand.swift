@@ -1,21 +1,23 @@
 import WireFormat
 
 extension Command {
-  /// Shows who listens to what.
+  /// Lists the clients that listen to a running server.
   static let listeners = Command(
-    name: "listeners", summary: "Shows who listens to a server, to what, and how far behind they are.",
+    name: "listeners", summary: "Lists the clients that listen to a server, their targets and their lag.",
     options: [
       DatabaseChoice.serverOption,
-      .value("project", "ID", "only the databases of this project"),
-      .value("database", "ID", "only databases of this id"),
+      .value("project", "ID", "show only the databases of this project"),
+      .value("database", "ID", "show only the databases with this id"),
       DatabaseChoice.tokenOption,
       .flag("json", "print JSON"),
     ],
     details: """
-      A line for each stream, those first that are furthest behind. A client that takes nothing is behind and queues
-      nothing: what it missed is read from the change log when it comes back to it.
+      The list has one line for each stream, ordered by lag. A client that does not read lags, but nothing is queued
+      for it: the server reads the changes that it missed from the change log when the client continues.
       """,
-    examples: [("hearth listeners", ""), ("hearth listeners --json", "for programs")],
+    examples: [
+      ("hearth listeners", "the server at http://127.0.0.1:8080"), ("hearth listeners --json", "for programs"),
+    ],
     run: { arguments in
       var rows = try ServerClient(arguments).listeners()
       if let project = arguments.value("project") { rows.removeAll { $0.project != project } }
@@ -26,7 +28,7 @@ extension Command {
     })
 }
 
-/// One listener, as a server describes it.
+/// One listener, as the server reports it.
 struct ListenerRow {
   var project: String
   var database: String

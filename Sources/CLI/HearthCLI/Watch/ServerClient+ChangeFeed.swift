@@ -3,19 +3,19 @@ import Transport
 import WireFormat
 
 extension ServerClient {
-  /// How long to wait before the feed is asked for again, in seconds: it doubles from one failure to the next.
+  /// The seconds to wait before the next request for the feed. They double with each failure.
   private static let waits: ClosedRange<Double> = 0.25...15
 
-  /// Follows a feed and hands on its messages, each as its line and parsed. Where the connection breaks it goes on
-  /// behind the last token.
-  /// - Throws: ``CommandFailure`` where the server cannot be reached to begin with, or refuses for good; and what
-  ///   `take` throws.
+  /// Follows a feed and passes each message to `take`, as its line and parsed. If the connection breaks, it resumes
+  /// after the last token.
+  /// - Throws: ``CommandFailure`` if the first connection fails or the server refuses permanently, or the error of
+  ///   `take`.
   func follow(
     _ request: FeedRequest, since token: String?, _ take: (_ line: [UInt8], _ root: JSONValue) throws -> Void
   ) throws {
     var token = token
     var wait = Self.waits.lowerBound
-    var hasHeard = false
+    var hasResponded = false
     while true {
       var isOver = false
       do {
@@ -26,7 +26,7 @@ extension ServerClient {
             try parse(line) { root in
               try Self.checkForError(root, address)
               try take(line, root)
-              hasHeard = true
+              hasResponded = true
               wait = Self.waits.lowerBound
               let change = root.member("targetChange") ?? root
               token = change.member("resumeToken")?.text ?? token
@@ -39,10 +39,10 @@ extension ServerClient {
       } catch is FeedOver {
         return
       } catch {
-        guard hasHeard, Self.mayPass(error) else { throw error }
+        guard hasResponded, Self.isTemporary(error) else { throw error }
         if Terminal.error.isTerminal {
           let reason = TerminalText.line(CommandFailure(error).message)
-          Terminal.error.write(Terminal.error.faint("\(reason); trying again\n"))
+          Terminal.error.write(Terminal.error.faint("\(reason); retrying\n"))
         }
       }
       usleep(UInt32(wait * 1_000_000))
@@ -50,37 +50,37 @@ extension ServerClient {
     }
   }
 
-  /// Everything was told.
+  /// Ends the stream of a feed that is complete.
   private struct FeedOver: Error {}
 
-  /// Whether asking again later may help.
-  private static func mayPass(_ error: any Error) -> Bool {
+  /// Returns whether the same request may succeed later.
+  private static func isTemporary(_ error: any Error) -> Bool {
     if error is HTTPClientError { return true }
-    return (error as? CommandFailure)?.mayPass ?? false
+    return (error as? CommandFailure)?.isTemporary ?? false
   }
 
-  /// Throws what a message says went wrong.
+  /// Throws the error that a message contains, if any.
   private static func checkForError(_ root: JSONValue, _ address: String) throws {
     if let error = root.member("error") {
       var failure = CommandFailure.failed(
-        "\(address) broke off: \(error.member("status")?.text ?? ""): \(error.member("message")?.text ?? "")")
-      failure.mayPass = CommandFailure.mayPass(httpStatus: error.member("code")?.integer ?? 0)
+        "\(address) ended the feed: \(error.member("status")?.text ?? ""): \(error.member("message")?.text ?? "")")
+      failure.isTemporary = CommandFailure.isTemporary(httpStatus: error.member("code")?.integer ?? 0)
       throw failure
     }
     guard let cause = root.member("targetChange")?.member("cause") else { return }
-    var failure = CommandFailure.failed("\(address) broke off: \(cause.member("message")?.text ?? "")")
+    var failure = CommandFailure.failed("\(address) ended the feed: \(cause.member("message")?.text ?? "")")
     // Cancelled, unknown, deadline exceeded, resource exhausted, aborted, internal, unavailable.
-    failure.mayPass = [1, 2, 4, 8, 10, 13, 14].contains(cause.member("code")?.integer ?? 0)
+    failure.isTemporary = [1, 2, 4, 8, 10, 13, 14].contains(cause.member("code")?.integer ?? 0)
     throw failure
   }
 }
 
-/// Cuts lines out of a text that arrives in pieces, so that memory holds one line at a time.
+/// Splits a text that arrives in pieces into lines. Memory: one line at a time.
 struct FeedLines {
   private var line: [UInt8] = []
 
-  /// Hands on every line that a piece completes; empty ones are left out.
-  /// - Throws: ``CommandFailure`` for a line that is too long, and what `body` throws.
+  /// Passes every line that a piece completes to `body`, except empty ones.
+  /// - Throws: ``CommandFailure`` if a line is too long, or the error of `body`.
   mutating func feed(_ piece: [UInt8], _ body: ([UInt8]) throws -> Void) throws {
     var rest = piece[...]
     while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {

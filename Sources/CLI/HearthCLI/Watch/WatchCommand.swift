@@ -3,27 +3,28 @@ import Glibc
 import WireFormat
 
 extension Command {
-  /// Shows changes as they are made.
+  /// Shows documents of a running server, and their changes as they happen.
   static let watch = Command(
-    name: "watch", summary: "Shows a document or a collection, and its changes as they are made.", operands: "[PATH]",
-    operandCount: 0...1,
+    name: "watch", summary: "Shows a document, a collection or a query, and its changes as they happen.",
+    operands: "[PATH]", operandCount: 0...1,
     options: DatabaseChoice.serverOptions + [
-      .repeated("where", "CONDITION", "which documents of a collection; see `hearth help query`"),
-      .repeated("order", "FIELD[:desc]", "their order, for --limit"),
-      .value("limit", "N", "only the first so many"),
-      .flag("group", "all collections of that id, at any depth below the path's document or the root"),
-      .flag("all", "every change of the database, in the order of commits, from now on; takes no path"),
-      .value("since", "TOKEN", "only what changed since a token; --json shows tokens as `resumeToken`"),
-      .flag("once", "end once all that is there was shown"),
-      .flag("json", "print the server's messages, one a line"),
+      .repeated("where", "CONDITION", "show only documents that match; see `hearth help query`"),
+      .repeated("order", "FIELD[:desc]", "the order that --limit uses"),
+      .value("limit", "N", "show only the first N documents"),
+      .flag("group", "include all collections with that id, at any depth below the path's document or the root"),
+      .flag("all", "show every change of the database from now on, in commit order; takes no path"),
+      .value("since", "TOKEN", "show only changes since this token; --json prints tokens as `resumeToken`"),
+      .flag("once", "exit after showing the current documents"),
+      .flag("json", "print the server's messages, one per line"),
     ],
     details: """
-      Each line is one document: + is new to the results, ~ changed, - left them. Where the connection breaks, it goes
-      on behind the last change that it saw. Ctrl-C ends it.
+      Each line shows one document. `+` marks a document that is new in the results, `~` one that changed, and `-` one
+      that is no longer in the results. If the connection breaks, the verb reconnects and continues after the last
+      change that it showed. Ctrl-C ends it.
       """,
     examples: [
       ("hearth watch users/ann", "one document"),
-      ("hearth watch orders --where 'state == \"open\"' --order placed --limit 20", "the window of a query"),
+      ("hearth watch orders --where 'state == \"open\"' --order placed --limit 20", "the first documents of a query"),
       ("hearth watch messages --group --json", "for programs"),
       ("hearth watch --all", "the whole database, for administrators"),
     ],
@@ -43,7 +44,7 @@ extension Command {
     })
 }
 
-/// What `hearth watch` asks a server for.
+/// The feed that `hearth watch` requests from a server.
 struct FeedRequest {
   private enum Kind {
     case document(ResourcePath)
@@ -52,30 +53,30 @@ struct FeedRequest {
   }
 
   private let kind: Kind
-  /// Whether the feed ends once everything was told.
+  /// Whether the feed ends after the current documents.
   let isOnce: Bool
   private let client: ServerClient
 
   /// Reads the path and the options.
-  /// - Throws: ``CommandFailure`` that says what to write instead.
+  /// - Throws: ``CommandFailure`` if they do not describe a feed; the message shows a correct form.
   init(_ arguments: Arguments, _ client: ServerClient) throws {
     self.client = client
     isOnce = arguments.has("once")
     let selecting = ["where", "order", "limit", "group"].filter(arguments.has)
     if arguments.has("all") {
       guard arguments.operands.isEmpty, selecting.isEmpty else {
-        throw CommandFailure.usage("'--all' takes no path and no conditions: it shows every change of the database")
+        throw CommandFailure.usage("'--all' shows every change of the database; it takes no path and no conditions")
       }
       kind = .database
       return
     }
     guard let operand = arguments.operands.first else {
-      throw CommandFailure.usage("the path of a document or a collection is needed, such as users; or --all")
+      throw CommandFailure.usage("give the path of a document or a collection, such as users, or --all")
     }
     let path = try DatabaseChoice.path(operand)
     if let key = DocumentKey(path) {
       guard selecting.isEmpty else {
-        throw CommandFailure.usage("'\(path)' is a document; '--\(selecting[0])' goes with a collection")
+        throw CommandFailure.usage("'\(path)' is a document; '--\(selecting[0])' works with collections only")
       }
       kind = .document(key.path)
     } else {
@@ -83,7 +84,8 @@ struct FeedRequest {
     }
   }
 
-  /// Method, target and body of the request that goes on behind a token.
+  /// Returns the method, target and body of the request that resumes after a token.
+  /// - Throws: `WireError` if the query cannot be written.
   func message(since token: String?) throws -> (method: String, target: String, body: [UInt8]) {
     func parameters(_ pairs: [(String, String)]) -> String {
       pairs.isEmpty ? "" : "?" + pairs.map { "\($0)=\(ServerClient.encode($1.utf8))" }.joined(separator: "&")
@@ -101,7 +103,7 @@ struct FeedRequest {
     }
   }
 
-  /// Whether the feed is over with a message: a feed of a database has no end of its own.
+  /// Returns whether a message completes the feed of `--once`. The feed of a database does not end by itself.
   func isOver(_ root: JSONValue) -> Bool {
     guard isOnce, case .database = kind else { return false }
     return root.member("readTime") != nil

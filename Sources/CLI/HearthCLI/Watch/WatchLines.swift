@@ -2,30 +2,31 @@ import DocumentModel
 import FixtureTree
 import WireFormat
 
-/// Turns the messages of feeds into lines for people: `+ users/ann {…}`, `~ users/ann age: 37 → 38`, `- users/ann`.
+/// Formats the messages of feeds as lines: `+ users/ann {…}`, `~ users/ann age: 37 → 38`, `- users/ann`.
 ///
-/// Remembers documents so that it can say what changed in them, up to some size; what it does not remember it shows
-/// whole.
+/// It remembers up to 64 MiB of documents, so that it can show which fields changed. It shows other documents
+/// completely.
 struct WatchLines {
   private let database: DatabaseID
   private let terminal: Terminal
-  /// The documents of the results, as far as they are remembered.
+  /// The remembered documents of the results.
   private var known: [DocumentKey: EncodedFields] = [:]
   private var knownBytes = 0
   private static let knownBytesMax = 64 << 20
-  /// Whether what is not remembered was not among the results.
+  /// Whether every document of the results is remembered.
   private var isComplete: Bool
-  /// After a reset, until the results are complete: the documents that came again.
+  /// After a reset, the documents that have been sent again; `nil` once the results are complete.
   private var renewed: Set<DocumentKey>?
 
-  /// Starts with results of which all is told, or, where they go on from a token, of which nothing is remembered.
+  /// Starts a feed. If it `isResumed` from a token, the results contain documents that are not remembered.
   init(of database: DatabaseID, isResumed: Bool, on terminal: Terminal = .output) {
     self.database = database
     isComplete = !isResumed
     self.terminal = terminal
   }
 
-  /// The lines for a message; none for most that tell of no document.
+  /// Returns the lines for a message, which are empty for most messages without a document.
+  /// - Throws: `WireError` or `ModelError` if a document is malformed.
   mutating func text(of message: JSONValue, _ client: ServerClient) throws -> String {
     if let change = message.member("documentChange") {
       guard let document = try change.member("document").map(client.found) else { return "" }
@@ -70,7 +71,7 @@ struct WatchLines {
     return gone(key)
   }
 
-  /// The results are complete: what did not come again after a reset is gone.
+  /// Returns lines for the documents that are no longer in the results, when the results are complete after a reset.
   private mutating func completed() throws -> String {
     guard let renewed else { return "" }
     self.renewed = nil
@@ -117,7 +118,7 @@ struct WatchLines {
 
   private func gone(_ key: DocumentKey) -> String { line("-", key, "") }
 
-  /// The fields that differ, each with what it was and what it is.
+  /// Returns the line of a changed document: each field that differs, with its old and its new value.
   private func updated(_ key: DocumentKey, _ before: EncodedFields, _ after: EncodedFields) throws -> String {
     let (old, new) = (try before.decoded(), try after.decoded())
     var parts: [String] = []

@@ -1,44 +1,44 @@
 import CUV
 import Glibc
 
-/// A blocking HTTP/1.1 client over one connection, which is kept from request to request. For tools, not for servers.
+/// A blocking HTTP/1.1 client over one connection, which it keeps from request to request. For tools, not for
+/// servers.
 ///
-/// Belongs to one thread at a time.
+/// Use it from one thread at a time.
 package final class HTTPClient {
-  /// An answer.
+  /// The response to a request.
   package struct Response: Sendable {
-    /// The status code.
     package var status: Int
-    /// The header's fields in their order, the names in lower case.
+    /// The header fields in order, with lower-case names.
     package var headers: [(name: String, value: String)] = []
-    /// The body, whole.
+    /// The complete body.
     package var body: [UInt8]
 
-    /// The first value of a field; its name in lower case.
+    /// Returns the first value of the field with this lower-case name, or `nil` if there is none.
     package func header(_ lowercasedName: String) -> String? { headers.first { $0.name == lowercasedName }?.value }
   }
 
-  /// The bounds of a client.
+  /// The limits of a client.
   package struct Limits: Sendable {
     /// Seconds to wait for the connection.
     package var connectSeconds = 5
-    /// Seconds without any byte, either way, before a request fails.
+    /// Seconds without a byte in either direction before a request fails.
     package var stallSeconds = 60
-    /// The largest body taken, in bytes.
+    /// The largest accepted body, in bytes.
     package var bodyBytesMax = 64 << 20
 
-    /// Creates the bounds above.
+    /// Creates limits with the defaults above.
     package init() {}
   }
 
-  /// Where it connects to, as errors show it.
+  /// The server's address, as errors show it.
   package let address: String
   private let host: String
   private let port: Int
   private let limits: Limits
   private var socket: Int32 = -1
 
-  /// Makes a client; it connects with the first request.
+  /// Creates a client. It connects with the first request.
   package init(host: String, port: Int, limits: Limits = Limits()) {
     self.host = host
     self.port = port
@@ -48,11 +48,12 @@ package final class HTTPClient {
 
   deinit { disconnect() }
 
-  /// Sends a request and waits for the whole answer.
+  /// Sends a request and waits for the complete response.
   ///
-  /// A kept connection that the server closed meanwhile is replaced, for methods that may be repeated (all but POST).
-  /// - Parameter headers: beside `Host` and `Content-Length`; names and values without line breaks.
-  /// - Throws: ``HTTPClientError``; the connection is closed then.
+  /// If the server has closed the kept connection meanwhile, the client opens a new one and repeats the request,
+  /// except for POST.
+  /// - Parameter headers: fields besides `Host` and `Content-Length`, without line breaks in names and values.
+  /// - Throws: ``HTTPClientError`` if no complete response arrives. The connection is then closed.
   package func send(
     _ method: String, _ target: String, headers: [(name: String, value: String)] = [], body: [UInt8] = []
   ) throws(HTTPClientError) -> Response {
@@ -72,12 +73,13 @@ package final class HTTPClient {
     }
   }
 
-  /// Sends a request and hands on the answer's body as it arrives, each piece with the status. Memory: one piece.
+  /// Sends a request and passes each piece of the response's body to `take` as it arrives, with the status. Uses
+  /// memory for one piece.
   ///
-  /// `take` returns whether to go on; where it does not, the connection is closed and the rest of the answer lost. It
-  /// is not called for an answer without a body.
+  /// `take` returns whether to continue. If it returns `false`, the client closes the connection and discards the
+  /// rest of the response. `take` is not called for a response without a body.
   /// - Returns: the status.
-  /// - Throws: ``HTTPClientError``; the connection is closed then.
+  /// - Throws: ``HTTPClientError`` if no complete response arrives. The connection is then closed.
   package func stream(
     _ method: String, _ target: String, headers: [(name: String, value: String)] = [], body: [UInt8] = [],
     _ take: (_ status: Int, _ piece: [UInt8]) -> Bool
@@ -91,11 +93,13 @@ package final class HTTPClient {
     }
   }
 
-  /// Sends a request whose body is handed over in pieces, and waits for the whole answer. Memory: one piece.
+  /// Sends a request whose body `next` provides in pieces, and waits for the complete response. Uses memory for one
+  /// piece.
   ///
-  /// `next` gives the bytes that follow; none where it has no more. A server that answers before it has all of them, as
-  /// one does that refuses, is not sent the rest.
-  /// - Throws: ``HTTPClientError``, also where `next` ended before `bodyBytes`; the connection is closed then.
+  /// `next` returns the next bytes, or none at the end. If the server responds early, as it does to refuse an
+  /// upload, the client does not send the rest.
+  /// - Throws: ``HTTPClientError`` if no complete response arrives, or if `next` ends before `bodyBytes`. The
+  ///   connection is then closed.
   package func upload(
     _ method: String, _ target: String, headers: [(name: String, value: String)] = [], bodyBytes: Int,
     _ next: () -> [UInt8]
@@ -196,7 +200,7 @@ package final class HTTPClient {
     throw .notConnected(address: address, reason: String(cString: strerror(code)))
   }
 
-  /// Connects to one address; returns 0 or an `errno`.
+  /// Connects to one address. Returns 0 or an `errno`.
   private func open(_ candidate: addrinfo) -> Int32 {
     let descriptor = Glibc.socket(
       candidate.ai_family, candidate.ai_socktype | Int32(SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue),
@@ -224,7 +228,8 @@ package final class HTTPClient {
     return 0
   }
 
-  /// Closes a kept connection that the server has closed: what it says before it is asked is that.
+  /// Closes a kept connection if it is readable before a request: the server has then closed it, or sent something
+  /// unexpected.
   private func disconnectIfStale() {
     if socket >= 0, Self.poll(socket, Int16(POLLIN), seconds: 0) { disconnect() }
   }
@@ -245,7 +250,7 @@ package final class HTTPClient {
       } else if errno == EAGAIN {
         try wait(for: Int16(POLLOUT))
       } else if errno != EINTR {
-        // A server that refuses a large request may have answered it already: reading will tell.
+        // A server that refuses a large request may have responded already. Reading will show that.
         return
       }
     }

@@ -1,16 +1,16 @@
-/// Why a request got no answer.
+/// The reason why a request got no complete response.
 package enum HTTPClientError: Error, Equatable, Sendable, CustomStringConvertible {
-  /// The host's name has no address.
+  /// The host name has no address.
   case hostNotFound(host: String)
-  /// Nothing accepts connections there; `reason` is the system's text.
+  /// The connection failed. `reason` is the system's text.
   case notConnected(address: String, reason: String)
-  /// The peer took or sent no byte for so long.
+  /// The peer neither took nor sent a byte for this many seconds.
   case timedOut(address: String, seconds: Int)
-  /// The connection ended before the answer was whole.
+  /// The connection ended before the response was complete.
   case closedEarly(address: String)
-  /// What came is no HTTP/1.1 answer.
+  /// The received bytes are not an HTTP/1.1 response.
   case malformed(address: String)
-  /// The answer is larger than the client takes.
+  /// The response exceeds the client's limit.
   case tooLarge(bytesMax: Int)
 
   package var description: String {

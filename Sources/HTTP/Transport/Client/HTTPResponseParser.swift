@@ -1,16 +1,17 @@
 import CHTTPParser
 
-/// Reads one HTTP/1.1 response from pieces: http-parser for everything, also chunks. Knows no sockets.
+/// An incremental parser of one HTTP/1.1 response, chunked bodies included. Wraps http-parser and does not depend on
+/// sockets.
 final class HTTPResponseParser {
   enum Outcome: Equatable { case incomplete, complete, malformed, tooLarge }
 
-  /// What the callbacks fill in. Plain memory, reached from C.
+  /// The state that the parser's callbacks fill in. Plain memory, because C code points to it.
   private struct State {
     var parser = http_parser()
     var body: [UInt8] = []
-    /// Names and values, as they came.
+    /// Names and values, as received.
     var fields: [(name: [UInt8], value: [UInt8])] = []
-    /// Whether the last field's value has begun, so that a name begins another.
+    /// Whether the value of the last field has begun. If so, the next name starts another field.
     var isInValue = true
     var bodyBytesMax: Int
     var isHead: Bool
@@ -22,7 +23,7 @@ final class HTTPResponseParser {
   private let state: UnsafeMutablePointer<State>
   private var settings = http_parser_settings()
 
-  /// Starts at the front of a response; that to a HEAD request has no body whatever it says.
+  /// Creates a parser of a new response. The response to a HEAD request has no body, regardless of its fields.
   init(isHead: Bool, bodyBytesMax: Int) {
     state = .allocate(capacity: 1)
     state.initialize(to: State(bodyBytesMax: bodyBytesMax, isHead: isHead))
@@ -31,7 +32,7 @@ final class HTTPResponseParser {
     http_parser_settings_init(&settings)
     settings.on_message_begin = { parser in
       guard let state = HTTPResponseParser.state(parser) else { return -1 }
-      // Those of an interim answer are not those of the one waited for.
+      // The fields of an interim response do not belong to the final one.
       state.pointee.fields = []
       state.pointee.isInValue = true
       return 0
@@ -65,7 +66,7 @@ final class HTTPResponseParser {
     }
     settings.on_message_complete = { parser in
       guard let state = HTTPResponseParser.state(parser), let parser else { return -1 }
-      // An interim answer (100 Continue) is not the one waited for.
+      // An interim response (100 Continue) is not the final one.
       guard parser.pointee.status_code >= 200 else { return 0 }
       state.pointee.isComplete = true
       state.pointee.keepsAlive = http_should_keep_alive(parser) != 0
@@ -79,7 +80,8 @@ final class HTTPResponseParser {
     state.deallocate()
   }
 
-  /// Reads on; no bytes mean that the peer closed, which ends a body of unknown length.
+  /// Parses the next bytes. Zero bytes mean that the peer closed the connection, which ends a body of unknown
+  /// length.
   func parse(_ bytes: [UInt8], count: Int) -> Outcome {
     _ = bytes.withUnsafeBytes { buffer in
       http_parser_execute(
@@ -92,8 +94,8 @@ final class HTTPResponseParser {
     return code == HPE_OK ? .incomplete : .malformed
   }
 
-  /// The header's fields in their order, the names in lower case; what trails a body is among them. The parser bounds
-  /// their bytes.
+  /// The header fields in order, with lower-case names, including the trailers of a chunked body. The parser limits
+  /// their size.
   var headers: [(name: String, value: String)] {
     state.pointee.fields.map { field in
       (String(decoding: field.name, as: UTF8.self).lowercased(), String(decoding: field.value, as: UTF8.self))
@@ -103,7 +105,7 @@ final class HTTPResponseParser {
   var status: Int { Int(state.pointee.parser.status_code) }
   var body: [UInt8] { state.pointee.body }
 
-  /// What arrived of the body since it was last taken; it no longer counts towards the bound.
+  /// Returns the body bytes that arrived since the last call. They no longer count toward the limit.
   func takeBody() -> [UInt8] {
     defer { state.pointee.body = [] }
     return state.pointee.body

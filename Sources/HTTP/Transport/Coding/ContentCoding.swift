@@ -1,8 +1,9 @@
-/// How a request's body is coded, and what a client takes in a reply.
+/// The content codings that the server reads in requests.
 enum ContentCoding {
   case identity, gzip
 
   /// Reads the value of a `Content-Encoding` field.
+  /// - Throws: ``Refusal`` if the coding is not supported.
   init(_ value: UnsafeRawBufferPointer) throws(Refusal) {
     if value.isEmpty || Self.equal(value, "identity") {
       self = .identity
@@ -13,7 +14,7 @@ enum ContentCoding {
     }
   }
 
-  /// Whether the value of an `Accept-Encoding` field lists `gzip`, and not with a weight of zero.
+  /// Whether the value of an `Accept-Encoding` field lists `gzip` with a weight other than zero.
   static func offersGzip(_ value: UnsafeRawBufferPointer) -> Bool {
     for item in value.split(separator: 0x2c) {
       let element = item.drop { $0 == 0x20 || $0 == 0x09 }
@@ -23,7 +24,7 @@ enum ContentCoding {
       let rest = element.dropFirst(4).filter { $0 != 0x20 && $0 != 0x09 }
       if rest.isEmpty { return true }
       guard rest[0] == 0x3b else { continue }
-      // ";q=" and a weight: zero in any spelling refuses.
+      // After ";q=" comes a weight. Zero, however it is written, refuses the coding.
       return rest.dropFirst(3).contains { $0 != 0x30 && $0 != 0x2e }
     }
     return false
@@ -36,6 +37,6 @@ enum ContentCoding {
 }
 
 extension HTTPRequest {
-  /// Whether the client takes a reply that is coded with gzip.
+  /// Whether the client accepts a response with gzip coding.
   package var acceptsGzip: Bool { header("accept-encoding").map { ContentCoding.offersGzip($0) } ?? false }
 }

@@ -1,21 +1,21 @@
 import Glibc
 
-/// A file of gzip members as the body of a reply, decoded on its way: for clients that do not take the coding. Content
-/// that is no gzip cuts the reply; ask ``canBegin(_:count:)`` first. Belongs to the exchange's loop, and keeps about
-/// 100 KB while it is sent.
+/// The body of a response that decodes a file of gzip members while sending it, for clients that do not accept gzip.
+/// If the content is not gzip, the response is cut, so call ``canBegin(_:count:)`` first. Belongs to the exchange's
+/// loop and uses about 100 KB while it is sent.
 package final class DecodedBody: BodySource {
   private let file: FileBody
   private let decoder = GzipDecoder()
   private var coded: [UInt8] = []
-  /// How much of `coded` was decoded.
+  /// The number of decoded bytes in `coded`.
   private var position = 0
   private var isFileRead = false
 
-  /// Decodes what a file holds.
+  /// Creates a body with the decoded content of a file.
   package init(_ file: FileBody) { self.file = file }
 
-  /// Whether the first `count` bytes of a file can be gzip, as far as their first 64 KiB tell, or as much of them as
-  /// holds 64 KiB. Nothing at all is taken for gzip of nothing. Waits for the disk.
+  /// Whether the first `count` bytes of a file can be gzip. Decodes at most 64 KiB of input, and stops after 64 KiB
+  /// of output. An empty file counts as gzip of an empty content. Waits for the disk.
   package static func canBegin(_ descriptor: Int32, count: Int) -> Bool {
     let wanted = min(count, FileBody.copiedBytesMax)
     let coded = [UInt8](unsafeUninitializedCapacity: wanted) { space, read in
@@ -31,14 +31,14 @@ package final class DecodedBody: BodySource {
     var position = 0
     var decoded: [UInt8] = []
     while decoded.count < GzipDecoder.sliceBytes {
-      // What is cut off in the midst of a member may go on; what ends there does not.
+      // Input that was cut at 64 KiB may end inside a member. The end of the file may not.
       if position == wanted, wanted < count || decoder.isMemberOver { return true }
       guard decoder.decode(coded, from: &position, into: &decoded) else { return false }
     }
     return true
   }
 
-  /// Appends up to 64 KiB of what the file holds.
+  /// Appends up to 64 KiB of decoded content.
   package func nextSlice(into out: inout [UInt8]) -> BodyProgress {
     if position == coded.count, !isFileRead {
       coded.removeAll(keepingCapacity: true)
@@ -50,7 +50,7 @@ package final class DecodedBody: BodySource {
       case .failed: return .failed
       }
     }
-    // Bytes may still be inside the decoder when its input is over.
+    // The decoder may still hold output after its input has ended.
     if position == coded.count {
       if !isFileRead { return .more }
       if decoder.isMemberOver { return .finished }

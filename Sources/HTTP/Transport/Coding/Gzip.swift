@@ -1,19 +1,19 @@
 import CZlib
 import Glibc
 
-/// Why compressed bytes could not be read.
+/// The reason why compressed bytes cannot be decoded.
 package enum GzipError: Error, Equatable, Sendable {
-  /// They are not whole gzip members.
+  /// The bytes are not complete gzip members.
   case malformed
-  /// They hold more than the reader takes.
+  /// The content exceeds the caller's limit.
   case tooLarge
 }
 
-/// Compresses reply bodies, one after the other, with one zlib state kept for the life of a loop.
+/// A compressor of response bodies that keeps one zlib state for the life of a loop.
 final class GzipCompressor {
-  /// Bodies below this many bytes are sent as they are: the saving would not pay for the work.
+  /// Smaller bodies are sent uncompressed, since the saving is not worth the work.
   static let bodyBytesMin = 1024
-  /// Fast rather than small: most of the gain for JSON comes with the first levels.
+  /// Favors speed over size: the first levels bring most of the gain for JSON.
   private static let level: Int32 = 3
 
   private let stream: UnsafeMutablePointer<z_stream>
@@ -30,12 +30,12 @@ final class GzipCompressor {
     stream.deallocate()
   }
 
-  /// Returns the compressed form of `body`, or `nil` when that is not smaller.
+  /// Returns the compressed form of `body`, or `nil` if that is not smaller.
   func compress(_ body: [UInt8]) -> [UInt8]? {
     body.withUnsafeBytes { compress($0) }
   }
 
-  /// Returns the compressed form of `body`, or `nil` when that is not smaller.
+  /// Returns the compressed form of `body`, or `nil` if that is not smaller.
   func compress(_ body: UnsafeRawBufferPointer) -> [UInt8]? {
     let input = body.assumingMemoryBound(to: UInt8.self)
     guard isReady, body.count > 1, body.count < Int(UInt32.max), deflateReset(stream) == Z_OK else { return nil }
@@ -51,13 +51,14 @@ final class GzipCompressor {
   }
 }
 
-/// Decompresses request bodies, with one zlib state kept for the life of a loop.
+/// A decompressor of request bodies that keeps one zlib state for the life of a loop.
 final class GzipDecompressor {
   private let inflater = Inflater()
 
-  /// Returns the body in memory with `InputBuffer.paddingBytes` zero bytes behind it; the array holds them too.
+  /// Returns the decoded body, followed by `InputBuffer.paddingBytes` zero bytes, which the array contains too.
   ///
-  /// - Throws: `.malformed` for anything but whole gzip members, `.tooLarge` beyond `bodyBytesMax` decoded bytes.
+  /// - Throws: ``GzipError/malformed`` if the body is not complete gzip members, ``GzipError/tooLarge`` if it holds
+  ///   more than `bodyBytesMax` decoded bytes.
   func decompress(_ body: UnsafeRawBufferPointer, bodyBytesMax: Int) throws(GzipError) -> [UInt8] {
     guard !body.isEmpty, inflater.reset() else { throw .malformed }
     let stream = inflater.stream
@@ -91,7 +92,7 @@ final class GzipDecompressor {
 }
 
 extension [UInt8] {
-  /// Appends what `write` puts into `count` bytes of space that nobody cleared; it returns how many.
+  /// Appends the bytes that `write` puts into `count` bytes of uninitialized space. `write` returns their number.
   fileprivate mutating func append(
     addingCapacity count: Int, _ write: (UnsafeMutableBufferPointer<UInt8>) -> Int
   ) {

@@ -1,17 +1,17 @@
 import CZlib
 
-/// Decodes gzip members, one after the other, a slice at a time. Keeps about 40 KB.
+/// A decoder of consecutive gzip members, one slice at a time. Uses about 40 KB.
 final class GzipDecoder {
-  /// Decoded at a time, however small the coded bytes are.
+  /// The output of one call, regardless of how small the input is.
   static let sliceBytes = 64 << 10
 
   private let inflater = Inflater()
-  /// Whether what was decoded ends with a whole member, or is nothing.
+  /// Whether the decoded input is empty or ends with a complete member.
   private(set) var isMemberOver = true
 
-  /// Appends up to 64 KiB of what bytes decode to, and moves the position behind those that were read. Without bytes it
-  /// appends what is still inside; call it so only at the end of all, and where no member is over.
-  /// - Returns: whether they are gzip.
+  /// Appends up to 64 KiB of decoded bytes and moves `position` after the consumed input. If no input is left,
+  /// appends output that the decoder still holds. Call it that way only at the end of the input and inside a member.
+  /// - Returns: `false` if the input is not gzip.
   func decode(_ coded: [UInt8], from position: inout Int, into out: inout [UInt8]) -> Bool {
     let isInputOver = position == coded.count
     if isMemberOver {

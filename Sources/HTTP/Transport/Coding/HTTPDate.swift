@@ -1,11 +1,11 @@
 import Glibc
 
-/// Dates of HTTP, whose form depends on no locale.
+/// HTTP dates, independent of the locale.
 package enum HTTPDate {
   private static let days = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"]
   private static let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
-  /// `Sun, 06 Nov 1994 08:49:37 GMT`
+  /// Returns a date such as `Sun, 06 Nov 1994 08:49:37 GMT`, from seconds since 1970.
   package static func text(_ seconds: Int64) -> String {
     var time = time_t(seconds)
     var parts = tm()
@@ -17,7 +17,7 @@ package enum HTTPDate {
       + "\(two(parts.tm_hour)):\(two(parts.tm_min)):\(two(parts.tm_sec)) GMT"
   }
 
-  /// The seconds since 1970 of such a text; `nil` for other forms.
+  /// Returns the seconds since 1970 for such a date, or `nil` if the text has another form.
   package static func seconds(_ text: String) -> Int64? {
     let words = text.split(separator: " ")
     guard words.count == 6, words[5] == "GMT", let day = Int32(words[1]), let year = Int32(words[3]),

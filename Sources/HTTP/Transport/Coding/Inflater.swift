@@ -1,8 +1,8 @@
 import CZlib
 
-/// A state of zlib that reads gzip members, one after the other.
+/// A zlib state that decodes gzip members one after another.
 final class Inflater {
-  /// What zlib's calls take; its fields are the caller's to set.
+  /// The stream for zlib's calls. The caller sets its fields.
   let stream: UnsafeMutablePointer<z_stream>
   private let isReady: Bool
 
@@ -17,6 +17,6 @@ final class Inflater {
     stream.deallocate()
   }
 
-  /// Begins a member; `false` where zlib had no memory for the state.
+  /// Prepares for the next member. Returns `false` if zlib had no memory for the state.
   func reset() -> Bool { isReady && inflateReset(stream) == Z_OK }
 }

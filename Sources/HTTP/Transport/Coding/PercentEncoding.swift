@@ -1,10 +1,10 @@
 /// Percent-encoding of URLs (RFC 3986).
 package enum PercentEncoding {
-  /// Appends decoded bytes; returns `false` where `%` is not followed by two hexadecimal digits.
+  /// Appends the decoded bytes. Returns `false` if a `%` is not followed by two hexadecimal digits.
   package static func decode(
     _ text: UnsafeRawBufferPointer, plusIsSpace: Bool = false, into out: inout [UInt8]
   ) -> Bool {
-    // Most texts hold nothing to decode.
+    // Most texts contain nothing to decode.
     guard text.contains(where: { $0 == UInt8(ascii: "%") || (plusIsSpace && $0 == UInt8(ascii: "+")) }) else {
       out.append(contentsOf: text)
       return true
@@ -26,12 +26,13 @@ package enum PercentEncoding {
     return true
   }
 
-  /// Bytes as one segment of a path or one value of a query: all but RFC 3986's unreserved characters is encoded.
+  /// Returns the bytes encoded as one path segment or query value: all but RFC 3986's unreserved characters are
+  /// escaped.
   package static func encode(_ bytes: some Sequence<UInt8>) -> String {
     encode(bytes) { isAlphanumeric($0) || $0 == 0x2D || $0 == 0x2E || $0 == 0x5F || $0 == 0x7E }
   }
 
-  /// Bytes with all but the plain ones encoded; `%` is to be none of those.
+  /// Returns the bytes with all but the plain ones escaped. `isPlain` must return `false` for `%`.
   package static func encode(_ bytes: some Sequence<UInt8>, keeping isPlain: (UInt8) -> Bool) -> String {
     var out: [UInt8] = []
     for byte in bytes {
@@ -40,13 +41,13 @@ package enum PercentEncoding {
     return String(decoding: out, as: UTF8.self)
   }
 
-  /// Appends a byte as `%` and two digits.
+  /// Appends a byte as `%` and two hexadecimal digits.
   package static func append(_ byte: UInt8, to out: inout [UInt8]) {
     let digits: StaticString = "0123456789ABCDEF"
     out += [UInt8(ascii: "%"), digits.utf8Start[Int(byte >> 4)], digits.utf8Start[Int(byte & 15)]]
   }
 
-  /// Whether a byte is a letter of ASCII or a digit.
+  /// Whether a byte is an ASCII letter or digit.
   package static func isAlphanumeric(_ byte: UInt8) -> Bool { byte &- 0x30 < 10 || (byte | 0x20) &- 0x61 < 26 }
 
   private static func digit(_ byte: UInt8) -> UInt8? {
@@ -58,7 +59,7 @@ package enum PercentEncoding {
     }
   }
 
-  /// Whether bytes are UTF-8. Bytes below 0x80 always are, and cost one comparison.
+  /// Whether the bytes are valid UTF-8. Bytes below 0x80 are, and cost one comparison each.
   package static func isUTF8(_ bytes: [UInt8]) -> Bool {
     bytes.allSatisfy { $0 < 0x80 } || String(validating: bytes, as: UTF8.self) != nil
   }

@@ -1,12 +1,12 @@
 import CUV
 import Glibc
 
-/// Accepts connections on one loop and deals them out. One acceptor, rather than a listening socket for each loop:
-/// the kernel's choice between those follows a hash and leaves few connections badly spread.
+/// Accepts connections on one loop and distributes them to all loops. There is one acceptor rather than a listening
+/// socket per loop, because the kernel chooses among such sockets by a hash, which spreads few connections badly.
 final class Acceptor: @unchecked Sendable {
-  // Sendable: used on its loop's thread only, apart from being made and handed to that loop.
+  // Sendable: after creation it is used on its loop's thread only.
 
-  /// Connections accepted in one turn, so that a flood does not starve those accepted before.
+  /// Connections accepted in one turn, so that a flood of new ones does not delay the open ones.
   private static let acceptsPerTurn = 128
   private static let retryMilliseconds = 250
 
@@ -25,7 +25,7 @@ final class Acceptor: @unchecked Sendable {
   /// Starts accepting. On the loop's thread.
   func start() {
     uv_poll_init(loop.raw, poll, descriptor)
-    // The handle keeps the acceptor alive until libuv has let go of it.
+    // The handle keeps the acceptor alive until libuv has released it.
     poll.pointee.data = Unmanaged.passRetained(self).toOpaque()
     listen()
   }
@@ -68,7 +68,8 @@ final class Acceptor: @unchecked Sendable {
     }
   }
 
-  /// Out of descriptors: the waiting client stays in the backlog, and polling it again at once would only spin.
+  /// Stops accepting for a while if no descriptors are left. The waiting client stays in the backlog, and polling it
+  /// again at once would only spin.
   private func pause() {
     uv_poll_stop(poll)
     loop.schedule(afterMilliseconds: Self.retryMilliseconds) { [weak self] in

@@ -1,45 +1,45 @@
 import CUV
 import Glibc
 
-/// A protocol spoken on a connection. The connection moves bytes; the session gives them meaning.
+/// The protocol logic of a connection. The connection moves bytes and the session interprets them.
 protocol ConnectionSession: AnyObject {
-  /// How many bytes the message being received has in all, where known; a hint for the input's size.
+  /// The total size of the message being received, if known: a hint for the size of the input buffer.
   var expectedBytes: Int? { get }
-  /// There is new input.
+  /// New input has arrived.
   func received()
-  /// All output was sent; there is room again.
+  /// All output was sent, so there is room again.
   func outputDrained()
   /// The client will send no more.
   func peerEnded()
-  /// The input may grow no further: the loop holds too many large requests.
+  /// The input buffer cannot grow, because the loop holds too many large requests.
   func inputRefused()
   /// `Connection.deadline` has passed.
   func deadlinePassed()
-  /// The server is about to stop: close if idle, else after what is in flight.
+  /// The server is about to stop. Close the connection if it is idle, otherwise after the running requests.
   func drain()
-  /// The connection is gone.
+  /// The connection is closed.
   func closed()
 }
 
-/// The protocols a connection may speak.
+/// The protocols that a connection can use.
 enum ApplicationProtocol { case http1, http2 }
 
-/// One client's byte stream on one loop, for life: buffers, writing, and the ways to close.
+/// One client's byte stream, on the same loop for its whole life: buffers, writing, and the ways to close.
 final class Connection {
   private enum State { case open, lingering, closed }
 
-  /// Bytes read and thrown away after the last reply, before the client is cut off.
+  /// Bytes read and discarded after the last response, before the client is cut off.
   private static let lingerBytesMax = 1024 * 1024
-  /// Output memory kept for the next reply.
+  /// Output memory kept for the next response.
   private static let outputBytesKept = 64 * 1024
 
   let server: LoopServer
   let socket: Int32
-  /// The protocol spoken; `speak` chooses it.
+  /// The session of the current protocol, which `speak` chooses.
   private(set) lazy var session: any ConnectionSession = PrefaceSession(self)
-  /// Its place among the loop's connections.
+  /// The position in the loop's list of connections.
   var index = 0
-  /// When the session is to be told so, on the loop's clock; `.max` for never.
+  /// The time on the loop's clock at which to call the session's `deadlinePassed`, or `.max` for never.
   var deadline = Int.max
   var input = InputBuffer()
   private(set) var isPeerEnded = false
@@ -59,7 +59,8 @@ final class Connection {
     UnsafeMutableRawPointer(handle).assumingMemoryBound(to: uv_stream_t.self)
   }
 
-  /// Puts a connected socket on the server's loop; `nil` when libuv refuses it, and the socket stays the caller's.
+  /// Attaches a connected socket to the server's loop. If libuv refuses it, returns `nil` and the caller keeps the
+  /// socket.
   init?(socket: Int32, server: LoopServer) {
     self.server = server
     self.socket = socket
@@ -72,7 +73,7 @@ final class Connection {
       return nil
     }
     uv_tcp_nodelay(handle, 1)
-    // The handle keeps the connection alive until libuv has let go of it.
+    // The handle keeps the connection alive until libuv has released it.
     handle.pointee.data = Unmanaged.passRetained(self).toOpaque()
   }
 
@@ -88,7 +89,7 @@ final class Connection {
     if server.isDraining { close() } else { startReading() }
   }
 
-  /// Hands the input over to a protocol, once the client has shown which.
+  /// Starts the session of a protocol, once the client's first bytes have shown which one it uses.
   func speak(_ chosen: ApplicationProtocol) {
     switch chosen {
     case .http1:
@@ -113,7 +114,7 @@ final class Connection {
       { handle, _, buffer in
         guard let buffer else { return }
         guard let space = Connection.from(handle?.pointee.data)?.readSpace() else {
-          // libuv reports no room as UV_ENOBUFS.
+          // libuv reports an empty buffer as UV_ENOBUFS.
           buffer.pointee = uv_buf_init(nil, 0)
           return
         }
@@ -163,7 +164,7 @@ final class Connection {
     if state != .closed { input.releaseIfEmpty(to: server.pool) }
   }
 
-  /// Takes sealed bytes: all of them, so that what is kept is less than one record.
+  /// Decrypts all of the received bytes, so that the connection keeps less than one TLS record.
   private func open(_ sealed: UnsafeRawBufferPointer, _ tls: TLSChannel) {
     var isDone = false
     tls.receive(sealed) {
@@ -185,13 +186,13 @@ final class Connection {
           session.peerEnded()
         case .failed:
           isDone = true
-          // The client is told why, as far as it speaks TLS.
+          // TLS sends the client an alert with the reason, if it can.
           finish()
         }
       }
     }
     guard state == .open, !tls.unsent.isEmpty else { return }
-    // A client that has us answer its handshakes without reading the answers.
+    // Close the connection of a client that keeps causing handshake messages without reading them.
     if isWritePending && tls.unsent.count > Self.outputBytesKept { close() } else { flush() }
   }
 
@@ -202,14 +203,14 @@ final class Connection {
 
   private func discard(_ count: Int) {
     lingeredBytes += max(count, 0)
-    // Nothing was marked received, so the bytes are gone already.
+    // The bytes were not marked as received, so they are already discarded.
     if count < 0 || lingeredBytes > Self.lingerBytesMax { close() }
   }
 
   // MARK: - Writing
 
-  /// Takes the output to append to it; give it back with `returnOutput`. A copy in a local variable, so that a
-  /// producer that calls back into the connection meets no half-written state.
+  /// Returns the output buffer to append to. Return it with `returnOutput`. The caller holds it in a local variable,
+  /// so a producer that calls back into the connection meets no half-written state.
   func takeOutput() -> [UInt8] {
     var taken: [UInt8] = []
     if output.isEmpty && server.spareOutput.capacity > output.capacity {
@@ -224,7 +225,7 @@ final class Connection {
     output = bytes
   }
 
-  /// Sends the output: at once as far as the socket takes it, the rest when it can.
+  /// Sends the output: immediately as much as the socket takes, and the rest when it can.
   func flush() {
     guard !isWritePending, state == .open else { return }
     if let tls, !tls.seal(&output, isLast: closesWhenSent, spare: &server.sealedOutput) { return close() }
@@ -249,12 +250,13 @@ final class Connection {
     }
   }
 
-  /// Whether bytes go to the socket as they are.
+  /// Whether bytes go to the socket unencrypted.
   var isPlain: Bool { tls == nil }
 
-  /// Sends part of a file from the kernel's memory to the socket, once the output is sent; only on a plain connection.
-  /// - Returns: the bytes sent: fewer than asked for where the socket takes no more, 0 where it takes none now; `nil`
-  ///   on failure, also at the file's end.
+  /// Sends part of a file directly from the page cache to the socket. Use it only on a plain connection whose output
+  /// has been sent.
+  /// - Returns: the number of bytes sent, which is less than requested if the socket takes no more, or 0 if it takes
+  ///   none now. `nil` on failure and at the end of the file.
   func send(file: Int32, from offset: Int, count: Int) -> Int? {
     guard state == .open, output.isEmpty, !isWritePending else { return 0 }
     var position = off_t(offset)
@@ -266,7 +268,7 @@ final class Connection {
     return sent < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : nil
   }
 
-  /// Closes in an orderly way once the output is sent: the client can read all of it.
+  /// Closes in an orderly way once the output is sent, so that the client can read all of it.
   func finish() {
     guard state == .open else { return }
     closesWhenSent = true
@@ -306,7 +308,7 @@ final class Connection {
     if state == .open && !isWritePending { session.outputDrained() }
   }
 
-  /// Empties the output, and hands its memory on unless a large reply made it large.
+  /// Empties the output and passes its memory on, unless a large response made it large.
   private func outputSent() {
     var memory: [UInt8] = []
     swap(&memory, &output)
@@ -317,8 +319,8 @@ final class Connection {
 
   // MARK: - Closing
 
-  /// Ends the sending side and gives the client a moment to close first. Closing with unread input would reset the
-  /// connection, and the client could lose the reply.
+  /// Ends the sending side and gives the client time to close first. Closing with unread input would reset the
+  /// connection, and the client could lose the response.
   private func linger() {
     state = .lingering
     deadline = server.loop.nowMilliseconds + server.configuration.lingerSeconds * 1000
@@ -331,7 +333,7 @@ final class Connection {
     }
   }
 
-  /// Closes at once; output not yet sent may be lost.
+  /// Closes immediately. Output that was not sent yet may be lost.
   func close() {
     guard state != .closed else { return }
     let wasOpen = state == .open
@@ -349,7 +351,7 @@ final class Connection {
     }
   }
 
-  /// Closes so that the client sees an error rather than an end.
+  /// Closes so that the client sees an error instead of a normal end.
   func abort() {
     guard state != .closed else { return }
     var hard = Glibc.linger(l_onoff: 1, l_linger: 0)
@@ -383,7 +385,7 @@ final class Connection {
   }
 }
 
-/// A queued write: libuv's request, and behind it the bytes, which must stay where they are until it is done.
+/// A queued write: libuv's request followed by the bytes, which must not move until the write is done.
 private struct PendingWrite {
   let raw: UnsafeMutablePointer<uv_write_t>
   let buffer: uv_buf_t

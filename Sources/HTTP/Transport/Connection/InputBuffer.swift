@@ -1,11 +1,11 @@
 import Glibc
 
-/// Bytes received and not yet consumed. Borrows standard-sized memory from the loop's pool while it holds anything,
-/// and nothing otherwise: an idle connection has no buffer.
+/// The received bytes that are not consumed yet. Borrows standard-sized memory from the loop's pool only while it
+/// holds bytes, so an idle connection has no buffer.
 struct InputBuffer: ~Copyable {
-  /// Readable bytes behind whatever was received; simdjson reads past the end of what it is given.
+  /// Readable bytes after the received ones, because simdjson reads past the end of its input.
   static let paddingBytes = 64
-  /// What is asked for at least, for one read.
+  /// The smallest space for one read.
   static let readBytesMin = 4 * 1024
 
   private var memory: UnsafeMutableRawPointer?
@@ -19,10 +19,11 @@ struct InputBuffer: ~Copyable {
 
   var count: Int { end - start }
   var isEmpty: Bool { end == start }
-  /// The unconsumed bytes. Only while not empty.
+  /// The unconsumed bytes. Valid only while the buffer is not empty.
   var bytes: UnsafeMutableRawPointer? { memory.map { $0 + start } }
 
-  /// Room for one read, growing towards `expected` bytes in all; `nil` when the loop's budget does not allow it.
+  /// Returns space for one read and grows the buffer toward `expected` bytes in total. Returns `nil` if the loop's
+  /// budget does not allow it.
   mutating func readSpace(expected: Int?, pool: BufferPool) -> UnsafeMutableRawBufferPointer? {
     if memory == nil {
       memory = pool.take()
@@ -37,7 +38,7 @@ struct InputBuffer: ~Copyable {
     let missing = max((expected ?? 0) - count, 0)
     let room = capacity - Self.paddingBytes - end
     if room < min(Self.readBytesMin, missing) || room < Self.readBytesMin && expected == nil || room == 0 {
-      // Doubling towards what is expected: a large Content-Length alone takes no memory.
+      // Grow by doubling, since a large Content-Length alone must not allocate memory.
       let wanted = max(min(capacity * 2, count + missing + Self.paddingBytes), capacity + Self.readBytesMin)
       guard grow(to: wanted, pool: pool) else { return nil }
     }
@@ -45,7 +46,7 @@ struct InputBuffer: ~Copyable {
     return UnsafeMutableRawBufferPointer(start: grown + end, count: capacity - Self.paddingBytes - end)
   }
 
-  /// Bytes were read into the space given.
+  /// Marks `count` bytes of the space as received.
   mutating func received(_ count: Int) {
     end += count
   }
@@ -60,13 +61,13 @@ struct InputBuffer: ~Copyable {
     end = start + count
   }
 
-  /// Gives the memory back when nothing is in it.
+  /// Returns the memory to the pool if the buffer is empty.
   mutating func releaseIfEmpty(to pool: BufferPool) {
     guard isEmpty else { return }
     release(to: pool)
   }
 
-  /// Gives the memory back with whatever is in it.
+  /// Returns the memory to the pool and discards the content.
   mutating func release(to pool: BufferPool) {
     guard let memory else { return }
     pool.give(memory, capacity: capacity)
@@ -84,20 +85,20 @@ struct InputBuffer: ~Copyable {
   }
 }
 
-/// Memory for receiving, shared by the connections of one loop.
+/// The memory for received bytes, shared by the connections of one loop.
 final class BufferPool {
   static let bufferBytes = 16 * 1024
-  /// Free buffers kept: more than this many connections rarely have half a request at the same time.
+  /// Free buffers kept for reuse. More connections than this rarely hold half a request at the same time.
   private static let keptMax = 64
 
   private var kept: [UnsafeMutableRawPointer] = []
   private var budget: Int
   private let wholeBudget: Int
 
-  /// Whether nothing of the budget is taken.
+  /// Whether the whole budget is free.
   var isWhole: Bool { budget == wholeBudget }
 
-  /// - Parameter budget: bytes that buffers may have beyond their standard size, all together.
+  /// - Parameter budget: bytes that all buffers together may have beyond their standard size.
   init(budget: Int) {
     self.budget = budget
     wholeBudget = budget

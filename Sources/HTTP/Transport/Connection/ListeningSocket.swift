@@ -1,13 +1,13 @@
-// The kinds of sockets reach Swift through libuv's header.
+// libuv's header declares the socket types for Swift.
 import CUV
 import Glibc
 
-/// A socket that listens, made before any loop runs, so that failures reach the caller of `start`.
+/// A listening socket. It is created before any loop runs, so that the caller of `start` gets the errors.
 struct ListeningSocket {
   let descriptor: Int32
   let address: SocketAddress
 
-  /// Takes over the socket of a configuration, or listens on its address.
+  /// Takes over the configured socket, or listens on the configured address.
   static func open(_ configuration: TransportConfiguration) throws(TransportError) -> ListeningSocket {
     let listening =
       if let descriptor = configuration.listeningSocket {
@@ -15,15 +15,16 @@ struct ListeningSocket {
       } else {
         try open(host: configuration.host, port: configuration.port, backlog: configuration.backlog)
       }
-    // The connections inherit it. Without it a client that lost its network counts as there for a quarter of an hour.
+    // Connections inherit this option. Without it, a client that lost its network counts as connected for 15
+    // minutes.
     var milliseconds = UInt32(clamping: configuration.vanishedSeconds * 1000)
     setsockopt(
       listening.descriptor, Int32(IPPROTO_TCP), TCP_USER_TIMEOUT, &milliseconds, socklen_t(MemoryLayout<UInt32>.size))
     return listening
   }
 
-  /// Takes over a socket that another process opened, and which may be that process's and its children's too: closing it
-  /// here turns nobody away, who is waiting there.
+  /// Takes over a socket that another process opened and may still share. Closing it here turns no waiting client
+  /// away, because the other process still accepts.
   private static func adopt(_ descriptor: Int32) throws(TransportError) -> ListeningSocket {
     func option(_ name: Int32) -> Int32? {
       var value: Int32 = 0
@@ -33,14 +34,14 @@ struct ListeningSocket {
     guard option(SO_TYPE) == Int32(SOCK_STREAM.rawValue), option(SO_ACCEPTCONN) == 1,
       [AF_INET, AF_INET6].contains(option(SO_DOMAIN)), let address = SocketAddress.local(of: descriptor)
     else {
-      throw .invalidConfiguration(reason: "descriptor \(descriptor) is no TCP socket that listens")
+      throw .invalidConfiguration(reason: "descriptor \(descriptor) is not a listening TCP socket")
     }
     _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
     _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
     return ListeningSocket(descriptor: descriptor, address: address)
   }
 
-  /// Listens on the first IPv4 address of `host`, or on its first address if it has none.
+  /// Listens on the first IPv4 address of `host`, or on its first address if it has no IPv4 address.
   static func open(
     host: String, port: Int, backlog: Int
   ) throws(TransportError) -> ListeningSocket {
@@ -69,7 +70,7 @@ struct ListeningSocket {
     guard descriptor >= 0 else {
       throw .resourceExhausted(what: "a socket", reason: String(cString: strerror(errno)))
     }
-    // A server that was just stopped leaves connections behind that would hold the port for a minute.
+    // Connections of a server that just stopped would otherwise hold the port for a minute.
     var on: Int32 = 1
     setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, socklen_t(MemoryLayout<Int32>.size))
     guard bind(descriptor, info.ai_addr, info.ai_addrlen) == 0, Glibc.listen(descriptor, Int32(backlog)) == 0,
@@ -85,11 +86,11 @@ struct ListeningSocket {
 }
 
 extension HTTPServer {
-  /// The numeric address that a socket which another process opened is bound to; `nil` where it has none.
+  /// Returns the numeric address of a socket that another process opened, or `nil` if it has none.
   package static func host(ofSocket descriptor: Int32) -> String? { SocketAddress.local(of: descriptor)?.host }
 
-  /// Listens on an address for a moment, to see whether a server could.
-  /// - Throws: ``TransportError`` when it could not.
+  /// Listens on an address for a moment, to check whether a server could.
+  /// - Throws: ``TransportError`` if the server could not listen there.
   package static func checkAddress(host: String, port: Int) throws(TransportError) {
     close(try ListeningSocket.open(host: host, port: port, backlog: 1).descriptor)
   }

@@ -1,9 +1,9 @@
-/// Waits for the first bytes of a connection, which say whether it speaks HTTP/1 or HTTP/2.
+/// The first session of a connection. Reads the first bytes, which show whether the client uses HTTP/1 or HTTP/2.
 final class PrefaceSession: ConnectionSession {
-  /// What an HTTP/2 client sends first.
+  /// The first bytes of every HTTP/2 client.
   private static let preface: StaticString = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
-  /// How long a drain waits for the first request of a connection.
+  /// Milliseconds that a drain waits for the first request of a connection.
   private static let drainMilliseconds = 500
 
   private unowned let connection: Connection
@@ -33,12 +33,13 @@ final class PrefaceSession: ConnectionSession {
   func inputRefused() { connection.close() }
   func deadlinePassed() { connection.close() }
 
-  /// A client that just connected is about to send a request, and was told by nothing not to: it is given a moment.
+  /// A client that just connected is about to send a request and does not know that the server stops. Wait for it
+  /// briefly.
   func drain() {
     let moment = connection.server.loop.nowMilliseconds + Self.drainMilliseconds
     connection.deadline = min(connection.deadline, moment)
   }
 
-  // What came is too short to be a request.
+  // The received bytes are too few for a request.
   func peerEnded() { connection.close() }
 }

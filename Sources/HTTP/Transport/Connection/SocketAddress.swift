@@ -5,12 +5,12 @@ struct SocketAddress: Equatable {
   let host: String
   let port: Int
 
-  /// The other end of a connected socket; `nil` when it has none any more.
+  /// The address of the other end of a connected socket, or `nil` if it is no longer connected.
   static func peer(of socket: Int32) -> SocketAddress? {
     read { getpeername(socket, $0, $1) }
   }
 
-  /// This end of a socket.
+  /// The address of this end of a socket.
   static func local(of socket: Int32) -> SocketAddress? {
     read { getsockname(socket, $0, $1) }
   }

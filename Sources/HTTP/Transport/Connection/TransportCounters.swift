@@ -1,18 +1,19 @@
 import Basics
 import Synchronization
 
-/// What the loops of a server counted since the start. Made before the server, so that whoever reports can hold it.
+/// The counters of a server's loops since the start. Created before the server, so that the metrics can refer to
+/// them.
 package final class TransportCounters: Sendable {
-  /// The counters of each loop.
   let loops: [LoopCounters]
 
-  /// Counters for so many loops, at least 1.
+  /// Creates counters for this many loops, at least 1.
   package init(loops: Int) {
     precondition(loops > 0, "a server has a loop")
     self.loops = (0..<loops).map { _ in LoopCounters() }
   }
 
-  /// The sum over the loops. Cost: a look at a thousand numbers a loop; loops go on counting meanwhile.
+  /// Returns the sums over the loops. Reads about a thousand numbers per loop, which the loops continue to
+  /// increment.
   package func sum() -> TransportCounts {
     var counts = TransportCounts()
     for loop in loops { loop.add(to: &counts) }
@@ -20,42 +21,43 @@ package final class TransportCounters: Sendable {
   }
 }
 
-/// Numbers of ``TransportCounters`` at a moment.
+/// The numbers of ``TransportCounters`` at one moment.
 package struct TransportCounts: Sendable {
-  /// Kinds of requests that are told apart: what a handler may give `Exchange.kind`.
+  /// The number of request kinds, the values of `Exchange.kind`.
   package static let kinds = 12
-  /// The methods that are told apart, in the order of ``requests(kind:method:statusClass:)``.
+  /// The methods that are counted separately, in the order of ``requests(kind:method:statusClass:)``.
   package static let methods: [HTTPMethod] = [.get, .head, .post, .put, .patch, .delete, .options, .other]
 
   /// Connections accepted.
   package var accepted = 0
-  /// Connections turned away, as there were too many.
+  /// Connections refused because the server was full.
   package var turnedAway = 0
-  /// Connections that were closed.
+  /// Connections closed.
   package var closed = 0
-  /// Bytes that came from clients; of TLS the sealed ones.
+  /// Bytes received from clients, counted encrypted if the connection uses TLS.
   package var receivedBytes = 0
-  /// Bytes given to the kernel for clients; of TLS the sealed ones.
+  /// Bytes passed to the kernel for clients, counted encrypted if the connection uses TLS.
   package var sentBytes = 0
   var requests = [Int](repeating: 0, count: LoopCounters.requestCount)
   var durations = [Int](repeating: 0, count: LoopCounters.durationCount)
   var microseconds = [Int](repeating: 0, count: TransportCounts.kinds)
 
-  /// Requests of a kind and method, by the first digit of the status; 0 for clients that left before there was one.
+  /// Returns the number of requests of a kind and method, by the first digit of the status; 0 for clients that
+  /// disconnected before the response.
   package func requests(kind: Int, method: Int, statusClass: Int) -> Int {
     requests[LoopCounters.requestIndex(kind: kind, method: method, statusClass: statusClass)]
   }
 
-  /// How many requests of a kind took how long: a number for each of `DurationClasses`.
+  /// Returns how many requests of a kind fall into each of `DurationClasses`.
   package func durations(kind: Int) -> ArraySlice<Int> {
     durations[kind * DurationClasses.count..<(kind + 1) * DurationClasses.count]
   }
 
-  /// How long all requests of a kind took.
+  /// Returns the total duration of all requests of a kind.
   package func microseconds(kind: Int) -> Int { microseconds[kind] }
 }
 
-/// What one loop counted. It alone writes; anybody may read.
+/// The counters of one loop. Only the loop writes them. Any thread may read them.
 final class LoopCounters: Sendable {
   static let statusClasses = 6
   static let requestCount = 576
@@ -71,20 +73,20 @@ final class LoopCounters: Sendable {
   private let microseconds = InlineArray<12, Atomic<Int>> { _ in Atomic(0) }
 
   init() {
-    // The counts are literals of types, which cannot be derived.
+    // The counts above are literals in types, which Swift cannot compute from constants.
     precondition(Self.requestCount == TransportCounts.kinds * TransportCounts.methods.count * Self.statusClasses)
     precondition(Self.durationCount == TransportCounts.kinds * DurationClasses.count)
     precondition(requests.count == Self.requestCount && durations.count == Self.durationCount)
     precondition(microseconds.count == TransportCounts.kinds)
   }
 
-  /// Adds to a counter of the caller's own loop: a plain load and store, cheaper than an atomic addition.
+  /// Adds to a counter of the caller's own loop. A plain load and store is cheaper than an atomic addition.
   @inline(__always)
   func add(_ count: Int, to counter: borrowing Atomic<Int>) {
     counter.store(counter.load(ordering: .relaxed) &+ count, ordering: .relaxed)
   }
 
-  /// Counts a request that was answered, or whose client left (status 0).
+  /// Counts a completed request, or one whose client disconnected (status 0).
   func countRequest(kind: Int, method: HTTPMethod, status: Int, microseconds duration: Int) {
     let kind = min(kind, TransportCounts.kinds - 1)
     let statusClass = min(max(status / 100, 0), Self.statusClasses - 1)
@@ -93,7 +95,7 @@ final class LoopCounters: Sendable {
     add(duration, to: microseconds[kind])
   }
 
-  /// Counts a refusal of the transport itself over HTTP/1, which no exchange saw.
+  /// Counts an HTTP/1 refusal by the transport itself, which has no exchange.
   func countRefusal(status: Int) { countRequest(kind: 0, method: .other, status: status, microseconds: 0) }
 
   static func requestIndex(kind: Int, method: Int, statusClass: Int) -> Int {
@@ -115,7 +117,7 @@ final class LoopCounters: Sendable {
 }
 
 extension HTTPMethod {
-  /// Its place in `TransportCounts.methods`.
+  /// The position in `TransportCounts.methods`.
   var index: Int {
     switch self {
     case .get: 0

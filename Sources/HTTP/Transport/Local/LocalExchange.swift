@@ -1,8 +1,9 @@
-/// One request of this process and its reply. Belongs to its loop's thread.
+/// One in-process request and its response. Belongs to its loop's thread.
 ///
-/// The reply is made only as fast as it is taken: a source is asked for a slice when somebody waits for one.
+/// The response is produced only as fast as the caller takes it: a body source is asked for a slice only while the
+/// caller waits for one.
 final class LocalExchange: ResponseSink {
-  /// What a `BodySink` is given at a time.
+  /// The most bytes passed to a `BodySink` in one call.
   private static let passedBytesMax = 64 << 10
 
   private let exchange: Exchange
@@ -12,13 +13,13 @@ final class LocalExchange: ResponseSink {
   private let onEnd: () -> Void
   private var onHead: ((LocalResponseHead?) -> Void)?
 
-  // The request's body, where it is passed on piece by piece.
+  // The request's body, if a `BodySink` takes it piece by piece.
   private var sink: (any BodySink)?
   private var passedBytes = 0
   private var isBodyPaused = false
   private var isPassing = false
 
-  // The reply's body.
+  // The response's body.
   private var pending: [UInt8] = []
   private var source: (any BodySource)?
   private var trailers: [UInt8] = []
@@ -41,7 +42,7 @@ final class LocalExchange: ResponseSink {
 
   // MARK: - The request
 
-  /// Hands the request over.
+  /// Passes the request to the handler.
   func start(_ handler: any RequestHandler) {
     exchange.begin(self, method)
     guard message.targetBytes <= limits.targetBytesMax, message.targetBytes > 0 else { return refuse(.headTooLarge) }
@@ -80,7 +81,7 @@ final class LocalExchange: ResponseSink {
     passBody()
   }
 
-  // MARK: - The reply
+  // MARK: - The response
 
   func respond(
     status: Int, headers: (inout HeaderWriter) -> Void, compressible: Bool, body: (inout [UInt8]) -> Void
@@ -123,7 +124,7 @@ final class LocalExchange: ResponseSink {
     receive?(LocalResponseHead(status: status, fields: Self.fields(Self.lines(headers))))
   }
 
-  /// The reply is made; what is pending may still be taken.
+  /// Marks the response as complete. The caller may still take pending bytes.
   private func finish() {
     source = nil
     sink = nil
@@ -147,9 +148,9 @@ final class LocalExchange: ResponseSink {
     }
   }
 
-  // MARK: - Whoever takes it
+  // MARK: - The caller
 
-  /// Gives the next piece, now or when there is one.
+  /// Calls `receive` with the next piece, now or as soon as one is available.
   func take(_ receive: @escaping (LocalPiece) -> Void) {
     if !pending.isEmpty {
       var piece: [UInt8] = []
@@ -165,7 +166,7 @@ final class LocalExchange: ResponseSink {
     }
   }
 
-  /// Asks the source, while somebody waits.
+  /// Asks the source for slices while the caller waits.
   private func pull() {
     guard taker != nil, !isPulling else { return }
     isPulling = true
@@ -177,10 +178,10 @@ final class LocalExchange: ResponseSink {
     }
   }
 
-  /// Takes one slice; `false` when there is nothing more to ask for now.
+  /// Takes one slice. Returns `false` if the source has nothing more for now.
   private func pullOnce() -> Bool {
     guard let source else { return false }
-    // Set before the call, so that a source that resumes itself inside it is asked again.
+    // Set this before the call, so that a source that resumes itself during the call is asked again.
     isWaiting = true
     let progress = source.nextSlice(into: &pending)
     guard self.source != nil else { return false }
@@ -188,7 +189,7 @@ final class LocalExchange: ResponseSink {
     case .more:
       isWaiting = false
       guard pending.isEmpty else { return true }
-      // It worked and made nothing of it: others come in between.
+      // The source made progress but produced no bytes. Let other exchanges run before asking it again.
       isWaiting = true
       exchange.loop.atNextTurn { [exchange] in exchange.resume() }
     case .waiting: break
@@ -203,11 +204,11 @@ final class LocalExchange: ResponseSink {
 
   // MARK: - The end
 
-  /// The server is about to go.
+  /// Notifies the exchange that the server is about to stop.
   func end() {
     exchange.announceShutdown()
     guard source != nil else { return }
-    // What nobody waits for is asked for its last words.
+    // No caller waits for this body, so ask the source for its last slices now.
     isPulling = true
     isWaiting = false
     _ = pullOnce()
@@ -215,7 +216,7 @@ final class LocalExchange: ResponseSink {
     if source != nil { cut() }
   }
 
-  /// Ends the exchange before the reply is complete. Harmless after.
+  /// Ends the exchange before the response is complete. Does nothing if it is complete already.
   func cut() {
     guard onHead != nil || source != nil else { return }
     source = nil

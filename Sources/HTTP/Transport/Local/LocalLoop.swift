@@ -1,21 +1,20 @@
 import Glibc
 import Synchronization
 
-/// What the exchanges of one loop share.
+/// The objects that all exchanges of one loop share.
 protocol LoopResources: AnyObject {
-  /// The loop.
   var loop: EventLoop { get }
-  /// Memory of requests that are half received.
+  /// Buffers for partly received requests.
   var pool: BufferPool { get }
   /// The loop's one compressor.
   var compressor: GzipCompressor { get }
   /// The loop's one decompressor.
   var decompressor: GzipDecompressor { get }
-  /// What counts its requests.
+  /// The counters of the loop's requests.
   var counters: LoopCounters { get }
-  /// Where requests are told one by one, where they are.
+  /// The log of single requests, or `nil` if requests are not logged.
   var requestLog: RequestLog? { get }
-  /// Where failures of the server's own are told, where they are.
+  /// Called with failures of the server itself, or `nil` if they are not logged.
   var failureLog: (@Sendable (FailedRequest) -> Void)? { get }
 }
 
@@ -24,7 +23,7 @@ extension LoopServer: LoopResources {
   var failureLog: (@Sendable (FailedRequest) -> Void)? { configuration.failureLog }
 }
 
-/// What exchanges share on a loop that has no sockets. Belongs to the loop's thread.
+/// The shared objects of a loop without sockets. Belongs to the loop's thread.
 final class LocalResources: LoopResources {
   let loop: EventLoop
   let pool = BufferPool(budget: TransportConfiguration().bufferedBytesMax)
@@ -37,8 +36,9 @@ final class LocalResources: LoopResources {
   init(_ loop: EventLoop) { self.loop = loop }
 }
 
-/// A loop of this process for requests that come by no socket. There are as many as cores at most, shared by all
-/// ``LocalServer``s, begun with the first of them, and left running: a test makes thousands of servers.
+/// An event loop of this process for requests that arrive without a socket. All ``LocalServer``s share at most one
+/// loop per core. The first servers start the loops, which then run until the process ends, because a test makes
+/// thousands of servers.
 struct LocalLoop: Sendable {
   let loop: EventLoop
   let resources: LoopBound<LocalResources>
@@ -50,8 +50,8 @@ struct LocalLoop: Sendable {
 
   private static let started = Mutex(Started())
 
-  /// The loop whose turn it is.
-  /// - Throws: `.resourceExhausted` when no thread or no descriptor can be had.
+  /// Returns the next loop in round-robin order, starting it if necessary.
+  /// - Throws: ``TransportError/resourceExhausted(what:reason:)`` if no thread or descriptor is available.
   static func next() throws(TransportError) -> LocalLoop {
     let count = max(1, Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))))
     return try started.withLock { started throws(TransportError) in

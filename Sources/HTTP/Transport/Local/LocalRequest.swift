@@ -1,18 +1,15 @@
-/// A request made in this process.
+/// An in-process request.
 package struct LocalRequest: Sendable {
   /// A header field.
   package typealias Field = (name: String, value: String)
 
-  /// The method.
   package var method: HTTPMethod
-  /// Path and query, as they would stand in a request line.
+  /// The path and query, as in a request line.
   package var target: String
-  /// The header fields.
   package var fields: [Field]
   /// The body, neither chunked nor compressed.
   package var body: [UInt8]
 
-  /// Describes a request.
   package init(_ method: HTTPMethod, _ target: String, fields: [Field] = [], body: [UInt8] = []) {
     self.method = method
     self.target = target
@@ -21,27 +18,26 @@ package struct LocalRequest: Sendable {
   }
 }
 
-/// How a reply to a ``LocalRequest`` begins.
+/// The status and header fields of the response to a ``LocalRequest``.
 package struct LocalResponseHead: Sendable {
-  /// The status.
   package var status: Int
   /// The header fields, in the order written.
   package var fields: [LocalRequest.Field]
 }
 
-/// What comes of a reply's body.
+/// One step in the delivery of a response's body.
 package enum LocalPiece: Sendable {
-  /// More of it.
+  /// The next bytes of the body.
   case bytes([UInt8])
-  /// It is whole; these fields follow it.
+  /// The body is complete. The trailers follow it.
   case end(trailers: [LocalRequest.Field])
-  /// It was cut short: by the handler, or because the server was closed.
+  /// The body was cut short, by the handler or because the server closed.
   case cut
 }
 
-/// The bytes of a request as a connection would have received them.
+/// The bytes of a request in the layout that a connection would have received.
 struct LocalMessage {
-  /// Target, names and values one after the other, padded; then the body, padded.
+  /// The target, then all names and values in turn, padded; then the body, padded.
   private var bytes: [UInt8] = []
   private var fields: [HeaderField] = []
   private let method: HTTPMethod
@@ -70,26 +66,26 @@ struct LocalMessage {
     bytes.append(contentsOf: repeatElement(0, count: InputBuffer.paddingBytes))
   }
 
-  /// The target's length, in bytes.
+  /// The length of the target, in bytes.
   var targetBytes: Int { targetCount }
 
-  /// Lends the request, with its body or without.
+  /// Calls `use` with the request, with or without its body. The request is valid only during the call.
   func withRequest<Result>(hasBody: Bool, _ use: (borrowing HTTPRequest) -> Result) -> Result {
     bytes.withUnsafeBytes { bytes in
       fields.withUnsafeBufferPointer { fields in
-        // The bytes are never empty, as they are padded.
+        // The padding ensures that the array is never empty.
         guard let message = bytes.baseAddress else { preconditionFailure("a message without bytes") }
         let body = bytes[bodyStart..<bodyStart + (hasBody ? bodyCount : 0)]
         return use(
           HTTPRequest(
-            // Replies may have trailers, so all dialects can be spoken.
+            // A response may have trailers, so handlers of every protocol work, gRPC included.
             version: .http2, method: method, target: UnsafeRawBufferPointer(rebasing: bytes[..<targetCount]),
             body: UnsafeRawBufferPointer(rebasing: body), message: message, fields: fields, socket: -1))
       }
     }
   }
 
-  /// Lends part of the body.
+  /// Calls `use` with up to `countMax` bytes of the body, from `start`.
   func withBody(from start: Int, countMax: Int, _ use: (UnsafeRawBufferPointer) -> Void) {
     bytes.withUnsafeBytes { bytes in
       let range = bodyStart + start..<bodyStart + min(start + countMax, bodyCount)

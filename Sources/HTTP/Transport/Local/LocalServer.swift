@@ -1,8 +1,8 @@
 import Synchronization
 
-/// Has a handler answer requests of this process: no socket, no port, and the same replies.
+/// A server that passes in-process requests to a handler: no socket, no port, and the same responses.
 ///
-/// A server lives on one of the process's few ``LocalLoop``s, and takes no thread and no descriptor of its own.
+/// A server lives on one of the process's few ``LocalLoop``s and has no thread or descriptor of its own.
 package final class LocalServer: Sendable {
   private let local: LocalLoop
   private let handler: any RequestHandler
@@ -10,20 +10,20 @@ package final class LocalServer: Sendable {
   private let open = Mutex<[UInt64: LoopBound<LocalExchange>]>([:])
   private let made = Atomic<UInt64>(0)
 
-  /// Puts a handler where requests reach it.
+  /// Creates a server for a handler, on the next local loop.
   ///
-  /// - Parameter limits: the bounds of requests and the form of refusals; the rest of it is for sockets.
-  /// - Throws: `.resourceExhausted` when the process's first loops cannot be started.
+  /// - Parameter limits: the limits of requests and the form of refusals. The settings for sockets are ignored.
+  /// - Throws: ``TransportError/resourceExhausted(what:reason:)`` if a loop cannot be started.
   package init(handler: any RequestHandler, limits: TransportConfiguration) throws(TransportError) {
     local = try LocalLoop.next()
     self.handler = handler
     self.limits = limits
   }
 
-  /// Hands a request to the handler. `receive` is called once, on the loop: with the beginning of the reply, or with
-  /// `nil` when the call was given up before there was one.
+  /// Passes a request to the handler. Calls `receive` once, on the loop, with the head of the response, or with
+  /// `nil` if the call was canceled first.
   ///
-  /// - Returns: what asks for the body, and gives the call up when it goes away.
+  /// - Returns: the call, which delivers the body. Releasing it cancels the request.
   package func answer(
     _ request: LocalRequest, _ receive: @escaping @Sendable (LocalResponseHead?) -> Void
   ) -> LocalCall {
@@ -32,7 +32,7 @@ package final class LocalServer: Sendable {
     local.resources.later { [self, weak call] resources in
       let exchange = LocalExchange(request, resources, limits, receive) { [weak self] in self?.forget(number) }
       let bound = LoopBound(exchange, to: resources.loop)
-      // Nobody may wait any more.
+      // The caller may have released or canceled the call meanwhile.
       guard let call, call.begin(bound) else { return receive(nil) }
       open.withLock { $0[number] = bound }
       exchange.start(handler)
@@ -40,20 +40,20 @@ package final class LocalServer: Sendable {
     return call
   }
 
-  /// Ends the replies that have no end of their own, and cuts those that do not end then. Requests whose reply has not
-  /// begun are still answered.
+  /// Tells endless responses to finish, and cuts those that do not. Requests without a response so far are still
+  /// handled.
   package func close() {
     for exchange in open.withLock({ Array($0.values) }) { exchange.later { $0.end() } }
   }
 
   private func forget(_ number: UInt64) {
     let removed = open.withLock { $0.removeValue(forKey: number) }
-    // Released here, and not under the lock.
+    // The exchange is released here, outside the lock.
     _ = removed
   }
 }
 
-/// A request under way, from the side of who made it. When it goes away, the reply is given up.
+/// A running request, as its caller sees it. Releasing the call cancels the request.
 package final class LocalCall: Sendable {
   private struct State {
     var exchange: LoopBound<LocalExchange>?
@@ -66,7 +66,7 @@ package final class LocalCall: Sendable {
 
   deinit { cancel() }
 
-  /// Says what answers it; `false` where it was given up before.
+  /// Attaches the exchange. Returns `false` if the call was canceled already.
   func begin(_ exchange: LoopBound<LocalExchange>) -> Bool {
     state.withLock { state in
       state.exchange = exchange
@@ -74,13 +74,14 @@ package final class LocalCall: Sendable {
     }
   }
 
-  /// Asks for more of the body; `receive` is called once, on the loop. One question at a time, and after the head came.
+  /// Requests the next piece of the body. Calls `receive` once, on the loop. Call this after the head has arrived,
+  /// and not again before `receive` was called.
   package func next(_ receive: @escaping @Sendable (LocalPiece) -> Void) {
     guard let exchange = state.withLock({ $0.exchange }) else { return receive(.cut) }
     exchange.later { $0.take(receive) }
   }
 
-  /// Gives the reply up, as a client does that goes away.
+  /// Cancels the request, as a client does by disconnecting.
   package func cancel() {
     let exchange = state.withLock { state in
       state.isCancelled = true

@@ -1,11 +1,13 @@
-/// Takes the body of a request piece by piece while its reply may be under way. Belongs to the exchange's loop.
+/// Receives a request's body piece by piece, possibly while the response is under way. Belongs to the exchange's
+/// loop.
 ///
-/// What became of the client is told by `Exchange.onClose`; after that, or once the reply is complete, nothing is called.
+/// Use `Exchange.onClose` to learn that the client disconnected. After that, or after the response is complete, no
+/// method of the sink is called.
 package protocol BodySink: AnyObject {
-  /// Takes the next bytes, at most 64 KiB; they are gone when the call returns. The client may send as many more,
-  /// unless `Exchange.pauseBody()` was called.
+  /// Takes the next bytes, at most 64 KiB, valid only during the call. The client may then send as many more, unless
+  /// the handler called `Exchange.pauseBody()`.
   func received(_ bytes: UnsafeRawBufferPointer)
 
-  /// The body is whole.
+  /// Called once, after the last byte of the body.
   func ended()
 }

@@ -1,26 +1,27 @@
-/// What a producer says after it was asked for a slice.
+/// The outcome of a request for a slice.
 package enum BodyProgress: Sendable {
-  /// There may be more: ask again when there is room.
+  /// There may be more bytes. Ask again as soon as the output has room.
   case more
-  /// Nothing to send now: ask again after `Exchange.resume()`.
+  /// Nothing to send now. Ask again after `Exchange.resume()`.
   case waiting
   /// The slice was the last one.
   case finished
-  /// The reply cannot be completed: the connection is cut, over HTTP/2 the stream reset, so that the client does not
-  /// take it for whole.
+  /// The response cannot be completed. The server cuts the HTTP/1 connection or resets the HTTP/2 stream, so that
+  /// the client does not take the response for complete.
   case failed
 }
 
-/// Produces a streamed reply, slice by slice, only as fast as the client reads. Belongs to the exchange's loop.
+/// A producer of a streamed response. It is asked for slices only as fast as the client reads. Belongs to the
+/// exchange's loop.
 package protocol BodySource: AnyObject {
-  /// Appends up to about `Exchange.sliceBytes` to `out`, and touches nothing that was in it before.
+  /// Appends up to about `Exchange.sliceBytes` to `out`. Must not change the bytes already in `out`.
   func nextSlice(into out: inout [UInt8]) -> BodyProgress
 
-  /// Adds the fields that follow the body. Asked once, after `.finished`, and only over HTTP/2.
+  /// Adds the fields that follow the body. Called once, after `.finished`, and only over HTTP/2.
   func addTrailers(to trailers: inout HeaderWriter)
 }
 
 extension BodySource {
-  /// Adds nothing.
+  /// Adds no trailers.
   package func addTrailers(to trailers: inout HeaderWriter) {}
 }

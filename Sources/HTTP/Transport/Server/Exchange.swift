@@ -1,24 +1,24 @@
-/// Answers requests.
+/// A handler of HTTP requests.
 package protocol RequestHandler: AnyObject, Sendable {
-  /// Called on the loop's thread with a whole request. Must reply through `exchange`, now or later, on the same loop.
-  /// The request's bytes are gone when the call returns.
+  /// Handles a complete request. Called on the loop's thread. The handler must respond through `exchange`, now or
+  /// later, on the same loop. The request's bytes are valid only during the call.
   func handle(_ request: borrowing HTTPRequest, _ exchange: Exchange)
 
-  /// Called on the loop's thread with the head of a request before its body: the place to choose to take the body piece
-  /// by piece, of whatever length, and to reply before it is whole. Requests by HTTP/1 that have no body do not pass
-  /// here, and a reply before the end of a body closes an HTTP/1 connection.
+  /// Called on the loop's thread with the head of a request, before its body. Here a handler can choose to receive
+  /// the body piece by piece, of any length, or respond before the body is complete. HTTP/1 requests without a body
+  /// go directly to `handle`. A response before the end of a body closes an HTTP/1 connection.
   ///
-  /// - Returns: what takes the body; or `nil`, and `handle` is called with the whole request, unless `exchange` was
-  ///   used to reply already: then the body is thrown away.
+  /// - Returns: the sink that receives the body, or `nil` to have `handle` called with the complete request. If the
+  ///   handler has already responded through `exchange`, `nil` discards the body.
   func openBody(of request: borrowing HTTPRequest, _ exchange: Exchange) -> (any BodySink)?
 }
 
 extension RequestHandler {
-  /// Takes every request whole.
+  /// Returns `nil`: every request goes to `handle` with its complete body.
   package func openBody(of request: borrowing HTTPRequest, _ exchange: Exchange) -> (any BodySink)? { nil }
 }
 
-/// The protocol's side of an exchange: HTTP/1 has one reply at a time, other protocols have many.
+/// The protocol's side of exchanges. An HTTP/1 session has one response at a time, other protocols have many.
 protocol ResponseSink: AnyObject {
   func respond(
     status: Int, headers: (inout HeaderWriter) -> Void, compressible: Bool, body: (inout [UInt8]) -> Void)
@@ -32,30 +32,32 @@ protocol ResponseSink: AnyObject {
   func resumeBody()
 }
 
-/// The reply side of one request. Belongs to its loop's thread; from any other, `exchange.loop.execute { … }`.
+/// The response side of one request. Belongs to its loop's thread. From another thread, use `exchange.loop.execute {
+/// … }`.
 package final class Exchange: @unchecked Sendable {
-  // Sendable: `loop` never changes; all else is touched on the loop's thread only, which `requireLoop` checks in
-  // debug builds.
+  // Sendable: `loop` never changes. All else is used on the loop's thread only, which `requireLoop` checks in debug
+  // builds.
 
-  /// About how much a `BodySource` should append at a time.
+  /// About how many bytes a `BodySource` should append at a time.
   package static let sliceBytes = 32 * 1024
 
   private enum State { case awaitingResponse, streaming, answered, closed }
 
-  /// The loop the connection lives on.
+  /// The event loop of the connection.
   package let loop: EventLoop
   private let resources: any LoopResources
   private var state = State.awaitingResponse
   private var sink: (any ResponseSink)?
-  /// What the request is counted as, from 1 below `TransportCounts.kinds`; 0 is what no handler claimed.
+  /// The kind under which the request is counted, from 1 up to but excluding `TransportCounts.kinds`. Requests that
+  /// no handler classified have kind 0.
   package var kind = 0
-  /// The status that the request is counted with, where the reply's own says nothing, as gRPC's does.
+  /// The status to count if the response's own says nothing about success, as in gRPC.
   package var countedStatus: Int?
   private var method = HTTPMethod.other
   private var begunMicroseconds = 0
-  /// What the log is to say, where it is this request's turn.
+  /// The log record, if this request is to be logged.
   private var record: RequestRecord?
-  /// The beginning of the target, for failures; kept where these are told.
+  /// The start of the target, for the failure log. Kept only if failures are logged.
   private var targetStart: [UInt8] = []
   private var isFailureLogged = false
   private var closeActions: [() -> Void] = []
@@ -66,17 +68,17 @@ package final class Exchange: @unchecked Sendable {
     loop = resources.loop
   }
 
-  /// Whether the client went away; replies are then ignored.
+  /// Whether the client has disconnected. Responses are then ignored.
   package var isClosed: Bool { state == .closed }
 
-  /// Whether nothing was replied yet, and there is somebody to reply to.
+  /// Whether no response has begun and the client is still connected.
   package var isAwaitingResponse: Bool { state == .awaitingResponse }
 
-  /// Whether there is nothing left to reply, or nobody to reply to.
+  /// Whether the response is complete or the client has disconnected.
   var isComplete: Bool { state == .answered || state == .closed }
 
-  /// Calls `action` once if the client goes away before the reply is complete: tells long work to stop. Called at once
-  /// when it is gone already, and never after the reply is complete.
+  /// Calls `action` once if the client disconnects before the response is complete, so that long work can stop. If
+  /// the client has already disconnected, calls it immediately. Never calls it after the response is complete.
   package func onClose(_ action: @escaping () -> Void) {
     requireLoop()
     switch state {
@@ -86,17 +88,17 @@ package final class Exchange: @unchecked Sendable {
     }
   }
 
-  /// Calls `action` once when the server is told to stop before the reply is complete. A reply without an end of its
-  /// own should finish then; what has not finished within the server's grace is cut.
+  /// Calls `action` once if the server begins to stop before the response is complete. An endless response should
+  /// finish then. The server cuts responses that do not finish within its grace period.
   package func onShutdown(_ action: @escaping () -> Void) {
     requireLoop()
     if state == .awaitingResponse || state == .streaming { shutdownActions.append(action) }
   }
 
-  /// Sends a whole reply. `body` appends to the connection's own output, which may hold bytes already: it must touch
-  /// nothing before the place where it starts. `HEAD`, 204 and 304 send no body.
+  /// Sends a complete response. `body` appends to the connection's own output, which may already hold other bytes,
+  /// and must not change those. Responses to `HEAD` and responses with status 204 or 304 have no body.
   ///
-  /// - Parameter compressible: lets a body of 1 KiB or more be sent with gzip, if the client takes it.
+  /// - Parameter compressible: whether a body of 1 KiB or more may be sent with gzip if the client accepts it.
   package func respond(
     status: Int, headers: (inout HeaderWriter) -> Void, compressible: Bool = true, body: (inout [UInt8]) -> Void
   ) {
@@ -110,8 +112,8 @@ package final class Exchange: @unchecked Sendable {
     sink.respond(status: status, headers: headers, compressible: compressible, body: body)
   }
 
-  /// Sends a whole reply with fields after its body. Only HTTP/2 has them, HTTP/1 leaves them out; `body` as above.
-  /// A reply without a body is its trailers alone if it puts them into `headers` and uses the call above.
+  /// Sends a complete response with fields after its body. HTTP/1 leaves these trailers out. `body` works as above.
+  /// To send a gRPC error, which has no body, put the trailers into `headers` and call the method above.
   package func respond(
     status: Int, headers: (inout HeaderWriter) -> Void, body: (inout [UInt8]) -> Void,
     trailers: (inout HeaderWriter) -> Void
@@ -126,10 +128,10 @@ package final class Exchange: @unchecked Sendable {
     sink.respond(status: status, headers: headers, body: body, trailers: trailers)
   }
 
-  /// Sends a reply in slices. `source` is asked for them only while the client takes them; a ``FileBody`` over plain
-  /// HTTP/1 is sent by the kernel.
+  /// Sends a response in slices. `source` is asked for a slice only while the client takes them. Over plain HTTP/1
+  /// the kernel sends a ``FileBody``.
   ///
-  /// - Parameter contentLength: how many bytes the source will give in all, where that is known.
+  /// - Parameter contentLength: the total number of bytes from the source, if it is known.
   package func stream(
     status: Int, headers: (inout HeaderWriter) -> Void, contentLength: Int? = nil, from source: any BodySource
   ) {
@@ -143,47 +145,48 @@ package final class Exchange: @unchecked Sendable {
     sink.stream(status: status, headers: headers, contentLength: contentLength, from: source)
   }
 
-  /// Asks a source that said `.waiting` again. Harmless at any other time.
+  /// Asks a source that returned `.waiting` again. Harmless at any other time.
   package func resume() {
     requireLoop()
     if state == .streaming { sink?.resume() }
   }
 
-  /// Lets the client send no more of a body that a `BodySink` takes than it may have sent already: by HTTP/2 up to
-  /// `HTTP2Limits.streamWindowBytes` may still come. Harmless at any other time.
+  /// Stops granting the client room for more of a body that a `BodySink` receives. Over HTTP/2, up to
+  /// `HTTP2Limits.streamWindowBytes` granted before may still arrive. Harmless at any other time.
   package func pauseBody() {
     requireLoop()
     sink?.pauseBody()
   }
 
-  /// Lets the client send on.
+  /// Lets the client continue to send the body.
   package func resumeBody() {
     requireLoop()
     sink?.resumeBody()
   }
 
-  /// Takes bytes of the loop's budget for requests that are half received; `false` where it has none left. For what a
-  /// `BodySink` keeps until more has come; `release` gives them back.
+  /// Takes bytes from the loop's budget for partly received requests, for data that a `BodySink` keeps until more
+  /// arrives. Returns `false` if the budget is exhausted. Return the bytes with `release`.
   package func reserve(_ bytes: Int) -> Bool {
     requireLoop()
     return resources.pool.reserve(bytes)
   }
 
-  /// Gives back what `reserve` took.
+  /// Returns bytes that `reserve` took to the budget.
   package func release(_ bytes: Int) {
     requireLoop()
     resources.pool.release(bytes)
   }
 
-  /// Returns the gzip form of `bytes`, or `nil` when that is not smaller. Uses the loop's one compressor.
+  /// Returns the gzip form of `bytes`, or `nil` if that is not smaller. Uses the loop's one compressor.
   package func compress(_ bytes: UnsafeRawBufferPointer) -> [UInt8]? {
     requireLoop()
     return resources.compressor.compress(bytes)
   }
 
-  /// Returns what gzip members hold. Uses the loop's one decompressor.
+  /// Returns the content of gzip members. Uses the loop's one decompressor.
   ///
-  /// - Throws: `.malformed` for anything but whole gzip members, `.tooLarge` beyond `bytesMax` decoded bytes.
+  /// - Throws: ``GzipError/malformed`` if the bytes are not complete gzip members, ``GzipError/tooLarge`` if they
+  ///   hold more than `bytesMax` bytes.
   package func decompress(_ bytes: UnsafeRawBufferPointer, bytesMax: Int) throws(GzipError) -> [UInt8] {
     requireLoop()
     var decoded = try resources.decompressor.decompress(bytes, bodyBytesMax: bytesMax)
@@ -191,7 +194,7 @@ package final class Exchange: @unchecked Sendable {
     return decoded
   }
 
-  /// Makes the exchange ready for a request; also again, once nobody but the connection holds it.
+  /// Prepares the exchange for a request. A connection reuses its exchange if nothing else holds it.
   func begin(_ sink: any ResponseSink, _ method: HTTPMethod) {
     state = .awaitingResponse
     self.sink = sink
@@ -202,33 +205,33 @@ package final class Exchange: @unchecked Sendable {
     begunMicroseconds = EventLoop.microseconds()
   }
 
-  /// Keeps what the log says of the request if it fails.
+  /// Keeps the part of the target that the failure log reports.
   func keepTarget(_ target: UnsafeRawBufferPointer) {
     guard resources.failureLog != nil else { return }
     targetStart.removeAll(keepingCapacity: true)
     targetStart.append(contentsOf: target.prefix(RequestRecord.pathBytesMax))
   }
 
-  /// Tells the log, once for a request, that it fails for a fault of the server's, and what that is. Clients are told
-  /// by the reply, which may say less.
-  package func tellFailure(_ message: String, status: Int = 500) {
+  /// Reports to the log, once per request, a failure of the server itself and its cause. Clients see only the
+  /// response, which may say less.
+  package func logFailure(_ message: String, status: Int = 500) {
     requireLoop()
     guard !isFailureLogged, let log = resources.failureLog else { return }
     isFailureLogged = true
     log(FailedRequest(method: method, path: RequestRecord.path(targetStart), status: status, message: message))
   }
 
-  /// Keeps what the log says of the request.
+  /// Keeps the request's details for the log.
   func logRequest(_ target: UnsafeRawBufferPointer, from socket: Int32) {
     record = RequestRecord(
       kind: 0, method: method, path: RequestRecord.path(target), status: 0, microseconds: 0,
       client: SocketAddress.peer(of: socket)?.host ?? "")
   }
 
-  /// Counts the request, and tells the log.
+  /// Counts the request and writes its log record.
   private func count(_ status: Int) {
-    // Whatever answers so, and gave no reason. Replies of gRPC, which have 200 here, tell their own.
-    if status == 500 { tellFailure("no reason was given") }
+    // A handler responded with 500 and gave no reason. gRPC responses have status 200 here and log their own reason.
+    if status == 500 { logFailure("no reason was given") }
     let status = countedStatus ?? status
     let microseconds = EventLoop.microseconds() - begunMicroseconds
     resources.counters.countRequest(kind: kind, method: method, status: status, microseconds: microseconds)
@@ -240,14 +243,14 @@ package final class Exchange: @unchecked Sendable {
     resources.requestLog?.write(record)
   }
 
-  /// The reply has been handed over whole.
+  /// Called when the complete response has been passed to the protocol.
   func complete() {
     state = .answered
     sink = nil
     forgetActions()
   }
 
-  /// The client went away first.
+  /// Called when the client disconnects first.
   func close() {
     guard state == .awaitingResponse || state == .streaming else { return }
     let actions = closeActions
@@ -258,7 +261,7 @@ package final class Exchange: @unchecked Sendable {
     for action in actions { action() }
   }
 
-  /// The server is about to stop.
+  /// Called when the server is about to stop.
   func announceShutdown() {
     let actions = shutdownActions
     shutdownActions = []

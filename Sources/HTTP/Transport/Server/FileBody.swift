@@ -2,16 +2,16 @@ import CUV
 import Dispatch
 import Glibc
 
-/// Part of a file as the body of a reply. Over plain HTTP/1 the kernel sends it; elsewhere it is read in slices.
+/// Part of a file as the body of a response. Over plain HTTP/1 the kernel sends it. Otherwise it is read in slices.
 ///
-/// What lies in the page cache is read on the loop; what must come from the disk is read by a worker first, so that a
-/// slow disk holds up one reply and not the loop. Belongs to the exchange's loop.
+/// The loop reads bytes that are in the page cache. A worker reads the others from the disk first, so that a slow
+/// disk delays one response and not the whole loop. Belongs to the exchange's loop.
 package final class FileBody: BodySource {
-  /// What one call hands to the kernel, and what a worker fetches from the disk at a time.
+  /// The number of bytes passed to the kernel per call, and fetched from the disk by a worker at a time.
   static let windowBytes = 1 << 20
-  /// Up to this much is copied rather than sent by the kernel: one call instead of two.
+  /// Files up to this size are copied into the output instead: one system call rather than two.
   static let copiedBytesMax = 64 << 10
-  /// How far apart lie the bytes that are probed: the kernel reads ahead in runs of at least this length.
+  /// The distance between probed bytes. The kernel reads ahead at least this far.
   private static let probeBytes = 128 << 10
 
   private static let pageBytes = max(1, Int(sysconf(Int32(_SC_PAGESIZE))))
@@ -25,12 +25,12 @@ package final class FileBody: BodySource {
   private let exchange: Exchange
   private var isFetching = false
   private var hasFailed = false
-  /// Bytes from `offset` on that a worker has fetched, or that were found in memory.
+  /// The number of bytes from `offset` that a worker has fetched or that were found in the page cache.
   private var bytesAtHand = 0
 
-  /// Takes over an open file, which is closed in the end.
+  /// Takes ownership of an open file and closes it at the end.
   ///
-  /// - Parameter isInMemory: says that reading never waits for a disk, as on a file system in memory.
+  /// - Parameter isInMemory: whether reading never waits for a disk, as on a file system in memory.
   package init(descriptor: Int32, offset: Int, count: Int, isInMemory: Bool, exchange: Exchange) {
     self.descriptor = descriptor
     self.offset = offset
@@ -43,8 +43,8 @@ package final class FileBody: BodySource {
     close(descriptor)
   }
 
-  /// Whether the next `count` bytes can be read without waiting; where they cannot, they are fetched, and the exchange
-  /// resumed.
+  /// Whether the next `count` bytes can be read without waiting. If not, a worker fetches them and then resumes the
+  /// exchange.
   func isAtHand(_ count: Int, _ exchange: Exchange) -> Bool {
     if isInMemory || hasFailed || bytesAtHand >= count { return true }
     if isFetching { return false }
@@ -56,20 +56,20 @@ package final class FileBody: BodySource {
     return false
   }
 
-  /// Bytes were sent.
+  /// Moves past `count` sent bytes.
   func advance(_ count: Int) {
     offset += count
     remainingBytes -= count
     bytesAtHand = max(0, bytesAtHand - count)
   }
 
-  /// Appends what can be read without waiting.
+  /// Appends the bytes that can be read without waiting.
   package func nextSlice(into out: inout [UInt8]) -> BodyProgress {
     if hasFailed { return .failed }
     guard remainingBytes > 0 else { return .finished }
     let count = min(remainingBytes, Self.copiedBytesMax)
     var read = 0
-    // What is in memory is read with one call, and only where that fails is asked why.
+    // Most reads find their bytes in memory with this one call. Only if it fails, find out why.
     if !isInMemory && !isFetching && bytesAtHand < count {
       read = append(count, to: &out) { cuv_read_cached(descriptor, $0, UInt(count), offset) }
     }
@@ -77,13 +77,13 @@ package final class FileBody: BodySource {
       guard isAtHand(count, exchange) else { return .waiting }
       read = append(count, to: &out) { pread(descriptor, $0, count, off_t(offset)) }
     }
-    // A file that became shorter is none that this server wrote.
+    // The file became shorter, so another program has changed it.
     guard read > 0 else { return .failed }
     advance(read)
     return remainingBytes == 0 ? .finished : .more
   }
 
-  /// Appends what `read` puts into room for `count` bytes; returns what it returned.
+  /// Appends the bytes that `read` writes into room for `count` bytes. Returns the result of `read`.
   private func append(_ count: Int, to out: inout [UInt8], _ read: (UnsafeMutableRawPointer) -> Int) -> Int {
     let start = out.count
     out.reserveCapacity(start + count)
@@ -93,8 +93,8 @@ package final class FileBody: BodySource {
     return done
   }
 
-  /// Whether the page cache holds the next `count` bytes, as the kernel says, or where it does not, as far as probes
-  /// tell. Those that are at hand are not looked at again.
+  /// Whether the page cache holds the next `count` bytes. The kernel reports this if it can, otherwise some bytes
+  /// are probed. Bytes known to be available are not checked again.
   private func isCached(_ count: Int) -> Bool {
     let (first, last) = (offset + bytesAtHand, offset + count - 1)
     let pages = cuv_cached_pages(descriptor, UInt(first), UInt(last - first + 1))
@@ -122,7 +122,7 @@ package final class FileBody: BodySource {
     }
   }
 
-  /// Reads bytes for the page cache's sake.
+  /// Reads bytes only to bring them into the page cache.
   private static func read(_ descriptor: Int32, _ offset: Int, _ count: Int) -> Bool {
     withUnsafeTemporaryAllocation(byteCount: copiedBytesMax, alignment: 16) { buffer in
       var done = 0

@@ -1,18 +1,17 @@
-/// A request that came inside the body of another one.
+/// A request inside the body of another request, as in a batch.
 package struct RequestPart: Sendable {
-  /// The method.
   package var method = HTTPMethod.other
-  /// Path and query, undecoded.
+  /// The path and query, undecoded.
   package var target: [UInt8] = []
-  /// The header fields, in their order.
+  /// The header fields, in order.
   package var fields: [(name: [UInt8], value: [UInt8])] = []
-  /// The body.
   package var body: [UInt8] = []
 
-  /// Asks for nothing yet.
+  /// Creates an empty request with the method `other`.
   package init() {}
 
-  /// Lends it as a request, whose bytes are gone when the call returns. `nil` where it has no target.
+  /// Calls `use` with this request, whose bytes are valid only during the call. Returns `nil` if the request has no
+  /// target.
   package func withRequest<R>(_ use: (borrowing HTTPRequest) -> R) -> R? {
     guard !target.isEmpty else { return nil }
     var message = target

@@ -1,16 +1,16 @@
 import Glibc
 
-/// The method of a request. Methods the server has no use for are one case.
+/// The method of a request. All methods that the server does not use are `other`.
 package enum HTTPMethod: Sendable {
   case get, head, post, put, patch, delete, options, other
 }
 
-/// The version of the protocol that a request came by.
+/// The HTTP version of a request.
 package enum HTTPVersion: Sendable {
   case http10, http11, http2
 }
 
-/// Where one header field lies, as byte offsets from the start of the message.
+/// The position of one header field, as byte offsets from the start of the message.
 struct HeaderField {
   var nameStart: UInt32
   var nameCount: UInt32
@@ -18,15 +18,15 @@ struct HeaderField {
   var valueCount: UInt32
 }
 
-/// One request. All bytes are borrowed from the connection and valid only during the call that is given the request.
+/// A request. All its bytes are borrowed from the connection, and valid only during the call that receives the
+/// request.
 package struct HTTPRequest: ~Copyable {
-  /// The protocol it came by.
   package let version: HTTPVersion
-  /// The method.
   package let method: HTTPMethod
-  /// The raw request target, path and query, undecoded. Never empty.
+  /// The raw request target: path and query, undecoded. Never empty.
   package let target: UnsafeRawBufferPointer
-  /// The body, freed of chunked and gzip coding; empty in `RequestHandler.openBody`. At least `InputBuffer.paddingBytes` (64) readable bytes follow it.
+  /// The body, with chunked and gzip coding removed. Empty in `RequestHandler.openBody`. At least
+  /// `InputBuffer.paddingBytes` (64) readable bytes follow it.
   package let body: UnsafeRawBufferPointer
 
   private let message: UnsafeRawPointer
@@ -46,9 +46,10 @@ package struct HTTPRequest: ~Copyable {
     self.socket = socket
   }
 
-  /// The value of the first field of that name, without surrounding blanks. A scan of the fields.
+  /// Returns the value of the first field with this name, without surrounding blanks, or `nil` if there is none.
+  /// Searches the fields in order.
   ///
-  /// - Parameter lowercasedName: must be lower case; the client's may be any.
+  /// - Parameter lowercasedName: the name in lower case. The client may have used any case.
   package func header(_ lowercasedName: StaticString) -> UnsafeRawBufferPointer? {
     for field in fields where Int(field.nameCount) == lowercasedName.utf8CodeUnitCount {
       if equalIgnoringCase(message + Int(field.nameStart), lowercasedName) { return value(of: field) }
@@ -56,18 +57,18 @@ package struct HTTPRequest: ~Copyable {
     return nil
   }
 
-  /// How many header fields came.
+  /// The number of header fields.
   package var headerCount: Int { fields.count }
 
-  /// The field at `index` in the order sent, its name as the client spelt it.
+  /// Returns the field at `index`, in the order sent, with its name as the client wrote it.
   package func header(at index: Int) -> (name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) {
     let field = fields[index]
     let name = UnsafeRawBufferPointer(start: message + Int(field.nameStart), count: Int(field.nameCount))
     return (name, value(of: field))
   }
 
-  /// The client's numeric address, or an empty string when it cannot be told; this machine's for a request of this
-  /// process. Costs a system call.
+  /// The client's numeric address, or an empty string if it is unknown. For an in-process request, the loopback
+  /// address. Costs a system call.
   package var remoteAddress: String {
     socket < 0 ? "127.0.0.1" : SocketAddress.peer(of: socket)?.host ?? ""
   }
@@ -77,7 +78,8 @@ package struct HTTPRequest: ~Copyable {
   }
 }
 
-/// Compares as many bytes as the lower-case name has; only ASCII letters fold.
+/// Whether the bytes equal the lower-case name, ignoring the case of ASCII letters. Reads as many bytes as the name
+/// has.
 @inline(__always)
 func equalIgnoringCase(_ bytes: UnsafeRawPointer, _ lowercasedName: StaticString) -> Bool {
   let name = lowercasedName.utf8Start

@@ -2,7 +2,7 @@ import CUV
 import Glibc
 import Synchronization
 
-/// Listens on one address and answers HTTP requests on a fixed set of event loops. Runs once: `start`, then `stop`.
+/// An HTTP server that listens on one address and runs a fixed set of event loops. Runs once: `start`, then `stop`.
 package final class HTTPServer: Sendable {
   private struct Running {
     let acceptor: Acceptor
@@ -25,15 +25,15 @@ package final class HTTPServer: Sendable {
   private let configuration: TransportConfiguration
   private let handler: any RequestHandler
   private let credentials: TLSCredentials?
-  /// What the loops count.
   private let counters: TransportCounters
   private let state = Mutex(State.made)
-  /// Held while stopping, so that later callers wait. Apart from `state`, which requests in flight may ask meanwhile.
+  /// Held while stopping, so that later callers wait. Separate from `state`, which running requests may still read.
   private let stopping = Mutex(())
 
-  /// Takes a configuration; nothing listens until `start`.
+  /// Creates a server. It does not listen before `start`.
   ///
-  /// - Throws: `.invalidConfiguration` when a bound is not positive, `.badCertificate` when TLS cannot be spoken.
+  /// - Throws: ``TransportError/invalidConfiguration(reason:)`` if a limit is out of range,
+  ///   ``TransportError/badCertificate(file:reason:)`` if the certificate or key cannot be used.
   package init(configuration: TransportConfiguration, handler: any RequestHandler) throws(TransportError) {
     try configuration.validate()
     self.configuration = configuration
@@ -43,20 +43,23 @@ package final class HTTPServer: Sendable {
     credentials = try Self.credentials(configuration)
   }
 
-  /// Reads the certificate and its key again, for new connections; those that are open keep theirs. Without TLS it
-  /// does nothing.
+  /// Reads the certificate and key again, for new connections. Open connections keep the old ones. Does nothing
+  /// without TLS.
   ///
-  /// - Throws: `.badCertificate`, and what was in use stays.
+  /// - Throws: ``TransportError/badCertificate(file:reason:)`` if the files cannot be used. The old certificate then
+  ///   stays in use.
   package func reloadCertificate() throws(TransportError) {
     try credentials?.reload()
   }
 
-  /// Takes the address, starts the loops and accepts connections.
+  /// Binds the address, starts the loops and accepts connections.
   ///
-  /// - Returns: the numeric address taken, with the port the system chose if 0 was asked for.
-  /// - Throws: when the address cannot be taken, the process is out of resources, or the server was started before.
+  /// - Returns: the numeric address, with the port that the system chose if the configuration has port 0.
+  /// - Throws: ``TransportError`` if the address cannot be bound, the process is out of resources, or the server was
+  ///   started before.
   package func start() throws(TransportError) -> (host: String, port: Int) {
-    // A client that closes early must not end the process with SIGPIPE; libuv leaves that to the program.
+    // Writing to a connection that the client closed must not end the process with SIGPIPE. libuv does not prevent
+    // that.
     signal(SIGPIPE, SIG_IGN)
     return try state.withLock { state throws(TransportError) in
       guard case .made = state else { throw .alreadyStarted }
@@ -79,9 +82,9 @@ package final class HTTPServer: Sendable {
     }
   }
 
-  /// Stops accepting, closes idle connections, lets requests in flight finish for up to `graceSeconds`, cuts what is
-  /// left, and ends the loops. Blocks until all that is done; later calls wait for the first and then do nothing.
-  /// Never call it on a loop.
+  /// Stops the server: accepts no more connections, closes idle ones, lets running requests finish for up to
+  /// `graceSeconds`, cuts the rest, and ends the loops. Blocks until this is done. A later call waits for the first
+  /// one to finish, and does nothing else. Never call it on a loop.
   package func stop(graceSeconds: Int) {
     stopping.withLock { _ in
       let running = state.withLock { state -> Running? in
@@ -101,7 +104,7 @@ package final class HTTPServer: Sendable {
     }
   }
 
-  /// Whether every loop takes its turn within so long; `true` where none runs. Never call it on a loop.
+  /// Whether every loop takes its next turn within this time. `true` if no loop runs. Never call it on a loop.
   package func loopsRespond(withinMilliseconds milliseconds: Int) -> Bool {
     let done = Semaphore()
     let count = parts.count { part in part.loop.execute { done.signal() } }
@@ -113,23 +116,23 @@ package final class HTTPServer: Sendable {
     return (0..<count).allSatisfy { _ in done.wait(until: deadline) }
   }
 
-  /// Connections open now.
+  /// The number of open connections.
   package var openConnections: Int {
     parts.reduce(0) { $0 + $1.openConnections.load(ordering: .relaxed) }
   }
 
-  /// Replies completed since the start, the transport's own refusals not counted.
+  /// The number of responses completed since the start, without refusals by the transport itself.
   package var requestsServed: Int {
     parts.reduce(0) { $0 + $1.requestsServed.load(ordering: .relaxed) }
   }
 
-  /// Open connections of each loop, in the order of the loops.
+  /// The number of open connections of each loop, in the order of the loops.
   package var openConnectionsByLoop: [Int] {
     parts.map { $0.openConnections.load(ordering: .relaxed) }
   }
 
-  /// Looks at every deadline and timer now, and waits until that is done. Loops do so by themselves every
-  /// `EventLoop.sweepMilliseconds`; tests call it after moving their clock. Never call it on a loop.
+  /// Checks all deadlines and timers now, and waits until that is done. Loops do this every
+  /// `EventLoop.sweepMilliseconds`. Tests call it after moving their clock. Never call it on a loop.
   package func sweepDeadlines() {
     for part in parts { part.loop.executeAndWait { part.loop.sweep() } }
   }
@@ -161,7 +164,7 @@ package final class HTTPServer: Sendable {
     return parts
   }
 
-  /// Gives a new connection to the loop that has fewest, so that few connections are spread evenly too.
+  /// Gives a new connection to the loop with the fewest, so that even a few connections are spread evenly.
   private static func deal(_ socket: Int32, to parts: [LoopServer], connectionsMax: Int, isPlain: Bool) {
     var open = 0
     var chosen = parts[0]
@@ -174,7 +177,7 @@ package final class HTTPServer: Sendable {
         chosen = part
       }
     }
-    // The acceptor lives on the first loop, whose counters these are.
+    // The acceptor runs on the first loop, so it must use that loop's counters.
     let counters = parts[0].counters
     guard open < connectionsMax else {
       counters.add(1, to: counters.turnedAway)
@@ -188,7 +191,7 @@ package final class HTTPServer: Sendable {
     if !isQueued { close(socket) }
   }
 
-  /// Tells a client that there is no room. A fresh socket takes so few bytes at once.
+  /// Responds that the server is full, and closes the socket. A new socket has room for so few bytes.
   private static func refuse(_ socket: Int32, isPlain: Bool) {
     defer { close(socket) }
     guard isPlain else { return }

@@ -1,4 +1,4 @@
-/// Why the transport itself refuses a request, without asking the handler.
+/// The reason for which the transport itself refuses a request, without calling the handler.
 struct Refusal: Error, Equatable {
   let status: Int
   let message: StaticString
@@ -22,7 +22,7 @@ extension Refusal {
 }
 
 extension Refusal {
-  /// The refusal of a compressed body that could not be read.
+  /// Creates the refusal of a compressed body that cannot be decoded.
   init(_ error: GzipError) {
     switch error {
     case .malformed: self = .badGzip

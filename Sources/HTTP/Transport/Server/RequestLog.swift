@@ -1,49 +1,47 @@
-/// Which requests are told, and to whom.
+/// The settings of the request log.
 package struct RequestLog: Sendable {
-  /// One request of so many is told, on each loop; 1 is all.
+  /// Each loop logs one request in this many; 1 logs all.
   package var interval: Int
-  /// Called on the loop with each of them; must not wait for anything.
+  /// Called on the loop with each logged request. Must not block.
   package var write: @Sendable (RequestRecord) -> Void
 
-  /// Tells one request of `interval`, at least 1.
+  /// Creates a log of one request in `interval`, at least 1.
   package init(interval: Int, write: @escaping @Sendable (RequestRecord) -> Void) {
     self.interval = max(1, interval)
     self.write = write
   }
 }
 
-/// What is told of a request that failed for a fault of the server's.
+/// The log record of a request that failed because of an error of the server itself.
 package struct FailedRequest: Sendable {
-  /// Its method.
   package var method: HTTPMethod
-  /// The path as the client spelt it, without query and fragment, cut at 256 bytes. Any bytes.
+  /// The path as the client wrote it, without query and fragment, cut at 256 bytes. Can be any bytes.
   package var path: [UInt8]
-  /// The HTTP status that stands for the failure, also where the reply's own is another, as gRPC's is.
+  /// The HTTP status for this failure, even if the response's own status differs, as in gRPC.
   package var status: Int
-  /// What went wrong, for who runs the server.
+  /// The cause, for the operator of the server.
   package var message: String
 }
 
-/// What is told of a request: nothing of its fields, query or body, where secrets and documents are.
+/// The log record of a request. Contains no header fields, query or body, since these hold secrets and documents.
 package struct RequestRecord: Sendable {
-  /// Bytes of a path that are kept.
+  /// The most bytes of a path that a record keeps.
   static let pathBytesMax = 256
 
-  /// The path of a target: what stands before a query or a fragment, which may hold secrets.
+  /// Returns the path of a target: the part before the query and fragment, which may hold secrets.
   static func path(_ target: some Sequence<UInt8>) -> [UInt8] {
     Array(target.prefix { $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") }.prefix(pathBytesMax))
   }
 
-  /// What the handler said it is, by `Exchange.kind`.
+  /// The kind that the handler set in `Exchange.kind`.
   package var kind: Int
-  /// Its method.
   package var method: HTTPMethod
-  /// The path as the client spelt it, without query and fragment, cut at 256 bytes. Any bytes.
+  /// The path as the client wrote it, without query and fragment, cut at 256 bytes. Can be any bytes.
   package var path: [UInt8]
-  /// The status of the reply; 0 where the client left first.
+  /// The status of the response, or 0 if the client disconnected first.
   package var status: Int
-  /// The time until the reply was made, or, where it is streamed, begun.
+  /// The time until the response was complete, or until it began if it is streamed.
   package var microseconds: Int
-  /// The numeric address of the client.
+  /// The client's numeric address.
   package var client: String
 }

@@ -1,13 +1,13 @@
 import CHTTPParser
 import Glibc
 
-/// Writes status lines and the `Date` of replies. One for each loop: the text for 200, and the date, are kept ready.
+/// Writes status lines and `Date` fields. Each loop has one, which caches the head of a 200 response and the date.
 final class ResponseHead {
   private var second = time_t.min
   private var dateLine: [UInt8] = []
   private var okLines: [UInt8] = []
 
-  /// Appends the status line and the date, as of the current second.
+  /// Appends the status line and the current date.
   func append(status: Int, to out: inout [UInt8]) {
     let now = time(nil)
     if now != second { refresh(now) }
@@ -24,7 +24,7 @@ final class ResponseHead {
     out.append(contentsOf: dateLine)
   }
 
-  /// Appends the date alone, as of the current second.
+  /// Appends the current date alone.
   func appendDate(to out: inout [UInt8]) {
     let now = time(nil)
     if now != second { refresh(now) }
@@ -41,7 +41,7 @@ final class ResponseHead {
 }
 
 extension [UInt8] {
-  /// Appends the standard reason phrase; for other codes, nothing.
+  /// Appends the standard reason phrase. Appends nothing for an unknown code.
   fileprivate mutating func append(reason status: Int) {
     guard (100...599).contains(status), let text = http_status_str(http_status(UInt32(status))), text[0] != 0x3c
     else { return }

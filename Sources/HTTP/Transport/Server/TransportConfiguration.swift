@@ -6,71 +6,73 @@ package struct TransportConfiguration: Sendable {
   package var host = "127.0.0.1"
   /// 0 picks a free port.
   package var port = 8080
-  /// A socket that listens already, such as systemd gives one, to be used in place of `host` and `port`; `start` takes
-  /// it over.
+  /// A socket that already listens, such as one from systemd, used instead of `host` and `port`. `start` takes
+  /// ownership of it.
   package var listeningSocket: Int32?
-  /// The certificate to speak TLS with; `nil` speaks without.
+  /// The certificate for TLS, or `nil` to serve plain connections.
   package var tls: TLSConfiguration?
-  /// Event loops, each on a thread of its own; at least 1. Default: one per core.
+  /// The number of event loops, each on a thread of its own; at least 1. Default: one per core.
   package var loops = max(1, Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))))
-  /// Connections waiting to be accepted before the kernel refuses more.
+  /// Connections that wait to be accepted; the kernel refuses more.
   package var backlog = 4096
 
-  /// Request line and header fields together; more is answered 431. At most 80 KiB, the parser's own bound.
+  /// Bytes of the request line and header fields together. Above this, the server responds 431. At most 80 KiB, the
+  /// parser's own limit.
   package var headerBytesMax = 64 * 1024
-  /// Header fields of one request; more is answered 431.
+  /// Header fields of one request. Above this, the server responds 431.
   package var headerFieldsMax = 256
-  /// The request target; more is answered 414.
+  /// Bytes of the request target. Above this, the server responds 414.
   package var targetBytesMax = 16 * 1024
-  /// One request body, decoded; more is answered 413, from `Content-Length` alone where there is one.
+  /// Bytes of one request body, decoded. Above this, the server responds 413; `Content-Length` alone suffices.
   package var bodyBytesMax = 11 * 1024 * 1024
-  /// Bytes of all half-received large requests of the server; a request that would pass it is answered 503.
+  /// Bytes of all partly received large requests together. The server responds 503 to a request that would exceed
+  /// this.
   package var bufferedBytesMax = 1024 * 1024 * 1024
-  /// Open connections. Policy when full: a further one is accepted, told 503 and closed.
+  /// Open connections. When full, the server accepts a further connection, responds 503 and closes it.
   package var connectionsMax = 65_536
-  /// Bytes of pipelined requests kept while an earlier one is being answered; then reading pauses.
+  /// Bytes of pipelined requests that are kept during an earlier request; then reading pauses.
   package var pipelinedBytesMax = 64 * 1024
 
-  /// Requests that one HTTP/2 connection may have under way; a further one is refused, and its client tries again.
+  /// Concurrent requests on one HTTP/2 connection. The server refuses further ones, and clients retry them.
   package var streamsMax = 256
 
-  /// A connection between requests is closed after this long.
+  /// Seconds until a connection between requests is closed.
   package var idleSeconds = 75
-  /// The same for HTTP/2, whose clients keep one connection for long.
+  /// The same for HTTP/2, whose clients keep one connection for a long time.
   package var http2IdleSeconds = 300
-  /// An HTTP/2 client that has requests under way and was silent for this long is sent a PING…
+  /// Seconds of silence before an HTTP/2 client with running requests is sent a PING.
   package var pingSeconds = 60
-  /// …and is disconnected if it stays silent for this much longer.
+  /// Seconds of further silence after that PING before the client is disconnected.
   package var pingTimeoutSeconds = 20
-  /// A TLS handshake must be done within this long.
+  /// Seconds until a TLS handshake must be complete.
   package var handshakeSeconds = 15
-  /// The whole head must arrive within this long of its first byte, else 408.
+  /// Seconds from its first byte until the head of a request must be complete. After this, the server responds 408.
   package var headerSeconds = 15
-  /// A body that makes no progress for this long is answered 408.
+  /// Seconds without progress of a body before the server responds 408.
   package var bodySeconds = 30
-  /// A client that takes no byte of a reply for this long is disconnected.
+  /// Seconds until a client that takes no byte of a response is disconnected.
   package var writeStallSeconds = 30
-  /// A client whose machine acknowledges nothing that it was sent for this long has vanished, and is disconnected.
+  /// Seconds until a client whose machine acknowledges no sent byte is considered gone and is disconnected.
   package var vanishedSeconds = 60
-  /// The same for one stream of an HTTP/2 connection whose client reads on: it may be slow to use what it got. As long
-  /// as Firestore's clients let a query take.
+  /// The same for one stream of an HTTP/2 connection whose client continues to read other streams, since it may
+  /// process data slowly. As long as Firestore's clients allow for a query.
   package var streamStallSeconds = 300
-  /// A client that ended its sending side is still given the reply of a request in flight, for this long.
+  /// Seconds for which a client that ended its sending side still gets the response to a running request.
   package var halfCloseSeconds = 10
-  /// After the last reply, how long the client is given to close first, so that it can read that reply.
+  /// Seconds after the last response for which the client may close first, so that it can read that response.
   package var lingerSeconds = 1
 
-  /// Makes the JSON body of a reply the transport itself gives (400, 408, 413, …) from the status and a message.
+  /// Returns the JSON body of a response by the transport itself (400, 408, 413, …) for a status and a message.
   package var errorBody: @Sendable (_ status: Int, _ message: String) -> [UInt8] = defaultErrorBody
 
-  /// Where the loops count, one set for each of `loops`; the server makes its own where there is none.
+  /// The counters, one set for each of `loops`. If `nil`, the server creates its own.
   package var counters: TransportCounters?
-  /// Who is told of requests; `nil` for nobody.
+  /// The request log, or `nil` to log no requests.
   package var requestLog: RequestLog?
-  /// Who is told, on the loop, of requests that failed for a fault of the server's; must not wait for anything.
+  /// Called on the loop with each request that failed because of an error of the server itself. Must not block.
   package var failureLog: (@Sendable (FailedRequest) -> Void)?
 
-  /// Where loops take the time from; `nil` is the system's monotonic clock. Tests give a clock they can move.
+  /// The clock of the loops, or `nil` for the system's monotonic clock. Tests use a clock that they can move.
   package var clock: ManualClock?
 
   /// Creates a configuration with the defaults above.
@@ -94,7 +96,7 @@ package struct TransportConfiguration: Sendable {
     if headerBytesMax > 80 * 1024 { throw .invalidConfiguration(reason: "headerBytesMax is above 80 KiB") }
   }
 
-  /// `{"error":{"code":…,"message":"…","status":"…"}}`, with the status name that belongs to the code.
+  /// Returns `{"error":{"code":…,"message":"…","status":"…"}}`, with the status name that belongs to the code.
   @Sendable package static func defaultErrorBody(status: Int, message: String) -> [UInt8] {
     let name =
       switch status {

@@ -1,6 +1,6 @@
-/// Why a server or a loop could not be set up. Constant reasons; what varies is in the fields.
+/// The reason why a server or a loop cannot be set up. Variable parts are in the associated values.
 package enum TransportError: Error, Equatable, Sendable, CustomStringConvertible {
-  /// A count or bound of the configuration is not positive, or above what the parser can hold.
+  /// A number or limit in the configuration is not positive or above the parser's maximum.
   case invalidConfiguration(reason: String)
   /// The host name has no address on this machine.
   case hostNotFound(host: String, reason: String)
@@ -8,7 +8,8 @@ package enum TransportError: Error, Equatable, Sendable, CustomStringConvertible
   case addressInUse(host: String, port: Int)
   /// The system refused to listen on the address: no permission, or an address that is not this machine's.
   case cannotListen(host: String, port: Int, reason: String)
-  /// A loop, a thread or a signal watcher could not be made: the process is out of descriptors, threads or memory.
+  /// An event loop, a thread or a signal watcher cannot be created: the process is out of descriptors, threads or
+  /// memory.
   case resourceExhausted(what: String, reason: String)
   /// A certificate or key file is missing, is not in PEM form, or the two do not belong together.
   case badCertificate(file: String, reason: String)

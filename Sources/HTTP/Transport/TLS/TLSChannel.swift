@@ -1,25 +1,25 @@
 import COpenSSL
 import Glibc
 
-/// TLS on one connection, freed of its socket: sealed bytes go in and plain ones come out, and the other way round.
-/// OpenSSL reads straight from what the socket gave and writes straight to what it will take, so that an idle
+/// TLS on one connection, independent of its socket: converts encrypted bytes to plain ones, and plain bytes to
+/// encrypted ones. OpenSSL reads directly from the received bytes and writes directly into the output, so an idle
 /// connection holds no buffers.
 final class TLSChannel {
-  /// What became of a wish to read.
+  /// The outcome of a read.
   enum Opened {
     case bytes(Int)
-    /// All that came was used.
+    /// All received bytes were used.
     case wantsMore
-    /// The client has said that it will send no more.
+    /// The client has announced that it will send no more.
     case ended
-    /// What came is not TLS, or was tampered with, or the two sides have nothing in common.
+    /// The input is not TLS or was tampered with, or the two sides have no protocol or cipher in common.
     case failed
   }
 
-  /// Memory of a large reply is not kept.
+  /// The memory of a larger response is not kept for reuse.
   private static let spareBytesMax = 64 * 1024
 
-  /// Sealed bytes that OpenSSL made by itself and that were not taken: handshakes, alerts.
+  /// Encrypted bytes that OpenSSL produced by itself, such as handshakes and alerts, and that were not sent yet.
   private(set) var unsent: [UInt8] = []
   private(set) var isEstablished = false
   private let ssl: OpaquePointer
@@ -27,7 +27,7 @@ final class TLSChannel {
   private var isFailed = false
   private var saidEnd = false
 
-  /// - Returns: `nil` when there is no memory.
+  /// - Returns: `nil` if there is no memory.
   init?(_ context: TLSContext) {
     guard let method = Self.method, let ssl = SSL_new(context.raw) else { return nil }
     self.ssl = ssl
@@ -41,7 +41,7 @@ final class TLSChannel {
     SSL_free(ssl)
   }
 
-  /// Whether the client chose HTTP/2; `nil` when it chose nothing.
+  /// Whether the client chose HTTP/2, or `nil` if it chose no protocol.
   var choseHTTP2: Bool? {
     var name: UnsafePointer<UInt8>?
     var count: UInt32 = 0
@@ -49,14 +49,14 @@ final class TLSChannel {
     return name == nil ? nil : UnsafeRawBufferPointer(start: name, count: Int(count)).matches("h2")
   }
 
-  /// Lends sealed bytes for the calls of `open` inside `body`.
+  /// Makes the encrypted bytes available to the calls of `open` inside `body`.
   func receive(_ sealed: UnsafeRawBufferPointer, _ body: () -> Void) {
     incoming = sealed
     body()
     incoming = UnsafeRawBufferPointer(start: nil, count: 0)
   }
 
-  /// Opens bytes into `space`, which is not empty; also moves the handshake on.
+  /// Decrypts bytes into `space`, which must not be empty. Also advances the handshake.
   func open(into space: UnsafeMutableRawBufferPointer) -> Opened {
     guard !isFailed else { return .failed }
     ERR_clear_error()
@@ -73,8 +73,9 @@ final class TLSChannel {
     }
   }
 
-  /// Replaces `bytes` by their sealed form, with whatever must go before them, and behind them the end if `isLast`.
-  /// `spare` lends memory and gets that of the plain bytes. `false` when the channel is of no use any more.
+  /// Replaces `bytes` with their encrypted form, preceded by pending handshake bytes and, if `isLast`, followed by
+  /// the closing alert. `spare` provides memory and receives the memory of the plain bytes. Returns `false` if the
+  /// channel can no longer be used.
   func seal(_ bytes: inout [UInt8], isLast: Bool, spare: inout [UInt8]) -> Bool {
     if unsent.isEmpty { swap(&unsent, &spare) }
     ERR_clear_error()
@@ -97,7 +98,7 @@ final class TLSChannel {
 
   // MARK: - OpenSSL's side
 
-  // Written once, before anyone can read it.
+  // Written once, before any other thread can read it.
   private nonisolated(unsafe) static let method: OpaquePointer? = {
     guard let method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "connection") else { return nil }
     BIO_meth_set_create(method) { bio in

@@ -1,14 +1,15 @@
 import COpenSSL
 import Glibc
 
-/// What a server needs to speak TLS.
+/// The certificate and key for TLS.
 package struct TLSConfiguration: Sendable, Equatable {
-  /// A file with the server's certificate in PEM form, and after it those that lead to a known authority.
+  /// The path of a PEM file with the server's certificate, followed by the chain to a known authority.
   package var certificateFile: String
-  /// A file with the certificate's private key in PEM form, without a passphrase.
+  /// The path of a PEM file with the certificate's private key, without a passphrase.
   package var keyFile: String
 
-  /// Names the two files; they are read when a server is made, and again by `HTTPServer.reloadCertificate`.
+  /// Creates a configuration. The files are read when a server is created, and again by
+  /// `HTTPServer.reloadCertificate`.
   package init(certificateFile: String, keyFile: String) {
     self.certificateFile = certificateFile
     self.keyFile = keyFile
@@ -16,8 +17,10 @@ package struct TLSConfiguration: Sendable, Equatable {
 }
 
 extension TLSConfiguration {
-  /// When the certificate ends, in microseconds since 1970. Reads both files, as a server does.
-  /// - Throws: ``TransportError/badCertificate(file:reason:)`` when they cannot be used, or do not belong together.
+  /// Returns the time at which the certificate expires, in microseconds since 1970. Reads both files, as a server
+  /// does.
+  /// - Throws: ``TransportError/badCertificate(file:reason:)`` if a file cannot be used, or if the two do not belong
+  ///   together.
   package func expiry() throws(TransportError) -> Int64 {
     let context = try TLSContext(self)
     var time = tm()

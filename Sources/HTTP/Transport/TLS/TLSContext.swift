@@ -2,20 +2,22 @@ import COpenSSL
 import Glibc
 import Synchronization
 
-/// A certificate with its key, and what TLS connections share. Never changes once made.
+/// A certificate with its key, and the settings that TLS connections share. Never changes after creation.
 final class TLSContext: @unchecked Sendable {
-  // Sendable: OpenSSL allows a context that is set up to be used by any number of threads.
+  // Sendable: OpenSSL allows any number of threads to use a context after its setup.
 
   let raw: OpaquePointer
 
-  /// Reads the files.
+  /// Reads the certificate and key files.
+  /// - Throws: ``TransportError/badCertificate(file:reason:)`` if a file cannot be used,
+  ///   ``TransportError/resourceExhausted(what:reason:)`` if there is no memory.
   init(_ configuration: TLSConfiguration) throws(TransportError) {
     ERR_clear_error()
     guard let raw = SSL_CTX_new(TLS_server_method()), copenssl_harden(raw) == 1 else {
       throw .resourceExhausted(what: "a TLS context", reason: Self.reason())
     }
     self.raw = raw
-    // A key with a passphrase would have OpenSSL ask the terminal for it.
+    // Without this callback, OpenSSL would prompt on the terminal for the passphrase of a key.
     SSL_CTX_set_default_passwd_cb(raw) { _, _, _, _ in 0 }
     SSL_CTX_set_alpn_select_cb(raw, { _, chosen, count, offered, offeredCount, _ in
       TLSContext.choose(chosen, count, from: offered, offeredCount)
@@ -32,7 +34,7 @@ final class TLSContext: @unchecked Sendable {
     SSL_CTX_free(raw)
   }
 
-  /// The protocols spoken, in the order preferred, as ALPN writes them.
+  /// The supported protocols in the wire format of ALPN, the preferred one first.
   private static let protocols: StaticString = "\u{2}h2\u{8}http/1.1"
 
   private static func choose(
@@ -47,18 +49,19 @@ final class TLSContext: @unchecked Sendable {
     return outcome == OPENSSL_NPN_NEGOTIATED ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_ALERT_FATAL
   }
 
-  /// The text of the oldest error that OpenSSL keeps for this thread.
+  /// Returns the text of the oldest error that OpenSSL holds for this thread.
   private static func reason() -> String {
     let code = ERR_get_error()
     ERR_clear_error()
-    // Errors of the system are marked by the highest bit of 32.
+    // The highest of 32 bits marks system errors.
     if code & 0x8000_0000 != 0 { return String(cString: strerror(Int32(code & 0x7fff_ffff))) }
     guard code != 0, let text = ERR_reason_error_string(code) else { return "the file cannot be used" }
     return String(cString: text)
   }
 }
 
-/// The context that new connections use; it may be replaced while older connections keep theirs.
+/// The TLS context for new connections. It can be replaced. Older connections keep the context that they started
+/// with.
 final class TLSCredentials: Sendable {
   private let configuration: TLSConfiguration
   private let context: Mutex<TLSContext>
@@ -70,7 +73,8 @@ final class TLSCredentials: Sendable {
 
   var current: TLSContext { context.withLock { $0 } }
 
-  /// Reads the files again. When they cannot be used, all stays as it was.
+  /// Reads the files again. If they cannot be used, keeps the old context.
+  /// - Throws: ``TransportError/badCertificate(file:reason:)`` if the files cannot be used.
   func reload() throws(TransportError) {
     let renewed = try TLSContext(configuration)
     context.withLock { $0 = renewed }

@@ -125,7 +125,7 @@ final class CollectionCandidateIterator {
       if idCode.withUnsafeBytes({ OrderedCode.decode(lastID: $0, into: &id) }) { return .after(id) }
     }
     guard let lower = ids.lower else { return .beginning }
-    return lower.isBehind ? .after(lower.id) : .at(lower.id)
+    return lower.isAfter ? .after(lower.id) : .at(lower.id)
   }
 
   func close() {

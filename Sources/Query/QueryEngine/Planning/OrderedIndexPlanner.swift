@@ -210,7 +210,7 @@ private struct TailBounds {
     for (bound, isLower) in [(start, !isDescending), (end, isDescending)] {
       guard let bound else { continue }
       let edge = Self.edge(
-        bound.plain(isDescending: isDescending), isBehind: bound.isBefore == isDescending, tail, in: collection)
+        bound.plain(isDescending: isDescending), isAfter: bound.isBefore == isDescending, tail, in: collection)
       guard let edge else {
         coversCursors = false
         continue
@@ -227,7 +227,7 @@ private struct TailBounds {
 
   /// Returns the lowest key of entries at or after a position, or only after it; `nil` if no such key is known.
   private static func edge(
-    _ position: [UInt8], isBehind: Bool, _ tail: [OrderedIndexIterator.TailField], in collection: [UInt8]?
+    _ position: [UInt8], isAfter: Bool, _ tail: [OrderedIndexIterator.TailField], in collection: [UInt8]?
   ) -> [UInt8]? {
     var valueCount = 0
     for field in tail where valueCount < position.count {
@@ -241,19 +241,19 @@ private struct TailBounds {
     }
     let value = Array(position[..<valueCount])
     let name = Array(position[valueCount...])
-    if name.isEmpty { return isBehind ? QueryPlanner.successor(of: value) : value }
+    if name.isEmpty { return isAfter ? QueryPlanner.successor(of: value) : value }
     guard let collection else {
       guard name.last == SortKey.endOfName else { return nil }
       // In names that extend this one, the next byte is greater than zero.
-      return value + name.dropLast() + (isBehind ? [0] : [])
+      return value + name.dropLast() + (isAfter ? [0] : [])
     }
     switch NameRange.place(of: name, in: collection) {
     case .before: return value
-    case .behind: return value.isEmpty ? nil : QueryPlanner.successor(of: value)
-    case .at(let id, let isBehindID):
+    case .after: return value.isEmpty ? nil : QueryPlanner.successor(of: value)
+    case .at(let id, let isAfterID):
       var key = value
       OrderedCode.append(lastID: id, to: &key)
-      if isBehind || isBehindID { key.append(0) }
+      if isAfter || isAfterID { key.append(0) }
       return key
     }
   }

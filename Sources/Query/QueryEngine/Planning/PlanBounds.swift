@@ -61,10 +61,10 @@ struct NameBounds {
         let name = Self.name(condition, op, database)
       else { continue }
       switch op {
-      case .greaterThan: range.raise(to: NameRange.key(behind: name))
+      case .greaterThan: range.raise(to: NameRange.key(after: name))
       case .greaterThanOrEqual: range.raise(to: NameRange.key(name))
       case .lessThan: range.reduce(to: NameRange.key(name))
-      case .lessThanOrEqual: range.reduce(to: NameRange.key(behind: name))
+      case .lessThanOrEqual: range.reduce(to: NameRange.key(after: name))
       default: continue
       }
       covered.insert(condition)
@@ -90,7 +90,7 @@ struct NameBounds {
       guard let bound else { continue }
       guard let name = name(bound) else { return false }
       // In descending order, "before" a name means above it in ascending order.
-      let key = bound.isBefore == isDescending ? NameRange.key(behind: name) : NameRange.key(name)
+      let key = bound.isBefore == isDescending ? NameRange.key(after: name) : NameRange.key(name)
       if isLower { range.raise(to: key) } else { range.reduce(to: key) }
     }
     return true
@@ -147,17 +147,17 @@ struct ValueBounds {
     // The filter compares truncated values itself. The range only has to be wide enough.
     let stem = isWhole ? code : Array(code.dropLast(2))
     let bracket = [value.bracket.rawValue]
-    let behind = QueryPlanner.successor(of: stem)
+    let after = QueryPlanner.successor(of: stem)
     switch op {
     case .greaterThan, .greaterThanOrEqual:
-      raise(to: op == .greaterThan && isWhole ? behind : stem)
+      raise(to: op == .greaterThan && isWhole ? after : stem)
       reduce(to: QueryPlanner.successor(of: bracket))
     case .lessThan, .lessThanOrEqual:
       raise(to: bracket)
-      reduce(to: op == .lessThan && isWhole ? stem : behind)
+      reduce(to: op == .lessThan && isWhole ? stem : after)
     case .equal:
       raise(to: stem)
-      reduce(to: behind)
+      reduce(to: after)
       if isWhole { point = code }
     default: return
     }
@@ -175,7 +175,7 @@ struct ValueBounds {
       guard let bound else { continue }
       guard
         let edge = Self.edge(
-          bound.plain(isDescending: isDescending), isBehind: bound.isBefore == isDescending, in: collection)
+          bound.plain(isDescending: isDescending), isAfter: bound.isBefore == isDescending, in: collection)
       else {
         coversCursors = false
         continue
@@ -206,16 +206,16 @@ struct ValueBounds {
 
   /// Returns the lowest key of the entries at or after a position, or only after it; `nil` if the position does not
   /// begin with a value.
-  private static func edge(_ position: [UInt8], isBehind: Bool, in collection: [UInt8]) -> [UInt8]? {
+  private static func edge(_ position: [UInt8], isAfter: Bool, in collection: [UInt8]) -> [UInt8]? {
     guard let (value, rest) = split(position) else { return nil }
-    if rest.isEmpty { return isBehind ? QueryPlanner.successor(of: value) : value }
+    if rest.isEmpty { return isAfter ? QueryPlanner.successor(of: value) : value }
     switch NameRange.place(of: rest, in: collection) {
     case .before: return value
-    case .behind: return QueryPlanner.successor(of: value)
-    case .at(let id, let isBehindID):
+    case .after: return QueryPlanner.successor(of: value)
+    case .at(let id, let isAfterID):
       var key = value
       OrderedCode.append(lastID: id, to: &key)
-      if isBehind || isBehindID { key.append(0) }
+      if isAfter || isAfterID { key.append(0) }
       return key
     }
   }

@@ -61,7 +61,7 @@ package struct ResolvedQuery: Sendable {
 
   /// Makes a query that lists the scope of a plain query in a complete order, starting after a position in it.
   package init(
-    listing query: Query, orders: [Order], behind place: [UInt8]?, limit: Int, in database: DatabaseID
+    listing query: Query, orders: [Order], after place: [UInt8]?, limit: Int, in database: DatabaseID
   ) {
     var query = query
     query.orders = orders

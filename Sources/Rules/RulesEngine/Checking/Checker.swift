@@ -421,7 +421,7 @@ struct Checker {
 
   /// Lint: reports operators whose precedence in the documentation differs from that in the engine.
   private mutating func checkPrecedence(_ operands: [Expression], _ word: String) {
-    for operand in operands where !operand.isParenthesised {
+    for operand in operands where !operand.isParenthesized {
       guard case .binary(let operation, _, _) = operand.kind, operation == .equal || operation == .notEqual else {
         continue
       }

@@ -26,7 +26,7 @@ package enum LookupOutcome: Sendable {
 /// All documents of a request share one object. Use it on one thread at a time.
 package final class DocumentLookups {
   /// The documented limit of distinct documents for a batch, a transaction or a read of several documents.
-  package static let distinctMaxOfMany = 20
+  package static let distinctMaxPerRequest = 20
 
   private let source: any DocumentLookup
   /// The limit of distinct documents for the whole request.
@@ -43,7 +43,7 @@ package final class DocumentLookups {
   }
 
   /// An empty cache of `source` for at most `distinctMax` distinct documents.
-  package init(_ source: any DocumentLookup, distinctMax: Int = DocumentLookups.distinctMaxOfMany) {
+  package init(_ source: any DocumentLookup, distinctMax: Int = DocumentLookups.distinctMaxPerRequest) {
     self.source = source
     self.distinctMax = distinctMax
   }

@@ -40,13 +40,13 @@ enum PathMatcher {
   /// followed by at most `behindMax` segments.
   static func matchesGroup(
     _ pattern: MatchPattern, _ segments: UnsafeMutableBufferPointer<MatchPattern.Segment>,
-    _ path: UnsafeBufferPointer<PathSegment>, behindMax: Int, unknown: RuleValue,
+    _ path: UnsafeBufferPointer<PathSegment>, segmentsAfterGlobMax: Int, unknown: RuleValue,
     _ captures: UnsafeMutablePointer<RuleValue>
   ) -> Bool {
     let first = Int(pattern.firstSegment)
     let glob = Int(pattern.globIndex)
     let behind = Int(pattern.segmentCount) - glob - 1
-    guard glob >= 0, behind <= behindMax, glob <= path.count - 2 else { return false }
+    guard glob >= 0, behind <= segmentsAfterGlobMax, glob <= path.count - 2 else { return false }
     for index in 0..<glob {
       switch segments[first + index] {
       case .literal(let text):

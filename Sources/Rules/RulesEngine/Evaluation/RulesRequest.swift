@@ -45,7 +45,7 @@ package struct RulesAuth: Sendable, Hashable {
   /// Reports an early revocation of the token; `nil` if it cannot be revoked. Rules cannot read it.
   package let revocationCheck: (any TokenRevocationCheck)?
   /// Whether the token belongs to an anonymous user. A client can create any number of anonymous users.
-  package let isGuest: Bool
+  package let isAnonymous: Bool
   /// ``uid`` as UTF-8.
   let uidBytes: [UInt8]
 
@@ -57,7 +57,7 @@ package struct RulesAuth: Sendable, Hashable {
     self.expiry = expiry
     self.revocationCheck = revocationCheck
     self.claims = EncodedFields(claims)
-    isGuest = if case .map(let firebase) = claims["firebase"] {
+    isAnonymous = if case .map(let firebase) = claims["firebase"] {
       firebase["sign_in_provider"] == .string("anonymous")
     } else {
       false
@@ -103,12 +103,12 @@ package struct RulesRequest: Sendable {
   /// Whether the request belongs to a transaction.
   package var isInTransaction = false
   /// The greatest number of documents that this decision may look up.
-  package var lookupsMax = RulesRequest.lookupsMaxOfOne
+  package var lookupsMax = RulesRequest.lookupsMaxPerDocument
 
   /// The documented limit of lookups for one document or query.
-  package static let lookupsMaxOfOne = 10
+  package static let lookupsMaxPerDocument = 10
   /// The documented limit of lookups for one file.
-  package static let lookupsMaxOfFile = 2
+  package static let lookupsMaxPerFile = 2
 
   /// A request without fields, query and transaction.
   package init(
@@ -166,7 +166,7 @@ package struct BorrowedRulesRequest {
   /// Whether the request belongs to a transaction.
   package var isInTransaction = false
   /// The greatest number of documents that this decision may look up.
-  package var lookupsMax = RulesRequest.lookupsMaxOfOne
+  package var lookupsMax = RulesRequest.lookupsMaxPerDocument
 
   /// A `get` with an empty path.
   package init() {}

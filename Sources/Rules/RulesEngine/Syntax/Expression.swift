@@ -66,7 +66,7 @@ package final class Expression: Sendable {
   let kind: Kind
   /// The place in the text, in bytes, without enclosing parentheses.
   let range: Range<Int>
-  let isParenthesised: Bool
+  let isParenthesized: Bool
   /// The depth as the documented limit counts it: parentheses add a level, but the base of `.` and `[` and the
   /// operand of `-` do not (rules-language.md, section 15).
   let depth: Int
@@ -76,7 +76,7 @@ package final class Expression: Sendable {
   init(_ kind: Kind, _ range: Range<Int>) {
     self.kind = kind
     self.range = range
-    isParenthesised = false
+    isParenthesized = false
     let children = Self.children(of: kind)
     height = 1 + children.reduce(0) { max($0, $1.height) }
     switch kind {
@@ -90,13 +90,13 @@ package final class Expression: Sendable {
   private init(parenthesising inner: Expression) {
     kind = inner.kind
     range = inner.range
-    isParenthesised = true
+    isParenthesized = true
     depth = inner.depth + 1
     height = inner.height
   }
 
   /// The same expression in parentheses.
-  var parenthesised: Expression { Expression(parenthesising: self) }
+  var parenthesized: Expression { Expression(parenthesising: self) }
 
   /// The direct operands, in the order of the text.
   var children: [Expression] { Self.children(of: kind) }

@@ -117,7 +117,7 @@ extension Parser {
         }
         if take(.openParenthesis) {
           let items = try list(until: .closeParenthesis)
-          if case .variable(let package) = base.kind, !base.isParenthesised, Builtins.packages.contains(package.text) {
+          if case .variable(let package) = base.kind, !base.isParenthesized, Builtins.packages.contains(package.text) {
             let full = Expression.Name(text: "\(package.text).\(name.text)", range: start..<name.range.upperBound)
             base = try checked(.call(full, items), from: start)
           } else {
@@ -185,7 +185,7 @@ extension Parser {
       let inner = try expression()
       try expect(.closeParenthesis, "after an expression")
       guard inner.depth < Expression.depthMax else { throw tooComplex(at: inner.range) }
-      return inner.parenthesised
+      return inner.parenthesized
     case .symbol(.openBracket):
       _ = advance()
       return try checked(.list(try list(until: .closeBracket)), from: start)

@@ -1,7 +1,7 @@
 import Accounts
 
 extension LogEvent {
-  /// What was done to an account or a key.
+  /// Creates the log event of an account event.
   init(_ event: AccountEvent) {
     self.init(.info, event.kind.name, Self.oneLine("accounts: \(event)"))
     func add(_ name: StaticString, _ text: String?) {
@@ -21,7 +21,7 @@ extension LogEvent {
 }
 
 extension AccountEvent.Kind {
-  /// What programs that read the log know it by.
+  /// The event name, which programs that read the log match.
   fileprivate var name: StaticString {
     switch self {
     case .created: "accounts.created"

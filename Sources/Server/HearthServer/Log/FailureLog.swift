@@ -2,8 +2,8 @@ import Glibc
 import Synchronization
 import Transport
 
-/// Tells of requests that failed for a fault of the server's: some a second, and how many more there were. A disk that
-/// fails makes every request fail, and the log may be on that disk.
+/// A log of requests that failed because of a fault of the server. It logs a few per second, and counts the others:
+/// if a disk fails, every request fails, and the log may be on that disk.
 final class FailureLog: Sendable {
   private struct State {
     var second = -1
@@ -11,14 +11,14 @@ final class FailureLog: Sendable {
     var omitted = 0
   }
 
-  /// Requests that are told of within a second.
+  /// The most failures logged per second.
   static let loggedMax = 10
 
   private let state = Mutex(State())
   private let seconds: @Sendable () -> Int
   private let tell: @Sendable (_ message: String, _ fields: [LogEvent.Field]) -> Void
 
-  /// Tells by `tell`. `seconds` is a clock that never goes back.
+  /// Creates a log that writes with `tell`. `seconds` is a monotonic clock.
   init(
     seconds: @escaping @Sendable () -> Int = FailureLog.monotonicSeconds,
     tell: @escaping @Sendable (_ message: String, _ fields: [LogEvent.Field]) -> Void
@@ -27,7 +27,7 @@ final class FailureLog: Sendable {
     self.tell = tell
   }
 
-  /// Takes note of a request. Cost: a short lock, and the text of a line where it is told.
+  /// Logs or counts a request. Cost: a short lock, and formatting the line if it is logged.
   func write(_ request: FailedRequest) {
     let second = seconds()
     let omitted = state.withLock { state -> Int? in
@@ -50,11 +50,11 @@ final class FailureLog: Sendable {
       ("method", .text(method)), ("path", .text(path)), ("status", .integer(request.status)),
     ]
     if omitted > 0 { fields.append(("omitted", .integer(omitted))) }
-    let more = omitted > 0 ? " (and \(omitted) requests before that are not told)" : ""
+    let more = omitted > 0 ? " (\(omitted) earlier failures were not logged)" : ""
     tell(LogEvent.oneLine("\(method) \(path) failed with \(request.status): \(request.message)\(more)"), fields)
   }
 
-  /// Seconds of the system's monotonic clock.
+  /// Returns the seconds of the system's monotonic clock.
   @Sendable static func monotonicSeconds() -> Int {
     var time = timespec()
     clock_gettime(CLOCK_MONOTONIC, &time)

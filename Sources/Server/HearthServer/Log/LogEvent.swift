@@ -1,14 +1,14 @@
-/// Something that happened, as the log tells it.
+/// An event for the log.
 public struct LogEvent: Sendable {
-  /// How much it matters.
+  /// The severity of an event.
   public enum Level: Int, Sendable, Comparable, CaseIterable {
-    /// For who looks for a mistake.
+    /// Diagnostic detail.
     case debug
-    /// What happens in the ordinary course of things.
+    /// Normal operation.
     case info
-    /// Somebody should look at it.
+    /// A problem that an administrator should examine.
     case warn
-    /// Something does not work.
+    /// A failure.
     case error
 
     public static func < (left: Level, right: Level) -> Bool { left.rawValue < right.rawValue }
@@ -16,27 +16,23 @@ public struct LogEvent: Sendable {
 
   /// The value of a field.
   public enum Value: Sendable, Equatable {
-    /// Any text; it may be a client's.
+    /// Any text. It may come from a client.
     case text(String)
-    /// A number.
     case integer(Int)
-    /// A duration or size with a fraction.
+    /// A duration or a size with a fraction.
     case decimal(Double)
   }
 
-  /// A field.
+  /// A named value of an event.
   public typealias Field = (name: StaticString, value: Value)
 
-  /// How much it matters.
   public var level: Level
-  /// What kind of event it is, such as `rules.reloaded`: a fixed word that programs may look for.
+  /// The kind of event, such as `rules.reloaded`: a fixed word that programs can match.
   public var name: StaticString
-  /// What happened, for people; empty where the fields say all.
+  /// The event as text for people, or empty if the fields contain everything.
   public var message: String
-  /// The rest.
   public var fields: [Field]
 
-  /// Describes an event.
   public init(_ level: Level, _ name: StaticString, _ message: String = "", _ fields: [Field] = []) {
     self.level = level
     self.name = name
@@ -44,14 +40,14 @@ public struct LogEvent: Sendable {
     self.fields = fields
   }
 
-  /// A text that stays one line and steers no terminal: names in it may be those that clients chose.
+  /// Returns a text without line breaks and terminal control characters. Clients may have chosen names in it.
   static func oneLine(_ text: String) -> String {
     String(String.UnicodeScalarView(text.unicodeScalars.map { steers($0) ? " " : $0 }))
   }
 
   private static func steers(_ scalar: Unicode.Scalar) -> Bool {
     switch scalar.properties.generalCategory {
-    // Marks that turn the direction of writing are of the kind `format`.
+    // Marks that change the writing direction have the category `format`.
     case .control, .format, .lineSeparator, .paragraphSeparator: true
     default: false
     }

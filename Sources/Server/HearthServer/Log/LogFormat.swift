@@ -1,16 +1,17 @@
 import Glibc
 import WireFormat
 
-/// How lines of a log are written.
+/// The formats of log lines.
 public enum LogFormat: String, Sendable, CaseIterable {
-  /// `hearth: MESSAGE`, for people at a terminal. Messages may have several lines; what came from clients has one.
+  /// `hearth: MESSAGE`, for people at a terminal. A message may have several lines, but text from clients is on one
+  /// line.
   case plain
-  /// `2026-11-21T13:00:00.123Z warn rules.refused file=a.rules message="…"`, one line an event.
+  /// `2026-11-21T13:00:00.123Z warn rules.refused file=a.rules message="…"`, one line per event.
   case text
-  /// An object an event: `time`, `level`, `event`, `message` and the fields.
+  /// One JSON object per event, with `time`, `level`, `event`, `message` and the fields.
   case json
 
-  /// Appends the line of an event, with its line feed. `microseconds` is the time of day since 1970.
+  /// Appends an event, with a line feed. `microseconds` is the time since 1970.
   func append(_ event: LogEvent, at microseconds: Int64, to bytes: inout [UInt8]) {
     switch self {
     case .plain: appendPlain(event, to: &bytes)
@@ -38,7 +39,7 @@ public enum LogFormat: String, Sendable, CaseIterable {
 
   private func appendJSON(_ event: LogEvent, at microseconds: Int64, to bytes: inout [UInt8]) {
     var json = JSONWriter(.compact, bytes: bytes)
-    // Bytes that only look like text must not reach a terminal either.
+    // Non-ASCII characters could disguise text on a terminal.
     json.escapesNonASCII = true
     json.beginObject()
     var time: [UInt8] = []
@@ -76,8 +77,7 @@ public enum LogFormat: String, Sendable, CaseIterable {
     }
   }
 
-  /// Appends a text as it is where it is one plain word, and in quotes otherwise. No text can end a line or steer a
-  /// terminal.
+  /// Appends a text, in quotes unless it is one plain word. No text can end a line or control a terminal.
   private static func append(quoted text: String, to bytes: inout [UInt8]) {
     let isPlain = !text.isEmpty && text.utf8.allSatisfy { byte in
       (0x21...0x7E).contains(byte) && byte != UInt8(ascii: "\"") && byte != UInt8(ascii: "=") && byte != UInt8(ascii: "\\")
@@ -101,7 +101,7 @@ public enum LogFormat: String, Sendable, CaseIterable {
     bytes.append(UInt8(ascii: "\""))
   }
 
-  /// Appends a time of day in UTC, to the millisecond.
+  /// Appends a UTC time with milliseconds.
   private static func append(time microseconds: Int64, to bytes: inout [UInt8]) {
     var seconds = time_t(microseconds / 1_000_000)
     var parts = tm()

@@ -2,10 +2,10 @@ import Dispatch
 import Glibc
 import Synchronization
 
-/// Writes events to a descriptor, from any thread and without waiting for whoever reads it.
+/// Writes log events to a descriptor, from any thread, without waiting for a slow reader.
 ///
-/// Lines wait in memory, up to 1 MiB, while a thread of the system's pool writes. When the reader is so slow that there
-/// is no room, lines are dropped and counted; as soon as there is room again, a line says how many.
+/// Lines wait in memory, up to 1 MiB, while a background thread writes. If there is no room, lines are dropped and
+/// counted. As soon as there is room again, a line reports the number.
 public final class LogWriter: Sendable {
   private struct State {
     var waiting: [UInt8] = []
@@ -13,7 +13,7 @@ public final class LogWriter: Sendable {
     var isWriting = false
   }
 
-  /// Bytes of lines that may wait.
+  /// The most bytes of waiting lines.
   static let waitingBytesMax = 1 << 20
 
   private let descriptor: Int32
@@ -24,8 +24,8 @@ public final class LogWriter: Sendable {
   private let dropped = Atomic(0)
   private let queue = DispatchQueue(label: "hearth.log", qos: .utility)
 
-  /// Writes events of `levelMin` and above to a descriptor (standard error), which stays the caller's and must outlive the writer. `now`
-  /// is the time of day in microseconds since 1970.
+  /// Creates a writer of events of `levelMin` and above to a descriptor, by default standard error. The caller owns
+  /// the descriptor, which must outlive the writer. `now` returns the time in microseconds since 1970.
   public init(
     descriptor: Int32 = 2, format: LogFormat = .plain, levelMin: LogEvent.Level = .info,
     now: @escaping @Sendable () -> Int64 = LogWriter.timeOfDay
@@ -36,13 +36,13 @@ public final class LogWriter: Sendable {
     self.now = now
   }
 
-  /// Lines that were dropped since the start.
+  /// The number of lines dropped since the start.
   public var droppedLines: Int { dropped.load(ordering: .relaxed) }
 
-  /// Whether events of a level are written: spares the making of those that are not.
+  /// Returns whether events of a level are written. Check it to avoid creating events in vain.
   public func takes(_ level: LogEvent.Level) -> Bool { level >= levelMin }
 
-  /// Puts an event in line. Cost: the text of the line, and a short lock.
+  /// Queues an event. Cost: formatting the line, and a short lock.
   public func write(_ event: LogEvent) {
     guard takes(event.level) else { return }
     var line: [UInt8] = []
@@ -61,7 +61,7 @@ public final class LogWriter: Sendable {
     if isIdle { queue.async { [self] in writeWaiting() } }
   }
 
-  /// Waits until what was put in line is written, at most so long. Call it before the process ends.
+  /// Waits until all queued events are written, or until the timeout. Call it before the process ends.
   public func flush(timeoutMilliseconds: Int = 1000) {
     let done = DispatchSemaphore(value: 0)
     queue.async { done.signal() }
@@ -88,7 +88,7 @@ public final class LogWriter: Sendable {
     }
   }
 
-  /// Writes, also where the descriptor does not wait by itself. Where nobody reads any more the bytes are gone.
+  /// Writes all bytes, also to a non-blocking descriptor. Drops them if the reader has closed it.
   private func writeAll(_ bytes: [UInt8]) {
     var offset = 0
     while offset < bytes.count {
@@ -106,7 +106,7 @@ public final class LogWriter: Sendable {
     }
   }
 
-  /// The time of day in microseconds since 1970.
+  /// Returns the current time in microseconds since 1970.
   @Sendable public static func timeOfDay() -> Int64 {
     var time = timespec()
     clock_gettime(CLOCK_REALTIME, &time)

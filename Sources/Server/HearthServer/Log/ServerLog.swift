@@ -2,27 +2,27 @@ import Gateway
 import Transport
 
 extension HearthConfiguration {
-  /// Tells what happened to all who want to know.
+  /// Reports an event to the log and the callbacks.
   func tell(_ level: LogEvent.Level, _ name: StaticString, _ message: String, _ fields: [LogEvent.Field] = []) {
     tell(LogEvent(level, name, message, fields))
   }
 
-  /// Tells of an event.
+  /// Reports an event to the log and the callbacks.
   func tell(_ event: LogEvent) {
     log?.write(event)
     if event.level >= .warn { warn?(event.message) } else { report?(event.message) }
   }
 
-  /// Whether anybody wants to know what happens in the ordinary course of things.
+  /// Whether any destination receives events of normal operation.
   var logsProgress: Bool { log?.takes(.info) ?? false || report != nil }
 
-  /// Which requests the transport tells to the log.
+  /// The log for the transport's requests, or `nil` if requests are not logged.
   var requestLog: RequestLog? {
     guard let log, let interval = requestLogInterval, log.takes(.info) else { return nil }
     return RequestLog(interval: interval) { log.write(LogEvent($0)) }
   }
 
-  /// Who is told of requests that failed for a fault of the server's; `nil` where nobody would hear it.
+  /// The observer of requests that failed because of a fault of the server, or `nil` if failures are not logged.
   var failureLog: (@Sendable (FailedRequest) -> Void)? {
     guard log != nil || warn != nil else { return nil }
     let failures = FailureLog { message, fields in tell(.error, "request.failed", message, fields) }
@@ -31,7 +31,7 @@ extension HearthConfiguration {
 }
 
 extension LogEvent {
-  /// A request: what it was, not what was in it.
+  /// Creates the event of a request, without its content.
   fileprivate init(_ record: RequestRecord) {
     let kind = RequestKind(rawValue: record.kind) ?? .none
     self.init(

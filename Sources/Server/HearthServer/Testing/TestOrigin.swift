@@ -8,13 +8,15 @@ import KeyValue
 import LMDBEngine
 import RulesEngine
 
-/// What test servers begin with and go back to. Nobody writes to it, so any number share it.
+/// The initial content of test servers, to which a reset returns. It is never written, so any number of servers
+/// share it.
 final class TestOrigin: Sendable {
-  /// What stays the same from one life to the next.
+  /// The settings that all lives of a server share.
   struct Settings: Sendable {
     var project: String
     var requiresIndexes: Bool
-    /// The size each database's file may grow to, in bytes. Address space: many servers have one each.
+    /// The largest size of each database file, in bytes. This reserves address space, and many servers exist at
+    /// once.
     var mapBytes = 4 << 30
   }
 
@@ -26,14 +28,15 @@ final class TestOrigin: Sendable {
   let fileRules: FileRules
   let offsetMicroseconds: Int64
 
-  /// Reads what a server is to begin with.
+  /// Reads the initial content of a server.
   init(
     _ settings: Settings, rules: TestServer.Input?, storageRules: TestServer.Input?, indexes: TestServer.Input?,
     fixtures: [TestServer.Input]
   ) throws(HearthError) {
     self.settings = settings
     guard let id = DatabaseID(project: settings.project) else {
-      throw .configuration("\"\(settings.project)\" is no project id; use lower-case letters, digits and hyphens")
+      throw .configuration(
+        "\"\(settings.project)\" is not a valid project ID; use lower-case letters, digits and hyphens")
     }
     self.rules = RulesRegistry()
     fileRules = FileRules()
@@ -48,8 +51,8 @@ final class TestOrigin: Sendable {
     offsetMicroseconds = 0
   }
 
-  /// Takes what a server holds now.
-  init(of life: TestLife, _ before: TestOrigin) throws(HearthError) {
+  /// Copies the current content of a server.
+  init(of life: TestServerState, _ before: TestOrigin) throws(HearthError) {
     settings = before.settings
     rules = RulesRegistry(copying: life.rules)
     fileRules = FileRules(copying: life.fileRules)
@@ -60,11 +63,11 @@ final class TestOrigin: Sendable {
       databases = copies
       accounts = try Self.copy(life.accountsStore, settings)
     } catch { throw .storage(error.description) }
-    // After the documents: one that is committed with a file meanwhile must not be there without it.
+    // Copied after the documents: documents committed together with a file must not be copied without it.
     files = try life.originFiles()
   }
 
-  /// A store that begins as another one is now.
+  /// Returns a copy of a store's current content.
   static func copy(
     _ store: LMDBStore, isCompact: Bool = false, _ settings: Settings
   ) throws(StorageError) -> LMDBStore {
@@ -94,11 +97,11 @@ final class TestOrigin: Sendable {
       }
     }
     _ = try database.load(ImportFiles(sources, database: id))
-    // Otherwise every fork would build them again.
+    // Otherwise every fork would build the indexes again.
     if try database.indexReports().contains(where: { $0.state != .ready }) {
       database.continueBackgroundWork()
       guard isBuilt.wait(timeout: .now() + .seconds(600)) == .success else {
-        throw HearthError.storage("the indexes of the fixtures are not built after ten minutes")
+        throw HearthError.storage("the indexes of the fixtures were not built within ten minutes")
       }
     }
     return try copy(store, isCompact: true, settings)
@@ -137,7 +140,7 @@ final class TestOrigin: Sendable {
 }
 
 extension TestServer.Input {
-  /// The bytes, under the name that errors carry.
+  /// Returns the bytes, with the name that errors contain.
   func source(_ name: String) throws(FixtureTreeError) -> ByteSource {
     switch self {
     case .file(let path): try ByteSource(file: path)

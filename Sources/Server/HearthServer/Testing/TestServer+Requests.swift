@@ -4,54 +4,54 @@ import DocumentStore
 import Transport
 
 extension TestServer {
-  /// As whom a request is made, without a token.
+  /// The identity of a request's caller, without a token.
   public enum Caller: Sendable {
-    /// An administrator, whom no rules concern.
+    /// An administrator. Rules are not evaluated.
     case admin
-    /// Somebody who is signed in, by uid, with further claims for `request.auth.token`. There need be no such account.
+    /// A signed-in user with a uid and additional claims for `request.auth.token`. The account need not exist.
     case user(_ uid: String, claims: Claims = [:])
-    /// Somebody who is not signed in.
+    /// An unauthenticated caller.
     case nobody
   }
 
-  /// What a token says of its holder, written as a dictionary: `["role": "editor", "level": 3]`.
+  /// The claims of a token, written as a dictionary: `["role": "editor", "level": 3]`.
   public struct Claims: Sendable, ExpressibleByDictionaryLiteral {
     var fields: [(name: String, value: Claim)]
 
-    /// Claims by their names; of two with one name the last stands.
+    /// Creates claims from names and values. If a name occurs twice, the last value wins.
     public init(dictionaryLiteral elements: (String, Claim)...) { fields = elements.map { ($0, $1) } }
 
     var map: MapValue { MapValue(fields.map { ($0.name, $0.value.value) }) }
   }
 
-  /// One claim's value.
+  /// The value of a claim.
   public indirect enum Claim: Sendable, ExpressibleByStringLiteral, ExpressibleByBooleanLiteral,
     ExpressibleByIntegerLiteral, ExpressibleByFloatLiteral, ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral
   {
-    /// A text.
+    /// A string.
     case string(String)
-    /// A truth value.
+    /// A Boolean.
     case boolean(Bool)
-    /// A whole number.
+    /// An integer.
     case integer(Int64)
-    /// Another number.
+    /// A floating-point number.
     case double(Double)
-    /// A list.
+    /// An array.
     case array([Claim])
-    /// Values by name.
+    /// A map.
     case map(Claims)
 
-    /// A text.
+    /// Creates a string.
     public init(stringLiteral value: String) { self = .string(value) }
-    /// A truth value.
+    /// Creates a Boolean.
     public init(booleanLiteral value: Bool) { self = .boolean(value) }
-    /// A whole number.
+    /// Creates an integer.
     public init(integerLiteral value: Int64) { self = .integer(value) }
-    /// Another number.
+    /// Creates a floating-point number.
     public init(floatLiteral value: Double) { self = .double(value) }
-    /// A list.
+    /// Creates an array.
     public init(arrayLiteral elements: Claim...) { self = .array(elements) }
-    /// Values by name.
+    /// Creates a map.
     public init(dictionaryLiteral elements: (String, Claim)...) {
       var claims = Claims()
       claims.fields = elements.map { ($0, $1) }
@@ -70,18 +70,17 @@ extension TestServer {
     }
   }
 
-  /// A request in any of the server's dialects.
+  /// A request to any API of the server.
   public struct Request: Sendable {
     /// The method, such as `GET`.
     public var method: String
-    /// The path, and a query behind `?`, percent-encoded.
+    /// The percent-encoded path, with an optional query after `?`.
     public var path: String
-    /// The header fields.
     public var headers: [(name: String, value: String)]
     /// The body, neither chunked nor compressed.
     public var body: [UInt8]
 
-    /// Describes a request.
+    /// Creates a request.
     public init(_ method: String, _ path: String, headers: [(name: String, value: String)] = [], body: [UInt8] = []) {
       self.method = method
       self.path = path
@@ -89,20 +88,21 @@ extension TestServer {
       self.body = body
     }
 
-    /// Describes a request with a text for a body.
+    /// Creates a request with a text as its body.
     public init(_ method: String, _ path: String, headers: [(name: String, value: String)] = [], body: String) {
       self.init(method, path, headers: headers, body: Array(body.utf8))
     }
   }
 
-  /// Answers a request as the server does behind its port, and as fast as the reply's body is read.
+  /// Returns the response to a request, as the server would send it on its port. The body is produced as fast as it
+  /// is read.
   ///
-  /// `caller` says who asks; an `authorization` header of the request's own stands above it, so that tokens that
-  /// accounts were given work as well.
-  /// - Throws: `CancellationError` where the task is cancelled before there is a reply.
+  /// `caller` is the identity of the caller. An `authorization` header in the request overrides it, so tokens of
+  /// accounts work too.
+  /// - Throws: `CancellationError` if the task is cancelled before the response begins.
   public func respond(to request: Request, as caller: Caller = .nobody) async throws -> Response {
     let life = currentLife
-    let call = CallBox()
+    let call = CancellableCall()
     let head = await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
         call.put(life.local.answer(local(request, caller, life)) { continuation.resume(returning: $0) })
@@ -114,7 +114,7 @@ extension TestServer {
     return Response(head, call)
   }
 
-  private func local(_ request: Request, _ caller: Caller, _ life: TestLife) -> LocalRequest {
+  private func local(_ request: Request, _ caller: Caller, _ life: TestServerState) -> LocalRequest {
     var fields = request.headers
     if !fields.contains(where: { $0.name.lowercased() == "authorization" }), let token = token(of: caller, life) {
       fields.append(("authorization", "Bearer \(token)"))
@@ -123,14 +123,14 @@ extension TestServer {
     return LocalRequest(HTTPMethod(request.method), request.path, fields: fields, body: request.body)
   }
 
-  /// What emulator mode takes for a caller: `nil` for nobody.
-  private func token(of caller: Caller, _ life: TestLife) -> String? {
+  /// Returns the token that identifies a caller in emulator mode, or `nil` for an unauthenticated caller.
+  private func token(of caller: Caller, _ life: TestServerState) -> String? {
     switch caller {
     case .admin: return "owner"
     case .nobody: return nil
     case .user(let uid, let claims):
       let now = life.time.clock.now() / 1_000_000
-      // As the web SDK makes them for an emulator (auth-api.md).
+      // These are the claims of the web SDK's tokens for an emulator (auth-api.md).
       var all = MapValue([
         ("iss", .string("https://securetoken.google.com/\(project)")), ("aud", .string(project)),
         ("sub", .string(uid)), ("user_id", .string(uid)), ("auth_time", .integer(now)), ("iat", .integer(now)),

@@ -1,24 +1,24 @@
 import Synchronization
 
-/// A server in the process of an app's own tests: in memory, in emulator mode, without a port.
+/// A server inside the process of an app's own tests: in memory, in emulator mode, without a port.
 ///
 ///     let base = try TestServer(rules: .file("firestore.rules"), fixtures: [.file("fixtures/journeys.json")])
 ///
 ///     @Test func peopleReadTheirOwn() async throws {
 ///       let db = try base.fork()
-///       let reply = try await db.respond(to: .init("GET", "/v1/…/documents/users/ann"), as: .user("ann"))
-///       #expect(reply.status == 200)
+///       let response = try await db.respond(to: .init("GET", "/v1/…/documents/users/ann"), as: .user("ann"))
+///       #expect(response.status == 200)
 ///     }
 ///
-/// Each test takes a ``fork()``, which shares nothing with the others, so that tests run in parallel; or a test calls
-/// ``reset()`` in between. Everything a server holds is given back when it goes away.
+/// Each test uses a ``fork()``, which is independent of all others, so tests run in parallel. Alternatively, a test
+/// calls ``reset()`` before the next one. All resources are released with the server.
 ///
-/// What a fork carries: every database with its indexes and its change log, the rules in force (also those that were
-/// uploaded), accounts with their sessions, files, and the time. What it does not: listeners and streams, client
-/// transactions, uploads that are not finished, and codes sent to telephones. Each life has an id of its own, so a
-/// resume token or a page token of one means nothing to another.
+/// A fork contains every database with its indexes and its change log, the rules in force (including uploaded
+/// rules), accounts with their sessions, files, and the time. It does not contain listeners and streams, client
+/// transactions, unfinished uploads, or codes sent to telephones. Each fork, and each reset, begins a new life with
+/// an ID of its own, so resume tokens and page tokens of other lives are not valid in it.
 public final class TestServer: Sendable {
-  /// A text, or the file that holds it.
+  /// A text, or the file that contains it.
   public enum Input: Sendable {
     /// The path of a file.
     case file(String)
@@ -26,21 +26,23 @@ public final class TestServer: Sendable {
     case text(String)
   }
 
-  /// The project whose `(default)` database fixtures go into, and whose accounts these are.
+  /// The project of the accounts and of the `(default)` database that receives the fixtures.
   public var project: String { origin.settings.project }
 
   private let origin: TestOrigin
-  private let life: Mutex<TestLife>
+  private let life: Mutex<TestServerState>
 
-  /// Makes a server that holds fixtures. Nothing listens, and no thread is begun but the process's first loops.
+  /// Creates a server with fixtures. It does not listen, and starts no threads except the process's first event
+  /// loops.
   ///
   /// - Parameters:
-  ///   - rules: security rules of all databases; without any everybody may do everything.
-  ///   - storageRules: rules of files; without any only administrators reach files.
-  ///   - indexes: declared indexes of the `(default)` database, as `firestore.indexes.json` has them.
-  ///   - requiresIndexes: refuses queries that production would refuse because an index is not declared.
-  ///   - fixtures: documents, in any format that `hearth import` reads; of one path the last stands.
-  /// - Throws: ``HearthError`` for the first mistake in what was given, with its place.
+  ///   - rules: the security rules of all databases. Without rules, everything is allowed.
+  ///   - storageRules: the security rules of files. Without rules, only administrators can access files.
+  ///   - indexes: the declared indexes of the `(default)` database, in the format of `firestore.indexes.json`.
+  ///   - requiresIndexes: whether to reject queries that production rejects because an index is not declared.
+  ///   - fixtures: documents, in any format that `hearth import` reads. If a path occurs twice, the last document
+  ///     wins.
+  /// - Throws: ``HearthError`` for the first mistake in an input, with its location.
   public init(
     project: String = "demo", rules: Input? = nil, storageRules: Input? = nil, indexes: Input? = nil,
     requiresIndexes: Bool = false, fixtures: [Input] = []
@@ -48,32 +50,32 @@ public final class TestServer: Sendable {
     let settings = TestOrigin.Settings(project: project, requiresIndexes: requiresIndexes)
     origin = try TestOrigin(
       settings, rules: rules, storageRules: storageRules, indexes: indexes, fixtures: fixtures)
-    life = Mutex(try TestLife(origin))
+    life = Mutex(try TestServerState(origin))
   }
 
   private init(_ origin: TestOrigin) throws(HearthError) {
     self.origin = origin
-    life = Mutex(try TestLife(origin))
+    life = Mutex(try TestServerState(origin))
   }
 
   deinit { life.withLock { $0.end() } }
 
-  /// A server of its own that begins with all that this one holds now.
+  /// Returns an independent server with the current content of this one.
   ///
-  /// Cost: a copy of what is stored, and another one where this server was written to since it was made: make the
-  /// state that many tests begin with once, in a server that they only fork.
-  /// - Throws: ``HearthError/storage(_:)`` when there is no memory.
+  /// Cost: a copy of the content, and a second copy if this server was written since it was created. So create the
+  /// state that many tests share once, in a server that is only forked.
+  /// - Throws: ``HearthError/storage(_:)`` if there is not enough memory.
   public func fork() throws(HearthError) -> TestServer {
-    // Not under the lock: forks are made side by side.
+    // Not under the lock, so forks can be created concurrently.
     let life = currentLife
     return try TestServer(life.isUnchanged ? origin : try TestOrigin(of: life, origin))
   }
 
-  /// Goes back to how this server began: with its fixtures, or as it was forked. Streams end; a client that comes back
-  /// is told that the database is another one.
-  /// - Throws: ``HearthError/storage(_:)`` when there is no memory; then nothing has changed.
+  /// Returns this server to its initial content: its fixtures, or its state when it was forked. Streams end.
+  /// Clients that reconnect learn that their resume tokens belong to another database.
+  /// - Throws: ``HearthError/storage(_:)`` if there is not enough memory. Then nothing has changed.
   public func reset() throws(HearthError) {
-    let fresh = try TestLife(origin)
+    let fresh = try TestServerState(origin)
     let old = life.withLock { life in
       let old = life
       life = fresh
@@ -82,9 +84,9 @@ public final class TestServer: Sendable {
     old.end()
   }
 
-  /// Moves this server's time on: what it says is now, when tokens end, what reads in the past find. Forks begin at the
-  /// time of the server they were made of; ``reset()`` goes back.
+  /// Advances this server's clock, which determines the current time, the expiry of tokens, and reads in the past.
+  /// A fork begins with the clock of its original. ``reset()`` restores the initial clock.
   public func advanceTime(by duration: Duration) { currentLife.time.advance(by: duration) }
 
-  var currentLife: TestLife { life.withLock { $0 } }
+  var currentLife: TestServerState { life.withLock { $0 } }
 }

@@ -4,12 +4,12 @@ import KeyValue
 import LMDBEngine
 import Synchronization
 
-/// Files that test servers begin with. Nobody writes to them.
+/// The files that test servers begin with. They are never written.
 struct OriginFiles: Sendable {
   let metadata: LMDBStore
   let contents: ContentDirectory
 
-  /// Takes the files of a store as they are now.
+  /// Copies the current files of a store.
   init(of store: FileStore, _ metadata: LMDBStore, _ settings: TestOrigin.Settings) throws(FilesError) {
     contents = try FilesSetup.inMemory()
     var copy: LMDBStore?
@@ -21,7 +21,7 @@ struct OriginFiles: Sendable {
   }
 }
 
-/// The files of one life: those of its origin, copied when somebody first needs them.
+/// The files of one life: those of its origin, copied on first use.
 final class TestServerFiles: Sendable {
   private struct Opened {
     var metadata: LMDBStore
@@ -37,13 +37,13 @@ final class TestServerFiles: Sendable {
     self.configuration = FilesSetup.settings(configuration, databases)
   }
 
-  /// What opens them.
+  /// Returns the store, which is opened on first use.
   func makeStore() -> LazyFileStore { LazyFileStore { [self] () throws(FilesError) in try open() } }
 
-  /// Whether nothing was written since they were opened, if they were.
+  /// Whether the files are not open, or nothing was written since they were opened.
   var isUnchanged: Bool { opened.withLock { $0.map { $0.metadata.lastTransaction == $0.transaction } ?? true } }
 
-  /// What a fork begins with.
+  /// Returns the files that a fork begins with.
   func asOrigin(_ store: LazyFileStore) throws(FilesError) -> OriginFiles? {
     guard let store = store.opened, let metadata = opened.withLock({ $0?.metadata }) else { return origin.files }
     return try OriginFiles(of: store, metadata, origin.settings)

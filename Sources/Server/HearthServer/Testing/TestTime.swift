@@ -1,7 +1,7 @@
 import DocumentStore
 import Synchronization
 
-/// The time of a test server: the system's, moved on by as much as a test wants.
+/// The clock of a test server: the system's time plus an offset that tests choose.
 final class TestTime: Sendable {
   private let offset: Atomic<Int64>
 
@@ -11,7 +11,7 @@ final class TestTime: Sendable {
 
   func advance(by duration: Duration) {
     let (seconds, attoseconds) = duration.components
-    // A century is enough, and keeps sums within what timestamps hold.
+    // The limit of a century keeps sums within the range of timestamps.
     let bounded = min(max(seconds, 0), 3_153_600_000)
     offset.wrappingAdd(bounded * 1_000_000 + max(0, attoseconds / 1_000_000_000_000), ordering: .sequentiallyConsistent)
   }

@@ -1,33 +1,34 @@
 import Glibc
 
-/// Sends mails by a command that reads them from its standard input, such as `sendmail -t`.
+/// Sends mail with a shell command that reads each message from its standard input, such as `sendmail -t`.
 package final class MailCommand: Sendable {
   private let command: String
   private let sender: String
   private let queue = BoundedQueue("mail", waitingMax: 256)
   private let failed: @Sendable (String) -> Void
 
-  /// Takes a command for the shell.
+  /// Creates a sender that runs a shell command.
   /// - Parameters:
-  ///   - sender: the address in the mails' `From`.
-  ///   - failed: is told why a mail could not be sent; not to whom, nor what it said.
+  ///   - sender: the address of the `From` header.
+  ///   - failed: called with the reason if a mail cannot be sent. The reason contains neither the recipient nor the
+  ///     text.
   package init(_ command: String, sender: String, failed: @escaping @Sendable (String) -> Void = { _ in }) {
     self.command = command
     self.sender = sender
     self.failed = failed
   }
 
-  /// Sends the mail of a code, some time soon.
-  /// - Throws: `QUOTA_EXCEEDED` where too many wait.
+  /// Queues the mail of a code, and returns before it is sent.
+  /// - Throws: ``AccountError`` `QUOTA_EXCEEDED` if too many mails are waiting.
   package func send(_ code: ActionCode) throws(AccountError) {
     let message = Array(Self.message(code, from: sender).utf8)
     let (command, failed) = (command, failed)
     guard queue.run({
       if let reason = Self.run(command, message) { failed("the mail command \(reason)") }
-    }) else { throw AccountError(.quotaExceeded, "Too many mails wait to be sent.") }
+    }) else { throw AccountError(.quotaExceeded, "Too many mails are waiting to be sent.") }
   }
 
-  /// The mail, headers first. Addresses were checked: they hold no line breaks.
+  /// The message, headers first. The addresses have been validated and contain no line breaks.
   static func message(_ code: ActionCode, from sender: String) -> String {
     let (subject, text) =
       switch code.kind {
@@ -59,12 +60,12 @@ package final class MailCommand: Sendable {
       """
   }
 
-  /// Runs the command with a text for its standard input; returns what went wrong.
+  /// Runs the command with `text` as its standard input. Returns what failed, or `nil` on success.
   private static func run(_ command: String, _ text: [UInt8]) -> String? {
-    // A pair of sockets is closed for other children as it is made; a pipe is only afterwards.
+    // A socket pair is created close-on-exec, so processes started concurrently do not inherit it.
     var ends: [Int32] = [-1, -1]
     guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0 else {
-      return "could not be given its input (errno \(errno))"
+      return "could not get a socket for its input (errno \(errno))"
     }
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
@@ -90,15 +91,15 @@ package final class MailCommand: Sendable {
 
   private static func outcome(of process: pid_t) -> String? {
     var status: Int32 = 0
-    // A command that hangs is ended, so that the next mail goes out.
+    // A command that hangs is killed, so the next mail can be sent.
     for _ in 0..<600 {
       let ended = waitpid(process, &status, WNOHANG)
       if ended == process { return status == 0 ? nil : "ended with status \(status >> 8)" }
-      if ended < 0, errno != EINTR { return "was lost (errno \(errno))" }
+      if ended < 0, errno != EINTR { return "could not be waited for (errno \(errno))" }
       usleep(50_000)
     }
     kill(process, SIGKILL)
     waitpid(process, &status, 0)
-    return "did not end within 30 seconds"
+    return "did not end within 30 seconds and was killed"
   }
 }

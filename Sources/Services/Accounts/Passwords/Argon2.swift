@@ -1,42 +1,40 @@
 import CSodium
 
-/// How much work a hash of a password is, for us and for whoever tries passwords against a stolen store.
+/// The cost of one password hash, for this server and for an attacker who tries passwords against a stolen store.
 package struct PasswordWork: Equatable, Sendable {
-  /// Passes over the memory.
+  /// The passes over the memory.
   package var passes: Int
-  /// Memory, in bytes.
   package var memoryBytes: Int
 
-  /// Creates an amount of work.
   package init(passes: Int, memoryBytes: Int) {
     self.passes = passes
     self.memoryBytes = memoryBytes
   }
 
-  /// What OWASP recommends at least: two passes over 19 MiB, some 30 ms.
+  /// The minimum that OWASP recommends: two passes over 19 MiB, about 30 ms.
   package static let standard = PasswordWork(passes: 2, memoryBytes: 19 << 20)
-  /// For servers that protect nobody, such as emulators: microseconds.
+  /// The least possible cost, microseconds. For servers without real accounts, such as emulators.
   package static let least = PasswordWork(passes: 1, memoryBytes: 8 << 10)
 }
 
-/// Argon2id, from libsodium.
+/// Argon2id, implemented by libsodium.
 enum Argon2 {
-  /// The longest text, its end included.
+  /// The length of the longest hash text, in bytes, including its terminating zero.
   static let textBytesMax = Int(crypto_pwhash_STRBYTES)
-  /// The most memory that an imported hash may ask for, in KiB.
+  /// The most memory that an imported hash may require, in KiB.
   static let memoryKibibytesMax = 256 << 10
-  /// The most passes that an imported hash may ask for.
+  /// The most passes that an imported hash may require.
   static let passesMax = 16
-  /// The most memory of an imported hash times its passes, in KiB: about a second.
+  /// The largest product of memory in KiB and passes that an imported hash may require: about a second of work.
   static let workKibibytesMax = 1 << 20
 
-  /// Whether an imported hash may ask for so much work.
+  /// Returns whether an imported hash may have this cost.
   static func allows(passes: Int, memoryKibibytes: Int) -> Bool {
     (1...passesMax).contains(passes) && (8...memoryKibibytesMax).contains(memoryKibibytes)
       && passes * memoryKibibytes <= workKibibytesMax
   }
 
-  /// Whether a text is a hash whose check does not cost too much: `$argon2id$v=19$m=KIB,t=PASSES,p=LANES$SALT$HASH`.
+  /// Returns whether `text` is a hash of acceptable cost: `$argon2id$v=19$m=KIB,t=PASSES,p=LANES$SALT$HASH`.
   static func isHash(_ text: String) -> Bool {
     let parts = text.split(separator: "$", omittingEmptySubsequences: false)
     guard text.utf8.count < textBytesMax, parts.count == 6, parts[0].isEmpty,
@@ -53,8 +51,8 @@ enum Argon2 {
     text.hasPrefix(name) ? Int(text.dropFirst(name.count)) : nil
   }
 
-  /// The hash of a password, with a salt of its own.
-  /// - Throws: ``AccountError`` where there is not enough memory.
+  /// Returns the hash of a password with a new random salt.
+  /// - Throws: ``AccountError`` `INTERNAL_ERROR` if there is not enough memory.
   static func hash(_ password: String, _ work: PasswordWork) throws(AccountError) -> PasswordHash {
     var out = [CChar](repeating: 0, count: textBytesMax)
     let bytes = password.utf8.map { CChar(bitPattern: $0) }
@@ -73,7 +71,7 @@ enum Argon2 {
     crypto_pwhash_str_needs_rehash(padded(text), UInt64(work.passes), work.memoryBytes) != 0
   }
 
-  /// The text in as many bytes as libsodium reads.
+  /// The text, padded with zeros to the length that libsodium reads.
   private static func padded(_ text: String) -> [CChar] {
     var bytes = [CChar](repeating: 0, count: textBytesMax)
     for (index, byte) in text.utf8.prefix(textBytesMax - 1).enumerated() { bytes[index] = CChar(bitPattern: byte) }

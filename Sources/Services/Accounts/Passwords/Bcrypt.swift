@@ -1,11 +1,11 @@
 import CXCrypt
 
-/// bcrypt, from the system's libcrypt. For imported hashes only.
+/// bcrypt, implemented by the system's libcrypt. For imported hashes only.
 enum Bcrypt {
-  /// The highest cost an imported hash may have: 2^14 rounds are about a second.
+  /// The highest cost of an imported hash: 2^14 rounds take about a second.
   static let costMax = 14
 
-  /// Whether a text is a hash: `$2b$COST$` and 53 characters.
+  /// Returns whether `text` is a bcrypt hash of acceptable cost: `$2b$COST$` and 53 characters.
   static func isHash(_ text: String) -> Bool {
     let parts = text.split(separator: "$", omittingEmptySubsequences: false)
     guard parts.count == 4, parts[0].isEmpty, ["2a", "2b", "2y"].contains(parts[1]), parts[2].utf8.count == 2,
@@ -18,7 +18,7 @@ enum Bcrypt {
   }
 
   static func accepts(_ password: String, _ text: String) -> Bool {
-    // A zero byte would end the password early.
+    // A zero byte would truncate the password.
     guard !password.utf8.contains(0) else { return false }
     return hearth_crypt_accepts(password, text) == 1
   }

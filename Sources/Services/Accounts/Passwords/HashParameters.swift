@@ -1,7 +1,7 @@
 import WireFormat
 
-/// How imported passwords were hashed: the algorithm of a batch, with what all its hashes have in common
-/// (auth-api.md, section 9).
+/// The hash algorithm of a batch of imported passwords, with the parameters that all its hashes share (auth-api.md,
+/// section 9).
 package struct HashParameters: Sendable {
   private enum Kind: Sendable {
     case firebaseScrypt(signerKey: [UInt8], saltSeparator: [UInt8], rounds: Int, memoryCost: Int)
@@ -15,8 +15,8 @@ package struct HashParameters: Sendable {
 
   private let kind: Kind?
 
-  /// Reads the fields `hashAlgorithm` and its parameters of a batch.
-  /// - Throws: `INVALID_HASH_ALGORITHM`, or `INVALID_HASH_PARAMETERS` saying which.
+  /// Reads the fields `hashAlgorithm` and its parameters from an import request.
+  /// - Throws: ``AccountError`` `INVALID_HASH_ALGORITHM`, or `INVALID_HASH_PARAMETERS` with the invalid parameter.
   package init(_ fields: AccountsJSON) throws(AccountError) {
     guard let algorithm = fields["hashAlgorithm"]?.text, algorithm != "HASH_ALGORITHM_UNSPECIFIED" else {
       kind = nil
@@ -25,7 +25,7 @@ package struct HashParameters: Sendable {
     func number(_ value: AccountsJSON?) -> Int? { value?.int64.map { Int($0) } }
     func bytes(_ value: AccountsJSON?) -> [UInt8]? { value?.text.flatMap { Base64.decode($0) } }
     func required<T>(_ value: T?, _ name: StaticString) throws(AccountError) -> T {
-      guard let value else { throw AccountError(.invalidHashParameter, "\(name) is needed for \(algorithm)") }
+      guard let value else { throw AccountError(.invalidHashParameter, "\(name) is required for \(algorithm)") }
       return value
     }
     let order: ImportedHash.Order =
@@ -44,7 +44,7 @@ package struct HashParameters: Sendable {
         p: try required(number(fields["parallelization"]), "parallelization"))
     case "PBKDF_SHA1": kind = .pbkdf2(digest: "SHA1", rounds: try required(rounds, "rounds"))
     case "PBKDF2_SHA256": kind = .pbkdf2(digest: "SHA256", rounds: try required(rounds, "rounds"))
-    // No round at all and one are the same: the digest itself.
+    // Zero rounds and one round mean the same: the digest itself.
     case "MD5": kind = .digest("MD5", rounds: max(1, rounds ?? 0), order)
     case "SHA1", "SHA256", "SHA512": kind = .digest(algorithm, rounds: max(1, rounds ?? 1), order)
     case "HMAC_MD5", "HMAC_SHA1", "HMAC_SHA256", "HMAC_SHA512":
@@ -59,29 +59,32 @@ package struct HashParameters: Sendable {
         parameters?["version"]?.text != "VERSION_10", bytes(parameters?["associatedData"])?.isEmpty ?? true
       else {
         throw AccountError(
-          .invalidHashParameter, "only ARGON2_ID and ARGON2_I of version 13 in one lane without associated data")
+          .invalidHashParameter, "only ARGON2_ID and ARGON2_I of version 13 with one lane and no associated data")
       }
       let passes = try required(number(parameters?["iterations"]), "iterations")
       let memory = try required(number(parameters?["memoryCostKib"]), "memoryCostKib")
       guard Argon2.allows(passes: passes, memoryKibibytes: memory) else {
         throw AccountError(
           .invalidHashParameter,
-          "iterations are at most \(Argon2.passesMax), memoryCostKib \(Argon2.memoryKibibytesMax), and both multiplied "
-            + "\(Argon2.workKibibytesMax)")
+          "iterations must be at most \(Argon2.passesMax), memoryCostKib \(Argon2.memoryKibibytesMax), and their "
+            + "product \(Argon2.workKibibytesMax)")
       }
       kind = .argon2(type: type == "ARGON2_ID" ? "argon2id" : "argon2i", passes: passes, memoryKibibytes: memory)
     default: throw AccountError(.invalidHashAlgorithm, algorithm)
     }
   }
 
-  /// The hash of one user of the batch. One that this server exported says by itself how it was made.
-  /// - Parameter hash: its bytes, of which `salt` may be empty.
-  /// - Throws: `MISSING_HASH_ALGORITHM`, or `INVALID_HASH_PARAMETERS` where they cannot belong to such a hash.
+  /// Returns the hash of one user of the batch. A hash that this server exported contains its own parameters.
+  /// - Parameters:
+  ///   - hash: the bytes of the hash.
+  ///   - salt: the salt, which may be empty.
+  /// - Throws: ``AccountError`` `MISSING_HASH_ALGORITHM`, or `INVALID_HASH_PARAMETERS` if the hash and the
+  ///   parameters do not match.
   package func hash(_ hash: [UInt8], salt: [UInt8]) throws(AccountError) -> PasswordHash {
     if hash.first == UInt8(ascii: "$"), let text = String(validating: hash, as: UTF8.self) {
       if let known = PasswordHash(text: text) { return known }
       guard kind != nil, !text.hasPrefix("$argon2") else {
-        throw AccountError(.invalidHashParameter, "the hash is damaged, or its check would cost too much")
+        throw AccountError(.invalidHashParameter, "the hash is damaged, or too expensive to check")
       }
     }
     if case .argon2(let type, let passes, let memory) = kind {
@@ -100,12 +103,12 @@ package struct HashParameters: Sendable {
         ImportedHash(.digest(digest, rounds: rounds, order), salt: salt, hash: hash)
       case .hmac(let digest, let key, let order):
         ImportedHash(.hmac(digest: digest, key: key, order), salt: salt, hash: hash)
-      // A bcrypt hash is a text that says so, and was taken above.
+      // A bcrypt hash contains its own parameters and was returned above.
       case .bcrypt, .argon2: nil
       case nil: throw AccountError(.missingHashAlgorithm)
       }
     guard let imported else {
-      throw AccountError(.invalidHashParameter, "the hash and the parameters do not belong together")
+      throw AccountError(.invalidHashParameter, "the hash does not match the parameters")
     }
     return PasswordHash(unchecked: imported.text)
   }
@@ -116,7 +119,7 @@ package struct HashParameters: Sendable {
     func unpadded(_ bytes: [UInt8]) -> String { String(Base64.encode(bytes).prefix { $0 != "=" }) }
     let text = "$\(type)$v=19$m=\(memory),t=\(passes),p=1$\(unpadded(salt))$\(unpadded(hash))"
     guard salt.count >= 8, hash.count >= 16, let hash = PasswordHash(text: text) else {
-      throw AccountError(.invalidHashParameter, "the salt has at least 8 bytes, the hash 16, and both are not long")
+      throw AccountError(.invalidHashParameter, "the salt or the hash is too short (8 and 16 bytes) or too long")
     }
     return hash
   }

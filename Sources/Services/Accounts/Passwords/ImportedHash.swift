@@ -2,19 +2,19 @@ import CCrypto
 import CSodium
 import WireFormat
 
-/// A hash that another system made of a password, with all that is needed to make it again.
+/// A password hash made by another system, with all parameters needed to compute it again.
 struct ImportedHash: Equatable {
-  /// In which order salt and password are hashed.
+  /// The order of salt and password in the hashed text.
   enum Order: String { case saltFirst = "sp", passwordFirst = "ps" }
 
   enum Scheme: Equatable {
-    /// Firebase's own: scrypt makes a key, which encrypts the signer key.
+    /// Firebase's scheme: scrypt derives a key, which encrypts the signer key.
     case firebaseScrypt(signerKey: [UInt8], saltSeparator: [UInt8], rounds: Int, memoryCost: Int)
     /// RFC 7914.
     case scrypt(n: Int, r: Int, p: Int)
-    /// RFC 8018, over HMAC of a digest.
+    /// RFC 8018, with HMAC over a digest.
     case pbkdf2(digest: String, rounds: Int)
-    /// A digest of salt and password, then of its own result `rounds` - 1 times.
+    /// A digest of salt and password, then `rounds` - 1 times of its own result.
     case digest(String, rounds: Int, Order)
     /// An HMAC of salt and password.
     case hmac(digest: String, key: [UInt8], Order)
@@ -24,15 +24,15 @@ struct ImportedHash: Equatable {
   var salt: [UInt8]
   var hash: [UInt8]
 
-  /// The most memory that one check takes, in bytes; for scrypt also the most that its lanes take together, which is
-  /// about half a second.
+  /// The most memory that one check uses, in bytes. For scrypt, also the limit of the memory of all lanes together,
+  /// about half a second of work.
   static let memoryBytesMax = 128 << 20
   /// The most rounds of any scheme.
   static let roundsMax = 120_000
   /// The longest hash, salt or key, in bytes.
   static let partBytesMax = 1024
 
-  /// Creates a hash; `nil` where its parameters are outside of what is defined, or its check would cost too much.
+  /// Creates a hash. Returns `nil` if a parameter is out of range or the check would cost too much.
   init?(_ scheme: Scheme, salt: [UInt8], hash: [UInt8]) {
     let isBounded =
       switch scheme {
@@ -43,19 +43,19 @@ struct ImportedHash: Equatable {
         (2...1 << 20).contains(n) && n & (n - 1) == 0 && (1...64).contains(r) && (1...16).contains(p)
           && 128 * n * r * p <= Self.memoryBytesMax
       case .pbkdf2(_, let rounds):
-        // A long hash is made in pieces, each of which costs all rounds.
+        // A long hash is computed in blocks, each of which costs all rounds.
         (1...Self.roundsMax).contains(rounds) && rounds * hash.count <= Self.roundsMax * 64
       case .digest(_, let rounds, _): (1...8192).contains(rounds)
       case .hmac(_, let key, _): key.count <= Self.partBytesMax
       }
-    // A short hash, or none, would be met by chance.
+    // A short or empty hash would match by chance.
     guard isBounded, (8...Self.partBytesMax).contains(hash.count), salt.count <= Self.partBytesMax else { return nil }
     self.scheme = scheme
     self.salt = salt
     self.hash = hash
   }
 
-  /// Whether `password` is the one.
+  /// Returns whether `password` matches the hash.
   func accepts(_ password: [UInt8]) -> Bool {
     guard let made = make(password), made.count == hash.count else { return false }
     return sodium_memcmp(made, hash, hash.count) == 0
@@ -132,11 +132,11 @@ struct ImportedHash: Equatable {
   }
 }
 
-/// The text of a hash: `$scheme$name=value,…$salt$hash`, bytes in base64.
+/// The text form of a hash: `$scheme$name=value,…$salt$hash`, with bytes in base64.
 extension ImportedHash {
   private static let digests = ["MD5", "SHA1", "SHA256", "SHA512"]
 
-  /// The text.
+  /// The hash in its text form.
   var text: String {
     let (name, parameters): (String, String) =
       switch scheme {
@@ -154,7 +154,7 @@ extension ImportedHash {
     return "$\(name)$\(parameters)$\(Base64.encode(salt))$\(Base64.encode(hash))"
   }
 
-  /// Reads a text; `nil` for what is none.
+  /// Parses the text form. Returns `nil` if `text` is not valid.
   init?(text: String) {
     let parts = text.split(separator: "$", omittingEmptySubsequences: false).map(String.init)
     guard parts.count == 5, parts[0].isEmpty, let salt = Base64.decode(parts[3]), let hash = Base64.decode(parts[4])

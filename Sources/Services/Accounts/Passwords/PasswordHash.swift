@@ -1,21 +1,21 @@
 import WireFormat
 
-/// What tells whether a password is right, as one text that says by itself how it was made.
+/// A password hash, as one text that contains its algorithm and parameters.
 ///
-/// - `$argon2id$…`, `$argon2i$…`: ours, in the form libsodium writes; also Argon2 that was imported
+/// - `$argon2id$…`, `$argon2i$…`: the server's own hashes, as libsodium writes them; also imported Argon2 hashes
 /// - `$2a$…`, `$2b$…`, `$2y$…`: bcrypt
 /// - `$firebase-scrypt$…`, `$scrypt$…`, `$pbkdf2$…`, `$digest$…`, `$hmac$…`: imported; see ``ImportedHash``
 package struct PasswordHash: Equatable, Sendable {
-  /// The text. A secret, near enough: it is never logged, and shown to administrators only.
+  /// The text. Treat it as a secret: it is never logged, and only administrators can read it.
   package let text: String
 
-  /// Takes a text of one of the forms above; `nil` for any other.
+  /// Creates a hash from a text of one of the forms above. Returns `nil` for any other text.
   package init?(text: String) {
     guard PasswordScheme(of: text) != nil else { return nil }
     self.text = text
   }
 
-  /// Takes the base64 of such a text: what exports hold.
+  /// Creates a hash from the base64 of its text, as exports contain it. Returns `nil` if it is not valid.
   package init?(exported: String) {
     guard let bytes = Base64.decode(exported), let text = String(validating: bytes, as: UTF8.self) else { return nil }
     self.init(text: text)
@@ -23,8 +23,8 @@ package struct PasswordHash: Equatable, Sendable {
 
   init(unchecked text: String) { self.text = text }
 
-  /// Whether `password` is the one. Cost: that of the scheme, tens of milliseconds and of mebibytes; never on an event
-  /// loop.
+  /// Returns whether `password` matches. Cost: depends on the scheme, tens of milliseconds and tens of MiB of
+  /// memory. Do not call it on an event loop.
   package func accepts(_ password: String) -> Bool {
     switch PasswordScheme(of: text) {
     case .argon2: Argon2.accepts(password, text)
@@ -34,7 +34,7 @@ package struct PasswordHash: Equatable, Sendable {
     }
   }
 
-  /// Whether a new hash should take its place once the password is known: it was imported, or made with other work.
+  /// Returns whether to replace the hash when the password is next known: it was imported, or has another cost.
   package func isOutdated(for work: PasswordWork) -> Bool {
     switch PasswordScheme(of: text) {
     case .argon2: Argon2.isOutdated(text, work)
@@ -43,7 +43,7 @@ package struct PasswordHash: Equatable, Sendable {
   }
 }
 
-/// How a hash was made.
+/// The algorithm of a password hash.
 enum PasswordScheme {
   case argon2
   case bcrypt

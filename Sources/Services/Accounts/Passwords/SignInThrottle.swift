@@ -1,26 +1,27 @@
 import Synchronization
 
-/// Slows down whoever guesses: counts failed and costly attempts by account and by address.
+/// Limits password guessing: counts failed and costly attempts per account and per address.
 ///
-/// Each subject has an allowance that attempts use up and time restores. Where it is used up, attempts are refused
-/// before a password is looked at. Bounded: of many subjects, those are forgotten whose allowance is nearly whole.
+/// Each subject has an allowance that attempts consume and time restores. If it is exhausted, further attempts are
+/// rejected before the password is checked. Memory is bounded: if there are too many subjects, those with the
+/// fullest allowances are forgotten.
 package final class SignInThrottle: Sendable {
-  /// What is counted.
+  /// The kinds of attempts that are counted.
   package enum Kind: UInt8, Sendable, CaseIterable {
     /// Wrong passwords for an account from one address.
     case accountFromAddress
-    /// Wrong passwords for an account, from everywhere.
+    /// Wrong passwords for an account, from any address.
     case account
     /// Wrong passwords from one address, for any account.
     case address
     /// New accounts from one address.
     case signUp
-    /// Mails to one e-mail address.
+    /// Mails sent to one e-mail address.
     case mail
-    /// Mails that one address asks for.
+    /// Mails requested from one address.
     case mailsFromAddress
 
-    /// How many attempts come at once.
+    /// The number of attempts that a full allowance permits.
     var burst: Double {
       switch self {
       case .accountFromAddress: 10
@@ -29,7 +30,7 @@ package final class SignInThrottle: Sendable {
       }
     }
 
-    /// How long a used-up allowance takes to be whole again, in seconds.
+    /// The time in which an exhausted allowance is fully restored, in seconds.
     var restoreSeconds: Double {
       switch self {
       case .accountFromAddress, .account, .address: 900
@@ -38,7 +39,7 @@ package final class SignInThrottle: Sendable {
     }
   }
 
-  /// The most subjects that are remembered; each takes some hundred bytes.
+  /// The most subjects that are remembered. Each takes about a hundred bytes.
   package static let subjectsMax = 50_000
 
   private struct Subject: Hashable {
@@ -55,10 +56,10 @@ package final class SignInThrottle: Sendable {
   private let now: @Sendable () -> Int64
 
   /// Creates a throttle.
-  /// - Parameter now: microseconds of a clock.
+  /// - Parameter now: returns the current time in microseconds.
   package init(now: @escaping @Sendable () -> Int64) { self.now = now }
 
-  /// Whether a subject has an attempt left.
+  /// Returns whether a subject has an attempt left.
   package func allows(_ kind: Kind, _ name: String) -> Bool {
     let now = now()
     return used.withLock { used in
@@ -78,23 +79,24 @@ package final class SignInThrottle: Sendable {
     }
   }
 
-  /// Forgets what was counted, such as when the right password came.
+  /// Forgets the attempts of a subject, for example after the correct password.
   package func reset(_ kind: Kind, _ name: String) {
     _ = used.withLock { $0.removeValue(forKey: Subject(kind: kind, name: Array(name.utf8))) }
   }
 
-  /// What is used up still.
+  /// The part of an allowance that is still consumed.
   private static func used(_ allowance: Allowance, _ kind: Kind, _ now: Int64) -> Double {
     let seconds = Double(max(0, now - allowance.at)) / 1_000_000
     return max(0, allowance.used - seconds * kind.burst / kind.restoreSeconds)
   }
 
-  /// Makes room: forgets the half that has used least. Cost: a look at all, once for as many new subjects.
+  /// Forgets the half of the subjects that has consumed least. Cost: one pass over all, once per that many new
+  /// subjects.
   private static func forget(_ used: inout [Subject: Allowance], _ now: Int64) {
-    let shares = used.mapValues { $0 }.map { subject, allowance in
+    let fractions = used.mapValues { $0 }.map { subject, allowance in
       Self.used(allowance, subject.kind, now) / subject.kind.burst
     }.sorted()
-    let middle = shares[shares.count / 2]
+    let middle = fractions[fractions.count / 2]
     var left = used.count / 2
     used = used.filter { subject, allowance in
       let isHeavy = Self.used(allowance, subject.kind, now) / subject.kind.burst > middle

@@ -1,8 +1,9 @@
 import WireFormat
 
-/// Base64 as tokens have it (RFC 7515, section 2): the URL alphabet, no padding, and only one text for the same bytes.
+/// The base64 of tokens (RFC 7515, section 2): the URL alphabet, no padding, and exactly one text for the same
+/// bytes.
 enum Base64URL {
-  /// Appends bytes as text.
+  /// Appends the text of `bytes`.
   static func append(_ bytes: UnsafeRawBufferPointer, to out: inout [UInt8]) {
     let start = out.count
     Base64.append(bytes, to: &out)
@@ -13,15 +14,15 @@ enum Base64URL {
     }
   }
 
-  /// Bytes as text.
+  /// Returns the text of `bytes`.
   static func encode(_ bytes: [UInt8]) -> [UInt8] {
     var out: [UInt8] = []
     bytes.withUnsafeBytes { append($0, to: &out) }
     return out
   }
 
-  /// The bytes that a text stands for; `nil` for padding, another alphabet, and a text whose spare bits are not zero: a
-  /// token must not have a second spelling.
+  /// Returns the bytes of a text. Returns `nil` for padding, for another alphabet, and if the unused bits are not
+  /// zero, because a token must not have a second spelling.
   static func decode(_ text: UnsafeRawBufferPointer) -> [UInt8]? {
     for byte in text where byte == UInt8(ascii: "+") || byte == UInt8(ascii: "/") || byte == UInt8(ascii: "=") {
       return nil
@@ -33,7 +34,7 @@ enum Base64URL {
       count = written ?? 0
     }
     guard isValid, let last = text.last else { return isValid ? bytes : nil }
-    // Only the last character can differ between spellings.
+    // Spellings can differ only in the last character.
     let tail = encode(Array(bytes.suffix(bytes.count % 3 == 0 ? 3 : bytes.count % 3)))
     return tail.last == last ? bytes : nil
   }

@@ -1,18 +1,18 @@
-/// Who holds a bearer token.
+/// The identity that a bearer token proves.
 package enum Bearer: Sendable {
-  /// A program that proved itself with a key, or who can read the data directory: an admin, until then in seconds since
-  /// 1970.
+  /// An admin: a program with a service key, or a local process that can read the data directory. Valid until the
+  /// given time, in seconds since 1970.
   case admin(expirySeconds: Int64)
   /// A user.
   case user(VerifiedToken)
 }
 
 extension AccountStore {
-  /// Tells who holds a bearer token, in production: an access token, a JWT of a service key, an ID token, or a token of a
-  /// trusted issuer. A user's state is looked at too.
+  /// Verifies a bearer token in production: an access token, a JWT of a service key, an ID token, or a token of a
+  /// trusted issuer. Also checks the state of the user.
   ///
-  /// Which of them it is only decides which key must have signed it; everything else is checked after that.
-  /// - Throws: ``TokenError``.
+  /// The kind of token only decides which key must have signed it. All other checks follow.
+  /// - Throws: ``TokenError`` if the token is not valid or the store fails.
   package func verifyBearer(_ text: UnsafeRawBufferPointer) throws(TokenError) -> Bearer {
     if ServiceKeys.isAccessToken(text) { return try serviceKeys.verifyAccessToken(text) }
     let token = try JSONWebToken(text)
@@ -29,8 +29,8 @@ extension AccountStore {
     return .user(verified)
   }
 
-  /// Checks what stands against the user of a token that was found good once and whose time is over. Cost: a point read.
-  /// - Throws: as ``check(_:)``; ``TokenError/malformed`` for what was never good.
+  /// Checks the user of an expired token that was verified before. Cost: one point read.
+  /// - Throws: ``TokenError`` as ``check(_:)``; ``TokenError/malformed`` if the text is not a token.
   package func checkUser(ofExpired text: UnsafeRawBufferPointer) throws(TokenError) {
     let claims = try JSONWebToken(text).claims
     guard let uid = claims.text("sub"), let issuedSeconds = claims.integer("iat") else { throw .malformed }
@@ -39,7 +39,8 @@ extension AccountStore {
     try state.check(issuedSeconds: issuedSeconds)
   }
 
-  /// Grows with everything that may end a token before its time: what was found at the same number still holds.
+  /// A counter of all changes that may invalidate a token before it expires. A verification result holds while the
+  /// number stays the same.
   package var changes: UInt64 {
     userStates.changes &+ serviceKeys.changes &+ signingKeys.changes &+ trustedIssuers.changes
   }

@@ -1,11 +1,11 @@
 package import DocumentModel
 package import WireFormat
 
-// Claims, and the rows of the accounts' store, are JSON objects: maps of values without the types that JSON lacks.
+// Claims, and the rows of the account store, are JSON objects: maps without the value types that JSON lacks.
 
 extension MapValue {
-  /// The members of a JSON object; of two with one name the last stands. Whole numbers are integers, however they are
-  /// written.
+  /// Creates a map from the members of a JSON object. If a name occurs twice, the last member wins. Whole numbers
+  /// become integers, however they are written.
   package init(claims members: JSONValue.Members) {
     var members = members
     var fields: [(String, Value)] = []
@@ -13,7 +13,7 @@ extension MapValue {
     self.init(fields)
   }
 
-  /// Reads a JSON text; `nil` for one that is no object.
+  /// Parses a JSON object. Returns `nil` if the text is not a JSON object.
   package init?(json text: UnsafeRawBufferPointer) {
     let map = try? JSONDocument(bytesMax: 1 << 20).withParsed(text) { (root) throws(WireError) -> MapValue? in
       guard case .object(let members) = root.kind else { return nil }
@@ -23,30 +23,30 @@ extension MapValue {
     self = map
   }
 
-  /// Reads a JSON text; `nil` for one that is no object.
+  /// Parses a JSON object. Returns `nil` if the text is not a JSON object.
   package init?(json text: [UInt8]) {
     guard let map = text.withUnsafeBytes({ MapValue(json: $0) }) else { return nil }
     self = map
   }
 
-  /// The JSON text of claims, without blanks.
+  /// The map as JSON text without whitespace.
   package var json: [UInt8] {
     var writer = JSONWriter(.compact)
     writer.append(claims: self)
     return writer.bytes
   }
 
-  /// The text under a name; `nil` where there is none.
+  /// Returns the string of a member, or `nil` if it does not exist.
   package func text(_ name: String) -> String? {
     if case .string(let text) = self[name] { text } else { nil }
   }
 
-  /// The whole number under a name; `nil` where there is none.
+  /// Returns the integer of a member, or `nil` if it does not exist.
   package func integer(_ name: String) -> Int64? {
     if case .integer(let number) = self[name] { number } else { nil }
   }
 
-  /// The map under a name; `nil` where there is none.
+  /// Returns the map of a member, or `nil` if it does not exist.
   package func map(_ name: String) -> MapValue? {
     if case .map(let map) = self[name] { map } else { nil }
   }
@@ -71,7 +71,7 @@ extension Value {
 }
 
 extension JSONWriter {
-  /// Appends claims as an object.
+  /// Appends the claims as a JSON object.
   package mutating func append(claims: MapValue) {
     beginObject()
     for (name, value) in claims.entries {
@@ -93,7 +93,7 @@ extension JSONWriter {
       beginArray()
       for element in elements { append(claim: element) }
       endArray()
-    // What JSON has no word for is in no claims.
+    // Claims contain no value types that JSON lacks.
     default: null()
     }
   }

@@ -1,23 +1,23 @@
 package import DocumentModel
 
-/// A custom token that was checked: whom an admin's program lets sign in (auth-api.md, section 6.2).
+/// A verified custom token, with which an admin's program lets a user sign in (auth-api.md, section 6.2).
 package struct CustomToken: Sendable {
-  /// Who signs in; made where it does not exist.
+  /// The user's ID. The user is created if it does not exist.
   package let uid: String
-  /// What the session claims.
+  /// The additional claims of the session.
   package let claims: MapValue
-  /// The tenant, if the user is to be one's.
+  /// The tenant of the user, if any.
   package let tenant: String?
 }
 
 extension AccountStore {
-  /// Who custom tokens are for.
+  /// The audience of custom tokens.
   package static let customTokenAudience =
     "https://identitytoolkit.googleapis.com/google.identity.identitytoolkit.v1.IdentityToolkit"
 
-  /// Checks a custom token: signed with a service key of ours that is not revoked, and of now. Emulator mode looks at
-  /// nothing but the audience, and takes a bare JSON object for a token too.
-  /// - Throws: ``TokenError``.
+  /// Verifies a custom token: it must be signed with a service key that is not revoked, and its times must be
+  /// valid. Emulator mode checks only the audience, and also accepts a bare JSON object as a token.
+  /// - Throws: ``TokenError`` if the token is not valid.
   package func verifyCustomToken(_ text: UnsafeRawBufferPointer) throws(TokenError) -> CustomToken {
     guard text.count <= JSONWebToken.bytesMax else { throw .malformed }
     if mode == .emulator, let claims = MapValue(json: text) { return try CustomToken(claims) }
@@ -48,7 +48,7 @@ extension CustomToken {
     case .map(let map)?: claims = map
     default: throw .badClaim("claims must be an object")
     }
-    if let name = ReservedClaims.first(in: claims) { throw .badClaim("claims may not hold \(name)") }
+    if let name = ReservedClaims.first(in: claims) { throw .badClaim("claims must not contain \(name)") }
     self.init(uid: uid, claims: claims, tenant: token.text("tenant_id"))
   }
 }

@@ -1,23 +1,22 @@
 package import DocumentModel
 
-/// A JSON Web Token taken apart, its signature not yet looked at (RFC 7515, RFC 7519).
+/// A parsed JSON Web Token whose signature has not been verified (RFC 7515, RFC 7519).
 package struct JSONWebToken: Sendable {
-  /// The longest token, in bytes; headers of requests end near there too.
+  /// The longest accepted token, in bytes. Request headers have a similar limit.
   package static let bytesMax = 16 << 10
 
-  /// How it is signed: `RS256`, `none`.
+  /// The signature algorithm: `RS256` or `none`.
   package let algorithm: String
-  /// Which key signed it, if it says so.
+  /// The ID of the signing key, if the token names one.
   package let keyID: String?
-  /// What it claims.
   package let claims: MapValue
-  /// What is signed: the first two parts and the dot between them, as they stand in the text.
+  /// The length of the signed text: the first two parts and the dot between them.
   private let signedCount: Int
   private let signature: [UInt8]
   private let text: [UInt8]
 
-  /// Takes a text apart.
-  /// - Throws: ``TokenError/malformed`` for what is no token.
+  /// Parses a token.
+  /// - Throws: ``TokenError/malformed`` if the text is not a JSON Web Token.
   package init(_ text: UnsafeRawBufferPointer) throws(TokenError) {
     guard text.count <= Self.bytesMax else { throw .malformed }
     let dot = UInt8(ascii: ".")
@@ -28,7 +27,7 @@ package struct JSONWebToken: Sendable {
       let signature = Base64URL.decode(UnsafeRawBufferPointer(rebasing: text[(second + 1)...])),
       let algorithm = header.text("alg")
     else { throw .malformed }
-    // Extensions that must be understood (RFC 7515, section 4.1.11): none is.
+    // These extensions must be understood (RFC 7515, section 4.1.11), and the server supports none.
     guard header["crit"] == nil else { throw .malformed }
     self.algorithm = algorithm
     keyID = header.text("kid")
@@ -38,8 +37,8 @@ package struct JSONWebToken: Sendable {
     self.text = Array(text)
   }
 
-  /// Takes a text apart.
-  /// - Throws: ``TokenError/malformed`` for what is no token.
+  /// Parses a token.
+  /// - Throws: ``TokenError/malformed`` if the text is not a JSON Web Token.
   package init(_ text: [UInt8]) throws(TokenError) {
     let outcome = text.withUnsafeBytes { bytes in Result { () throws(TokenError) in try JSONWebToken(bytes) } }
     self = try outcome.get()
@@ -49,11 +48,12 @@ package struct JSONWebToken: Sendable {
     Base64URL.decode(part).flatMap { MapValue(json: $0) }
   }
 
-  /// Whether it is an unsigned token, which anybody can make.
+  /// Whether the token is unsigned. Any client can make one.
   package var isUnsigned: Bool { algorithm.utf8.elementsEqual("none".utf8) }
 
-  /// Checks that the text is signed with RS256 by a key.
-  /// - Throws: ``TokenError/unsigned``, ``TokenError/algorithm``, ``TokenError/badSignature``.
+  /// Checks that the token is signed with RS256 by `key`.
+  /// - Throws: ``TokenError/unsigned`` or ``TokenError/algorithm`` if it is not signed with RS256;
+  ///   ``TokenError/badSignature`` if the signature does not match.
   package func verify(with key: RSAKey) throws(TokenError) {
     guard !isUnsigned else { throw .unsigned }
     guard algorithm.utf8.elementsEqual("RS256".utf8) else { throw .algorithm }
@@ -63,8 +63,8 @@ package struct JSONWebToken: Sendable {
     guard isSigned else { throw .badSignature }
   }
 
-  /// The text of a token that a key signs.
-  /// - Throws: ``TokenError/keyUnusable(_:)``.
+  /// Returns a token signed by `key`.
+  /// - Throws: ``TokenError/keyUnusable(_:)`` if `key` is a public key or libcrypto fails.
   package static func signed(_ claims: MapValue, by key: RSAKey, id: String) throws(TokenError) -> String {
     let header = MapValue([("alg", .string("RS256")), ("kid", .string(id)), ("typ", .string("JWT"))])
     var text = unsignedText(header, claims)
@@ -76,7 +76,7 @@ package struct JSONWebToken: Sendable {
     return String(decoding: text, as: UTF8.self)
   }
 
-  /// The text of a token that nobody signs, as emulators make them.
+  /// Returns an unsigned token, as emulators issue them.
   package static func unsigned(_ claims: MapValue) -> String {
     let text = unsignedText(MapValue([("alg", .string("none")), ("typ", .string("JWT"))]), claims)
     return String(decoding: text + [UInt8(ascii: ".")], as: UTF8.self)

@@ -1,17 +1,17 @@
 import CCrypto
 
-/// An RSA key: signs and verifies with RS256 (RSASSA-PKCS1-v1_5 and SHA-256). Of a public key only ``verifies(_:over:)``
-/// and the public texts work.
+/// An RSA key: signs and verifies with RS256 (RSASSA-PKCS1-v1_5 and SHA-256). A public key supports only
+/// ``verifies(_:over:)`` and export of its public parts.
 package final class RSAKey: Sendable {
-  /// The least modulus that counts, in bits (RFC 7518, section 3.3).
+  /// The smallest accepted modulus, in bits (RFC 7518, section 3.3).
   package static let bitsMin = 2048
-  /// The largest, so that a foreign key does not cost seconds.
+  /// The largest accepted modulus, in bits. A larger foreign key could cost seconds.
   package static let bitsMax = 8192
 
-  // The key is not changed once it is made, and libcrypto's are made to be used by many threads at once.
+  // The key is immutable once created, and libcrypto allows concurrent use of its keys.
   private nonisolated(unsafe) let key: OpaquePointer
 
-  /// Takes over a key of libcrypto's; frees it and gives `nil` where it is no RSA key of a size that counts.
+  /// Takes ownership of a libcrypto key. Frees it and returns `nil` if it is not an RSA key of an accepted size.
   private init?(_ key: OpaquePointer?) {
     guard let key else {
       ERR_clear_error()
@@ -27,7 +27,8 @@ package final class RSAKey: Sendable {
 
   deinit { EVP_PKEY_free(key) }
 
-  /// Makes a new key of 2048 bits; `nil` only where libcrypto refuses. Cost: a tenth of a second, much varying.
+  /// Creates a key of 2048 bits. Returns `nil` only if libcrypto fails. Cost: about a tenth of a second, with wide
+  /// variation.
   package static func make() -> RSAKey? {
     guard let context = EVP_PKEY_CTX_new_from_name(nil, "RSA", nil) else { return nil }
     defer { EVP_PKEY_CTX_free(context) }
@@ -43,14 +44,14 @@ package final class RSAKey: Sendable {
 
   // MARK: Texts
 
-  /// Reads a private key in PEM form; `nil` for what is none.
+  /// Reads a private key in PEM form. Returns `nil` if the text does not contain one.
   package convenience init?(privatePEM text: String) {
     guard let input = Self.input(text) else { return nil }
     defer { BIO_free(input) }
     self.init(PEM_read_bio_PrivateKey(input, nil, Self.noPassphrase, nil))
   }
 
-  /// Reads a public key in PEM form, bare or in a certificate; `nil` for what is neither.
+  /// Reads a public key in PEM form, bare or in a certificate. Returns `nil` if the text contains neither.
   package convenience init?(publicPEM text: String) {
     guard let input = Self.input(text) else { return nil }
     defer { BIO_free(input) }
@@ -66,7 +67,7 @@ package final class RSAKey: Sendable {
     }
   }
 
-  /// Puts a public key together from what a JWK says, big-endian.
+  /// Creates a public key from the big-endian numbers of a JWK. Returns `nil` if they are not a safe RSA key.
   package convenience init?(modulus: [UInt8], exponent: [UInt8]) {
     // SubjectPublicKeyInfo (RFC 5280, section 4.1): the form that libcrypto reads without deprecated calls.
     func der(_ tag: UInt8, _ content: [UInt8]) -> [UInt8] {
@@ -78,7 +79,7 @@ package final class RSAKey: Sendable {
       let digits = Array(bytes.drop { $0 == 0 })
       return der(0x02, (digits.first ?? 0x80) >= 0x80 ? [0] + digits : digits)
     }
-    // With an exponent of 1 every text would be its own signature.
+    // With an exponent of 1, every text would be its own signature.
     guard modulus.count <= Self.bitsMax / 8 + 1, exponent.count <= 8, let last = exponent.last, !last.isMultiple(of: 2),
       exponent.dropLast().contains(where: { $0 != 0 }) || last >= 3
     else { return nil }
@@ -92,7 +93,7 @@ package final class RSAKey: Sendable {
       })
   }
 
-  /// The private key in PEM form (PKCS #8, without a passphrase); `nil` where there is only the public one.
+  /// The private key in PEM form (PKCS #8, without a passphrase), or `nil` for a public key.
   package var privatePEM: String? {
     Self.output { PEM_write_bio_PKCS8PrivateKey($0, key, nil, nil, 0, nil, nil) }
   }
@@ -100,9 +101,9 @@ package final class RSAKey: Sendable {
   /// The public key in PEM form.
   package var publicPEM: String? { Self.output { PEM_write_bio_PUBKEY($0, key) } }
 
-  /// The modulus, big-endian.
+  /// The big-endian modulus.
   package var modulus: [UInt8] { number("n") }
-  /// The public exponent, big-endian.
+  /// The big-endian public exponent.
   package var exponent: [UInt8] { number("e") }
 
   private func number(_ name: String) -> [UInt8] {
@@ -115,7 +116,7 @@ package final class RSAKey: Sendable {
     }
   }
 
-  /// Without it libcrypto would ask for the passphrase of an encrypted text at the terminal.
+  /// Without this callback libcrypto would ask for the passphrase of an encrypted key at the terminal.
   private static let noPassphrase: @convention(c) (UnsafeMutablePointer<CChar>?, Int32, Int32, UnsafeMutableRawPointer?)
     -> Int32 = { _, _, _, _ in -1 }
 
@@ -146,7 +147,7 @@ package final class RSAKey: Sendable {
 
   // MARK: Signatures
 
-  /// The signature over a text; `nil` for a public key. Cost: a quarter of a millisecond.
+  /// Returns the signature of a text, or `nil` for a public key. Cost: a quarter of a millisecond.
   package func sign(_ text: UnsafeRawBufferPointer) -> [UInt8]? {
     guard let context = EVP_MD_CTX_new() else { return nil }
     defer { EVP_MD_CTX_free(context) }
@@ -163,9 +164,9 @@ package final class RSAKey: Sendable {
     return signature
   }
 
-  /// Whether a signature is that of a text. Cost: some twenty microseconds.
+  /// Returns whether a signature matches a text. Cost: about twenty microseconds.
   package func verifies(_ signature: [UInt8], over text: UnsafeRawBufferPointer) -> Bool {
-    // One length is right: what leads with zeros would be a second spelling.
+    // Only one length is valid: a signature with fewer or more leading zeros would be a second spelling.
     guard signature.count == Int(EVP_PKEY_get_size(key)), let context = EVP_MD_CTX_new() else { return false }
     defer { EVP_MD_CTX_free(context) }
     let start = text.baseAddress?.assumingMemoryBound(to: UInt8.self)
@@ -180,8 +181,8 @@ package final class RSAKey: Sendable {
 
   // MARK: Certificates
 
-  /// A certificate that this key gives itself, in PEM form: what verifiers take that want no bare key. `nil` for a public
-  /// key.
+  /// Returns a self-signed certificate in PEM form, for verifiers that do not accept a bare key. Returns `nil` for
+  /// a public key.
   package func selfSignedCertificate(name: String, fromSeconds: Int64, toSeconds: Int64) -> String? {
     guard let certificate = X509_new() else { return nil }
     defer { X509_free(certificate) }

@@ -1,28 +1,28 @@
 package import DocumentModel
 package import KeyValue
 
-/// A session that a refresh token continues: what the next ID token must say again.
+/// The session that a refresh token continues, with the facts that the next ID token repeats.
 package struct RefreshSession: Equatable, Sendable {
-  /// Whose session it is.
+  /// The user's ID.
   package var uid: String
-  /// How the user signed in.
+  /// The provider of the sign-in.
   package var provider: String
-  /// When the user signed in, in seconds since 1970.
+  /// The time of the sign-in, in seconds since 1970.
   package var authTimeSeconds: Int64
-  /// When the refresh token was issued, in seconds since 1970.
+  /// The time when the refresh token was issued, in seconds since 1970.
   package var issuedSeconds: Int64
-  /// The user's `sessionGeneration` when the session began; it ends where that has grown.
+  /// The user's `sessionGeneration` when the session began. If the user's number is higher now, the session has
+  /// ended.
   package var generation: Int64 = 0
-  /// The claims that a custom token brought.
+  /// The claims of the custom token.
   package var sessionClaims = MapValue()
-  /// The second factor of the sign-in: its kind and its enrollment id.
+  /// The kind of the second factor.
   package var secondFactorKind: String?
-  /// The enrollment id of the second factor.
   package var secondFactorID: String?
-  /// The tenant, if the user is one's.
+  /// The tenant of the user, if any.
   package var tenant: String?
 
-  /// Creates the session of a user who has just signed in.
+  /// Creates the session of a new sign-in.
   package init(of user: SignedInUser, issuedSeconds: Int64) {
     uid = user.uid
     provider = user.provider
@@ -63,20 +63,21 @@ package struct RefreshSession: Equatable, Sendable {
 
 /// Refresh tokens: random texts, of which the store keeps only the SHA-256.
 ///
-/// A token lasts until it is revoked, its user is deleted or disabled, all sessions of the user are ended, or the user's
-/// `validSince` moves past its issue (see ``UserState``). A user has ``perUserMax`` at most; the oldest end first.
+/// A token is valid until it is revoked, its user is deleted or disabled, all sessions of the user are ended, or
+/// the user's `validSince` moves past the time of issue (see ``UserState``). A user has at most ``perUserMax``
+/// tokens; a new one replaces the oldest.
 package final class RefreshTokens: Sendable {
   /// The most sessions of a user.
   package static let perUserMax = 200
-  /// What every token begins with, so that scanners of secrets can find one.
+  /// The prefix of every token. Secret scanners can search for it.
   private static let prefix = "hrt_"
 
   private let store: any KeyValueStore
 
   init(store: any KeyValueStore) { self.store = store }
 
-  /// Makes a token in a write transaction, beside what else the sign-in changes.
-  /// - Throws: ``StorageError``.
+  /// Creates a token in the write transaction of a sign-in.
+  /// - Throws: ``StorageError`` if the write fails.
   package func create(_ session: RefreshSession, in txn: any KeyValueTransaction) throws(StorageError) -> String {
     let token = Self.prefix + RandomBytes.text(48)
     let hash = RandomBytes.sha256(token.utf8)
@@ -89,28 +90,28 @@ package final class RefreshTokens: Sendable {
     return token
   }
 
-  /// Makes a token in a transaction of its own. Cost: a durable write.
-  /// - Throws: ``StorageError``.
+  /// Creates a token in a transaction of its own. Cost: a durable write.
+  /// - Throws: ``StorageError`` if the write fails.
   package func create(_ session: RefreshSession) throws(StorageError) -> String {
     var token = ""
     try store.write { (txn) throws(StorageError) in token = try create(session, in: txn) }
     return token
   }
 
-  /// The session that a token continues; `nil` for a token that is none, or no longer. What stands against its user is
-  /// the caller's to check. Cost: a point read.
-  /// - Throws: ``StorageError``.
+  /// Returns the session that a token continues, or `nil` if the token is unknown or was revoked. The caller must
+  /// also check the state of the user. Cost: one point read.
+  /// - Throws: ``StorageError`` if the read fails; `corruption` if the row is not valid.
   package func session(of token: some Sequence<UInt8>) throws(StorageError) -> RefreshSession? {
     let key = AccountsKey(.refreshTokens).ending(RandomBytes.sha256(token)).bytes
     guard let row = try store.read(key) else { return nil }
     guard let session = MapValue(json: row).flatMap(RefreshSession.init(row:)) else {
-      throw .corruption(path: "the store of accounts", detail: "the session of a refresh token cannot be read")
+      throw .corruption(path: "the account store", detail: "the session of a refresh token is not valid")
     }
     return session
   }
 
-  /// Ends one session. Returns whether there was one.
-  /// - Throws: ``StorageError``.
+  /// Ends one session. Returns whether it existed.
+  /// - Throws: ``StorageError`` if the write fails.
   @discardableResult
   package func revoke(_ token: some Sequence<UInt8>) throws(StorageError) -> Bool {
     let hash = RandomBytes.sha256(token)
@@ -127,15 +128,15 @@ package final class RefreshTokens: Sendable {
     return wasThere
   }
 
-  /// Ends all sessions of a user, in a write transaction. Cost: their number.
-  /// - Throws: ``StorageError``.
+  /// Ends all sessions of a user, in a write transaction. Cost: proportional to their number.
+  /// - Throws: ``StorageError`` if the write fails.
   package func revokeAll(of uid: String, in txn: any KeyValueTransaction) throws(StorageError) {
     for row in try txn.rows(Self.prefix(of: uid), limit: .max) { try remove(uid: uid, rest: row.key, in: txn) }
   }
 
   private static func prefix(of uid: String) -> AccountsKey { AccountsKey(.refreshTokensOfUser).part(uid) }
 
-  /// Removes a token by what stands behind the uid in its row of the user.
+  /// Removes a token. `rest` is the part of its key in `refreshTokensOfUser` after the uid.
   private func remove(uid: String, rest: [UInt8], in txn: any KeyValueTransaction) throws(StorageError) {
     try txn.remove(AccountsKey(.refreshTokens).ending(rest.dropFirst(8)).bytes)
     try txn.remove(Self.prefix(of: uid).ending(rest).bytes)

@@ -1,18 +1,18 @@
 import CSodium
 import DocumentModel
 
-// What a program gets for the signature of its key: to be an admin.
+// Access tokens: a program gets one for an assertion that its key signed, and is then an admin.
 extension ServiceKeys {
-  /// What every access token begins with.
+  /// The prefix of every access token.
   package static let accessTokenPrefix = "hat_"
-  /// The hosts that client libraries believe to talk to, and name as the audience of a JWT of their own.
+  /// The hosts of the services that client libraries name as the audience of a self-signed JWT.
   private static let audienceHosts = ["firestore", "identitytoolkit", "firebaseauth", "storage", "firebasedatabase"]
 
-  /// An access token in exchange for an assertion: a JWT that a key signed for the token endpoint (RFC 7523).
-  /// `urls` are where the request may have found the server.
+  /// Returns an access token in exchange for an assertion: a JWT for the token endpoint, signed by a service key
+  /// (RFC 7523). `urls` are the addresses under which clients may reach the server.
   ///
-  /// Access tokens are signed texts themselves, so none is stored, and none outlives the key.
-  /// - Throws: ``TokenError``.
+  /// An access token is itself a signed text, so the server stores none, and none outlives its key.
+  /// - Throws: ``TokenError`` if the assertion is not valid.
   package func accessToken(for assertion: [UInt8], at urls: [String]) throws(TokenError) -> String {
     let token = try JSONWebToken(assertion)
     let key = try verify(token)
@@ -24,14 +24,15 @@ extension ServiceKeys {
     return accessToken(of: key.id, seconds: Self.accessTokenSeconds)
   }
 
-  /// An access token for who can read the store, which makes an admin anyway: the command line, which has no key.
+  /// Returns an access token for a local process that can read the store, and so has admin access anyway: the
+  /// command line, which has no key.
   package func localAccessToken() -> String { accessToken(of: Self.localID, seconds: Self.localSeconds) }
 
-  /// What stands in place of a key's id in ``localAccessToken()``, and how long such a token lives, in seconds.
+  /// The text in place of a key ID in ``localAccessToken()``, and the lifetime of such a token in seconds.
   private static let localID = "local"
   private static let localSeconds: Int64 = 300
 
-  /// An access token of a key, issued now.
+  /// Returns an access token of a key, issued now.
   private func accessToken(of id: String, seconds: Int64) -> String {
     let text = "\(id).\(nowSeconds + seconds)"
     var code = [UInt8](repeating: 0, count: crypto_auth_hmacsha256_bytes())
@@ -39,14 +40,14 @@ extension ServiceKeys {
     return "\(Self.accessTokenPrefix)\(text).\(String(decoding: Base64URL.encode(code), as: UTF8.self))"
   }
 
-  /// Whether a bearer token looks like an access token.
+  /// Returns whether a bearer token has the prefix of an access token.
   package static func isAccessToken(_ token: UnsafeRawBufferPointer) -> Bool {
     token.starts(with: accessTokenPrefix.utf8)
   }
 
-  /// Checks an access token. Cost: two hashes of a short text.
-  /// - Throws: ``TokenError/malformed``, ``TokenError/badSignature``, ``TokenError/unknownKey`` where its key was revoked,
-  ///   ``TokenError/expired``.
+  /// Verifies an access token. Cost: two hashes of a short text.
+  /// - Throws: ``TokenError/malformed`` or ``TokenError/badSignature`` if the text is not valid;
+  ///   ``TokenError/unknownKey`` if its key was revoked; ``TokenError/expired``.
   package func verifyAccessToken(_ token: UnsafeRawBufferPointer) throws(TokenError) -> Bearer {
     guard Self.isAccessToken(token), token.count < 256 else { throw .malformed }
     let parts = token.dropFirst(Self.accessTokenPrefix.utf8.count).split(
@@ -62,10 +63,11 @@ extension ServiceKeys {
     return .admin(expirySeconds: expiry)
   }
 
-  /// Checks a JWT that a program signed with its key and sends as a bearer token in place of an access token.
+  /// Verifies a JWT that a program signed with its key and sends as a bearer token in place of an access token.
   ///
-  /// Custom tokens have the same signature and are given to users, so this one must be for an API, or name scopes.
-  /// - Throws: ``TokenError``.
+  /// Custom tokens are signed with the same key and are given to users. So this JWT must name an API as its
+  /// audience, or contain scopes.
+  /// - Throws: ``TokenError`` if the token is not valid.
   package func verifySelfSigned(_ token: JSONWebToken) throws(TokenError) -> Bearer {
     let key = try verify(token)
     let claims = token.claims
@@ -80,7 +82,8 @@ extension ServiceKeys {
     return .admin(expirySeconds: (claims.integer("exp") ?? 0) + Self.skewSeconds)
   }
 
-  /// Whether an audience is an API of ours, `https://firestore.googleapis.com/` or where this server answers.
+  /// Returns whether an audience is an API of this server: `https://firestore.googleapis.com/` or the server's own
+  /// address.
   private static func isAPI(_ audience: String, _ key: ServiceKey) -> Bool {
     let names = audienceHosts.map { "https://\($0).googleapis.com" } + [key.url]
     return names.contains { name in
@@ -90,7 +93,7 @@ extension ServiceKeys {
 
   private static func checkIssuer(of claims: MapValue, _ key: ServiceKey) throws(TokenError) {
     guard let issuer = claims.text("iss"), issuer.utf8.elementsEqual(key.email.utf8) else { throw .wrongIssuer }
-    // A subject of its own would mean to act for somebody else, which no key may.
+    // A different subject would mean that the program acts for another account, which no key may do.
     guard let subject = claims.text("sub") ?? claims.text("iss"), subject.utf8.elementsEqual(key.email.utf8) else {
       throw .wrongSubject
     }

@@ -1,7 +1,8 @@
 package import DocumentModel
 
 extension ServiceKeys {
-  /// `{"keys": [{"name": …, "keyId": …, "email": …, "createdSeconds": …}]}`: keys without anything secret.
+  /// Returns the public properties of keys as JSON: `{"keys": [{"name": …, "keyId": …, "email": …, "url": …,
+  /// "createdSeconds": …}]}`.
   package static func list(_ keys: [ServiceKey]) -> [UInt8] {
     let rows = keys.map { key in
       Value.map(
@@ -15,8 +16,9 @@ extension ServiceKeys {
 }
 
 extension SignedInUser {
-  /// A user whom a test asks for with `{"uid": …, "claims": {…}}`; `nil` where that is something else. The claims `email`,
-  /// `email_verified`, `phone_number`, `name` and `picture` become the user's own, and `provider` says how it signed in.
+  /// Creates the user of a test from `{"uid": …, "claims": {…}}`. Returns `nil` if the request has another form.
+  /// The claims `email`, `email_verified` and `phone_number` become properties of the user, and `provider` names
+  /// the sign-in method.
   package init?(test request: MapValue, nowSeconds: Int64) {
     guard let uid = request.text("uid"), !uid.isEmpty, uid.utf16.count <= AccountStore.uidCharactersMax else { return nil }
     var claims = MapValue()

@@ -3,40 +3,40 @@ import DocumentModel
 import KeyValue
 import Synchronization
 
-/// The key of a program that is admin, as far as the server knows it: the private half is only in the file of the
-/// program.
+/// The key of a program with admin access, as the server stores it. The private key exists only in the program's
+/// file.
 package struct ServiceKey: Sendable {
-  /// What tokens call the key.
+  /// The key ID, as tokens name it.
   package let id: String
-  /// What a person called it.
+  /// The name that the administrator chose.
   package let name: String
-  /// The account that the key is for, in the form of an e-mail address.
+  /// The service account of the key, in the form of an e-mail address.
   package let email: String
-  /// When it was made, in seconds since 1970.
+  /// The creation time, in seconds since 1970.
   package let createdSeconds: Int64
-  /// Where the server answers, as the program was told.
+  /// The server's address in the program's file.
   package let url: String
-  /// The public key.
   package let key: RSAKey
 
-  /// Where the program exchanges assertions for access tokens.
+  /// The token endpoint, where the program exchanges assertions for access tokens.
   package var tokenURL: String { "\(url)/token" }
 }
 
-/// The keys of programs that are admins.
+/// The service keys of programs with admin access: creates, lists and revokes them, and verifies the tokens they
+/// sign.
 ///
-/// A program proves itself with a JWT that its key signs: in exchange for an access token at the token endpoint, as a
-/// bearer token itself, or as a custom token for somebody else to sign in with. Only the first two make an admin.
+/// A program signs a JWT with its key. It exchanges the JWT for an access token at the token endpoint, sends it as
+/// a bearer token, or hands it to a user as a custom token. Only the first two give admin access.
 package final class ServiceKeys: Sendable {
-  /// The most keys at a time.
+  /// The most keys at one time.
   package static let keysMax = 1000
-  /// The longest a JWT of a key may live, in seconds.
+  /// The longest lifetime of a JWT signed by a key, in seconds.
   package static let assertionSecondsMax: Int64 = 3600
-  /// How long an access token lives, in seconds.
+  /// The lifetime of an access token, in seconds.
   package static let accessTokenSeconds: Int64 = 3600
-  /// What the clocks of programs may differ by, in seconds.
+  /// The accepted difference between the clocks of programs and the server, in seconds.
   package static let skewSeconds: Int64 = 60
-  /// Where programs believe the token endpoint to be that do not put its address in their JWTs.
+  /// The audience in the JWTs of programs that do not name the server's token endpoint.
   package static let tokenAudience = "https://oauth2.googleapis.com/token"
 
   private let store: any KeyValueStore
@@ -44,11 +44,11 @@ package final class ServiceKeys: Sendable {
   private let project: AccountsProject
   private let keys: Mutex<[String: ServiceKey]>
   private let revocations = Atomic<UInt64>(0)
-  /// Signs access tokens.
+  /// The key that signs access tokens.
   let secret: [UInt8]
 
   /// Reads the keys of a store.
-  /// - Throws: ``StorageError``, `corruption` for one that cannot be read.
+  /// - Throws: ``StorageError`` if the store fails; `corruption` if a row is not valid.
   init(
     store: any KeyValueStore, project: AccountsProject, now: @escaping @Sendable () -> Int64
   ) throws(StorageError) {
@@ -58,7 +58,7 @@ package final class ServiceKeys: Sendable {
     var found: [String: ServiceKey] = [:]
     for (id, row) in try store.rows(AccountsKey(.serviceKeys), limit: .max) {
       guard let key = ServiceKey(id: String(decoding: id, as: UTF8.self), row: row) else {
-        throw .corruption(path: "the store of accounts", detail: "a service key cannot be read")
+        throw .corruption(path: "the account store", detail: "the row of a service key is not valid")
       }
       found[key.id] = key
     }
@@ -75,7 +75,7 @@ package final class ServiceKeys: Sendable {
 
   var nowSeconds: Int64 { now() / 1_000_000 }
 
-  /// Grows whenever a key is revoked. Cost: one load.
+  /// A counter of revocations. Cost: one atomic load.
   package var changes: UInt64 { revocations.load(ordering: .acquiring) }
 
   /// All keys, oldest first.
@@ -83,22 +83,22 @@ package final class ServiceKeys: Sendable {
     keys.withLock { $0.values.sorted { ($0.createdSeconds, $0.id) < ($1.createdSeconds, $1.id) } }
   }
 
-  /// The key with an id; `nil` for one that is not, or no longer. Cost: a lock.
+  /// Returns the key with an ID, or `nil` if it does not exist or was revoked. Cost: one lock.
   package func key(_ id: String) -> ServiceKey? { keys.withLock { $0[id] } }
 
-  /// Makes a key and returns what its program is given: a service-account file, JSON, the only place where the private
-  /// key ever is. `url` is where the server answers. Cost: a tenth of a second.
-  /// - Throws: ``TokenError/badClaim(_:)`` for a name that cannot be one or is taken, ``TokenError/keyUnusable(_:)``,
-  ///   ``TokenError/storage(_:)``.
+  /// Creates a key and returns its service-account file as JSON, the only copy of the private key. `url` is the
+  /// server's address. Cost: a tenth of a second.
+  /// - Throws: ``TokenError/keyUnusable(_:)`` if the name is not valid or already used, or there are too many keys;
+  ///   ``TokenError/storage(_:)`` if the write fails.
   package func create(name: String, url: String) throws(TokenError) -> [UInt8] {
     guard Self.isName(name) else {
       throw .keyUnusable("a key's name has 1 to 40 lower-case letters, digits and dashes, and begins with a letter")
     }
     let taken = all
     guard !taken.contains(where: { $0.name == name }) else {
-      throw .keyUnusable("there is a key named \(name) already; revoke it first, or choose another name")
+      throw .keyUnusable("a key named \(name) already exists; revoke it first, or choose another name")
     }
-    guard taken.count < Self.keysMax else { throw .keyUnusable("there are \(Self.keysMax) keys already; revoke some") }
+    guard taken.count < Self.keysMax else { throw .keyUnusable("\(Self.keysMax) keys already exist; revoke some") }
     guard let rsa = RSAKey.make(), let privatePEM = rsa.privatePEM, let publicPEM = rsa.publicPEM else {
       throw .keyUnusable("libcrypto could not make an RSA key")
     }
@@ -122,7 +122,7 @@ package final class ServiceKeys: Sendable {
     ]).json
   }
 
-  /// Whether a key may be called so.
+  /// Returns whether `name` is valid for a key.
   package static func isName(_ name: String) -> Bool {
     let bytes = Array(name.utf8)
     return (1...40).contains(bytes.count) && bytes[0] >= UInt8(ascii: "a") && bytes[0] <= UInt8(ascii: "z")
@@ -132,8 +132,9 @@ package final class ServiceKeys: Sendable {
       }
   }
 
-  /// Takes a key out of force, by its name or its id: what it signed counts no more. Returns whether there was one.
-  /// - Throws: ``TokenError/storage(_:)``.
+  /// Revokes a key, by its name or its ID: everything that it signed is no longer valid. Returns whether the key
+  /// existed.
+  /// - Throws: ``TokenError/storage(_:)`` if the write fails.
   package func revoke(_ nameOrID: String) throws(TokenError) -> Bool {
     guard let key = all.first(where: { $0.name == nameOrID || $0.id == nameOrID }) else { return false }
     do throws(StorageError) {
@@ -148,8 +149,8 @@ package final class ServiceKeys: Sendable {
 
   // MARK: Proof
 
-  /// The key that signed a token.
-  /// - Throws: ``TokenError/unsigned``, ``TokenError/unknownKey``, ``TokenError/badSignature``.
+  /// Returns the key that signed a token.
+  /// - Throws: ``TokenError/unsigned``, ``TokenError/unknownKey`` or ``TokenError/badSignature`` if none did.
   func verify(_ token: JSONWebToken) throws(TokenError) -> ServiceKey {
     guard !token.isUnsigned else { throw .unsigned }
     guard let id = token.keyID, let key = key(id) else { throw .unknownKey }
@@ -157,8 +158,9 @@ package final class ServiceKeys: Sendable {
     return key
   }
 
-  /// Checks when a JWT of a key counts.
-  /// - Throws: ``TokenError/expired``, ``TokenError/usedTooEarly``, ``TokenError/badClaim(_:)``.
+  /// Checks the times of a JWT signed by a key.
+  /// - Throws: ``TokenError/expired``, ``TokenError/usedTooEarly``, or ``TokenError/badClaim(_:)`` if a time is
+  ///   missing or its lifetime is too long.
   static func checkTime(of claims: MapValue, nowSeconds: Int64) throws(TokenError) {
     guard let issued = claims.integer("iat"), let expiry = claims.integer("exp") else {
       throw .badClaim("exp and iat must be whole numbers of seconds")
@@ -166,13 +168,13 @@ package final class ServiceKeys: Sendable {
     guard expiry > nowSeconds - skewSeconds else { throw .expired }
     guard issued <= nowSeconds + skewSeconds else { throw .usedTooEarly }
     guard issued > 0, expiry - issued <= assertionSecondsMax else {
-      throw .badClaim("exp may be \(assertionSecondsMax) seconds behind iat at most")
+      throw .badClaim("exp must be at most \(assertionSecondsMax) seconds after iat")
     }
   }
 }
 
 extension ServiceKey {
-  /// Reads a row; `nil` for what is none.
+  /// Reads a row. Returns `nil` if it is not valid.
   fileprivate init?(id: String, row: [UInt8]) {
     guard let map = MapValue(json: row), let name = map.text("name"), let email = map.text("email"),
       let created = map.integer("created"), let url = map.text("url"), let key = map.text("publicKey").flatMap({ RSAKey(publicPEM: $0) })

@@ -1,43 +1,38 @@
 package import DocumentModel
 
-/// A user who is signed in, as ID tokens tell of one (auth-api.md, section 6.1).
+/// A signed-in user, with the facts that ID tokens contain (auth-api.md, section 6.1).
 package struct SignedInUser: Sendable {
-  /// The user's id.
   package var uid: String
-  /// How the user signed in: `password`, `anonymous`, `custom`, `phone`, `google.com`.
+  /// The sign-in method: `password`, `anonymous`, `custom`, `phone`, `google.com`.
   package var provider: String
-  /// When the user signed in, in seconds since 1970. Refreshing does not change it.
+  /// The time of the sign-in, in seconds since 1970. Refreshing does not change it.
   package var authTimeSeconds: Int64
-  /// The e-mail address.
   package var email: String?
-  /// Whether the address is known to be the user's.
+  /// Whether the user has proved that the address is theirs.
   package var isEmailVerified = false
-  /// The phone number, E.164.
+  /// The phone number, in the form E.164.
   package var phoneNumber: String?
-  /// The name to show.
   package var displayName: String?
-  /// Where the picture is.
   package var photoURL: String?
-  /// The ids at other providers, such as `google.com` → `["1234"]`. E-mail and phone need no entry.
+  /// The IDs at other providers, such as `google.com` → `["1234"]`. E-mail and phone need no entry.
   package var identities: [(provider: String, ids: [String])] = []
-  /// The custom claims that an admin gave the user.
   package var customClaims = MapValue()
-  /// The claims that a custom token brought; they last as long as the session.
+  /// The claims of the custom token. They last as long as the session.
   package var sessionClaims = MapValue()
   /// The second factor of this sign-in: its kind, such as `phone`, and its enrollment id.
   package var secondFactor: (kind: String, id: String)?
-  /// The tenant, if the user is one's.
+  /// The tenant of the user, if any.
   package var tenant: String?
 
-  /// Creates a user of whom no more is known.
+  /// Creates a user with no other properties.
   package init(uid: String, provider: String, authTimeSeconds: Int64) {
     self.uid = uid
     self.provider = provider
     self.authTimeSeconds = authTimeSeconds
   }
 
-  /// The claims of an ID token. On a clash of names the later group wins: profile, custom claims, claims of the session,
-  /// reserved ones.
+  /// Returns the claims of an ID token. If a name occurs more than once, the later group wins: profile, custom
+  /// claims, claims of the session, reserved claims.
   package func claims(project: AccountsProject, issuedSeconds: Int64, lifetimeSeconds: Int64) -> MapValue {
     var claims = MapValue()
     func set(_ name: String, _ text: String?) {
@@ -77,7 +72,7 @@ package struct SignedInUser: Sendable {
   }
 }
 
-/// The claims that only the server makes.
+/// The claims that only the server may set.
 package enum ReservedClaims {
   /// Their names. An admin cannot give a user one of them.
   package static let names = [
@@ -85,13 +80,13 @@ package enum ReservedClaims {
     "nonce", "sub",
   ]
 
-  /// The first claim of a map that only the server makes; `nil` where there is none.
+  /// Returns the first reserved claim in a map, or `nil` if the map contains none.
   package static func first(in claims: MapValue) -> String? { names.first { claims[$0] != nil } }
 }
 
 extension AccountsProject {
-  /// Who issues ID tokens for the project, as they name it.
+  /// The issuer of the project's ID tokens.
   package var issuer: String { "https://securetoken.google.com/\(id)" }
-  /// Who issues session cookies for the project, as they name it.
+  /// The issuer of the project's session cookies.
   package var sessionIssuer: String { "https://session.firebase.google.com/\(id)" }
 }

@@ -3,62 +3,60 @@ import KeyValue
 import Synchronization
 import WireFormat
 
-/// The keys that sign tokens: made on first use, kept in the store, changed from time to time.
+/// The keys that sign tokens: created on first use, kept in the store, and rotated.
 ///
-/// A new key is published before it signs, so that verifiers elsewhere, which remember what is published for
-/// ``publishedSeconds``, know it in time; one that signs no more stays published until its last token is expired.
+/// A new key is published before it signs, because other verifiers cache the published keys for
+/// ``publishedSeconds``. A retired key stays published until its last token has expired.
 package final class SigningKeys: Sendable {
-  /// What a key signs. The names are on disk.
+  /// The tokens that a key signs. The names are on disk.
   package enum Purpose: String, CaseIterable, Sendable {
     /// ID tokens, which live an hour.
     case idToken
     /// Session cookies, which live up to two weeks.
     case sessionCookie
 
-    /// The longest that what it signs may live, in seconds.
+    /// The longest lifetime of a token signed by the key, in seconds.
     package var lifetimeSecondsMax: Int64 { self == .idToken ? 3600 : 14 * 86_400 }
   }
 
-  /// A key.
+  /// A signing key.
   package struct Key: Sendable {
-    /// What tokens and key lists call it.
+    /// The key ID in tokens and key lists.
     package let id: String
-    /// What it signs.
     package let purpose: Purpose
-    /// From when it signs, in seconds since 1970.
+    /// The time from which the key signs, in seconds since 1970.
     package let fromSeconds: Int64
-    /// The key.
     package let key: RSAKey
-    /// Its certificate, which it gave itself, in PEM form.
+    /// The self-signed certificate of the key, in PEM form.
     package let certificate: String
   }
 
-  /// How long verifiers may remember a list of keys.
+  /// The time for which verifiers may cache a list of keys, in seconds.
   package static let publishedSeconds: Int64 = 3600
-  /// How long a key signs before the next one does.
+  /// The time for which a key signs before the next key replaces it, in seconds.
   package static let rotationSeconds: Int64 = 30 * 86_400
-  /// What clocks may differ by.
+  /// The accepted difference between clocks, in seconds.
   package static let skewSeconds: Int64 = 10
-  /// The most keys that are kept; a store holds a handful.
+  /// The most keys that are loaded. A store has a handful.
   private static let keysMax = 100
 
   private let store: any KeyValueStore
   private let now: @Sendable () -> Int64
   /// The keys, oldest first.
   private let keys: Mutex<[Key]>
-  /// Held while a key is made, so that two first uses make one key.
+  /// Held while a key is created, so two concurrent first uses create one key.
   private let making = Mutex(())
   private let withdrawals = Atomic<UInt64>(0)
 
   /// Reads the keys of a store.
-  /// - Throws: ``StorageError``, `corruption` for one that cannot be read.
+  /// - Throws: ``StorageError`` if the store fails; `corruption` if a row is not valid.
   init(store: any KeyValueStore, now: @escaping @Sendable () -> Int64) throws(StorageError) {
     self.store = store
     self.now = now
     var found: [Key] = []
     for (id, row) in try store.rows(AccountsKey(.signingKeys), limit: Self.keysMax) {
       guard let key = Key(id: String(decoding: id, as: UTF8.self), row: row) else {
-        throw .corruption(path: "the store of accounts", detail: "a signing key cannot be read")
+        throw .corruption(path: "the account store", detail: "the row of a signing key is not valid")
       }
       found.append(key)
     }
@@ -69,8 +67,9 @@ package final class SigningKeys: Sendable {
 
   private var nowSeconds: Int64 { now() / 1_000_000 }
 
-  /// The key that signs now; the first call ever makes one. Cost: a lock; the first time a tenth of a second.
-  /// - Throws: ``TokenError/keyUnusable(_:)`` and ``TokenError/storage(_:)``.
+  /// Returns the key that signs now. The first call creates one. Cost: one lock; the first call takes a tenth of a
+  /// second.
+  /// - Throws: ``TokenError/keyUnusable(_:)`` if libcrypto fails, or ``TokenError/storage(_:)``.
   package func current(_ purpose: Purpose) throws(TokenError) -> Key {
     if let key = signing(purpose) { return key }
     return try making.withLock { _ throws(TokenError) in
@@ -79,22 +78,22 @@ package final class SigningKeys: Sendable {
     }
   }
 
-  /// The newest key that signs already.
+  /// Returns the newest key whose time has come, or `nil` if no key exists.
   private func signing(_ purpose: Purpose) -> Key? {
     let now = nowSeconds
     return keys.withLock { keys in
       let own = keys.filter { $0.purpose == purpose }
-      // A clock that was set back must not bring a second first key.
+      // If the clock was set back, the first key keeps signing; a second first key must not be created.
       return own.last { $0.fromSeconds <= now } ?? own.first
     }
   }
 
-  /// The key with an id that may still verify; `nil` where there is none. Cost: a lock.
+  /// Returns the key with an ID if its tokens may still be valid, or `nil`. Cost: one lock.
   package func key(_ id: String, for purpose: Purpose) -> Key? {
     published(purpose).first { $0.id.utf8.elementsEqual(id.utf8) }
   }
 
-  /// The keys that verifiers are to know, oldest first: those whose tokens may still live, and the next.
+  /// Returns the keys that verifiers need, oldest first: those whose tokens may still be valid, and the next one.
   package func published(_ purpose: Purpose) -> [Key] {
     let now = nowSeconds
     return keys.withLock { keys in
@@ -107,27 +106,27 @@ package final class SigningKeys: Sendable {
     }
   }
 
-  /// Grows with every key that is withdrawn before its last token is expired: what was found at the same number still
-  /// holds. Cost: one load.
+  /// A counter of keys that were withdrawn before their last token expired. A verification result holds while the
+  /// number stays the same. Cost: one atomic load.
   package var changes: UInt64 { withdrawals.load(ordering: .acquiring) }
 
-  /// Makes the next key. It signs once verifiers elsewhere have had the time to learn of it.
+  /// Creates the next key. It starts to sign when other verifiers have had time to load it.
   ///
-  /// `immediately`, for a key that has leaked, it signs from now on, and every other key of the purpose is withdrawn:
-  /// what those signed is refused.
-  /// - Throws: ``TokenError/keyUnusable(_:)`` and ``TokenError/storage(_:)``.
+  /// If `immediately` is set, for a key that has leaked, the new key signs from now on. All other keys of the
+  /// purpose are withdrawn, so the tokens they signed are rejected.
+  /// - Throws: ``TokenError/keyUnusable(_:)`` if libcrypto fails, or ``TokenError/storage(_:)``.
   @discardableResult
   package func rotate(_ purpose: Purpose, immediately: Bool = false) throws(TokenError) -> Key {
     try making.withLock { _ throws(TokenError) in
       guard immediately else { return try make(purpose, fromSeconds: nowSeconds + Self.publishedSeconds) }
-      // Also the one that is to sign next: whoever has read one key has read all.
+      // This includes the next key, because an attacker with access to one key has access to all.
       let others = keys.withLock { keys in keys.filter { $0.purpose == purpose } }
       return try make(purpose, fromSeconds: nowSeconds, inPlaceOf: others)
     }
   }
 
-  /// Makes the next keys where it is time, and removes those that no living token is signed with.
-  /// - Throws: ``TokenError/keyUnusable(_:)`` and ``TokenError/storage(_:)``.
+  /// Creates the next keys if they are due, and removes keys whose tokens have all expired.
+  /// - Throws: ``TokenError/keyUnusable(_:)`` if libcrypto fails, or ``TokenError/storage(_:)``.
   package func maintain() throws(TokenError) {
     for purpose in Purpose.allCases {
       let newest = keys.withLock { keys in keys.last { $0.purpose == purpose } }
@@ -149,7 +148,7 @@ package final class SigningKeys: Sendable {
     _ purpose: Purpose, fromSeconds: Int64, inPlaceOf withdrawn: [Key] = []
   ) throws(TokenError) -> Key {
     let id = RandomBytes.hexadecimal(20)
-    // Verifiers look at the signature only, but some refuse certificates whose time is over.
+    // Verifiers check only the signature, but some reject expired certificates.
     guard let rsa = RSAKey.make(), let pem = rsa.privatePEM,
       let certificate = rsa.selfSignedCertificate(
         name: "securetoken", fromSeconds: nowSeconds - 86_400, toSeconds: fromSeconds + 10 * 365 * 86_400)
@@ -176,7 +175,7 @@ package final class SigningKeys: Sendable {
 
   // MARK: Published
 
-  /// `{"keys": […]}`: the keys as a JSON Web Key Set (RFC 7517).
+  /// Returns the keys as a JSON Web Key Set (RFC 7517): `{"keys": […]}`.
   package func jsonWebKeySet(_ purpose: Purpose) -> [UInt8] {
     func text(_ bytes: [UInt8]) -> Value { .string(String(decoding: Base64URL.encode(bytes), as: UTF8.self)) }
     let keys = published(purpose).map { key in
@@ -189,14 +188,14 @@ package final class SigningKeys: Sendable {
     return MapValue([("keys", .array(keys))]).json
   }
 
-  /// `{"id": "certificate", …}`: the keys as certificates in PEM form, by key id.
+  /// Returns the keys as certificates in PEM form, by key ID: `{"id": "certificate", …}`.
   package func certificates(_ purpose: Purpose) -> [UInt8] {
     MapValue(published(purpose).map { ($0.id, .string($0.certificate)) }).json
   }
 }
 
 extension SigningKeys.Key {
-  /// Reads a row; `nil` for what is none.
+  /// Reads a row. Returns `nil` if it is not valid.
   fileprivate init?(id: String, row: [UInt8]) {
     guard let map = MapValue(json: row), let purpose = map.text("purpose").flatMap(SigningKeys.Purpose.init),
       let fromSeconds = map.integer("from"), let certificate = map.text("certificate"),

@@ -1,46 +1,45 @@
 package import KeyValue
 
-/// Why a token, or what is to be one, is not accepted.
+/// A reason why a token is rejected or cannot be issued.
 package enum TokenError: Error, Equatable, Sendable {
-  /// It is no JSON Web Token, or longer than one may be.
+  /// The text is not a JSON Web Token, or is too long.
   case malformed
-  /// It is not signed, where only signed ones count.
+  /// The token is unsigned, and only signed tokens are accepted.
   case unsigned
-  /// It is signed in another way than RS256.
+  /// The token is signed with an algorithm other than RS256.
   case algorithm
-  /// No key that is known has its key id.
+  /// No known key has the token's key ID.
   case unknownKey
-  /// The signature is not that of its text.
+  /// The signature does not match the text.
   case badSignature
-  /// Its time is over.
+  /// The token has expired.
   case expired
-  /// It was issued, or somebody signed in, in the future.
+  /// The time of issue or of the sign-in is in the future.
   case usedTooEarly
-  /// It is for another project.
+  /// The token is for another project.
   case wrongAudience
-  /// It comes from somebody else.
+  /// The token has another issuer.
   case wrongIssuer
-  /// It names nobody, or somebody no id can name.
+  /// The token has no subject, or one that is not a valid user ID.
   case wrongSubject
-  /// It is older than what its user did to end it: a new password, say.
+  /// The token was issued before its user's tokens were revoked, for example by a new password.
   case revoked
-  /// Its user may not sign in.
+  /// The user is disabled.
   case userDisabled
-  /// Its user was deleted.
+  /// The user was deleted.
   case userDeleted
-  /// A claim is missing, or not what it should be. The payload says which and how.
+  /// A claim is missing or not valid. The payload names the claim and the problem.
   case badClaim(String)
-  /// A key cannot be made or used; the payload says which.
+  /// A key cannot be created or used. The payload contains the reason.
   case keyUnusable(String)
-  /// The store failed.
   case storage(StorageError)
 }
 
 extension TokenError: CustomStringConvertible {
-  /// What is wrong, without anything of the token in it.
+  /// The reason, without any content of the token.
   package var description: String {
     switch self {
-    case .malformed: "the token is no JSON Web Token"
+    case .malformed: "the token is not a JSON Web Token"
     case .unsigned: "the token is not signed"
     case .algorithm: "the token is not signed with RS256"
     case .unknownKey: "the token is signed with an unknown key"

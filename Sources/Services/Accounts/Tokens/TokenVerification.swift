@@ -1,31 +1,30 @@
 package import DocumentModel
 
-/// A token that was checked: who holds it, and what it claims.
+/// A verified token: its user and its claims.
 package struct VerifiedToken: Sendable {
-  /// Whom it names.
   package let uid: String
-  /// All its claims.
   package let claims: MapValue
-  /// When it was issued, in seconds since 1970.
+  /// The time of issue, in seconds since 1970.
   package let issuedSeconds: Int64
-  /// When its user signed in, in seconds since 1970.
+  /// The time of the user's sign-in, in seconds since 1970.
   package let authTimeSeconds: Int64
-  /// From when on it counts no more, in seconds since 1970; in emulator mode time does not end tokens.
+  /// The time from which the token is no longer valid, in seconds since 1970. In emulator mode tokens do not
+  /// expire.
   package let expirySeconds: Int64
 
-  /// How the user signed in, such as `password`.
+  /// The sign-in method, such as `password`.
   package var provider: String? { claims.map("firebase")?.text("sign_in_provider") }
 }
 
-// Checks tokens by the rules of auth-api.md, section 8.
+// Verifies tokens by the rules of auth-api.md, section 8.
 extension AccountStore {
-  /// The longest uid, in characters.
+  /// The length of the longest uid, in characters.
   package static let uidCharactersMax = 128
 
-  /// Checks an ID token of this project: its signature, time, issuer and audience. Emulator mode only reads it.
+  /// Verifies an ID token of this project: its signature, times, issuer and audience. Emulator mode only parses it.
   ///
-  /// What stands against its user is not looked at: see ``check(_:)``. Cost: a signature check, some twenty microseconds.
-  /// - Throws: ``TokenError``.
+  /// Does not check the state of the user: see ``check(_:)``. Cost: one signature check, about twenty microseconds.
+  /// - Throws: ``TokenError`` if the token is not valid.
   package func verifyIDToken(_ text: UnsafeRawBufferPointer) throws(TokenError) -> VerifiedToken {
     try verifyIDToken(try JSONWebToken(text))
   }
@@ -34,14 +33,16 @@ extension AccountStore {
     try verify(token, .idToken, issuer: project.issuer)
   }
 
-  /// Checks a session cookie of this project; see ``verifyIDToken(_:)``.
-  /// - Throws: ``TokenError``.
+  /// Verifies a session cookie of this project; see ``verifyIDToken(_:)``.
+  /// - Throws: ``TokenError`` if the cookie is not valid.
   package func verifySessionCookie(_ text: UnsafeRawBufferPointer) throws(TokenError) -> VerifiedToken {
     try verify(try JSONWebToken(text), .sessionCookie, issuer: project.sessionIssuer)
   }
 
-  /// Checks what stands against the user of a token. Cost: a point read.
-  /// - Throws: ``TokenError/userDeleted``, ``TokenError/userDisabled``, ``TokenError/revoked``, ``TokenError/storage(_:)``.
+  /// Checks that the user of a token is not deleted or disabled, and that the token is not revoked. Cost: one point
+  /// read.
+  /// - Throws: ``TokenError/userDeleted``, ``TokenError/userDisabled``, ``TokenError/revoked``, or
+  ///   ``TokenError/storage(_:)`` if the read fails.
   package func check(_ token: VerifiedToken) throws(TokenError) {
     let state: UserState
     do { state = try userStates.state(of: token.uid) } catch { throw .storage(error) }
@@ -62,7 +63,7 @@ extension AccountStore {
 }
 
 extension VerifiedToken {
-  /// Checks the claims of a token whose signature is good.
+  /// Checks the claims of a token whose signature is valid.
   init(
     _ claims: MapValue, issuer: String, audience: String, nowSeconds: Int64, lifetimeSecondsMax: Int64
   ) throws(TokenError) {
@@ -74,14 +75,14 @@ extension VerifiedToken {
     guard let expiry = claims.integer("exp"), let issued = claims.integer("iat") else {
       throw .badClaim("exp and iat must be whole numbers of seconds")
     }
-    // Issuers that have no sign-in have no time of it either.
+    // Issuers without a sign-in send no time of it.
     let authTime = claims["auth_time"] == nil ? issued : claims.integer("auth_time")
     guard let authTime else { throw .badClaim("auth_time must be a whole number of seconds") }
     guard expiry > nowSeconds else { throw .expired }
     let latest = nowSeconds + SigningKeys.skewSeconds
     guard issued <= latest, authTime <= latest else { throw .usedTooEarly }
     if let from = claims.integer("nbf"), from > latest { throw .usedTooEarly }
-    guard issued > 0, expiry - issued <= lifetimeSecondsMax else { throw .badClaim("exp is too far behind iat") }
+    guard issued > 0, expiry - issued <= lifetimeSecondsMax else { throw .badClaim("exp is too long after iat") }
     uid = subject
     self.claims = claims
     issuedSeconds = issued
@@ -89,7 +90,7 @@ extension VerifiedToken {
     expirySeconds = expiry
   }
 
-  /// Takes the claims of a token of emulator mode as they are.
+  /// Accepts the claims of a token in emulator mode without checks.
   init(unchecked claims: MapValue) throws(TokenError) {
     guard let subject = claims.text("user_id") ?? claims.text("sub"), !subject.isEmpty,
       subject.utf16.count <= AccountStore.uidCharactersMax

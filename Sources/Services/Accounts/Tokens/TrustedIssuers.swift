@@ -1,26 +1,25 @@
 import DocumentModel
 import Synchronization
 
-/// An identity provider elsewhere whose tokens count here too.
+/// Another identity provider whose tokens this server accepts.
 package struct TrustedIssuer: Equatable, Sendable {
-  /// What its tokens say in `iss`, such as `https://securetoken.google.com/my-project`.
+  /// The `iss` claim of its tokens, such as `https://securetoken.google.com/my-project`.
   package var issuer: String
-  /// What its tokens say in `aud`: the project there, or the client.
+  /// The `aud` claim of its tokens: the project or the client there.
   package var audience: String
 
-  /// Names a provider.
   package init(issuer: String, audience: String) {
     self.issuer = issuer
     self.audience = audience
   }
 }
 
-/// The keys of identity providers elsewhere, as they publish them. Their `sub` is the uid here, so only providers belong
-/// here that the whole project is to trust.
+/// The published keys of other identity providers. The `sub` of their tokens is used as the uid here, so add only
+/// providers that the whole project trusts.
 package final class TrustedIssuers: Sendable {
   /// The most keys of one provider.
   package static let keysMax = 100
-  /// The longest text of keys, in bytes.
+  /// The longest accepted key document, in bytes.
   package static let keysBytesMax = 1 << 20
 
   private struct Entry {
@@ -31,23 +30,25 @@ package final class TrustedIssuers: Sendable {
   private let entries = Mutex<[Entry]>([])
   private let replacements = Atomic<UInt64>(0)
 
-  /// Trusts nobody yet.
+  /// Creates an empty list.
   package init() {}
 
-  /// Grows with every change of keys: what was found at the same number still holds. Cost: one load.
+  /// A counter of key changes. A verification result holds while the number stays the same. Cost: one atomic load.
   package var changes: UInt64 { replacements.load(ordering: .acquiring) }
 
-  /// Trusts a provider from now on, with the keys of a text: a JSON Web Key Set, or an object of certificates or public
-  /// keys in PEM form by key id. Called again for the same provider, it replaces the keys. Returns how many it found.
-  /// - Throws: ``TokenError/keyUnusable(_:)`` for a text without a key for RS256; then the keys before stay.
+  /// Trusts a provider from now on, with the keys of a document: a JSON Web Key Set, or an object that maps key IDs
+  /// to certificates or public keys in PEM form. A later call for the same provider replaces its keys. Returns the
+  /// number of keys.
+  /// - Throws: ``TokenError/keyUnusable(_:)`` if the document contains no key for RS256. The previous keys then
+  ///   remain.
   @discardableResult
   package func trust(_ issuer: TrustedIssuer, keys text: [UInt8]) throws(TokenError) -> Int {
     guard text.count <= Self.keysBytesMax, let map = MapValue(json: text) else {
-      throw .keyUnusable("the keys of \(issuer.issuer) are no JSON object")
+      throw .keyUnusable("the keys of \(issuer.issuer) are not a JSON object")
     }
     let keys = Self.keys(map)
     guard !keys.isEmpty else {
-      throw .keyUnusable("the keys of \(issuer.issuer) hold no RSA key of 2048 bits or more with a kid")
+      throw .keyUnusable("the keys of \(issuer.issuer) contain no RSA key of 2048 bits or more with a kid")
     }
     entries.withLock { entries in
       let entry = Entry(issuer: issuer, keys: keys)
@@ -78,11 +79,11 @@ package final class TrustedIssuers: Sendable {
     }
   }
 
-  /// Checks a token of one of the providers. Cost: a signature check.
-  /// - Throws: ``TokenError``; `unknownKey` where none of the providers issued it.
+  /// Verifies a token of one of the providers. Cost: one signature check.
+  /// - Throws: ``TokenError`` if the token is not valid; `unknownKey` if none of the providers issued it.
   func verify(_ token: JSONWebToken, nowSeconds: Int64) throws(TokenError) -> VerifiedToken {
     guard let id = token.keyID, let name = token.claims.text("iss") else { throw .unknownKey }
-    // Of several with one key, that counts whose claims the token has too.
+    // If several providers share a key, the token belongs to the provider whose claims it contains.
     let found = entries.withLock { entries in
       entries.compactMap { entry in
         entry.issuer.issuer.utf8.elementsEqual(name.utf8)
@@ -101,6 +102,6 @@ package final class TrustedIssuers: Sendable {
     throw failure
   }
 
-  /// How long providers may let a token live, in seconds.
+  /// The longest lifetime of a provider's token, in seconds.
   private static let lifetimeSecondsMax: Int64 = 30 * 86_400
 }

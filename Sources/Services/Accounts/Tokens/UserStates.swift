@@ -2,24 +2,24 @@ import DocumentModel
 package import KeyValue
 import Synchronization
 
-/// What stands against the tokens of a user.
+/// The facts that can invalidate tokens of a user.
 package struct UserState: Equatable, Sendable {
-  /// Tokens issued before this are revoked, in seconds since 1970.
+  /// Tokens issued before this time are revoked, in seconds since 1970.
   package var validSinceSeconds: Int64 = 0
-  /// Whether the user may not sign in.
   package var isDisabled = false
-  /// When the user was deleted, in seconds since 1970: kept until the last token is expired.
+  /// The time of the user's deletion, in seconds since 1970. Kept until the last token has expired.
   package var deletedSeconds: Int64?
 
-  /// Creates a state; by default nothing stands against a user.
+  /// Creates a state. The default state invalidates no token.
   package init(validSinceSeconds: Int64 = 0, isDisabled: Bool = false, deletedSeconds: Int64? = nil) {
     self.validSinceSeconds = validSinceSeconds
     self.isDisabled = isDisabled
     self.deletedSeconds = deletedSeconds
   }
 
-  /// Checks a token by the second it was issued.
-  /// - Throws: ``TokenError/userDeleted``, ``TokenError/userDisabled``, ``TokenError/revoked``.
+  /// Checks a token by its time of issue, in seconds since 1970.
+  /// - Throws: ``TokenError/userDeleted``, ``TokenError/userDisabled`` or ``TokenError/revoked`` if the state
+  ///   invalidates it.
   package func check(issuedSeconds: Int64) throws(TokenError) {
     guard deletedSeconds == nil else { throw .userDeleted }
     guard !isDisabled else { throw .userDisabled }
@@ -39,33 +39,36 @@ package struct UserState: Equatable, Sendable {
   }
 }
 
-/// The states of users, one small row each: what a check of a token asks beside its signature.
+/// The states of users, one small row each. Verifying a token reads the state in addition to checking the
+/// signature.
 ///
-/// Whoever changes a user writes the state in the same transaction and calls ``changed()`` once that is committed.
+/// A caller that changes a user writes the state in the same transaction, and calls ``changed()`` after the commit.
 package final class UserStates: Sendable {
   private let store: any KeyValueStore
   private let number = Atomic<UInt64>(0)
 
   init(store: any KeyValueStore) { self.store = store }
 
-  /// Grows with every change of a state: what was found at the same number still holds. Cost: one load.
+  /// A counter of state changes. A verification result holds while the number stays the same. Cost: one atomic
+  /// load.
   package var changes: UInt64 { number.load(ordering: .acquiring) }
 
-  /// Tells those who remember verified tokens that a state has changed. Cost: they look each user up once more.
+  /// Invalidates remembered verification results after a state has changed. Cost: the state of each user is read
+  /// once more.
   package func changed() { number.add(1, ordering: .acquiringAndReleasing) }
 
-  /// The state of a user. Cost: one point read.
-  /// - Throws: ``StorageError``.
+  /// Returns the state of a user. Cost: one point read.
+  /// - Throws: ``StorageError`` if the read fails; `corruption` if the row is not valid.
   package func state(of uid: String) throws(StorageError) -> UserState {
     guard let row = try store.read(Self.key(uid)) else { return UserState() }
     guard let map = MapValue(json: row) else {
-      throw .corruption(path: "the store of accounts", detail: "the state of a user is no JSON object")
+      throw .corruption(path: "the account store", detail: "the state of a user is not a JSON object")
     }
     return UserState(row: map)
   }
 
-  /// Writes the state of a user; where nothing stands against the user, no row remains.
-  /// - Throws: ``StorageError``.
+  /// Writes the state of a user. Removes the row if the state is the default.
+  /// - Throws: ``StorageError`` if the write fails.
   package func put(_ state: UserState, of uid: String, in txn: any KeyValueTransaction) throws(StorageError) {
     if state == UserState() {
       try txn.remove(Self.key(uid))
@@ -74,8 +77,8 @@ package final class UserStates: Sendable {
     }
   }
 
-  /// Writes the state of a user in a transaction of its own, and tells of it.
-  /// - Throws: ``StorageError``.
+  /// Writes the state of a user in a transaction of its own, and calls ``changed()``.
+  /// - Throws: ``StorageError`` if the write fails.
   package func set(_ state: UserState, of uid: String) throws(StorageError) {
     try store.write { (txn) throws(StorageError) in try put(state, of: uid, in: txn) }
     changed()

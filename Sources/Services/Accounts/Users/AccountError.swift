@@ -1,6 +1,6 @@
-/// Why something could not be done with an account: a code that clients know, and what people are told beside it.
+/// An error of an account operation: a code that clients match, and a text for people.
 package struct AccountError: Error, Equatable, Sendable {
-  /// The codes of the API (auth-api.md, section 5); the raw value is what clients match on.
+  /// The codes of the API (auth-api.md, section 5). Clients match the raw value.
   package enum Code: String, Sendable {
     case adminOnlyOperation = "ADMIN_ONLY_OPERATION"
     case claimsTooLarge = "CLAIMS_TOO_LARGE"
@@ -75,17 +75,15 @@ package struct AccountError: Error, Equatable, Sendable {
     case weakPassword = "WEAK_PASSWORD"
   }
 
-  /// The code.
   package var code: Code
-  /// What follows the code behind ` : `.
+  /// The text that follows the code and ` : ` in the message.
   package var detail: String?
 
-  /// Creates an error.
   package init(_ code: Code, _ detail: String? = nil) {
     self.code = code
     self.detail = detail
   }
 
-  /// The text on the wire: clients split it at the first ` : `.
+  /// The text on the wire. Clients split it at the first ` : `.
   package var message: String { detail.map { "\(code.rawValue) : \($0)" } ?? code.rawValue }
 }

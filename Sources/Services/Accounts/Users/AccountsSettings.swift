@@ -1,25 +1,26 @@
 import KeyValue
 package import WireFormat
 
-/// What a project lets people do by themselves. Kept in the store; administrators change it while the server runs.
+/// The operations that a project allows its users. Stored; administrators change the settings while the server
+/// runs.
 package struct AccountsSettings: Equatable, Sendable {
-  /// Whether guests may come.
+  /// Whether users can sign in anonymously.
   package var allowsAnonymous = true
-  /// Whether people sign in with a password.
+  /// Whether users can sign in with a password.
   package var allowsPassword = true
-  /// Whether people sign in by a link sent to them.
+  /// Whether users can sign in with a link sent by mail.
   package var allowsEmailLink = true
-  /// Whether people make accounts for themselves; otherwise only administrators do.
+  /// Whether users can create accounts; otherwise only administrators can.
   package var allowsSignUp = true
-  /// Whether people may delete their own account.
+  /// Whether users can delete their own account.
   package var allowsDeletion = true
-  /// Whether answers keep to themselves who has an account.
+  /// Whether responses hide which e-mail addresses have an account.
   package var hidesEmails = true
 
-  /// The settings of a new project.
+  /// Creates the settings of a new project.
   package init() {}
 
-  /// These settings without what others do not allow either.
+  /// Returns these settings with everything disabled that `others` disable.
   package func closed(by others: AccountsSettings) -> AccountsSettings {
     var settings = self
     settings.allowsAnonymous = allowsAnonymous && others.allowsAnonymous
@@ -30,7 +31,7 @@ package struct AccountsSettings: Equatable, Sendable {
     return settings
   }
 
-  /// Appends the settings in the shape of the API's `Config`.
+  /// Appends the settings in the form of the API's `Config`.
   package func append(to json: inout JSONWriter, project: String) {
     json.beginObject()
     json.key("name")
@@ -70,12 +71,12 @@ package struct AccountsSettings: Equatable, Sendable {
     json.endObject()
   }
 
-  /// Takes over what a `Config` says; what it does not mention stays.
-  /// - Throws: `NOT_IMPLEMENTED` for several accounts with one e-mail address.
+  /// Changes the settings that a `Config` contains. The others stay as they are.
+  /// - Throws: ``AccountError`` `NOT_IMPLEMENTED` if the config allows several accounts with one e-mail address.
   package mutating func apply(_ config: AccountsJSON) throws(AccountError) {
     let signIn = config["signIn"]
     if signIn?["allowDuplicateEmails"]?.flag == true {
-      throw AccountError(.notImplemented, "An e-mail address belongs to one account here.")
+      throw AccountError(.notImplemented, "An e-mail address can belong to only one account.")
     }
     if let value = signIn?["email"]?["enabled"]?.flag { allowsPassword = value }
     if let value = signIn?["email"]?["passwordRequired"]?.flag { allowsEmailLink = !value }
@@ -88,7 +89,9 @@ package struct AccountsSettings: Equatable, Sendable {
 }
 
 extension UserStore {
-  /// The settings that are stored, over `defaults`.
+  /// Returns the stored settings, with `defaults` for those that are not stored.
+  /// - Throws: ``StorageError`` if the read fails; ``AccountError`` or `WireError` if the stored settings are not
+  ///   valid.
   package func settings(over defaults: AccountsSettings) throws -> AccountsSettings {
     var settings = defaults
     if let stored = try store.read(AccountsKey(.settings).bytes) { try settings.apply(AccountsJSON(parsing: stored)) }
@@ -96,6 +99,7 @@ extension UserStore {
   }
 
   /// Stores settings.
+  /// - Throws: ``StorageError`` if the write fails.
   package func put(_ settings: AccountsSettings) throws {
     var json = JSONWriter(.compact)
     settings.append(to: &json, project: "")

@@ -1,9 +1,9 @@
 package import KeyValue
 package import WireFormat
 
-/// What a code that was mailed to somebody allows, once (auth-api.md, section 13).
+/// A mailed code that permits one operation, once (auth-api.md, section 13).
 package struct ActionCode: Equatable, Sendable {
-  /// What a code is for.
+  /// The operation that a code permits.
   package enum Kind: String, Sendable, CaseIterable {
     case resetPassword = "PASSWORD_RESET"
     case verifyEmail = "VERIFY_EMAIL"
@@ -11,7 +11,7 @@ package struct ActionCode: Equatable, Sendable {
     case emailSignIn = "EMAIL_SIGNIN"
     case verifyAndChangeEmail = "VERIFY_AND_CHANGE_EMAIL"
 
-    /// The `mode` of its link.
+    /// The `mode` parameter of the link.
     package var mode: String {
       switch self {
       case .resetPassword: "resetPassword"
@@ -22,7 +22,7 @@ package struct ActionCode: Equatable, Sendable {
       }
     }
 
-    /// The number of protobuf's enumeration, which some clients send.
+    /// The number in protobuf's enumeration, which some clients send.
     package var number: Int64 {
       switch self {
       case .resetPassword: 1
@@ -33,7 +33,7 @@ package struct ActionCode: Equatable, Sendable {
       }
     }
 
-    /// How long such a code is good, in seconds.
+    /// The lifetime of a code, in seconds.
     package var lifetimeSeconds: Int64 {
       switch self {
       case .resetPassword: 3600
@@ -44,23 +44,19 @@ package struct ActionCode: Equatable, Sendable {
     }
   }
 
-  /// The code itself.
   package var code: String
-  /// What it is for.
   package var kind: Kind
-  /// Whose account it changes; `nil` where there is none yet, as for a sign-in. Never told apart by the address: it may
-  /// be another's by the time the code is used.
+  /// The user whose account the code changes, or `nil` if the account does not exist yet, as for a sign-in. The
+  /// address is not enough: it may belong to another user when the code is used.
   package var uid: String?
-  /// The address it was sent to.
+  /// The recipient.
   package var email: String
-  /// The address that is to take the place of ``email``.
+  /// The address that replaces ``email``.
   package var newEmail: String?
-  /// The link that was sent.
   package var link: String
-  /// When it was made, in milliseconds since 1970.
+  /// The creation time, in milliseconds since 1970.
   package var createdAt: Int64
 
-  /// Creates a code.
   package init(
     code: String, kind: Kind, uid: String? = nil, email: String, newEmail: String? = nil, link: String, createdAt: Int64
   ) {
@@ -73,10 +69,10 @@ package struct ActionCode: Equatable, Sendable {
     self.createdAt = createdAt
   }
 
-  /// A code that nobody can guess.
+  /// Returns a new random code.
   package static func make() -> String { RandomBytes.alphanumeric(40) }
 
-  /// Appends the code as the control endpoint lists it.
+  /// Appends the code in the form that the control endpoint lists.
   package func append(to json: inout JSONWriter) {
     json.beginObject()
     json.key("email")
@@ -106,7 +102,8 @@ package struct ActionCode: Equatable, Sendable {
 }
 
 extension UserTransaction {
-  /// Keeps a code; codes whose time is over are forgotten on the way, a hundred at most.
+  /// Stores a code. Also removes expired codes, at most a hundred.
+  /// - Throws: ``StorageError`` if the write fails.
   package func put(_ code: ActionCode) throws {
     let rows = try transaction.rows(AccountsKey(.actionCodes), limit: 100)
     for row in rows {
@@ -121,8 +118,8 @@ extension UserTransaction {
     if let uid = code.uid { try transaction.put(ActionCode.prefix(of: uid).ending(code.code).bytes, []) }
   }
 
-  /// Takes a code away, so that it is used once.
-  /// - Throws: as ``UserStore/actionCode(_:now:)``.
+  /// Removes a code, so it can be used only once, and returns it.
+  /// - Throws: as ``UserStore/actionCode(_:now:)``; ``StorageError`` if the write fails.
   package func spend(_ code: String, now: Int64) throws -> ActionCode {
     let found = try ActionCode.find(code, in: transaction, now: now)
     try transaction.remove(AccountsKey(.actionCodes).ending(code).bytes)
@@ -130,7 +127,8 @@ extension UserTransaction {
     return found
   }
 
-  /// Forgets the codes of a user: all, or those of one kind. Cost: their number.
+  /// Removes the codes of a user: all, or those of one kind. Cost: proportional to their number.
+  /// - Throws: ``StorageError`` if the write fails.
   package func removeCodes(of uid: String, _ kind: ActionCode.Kind? = nil) throws {
     for row in try transaction.rows(ActionCode.prefix(of: uid), limit: .max) {
       let key = AccountsKey(.actionCodes).ending(row.key).bytes
@@ -146,17 +144,19 @@ extension UserTransaction {
 }
 
 extension UserStore {
-  /// The code, which stays good. It is good as long as its user is there and has the address that it was made for; one
-  /// to reset a password, until the password is changed or sessions are ended in another way.
+  /// Returns a code without using it up. A code is valid while its user exists and has the address that it was made
+  /// for. A code that resets a password also becomes invalid if the password is changed or the sessions are ended
+  /// otherwise.
   /// - Parameter now: in milliseconds since 1970.
-  /// - Throws: `INVALID_OOB_CODE`, `EXPIRED_OOB_CODE`.
+  /// - Throws: ``AccountError`` `INVALID_OOB_CODE` or `EXPIRED_OOB_CODE`; ``StorageError`` if the read fails.
   package func actionCode(_ code: String, now: Int64) throws -> ActionCode {
     let snapshot = try store.snapshot()
     defer { snapshot.end() }
     return try ActionCode.find(code, in: snapshot, now: now)
   }
 
-  /// All codes that were made and not used, as many as `limit`.
+  /// Returns the unused codes, oldest first, from at most `limit` rows.
+  /// - Throws: ``StorageError`` if the read fails.
   package func actionCodes(limit: Int) throws(StorageError) -> [ActionCode] {
     try store.rows(AccountsKey(.actionCodes), limit: limit).compactMap { ActionCode(stored: $0.value) }
       .sorted { $0.createdAt < $1.createdAt }
@@ -177,7 +177,7 @@ extension ActionCode {
     return found
   }
 
-  /// Whether the user is still the one, with the address, that the code was made for.
+  /// Returns whether the user that the code was made for still exists and still has the address.
   private func holds(in view: UserView) throws(StorageError) -> Bool {
     guard let uid, let user = try view.user(uid) else { return false }
     let expected = kind == .recoverEmail ? newEmail : email

@@ -1,7 +1,7 @@
 import CSodium
 
 extension RandomBytes {
-  /// That many random letters and digits; each carries nearly six bits.
+  /// Returns `count` random letters and digits. Each carries nearly six bits.
   package static func alphanumeric(_ count: Int) -> String {
     let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789".utf8)
     let bytes = (0..<count).map { _ in alphabet[Int(randombytes_uniform(UInt32(alphabet.count)))] }

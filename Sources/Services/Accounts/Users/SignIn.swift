@@ -1,24 +1,23 @@
 package import DocumentModel
 
-/// Who has just signed in, and the tokens to go on with.
+/// The result of a sign-in: the user, and the tokens of the session.
 package struct SignInOutcome: Sendable {
-  /// The user as stored now.
+  /// The stored user after the sign-in.
   package var user: User
-  /// The ID token.
   package var idToken: String
-  /// The refresh token.
   package var refreshToken: String
 }
 
 extension AccountStore {
-  /// Signs a user in: changes the record, notes the time, and begins a session, all in one transaction.
+  /// Signs a user in: changes the record, stores the time, and begins a session, in one transaction.
   ///
   /// Cost: a durable write and a signature.
   /// - Parameters:
-  ///   - provider: as tokens name it, such as `password`.
-  ///   - find: finds or makes the user inside the transaction, and returns the id.
-  ///   - change: what else changes; may give up by throwing.
-  /// - Throws: `USER_DISABLED`, `USER_NOT_FOUND`, and what `find` and `change` throw; ``TokenError``.
+  ///   - provider: the provider's name in tokens, such as `password`.
+  ///   - find: finds or creates the user in the transaction, and returns the ID.
+  ///   - change: makes further changes. If it throws, nothing is changed.
+  /// - Throws: ``AccountError`` `USER_DISABLED` or `USER_NOT_FOUND`; the errors of `find` and `change`;
+  ///   ``TokenError`` if the ID token cannot be issued.
   package func signIn(
     provider: String, sessionClaims: MapValue = MapValue(), find: (UserTransaction) throws -> String,
     change: (inout User) throws -> Void = { _ in }
@@ -42,8 +41,9 @@ extension AccountStore {
     return SignInOutcome(user: user, idToken: try mintIDToken(for: signedIn), refreshToken: refreshToken)
   }
 
-  /// Goes on with a session: a new ID token for a refresh token, which stays good.
-  /// - Throws: `INVALID_REFRESH_TOKEN`, `USER_NOT_FOUND`, `USER_DISABLED`, `TOKEN_EXPIRED`; ``TokenError``.
+  /// Continues a session: returns a new ID token for a refresh token, which stays valid.
+  /// - Throws: ``AccountError`` `INVALID_REFRESH_TOKEN`, `USER_NOT_FOUND`, `USER_DISABLED` or `TOKEN_EXPIRED`;
+  ///   ``TokenError`` if the ID token cannot be issued.
   package func refresh(_ token: String) throws -> SignInOutcome {
     guard let session = try refreshTokens.session(of: token.utf8) else { throw AccountError(.invalidRefreshToken) }
     guard var user = try users.user(session.uid) else { throw AccountError(.userNotFound) }
@@ -52,7 +52,7 @@ extension AccountStore {
       throw AccountError(.tokenExpired)
     }
     let now = nowMilliseconds
-    // Once a minute is often enough to know who is about; each time is a write to disk.
+    // Each update is a write to disk, and once a minute is precise enough.
     if now - (user.lastRefreshAt ?? 0) > 60_000 {
       user = try users.update(session.uid) { $0.lastRefreshAt = now }
     }
@@ -63,8 +63,9 @@ extension AccountStore {
     return SignInOutcome(user: user, idToken: try mintIDToken(for: signedIn), refreshToken: token)
   }
 
-  /// Removes users; returns who were there. Their refresh tokens stay, to say that the user is gone: clients sign out on
-  /// that answer, and on no other.
+  /// Removes users. Returns the IDs of those that existed. Their refresh tokens remain, so a refresh reports that
+  /// the user is gone: clients sign out on that response only.
+  /// - Throws: ``StorageError`` if the write fails.
   package func remove(_ uids: [String]) throws -> [String] {
     let now = nowMilliseconds
     return try users.write { transaction in
@@ -72,8 +73,9 @@ extension AccountStore {
     }
   }
 
-  /// The user whose ID token this is.
-  /// - Throws: `INVALID_ID_TOKEN`, `USER_NOT_FOUND`, `USER_DISABLED`, `TOKEN_EXPIRED` where the token was revoked.
+  /// Returns the user of an ID token, and the verified token.
+  /// - Throws: ``AccountError`` `INVALID_ID_TOKEN`, `USER_NOT_FOUND` or `USER_DISABLED`; `TOKEN_EXPIRED` if the
+  ///   token was revoked.
   package func owner(ofIDToken text: String) throws -> (user: User, token: VerifiedToken) {
     var text = text
     let token: VerifiedToken
@@ -92,12 +94,12 @@ extension AccountStore {
     return (user, token)
   }
 
-  /// Milliseconds since 1970.
+  /// The current time, in milliseconds since 1970.
   package var nowMilliseconds: Int64 { now() / 1000 }
 }
 
 extension SignedInUser {
-  /// What tokens tell of a user.
+  /// Creates the signed-in user from a stored user.
   package init(_ user: User, provider: String, authTimeSeconds: Int64) {
     self.init(uid: user.uid, provider: provider, authTimeSeconds: authTimeSeconds)
     email = user.email

@@ -1,22 +1,23 @@
 import DocumentModel
 package import WireFormat
 
-/// The record as JSON: what is stored, what the API answers with, and what is exported and imported are one form.
+/// The record as JSON. The store, the API's responses, exports and imports share one form.
 extension User {
-  /// Who reads a record.
+  /// The reader of a record, which decides about the fields that are included.
   package enum Reader: Sendable {
-    /// The user: sees that there is a password and nothing of its hash.
+    /// The user: learns that a password exists, but nothing of its hash.
     case owner
-    /// An administrator: everything that can be imported again.
+    /// An administrator: every field that can be imported again.
     case admin
     /// The store: everything.
     case store
   }
 
-  /// What users see in the place of a hash: `REDACTED`. Clients take it to mean that there is a password.
+  /// The text `REDACTED` in base64, which users see instead of a hash. Clients infer from it that a password
+  /// exists.
   package static let redactedHash = "UkVEQUNURUQ="
 
-  /// Appends the record as an object. Empty fields are left out.
+  /// Appends the record as an object, without empty fields.
   package func append(to json: inout JSONWriter, for reader: Reader) {
     json.beginObject()
     json.key("localId")
@@ -66,7 +67,8 @@ extension User {
     json.endObject()
   }
 
-  /// Appends the member `providerUserInfo`, the derived providers among them; nothing where there are none.
+  /// Appends the member `providerUserInfo`, including the derived providers, or nothing if the user has no
+  /// providers.
   package func appendProviders(to json: inout JSONWriter) {
     guard hasPasswordProvider || phoneNumber != nil || !providers.isEmpty else { return }
     json.key("providerUserInfo")
@@ -83,14 +85,14 @@ extension User {
     json.endArray()
   }
 
-  /// The bytes to store. Reads back with ``init(stored:)``.
+  /// Returns the record as stored. ``init(stored:)`` reads it.
   func stored() -> [UInt8] {
     var json = JSONWriter(.compact)
     append(to: &json, for: .store)
     return json.bytes
   }
 
-  /// Reads what ``stored()`` wrote; `nil` for anything else.
+  /// Reads a record that ``stored()`` wrote. Returns `nil` if it is not valid.
   init?(stored bytes: [UInt8]) {
     guard let tree = try? AccountsJSON(parsing: bytes), let uid = tree["localId"]?.text,
       let createdAt = tree["createdAt"]?.int64
@@ -120,7 +122,8 @@ extension User {
 }
 
 extension User.LinkedProvider {
-  /// Reads an entry of `providerUserInfo`; `nil` for the derived providers and for what has no id at its provider.
+  /// Reads an entry of `providerUserInfo`. Returns `nil` for a derived provider and for an entry without an ID at
+  /// its provider.
   package init?(_ tree: AccountsJSON) {
     guard let id = tree["providerId"]?.text, id != "password", id != "phone", !id.isEmpty,
       let rawID = tree["rawId"]?.text ?? tree["federatedId"]?.text, !rawID.isEmpty
@@ -130,21 +133,22 @@ extension User.LinkedProvider {
       photoURL: tree["photoUrl"]?.text, screenName: tree["screenName"]?.text)
   }
 
-  /// The id that the answers of sign-ins carry: an address for Google, as ever, and the plain id for all others.
+  /// The ID in the responses of sign-ins: a URL for Google, for historical reasons, and the plain ID for all
+  /// others.
   package var federatedID: String {
     providerID == "google.com" ? "https://accounts.google.com/\(rawID)" : rawID
   }
 }
 
 extension JSONWriter {
-  /// Writes a text as a member; nothing where there is none.
+  /// Writes a text member, or nothing if the text is missing or empty.
   package mutating func member(_ name: StaticString, _ text: String?) {
     guard let text, !text.isEmpty else { return }
     key(name)
     string(text)
   }
 
-  /// Writes a flag as a member; nothing where it is not set.
+  /// Writes a Boolean member if `value` is `true`, and nothing otherwise.
   package mutating func flag(_ name: StaticString, _ value: Bool) {
     guard value else { return }
     key(name)

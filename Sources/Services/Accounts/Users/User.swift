@@ -1,21 +1,19 @@
-/// Somebody who has an account: the record of auth-api.md, section 3.
+/// A user: the account record of auth-api.md, section 3.
 package struct User: Equatable, Sendable {
-  /// An identity at another provider that signs this user in.
+  /// An identity at another provider with which the user can sign in.
   package struct LinkedProvider: Equatable, Sendable {
-    /// The provider, such as `google.com`; never `password` or `phone`, which follow from the record.
+    /// The provider, such as `google.com`. Never `password` or `phone`, which are derived from the record.
     package var providerID: String
-    /// The id of the user at the provider.
     package var rawID: String
-    /// The e-mail address as the provider tells it.
+    /// The e-mail address at the provider.
     package var email: String?
-    /// The name as the provider tells it.
+    /// The name at the provider.
     package var displayName: String?
-    /// The picture as the provider tells it.
+    /// The URL of the picture at the provider.
     package var photoURL: String?
-    /// The name that the user has chosen there.
+    /// The name that the user has chosen at the provider.
     package var screenName: String?
 
-    /// Creates an identity.
     package init(
       providerID: String, rawID: String, email: String? = nil, displayName: String? = nil, photoURL: String? = nil,
       screenName: String? = nil
@@ -29,47 +27,43 @@ package struct User: Equatable, Sendable {
     }
   }
 
-  /// The id, 1 to ``UserLimits/uidBytesMax`` bytes; never changes.
+  /// The ID, 1 to ``UserLimits/uidBytesMax`` bytes. It never changes.
   package let uid: String
-  /// The e-mail address, in lower case; no two users have the same.
+  /// The e-mail address, in lower case. No two users have the same one.
   package var email: String?
-  /// Whether the user was shown to read mail sent to ``email``.
+  /// Whether the user has proved that they receive mail sent to ``email``.
   package var isEmailVerified = false
-  /// The telephone number in the form E.164; no two users have the same.
+  /// The telephone number in the form E.164. No two users have the same one.
   package var phoneNumber: String?
-  /// The name shown to others.
   package var displayName: String?
-  /// Where a picture is.
   package var photoURL: String?
-  /// Whether sign-in is refused.
   package var isDisabled = false
-  /// What tells whether a password is this user's.
   package var passwordHash: PasswordHash?
-  /// When the password was set, in milliseconds since 1970.
+  /// The time when the password was set, in milliseconds since 1970.
   package var passwordUpdatedAt: Int64?
-  /// Tokens issued before are revoked, in seconds since 1970.
+  /// Tokens issued before this time are revoked, in seconds since 1970.
   package var validSince: Int64
-  /// When the account was made, in milliseconds since 1970.
+  /// The creation time, in milliseconds since 1970.
   package var createdAt: Int64
-  /// When the user signed in last, in milliseconds since 1970.
+  /// The time of the last sign-in, in milliseconds since 1970.
   package var lastLoginAt: Int64?
-  /// When an ID token was asked for last, in milliseconds since 1970.
+  /// The time of the last ID token, in milliseconds since 1970.
   package var lastRefreshAt: Int64?
-  /// Custom claims, a JSON object as text.
+  /// Custom claims: a JSON object as text.
   package var customAttributes: String?
-  /// Identities at other providers, at most one for each.
+  /// The identities at other providers, at most one per provider.
   package var providers: [LinkedProvider] = []
-  /// Whether a link sent by mail signs the user in.
+  /// Whether the user can sign in with a link sent by mail.
   package var hasEmailLinkSignIn = false
-  /// Whether the user came by a token of an administrator's server.
+  /// Whether the user signed in with a custom token.
   package var isCustomAuth = false
-  /// The first e-mail address, where it was changed.
+  /// The first e-mail address, if the address was changed.
   package var initialEmail: String?
-  /// Grows whenever all sessions are ended: a refresh token continues one of this generation only. Seconds, as in
-  /// ``validSince``, do not tell what came before from what came after in the same one.
+  /// A number that grows whenever all sessions are ended. A refresh token is valid for one generation only. The
+  /// seconds of ``validSince`` cannot order events within the same second.
   package var sessionGeneration: Int64 = 0
 
-  /// Creates a user who has nothing but an id.
+  /// Creates a user with an ID and no other properties.
   /// - Parameter now: in milliseconds since 1970.
   package init(uid: String, createdAt now: Int64) {
     self.uid = uid
@@ -77,12 +71,12 @@ package struct User: Equatable, Sendable {
     validSince = now / 1000
   }
 
-  /// Whether the user has no way to sign in again: a guest.
+  /// Whether the user is anonymous, and so has no way to sign in again.
   package var isAnonymous: Bool {
     email == nil && phoneNumber == nil && providers.isEmpty && !isCustomAuth && passwordHash == nil
   }
 
-  /// The ids of all providers, the derived ones among them.
+  /// The IDs of all providers, including the derived ones.
   package var providerIDs: [String] {
     var ids: [String] = []
     if hasPasswordProvider { ids.append("password") }
@@ -90,10 +84,10 @@ package struct User: Equatable, Sendable {
     return ids + providers.map(\.providerID)
   }
 
-  /// Whether the provider `password` is derived: an e-mail address with a password or a link.
+  /// Whether the user has the derived provider `password`: an e-mail address with a password or a link.
   package var hasPasswordProvider: Bool { email != nil && (passwordHash != nil || hasEmailLinkSignIn) }
 
-  /// Sets a password, which ends all sessions that began before.
+  /// Sets a password and ends all sessions that began before.
   /// - Parameter now: in milliseconds since 1970.
   package mutating func setPassword(_ hash: PasswordHash, now: Int64) {
     passwordHash = hash
@@ -108,10 +102,10 @@ package struct User: Equatable, Sendable {
     sessionGeneration += 1
   }
 
-  /// Whether this is the user's address, byte by byte.
+  /// Returns whether `address` is the user's e-mail address, byte by byte.
   package func hasEmail(_ address: String) -> Bool { email?.utf8.elementsEqual(address.utf8) ?? false }
 
-  /// Gives the user another address, which ends all sessions that began before.
+  /// Changes the user's e-mail address and ends all sessions that began before.
   /// - Parameter now: in milliseconds since 1970.
   package mutating func move(to address: String, isVerified: Bool, now: Int64) {
     if initialEmail == nil { initialEmail = email }
@@ -120,7 +114,7 @@ package struct User: Equatable, Sendable {
     endSessions(now: now)
   }
 
-  /// Takes a provider away, and what it brought with it.
+  /// Removes a provider, with the fields that belong to it.
   package mutating func unlink(_ providerID: String) {
     switch providerID {
     case "password":
@@ -134,24 +128,24 @@ package struct User: Equatable, Sendable {
     }
   }
 
-  /// Adds an identity in the place of the one the same provider had.
+  /// Adds an identity, and replaces an existing identity of the same provider.
   package mutating func link(_ provider: LinkedProvider) {
     providers.removeAll { $0.providerID == provider.providerID }
     providers.append(provider)
   }
 }
 
-/// The bounds of what an account holds.
+/// The limits of an account's fields.
 package enum UserLimits {
-  /// The longest id, in bytes.
+  /// The longest ID, in bytes.
   package static let uidBytesMax = 128
   /// The longest e-mail address, in bytes (RFC 5321 allows 254).
   package static let emailBytesMax = 256
-  /// The longest password, in bytes: what is hashed must be bounded.
+  /// The longest password, in bytes. Hashing an unlimited text would cost too much.
   package static let passwordBytesMax = 4096
   /// The shortest password, in characters.
   package static let passwordCharactersMin = 6
-  /// The longest of all other texts, in bytes.
+  /// The longest value of any other text field, in bytes.
   package static let textBytesMax = 4096
   /// The most identities at other providers.
   package static let providersMax = 32

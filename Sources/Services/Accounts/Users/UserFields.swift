@@ -1,8 +1,8 @@
-/// What may stand in the fields of an account, and the form they are kept in.
+/// The validation of account fields, and the form in which they are stored.
 package enum UserFields {
-  /// An e-mail address as it is kept and looked up: lower case.
-  /// - Throws: `INVALID_EMAIL` unless there is one `@` with something on both sides, and nothing that could break out of
-  ///   the header of a mail.
+  /// Returns an e-mail address in the form in which it is stored and looked up: lower case.
+  /// - Throws: ``AccountError`` `INVALID_EMAIL` unless the text contains one `@` with text on both sides, and no
+  ///   character that could break out of a mail header.
   package static func email(_ text: String) throws(AccountError) -> String {
     let lower = text.lowercased()
     let parts = lower.utf8.split(separator: UInt8(ascii: "@"), omittingEmptySubsequences: false)
@@ -14,8 +14,8 @@ package enum UserFields {
     return lower
   }
 
-  /// A telephone number: `+` and up to 15 digits; blanks and punctuation people write between them are left out.
-  /// - Throws: `INVALID_PHONE_NUMBER`.
+  /// Returns a telephone number in its stored form: `+` and 4 to 15 digits, without spaces and punctuation.
+  /// - Throws: ``AccountError`` `INVALID_PHONE_NUMBER` if the text is not a telephone number.
   package static func phoneNumber(_ text: String) throws(AccountError) -> String {
     let digits = text.utf8.dropFirst().filter { !" -().".utf8.contains($0) }
     guard text.utf8.first == UInt8(ascii: "+"), (4...15).contains(digits.count),
@@ -24,8 +24,8 @@ package enum UserFields {
     return "+" + String(decoding: digits, as: UTF8.self)
   }
 
-  /// The id of a user.
-  /// - Throws: `INVALID_LOCAL_ID` unless it has 1 to 128 bytes.
+  /// Returns the ID of a user after validating it.
+  /// - Throws: ``AccountError`` `INVALID_LOCAL_ID` unless it has 1 to 128 bytes and no zero byte.
   package static func uid(_ text: String) throws(AccountError) -> String {
     guard (1...UserLimits.uidBytesMax).contains(text.utf8.count), !text.utf8.contains(0) else {
       throw AccountError(.invalidLocalID)
@@ -33,8 +33,8 @@ package enum UserFields {
     return text
   }
 
-  /// A password that is to be set.
-  /// - Throws: `WEAK_PASSWORD` where it is too short, `INVALID_PASSWORD` where it is longer than anybody hashes.
+  /// Returns a new password after validating it.
+  /// - Throws: ``AccountError`` `WEAK_PASSWORD` if it is too short, `INVALID_PASSWORD` if it is too long to hash.
   package static func newPassword(_ text: String) throws(AccountError) -> String {
     guard text.unicodeScalars.count >= UserLimits.passwordCharactersMin else {
       throw AccountError(
@@ -46,8 +46,8 @@ package enum UserFields {
     return text
   }
 
-  /// Any other text, such as a name or the address of a picture.
-  /// - Throws: `INVALID_ARGUMENT` naming the field where it is too long.
+  /// Returns any other text, such as a name or the URL of a picture, after validating it.
+  /// - Throws: ``AccountError`` `INVALID_ARGUMENT` with the field's name if the text is too long.
   package static func text(_ text: String, _ field: StaticString) throws(AccountError) -> String {
     guard text.utf8.count <= UserLimits.textBytesMax else {
       throw AccountError(.invalidArgument, "\(field) is longer than \(UserLimits.textBytesMax) bytes")
@@ -55,8 +55,9 @@ package enum UserFields {
     return text
   }
 
-  /// Custom claims as text; `nil` where there are none.
-  /// - Throws: `CLAIMS_TOO_LARGE`, `INVALID_CLAIMS` unless it is a JSON object, `FORBIDDEN_CLAIM` for a reserved name.
+  /// Returns custom claims as text, or `nil` if the object is empty.
+  /// - Throws: ``AccountError`` `CLAIMS_TOO_LARGE`; `INVALID_CLAIMS` if the text is not a JSON object;
+  ///   `FORBIDDEN_CLAIM` if it contains a reserved name.
   package static func customClaims(_ text: String) throws(AccountError) -> String? {
     guard text.unicodeScalars.count <= UserLimits.claimsCharactersMax else { throw AccountError(.claimsTooLarge) }
     if text.isEmpty { return nil }

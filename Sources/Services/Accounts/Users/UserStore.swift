@@ -1,15 +1,15 @@
 package import KeyValue
 
-/// The users of a project, in the accounts' store.
+/// The users of a project, in the account store.
 ///
-/// Every change is one write transaction that checks what must be unique, so that two sign-ups for one address cannot
-/// both succeed. Reads are snapshots. A write waits for the disk: never make one on an event loop.
+/// Every change is one write transaction that checks uniqueness, so two concurrent sign-ups with one address cannot
+/// both succeed. Reads use snapshots. A write waits for the disk: do not write on an event loop.
 package final class UserStore: Sendable {
   let store: any KeyValueStore
-  /// What checks of tokens look at; kept in step with the users.
+  /// The states that token checks read. Every change of a user updates them in the same transaction.
   let states: UserStates
 
-  /// Takes a store, in which there may be users already.
+  /// Creates the user store over a key-value store, which may already contain users.
   package init(store: any KeyValueStore, states: UserStates) {
     self.store = store
     self.states = states
@@ -17,31 +17,35 @@ package final class UserStore: Sendable {
 
   // MARK: Reading
 
-  /// The user of that id, or `nil`.
-  /// - Throws: `StorageError`.
+  /// Returns the user with an ID, or `nil` if it does not exist.
+  /// - Throws: ``StorageError`` if the read fails.
   package func user(_ uid: String) throws -> User? {
     try read { (view) throws(StorageError) in try view.user(uid) }
   }
 
-  /// The user of that e-mail address, which is in lower case; or `nil`.
+  /// Returns the user with an e-mail address, which must be in lower case, or `nil` if it does not exist.
+  /// - Throws: ``StorageError`` if the read fails.
   package func user(email: String) throws -> User? {
     try read { (view) throws(StorageError) in try view.user(at: AccountsKey(.emails).ending(email).bytes) }
   }
 
-  /// The user of that telephone number, or `nil`.
+  /// Returns the user with a telephone number, or `nil` if it does not exist.
+  /// - Throws: ``StorageError`` if the read fails.
   package func user(phoneNumber: String) throws -> User? {
     try read { (view) throws(StorageError) in try view.user(at: AccountsKey(.phoneNumbers).ending(phoneNumber).bytes) }
   }
 
-  /// The user of that id at another provider, or `nil`.
+  /// Returns the user with an ID at another provider, or `nil` if it does not exist.
+  /// - Throws: ``StorageError`` if the read fails.
   package func user(providerID: String, rawID: String) throws -> User? {
     try read { (view) throws(StorageError) in
       try view.user(at: AccountsKey.identity(providerID, rawID))
     }
   }
 
-  /// The next users in the order of their ids, behind `uid`. Cost: one scan of `limit` entries.
-  package func users(behind uid: String?, limit: Int) throws -> [User] {
+  /// Returns at most `limit` users in the order of their IDs, after `uid`. Cost: one scan of `limit` entries.
+  /// - Throws: ``StorageError`` if the read fails.
+  package func users(after uid: String?, limit: Int) throws -> [User] {
     try read { (view) throws(StorageError) in
       let table = AccountsKey(.users)
       var key = table.ending(uid ?? "").bytes
@@ -60,8 +64,8 @@ package final class UserStore: Sendable {
 
   // MARK: Changing
 
-  /// Changes users in one transaction; what `body` throws undoes it all.
-  /// - Throws: ``AccountError`` and `StorageError`.
+  /// Changes users in one transaction. If `body` throws, the transaction is rolled back.
+  /// - Throws: ``StorageError`` if the write fails, or the error of `body`.
   package func write<R>(_ body: (UserTransaction) throws -> R) throws -> R {
     var outcome: Result<R, any Error>?
     var touchesStates = false
@@ -77,7 +81,7 @@ package final class UserStore: Sendable {
         touchesStates = users.touchesStates
       }
     } catch {
-      // Where the closure gave up, the reason is in the outcome.
+      // If the closure threw, its error is in `outcome`.
       if error != .rolledBack { throw error }
     }
     if touchesStates { states.changed() }
@@ -86,24 +90,27 @@ package final class UserStore: Sendable {
   }
 
   /// Adds a user.
-  /// - Throws: `DUPLICATE_LOCAL_ID`, `EMAIL_EXISTS`, `PHONE_NUMBER_EXISTS`, `FEDERATED_USER_ID_ALREADY_LINKED`.
+  /// - Throws: ``AccountError`` `DUPLICATE_LOCAL_ID`, `EMAIL_EXISTS`, `PHONE_NUMBER_EXISTS` or
+  ///   `FEDERATED_USER_ID_ALREADY_LINKED` if the user conflicts with another; ``StorageError`` if the write fails.
   package func insert(_ user: User) throws {
     try write { try $0.insert(user) }
   }
 
-  /// Changes a user and returns the new record. `change` may be given up by throwing.
-  /// - Throws: `USER_NOT_FOUND`, and as ``insert(_:)``.
+  /// Changes a user and returns the new record. If `change` throws, nothing is changed.
+  /// - Throws: ``AccountError`` `USER_NOT_FOUND` if the user does not exist; otherwise as ``insert(_:)``.
   package func update(_ uid: String, _ change: (inout User) throws -> Void) throws -> User {
     try write { try $0.update(uid, change) }
   }
 
-  /// Removes a user; returns who it was, `nil` where there was nobody.
+  /// Removes a user. Returns the removed record, or `nil` if the user did not exist.
   /// - Parameter now: in milliseconds since 1970.
+  /// - Throws: ``StorageError`` if the write fails.
   package func remove(_ uid: String, now: Int64) throws -> User? {
     try write { try $0.remove(uid, now: now) }
   }
 
-  /// Removes all users and their sessions; codes that were sent stay. Cost: every entry is touched.
+  /// Removes all users and their sessions. Mailed codes remain. Cost: deletes every entry.
+  /// - Throws: ``StorageError`` if the write fails.
   package func removeAll() throws(StorageError) {
     try store.write { (transaction) throws(StorageError) in
       for table in [
@@ -115,7 +122,7 @@ package final class UserStore: Sendable {
     states.changed()
   }
 
-  /// Makes an id that nobody has: 28 letters and digits.
+  /// Returns a new random ID: 28 letters and digits.
   package static func makeUID() -> String { RandomBytes.alphanumeric(28) }
 
   func read<R>(_ body: (UserView) throws(StorageError) -> R) throws(StorageError) -> R {

@@ -1,11 +1,11 @@
 package import KeyValue
 
-/// Changes to users inside one write transaction.
+/// Changes to users in one write transaction.
 package final class UserTransaction {
-  /// The transaction, for what else is to change with the users.
+  /// The underlying transaction, for related changes.
   package let transaction: any KeyValueTransaction
   private let states: UserStates
-  /// Whether what checks of tokens look at was changed.
+  /// Whether a state that token checks read was changed.
   private(set) var touchesStates = false
   private var view: UserView { UserView(snapshot: transaction) }
 
@@ -14,29 +14,35 @@ package final class UserTransaction {
     self.states = states
   }
 
-  /// The user of that id, or `nil`.
+  /// Returns the user with an ID, or `nil` if it does not exist.
+  /// - Throws: ``StorageError`` if the read fails.
   package func user(_ uid: String) throws -> User? { try view.user(uid) }
 
-  /// The user of that e-mail address, or `nil`.
+  /// Returns the user with an e-mail address, or `nil` if it does not exist.
+  /// - Throws: ``StorageError`` if the read fails.
   package func user(email: String) throws -> User? { try view.user(at: AccountsKey(.emails).ending(email).bytes) }
 
-  /// The user of that telephone number, or `nil`.
+  /// Returns the user with a telephone number, or `nil` if it does not exist.
+  /// - Throws: ``StorageError`` if the read fails.
   package func user(phoneNumber: String) throws -> User? {
     try view.user(at: AccountsKey(.phoneNumbers).ending(phoneNumber).bytes)
   }
 
-  /// The user of that id at another provider, or `nil`.
+  /// Returns the user with an ID at another provider, or `nil` if it does not exist.
+  /// - Throws: ``StorageError`` if the read fails.
   package func user(providerID: String, rawID: String) throws -> User? {
     try view.user(at: AccountsKey.identity(providerID, rawID))
   }
 
   /// Adds a user; see ``UserStore/insert(_:)``.
+  /// - Throws: as ``UserStore/insert(_:)``.
   package func insert(_ user: User) throws {
     guard try view.user(user.uid) == nil else { throw AccountError(.duplicateLocalID) }
     try put(user, replacing: nil)
   }
 
   /// Changes a user; see ``UserStore/update(_:_:)``.
+  /// - Throws: as ``UserStore/update(_:_:)``.
   @discardableResult
   package func update(_ uid: String, _ change: (inout User) throws -> Void) throws -> User {
     guard let old = try view.user(uid) else { throw AccountError(.userNotFound) }
@@ -46,7 +52,9 @@ package final class UserTransaction {
     return user
   }
 
-  /// Adds a user, or puts the record in the place of the one of the same id; what was revoked stays so.
+  /// Adds a user, or replaces the record with the same ID. Revoked tokens stay revoked.
+  /// - Throws: ``AccountError`` if an e-mail address, telephone number or identity belongs to another user, or the
+  ///   user has too many providers; ``StorageError`` if the write fails.
   package func upsert(_ user: User) throws {
     let old = try view.user(user.uid)
     var user = user
@@ -57,7 +65,8 @@ package final class UserTransaction {
     try put(user, replacing: old)
   }
 
-  /// Removes a user, whose tokens and codes end; see ``UserStore/remove(_:now:)``.
+  /// Removes a user and invalidates its tokens and codes; see ``UserStore/remove(_:now:)``.
+  /// - Throws: ``StorageError`` if the write fails.
   @discardableResult
   package func remove(_ uid: String, now: Int64) throws -> User? {
     guard let user = try view.user(uid) else { return nil }
@@ -73,7 +82,8 @@ package final class UserTransaction {
 
   private func put(_ user: User, replacing old: User?) throws {
     guard user.providers.count <= UserLimits.providersMax else {
-      throw AccountError(.invalidArgument, "An account is linked to at most \(UserLimits.providersMax) providers.")
+      throw AccountError(
+        .invalidArgument, "An account can be linked to at most \(UserLimits.providersMax) providers.")
     }
     let lookups = lookups(of: user)
     for (key, code) in lookups {
@@ -86,25 +96,26 @@ package final class UserTransaction {
     for (key, _) in lookups { try transaction.put(key, Array(user.uid.utf8)) }
     var user = user
     if old == nil, let deleted = try states.state(of: user.uid).deletedSeconds {
-      // Whoever gets the id of one who was deleted must not get the tokens too, whenever the account is said to be made.
+      // A new user with the ID of a deleted one must not inherit its tokens, whatever creation time the record
+      // claims.
       user.validSince = max(user.validSince, deleted + 1)
     }
     try transaction.put(AccountsKey(.users).ending(user.uid).bytes, user.stored())
     try putState(of: user)
   }
 
-  /// Keeps what checks of tokens look at in step.
+  /// Updates the state that token checks read.
   private func putState(of user: User) throws {
     var state = UserState(user)
     let stored = try states.state(of: user.uid)
-    // A new user may have the id of one who was deleted, whose tokens stay dead: a row, once there, says when.
+    // The new user may have the ID of a deleted one, whose tokens stay invalid: an existing row keeps the time.
     if stored != UserState() { state.validSinceSeconds = user.validSince }
     guard state != stored else { return }
     try states.put(state, of: user.uid, in: transaction)
     touchesStates = true
   }
 
-  /// The entries that lead to a user, and what is wrong where another has one of them.
+  /// Returns the lookup entries of a user, each with the error to throw if it belongs to another user.
   private func lookups(of user: User) -> [(key: [UInt8], taken: AccountError.Code)] {
     var lookups: [(key: [UInt8], taken: AccountError.Code)] = []
     if let email = user.email { lookups.append((AccountsKey(.emails).ending(email).bytes, .emailExists)) }
@@ -119,7 +130,8 @@ package final class UserTransaction {
 }
 
 extension UserState {
-  /// What stands against a user's tokens. Nothing does against those of most: none is older than the account.
+  /// Creates the state of a user. It is the default state for most users, because no token is older than the
+  /// account.
   init(_ user: User) {
     self.init(
       validSinceSeconds: user.validSince == user.createdAt / 1000 ? 0 : user.validSince, isDisabled: user.isDisabled)

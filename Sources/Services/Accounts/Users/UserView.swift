@@ -1,10 +1,10 @@
 import KeyValue
 
-/// The users as one snapshot or transaction shows them.
+/// The users in one snapshot or transaction.
 struct UserView {
   let snapshot: any KeyValueSnapshot
 
-  /// The user of that id.
+  /// Returns the user with an ID, or `nil` if it does not exist.
   func user(_ uid: String) throws(StorageError) -> User? {
     guard uid.utf8.count <= UserLimits.uidBytesMax else { return nil }
     return try snapshot.read(AccountsKey(.users).ending(uid).bytes).map { (bytes) throws(StorageError) in
@@ -12,39 +12,39 @@ struct UserView {
     }
   }
 
-  /// The user that an entry of a table of lookups leads to.
+  /// Returns the user of a lookup entry, or `nil` if the entry does not exist.
   func user(at key: [UInt8]) throws(StorageError) -> User? {
     guard let uid = try uid(at: key) else { return nil }
     return try user(uid)
   }
 
-  /// The id that an entry of a table of lookups holds.
+  /// Returns the user ID in a lookup entry, or `nil` if the entry does not exist.
   func uid(at key: [UInt8]) throws(StorageError) -> String? {
-    // What is longer than any key is stored for nobody.
+    // A text longer than any key cannot be stored.
     guard key.count <= KeyValueLimits.keyBytesMax else { return nil }
     return try snapshot.read(key).map { String(decoding: $0, as: UTF8.self) }
   }
 
-  /// A record from its stored bytes.
+  /// Decodes a stored record.
   func decode(_ bytes: [UInt8]) throws(StorageError) -> User {
     guard let user = User(stored: bytes) else {
-      throw .corruption(path: "the accounts' data file", detail: "a user's record cannot be read")
+      throw .corruption(path: "the account store", detail: "the record of a user is not valid")
     }
     return user
   }
 }
 
 extension AccountsKey {
-  /// The key of an identity at another provider.
+  /// Returns the key of an identity at another provider.
   static func identity(_ providerID: String, _ rawID: String) -> [UInt8] {
     AccountsKey(.identities).part(providerID).ending(rawID).bytes
   }
 }
 
 extension KeyValueCursor {
-  /// Moves to the first entry whose key is not below `key`.
+  /// Moves to the first entry whose key is not lower than `key`. Returns `false` if none exists.
   func seek(atOrAfter key: [UInt8]) throws(StorageError) -> Bool {
-    // The library's own call does not pass one type of error on.
+    // `withUnsafeBytes` does not support typed throws.
     try key.withUnsafeBytes { key in Result { () throws(StorageError) in try seek(atOrAfter: key) } }.get()
   }
 }

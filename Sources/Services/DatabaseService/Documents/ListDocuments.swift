@@ -80,7 +80,7 @@ extension FirestoreService {
       }
       if !request.orderBy.isEmpty {
         try checkIndexes(
-          of: ResolvedQuery(listing: request.query, orders: orders, behind: nil, limit: 1, in: id), database, &reader)
+          of: ResolvedQuery(listing: request.query, orders: orders, after: nil, limit: 1, in: id), database, &reader)
       }
       return try ListDocumentsCursor(database, request, orders, after: after, binding, at: moment, &reader)
     }
@@ -148,7 +148,7 @@ package final class ListDocumentsCursor {
     } else {
       // One document more than the page holds shows whether there is a next page.
       let query = ResolvedQuery(
-        listing: request.query, orders: orders, behind: after, limit: limit + 1, in: database.id)
+        listing: request.query, orders: orders, after: after, limit: limit + 1, in: database.id)
       let options = PlanOptions(indexes: try database.indexes(&reader))
       source = .query(query, try query.results(reader.snapshot, at: moment.readTime.microseconds, options))
     }
@@ -159,17 +159,17 @@ package final class ListDocumentsCursor {
   /// - Throws: ``CommitError/readTimeTooOld`` if the state can no longer be read, ``StorageError`` if a read fails,
   ///   and any error of `found`.
   package func slice(
-    answerBytes: () -> Int = { 0 }, _ found: (FoundDocument) throws -> Void
+    responseBytes: () -> Int = { 0 }, _ found: (FoundDocument) throws -> Void
   ) throws -> [UInt8]? {
     try database.read { reader in
       try database.checkReadable(moment.readTime.microseconds, &reader)
       switch source {
       case .query(let query, let results):
-        try listOrdered(query, results, reader.snapshot, answerBytes, found)
+        try listOrdered(query, results, reader.snapshot, responseBytes, found)
         guard results.isAtEnd || count > limit else { return nil }
         if count <= limit { place = nil }
       case .scan(let collection):
-        place = try listByName(collection, &reader, answerBytes, found)
+        place = try listByName(collection, &reader, responseBytes, found)
       }
       try note(&reader)
       return place.map { PageToken.encode($0, binding) } ?? []
@@ -181,7 +181,7 @@ package final class ListDocumentsCursor {
     guard let transaction = moment.transaction else { return }
     let start = after.map { after in
       switch source {
-      case .scan(let collection): SortBound.behind(collection.appending(after))
+      case .scan(let collection): SortBound.after(collection.appending(after))
       case .query: SortBound(code: after, isBefore: false)
       }
     }
@@ -191,14 +191,14 @@ package final class ListDocumentsCursor {
     if place != nil, let lastKey {
       let document = try database.document(lastKey, at: moment, &reader)
       let fields = EncodedMap(documentFields: document?.fields ?? UnsafeRawBufferPointer(start: nil, count: 0))
-      try range.end(behind: fields, at: lastKey.path)
+      try range.end(after: fields, at: lastKey.path)
     }
     database.transactions.note(range, in: transaction)
   }
 
   /// Continues the page. ``count`` exceeds ``limit`` if a document follows the page.
   private func listOrdered(
-    _ query: ResolvedQuery, _ results: any QueryResults, _ snapshot: any KeyValueSnapshot, _ answerBytes: () -> Int,
+    _ query: ResolvedQuery, _ results: any QueryResults, _ snapshot: any KeyValueSnapshot, _ responseBytes: () -> Int,
     _ found: (FoundDocument) throws -> Void
   ) throws {
     try results.slice(snapshot, units: QueryExecution.sliceUnits) { key, document in
@@ -209,7 +209,7 @@ package final class ListDocumentsCursor {
       try found(FoundDocument(key: key, stored: document))
       count += 1
       bytes += document.fields.count
-      if count == limit || max(bytes, answerBytes()) >= Self.pageBytesMax {
+      if count == limit || max(bytes, responseBytes()) >= Self.pageBytesMax {
         lastKey = key
         place = try query.place(of: key, EncodedMap(documentFields: document.fields))
       }
@@ -219,7 +219,7 @@ package final class ListDocumentsCursor {
 
   /// Returns the ID after which the next page starts, or `nil` at the end.
   private func listByName(
-    _ collection: ResourcePath, _ reader: inout SnapshotReader, _ answerBytes: () -> Int,
+    _ collection: ResourcePath, _ reader: inout SnapshotReader, _ responseBytes: () -> Int,
     _ found: (FoundDocument) throws -> Void
   ) throws -> [UInt8]? {
     var scan: DocumentIterator?
@@ -236,7 +236,7 @@ package final class ListDocumentsCursor {
     var parent = try parents?.next()
     var last: [UInt8] = []
     while document != nil || parent != nil {
-      if count == limit || max(bytes, answerBytes()) >= Self.pageBytesMax { return last }
+      if count == limit || max(bytes, responseBytes()) >= Self.pageBytesMax { return last }
       var id: [UInt8] = []
       if document != nil { scan?.appendID(to: &id) }
       var isMissing = document == nil

@@ -13,7 +13,7 @@ extension FirestoreService {
   /// - Throws: Errors found before anything is deleted: those of ``access(to:as:)``; `PERMISSION_DENIED` if the
   ///   caller is not an administrator and rules apply.
   package func recursiveDelete(
-    _ path: ResourcePath, in id: DatabaseID, as caller: Caller, behind last: DocumentKey? = nil, limit: Int,
+    _ path: ResourcePath, in id: DatabaseID, as caller: Caller, after last: DocumentKey? = nil, limit: Int,
     completion: @escaping @Sendable (Result<RecursiveDeleteOutcome, Status>) -> Void
   ) throws {
     let access = try access(to: id, as: caller)

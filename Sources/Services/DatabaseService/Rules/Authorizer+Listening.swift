@@ -22,7 +22,7 @@ struct AuthorizationDependencies {
 extension Authorizer {
   /// Authorizes a listener to receive the state of a document. Lookups by the rules read the snapshot.
   /// - Throws: `PERMISSION_DENIED` if the rules deny it.
-  func admitGet(
+  func authorizeGet(
     _ key: DocumentKey, _ fields: UnsafeRawBufferPointer?, in database: DocumentDatabase,
     _ snapshot: any KeyValueSnapshot
   ) throws -> AuthorizationDependencies {
@@ -46,7 +46,7 @@ extension Authorizer {
 
   /// Authorizes a listener to follow a query, by proof.
   /// - Throws: `PERMISSION_DENIED` if the rules deny it.
-  func admitList(
+  func authorizeList(
     _ query: Query, in database: DocumentDatabase, _ snapshot: any KeyValueSnapshot
   ) throws -> AuthorizationDependencies {
     var path = query.parent

@@ -64,20 +64,20 @@ package struct FileRequest: Sendable {
 extension FirestoreService {
   /// Evaluates a request for a file. `firestore.get()` reads one snapshot of `database`, regardless of the number of
   /// lookups. Lookups fail if that database does not exist.
-  package func allows(_ request: FileRequest, by guarding: ActiveRuleset, documentsIn database: DatabaseID?) -> Bool {
-    decide(request, guarding, documentsIn: database, .none)?.isAllowed ?? false
+  package func allows(_ request: FileRequest, by activeRuleset: ActiveRuleset, documentsIn database: DatabaseID?) -> Bool {
+    decide(request, activeRuleset, documentsIn: database, .none)?.isAllowed ?? false
   }
 
   /// Evaluates an upload before its ``FileRules/lateFields`` are known. Returns `nil` if the decision depends on
   /// them. Cost: traces the decision.
   package func allowsEarly(
-    _ request: FileRequest, by guarding: ActiveRuleset, documentsIn database: DatabaseID?
+    _ request: FileRequest, by activeRuleset: ActiveRuleset, documentsIn database: DatabaseID?
   ) -> Bool? {
-    guard let decision = decide(request, guarding, documentsIn: database, .trace) else { return false }
+    guard let decision = decide(request, activeRuleset, documentsIn: database, .trace) else { return false }
     if decision.isAllowed { return true }
     // `&&` and `||` treat an error as an unknown value. The decision is open only if the rules have read such a
     // field.
-    let isOpen = guarding.quotesChecksums
+    let isOpen = activeRuleset.quotesChecksums
       ? !decision.trace.isEmpty
       : decision.trace.contains { value in
         FileRules.lateFields.contains { value.value.utf8.elementsEqual(Self.missing($0).utf8) }
@@ -91,20 +91,20 @@ extension FirestoreService {
   }
 
   private func decide(
-    _ request: FileRequest, _ guarding: ActiveRuleset, documentsIn database: DatabaseID?,
+    _ request: FileRequest, _ activeRuleset: ActiveRuleset, documentsIn database: DatabaseID?,
     _ explaining: Decision.Explanation
   ) -> Decision? {
     // Do not open a database for rules that read no documents.
-    guard guarding.readsDocuments, let id = database, let database = try? self.database(id) else {
-      return decide(request, guarding, nil, explaining)
+    guard activeRuleset.readsDocuments, let id = database, let database = try? self.database(id) else {
+      return decide(request, activeRuleset, nil, explaining)
     }
     return try? database.read { reader in
-      decide(request, guarding, reader.snapshot, explaining)
+      decide(request, activeRuleset, reader.snapshot, explaining)
     }
   }
 
   private func decide(
-    _ request: FileRequest, _ guarding: ActiveRuleset, _ snapshot: (any KeyValueSnapshot)?,
+    _ request: FileRequest, _ activeRuleset: ActiveRuleset, _ snapshot: (any KeyValueSnapshot)?,
     _ explaining: Decision.Explanation
   ) -> Decision {
     let evaluation = evaluations.take()
@@ -125,9 +125,9 @@ extension FirestoreService {
               if let name { borrowed.path = name }
               borrowed.resource = before
               borrowed.newResource = after
-              borrowed.lookupsMax = RulesRequest.lookupsMaxOfFile
+              borrowed.lookupsMax = RulesRequest.lookupsMaxPerFile
               return evaluation.evaluator.decide(
-                guarding.ruleset, borrowed, lookups: evaluation.lookups, explaining: explaining)
+                activeRuleset.ruleset, borrowed, lookups: evaluation.lookups, explaining: explaining)
             }
           }
         }

@@ -47,7 +47,7 @@ package final class RulesRegistry: Sendable {
     var copy = other.state.withLock { State(uploads: $0.uploads, files: $0.files) }
     copy.files = copy.files.mapValues { ActiveRuleset(unwatched: $0) }
     copy.uploads = copy.uploads.mapValues { rules in
-      if case .ruleset(let guarding) = rules { .ruleset(ActiveRuleset(unwatched: guarding)) } else { rules }
+      if case .ruleset(let activeRuleset) = rules { .ruleset(ActiveRuleset(unwatched: activeRuleset)) } else { rules }
     }
     state.withLock { $0 = copy }
   }
@@ -75,8 +75,8 @@ package final class RulesRegistry: Sendable {
   package func upload(_ ruleset: Ruleset, to place: Place) { upload(ActiveRuleset(ruleset), to: place) }
 
   /// Sets the rules of a project or a database. They override those from files.
-  package func upload(_ guarding: ActiveRuleset, to place: Place) {
-    change { $0.uploads[place] = .ruleset(guarding) }
+  package func upload(_ activeRuleset: ActiveRuleset, to place: Place) {
+    change { $0.uploads[place] = .ruleset(activeRuleset) }
   }
 
   /// Makes every request to a project or a database fail with a text, because its rules do not compile.
@@ -85,14 +85,14 @@ package final class RulesRegistry: Sendable {
   }
 
   /// Returns the active rules of a project or a database, or `nil` if it has no rules that compile.
-  package func guarding(_ place: Place) -> ActiveRuleset? {
+  package func activeRuleset(_ place: Place) -> ActiveRuleset? {
     let id: DatabaseID?
     switch place {
     case .project(let project): id = DatabaseID(project: project)
     case .database(let database): id = database
     }
-    guard let id, case .ruleset(let guarding) = inForce(for: id) else { return nil }
-    return guarding
+    guard let id, case .ruleset(let activeRuleset) = inForce(for: id) else { return nil }
+    return activeRuleset
   }
 
   /// Calls `notify` after every change, on the thread that makes it.

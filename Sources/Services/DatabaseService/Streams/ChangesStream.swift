@@ -28,8 +28,8 @@ package final class ChangesStream {
   }
 
   private let database: DocumentDatabase
-  private let feed: WatchHub
-  private let feeds: WatchHubRegistry
+  private let hub: WatchHub
+  private let watchHubs: WatchHubRegistry
   private let listener: WatchMailbox
   private let incarnation: UInt64
   private var place: Place
@@ -65,11 +65,11 @@ package final class ChangesStream {
     }
     self.database = database
     self.incarnation = incarnation
-    feeds = service.feeds
+    watchHubs = service.watchHubs
     listener = WatchMailbox(name: caller.name, wake: wake)
     try Self.check(place.version, database)
-    feed = feeds.take(database)
-    feed.subscribeToAll(listener)
+    hub = watchHubs.take(database)
+    hub.subscribeToAll(listener)
   }
 
   deinit { end() }
@@ -78,8 +78,8 @@ package final class ChangesStream {
   package func end() {
     guard !isOver else { return }
     isOver = true
-    feed.close(listener)
-    feeds.give(feed)
+    hub.close(listener)
+    watchHubs.give(hub)
   }
 
   /// Calls `emit` for each event until it returns `false`. Data that an event borrows is valid only during the call.
@@ -92,7 +92,7 @@ package final class ChangesStream {
     while let event = listener.take() {
       switch event {
       case .noChange: isCaughtUpDue = true
-      case .lagged: feed.rejoin(listener)
+      case .lagged: hub.rejoin(listener)
       case .failed(let error): throw Status(error, database: database.id)
       default: break
       }
@@ -107,7 +107,7 @@ package final class ChangesStream {
     guard try reader.isReadable(at: place.version) else { throw Self.tooOld }
     let scan =
       if let last = place.last {
-        try ChangeLogIterator(reader.snapshot, behind: last.position, of: last.version)
+        try ChangeLogIterator(reader.snapshot, after: last.position, of: last.version)
       } else {
         try ChangeLogIterator(reader.snapshot, after: place.version)
       }
@@ -148,7 +148,7 @@ package final class ChangesStream {
 
   private func emitCommit(_ version: Int64, _ emit: (ChangesEvent) throws -> Bool) throws -> Bool {
     place = Place(version: version)
-    listener.tell(version)
+    listener.noteSentVersion(version)
     return try emit(.commit(token: token, version: Timestamp(uncheckedMicroseconds: version)))
   }
 

@@ -46,15 +46,15 @@ extension ListenStream {
       guard let target = numbered[number] else { continue }
       do {
         let wasGuarded = target.isGuarded
-        let dependencies = try admit(target)
-        if wasGuarded || target.isGuarded { feed.setGuards(listener, target: number, dependencies.documents) }
+        let dependencies = try authorize(target)
+        if wasGuarded || target.isGuarded { hub.setGuards(listener, target: number, dependencies.documents) }
       } catch { end(target, because: error) }
     }
   }
 
   /// Authorizes a target by the newest state.
   /// - Throws: `PERMISSION_DENIED` if the rules deny it; `FAILED_PRECONDITION` if the query lacks a required index.
-  func admit(_ target: WatchedTarget) throws -> AuthorizationDependencies {
+  func authorize(_ target: WatchedTarget) throws -> AuthorizationDependencies {
     var dependencies = AuthorizationDependencies()
     guard authorizer != nil || service.requiresIndexes else { return dependencies }
     target.authorizedAt = database.clock.now()
@@ -62,14 +62,14 @@ extension ListenStream {
       switch target.selection {
       case .query(let query):
         if let authorizer {
-          dependencies = try authorizer.admitList(query.resolved.query, in: database, reader.snapshot)
+          dependencies = try authorizer.authorizeList(query.resolved.query, in: database, reader.snapshot)
         }
         try service.checkIndexes(of: query.resolved, database, &reader)
       case .documents(let keys):
         guard let authorizer else { return }
         for key in keys {
           let document = try reader.document(key)
-          dependencies.formUnion(try authorizer.admitGet(key, document?.fields, in: database, reader.snapshot))
+          dependencies.formUnion(try authorizer.authorizeGet(key, document?.fields, in: database, reader.snapshot))
           target.authorizedVersions[key] = document?.updateVersion ?? 0
         }
       }
@@ -136,7 +136,7 @@ extension ListenStream {
     guard let authorizer, case .documents = target.selection, target.authorizedVersions[key] != version else { return true }
     do {
       let dependencies = try database.read { reader in
-        try authorizer.admitGet(key, fields, in: database, reader.snapshot)
+        try authorizer.authorizeGet(key, fields, in: database, reader.snapshot)
       }
       target.authorizedVersions[key] = version
       target.usesTime = target.usesTime || dependencies.usesTime
@@ -155,7 +155,7 @@ extension ListenStream {
   private func isReadable(_ key: DocumentKey, _ fields: UnsafeRawBufferPointer) -> Bool {
     guard let authorizer else { return true }
     let dependencies = try? database.read { reader in
-      try authorizer.admitGet(key, fields, in: database, reader.snapshot)
+      try authorizer.authorizeGet(key, fields, in: database, reader.snapshot)
     }
     return dependencies != nil
   }

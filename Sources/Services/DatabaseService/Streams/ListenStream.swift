@@ -20,7 +20,7 @@ package final class ListenStream {
   let service: FirestoreService
   let caller: Caller
   let database: DocumentDatabase
-  let feed: WatchHub
+  let hub: WatchHub
   let listener: WatchMailbox
   /// Authorizes targets; `nil` if everything is allowed.
   var authorizer: Authorizer?
@@ -65,7 +65,7 @@ package final class ListenStream {
     self.caller = caller
     database = access.database
     authorizer = access.authorizer
-    feed = service.feeds.take(access.database)
+    hub = service.watchHubs.take(access.database)
     listener = WatchMailbox(name: caller.name, wake: wake)
   }
 
@@ -75,9 +75,9 @@ package final class ListenStream {
   package func end() {
     guard !isOver else { return }
     isOver = true
-    feed.close(listener)
-    service.feeds.give(feed)
-    service.feeds.release(operandBytes)
+    hub.close(listener)
+    service.watchHubs.give(hub)
+    service.watchHubs.release(operandBytes)
     operandBytes = 0
     work = .none
     events = []
@@ -138,12 +138,12 @@ package final class ListenStream {
     lastNumber += 1
     let target = WatchedTarget(
       requested, id: id, number: lastNumber, selection, lastSentVersion: lastSentVersion, isResetDue: isResetDue)
-    let dependencies = try admit(target)
+    let dependencies = try authorize(target)
     try reserve(target.operandBytes)
     if case .documents(let keys) = selection { documentsWatched += keys.count }
     targets[id] = target
     numbered[target.number] = target
-    feed.join(listener, target: target.number, selection, guards: dependencies.documents)
+    hub.join(listener, target: target.number, selection, guards: dependencies.documents)
   }
 
   /// Reserves memory for the operands of a query, which are kept as long as the target exists.
@@ -153,7 +153,7 @@ package final class ListenStream {
         .resourceExhausted,
         "The values in the queries of a stream may take \(Self.operandBytesMax) bytes. Open another stream.")
     }
-    guard service.feeds.reserve(bytes) else {
+    guard service.watchHubs.reserve(bytes) else {
       throw Status(.resourceExhausted, "The queries of all listeners take too much memory. Try again later.")
     }
     operandBytes += bytes
@@ -202,8 +202,8 @@ package final class ListenStream {
     numbered[target.number] = nil
     if case .documents(let keys) = target.selection { documentsWatched -= keys.count }
     operandBytes -= target.operandBytes
-    service.feeds.release(target.operandBytes)
-    feed.leave(listener, target: target.number)
+    service.watchHubs.release(target.operandBytes)
+    hub.leave(listener, target: target.number)
   }
 
   /// Ends a target because of an error.
@@ -264,7 +264,7 @@ package final class ListenStream {
     case .lagged:
       // The targets catch up one by one. Until the last one has done so, the client's state is not consistent.
       for target in targets.values { fallBehind(target) }
-      feed.rejoin(listener)
+      hub.rejoin(listener)
     case .failed(let error): throw Status(error, database: database.id)
     }
     return true
@@ -274,7 +274,7 @@ package final class ListenStream {
   private func snapshot(_ version: Int64) {
     shownVersion = max(shownVersion, version)
     guard !targets.values.contains(where: \.isBehind) else { return }
-    listener.tell(shownVersion)
+    listener.noteSentVersion(shownVersion)
     send(.snapshot(token: token(shownVersion), readTime: Timestamp(uncheckedMicroseconds: shownVersion)))
   }
 
@@ -369,7 +369,7 @@ package final class ListenStream {
     fallBehind(target)
     target.lastSentVersion = nil
     target.isResetDue = true
-    feed.refresh(listener, target: target.number)
+    hub.refresh(listener, target: target.number)
   }
 
   // MARK: Changes

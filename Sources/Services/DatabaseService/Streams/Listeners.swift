@@ -25,16 +25,16 @@ extension FirestoreService {
   package func listeners(
     as caller: Caller, completion: @escaping @Sendable ([ListenerDescription]) -> Void
   ) throws {
-    try admit(caller)
-    let feeds = feeds.all
+    try requireDefaultAccess(caller)
+    let watchHubs = watchHubs.all
     let gathered = Mutex<[ListenerDescription]>([])
     let group = DispatchGroup()
-    for feed in feeds {
+    for hub in watchHubs {
       group.enter()
-      feed.describe { found in
+      hub.describe { found in
         let descriptions = found.map { one in
           ListenerDescription(
-            database: feed.database.id, name: one.name, targets: one.targets, lag: one.lag, queuedBytes: one.queuedBytes
+            database: hub.database.id, name: one.name, targets: one.targets, lag: one.lag, queuedBytes: one.queuedBytes
           )
         }
         gathered.withLock { $0 += descriptions }

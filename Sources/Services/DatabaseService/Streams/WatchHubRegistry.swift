@@ -5,7 +5,7 @@ package import Watch
 /// The hubs of the databases that have listeners. A hub retains its database, so that it stays open.
 package final class WatchHubRegistry: Sendable {
   private struct Entry {
-    var feed: WatchHub
+    var hub: WatchHub
     var users: Int
   }
 
@@ -34,27 +34,27 @@ package final class WatchHubRegistry: Sendable {
   func take(_ database: DocumentDatabase) -> WatchHub {
     entries.withLock { entries in
       let id = ObjectIdentifier(database)
-      let entry = entries[id] ?? Entry(feed: WatchHub(database), users: 0)
-      entries[id] = Entry(feed: entry.feed, users: entry.users + 1)
-      return entry.feed
+      let entry = entries[id] ?? Entry(hub: WatchHub(database), users: 0)
+      entries[id] = Entry(hub: entry.hub, users: entry.users + 1)
+      return entry.hub
     }
   }
 
   /// Ends one use of a hub. The last use stops it.
-  func give(_ feed: WatchHub) {
+  func give(_ hub: WatchHub) {
     let isUnused = entries.withLock { entries in
-      let id = ObjectIdentifier(feed.database)
+      let id = ObjectIdentifier(hub.database)
       entries[id]?.users -= 1
       guard entries[id]?.users == 0 else { return false }
       entries[id] = nil
       return true
     }
-    if isUnused { feed.stop() }
+    if isUnused { hub.stop() }
   }
 
   /// Wakes every listener.
-  func wakeAll() { for feed in all { feed.wakeAll() } }
+  func wakeAll() { for hub in all { hub.wakeAll() } }
 
   /// All hubs.
-  package var all: [WatchHub] { entries.withLock { $0.values.map(\.feed) } }
+  package var all: [WatchHub] { entries.withLock { $0.values.map(\.hub) } }
 }

@@ -2,44 +2,43 @@ import Glibc
 import Synchronization
 import WireFormat
 
-/// A call that changes a disk, and may fail.
+/// A disk operation that a test can make fail.
 package enum DiskCall: Sendable {
-  /// Bytes of content are written.
+  /// Writing content.
   case write
-  /// They are synced.
+  /// Syncing content.
   case sync
-  /// Content gets its name.
+  /// Linking content to its name.
   case link
-  /// The folder of the name is synced.
+  /// Syncing the directory that contains the name.
   case syncFolder
 }
 
-/// The files that hold content, apart from their names.
+/// The directory of content files.
 ///
 ///     PATH/content/{2 digits}/{62 digits}   content, named by its SHA-256: equal content is stored once
 ///     PATH/incoming/{id}                    content that is arriving; an upload that can be resumed keeps its own
 ///
-/// Nothing here is named by a client. An object names content only after its file and its name have reached the disk;
-/// what a crash leaves under `content` before that is whole or not, and no object's.
+/// A client never names a file here. An object refers to content only after the file and its name are durable.
+/// After a crash, `content` can contain further files, whole or partial, to which no object refers.
 package final class ContentDirectory: Sendable {
-  /// The directory.
   package let path: String
-  /// Whether it lies on a file system in memory: then nothing is synced, and the whole has a bound.
+  /// Whether the directory is on a memory file system. Then nothing is synced, and the total size is limited.
   package let isInMemory: Bool
   private let bytesMax: Int
   private let usedBytes = Atomic<Int>(0)
   private let isTemporary = Atomic<Bool>(false)
   private let fault: (@Sendable (DiskCall) -> Int32)?
-  /// Whether content was left that nobody holds, because it was being copied.
+  /// Whether unreferenced content was kept because it was being copied.
   private let hasLeftovers = Atomic<Bool>(false)
 
-  /// Opens a directory, making it and its parts where they are missing.
+  /// Opens a directory, creating it and its subdirectories if they do not exist.
   ///
   /// - Parameters:
-  ///   - bytesMax: how much memory files may take; on a disk it is the file system that ends.
-  ///   - fault: for tests: asked before each call that changes the disk; a number other than 0 is the `errno` with
-  ///     which the call fails, and it is not made.
-  /// - Throws: ``FilesError/system(operation:path:code:)``.
+  ///   - bytesMax: the most memory that the files may use. Ignored on a disk, where the file system is the limit.
+  ///   - fault: for tests: called before each operation that changes the disk. If it returns a number other than 0,
+  ///     the operation is skipped and fails with that `errno`.
+  /// - Throws: ``FilesError/system(operation:path:code:)`` if a directory cannot be created.
   package init(
     _ path: String, isInMemory: Bool = false, bytesMax: Int = .max, fault: (@Sendable (DiskCall) -> Int32)? = nil
   ) throws(FilesError) {
@@ -54,15 +53,15 @@ package final class ContentDirectory: Sendable {
     if isTemporary.load(ordering: .relaxed) { Self.remove(path) }
   }
 
-  /// Has the directory removed with all that is in it when nobody uses it any more.
+  /// Makes the directory remove itself, with its contents, when this object is deallocated.
   package func removesItself() { isTemporary.store(true, ordering: .relaxed) }
 
-  /// Whether a directory holds content, or did: without the metadata nobody knows what it is called.
+  /// Returns whether a directory contains content. Without the metadata, the names of that content are lost.
   package static func holdsContent(_ path: String) -> Bool {
     names(in: "\(path)/content").contains { !names(in: "\(path)/content/\($0)").isEmpty }
   }
 
-  /// Removes such a directory with all that is in it, and nothing else that may lie there.
+  /// Removes the directory and its content files. Other files in it remain.
   package static func remove(_ path: String) {
     for name in names(in: "\(path)/incoming") { unlink("\(path)/incoming/\(name)") }
     for folder in names(in: "\(path)/content") {
@@ -75,7 +74,8 @@ package final class ContentDirectory: Sendable {
 
   // MARK: - Content
 
-  /// Opens content for reading; `nil` where there is none.
+  /// Opens content for reading. Returns `nil` if it does not exist.
+  /// - Throws: ``FilesError/system(operation:path:code:)`` if the file cannot be opened.
   package func open(_ digest: ContentDigest) throws(FilesError) -> Int32? {
     let file = self.file(of: digest)
     let descriptor = Glibc.open(file, O_RDONLY | O_CLOEXEC)
@@ -84,18 +84,19 @@ package final class ContentDirectory: Sendable {
     return nil
   }
 
-  /// Gives an incoming file, which is whole, the name of its content, and has both reach the disk.
+  /// Links a complete incoming file to the name of its content, and makes both durable.
   ///
-  /// The name comes first: where the file system keeps a journal, one entry of it then takes name and file together.
+  /// The link comes before the sync: a journaling file system then writes the name and the file in one journal
+  /// entry.
   func publish(_ incoming: IncomingContent, as digest: ContentDigest) throws(FilesError) {
     let folder = try makeFolder(of: digest)
     let file = self.file(of: digest)
     if !fails(.link), Glibc.link(incoming.path, file) == 0 {
       unlink(incoming.path)
     } else if errno == EEXIST || errno == EPERM || errno == EOPNOTSUPP || errno == EMLINK {
-      // Objects may hold what is there: only what is on the disk already may replace it.
+      // Objects may refer to the existing file: only content that is already on the disk may replace it.
       try incoming.sync()
-      // Only memory is counted.
+      // Space is accounted only in memory.
       let replaced = isInMemory ? Self.size(of: file) : nil
       guard rename(incoming.path, file) == 0 else { throw Self.failure("rename", file) }
       if let replaced { release(fileOf: replaced) }
@@ -107,7 +108,8 @@ package final class ContentDirectory: Sendable {
     try sync(folder)
   }
 
-  /// Gives content of another directory of the same file system a name here too, durably; returns whether it could.
+  /// Links content of another directory on the same file system into this one, durably. Returns whether that
+  /// succeeded.
   func link(_ digest: ContentDigest, from other: ContentDirectory) throws(FilesError) -> Bool {
     let folder = try makeFolder(of: digest)
     guard Glibc.link(other.file(of: digest), file(of: digest)) == 0 else { return false }
@@ -125,8 +127,8 @@ package final class ContentDirectory: Sendable {
     return folder
   }
 
-  /// Removes content that no object holds, and returns whether it did: while somebody has a ``ContentLock`` it stays, and
-  /// ``takeLeftovers()`` says so.
+  /// Removes content to which no object refers. Returns `false` if the content stays because a ``ContentLock`` is
+  /// held; ``takeLeftovers()`` then returns `true`.
   @discardableResult
   func remove(_ digest: ContentDigest) -> Bool {
     let file = self.file(of: digest)
@@ -140,19 +142,19 @@ package final class ContentDirectory: Sendable {
     return isRemoved
   }
 
-  /// Whether content was left that nobody holds, since the last call.
+  /// Returns whether unreferenced content was kept since the last call.
   func takeLeftovers() -> Bool { hasLeftovers.exchange(false, ordering: .relaxed) }
 
-  /// The digests of a part of the content: `part` is 0 to 255, the first byte of each.
+  /// Returns the digests of the content whose digest begins with the byte `part`.
   package func digests(part: UInt8) -> [ContentDigest] {
     let folder = Hexadecimal.text([part])
     return Self.names(in: "\(path)/content/\(folder)").compactMap { ContentDigest(text: folder + $0) }
   }
 
-  /// The size of stored content; `nil` where there is none.
+  /// Returns the size of stored content, or `nil` if it does not exist.
   package func size(of digest: ContentDigest) -> Int? { Self.size(of: file(of: digest)) }
 
-  /// Where content lies.
+  /// Returns the path of stored content.
   package func file(of digest: ContentDigest) -> String {
     let text = digest.text
     return "\(path)/content/\(text.prefix(2))/\(text.dropFirst(2))"
@@ -160,7 +162,8 @@ package final class ContentDirectory: Sendable {
 
   // MARK: - Incoming
 
-  /// Makes a file for content that is about to arrive.
+  /// Creates a file for content that is about to arrive.
+  /// - Throws: ``FilesError/full`` or ``FilesError/system(operation:path:code:)`` if the file cannot be created.
   package func makeIncoming(_ id: String) throws(FilesError) -> IncomingContent {
     try reserve(from: nil, to: 0)
     let file = "\(path)/incoming/\(id)"
@@ -173,9 +176,10 @@ package final class ContentDirectory: Sendable {
     return IncomingContent(descriptor: descriptor, path: file, directory: self)
   }
 
-  /// Opens a file of content that has arrived up to `size` bytes, and cuts off what is beyond; `nil` where it has not.
+  /// Opens a file of which `size` bytes have arrived, and truncates it to them. Returns `nil` if the file is
+  /// missing or shorter.
   ///
-  /// The file stays where it is, as with `keep()`. Cost: reads all of it, for the checksums.
+  /// The file is kept, as with `keep()`. Cost: reads the whole file to compute the checksums.
   func reopenIncoming(_ id: String, size: Int) throws(FilesError) -> IncomingContent? {
     let file = "\(path)/incoming/\(id)"
     let descriptor = Glibc.open(file, O_RDWR | O_CLOEXEC)
@@ -191,28 +195,28 @@ package final class ContentDirectory: Sendable {
     return incoming
   }
 
-  /// Removes an incoming file that nobody has open.
+  /// Removes an incoming file that is not open.
   func removeIncoming(_ id: String) {
     let file = "\(path)/incoming/\(id)"
     let size = isInMemory ? Self.size(of: file) : nil
     if unlink(file) == 0, let size { release(fileOf: size) }
   }
 
-  /// Removes incoming files whose id is not among those to keep.
+  /// Removes all incoming files except those with the given IDs.
   func removeIncoming(except keep: Set<String>) {
     for name in Self.names(in: "\(path)/incoming") where !keep.contains(name) { removeIncoming(name) }
   }
 
-  // MARK: - Room
+  // MARK: - Space
 
-  /// What a file of a size takes of memory: whole pages, and one for the file itself.
+  /// Returns the memory that a file of a size uses: whole pages, and one page for the file itself.
   private static func room(of size: Int?) -> Int {
     guard let size else { return 0 }
     return ((size + 4095) / 4096 + 1) * 4096
   }
 
-  /// Takes room for a file that grows; `nil` stands for no file.
-  /// - Throws: ``FilesError/full``, and nothing is taken.
+  /// Reserves space for a file that grows from `old` to `new` bytes. Pass `nil` as `old` for a new file.
+  /// - Throws: ``FilesError/full`` if the limit is exceeded. Then nothing is reserved.
   func reserve(from old: Int?, to new: Int) throws(FilesError) {
     guard isInMemory else { return }
     let bytes = Self.room(of: new) - Self.room(of: old)
@@ -223,22 +227,22 @@ package final class ContentDirectory: Sendable {
     }
   }
 
-  /// Gives room back: a file became smaller.
+  /// Releases the space of a file that shrank.
   func release(from old: Int, to new: Int) {
     if isInMemory { usedBytes.subtract(Self.room(of: old) - Self.room(of: new), ordering: .relaxed) }
   }
 
-  /// Gives the room of a whole file back.
+  /// Releases the space of a whole file.
   func release(fileOf size: Int) {
     if isInMemory { usedBytes.subtract(Self.room(of: size), ordering: .relaxed) }
   }
 
-  /// How much memory files take now; 0 on a disk, where nobody counts.
+  /// The memory that the files use, in bytes. Always 0 on a disk.
   package var reservedBytes: Int { usedBytes.load(ordering: .relaxed) }
 
   // MARK: - The file system
 
-  /// Whether a test has a call fail; `errno` says why.
+  /// Returns whether a test makes an operation fail, and sets `errno` if so.
   func fails(_ call: DiskCall) -> Bool {
     guard let fault else { return false }
     let code = fault(call)
@@ -246,10 +250,10 @@ package final class ContentDirectory: Sendable {
     return code != 0
   }
 
-  /// The error of a call that just failed.
+  /// Returns the error of an operation that just failed.
   static func failure(_ operation: String, _ path: String) -> FilesError {
     let code = errno
-    // The last: a file that is longer than the file system, or the limit of the process, allows.
+    // EFBIG: the file would exceed the limit of the file system or of the process.
     let isFull = code == ENOSPC || code == EDQUOT || code == EFBIG
     return isFull ? .full : .system(operation: operation, path: path, code: code)
   }
@@ -271,7 +275,7 @@ package final class ContentDirectory: Sendable {
     return stat(file, &status) == 0 ? Int(status.st_size) : nil
   }
 
-  /// The entries of a directory, but those that begin with a dot; none where it cannot be read.
+  /// Returns the entries of a directory, except those that begin with a dot. Returns none if it cannot be read.
   package static func names(in directory: String) -> [String] {
     guard let stream = opendir(directory) else { return [] }
     defer { closedir(stream) }

@@ -1,12 +1,12 @@
 import Glibc
 
-/// Reads files of content.
+/// Reads content files.
 enum ContentFile {
   private static let pieceBytes = 256 << 10
 
-  /// Lends the bytes of an open file, from its beginning to `count` or to its end, in pieces.
-  /// - Throws: ``FilesError/system(operation:path:code:)`` where it cannot be read, or ends before `count`; and what
-  ///   `body` throws.
+  /// Passes the bytes of an open file to `body` in pieces, from the beginning to `count` or to the end of the file.
+  /// - Throws: ``FilesError/system(operation:path:code:)`` if the file cannot be read or ends before `count`; the
+  ///   errors of `body`.
   static func forEachPiece(
     of descriptor: Int32, path: String, count: Int? = nil,
     _ body: (UnsafeRawBufferPointer) throws(FilesError) -> Void

@@ -2,22 +2,23 @@ import CCrypto
 import Dispatch
 import Synchronization
 
-/// Computes the checksums of content while it streams by. Belongs to one thread at a time.
+/// Computes the checksums of content as it streams by. Used by one thread at a time.
 package final class ContentHasher {
   private let md5 = MD5Sum()
   private let sha256: OpaquePointer?
   private var crc32c: UInt32 = 0
   private let underWay = DispatchGroup()
-  /// Whether the library could not compute a digest: it has no memory.
+  /// Whether libcrypto failed to compute a digest, for lack of memory.
   private var isBroken: Bool
-  /// Bytes taken so far.
+  /// The bytes processed so far.
   package private(set) var size = 0
 
-  /// Pieces of this size and more have their MD5 computed beside: it takes as long as all the rest.
+  /// For pieces of at least this size, another thread computes the MD5, which takes as long as the other checksums
+  /// together.
   private static let besideBytesMin = 128 << 10
   private static let workers = DispatchQueue(label: "hearth.md5", qos: .userInitiated, attributes: .concurrent)
 
-  /// Starts with nothing.
+  /// Creates a hasher of empty content.
   package init() {
     sha256 = EVP_MD_CTX_new()
     isBroken = EVP_DigestInit_ex(sha256, EVP_sha256(), nil) != 1
@@ -27,10 +28,10 @@ package final class ContentHasher {
     EVP_MD_CTX_free(sha256)
   }
 
-  /// Takes the next bytes.
+  /// Processes the next bytes.
   package func update(_ bytes: UnsafeRawBufferPointer) { update(Array(bytes)) }
 
-  /// Takes the next bytes, and keeps them until another thread has used them too: at most those of one call.
+  /// Processes the next bytes. Keeps at most the bytes of one call, until the other thread has processed them.
   package func update(_ bytes: [UInt8]) {
     underWay.wait()
     if bytes.count >= Self.besideBytesMin {
@@ -52,8 +53,8 @@ package final class ContentHasher {
     if EVP_DigestUpdate(sha256, bytes.baseAddress, bytes.count) != 1 { isBroken = true }
   }
 
-  /// The checksums of all bytes. Call once.
-  /// - Throws: ``FilesError/system(operation:path:code:)`` where the library failed.
+  /// Returns the checksums of all bytes. Call it once.
+  /// - Throws: ``FilesError/system(operation:path:code:)`` if libcrypto failed.
   package func finish() throws(FilesError) -> ContentSummary {
     underWay.wait()
     guard !isBroken, let digest = DigestContext.finish(sha256, count: 32), let sum = md5.finish() else {
@@ -63,7 +64,7 @@ package final class ContentHasher {
   }
 }
 
-/// An MD5 that several threads take turns at.
+/// An MD5 computation that moves between threads.
 private final class MD5Sum: Sendable {
   private struct State {
     let context: OpaquePointer? = EVP_MD_CTX_new()
@@ -85,7 +86,7 @@ private final class MD5Sum: Sendable {
     }
   }
 
-  /// The digest; `nil` where the library failed.
+  /// Returns the digest, or `nil` if libcrypto failed.
   func finish() -> [UInt8]? {
     state.withLock { $0.isBroken ? nil : DigestContext.finish($0.context, count: 16) }
   }

@@ -1,21 +1,21 @@
 import Glibc
 
-/// Keeps content in its place while somebody copies or reads all of it: as long as one lives, no process removes content
-/// of the directory, also content that no object holds any more.
+/// Protects content while it is copied or read as a whole: while any lock is held, no process removes content of
+/// the directory, even unreferenced content.
 ///
-/// It is a lock on a file beside the content: who copies shares it, who removes needs it alone, for a moment. A snapshot
-/// of the metadata that is taken while it is held names nothing that goes away.
+/// It is a file lock. Readers share it, and a removal needs it exclusively for a moment. A snapshot of the metadata
+/// taken while the lock is held refers only to content that stays.
 package final class ContentLock {
   private static let fileName = "content.lock"
 
   private let descriptor: Int32
 
-  /// Holds the content of a directory that is there. Waits while content is just being removed.
-  /// - Throws: ``FilesError/system(operation:path:code:)``.
+  /// Locks the content of an existing directory. Waits for a removal in progress.
+  /// - Throws: ``FilesError/system(operation:path:code:)`` if the lock file cannot be opened or locked.
   package init(_ directory: String) throws(FilesError) {
     let file = "\(directory)/\(Self.fileName)"
     descriptor = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-    // Where nobody can write, nobody removes anything.
+    // No process can remove content from a read-only file system.
     if descriptor < 0, errno == EROFS { return }
     guard descriptor >= 0 else { throw ContentDirectory.failure("open", file) }
     while flock(descriptor, LOCK_SH) != 0 {
@@ -25,7 +25,7 @@ package final class ContentLock {
 
   deinit { if descriptor >= 0 { Self.release(descriptor) } }
 
-  /// Runs what removes content unless somebody holds it; returns whether it ran.
+  /// Runs `body`, which removes content, unless a lock is held. Returns whether it ran.
   static func removing(in directory: String, _ body: () -> Void) -> Bool {
     let descriptor = open("\(directory)/\(fileName)", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { return false }
@@ -35,13 +35,13 @@ package final class ContentLock {
     return true
   }
 
-  /// Gives the lock back. Closing alone would not: a program that this process is just starting has a copy of the
-  /// descriptor until it runs.
+  /// Releases the lock. Closing the descriptor is not enough: a child process that is just being started has a copy
+  /// of it until it executes its program.
   private static func release(_ descriptor: Int32) {
     flock(descriptor, LOCK_UN)
     close(descriptor)
   }
 
-  /// Removes the lock's file, of a directory that goes away.
+  /// Removes the lock file of a directory that is being removed.
   static func forget(_ directory: String) { unlink("\(directory)/\(fileName)") }
 }

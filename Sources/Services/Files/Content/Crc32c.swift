@@ -1,10 +1,10 @@
 import CZlib
 
-/// CRC-32C, also called Castagnoli: with the processor's instruction where it has one, else with tables.
+/// CRC-32C, also called Castagnoli. Uses the processor's instruction if there is one, otherwise tables.
 package enum Crc32c {
   private static let hasInstruction = czlib_has_crc32c() != 0
 
-  /// Eight tables of 256: table `n` holds what a byte does that is followed by `n` others.
+  /// Eight tables of 256 entries: table `n` contains the effect of a byte that `n` other bytes follow.
   private static let tables: [UInt32] = {
     var tables = [UInt32](repeating: 0, count: 8 * 256)
     for byte in 0..<256 {
@@ -21,14 +21,14 @@ package enum Crc32c {
     return tables
   }()
 
-  /// The sum of what `sum` is of and the bytes that follow it; 0 is the sum of nothing.
+  /// Extends a CRC-32C over more bytes. Pass 0 to start.
   package static func extend(_ sum: UInt32, _ bytes: UnsafeRawBufferPointer) -> UInt32 {
     guard let start = bytes.baseAddress, !bytes.isEmpty else { return sum }
     guard hasInstruction else { return extendByTables(sum, bytes) }
     return czlib_crc32c(sum, start.assumingMemoryBound(to: UInt8.self), UInt(bytes.count))
   }
 
-  /// The same by tables, wherever it runs.
+  /// Extends a CRC-32C with the tables, on any processor.
   package static func extendByTables(_ sum: UInt32, _ bytes: UnsafeRawBufferPointer) -> UInt32 {
     tables.withUnsafeBufferPointer { tables in
       var sum = ~sum

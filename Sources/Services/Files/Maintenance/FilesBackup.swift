@@ -1,28 +1,30 @@
 import Glibc
 package import KeyValue
 
-/// What a copy of files has.
+/// A copy of file content into another directory, and what it copied.
 package struct FilesBackup: Sendable {
-  /// Objects that the metadata name.
+  /// The number of objects in the metadata.
   package private(set) var objects = 0
-  /// Contents that were copied, and their bytes.
+  /// The number of copied contents.
   package private(set) var contents = 0
-  /// Bytes of the contents.
+  /// The size of the copied contents, in bytes.
   package private(set) var bytes = 0
-  /// What is missing at the source, or not what its name says; the first thousand, each a text for people.
+  /// The missing and damaged contents of the source: descriptions of the first thousand.
   package private(set) var problems: [String] = []
-  /// How many there are.
+  /// The number of missing and damaged contents.
   package private(set) var problemCount = 0
 
   private static let problemsMax = 1000
 
-  /// Copies the content that a copy of the metadata names, and forgets the copy's uploads, whose content stays behind.
+  /// Copies the content that a copy of the metadata refers to, and removes the uploads from that copy, because
+  /// their content is not copied.
   ///
-  /// Take a ``ContentLock`` on the source before the metadata are copied, and keep it until this is done: then all that
-  /// they name is there. Content is verified on its way; where `earlier` has it whole, that file gets a second name
-  /// instead.
+  /// Take a ``ContentLock`` on the source before copying the metadata, and hold it until this initializer returns,
+  /// so the content cannot be removed meanwhile. The copy is verified. If `earlier` contains a content undamaged,
+  /// that file is linked instead of copied.
+  ///
   /// Cost: reads and syncs every content.
-  /// - Throws: ``FilesError`` where nothing can be written.
+  /// - Throws: ``FilesError`` if the metadata cannot be read or changed, or the copy cannot be written.
   package init(
     of metadata: any KeyValueStore, from source: ContentDirectory, to destination: ContentDirectory,
     earlier: ContentDirectory? = nil, progress: (Int) -> Void = { _ in }
@@ -48,7 +50,7 @@ package struct FilesBackup: Sendable {
     }
   }
 
-  /// Whether a directory has content, and it is what its name says.
+  /// Returns whether a directory contains content that matches its digest.
   private static func holds(_ contents: ContentDirectory, _ digest: ContentDigest) throws(FilesError) -> Bool {
     guard let descriptor = try contents.open(digest) else { return false }
     defer { close(descriptor) }
@@ -70,8 +72,8 @@ package struct FilesBackup: Sendable {
     }
     bytes += incoming.size
     let found = try incoming.finish()
-    if found.digest != digest { note("\(source.file(of: digest)) is not what its name says") }
-    // What is left of damaged content is worth keeping too.
+    if found.digest != digest { note("\(source.file(of: digest)) does not match the SHA-256 in its name") }
+    // The rest of damaged content is worth keeping too.
     try destination.publish(incoming, as: digest)
   }
 

@@ -1,37 +1,37 @@
 import Glibc
 package import KeyValue
 
-/// What is wrong with files, and how many there are.
+/// A check of all files: counts them and lists what is damaged.
 package struct FilesCheck: Sendable {
-  /// Objects, and versions of them that buckets keep.
+  /// The number of objects, including old versions.
   package private(set) var objects = 0
-  /// Different contents that they hold.
+  /// The number of distinct contents.
   package private(set) var contents = 0
-  /// Bytes of the contents.
+  /// The size of the contents, in bytes.
   package private(set) var contentBytes = 0
-  /// Uploads that may go on.
+  /// The number of stored uploads.
   package private(set) var uploads = 0
-  /// Content that no object holds, which a server removes; no damage.
+  /// The number of contents to which no object refers. The server removes them; they are not damage.
   package private(set) var orphans = 0
-  /// What is wrong; the first thousand, each a text for people.
+  /// Descriptions of the first thousand problems.
   package private(set) var problems: [String] = []
-  /// How many things are wrong.
+  /// The number of problems.
   package private(set) var problemCount = 0
 
   private static let problemsMax = 1000
   private static let knownMax = 100_000
 
-  /// What content turned out to be, so that content that several objects hold is mostly read once.
+  /// The checksums of shared contents, so each is usually read once.
   private var known: [ContentDigest: ContentSummary] = [:]
-  /// How many objects are still to be found that hold content which several do.
+  /// The number of objects still to be found, for each content with more than one.
   private var expected: [ContentDigest: Int] = [:]
   private var holders = 0
 
   /// Reads all metadata, as of one moment, and all content.
   ///
-  /// Take a ``ContentLock`` on the directory before, where a server may use it. `progress` is told the bytes read. Cost:
-  /// reads everything; memory for each content that several objects hold.
-  /// - Throws: ``FilesError`` where it cannot be read on.
+  /// If a server may be using the directory, take a ``ContentLock`` on it before. `progress` is called with the
+  /// bytes read. Cost: reads everything, and uses memory for each shared content.
+  /// - Throws: ``FilesError`` if the metadata cannot be read.
   package init(
     _ metadata: any KeyValueStore, _ contents: ContentDirectory, progress: (Int) -> Void = { _ in }
   ) throws(FilesError) {
@@ -45,12 +45,12 @@ package struct FilesCheck: Sendable {
     }
     var holdings = objects
     if let pending = try snapshot.pendingCommit() {
-      // It holds its content as an object does.
+      // The pending commit refers to its content as an object does.
       try check(pending.object, snapshot, contents, &bytesRead)
       holdings += 1
     }
     if holders != holdings || !expected.isEmpty {
-      note("the counts of who holds content are wrong: \(objects) objects, \(holders) counted")
+      note("the reference counts of content are wrong: \(objects) objects, \(holders) references")
     }
     known = [:]
     uploads = try Self.count(.uploads, snapshot)
@@ -65,7 +65,7 @@ package struct FilesCheck: Sendable {
       let digest = ContentDigest(bytes: Array(scan.key.dropFirst()))
       let count = Int(scan.value.fieldNumber)
       if digest.bytes.count != 32 || scan.value.count != 8 || count < 1 {
-        note("the count of who holds \(digest.text) is damaged")
+        note("the reference count of \(digest.text) is damaged")
       } else {
         contents += 1
         holders += count
@@ -103,7 +103,7 @@ package struct FilesCheck: Sendable {
   ) throws(FilesError) {
     let digest = object.content.digest
     let shown = "\(object.name.bucket)/\(object.name.name)"
-    if try snapshot.holders(of: digest) == 0 { note("\(shown): its content counts as held by nobody") }
+    if try snapshot.holders(of: digest) == 0 { note("\(shown): its content has no reference count") }
     let isShared = expected[digest] != nil
     if let left = expected[digest] { expected[digest] = left > 1 ? left - 1 : nil }
     let found: ContentSummary
@@ -123,7 +123,7 @@ package struct FilesCheck: Sendable {
     }
     let stored = object.content
     if found.size != stored.size {
-      note("\(shown): its content has \(found.size) bytes in place of \(stored.size)")
+      note("\(shown): its content has \(found.size) bytes instead of \(stored.size)")
     } else if found.digest != digest {
       note("\(shown): its content is not what was stored (SHA-256)")
     } else if found.crc32c != stored.crc32c || found.md5 != stored.md5 {

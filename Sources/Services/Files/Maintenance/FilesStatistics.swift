@@ -1,21 +1,21 @@
 package import KeyValue
 
-/// How many files there are, and what they take.
+/// The number and the size of the stored files.
 package struct FilesStatistics: Equatable, Sendable {
-  /// Buckets that were made.
+  /// The number of created buckets.
   package private(set) var buckets = 0
-  /// Objects, and versions of them that buckets keep.
+  /// The number of objects, including old versions.
   package private(set) var objects = 0
-  /// What the objects hold, in bytes.
+  /// The size of the objects, in bytes.
   package private(set) var objectBytes = 0
-  /// Different contents.
+  /// The number of distinct contents.
   package private(set) var contents = 0
-  /// What the contents take, in bytes: less than ``objectBytes`` where objects hold the same.
+  /// The size of the contents, in bytes. Less than ``objectBytes`` if objects share content.
   package private(set) var contentBytes = 0
-  /// Uploads that have begun and may go on, and those that ended lately.
+  /// The number of active uploads and of those that ended recently.
   package private(set) var uploads = 0
 
-  /// The numbers of ``values``: how JSON names them.
+  /// The JSON names of ``values``.
   package static let columns: [StaticString] = [
     "buckets", "objects", "objectBytes", "contents", "contentBytes", "uploads",
   ]
@@ -23,14 +23,15 @@ package struct FilesStatistics: Equatable, Sendable {
   /// The numbers, in the order of ``columns``.
   package var values: [Int] { [buckets, objects, objectBytes, contents, contentBytes, uploads] }
 
-  /// Takes numbers in the order of ``columns``; those that are missing are 0.
+  /// Creates statistics from numbers in the order of ``columns``. Missing numbers are 0.
   package init(_ values: [Int]) {
     let values = values + [Int](repeating: 0, count: max(0, Self.columns.count - values.count))
     (buckets, objects, objectBytes) = (values[0], values[1], values[2])
     (contents, contentBytes, uploads) = (values[3], values[4], values[5])
   }
 
-  /// Counts. Cost: reads all metadata, and looks at the size of every content.
+  /// Counts the files. Cost: reads all metadata, and the size of every content file.
+  /// - Throws: ``FilesError`` if the metadata cannot be read.
   package init(_ metadata: any KeyValueStore, _ directory: ContentDirectory) throws(FilesError) {
     let snapshot: any KeyValueSnapshot
     do throws(StorageError) { snapshot = try metadata.snapshot() } catch { throw .storage(error) }

@@ -1,40 +1,39 @@
-/// A bucket: objects have names in one.
+/// A bucket, the container of objects.
 package struct Bucket: Equatable, Sendable {
-  /// Its name.
   package var name: String
-  /// When it was made, in microseconds since 1970.
+  /// The creation time, in microseconds since 1970.
   package var created: Int64
-  /// When it was last changed, in microseconds since 1970.
+  /// The time of the last change, in microseconds since 1970.
   package var updated: Int64
-  /// 1 when it is made, one more for each change.
+  /// 1 on creation, incremented by each change.
   package var metageneration: Int64 = 1
-  /// A word that clients choose.
+  /// The storage class. Clients choose it, and it has no effect.
   package var storageClass = "STANDARD"
-  /// A word that clients choose.
+  /// The location. Clients choose it, and it has no effect.
   package var location = "US"
-  /// Texts by name.
+  /// Label texts by name.
   package var labels = CustomMetadata()
-  /// Whether objects that are replaced or deleted stay, under their generation.
+  /// Whether replaced and deleted objects are kept as versions, under their generation.
   package var keepsVersions = false
-  /// What clients said that has no effect here: JSON texts by the names of members, given back as they came.
+  /// Settings of clients that have no effect here: JSON texts by member name, returned as received.
   package var settings = CustomMetadata()
 
-  /// Settings and labels may take this much.
+  /// The most bytes of settings and labels together.
   package static let settingsBytesMax = 64 << 10
 
-  /// Makes one that is new at a time.
+  /// Creates a bucket with the given creation time.
   package init(name: String, created: Int64) {
     self.name = name
     self.created = created
     updated = created
   }
 
-  /// Checks the bounds.
-  /// - Throws: ``FilesError/invalid(_:)``.
+  /// Checks the size limits.
+  /// - Throws: ``FilesError/invalid(_:)`` if a limit is exceeded.
   func check() throws(FilesError) {
     guard labels.byteCount + settings.byteCount <= Self.settingsBytesMax,
       storageClass.utf8.count + location.utf8.count <= ObjectAttributes.textBytesMax
-    else { throw .invalid("Labels and settings of a bucket may have \(Self.settingsBytesMax) bytes in all.") }
+    else { throw .invalid("The labels and settings of a bucket may total at most \(Self.settingsBytesMax) bytes.") }
   }
 
   /// The numbers of the fields are on disk: never reuse or renumber one.

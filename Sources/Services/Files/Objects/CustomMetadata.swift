@@ -1,18 +1,18 @@
-/// What a client attaches to an object: texts by name. Names are compared by their bytes, and kept in that order.
+/// The custom metadata of an object: texts by name. Names are compared and sorted by their bytes.
 package struct CustomMetadata: Equatable, Sendable {
-  /// The names and values, ascending by the bytes of the names.
+  /// The names and values, sorted by the bytes of the names.
   package private(set) var entries: [(name: String, value: String)] = []
 
-  /// Where download tokens are kept, separated by commas.
+  /// The name under which download tokens are stored, separated by commas.
   package static let downloadTokensName = "firebaseStorageDownloadTokens"
 
-  /// Creates an empty one.
+  /// Creates empty metadata.
   package init() {}
 
-  /// Whether there is nothing.
+  /// Whether the metadata are empty.
   package var isEmpty: Bool { entries.isEmpty }
 
-  /// The text under a name. Setting `nil` removes it.
+  /// The text of a name. Setting `nil` removes it.
   package subscript(name: String) -> String? {
     get {
       let place = place(of: name)
@@ -29,13 +29,13 @@ package struct CustomMetadata: Equatable, Sendable {
     }
   }
 
-  /// The tokens with which an object may be read without rules.
+  /// The download tokens of the object. A token permits reading the object without evaluating rules.
   package var downloadTokens: [String] {
     get { self[Self.downloadTokensName]?.split(separator: ",").map(String.init) ?? [] }
     set { self[Self.downloadTokensName] = newValue.isEmpty ? nil : newValue.joined(separator: ",") }
   }
 
-  /// Bytes of all names and values.
+  /// The size of all names and values, in bytes.
   package var byteCount: Int { entries.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count } }
 
   private func place(of name: String) -> (index: Int, isFound: Bool) {

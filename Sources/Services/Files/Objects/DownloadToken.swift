@@ -1,8 +1,8 @@
 import WireFormat
 
-/// What lets its bearer read one object without rules.
+/// Download tokens, each of which permits its bearer to read one object without evaluating rules.
 package enum DownloadToken {
-  /// A new one: a UUID of version 4.
+  /// Returns a new token: a UUID of version 4.
   package static func make() -> String {
     var bytes = (0..<16).map { _ in UInt8.random(in: 0...255) }
     bytes[6] = bytes[6] & 0x0F | 0x40
@@ -19,11 +19,11 @@ package enum DownloadToken {
 }
 
 extension FileStore {
-  /// Gives an object a download token if it has none; nothing else of it changes.
+  /// Adds a download token to an object if it has none, and changes nothing else.
   /// - Parameters:
-  ///   - judged: the object that the caller was let to see.
-  ///   - judge: asked where that is not the object of its name any more, with the one that is; `nil` for none.
-  /// - Throws: ``FilesError/noSuchObject(_:)``, and what the judge throws.
+  ///   - checked: the object that the caller was authorized to read.
+  ///   - check: called if the stored object is no longer `checked`, with the current object or `nil`.
+  /// - Throws: ``FilesError/noSuchObject(_:)`` if the object does not exist; the errors of `check`.
   package func addDownloadToken(
     to checked: StoredObject, check: (StoredObject?) throws(FilesError) -> Void
   ) throws(FilesError) -> StoredObject {

@@ -1,14 +1,15 @@
 import KeyValue
 
 extension KeyValueSnapshot {
-  /// The value under a key of the metadata store, valid until the snapshot ends or something is written.
+  /// Returns the value of a key in the metadata store. It is valid until the snapshot ends or the store is written.
   func read(_ key: [UInt8]) throws(FilesError) -> UnsafeRawBufferPointer? {
     do throws(StorageError) {
       return try withKey(key) { (key) throws(StorageError) in try value(for: key) }
     } catch { throw FilesError(error) }
   }
 
-  /// The object of a name; with a generation also a version of it that was replaced or deleted.
+  /// Returns the object of a name, or `nil` if it does not exist. With a generation, also finds replaced and
+  /// deleted versions.
   func object(_ name: ObjectName, generation: Int64? = nil) throws(FilesError) -> StoredObject? {
     if let record = try read(FilesKeySpace.object(name)) {
       guard let object = ObjectRecord.decode(record, name) else { throw .damaged(name) }
@@ -19,7 +20,7 @@ extension KeyValueSnapshot {
     return object
   }
 
-  /// How many objects hold content.
+  /// Returns the number of objects that refer to content.
   func holders(of digest: ContentDigest) throws(FilesError) -> Int {
     try read(FilesKeySpace.content(digest)).map { Int($0.fieldNumber) } ?? 0
   }
@@ -40,7 +41,7 @@ extension KeyValueTransaction {
     } catch { throw FilesError(error) }
   }
 
-  /// Counts one object more, or one less, that holds content; returns how many there are now.
+  /// Adds `change` (1 or -1) to the number of objects that refer to content, and returns the new number.
   func count(_ digest: ContentDigest, by change: Int) throws(FilesError) -> Int {
     let count = try holders(of: digest) + change
     let key = FilesKeySpace.content(digest)
@@ -53,7 +54,7 @@ extension KeyValueTransaction {
   }
 }
 
-/// Lends an array's bytes, whose closure's error keeps its type.
+/// Passes the bytes of an array to a closure with typed throws, which `withUnsafeBytes` does not support.
 private func withKey<R>(
   _ key: [UInt8], _ body: (UnsafeRawBufferPointer) throws(StorageError) -> R
 ) throws(StorageError) -> R {

@@ -1,55 +1,55 @@
-/// A pattern of names, as lists take it in `matchGlob`: `*` and `?` stand for what holds no slash, `**` for anything,
-/// `**/` for any number of folders, `[a-z]` and `[!a-z]` for one character, `{a,b}` for either.
+/// A name pattern of the list parameter `matchGlob`. `*` and `?` match anything but a slash, `**` matches anything,
+/// `**/` matches any number of folders, `[a-z]` and `[!a-z]` match one character, and `{a,b}` matches either text.
 package struct NamePattern: Sendable {
   private enum Token: Sendable {
     case character(Unicode.Scalar)
-    /// A character that is no slash: one of these, or none of them.
+    /// A character that is not a slash: one of these, or any other character if negated.
     case one(of: [ClosedRange<Unicode.Scalar>], isNegated: Bool)
     case withinFolder
     case anything
   }
 
-  /// Longer patterns are refused, and so are those that stand for more than ``choicesMax`` others, or for others that
-  /// are longer than ``placesMax`` together.
+  /// The longest pattern, in bytes. A pattern is also rejected if it expands to more than ``choicesMax``
+  /// alternatives, or their total length exceeds ``placesMax``.
   package static let bytesMax = 1024
   private static let choicesMax = 64
   private static let placesMax = 4096
 
   private let choices: [[Token]]
-  /// The lengths of all that it stands for.
+  /// The total length of all alternatives.
   private let placeCount: Int
 
-  /// Steps that comparing with a name of so many bytes takes at most.
+  /// Returns the most steps needed to match a name of the given length.
   package func steps(forNameOf bytes: Int) -> Int { placeCount * (bytes + 1) }
 
-  /// Reads a pattern.
-  /// - Throws: ``FilesError/invalid(_:)`` where it is too long or a bracket stays open.
+  /// Parses a pattern.
+  /// - Throws: ``FilesError/invalid(_:)`` if the pattern is too long or a bracket is not closed.
   package init(_ text: String) throws(FilesError) {
     guard text.utf8.count <= Self.bytesMax else {
-      throw .invalid("A pattern of names has at most \(Self.bytesMax) bytes.")
+      throw .invalid("A name pattern may have at most \(Self.bytesMax) bytes.")
     }
     var choices: [[Token]] = []
     for plain in try Self.expand(Array(text.unicodeScalars)) { choices.append(try Self.tokens(plain)) }
     self.choices = choices
     placeCount = choices.reduce(0) { $0 + $1.count + 1 }
     guard placeCount <= Self.placesMax else {
-      throw .invalid("A pattern of names stands for others of at most \(Self.placesMax) characters in all.")
+      throw .invalid("The alternatives of a name pattern may have at most \(Self.placesMax) characters in total.")
     }
   }
 
-  /// Whether a name is one of the pattern's. Cost: the product of the lengths of both.
+  /// Returns whether a name matches. Cost: proportional to the product of both lengths.
   package func matches(_ name: some Collection<UInt8>) -> Bool {
     let characters = String(decoding: name, as: UTF8.self).unicodeScalars
     return choices.contains { Self.matches($0, characters) }
   }
 
-  /// The patterns without braces and `**/` that a pattern stands for.
+  /// Returns the alternatives of a pattern, without braces.
   private static func expand(_ text: [Unicode.Scalar]) throws(FilesError) -> [[Unicode.Scalar]] {
     var open: [[Unicode.Scalar]] = [text]
     var plain: [[Unicode.Scalar]] = []
     while let text = open.popLast() {
       guard open.count + plain.count < choicesMax else {
-        throw .invalid("A pattern of names stands for at most \(choicesMax) others.")
+        throw .invalid("A name pattern may have at most \(choicesMax) alternatives.")
       }
       if let start = text.firstIndex(of: "{") {
         guard let end = text[start...].firstIndex(of: "}") else { throw unclosed }
@@ -62,7 +62,7 @@ package struct NamePattern: Sendable {
     return plain
   }
 
-  private static let unclosed = FilesError.invalid("A bracket of the pattern of names is not closed.")
+  private static let unclosed = FilesError.invalid("A bracket in the name pattern is not closed.")
 
   private static func tokens(_ text: [Unicode.Scalar]) throws(FilesError) -> [Token] {
     var tokens: [Token] = []
@@ -100,12 +100,12 @@ package struct NamePattern: Sendable {
     return ranges
   }
 
-  /// Keeps the set of places in the pattern that the name read so far leads to.
+  /// Matches with the set of pattern positions that are reachable after the characters read so far.
   private static func matches(_ tokens: [Token], _ name: some Sequence<Unicode.Scalar>) -> Bool {
     let slash: Unicode.Scalar = "/"
     var places = [Bool](repeating: false, count: tokens.count + 1)
     places[0] = true
-    /// Tokens that may stand for nothing are passed; `**/` at the beginning of a part may stand for nothing as a whole.
+    /// Skips tokens that can match nothing. At the start of a name part, `**/` as a whole can match nothing.
     func pass(_ places: inout [Bool], isAtPartStart: Bool) {
       for index in tokens.indices where places[index] {
         switch tokens[index] {

@@ -1,25 +1,26 @@
 import WireFormat
 
-/// What a request asks of an object before it acts: generations and tags.
+/// The preconditions of a request: generations and entity tags.
 package struct ObjectConditions: Equatable, Sendable {
-  /// The content must be of this generation; 0 stands for no object.
+  /// The generation that the content must have; 0 means that the object must not exist.
   package var generationMatch: Int64?
-  /// The content must not be of this generation; 0 stands for no object.
+  /// The generation that the content must not have; 0 means that the object must exist.
   package var generationNotMatch: Int64?
-  /// The metadata must be of this generation.
+  /// The generation that the metadata must have.
   package var metagenerationMatch: Int64?
-  /// The metadata must not be of this generation.
+  /// The generation that the metadata must not have.
   package var metagenerationNotMatch: Int64?
-  /// One of these tags must be the object's; `*` is that of any object.
+  /// The tags of which the object must have one; `*` matches any object.
   package var etagMatch: [String] = []
-  /// None of these tags may be the object's; `*` is that of any object.
+  /// The tags of which the object must have none; `*` matches any object.
   package var etagNotMatch: [String] = []
 
-  /// Asks for nothing.
+  /// Creates conditions that are always met.
   package init() {}
 
-  /// Checks an object, or that there is none.
-  /// - Throws: ``FilesError/conditionNotMet(_:)``; ``FilesError/notModified`` where a read wants another object.
+  /// Checks an object, or `nil` if it does not exist.
+  /// - Throws: ``FilesError/conditionNotMet(_:)``; ``FilesError/notModified`` if a read excludes the current
+  ///   object.
   package func check(_ object: StoredObject?, isRead: Bool = false) throws(FilesError) {
     let generation = object?.generation ?? 0
     if let wanted = generationMatch, wanted != generation { throw .conditionNotMet("ifGenerationMatch") }
@@ -38,8 +39,9 @@ package struct ObjectConditions: Equatable, Sendable {
     }
   }
 
-  /// Checks a bucket: those on its metadata.
-  /// - Throws: ``FilesError/conditionNotMet(_:)``; ``FilesError/notModified`` where a read wants another.
+  /// Checks the metadata conditions against a bucket.
+  /// - Throws: ``FilesError/conditionNotMet(_:)``; ``FilesError/notModified`` if a read excludes the current
+  ///   metadata.
   package func check(_ bucket: Bucket, isRead: Bool = false) throws(FilesError) {
     if let wanted = metagenerationMatch, wanted != bucket.metageneration {
       throw .conditionNotMet("ifMetagenerationMatch")
@@ -56,29 +58,29 @@ package struct ObjectConditions: Equatable, Sendable {
   }
 }
 
-/// The checksums that a client says content has.
+/// The checksums that a client declares for content.
 package struct DeclaredChecksums: Equatable, Sendable {
-  /// CRC-32C, in base64.
+  /// The CRC-32C, in base64.
   package var crc32c: String?
-  /// MD5, in base64.
+  /// The MD5, in base64.
   package var md5: String?
 
-  /// SHA-256, in base64.
+  /// The SHA-256, in base64.
   package var sha256: String?
 
-  /// Declares nothing.
+  /// Creates an empty declaration.
   package init() {}
 
-  /// Compares content with what was declared.
-  /// - Throws: ``FilesError/checksumMismatch(kind:declared:found:)``.
+  /// Compares the declared checksums with the content.
+  /// - Throws: ``FilesError/checksumMismatch(kind:declared:found:)`` if one differs.
   func check(_ content: ContentSummary) throws(FilesError) {
     try Self.compare("CRC32C", crc32c, Base64.encode(content.crc32cBytes))
     try Self.compare("MD5", md5, Base64.encode(content.md5))
     try Self.compare("SHA-256", sha256, Base64.encode(content.digest.bytes))
   }
 
-  /// These and those of another, which must agree where both say something.
-  /// - Throws: ``FilesError/checksumMismatch(kind:declared:found:)``.
+  /// Returns the union of two declarations.
+  /// - Throws: ``FilesError/checksumMismatch(kind:declared:found:)`` if they contradict each other.
   package func and(_ other: DeclaredChecksums) throws(FilesError) -> DeclaredChecksums {
     if let crc32c { try Self.compare("CRC32C", other.crc32c, crc32c) }
     if let md5 { try Self.compare("MD5", other.md5, md5) }

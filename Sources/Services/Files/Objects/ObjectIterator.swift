@@ -1,7 +1,7 @@
 import KeyValue
 
-/// The objects of a bucket in the order of their names, and on demand their versions: of one name the oldest first, the
-/// object itself last.
+/// An iterator over the objects of a bucket in name order, optionally with their versions. The versions of a name
+/// come before the object itself, the oldest first.
 struct ObjectIterator {
   private let bucket: String
   private let live: MetadataCursor
@@ -19,7 +19,7 @@ struct ObjectIterator {
     oldBase = FilesKeySpace.versions(of: bucket)
   }
 
-  /// A NUL and a generation.
+  /// The length of the suffix of a version: a NUL and a generation.
   private static let suffixBytes = 9
 
   private var liveName: UnsafeRawBufferPointer? {
@@ -37,30 +37,30 @@ struct ObjectIterator {
     return !liveName.lexicographicallyPrecedes(oldName)
   }
 
-  /// The name at hand; `nil` at the end. Valid until the scan moves.
+  /// The current name, or `nil` at the end. Valid until the iterator moves.
   var name: UnsafeRawBufferPointer? { isAtOld ? oldName : liveName }
 
-  /// Bytes that are stored of the object at hand.
+  /// The stored size of the current object's metadata, in bytes.
   var byteCount: Int {
     if isAtOld, let old { return old.key.count + old.value.count }
     return hasLive ? live.key.count + live.value.count : 0
   }
 
-  /// Where the scan stands, for ``seek(_:)``: a name, and for a version a NUL and its generation behind it.
+  /// The position for ``seek(_:)``: a name, followed by a NUL and a generation for a version.
   var position: [UInt8] {
     if isAtOld, let old { return Array(old.key.dropFirst(oldBase.count)) }
     let name = liveName.map { Array($0) } ?? []
-    // Behind all versions of the name.
+    // After all versions of the name.
     return old == nil ? name : name + [0] + [UInt8](repeating: 0xFF, count: 8)
   }
 
-  /// Goes to the first name or position that is none below.
+  /// Moves to the first name or position that is not lower than `position`.
   mutating func seek(_ position: [UInt8]) throws(FilesError) {
     hasLive = try live.seek(liveBase + position.prefix { $0 != 0 }) && live.key.starts(with: liveBase)
     if let old { hasOld = try old.seek(oldBase + position) && isOldKey(old.key) }
   }
 
-  /// Goes on.
+  /// Moves to the next object.
   mutating func next() throws(FilesError) {
     if isAtOld, let old {
       hasOld = try old.next() && isOldKey(old.key)
@@ -73,8 +73,8 @@ struct ObjectIterator {
     key.count > oldBase.count + Self.suffixBytes && key.starts(with: oldBase)
   }
 
-  /// The object at hand. Call where there is a ``name``.
-  /// - Throws: ``FilesError/damaged(_:)``.
+  /// Decodes the current object. ``name`` must not be `nil`.
+  /// - Throws: ``FilesError/damaged(_:)`` if the record is not valid.
   func object() throws(FilesError) -> StoredObject {
     let text = name.map { String(decoding: $0, as: UTF8.self) } ?? ""
     let name = ObjectName(bucket: bucket, name: text)

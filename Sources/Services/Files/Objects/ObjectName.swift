@@ -1,23 +1,22 @@
-/// Where a file is: a bucket, and a name in it. Names are compared by their bytes.
+/// The name of an object: a bucket, and a name in it. Names are compared by their bytes.
 package struct ObjectName: Hashable, Sendable {
-  /// The bucket's name.
   package let bucket: String
-  /// The object's name, with whatever slashes.
+  /// The name in the bucket. It may contain slashes.
   package let name: String
 
   /// The longest name of an object, in bytes of UTF-8.
   package static let nameBytesMax = 1024
-  /// The longest name of a bucket.
+  /// The longest name of a bucket, in bytes.
   package static let bucketBytesMax = 222
 
-  /// Names an object; nothing is checked.
+  /// Creates a name without validating it.
   package init(bucket: String, name: String) {
     self.bucket = bucket
     self.name = name
   }
 
-  /// Names an object.
-  /// - Throws: ``FilesError/invalidBucket(_:)`` or ``FilesError/invalidName(_:)``.
+  /// Creates a name after validating it.
+  /// - Throws: ``FilesError/invalidBucket(_:)`` or ``FilesError/invalidName(_:)`` if the name is not valid.
   package init(checking bucket: String, _ name: String) throws(FilesError) {
     guard Self.isBucket(bucket) else { throw .invalidBucket(bucket) }
     let bytes = name.utf8
@@ -25,7 +24,7 @@ package struct ObjectName: Hashable, Sendable {
       throw .invalidName("an object's name has 1 to \(Self.nameBytesMax) bytes of UTF-8")
     }
     guard !bytes.contains(where: { $0 == 0x0A || $0 == 0x0D || $0 == 0 }) else {
-      throw .invalidName("an object's name holds no line break and no NUL")
+      throw .invalidName("an object's name must not contain a line break or NUL")
     }
     guard !bytes.elementsEqual(".".utf8), !bytes.elementsEqual("..".utf8) else {
       throw .invalidName("an object cannot be named . or ..")
@@ -33,7 +32,8 @@ package struct ObjectName: Hashable, Sendable {
     self.init(bucket: bucket, name: name)
   }
 
-  /// Whether a text can name a bucket: letters, digits, `-`, `_` and `.`, beginning and ending with a letter or digit.
+  /// Returns whether a text is a valid bucket name: letters, digits, `-`, `_` and `.`, with a letter or digit at
+  /// both ends.
   package static func isBucket(_ text: String) -> Bool {
     let bytes = text.utf8
     guard (1...bucketBytesMax).contains(bytes.count), let first = bytes.first, let last = bytes.last else { return false }

@@ -25,7 +25,7 @@ enum ObjectRecord {
     return record.bytes
   }
 
-  /// The object that a record describes; `nil` where it is damaged.
+  /// Decodes a record. Returns `nil` if it is damaged.
   static func decode(_ bytes: UnsafeRawBufferPointer, _ name: ObjectName) -> StoredObject? {
     var reader = RecordReader(bytes)
     var content: ContentSummary?
@@ -51,7 +51,7 @@ enum ObjectRecord {
     return object
   }
 
-  /// The digest comes first, 32 bytes, then the MD5, 16, the CRC, 4, and the size, 8.
+  /// The layout is the digest in 32 bytes, the MD5 in 16, the CRC in 4, and the size in 8.
   private static func encode(_ content: ContentSummary) -> [UInt8] {
     content.digest.bytes + content.md5 + content.crc32cBytes
       + (0..<8).map { UInt8(truncatingIfNeeded: content.size >> (56 - 8 * $0)) }
@@ -68,7 +68,7 @@ enum ObjectRecord {
   }
 }
 
-/// The stored form of what clients said of an object.
+/// The stored form of an object's attributes.
 enum AttributesRecord {
   /// The numbers of the fields are on disk: never reuse or renumber one.
   private enum Field {

@@ -1,7 +1,8 @@
 import KeyValue
 
 extension FileStore {
-  /// The bucket of a name; `nil` where there is none. A bucket that is always there needs no record.
+  /// Returns a bucket, or `nil` if it does not exist. A configured bucket exists without a record.
+  /// - Throws: ``FilesError/storage(_:)`` if the read fails.
   package func bucket(_ name: String) throws(FilesError) -> Bucket? {
     let snapshot = try self.snapshot()
     defer { snapshot.end() }
@@ -18,27 +19,28 @@ extension FileStore {
       || configuration.makesBuckets && (name.hasSuffix(".appspot.com") || name.hasSuffix(".firebasestorage.app"))
   }
 
-  /// Whether a bucket has to be made for an object that is about to be written.
-  /// - Throws: ``FilesError/noSuchBucket(_:)`` where buckets are made by administrators only.
+  /// Returns whether a bucket must be created for an object that is about to be written.
+  /// - Throws: ``FilesError/noSuchBucket(_:)`` if only administrators create buckets.
   func lacksBucket(_ name: String, _ transaction: any KeyValueTransaction) throws(FilesError) -> Bool {
     if try transaction.read(FilesKeySpace.bucket(name)) != nil { return false }
     guard configuration.makesBuckets || isGiven(name) else { throw .noSuchBucket(name) }
     return true
   }
 
-  /// Makes a bucket that is not there.
+  /// Creates a bucket that does not exist.
   func makeBucket(_ name: String, _ transaction: any KeyValueTransaction) throws(FilesError) {
     try transaction.write(FilesKeySpace.bucket(name), Bucket(name: name, created: configuration.now()).encoded)
   }
 
-  /// Has a bucket be there.
-  /// - Throws: ``FilesError/noSuchBucket(_:)`` where buckets are made by administrators only.
+  /// Creates a bucket if it does not exist.
+  /// - Throws: ``FilesError/noSuchBucket(_:)`` if only administrators create buckets.
   func requireBucket(_ name: String, _ transaction: any KeyValueTransaction) throws(FilesError) {
     if try lacksBucket(name, transaction) { try makeBucket(name, transaction) }
   }
 
-  /// Makes a bucket.
-  /// - Throws: ``FilesError/bucketExists(_:)``, ``FilesError/invalidBucket(_:)``.
+  /// Creates a bucket. `body` sets its properties.
+  /// - Throws: ``FilesError/bucketExists(_:)``, ``FilesError/invalidBucket(_:)``, or ``FilesError/invalid(_:)`` if
+  ///   a limit is exceeded; ``FilesError/storage(_:)`` if the write fails; the errors of `body`.
   package func makeBucket(
     _ name: String, _ body: (inout Bucket) throws(FilesError) -> Void = { _ throws(FilesError) in }
   ) throws(FilesError) -> Bucket {
@@ -53,8 +55,9 @@ extension FileStore {
     }
   }
 
-  /// Changes what is said of a bucket.
-  /// - Throws: ``FilesError/noSuchBucket(_:)``, ``FilesError/conditionNotMet(_:)``.
+  /// Changes the properties of a bucket.
+  /// - Throws: ``FilesError/noSuchBucket(_:)``, ``FilesError/conditionNotMet(_:)``, or ``FilesError/invalid(_:)``
+  ///   if a limit is exceeded; ``FilesError/storage(_:)`` if the write fails; the errors of `body`.
   package func updateBucket(
     _ name: String, conditions: ObjectConditions = ObjectConditions(), _ body: (inout Bucket) throws(FilesError) -> Void
   ) throws(FilesError) -> Bucket {
@@ -70,8 +73,9 @@ extension FileStore {
     }
   }
 
-  /// Removes a bucket that is empty.
-  /// - Throws: ``FilesError/noSuchBucket(_:)``, ``FilesError/bucketNotEmpty(_:)``, ``FilesError/conditionNotMet(_:)``.
+  /// Deletes an empty bucket.
+  /// - Throws: ``FilesError/noSuchBucket(_:)``, ``FilesError/bucketNotEmpty(_:)`` or
+  ///   ``FilesError/conditionNotMet(_:)``; ``FilesError/storage(_:)`` if the write fails.
   package func deleteBucket(_ name: String, conditions: ObjectConditions = ObjectConditions()) throws(FilesError) {
     try change { (transaction, _, _) throws(FilesError) in
       guard let bucket = try bucket(name, transaction) else { throw .noSuchBucket(name) }
@@ -84,7 +88,8 @@ extension FileStore {
     }
   }
 
-  /// All buckets that have been made, by name, from a name on.
+  /// Returns at most `max` created buckets by name: those with the prefix, beginning at the name `start`.
+  /// - Throws: ``FilesError/storage(_:)`` if the read fails.
   package func buckets(prefix: String = "", from start: String = "", max: Int) throws(FilesError) -> [Bucket] {
     let snapshot = try self.snapshot()
     defer { snapshot.end() }
@@ -102,7 +107,7 @@ extension FileStore {
   }
 }
 
-/// A cursor over the metadata store, with this module's errors.
+/// A cursor over the metadata store that throws ``FilesError``.
 struct MetadataCursor {
   private let cursor: any KeyValueCursor
 

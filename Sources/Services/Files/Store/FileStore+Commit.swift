@@ -1,14 +1,14 @@
 import KeyValue
 
 extension FileStore {
-  /// Numbers of commits are below this: the documents' stores take no higher ones.
+  /// The upper limit of commit numbers. Document stores accept no higher numbers.
   private static let numberMax: UInt64 = 1 << 56
 
-  /// Makes an object, as ``put(_:_:_:declared:conditions:componentCount:ending:judge:)`` does, and commits documents: both
-  /// happen at one moment, or neither does. See ``StagedFileCommit``.
+  /// Stores an object, as ``put(_:_:_:declared:conditions:componentCount:removing:ending:check:)`` does, and
+  /// commits documents, atomically. See ``StagedFileCommit``.
   ///
-  /// Cost: two syncs of the metadata beside that of the documents; nobody else writes files meanwhile.
-  /// - Throws: as the other, and what the commit throws; nothing has changed then.
+  /// Cost: two syncs of the metadata besides that of the documents. Other writes of files wait meanwhile.
+  /// - Throws: as that function, and the errors of the commit. Then nothing has changed.
   package func put(
     _ name: ObjectName, _ incoming: IncomingContent, _ attributes: ObjectAttributes,
     declared: DeclaredChecksums = DeclaredChecksums(), conditions: ObjectConditions = ObjectConditions(),
@@ -19,13 +19,13 @@ extension FileStore {
     try declared.check(content)
     return try exclusively { (last) throws(FilesError) in
       let number = UInt64.random(in: 1..<Self.numberMax)
-      let object = try transact(&last) { (transaction, last, unheld) throws(FilesError) in
+      let object = try transact(&last) { (transaction, last, unreferenced) throws(FilesError) in
         try requireBucket(name.bucket, transaction)
         let (object, _) = try makeObject(
           name, content, attributes, conditions: conditions, transaction, &last)
-        unheld.append(content.digest)
+        unreferenced.append(content.digest)
         try contents.publish(incoming, as: content.digest)
-        // Held from here on, so that the content stays until it is known what became of the commit.
+        // The reference keeps the content until the outcome of the commit is known.
         _ = try transaction.count(content.digest, by: 1)
         let pending = StagedFileCommit(number: number, database: commit.database, object: object)
         try transaction.write(FilesKeySpace.pendingCommit, pending.encoded)
@@ -34,7 +34,8 @@ extension FileStore {
       var failure: FilesError?
       do throws(FilesError) { try commit.run(number) } catch { failure = error }
       do throws(FilesError) { try settle(&last) } catch {
-        // The documents are committed, and so is the object: who reads it finds the record, who writes ends this first.
+        // Documents and object are committed even if this fails: readers find the record, and the next writer
+        // settles it.
         if failure != nil { throw error }
       }
       if let failure, try self.object(name)?.generation != object.generation { throw failure }
@@ -42,20 +43,20 @@ extension FileStore {
     }
   }
 
-  /// Ends a change that was left between its steps, under the writer's lock. Cost: one lookup where there is none.
+  /// Completes or undoes an interrupted commit, under the writer's lock. Cost: one lookup if no commit is pending.
   func settle(_ last: inout Int64) throws(FilesError) {
     guard let pending = try pendingCommit() else { return }
     let isCommitted = try configuration.wasCommitted(pending.database, pending.number)
-    try transact(&last) { (transaction, last, unheld) throws(FilesError) in
+    try transact(&last) { (transaction, last, unreferenced) throws(FilesError) in
       try transaction.erase(FilesKeySpace.pendingCommit)
       let object = pending.object
       if isCommitted {
         let before = try transaction.object(object.name)
         try transaction.write(FilesKeySpace.object(object.name), ObjectRecord.encode(object))
-        if let before { try retire(before, transaction, &unheld) }
+        if let before { try retire(before, transaction, &unreferenced) }
         last = max(last, object.generation)
       } else if try transaction.count(object.content.digest, by: -1) == 0 {
-        unheld.append(object.content.digest)
+        unreferenced.append(object.content.digest)
       }
     }
   }
@@ -66,33 +67,33 @@ extension FileStore {
     return try snapshot.pendingCommit()
   }
 
-  /// What a change under way makes of a name that a snapshot was asked for.
+  /// The effect of a pending commit on a name that was looked up in a snapshot.
   enum PendingLookup {
-    /// Nothing: what the snapshot says holds.
+    /// None: the snapshot is right.
     case asStored
-    /// The name holds this object since the documents were committed.
+    /// The name has this object since the documents were committed.
     case replaced(StoredObject)
-    /// The change ended meanwhile: look again.
+    /// The commit was settled after the snapshot was taken: look up again.
     case passed
   }
 
-  /// What a change that a snapshot found under way makes of `isAbout` its object.
+  /// Returns the effect of the snapshot's pending commit, if `isAbout` is true for its object.
   func answer(
     _ snapshot: any KeyValueSnapshot, isAbout: (ObjectName) -> Bool
   ) throws(FilesError) -> PendingLookup {
     guard let pending = try snapshot.pendingCommit(), isAbout(pending.object.name) else { return .asStored }
     if try configuration.wasCommitted(pending.database, pending.number) { return .replaced(pending.object) }
-    // Its number may no longer be the last because it has ended and another followed.
+    // If the number is not the last one, the commit may have been settled and followed by another.
     return try pendingCommit()?.number == pending.number ? .asStored : .passed
   }
 }
 
 extension KeyValueSnapshot {
-  /// The change that happens with a commit of documents, where one is under way.
+  /// Returns the pending commit of an object with documents, or `nil` if none exists.
   func pendingCommit() throws(FilesError) -> StagedFileCommit? {
     guard let record = try read(FilesKeySpace.pendingCommit) else { return nil }
     guard let pending = StagedFileCommit(record) else {
-      throw .storage(.corruption(path: "files", detail: "the record of a commit with a file is damaged"))
+      throw .storage(.corruption(path: "files", detail: "the record of a pending commit is not valid"))
     }
     return pending
   }

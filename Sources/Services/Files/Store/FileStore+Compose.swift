@@ -1,15 +1,14 @@
 import Glibc
 
-/// One part of an object that is composed.
+/// A part of a composed object.
 package struct ComposedPart: Sendable {
-  /// The object's name in the bucket.
+  /// The name of the part in the bucket.
   package var name: String
-  /// Its generation, where one was asked for.
+  /// The generation to read, or `nil` for the current one.
   package var generation: Int64?
-  /// What its generation must be, else the composition fails.
+  /// The generation that the part must have; otherwise the composition fails.
   package var generationMatch: Int64?
 
-  /// Names a part.
   package init(name: String, generation: Int64? = nil) {
     self.name = name
     self.generation = generation
@@ -20,10 +19,11 @@ extension FileStore {
   /// The most parts of one composition.
   package static let composedPartsMax = 32
 
-  /// Makes an object of others, one after the other. Cost: copies their content.
+  /// Creates an object by concatenating others. Cost: copies their content.
   ///
-  /// - Parameter removesParts: the parts go in the same moment, where nobody has replaced them.
-  /// - Throws: ``FilesError/noSuchObject(_:)`` for a part that is not there, ``FilesError/conditionNotMet(_:)``.
+  /// - Parameter removesParts: whether to delete the parts in the same transaction, unless they have been replaced.
+  /// - Throws: ``FilesError/noSuchObject(_:)`` if a part does not exist; ``FilesError/invalid(_:)`` if there are
+  ///   too many parts; otherwise as ``put(_:_:_:declared:conditions:componentCount:removing:ending:check:)``.
   package func compose(
     _ parts: [ComposedPart], to name: ObjectName, _ attributes: ObjectAttributes, conditions: ObjectConditions,
     removesParts: Bool = false

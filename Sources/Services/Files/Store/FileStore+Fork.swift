@@ -2,10 +2,11 @@ import Glibc
 import Synchronization
 
 extension FileStore {
-  /// Gives everything that is stored now to another store: `copyMetadata` is called while nothing changes, and content
-  /// gets a second name in `contents`, which lies on the same file system. Content never changes, so no byte moves.
+  /// Copies everything that is stored now to another store. `copyMetadata` is called while no write runs. Content
+  /// files are linked into `contents`, which must be on the same file system; their bytes are not copied.
   ///
-  /// Uploads that are not finished stay here. Cost: a call of the system for each piece of content.
+  /// Active uploads are not copied. Cost: one system call per content file.
+  /// - Throws: ``FilesError`` if a file cannot be linked; the errors of `copyMetadata`.
   package func fork(
     to contents: ContentDirectory, _ copyMetadata: () throws(FilesError) -> Void
   ) throws(FilesError) {
@@ -17,7 +18,9 @@ extension FileStore {
 }
 
 extension ContentDirectory {
-  /// Gives all content of another directory, which nobody changes meanwhile, a name here too.
+  /// Links all content of another directory into this one. No other thread may write to the other directory
+  /// meanwhile.
+  /// - Throws: ``FilesError/system(operation:path:code:)`` or ``FilesError/full`` if a link cannot be created.
   package func link(contentsOf other: ContentDirectory) throws(FilesError) {
     for folder in Self.names(in: "\(other.path)/content") {
       let target = "\(path)/content/\(folder)"

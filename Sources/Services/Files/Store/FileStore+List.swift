@@ -1,55 +1,55 @@
 import KeyValue
 import WireFormat
 
-/// Which objects of a bucket are listed.
+/// A query for objects of a bucket.
 package struct ObjectListing: Sendable {
-  /// The bucket.
   package var bucket: String
-  /// What their names begin with.
+  /// The prefix of the names to list.
   package var prefix = ""
-  /// Names that hold this behind the prefix are told as the part up to it, once.
+  /// The delimiter of folders. Names that contain it after the prefix are listed once, as the part that ends with
+  /// it.
   package var delimiter = ""
-  /// The first name; names below are left out.
+  /// The first name to list.
   package var start = ""
-  /// Names from this one on are left out.
+  /// The name before which the list ends.
   package var end = ""
-  /// Where the last page ended.
+  /// The token of the next page, from the previous page.
   package var pageToken: String?
-  /// Objects and prefixes of one page.
+  /// The most objects and prefixes of one page.
   package var countMax = 1000
-  /// Leaves out names with an empty part, such as `a//b` and `a/`, as Firebase's lists do.
+  /// Whether to omit names with an empty part, such as `a//b` and `a/`, as Firebase's lists do.
   package var skipsEmptyParts = false
-  /// Tells an object whose name ends with the delimiter as an object too.
+  /// Whether to list an object whose name ends with the delimiter as an object too.
   package var includesTrailingDelimiter = false
-  /// Tells versions that were replaced or deleted too, the oldest of a name first.
+  /// Whether to list replaced and deleted versions too, the oldest version of a name first.
   package var includesVersions = false
-  /// Leaves out objects and prefixes whose name is none of the pattern's.
+  /// The pattern that the names of objects and prefixes must match.
   package var pattern: NamePattern?
 
-  /// Lists all of a bucket.
+  /// Creates a query for all objects of a bucket.
   package init(bucket: String) { self.bucket = bucket }
 }
 
-/// One page of a listing, each part in the order of the names' bytes.
+/// A page of a listing. Objects and prefixes are sorted by the bytes of their names.
 package struct ObjectPage: Sendable {
-  /// The objects.
   package var objects: [StoredObject] = []
-  /// What names have in common up to the delimiter.
+  /// The common parts of names up to the delimiter.
   package var prefixes: [String] = []
-  /// Where the next page begins; `nil` at the end.
+  /// The token of the next page, or `nil` on the last page.
   package var nextPageToken: String?
 }
 
 extension FileStore {
-  /// Rows looked at for one page, so that names that are left out hold up nobody.
+  /// The most rows read for one page. Omitted names count too, so a page is never slow.
   private static let rowsMax = 20_000
-  /// Bytes of metadata of one page: it is made as one answer.
+  /// The most bytes of metadata in one page, which is one response.
   private static let bytesMax = 4 << 20
-  /// Steps of comparing names with a pattern.
+  /// The most steps spent on matching names with a pattern.
   private static let stepsMax = 50_000_000
 
-  /// One page of a bucket's objects. Cost: a seek for each prefix, a row for each object.
-  /// - Throws: ``FilesError/invalid(_:)`` for a page token that is none.
+  /// Returns a page of a bucket's objects. Cost: a seek for each prefix, a row for each object.
+  /// - Throws: ``FilesError/invalid(_:)`` if the page token is not valid; ``FilesError/storage(_:)`` if the read
+  ///   fails.
   package func list(_ listing: ObjectListing) throws(FilesError) -> ObjectPage {
     let prefix = Array(listing.prefix.utf8)
     let end = Array(listing.end.utf8)
@@ -81,7 +81,7 @@ extension FileStore {
         if isMatch, Self.isListed(folder.dropLast(), listing) {
           page.prefixes.append(String(decoding: folder, as: UTF8.self))
         }
-        // All versions of the one object that ends here are told, and what is below is left out.
+        // List all versions of the object that has this name, and skip the names below it.
         while listing.includesTrailingDelimiter, let name = scan.name, name.elementsEqual(folder) {
           if isMatch { page.objects.append(try scan.object()) }
           try scan.next()
@@ -97,8 +97,8 @@ extension FileStore {
     return page
   }
 
-  /// A snapshot in which no object of a bucket waits to be seen: where the documents of one are committed, it is put in
-  /// its place first, which takes a sync.
+  /// Returns a snapshot without a committed but unsettled object of the bucket. Settles such a commit first, which
+  /// takes a sync.
   private func settledSnapshot(of bucket: String) throws(FilesError) -> any KeyValueSnapshot {
     while true {
       let snapshot = try self.snapshot()
@@ -110,7 +110,7 @@ extension FileStore {
     }
   }
 
-  /// Where a page begins.
+  /// Returns the position at which a page begins.
   private static func position(_ token: String?) throws(FilesError) -> [UInt8] {
     guard let token, !token.isEmpty else { return [] }
     guard let bytes = Base64.decode(token) else { throw .invalid("Invalid page token.") }
@@ -121,7 +121,7 @@ extension FileStore {
     !listing.skipsEmptyParts || !hasEmptyPart(name)
   }
 
-  /// How much of a name behind the prefix stands for all that begin with it.
+  /// Returns the length of the part of `rest` that ends with the first delimiter, or `nil` if it contains none.
   private static func folded(_ rest: UnsafeRawBufferPointer, _ listing: ObjectListing) -> Int? {
     let delimiter = Array(listing.delimiter.utf8)
     guard !delimiter.isEmpty, rest.count >= delimiter.count else { return nil }

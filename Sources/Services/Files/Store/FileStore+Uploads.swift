@@ -3,19 +3,20 @@ import Synchronization
 import WireFormat
 
 extension FileStore {
-  /// Begins an upload that comes in parts, durably.
+  /// Begins a resumable upload, durably.
   ///
-  /// `starter` says who begins it: some clients send their credential with the first request only, and rules are asked
-  /// at the last. It is kept until the upload is over or the server stops; see ``starter(ofUpload:)``.
+  /// `starter` identifies the caller: some clients send their credential with the first request only, and the rules
+  /// are evaluated at the last one. It is kept until the upload ends or the server stops; see
+  /// ``starter(ofUpload:)``.
   ///
-  /// Cost: O(1) but for the commit; it writes one more record where another upload is given up for it.
-  /// - Throws: ``FilesError/tooManyUploads``, ``FilesError/tooManyUploadsOfOwner(_:)`` where as many are under way as
-  ///   may be, and none has rested for long.
+  /// Cost: O(1) besides the commit. If another upload is dropped to make room, one more record is written.
+  /// - Throws: ``FilesError/tooManyUploads`` or ``FilesError/tooManyUploadsOfOwner(_:)`` if a limit is reached and
+  ///   no upload has been idle for long enough; ``FilesError`` if the write fails.
   package func beginUpload(_ record: UploadRecord, starter: (any Sendable)? = nil) throws(FilesError) {
     try record.attributes.check()
     var record = record
     record.created = now
-    let bounds = OpenUploads.Bounds(
+    let bounds = OpenUploads.Limits(
       all: configuration.uploadsMax, ofOwner: configuration.uploadsOfOwnerMax,
       restedBefore: now - Int64(UploadRecord.restSeconds) * 1_000_000)
     let victim = try uploads.admit(record.id, record.owner, starter: starter, now: now, bounds)
@@ -34,15 +35,16 @@ extension FileStore {
     }
   }
 
-  /// Who began an upload that may go on; `nil` where nobody said, and after a restart.
+  /// Returns the `starter` of an active upload, or `nil` if none was given or the server restarted.
   package func starter(ofUpload id: String) -> (any Sendable)? { uploads.starter(id) }
 
-  /// What is stored of an upload.
-  /// - Throws: ``FilesError/noSuchUpload``.
+  /// Returns the stored record of an upload.
+  /// - Throws: ``FilesError/noSuchUpload`` if it does not exist or is too old; ``FilesError/storage(_:)`` if the
+  ///   read fails.
   package func upload(_ id: String) throws(FilesError) -> UploadRecord {
     let snapshot = try self.snapshot()
     defer { snapshot.end() }
-    // An id is what this server made; anything else is not looked up.
+    // The server generates the IDs. A text of another form is not looked up.
     guard id.utf8.count == 32, Hexadecimal.bytes(id) != nil, let record = try snapshot.read(FilesKeySpace.upload(id))
     else { throw .noSuchUpload }
     let upload = UploadRecord(id: id, record: record)
@@ -54,11 +56,12 @@ extension FileStore {
     upload.created + Int64(UploadRecord.lifetimeSeconds) * 1_000_000 < now
   }
 
-  /// Takes an upload in hand, to send to it or to ask how far it is. Give it back with ``endUpload(_:)``.
+  /// Acquires an upload for one request, to append to it or to read its progress. Release it with
+  /// ``endUpload(_:)``.
   ///
-  /// Cost: reads what has arrived where the server started since.
-  /// - Throws: ``FilesError/noSuchUpload``; ``FilesError/uploadOver``; ``FilesError/uploadBusy`` while another request
-  ///   has it.
+  /// Cost: if the server restarted since the last request, reads the bytes received so far.
+  /// - Throws: ``FilesError/noSuchUpload``; ``FilesError/uploadOver``; ``FilesError/uploadBusy`` while another
+  ///   request has acquired it; ``FilesError`` if its file cannot be read.
   package func openUpload(_ id: String) throws(FilesError) -> OpenUpload {
     let record = try upload(id)
     guard record.state == .active else { throw .uploadOver }
@@ -66,7 +69,7 @@ extension FileStore {
     guard isFree else { throw .uploadBusy }
     if let open { return open }
     do throws(FilesError) {
-      // It may have ended while nobody had it in hand.
+      // It may have ended between the first lookup and its acquisition.
       let record = try upload(id)
       guard record.state == .active else { throw .uploadOver }
       guard let incoming = try contents.reopenIncoming(id, size: record.received) else { throw .noSuchUpload }
@@ -77,15 +80,16 @@ extension FileStore {
     }
   }
 
-  /// Gives an upload back that goes on later.
+  /// Releases an upload that continues later.
   package func endUpload(_ upload: OpenUpload) {
     guard upload.incoming.hasFailed else { return uploads.rest(upload.record.id, upload, now: now) }
-    // The failure was its end.
+    // A failed sync ends the upload.
     uploads.end(upload.record.id)
   }
 
-  /// Makes what has arrived durable, so that it counts after a restart. After a failed sync the upload is given up:
-  /// nobody knows what of it reached the disk.
+  /// Makes the received bytes durable, so that they survive a restart. If the sync fails, the upload is cancelled,
+  /// because it is unknown which bytes reached the disk.
+  /// - Throws: ``FilesError`` if the sync or the write fails.
   package func saveUpload(_ upload: OpenUpload) throws(FilesError) {
     do throws(FilesError) { try upload.incoming.sync() } catch {
       upload.incoming.discard()
@@ -99,15 +103,17 @@ extension FileStore {
     }
   }
 
-  /// Ends an upload: what has arrived becomes the object. The upload is given back. A refusal ends it too, but for
-  /// content that is not as long as was announced: then the upload may go on.
+  /// Finishes an upload: the received bytes become the object, and the upload is released. A refusal ends the
+  /// upload too. Only if the content does not have the declared length can the upload continue.
+  /// - Throws: ``FilesError/invalid(_:)`` if the length differs from the declared one; otherwise as
+  ///   ``put(_:_:_:declared:conditions:componentCount:removing:ending:check:)``.
   package func finishUpload(
     _ upload: OpenUpload, declared: DeclaredChecksums, check: @escaping WriteCheck = { _, _ throws(FilesError) in }
   ) throws(FilesError) -> StoredObject {
     let size = upload.incoming.size
     if let announced = upload.record.declaredSize, announced != size {
       endUpload(upload)
-      throw .invalid("The upload was announced with \(announced) bytes, and \(size) have come.")
+      throw .invalid("The upload was declared with \(announced) bytes, but \(size) bytes were received.")
     }
     defer { uploads.end(upload.record.id) }
     upload.incoming.discard()
@@ -121,7 +127,8 @@ extension FileStore {
     }
   }
 
-  /// Gives an upload up.
+  /// Cancels an upload and releases it.
+  /// - Throws: ``FilesError`` if the write fails.
   package func cancelUpload(_ upload: OpenUpload) throws(FilesError) {
     defer { uploads.end(upload.record.id) }
     upload.incoming.discard()
@@ -135,7 +142,7 @@ extension FileStore {
     }
   }
 
-  /// Forgets uploads that were taken in hand for it, with what has arrived of them. Where that fails they rest again.
+  /// Removes acquired uploads with their received bytes. If that fails, they are released.
   private func drop(_ taken: [(id: String, open: OpenUpload?)]) throws(FilesError) {
     do throws(FilesError) {
       try change { (transaction, _, _) throws(FilesError) in
@@ -152,15 +159,16 @@ extension FileStore {
     }
   }
 
-  // MARK: - Old ones
+  // MARK: - Expiry
 
-  /// Forgets uploads that are too old to go on, and what was kept of those that are over. Call it now and then.
+  /// Removes the expired uploads and the records of those that ended. Call it periodically.
   ///
-  /// Cost: a look at every upload.
+  /// Cost: reads the record of every upload.
+  /// - Throws: ``FilesError`` if the store fails.
   package func removeOldUploads() throws(FilesError) {
     var old = try storedUploads(isOld).map(\.id)[...]
     while !old.isEmpty {
-      // Those that somebody has in hand stay until the next time.
+      // Acquired uploads stay until the next call.
       try drop(
         old.prefix(1000).compactMap { id in
           let (isFree, open) = uploads.begin(id)
@@ -170,10 +178,10 @@ extension FileStore {
     }
   }
 
-  /// The uploads that may go on.
+  /// Returns the uploads that can be resumed.
   func activeUploads() throws(FilesError) -> [UploadRecord] { try storedUploads { $0.state == .active } }
 
-  /// The uploads that `isWanted` picks.
+  /// Returns the uploads for which `isWanted` is true.
   private func storedUploads(_ isWanted: (UploadRecord) -> Bool) throws(FilesError) -> [UploadRecord] {
     let snapshot = try self.snapshot()
     defer { snapshot.end() }

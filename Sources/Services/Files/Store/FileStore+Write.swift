@@ -1,9 +1,9 @@
 import KeyValue
 import Synchronization
 
-/// An object that is about to be written: what has to be done in the transaction, and what came of it.
+/// An object that waits to be written: the work in the transaction, and its outcome.
 final class NewObject: Sendable {
-  /// Writes the object. Throws before it writes anything, but where the metadata store fails.
+  /// Writes the object. Throws before it writes anything, unless the metadata store fails.
   typealias Body = @Sendable (any KeyValueTransaction, inout Int64, inout [ContentDigest]) throws(FilesError) ->
     StoredObject
 
@@ -20,11 +20,11 @@ final class NewObject: Sendable {
 }
 
 extension FileStore {
-  /// How many new objects wait for the writer.
+  /// The number of objects that wait to be written.
   package var waitingCount: Int { waiting.withLock { $0.count } }
 
-  /// Has content reach the disk, and writes the object that holds it. Whoever waits for the writer meanwhile is written
-  /// in the same transaction, with the same sync.
+  /// Publishes content and writes the object that refers to it. All objects that wait for the writer are written in
+  /// the same transaction, with one sync.
   func write(
     _ incoming: IncomingContent, _ content: ContentSummary, _ body: @escaping NewObject.Body
   ) throws(FilesError) -> StoredObject {
@@ -40,7 +40,7 @@ extension FileStore {
     let object = NewObject(digest, body)
     waiting.withLock { $0.append(object) }
     writer.withLock { last in
-      // Whoever had the lock before has perhaps written this one too.
+      // The previous holder of the lock may have written this object too.
       guard !object.isWritten else { return }
       write(waiting.withLock { waiting in
         let group = waiting
@@ -52,30 +52,30 @@ extension FileStore {
     return try outcome.get()
   }
 
-  /// Writes a group, each as if it were alone. Under the writer's lock.
+  /// Writes a group of objects, each with an outcome of its own. Call under the writer's lock.
   private func write(_ group: [NewObject], _ last: inout Int64) {
-    var unheld = group.map(\.digest)
+    var unreferenced = group.map(\.digest)
     do throws(FilesError) { try settle(&last) } catch {
       for object in group { object.outcome.withLock { $0 = .failure(error) } }
-      return leave(unheld)
+      return leave(unreferenced)
     }
-    if !writeTogether(group, &last, &unheld), group.count > 1 {
-      // What the store refuses to all it may grant to most.
-      for object in group { _ = writeTogether([object], &last, &unheld) }
+    if !writeTogether(group, &last, &unreferenced), group.count > 1 {
+      // If the transaction fails as a whole, most objects may still succeed one by one.
+      for object in group { _ = writeTogether([object], &last, &unreferenced) }
     }
     leave(group.map(\.digest))
-    removeUnheld(unheld)
+    removeUnheld(unreferenced)
   }
 
-  /// Writes objects in one transaction; `false` where the store failed, and then none is written.
-  private func writeTogether(_ group: [NewObject], _ last: inout Int64, _ unheld: inout [ContentDigest]) -> Bool {
+  /// Writes objects in one transaction. Returns `false` if the store failed; then none is written.
+  private func writeTogether(_ group: [NewObject], _ last: inout Int64, _ unreferenced: inout [ContentDigest]) -> Bool {
     do throws(StorageError) {
       try metadata.write { (transaction) throws(StorageError) in
         var isAnyWritten = false
         for object in group {
           var outcome: Result<StoredObject, FilesError>
           do throws(FilesError) {
-            outcome = .success(try object.body(transaction, &last, &unheld))
+            outcome = .success(try object.body(transaction, &last, &unreferenced))
             isAnyWritten = true
           } catch { outcome = .failure(error) }
           object.outcome.withLock { $0 = outcome }
@@ -90,7 +90,7 @@ extension FileStore {
     return true
   }
 
-  /// The contents have their objects, or get none.
+  /// Marks contents as no longer arriving, after their objects were written or refused.
   private func leave(_ digests: [ContentDigest]) {
     arriving.withLock { arriving in
       for digest in digests {

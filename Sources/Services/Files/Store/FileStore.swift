@@ -3,64 +3,64 @@ package import KeyValue
 import Synchronization
 import WireFormat
 
-/// Objects in buckets: their metadata in a key-value store, their content in files.
+/// The store of files: buckets and objects, with their metadata in a key-value store and their content in files.
 ///
-/// Reads answer on the caller's thread and are short. What writes waits for the disk: call it on a worker. A write is
-/// part of one transaction of the metadata store: content is on disk before it, and is removed after it, so that what a
-/// crash leaves is content that no object holds, which ``sweep()`` removes.
+/// Reads run on the caller's thread and are short. Writes wait for the disk: call them on a worker thread. Each
+/// write is part of one transaction of the metadata store. Content reaches the disk before the transaction and is
+/// removed after it. So a crash can only leave content to which no object refers, and ``sweep()`` removes that.
 package final class FileStore: Sendable {
-  /// How a store is set up.
+  /// The configuration of a store.
   package struct Configuration: Sendable {
-    /// Whether a bucket is there as soon as somebody names it: emulator mode.
+    /// Whether a bucket is created when it is first named, as in emulator mode.
     package var makesBuckets = false
-    /// Buckets that are always there.
+    /// The names of buckets that always exist.
     package var buckets: [String] = []
-    /// How many uploads may be under way that come in parts. When as many are, the one that was longest without a part
-    /// is given up for a new one; but none before ``UploadRecord/restSeconds``: then no other begins.
+    /// The most concurrent uploads. At the limit, a new upload replaces the upload with the longest idle time. If
+    /// that has been idle for less than ``UploadRecord/restSeconds``, the new upload is rejected.
     package var uploadsMax = 10_000
-    /// How many of those may be one owner's, in the same way; see ``UploadRecord/owner``.
+    /// The most concurrent uploads of one owner, with the same replacement; see ``UploadRecord/owner``.
     package var uploadsOfOwnerMax = 1000
-    /// The time of day, in microseconds since 1970.
+    /// The clock, in microseconds since 1970.
     package var now: @Sendable () -> Int64
-    /// Whether a number is that of the last commit of documents in a database that came with a file; see
-    /// ``StagedFileCommit``.
+    /// Returns whether `number` is that of the database's last commit with a file; see ``StagedFileCommit``.
     package var wasCommitted: @Sendable (_ database: String, _ number: UInt64) throws(FilesError) -> Bool = {
       (_, _) throws(FilesError) in false
     }
 
-    /// Serves no buckets.
+    /// Creates a configuration without buckets.
     package init(now: @escaping @Sendable () -> Int64) { self.now = now }
   }
 
-  /// Judges a write in its transaction: the object before, `nil` for none, and after.
+  /// A check of a write in its transaction. `before` and `after` are the object before and after the write, or
+  /// `nil`.
   package typealias WriteCheck = @Sendable (_ before: StoredObject?, _ after: StoredObject?) throws(FilesError) -> Void
 
   let metadata: any KeyValueStore
-  /// Where the content is.
   package let contents: ContentDirectory
   let configuration: Configuration
-  /// Held while the metadata are written and content that nobody holds is removed; the generation that was given last.
+  /// Locked while metadata are written and unreferenced content is removed. Contains the last assigned generation.
   let writer = Mutex<Int64>(0)
-  /// New objects that wait to be written together.
+  /// The objects that wait to be written together.
   let waiting = Mutex<[NewObject]>([])
-  /// Content that has its file and is about to get its object, and how often: it is not to be removed.
+  /// The number of objects about to refer to a content that has its file already. Such content must not be removed.
   let arriving = Mutex<[ContentDigest: Int]>([:])
   let uploads = OpenUploads()
 
-  /// Puts a store together; see ``sweep()``.
+  /// Creates a store. Call ``recover()`` before the first write.
   package init(metadata: any KeyValueStore, contents: ContentDirectory, configuration: Configuration) {
     self.metadata = metadata
     self.contents = contents
     self.configuration = configuration
   }
 
-  /// The time of day, in microseconds since 1970.
+  /// The current time, in microseconds since 1970.
   package var now: Int64 { configuration.now() }
 
   // MARK: - Reading
 
-  /// The object of a name, also in a bucket that is not there; `nil` where there is none. With a generation also a
-  /// version that was replaced or deleted.
+  /// Returns an object, or `nil` if it or its bucket does not exist. With a generation, also finds replaced and
+  /// deleted versions.
+  /// - Throws: ``FilesError/storage(_:)`` if the read fails; ``FilesError/damaged(_:)`` if the record is not valid.
   package func object(_ name: ObjectName, generation: Int64? = nil) throws(FilesError) -> StoredObject? {
     while true {
       let snapshot = try self.snapshot()
@@ -74,11 +74,14 @@ package final class FileStore: Sendable {
     }
   }
 
-  /// The object of a name and its content, open for reading; the descriptor is the caller's.
+  /// Returns an object with a descriptor of its content, which the caller must close, or `nil` if it does not
+  /// exist.
+  /// - Throws: ``FilesError/damaged(_:)`` if the content is missing; ``FilesError`` if the read fails.
   package func open(
     _ name: ObjectName, generation: Int64? = nil
   ) throws(FilesError) -> (object: StoredObject, descriptor: Int32)? {
-    // Content that is replaced between the two looks is gone; the object that replaced it is found then.
+    // If the object is replaced between the two steps, its content may be gone. The next round finds the new
+    // object.
     for _ in 0..<8 {
       guard let object = try object(name, generation: generation) else { return nil }
       if let descriptor = try contents.open(object.content.digest) { return (object, descriptor) }
@@ -92,18 +95,23 @@ package final class FileStore: Sendable {
 
   // MARK: - Writing
 
-  /// Makes a file for content that is to become an object.
+  /// Creates a file for the content of a new object.
+  /// - Throws: ``FilesError/full`` or ``FilesError/system(operation:path:code:)`` if the file cannot be created.
   package func makeIncoming() throws(FilesError) -> IncomingContent {
     try contents.makeIncoming(Self.randomID())
   }
 
-  /// Makes an object of content that has arrived, or replaces the one of the name.
+  /// Stores received content as an object, replacing an existing object of that name.
   ///
-  /// Cost: a sync of the content and its name, which runs beside others, and a commit that is shared by all who wait.
-  /// - Parameter removing: goes in the same moment where it is still the object of its name, also from a bucket that
-  ///   keeps versions.
-  /// - Throws: ``FilesError/conditionNotMet(_:)``, ``FilesError/checksumMismatch(kind:declared:found:)`` and what the
-  ///   judge throws, and nothing has changed then.
+  /// Cost: a sync of the content and its name, concurrent with others, and a commit that all waiting writes share.
+  /// - Parameters:
+  ///   - parts: objects to delete in the same transaction if they have not been replaced. No version of them is
+  ///     kept.
+  ///   - upload: the upload that the object finishes.
+  ///   - check: authorizes the write inside the transaction.
+  /// - Throws: ``FilesError/conditionNotMet(_:)``, ``FilesError/checksumMismatch(kind:declared:found:)``,
+  ///   ``FilesError/noSuchBucket(_:)`` or ``FilesError/invalid(_:)``; ``FilesError`` if the write fails; the errors
+  ///   of `check`. Then nothing has changed.
   package func put(
     _ name: ObjectName, _ incoming: IncomingContent, _ attributes: ObjectAttributes,
     declared: DeclaredChecksums = DeclaredChecksums(), conditions: ObjectConditions = ObjectConditions(),
@@ -113,19 +121,19 @@ package final class FileStore: Sendable {
     try attributes.check()
     let content = try incoming.finish()
     try declared.check(content)
-    // Looked at again when it is written; here it saves the disk some work.
+    // The write checks the conditions again. Checking them here can save the disk the work.
     try conditions.check(object(name))
-    return try write(incoming, content) { [self] (transaction, last, unheld) throws(FilesError) in
+    return try write(incoming, content) { [self] (transaction, last, unreferenced) throws(FilesError) in
       let isNewBucket = try lacksBucket(name.bucket, transaction)
       let (object, before) = try makeObject(
         name, content, attributes, conditions: conditions, componentCount: componentCount, transaction, &last)
       try check(before, object)
       if isNewBucket { try makeBucket(name.bucket, transaction) }
-      try hold(object, insteadOf: before, transaction, &unheld)
+      try hold(object, insteadOf: before, transaction, &unreferenced)
       for part in parts {
         guard let live = try transaction.object(part.name), live.generation == part.generation else { continue }
         try transaction.erase(FilesKeySpace.object(part.name))
-        try drop(live, transaction, &unheld)
+        try drop(live, transaction, &unreferenced)
       }
       if let upload {
         let record = upload.ended(.finished(generation: object.generation), received: content.size)
@@ -135,7 +143,7 @@ package final class FileStore: Sendable {
     }
   }
 
-  /// An object that is to take a name, and the one that has it.
+  /// Returns a new object and the current object of its name.
   func makeObject(
     _ name: ObjectName, _ content: ContentSummary, _ attributes: ObjectAttributes, conditions: ObjectConditions,
     componentCount: Int = 0, _ transaction: any KeyValueTransaction, _ last: inout Int64
@@ -150,8 +158,9 @@ package final class FileStore: Sendable {
     return (object, before)
   }
 
-  /// Changes what is said of an object.
-  /// - Throws: ``FilesError/noSuchObject(_:)``, ``FilesError/conditionNotMet(_:)``, and what the closures throw.
+  /// Changes the attributes of an object.
+  /// - Throws: ``FilesError/noSuchObject(_:)`` or ``FilesError/conditionNotMet(_:)``; ``FilesError`` if the write
+  ///   fails; the errors of the closures.
   package func update(
     _ name: ObjectName, generation: Int64? = nil, conditions: ObjectConditions = ObjectConditions(),
     check: WriteCheck = { _, _ throws(FilesError) in },
@@ -178,13 +187,14 @@ package final class FileStore: Sendable {
     }
   }
 
-  /// Removes an object. Where its bucket keeps versions it stays as one, unless its generation is named.
-  /// - Throws: ``FilesError/noSuchObject(_:)``, ``FilesError/conditionNotMet(_:)``, and what the judge throws.
+  /// Deletes an object. If its bucket keeps versions, the object becomes a version, unless `generation` is given.
+  /// - Throws: ``FilesError/noSuchObject(_:)`` or ``FilesError/conditionNotMet(_:)``; ``FilesError`` if the write
+  ///   fails; the errors of `check`.
   package func delete(
     _ name: ObjectName, generation: Int64? = nil, conditions: ObjectConditions = ObjectConditions(),
     check: WriteCheck = { _, _ throws(FilesError) in }
   ) throws(FilesError) {
-    try change { (transaction, _, unheld) throws(FilesError) in
+    try change { (transaction, _, unreferenced) throws(FilesError) in
       let object = try transaction.object(name, generation: generation)
       try check(object, nil)
       try conditions.check(object)
@@ -192,21 +202,23 @@ package final class FileStore: Sendable {
       let isLive = object.deleted == nil
       try transaction.erase(isLive ? FilesKeySpace.object(name) : FilesKeySpace.version(name, object.generation))
       if generation == nil {
-        try retire(object, transaction, &unheld)
+        try retire(object, transaction, &unreferenced)
       } else {
-        try drop(object, transaction, &unheld)
+        try drop(object, transaction, &unreferenced)
       }
     }
   }
 
-  /// Gives an object's content to another name too, with the attributes that `body` makes of its own. No byte moves.
-  /// - Throws: ``FilesError/noSuchObject(_:)`` for a missing source, ``FilesError/conditionNotMet(_:)``.
+  /// Copies an object. `body` changes the attributes of the copy. The content is shared, so no bytes are copied.
+  /// - Throws: ``FilesError/noSuchObject(_:)`` if the source does not exist; ``FilesError/noSuchBucket(_:)``,
+  ///   ``FilesError/conditionNotMet(_:)`` or ``FilesError/invalid(_:)``; ``FilesError`` if the write fails; the
+  ///   errors of `body`.
   package func copy(
     _ source: ObjectName, generation: Int64? = nil, sourceConditions: ObjectConditions = ObjectConditions(),
     to name: ObjectName, conditions: ObjectConditions = ObjectConditions(),
     _ body: (inout ObjectAttributes) throws(FilesError) -> Void
   ) throws(FilesError) -> StoredObject {
-    try change { (transaction, last, unheld) throws(FilesError) in
+    try change { (transaction, last, unreferenced) throws(FilesError) in
       try requireBucket(name.bucket, transaction)
       guard let found = try transaction.object(source, generation: generation) else { throw .noSuchObject(source) }
       try sourceConditions.check(found)
@@ -215,32 +227,33 @@ package final class FileStore: Sendable {
       var object = duplicate(found, as: name, insteadOf: before, &last)
       try body(&object.attributes)
       try object.attributes.check()
-      try hold(object, insteadOf: before, transaction, &unheld)
+      try hold(object, insteadOf: before, transaction, &unreferenced)
       return object
     }
   }
 
-  /// Gives an object another name in its bucket, in one step. No byte moves.
-  /// - Throws: ``FilesError/noSuchObject(_:)`` for a missing source, ``FilesError/conditionNotMet(_:)``.
+  /// Renames an object within its bucket, atomically. No bytes are copied.
+  /// - Throws: ``FilesError/noSuchObject(_:)`` if the source does not exist; ``FilesError/conditionNotMet(_:)``;
+  ///   ``FilesError/invalid(_:)`` if both names are the same; ``FilesError`` if the write fails.
   package func move(
     _ source: ObjectName, sourceConditions: ObjectConditions = ObjectConditions(), to name: ObjectName,
     conditions: ObjectConditions = ObjectConditions()
   ) throws(FilesError) -> StoredObject {
     guard source != name else { throw .invalid("An object cannot be moved to its own name.") }
-    return try change { (transaction, last, unheld) throws(FilesError) in
+    return try change { (transaction, last, unreferenced) throws(FilesError) in
       guard let found = try transaction.object(source) else { throw .noSuchObject(source) }
       try sourceConditions.check(found)
       let before = try transaction.object(name)
       try conditions.check(before)
       let object = duplicate(found, as: name, insteadOf: before, &last)
-      try hold(object, insteadOf: before, transaction, &unheld)
+      try hold(object, insteadOf: before, transaction, &unreferenced)
       try transaction.erase(FilesKeySpace.object(source))
-      try retire(found, transaction, &unheld)
+      try retire(found, transaction, &unreferenced)
       return object
     }
   }
 
-  /// A new object of the content of another.
+  /// Returns a new object with the content of another.
   private func duplicate(
     _ object: StoredObject, as name: ObjectName, insteadOf before: StoredObject?, _ last: inout Int64
   ) -> StoredObject {
@@ -251,43 +264,45 @@ package final class FileStore: Sendable {
       componentCount: object.componentCount, attributes: object.attributes)
   }
 
-  /// Writes an object, which holds its content from now on, and lets go of what the one before held.
+  /// Writes an object with a reference to its content, and retires the object that it replaces.
   private func hold(
     _ object: StoredObject, insteadOf before: StoredObject?, _ transaction: any KeyValueTransaction,
-    _ unheld: inout [ContentDigest]
+    _ unreferenced: inout [ContentDigest]
   ) throws(FilesError) {
     try transaction.write(FilesKeySpace.object(object.name), ObjectRecord.encode(object))
     _ = try transaction.count(object.content.digest, by: 1)
-    if let before { try retire(before, transaction, &unheld) }
+    if let before { try retire(before, transaction, &unreferenced) }
   }
 
-  /// An object is not that of its name any more: it becomes a version where its bucket keeps them, else it is gone.
+  /// Retires an object that was replaced or deleted: keeps it as a version if its bucket keeps versions, else drops
+  /// it.
   func retire(
-    _ object: StoredObject, _ transaction: any KeyValueTransaction, _ unheld: inout [ContentDigest]
+    _ object: StoredObject, _ transaction: any KeyValueTransaction, _ unreferenced: inout [ContentDigest]
   ) throws(FilesError) {
     guard try bucket(object.name.bucket, transaction)?.keepsVersions ?? false else {
-      return try drop(object, transaction, &unheld)
+      return try drop(object, transaction, &unreferenced)
     }
     var version = object
     version.deleted = configuration.now()
     try transaction.write(FilesKeySpace.version(object.name, object.generation), ObjectRecord.encode(version))
   }
 
-  /// An object is gone, and holds its content no more.
+  /// Releases the content reference of an object that is gone.
   private func drop(
-    _ object: StoredObject, _ transaction: any KeyValueTransaction, _ unheld: inout [ContentDigest]
+    _ object: StoredObject, _ transaction: any KeyValueTransaction, _ unreferenced: inout [ContentDigest]
   ) throws(FilesError) {
-    if try transaction.count(object.content.digest, by: -1) == 0 { unheld.append(object.content.digest) }
+    if try transaction.count(object.content.digest, by: -1) == 0 { unreferenced.append(object.content.digest) }
   }
 
-  /// Runs one write transaction; `body` is given the last generation, and names content that nobody holds after it.
+  /// Runs one write transaction. `body` gets the last generation, and appends content to which no object refers any
+  /// longer.
   func change<R>(
     _ body: (any KeyValueTransaction, inout Int64, inout [ContentDigest]) throws(FilesError) -> R
   ) throws(FilesError) -> R {
     try exclusively { (last) throws(FilesError) in try transact(&last, body) }
   }
 
-  /// Runs what writes with the writer's lock, after what was left between its steps has been ended.
+  /// Runs `body` under the writer's lock, after settling an interrupted commit.
   func exclusively<R>(_ body: (inout Int64) throws(FilesError) -> R) throws(FilesError) -> R {
     var outcome: Result<R, FilesError>?
     writer.withLock { last in
@@ -300,17 +315,17 @@ package final class FileStore: Sendable {
     return try outcome.get()
   }
 
-  /// Runs one write transaction, under the writer's lock.
+  /// Runs one write transaction. Call under the writer's lock.
   func transact<R>(
     _ last: inout Int64,
     _ body: (any KeyValueTransaction, inout Int64, inout [ContentDigest]) throws(FilesError) -> R
   ) throws(FilesError) -> R {
     var outcome: Result<R, FilesError>?
-    var unheld: [ContentDigest] = []
+    var unreferenced: [ContentDigest] = []
     do throws(StorageError) {
       try metadata.write { (transaction) throws(StorageError) in
         do throws(FilesError) {
-          outcome = .success(try body(transaction, &last, &unheld))
+          outcome = .success(try body(transaction, &last, &unreferenced))
         } catch {
           outcome = .failure(error)
           throw .rolledBack
@@ -319,17 +334,17 @@ package final class FileStore: Sendable {
     } catch {
       if error != .rolledBack { outcome = .failure(FilesError(error)) }
     }
-    removeUnheld(unheld)
+    removeUnheld(unreferenced)
     guard let outcome else { throw .storage(.rolledBack) }
     return try outcome.get()
   }
 
-  /// Removes content if it is still true that nobody holds it, nor is about to. Under the writer's lock.
+  /// Removes those contents to which no object refers or is about to. Call under the writer's lock.
   func removeUnheld(_ digests: [ContentDigest]) {
     guard !digests.isEmpty, let snapshot = try? snapshot() else { return }
     defer { snapshot.end() }
     for digest in digests {
-      // What cannot be told is kept; the next sweep looks again.
+      // If the references cannot be read, the content stays until the next sweep.
       guard let holders = try? snapshot.holders(of: digest), holders == 0 else { continue }
       arriving.withLock { arriving in
         if arriving[digest] == nil { contents.remove(digest) }
@@ -339,8 +354,9 @@ package final class FileStore: Sendable {
 
   // MARK: - After a crash
 
-  /// Removes arriving content of no upload, and uploads that are too old to go on, and ends what was left between its
-  /// steps. Call before anybody writes.
+  /// Removes incoming content without an upload and expired uploads, and settles an interrupted commit. Call it
+  /// before the first write.
+  /// - Throws: ``FilesError`` if the store fails.
   package func recover() throws(FilesError) {
     try exclusively { (_) throws(FilesError) in }
     try removeOldUploads()
@@ -349,14 +365,15 @@ package final class FileStore: Sendable {
     for upload in active { uploads.know(upload.id, upload.owner, now: now) }
   }
 
-  /// Removes what a crash left behind: content that no object holds.
+  /// Removes content to which no object refers, such as a crash leaves behind.
   ///
-  /// Runs beside reads and writes. Cost: a look at every file.
-  /// - Returns: how many files were removed.
+  /// Runs concurrently with reads and writes. Cost: one lookup per content file.
+  /// - Returns: the number of removed files.
+  /// - Throws: ``FilesError`` if the store fails.
   package func sweep() throws(FilesError) -> Int {
     var removed = 0
     for part in UInt8.min...UInt8.max {
-      // The lock keeps content from getting a name between the two looks.
+      // The lock keeps new content from appearing between the two listings.
       writer.withLock { _ in
         let digests = contents.digests(part: part)
         removeUnheld(digests)
@@ -366,15 +383,18 @@ package final class FileStore: Sendable {
     return removed
   }
 
-  /// Removes what was left because somebody was copying it; call now and then. Cost: nothing unless that happened.
+  /// Removes content that was kept because it was being copied. Call it periodically. Cost: nothing if there is
+  /// none.
+  /// - Throws: ``FilesError`` if the store fails.
   package func maintain() throws(FilesError) {
     if contents.takeLeftovers() { _ = try sweep() }
   }
 
-  /// How many files there are. Cost: reads all metadata.
+  /// Counts the files. Cost: reads all metadata.
+  /// - Throws: ``FilesError`` if the store fails.
   package func statistics() throws(FilesError) -> FilesStatistics { try FilesStatistics(metadata, contents) }
 
-  /// 32 digits that nobody can guess.
+  /// Returns a random ID of 32 hexadecimal digits.
   package static func randomID() -> String {
     var bytes = [UInt8](repeating: 0, count: 16)
     var generator = SystemRandomNumberGenerator()

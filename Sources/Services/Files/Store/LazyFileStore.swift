@@ -1,6 +1,6 @@
 import Synchronization
 
-/// A file store that is opened when somebody first needs it: most servers have documents only.
+/// A file store that is opened on first use, because most servers store only documents.
 package final class LazyFileStore: Sendable {
   private struct State {
     var store: FileStore?
@@ -12,14 +12,16 @@ package final class LazyFileStore: Sendable {
   private let pause: Duration
   private let open: @Sendable () throws(FilesError) -> FileStore
 
-  /// Opens nothing yet; `open` is called once it succeeded at most once, and after a failure not before a `pause`.
+  /// Creates a closed store. `open` is called on first use. After a failure, it is called again, at the earliest
+  /// after `pause`.
   package init(pause: Duration = .seconds(1), _ open: @escaping @Sendable () throws(FilesError) -> FileStore) {
     self.pause = pause
     self.open = open
   }
 
-  /// The store. Cost: a short lock, once it is open.
-  /// - Throws: what opening throws, also to those who come shortly after; later calls try again.
+  /// Returns the store, and opens it if necessary. Cost: a short lock if it is open.
+  /// - Throws: the error of `open`, also for calls within `pause` after a failure;
+  ///   ``FilesError/system(operation:path:code:)`` after ``close()``.
   package func store() throws(FilesError) -> FileStore {
     try state.withLock { (state) throws(FilesError) in
       if let store = state.store { return store }
@@ -37,10 +39,10 @@ package final class LazyFileStore: Sendable {
     }
   }
 
-  /// The store, where somebody needed it already.
+  /// The store if it is open, otherwise `nil`.
   package var opened: FileStore? { state.withLock { $0.store } }
 
-  /// Lets go of the store; nobody gets one any more.
+  /// Releases the store. Later calls of ``store()`` throw.
   package func close() {
     state.withLock { state in
       state.store = nil

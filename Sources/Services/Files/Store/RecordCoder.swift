@@ -1,4 +1,4 @@
-/// Writes the records of the metadata store: fields of a number, a length and bytes, so that later versions can add some.
+/// Writes records of the metadata store. A field is a number, a length and bytes, so later versions can add fields.
 struct RecordWriter {
   private(set) var bytes: [UInt8] = []
 
@@ -26,11 +26,11 @@ struct RecordWriter {
   }
 }
 
-/// Reads what ``RecordWriter`` wrote. Bytes that are none end it.
+/// Reads records that ``RecordWriter`` wrote. Stops at the first bytes that are not valid.
 struct RecordReader {
   private let bytes: UnsafeRawBufferPointer
   private var position = 0
-  /// Whether something was found that no writer writes.
+  /// Whether the record contains bytes that are not valid.
   private(set) var isDamaged = false
 
   init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
@@ -61,9 +61,9 @@ struct RecordReader {
 }
 
 extension UnsafeRawBufferPointer {
-  /// The text of a field.
+  /// The field as text.
   var fieldText: String { String(decoding: self, as: UTF8.self) }
 
-  /// The number of a field.
+  /// The field as a big-endian integer.
   var fieldNumber: Int64 { reduce(0) { $0 << 8 | Int64($1) } }
 }

@@ -1,22 +1,21 @@
-/// A change of files that happens with a commit of documents, or not at all.
+/// The record of an object that is committed atomically together with documents.
 ///
-/// Documents and metadata of files lie in two stores, and a crash may come between any two steps. So:
+/// Documents and file metadata are in two stores, and a crash may happen between any two steps. The steps are:
 ///
-/// 1. The content gets its name, and the metadata store gets this record: what is to be, and the commit's number. Nobody
-///    sees the new object yet.
-/// 2. The documents are committed. The same transaction of their store keeps the number of the commit, as that of the
-///    last commit that came with a file. **This is the moment at which both happen.**
-/// 3. The metadata store replaces this record by the object.
+/// 1. The content gets its name, and the metadata store gets this record: the future object and the commit's
+///    number. The object is not visible yet.
+/// 2. The documents are committed. The same transaction stores the number in their store, as that of the last
+///    commit with a file. **At this moment both become visible.**
+/// 3. The metadata store replaces this record with the object.
 ///
-/// Whoever finds a record, after a crash or in the moment between 2 and 3, asks the documents' store whether the number is
-/// its last: if so the object is there, else it is not. One such change is under way at a time, under the lock of the
-/// files' writer, so that one number for each database is enough, and nobody else writes files in between.
+/// A reader that finds a record, after a crash or between steps 2 and 3, asks the document store whether the number
+/// is its last one: if so, the object exists, otherwise it does not. The lock of the file writer permits only one
+/// such commit at a time and no other writes meanwhile, so one number per database is enough.
 struct StagedFileCommit: Equatable, Sendable {
-  /// Names the commit; never 0.
+  /// The number of the commit, never 0.
   var number: UInt64
-  /// The database of the documents, as ``FileStore/Configuration/wasCommitted`` knows it.
   var database: String
-  /// The object as it will be.
+  /// The object to be created.
   var object: StoredObject
 
   /// The numbers of the fields are on disk: never reuse or renumber one.
@@ -44,7 +43,7 @@ struct StagedFileCommit: Equatable, Sendable {
     return record.bytes
   }
 
-  /// Reads a record; `nil` where it is damaged.
+  /// Decodes a record. Returns `nil` if it is damaged.
   init?(_ record: UnsafeRawBufferPointer) {
     var reader = RecordReader(record)
     var (number, database, bucket, name) = (UInt64(0), "", "", "")
@@ -66,15 +65,14 @@ struct StagedFileCommit: Equatable, Sendable {
   }
 }
 
-/// The documents that are committed with a file.
+/// A commit of documents together with an object.
 package struct DocumentsCommit {
-  /// Their database, as ``FileStore/Configuration/wasCommitted`` knows it.
+  /// The name of the database, as ``FileStore/Configuration/wasCommitted`` expects it.
   package var database: String
-  /// Commits them, marked with a number, and returns when that is durable. Where it throws, they may have been committed
-  /// all the same: then the mark says so.
+  /// Commits the documents with a number, and returns when they are durable. If it throws, they may have been
+  /// committed nevertheless; then the number is stored.
   package var run: (_ number: UInt64) throws(FilesError) -> Void
 
-  /// Describes a commit.
   package init(database: String, run: @escaping (_ number: UInt64) throws(FilesError) -> Void) {
     self.database = database
     self.run = run

@@ -2,9 +2,10 @@ import Dispatch
 import Glibc
 import Synchronization
 
-/// Content on its way in: a file that grows, and the checksums of what is in it. Removed in the end unless published.
+/// Incoming content: a growing file and the checksums of its bytes. The file is removed at the end unless it is
+/// published.
 package final class IncomingContent: @unchecked Sendable {
-  // Sendable: whoever has it in hand does one thing after the other, on a queue of its own, and nobody else has it.
+  // Sendable: one request at a time owns the object, and uses it from one queue.
 
   private struct State {
     var hasher = ContentHasher()
@@ -15,12 +16,12 @@ package final class IncomingContent: @unchecked Sendable {
     var isKept = false
   }
 
-  /// The error of a sync that ran beside: the kernel tells it once, so that the sync at the end would not see it.
+  /// The error of a background sync. The kernel reports it only once, so the final sync would not see it.
   private final class SyncFailure: Sendable {
     let code = Atomic<Int32>(0)
   }
 
-  /// Bytes after which what was written starts on its way to the disk, so that the sync at the end is short.
+  /// The number of bytes after which a background sync starts, so that the final sync is short.
   private static let syncBytes = 16 << 20
 
   let path: String
@@ -29,7 +30,7 @@ package final class IncomingContent: @unchecked Sendable {
   private let syncFailure = SyncFailure()
   private var state = State()
 
-  /// Takes over a descriptor of a file of no bytes, for which the directory has reserved room.
+  /// Takes ownership of the descriptor of an empty file, for which the directory has reserved space.
   init(descriptor: Int32, path: String, directory: ContentDirectory) {
     self.descriptor = descriptor
     self.path = path
@@ -43,20 +44,23 @@ package final class IncomingContent: @unchecked Sendable {
     directory.release(fileOf: state.size)
   }
 
-  /// Bytes written.
+  /// The number of bytes written.
   package var size: Int { state.size }
 
-  /// Whether a sync failed, after which nothing more can be done with it.
+  /// Whether a sync has failed. Then the content cannot be used any longer.
   var hasFailed: Bool { state.failure != nil }
 
-  /// Writes the next bytes.
-  /// - Throws: ``FilesError/full``, ``FilesError/system(operation:path:code:)``. What came before stays.
+  /// Appends bytes.
+  /// - Throws: ``FilesError/full`` or ``FilesError/system(operation:path:code:)`` if the write fails. Earlier bytes
+  ///   remain.
   package func append(_ bytes: UnsafeRawBufferPointer) throws(FilesError) {
     try store(bytes)
     state.hasher.update(bytes)
   }
 
-  /// Writes the next bytes, as above, with two threads where they are many.
+  /// Appends bytes, and computes the checksums of a large array with two threads.
+  /// - Throws: ``FilesError/full`` or ``FilesError/system(operation:path:code:)`` if the write fails. Earlier bytes
+  ///   remain.
   package func append(_ bytes: [UInt8]) throws(FilesError) {
     var failure: FilesError?
     bytes.withUnsafeBytes { bytes in
@@ -70,7 +74,7 @@ package final class IncomingContent: @unchecked Sendable {
     if let failure = state.failure { throw failure }
     try directory.reserve(from: state.size, to: state.size + bytes.count)
     if let failure = write(bytes) {
-      // What was half written gives its room back.
+      // Remove the partly written bytes and release their space.
       ftruncate(descriptor, off_t(state.size))
       directory.release(from: state.size + bytes.count, to: state.size)
       throw failure
@@ -98,16 +102,18 @@ package final class IncomingContent: @unchecked Sendable {
     return nil
   }
 
-  /// Appends bytes of a file.
+  /// Appends the first `count` bytes of a file.
   func append(contentOf source: Int32, count: Int) throws(FilesError) {
     try ContentFile.forEachPiece(of: source, path: path, count: count) { (piece) throws(FilesError) in
       try append(piece)
     }
   }
 
-  /// Has all bytes reach the disk, and the file's names with them where the file system keeps one journal.
+  /// Syncs the file. A journaling file system then also writes its name.
   ///
-  /// A sync that failed is never tried again: nobody knows what it left out.
+  /// A failed sync is never retried, because it is unknown which bytes it left out.
+  /// - Throws: ``FilesError/full`` or ``FilesError/system(operation:path:code:)`` if this or an earlier sync
+  ///   failed.
   package func sync() throws(FilesError) {
     guard !directory.isInMemory else { return }
     if let failure = state.failure { throw failure }
@@ -121,22 +127,23 @@ package final class IncomingContent: @unchecked Sendable {
     }
   }
 
-  /// What is in it. Call once, after the last byte.
+  /// Returns the checksums and the length of the content. Call it once, after the last byte.
+  /// - Throws: ``FilesError`` if a sync has failed or the checksums cannot be computed.
   package func finish() throws(FilesError) -> ContentSummary {
     if let failure = state.failure { throw failure }
     return try state.hasher.finish()
   }
 
-  /// Leaves the file where it is when nobody uses it any more: its upload may be resumed.
+  /// Keeps the file after this object is deallocated, because its upload can be resumed.
   func keep() { state.isKept = true }
 
-  /// Lets the file be removed when nobody uses it any more.
+  /// Undoes ``keep()``: the file is removed when this object is deallocated.
   func discard() { state.isKept = false }
 
-  /// The file has got the name of its content.
+  /// Called after the file was linked to the name of its content.
   func wasPublished() { state.isPublished = true }
 
-  /// Computes the checksums of what is in the file.
+  /// Computes the checksums of the first `count` bytes of the file.
   func readAgain(_ count: Int) throws(FilesError) {
     try ContentFile.forEachPiece(of: descriptor, path: path, count: count) { (piece) throws(FilesError) in
       state.hasher.update(piece)
@@ -144,7 +151,8 @@ package final class IncomingContent: @unchecked Sendable {
     }
   }
 
-  /// Starts to write to the disk while more arrives. The descriptor is its own, so that this one may be closed.
+  /// Starts a sync while more bytes arrive. It uses a duplicate descriptor, so the original may be closed
+  /// meanwhile.
   private func startSync() {
     let copy = dup(descriptor)
     guard copy >= 0 else { return }

@@ -1,10 +1,10 @@
 import Synchronization
 
-/// One upload that is under way. One request works on it at a time.
+/// An active upload. One request works on it at a time.
 package final class OpenUpload: Sendable {
-  /// What it is to become.
+  /// The stored record.
   package let record: UploadRecord
-  /// What has arrived.
+  /// The received bytes.
   package let incoming: IncomingContent
 
   init(record: UploadRecord, incoming: IncomingContent) {
@@ -13,66 +13,67 @@ package final class OpenUpload: Sendable {
   }
 }
 
-/// The uploads that may go on, and of some the open file, so that its checksums need not be computed again.
+/// The active uploads: enforces the limits, grants each upload to one request at a time, and keeps the files of
+/// some idle uploads open, so their checksums need not be computed again.
 ///
 /// Every call costs O(1).
 final class OpenUploads: Sendable {
   private struct Entry {
     let owner: UploadOwner?
-    /// When it was last used, in microseconds since 1970.
+    /// The time of the last use, in microseconds since 1970.
     var used: Int64
-    /// Who began it, as their caller says.
+    /// The caller that began the upload, as given to `admit`.
     var starter: (any Sendable)?
-    /// Its open file, while nobody has it in hand.
+    /// The open upload, while it is idle.
     var open: OpenUpload?
   }
 
-  /// What one owner has under way.
-  private struct Share {
+  /// The active uploads of one owner.
+  private struct OwnerUploads {
     var count = 0
-    /// Those that nobody has in hand.
+    /// The idle ones.
     var resting = RecencyList()
   }
 
   private struct State {
     var entries: [String: Entry] = [:]
-    var shares: [UploadOwner: Share] = [:]
-    /// Those that nobody has in hand.
+    var owners: [UploadOwner: OwnerUploads] = [:]
+    /// The idle uploads, which no request has acquired.
     var resting = RecencyList()
-    /// Those of them whose file is open.
+    /// The idle uploads whose file is open.
     var open = RecencyList()
     var busy: Set<String> = []
 
-    /// Begins to count an upload.
+    /// Adds an upload.
     mutating func add(_ id: String, _ owner: UploadOwner?, now: Int64) {
       entries[id] = Entry(owner: owner, used: now)
-      if let owner { shares[owner, default: Share()].count += 1 }
+      if let owner { owners[owner, default: OwnerUploads()].count += 1 }
     }
 
-    /// Puts an upload among those that nobody has in hand.
+    /// Marks an upload as idle.
     mutating func rest(_ id: String) {
       resting.append(id)
-      if let owner = entries[id]?.owner { shares[owner]?.resting.append(id) }
+      if let owner = entries[id]?.owner { owners[owner]?.resting.append(id) }
     }
 
-    /// Takes an upload out of those that nobody has in hand; its file, where that is open.
+    /// Marks an upload as not idle. Returns the open upload, or `nil` if its file is not open.
     mutating func take(_ id: String) -> OpenUpload? {
       resting.remove(id)
-      if let owner = entries[id]?.owner { shares[owner]?.resting.remove(id) }
+      if let owner = entries[id]?.owner { owners[owner]?.resting.remove(id) }
       open.remove(id)
       defer { entries[id]?.open = nil }
       return entries[id]?.open
     }
 
-    /// Whether an upload was last used before a time.
+    /// Returns whether an upload was last used before a time.
     func isUnused(_ id: String, since time: Int64) -> Bool { entries[id].map { $0.used < time } ?? false }
   }
 
   private let state = Mutex(State())
-  /// Files held open for uploads that nobody sends to.
+  /// The most files kept open for idle uploads.
   private static let openMax = 256
 
-  /// Learns of an upload that is stored: nobody knows when it was last used, so that counts as now.
+  /// Adds a stored upload after a restart. The time of its last use is unknown, so `now` is assumed.
   func know(_ id: String, _ owner: UploadOwner?, now: Int64) {
     state.withLock { state in
       state.add(id, owner, now: now)
@@ -80,25 +81,25 @@ final class OpenUploads: Sendable {
     }
   }
 
-  /// How many uploads may be under way.
-  struct Bounds {
+  /// The limits of concurrent uploads.
+  struct Limits {
     let all: Int
     let ofOwner: Int
-    /// The time since when an upload must have been used for it not to be given up, in microseconds since 1970.
+    /// An upload may be dropped only if it was last used before this time, in microseconds since 1970.
     let restedBefore: Int64
   }
 
-  /// Counts an upload that begins, and takes it in hand. Where there are too many, the one that was longest without use
-  /// is taken in hand too, and returned: it is to be given up. Where the owner has too many it is one of theirs.
-  /// - Throws: ``FilesError/tooManyUploads``, ``FilesError/tooManyUploadsOfOwner(_:)`` where that one has not rested
-  ///   for long.
+  /// Adds a new upload and acquires it. If a limit is reached, also acquires the upload that has been idle the
+  /// longest, and returns it, to be dropped. At the owner's limit, that is an upload of the same owner.
+  /// - Throws: ``FilesError/tooManyUploads`` or ``FilesError/tooManyUploadsOfOwner(_:)`` if a limit is reached and
+  ///   no upload has been idle for long enough.
   func admit(
-    _ id: String, _ owner: UploadOwner?, starter: (any Sendable)?, now: Int64, _ bounds: Bounds
+    _ id: String, _ owner: UploadOwner?, starter: (any Sendable)?, now: Int64, _ bounds: Limits
   ) throws(FilesError) -> (id: String, open: OpenUpload?)? {
     let admission = state.withLock { state -> Result<(id: String, open: OpenUpload?)?, FilesError> in
       var victim: String?
-      if let owner, let share = state.shares[owner], share.count >= bounds.ofOwner {
-        guard let oldest = share.resting.oldest, state.isUnused(oldest, since: bounds.restedBefore) else {
+      if let owner, let owned = state.owners[owner], owned.count >= bounds.ofOwner {
+        guard let oldest = owned.resting.oldest, state.isUnused(oldest, since: bounds.restedBefore) else {
           return .failure(.tooManyUploadsOfOwner(bounds.ofOwner))
         }
         victim = oldest
@@ -118,10 +119,10 @@ final class OpenUploads: Sendable {
     return try admission.get()
   }
 
-  /// Who began an upload.
+  /// Returns the starter of an upload, or `nil` if none was given.
   func starter(_ id: String) -> (any Sendable)? { state.withLock { $0.entries[id]?.starter } }
 
-  /// Takes an upload in hand; `false` where another request has it.
+  /// Acquires an upload. `isFree` is `false` if another request has acquired it.
   func begin(_ id: String) -> (isFree: Bool, upload: OpenUpload?) {
     state.withLock { state in
       guard state.busy.insert(id).inserted else { return (false, nil) }
@@ -129,7 +130,7 @@ final class OpenUploads: Sendable {
     }
   }
 
-  /// Puts an upload back that goes on; its file is closed where `upload` is `nil`.
+  /// Releases an upload that continues later. If `upload` is `nil`, its file is closed.
   func rest(_ id: String, _ upload: OpenUpload?, now: Int64) {
     state.withLock { state in
       guard state.busy.remove(id) != nil, state.entries[id] != nil else { return }
@@ -145,20 +146,20 @@ final class OpenUploads: Sendable {
     }
   }
 
-  /// Forgets an upload that is over, and lets go of it.
+  /// Removes an upload that has ended, and releases it.
   func end(_ id: String) {
     state.withLock { state in
       _ = state.take(id)
       state.busy.remove(id)
-      guard let owner = state.entries.removeValue(forKey: id)?.owner, let share = state.shares[owner] else { return }
-      if share.count > 1 { state.shares[owner]?.count -= 1 } else { state.shares[owner] = nil }
+      guard let owner = state.entries.removeValue(forKey: id)?.owner, let owned = state.owners[owner] else { return }
+      if owned.count > 1 { state.owners[owner]?.count -= 1 } else { state.owners[owner] = nil }
     }
   }
 
-  /// Lets go of an upload of which nothing is known to go on.
+  /// Releases an upload without recording a use.
   func release(_ id: String) {
     state.withLock { state in
-      // One that is known rests as before.
+      // An active upload becomes idle again.
       if state.busy.remove(id) != nil, state.entries[id] != nil { state.rest(id) }
     }
   }

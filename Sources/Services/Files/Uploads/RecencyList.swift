@@ -1,4 +1,4 @@
-/// Ids in the order in which they were used. Every call costs O(1).
+/// A list of IDs in the order of their last use. Every call costs O(1).
 struct RecencyList {
   private struct Links {
     var older: String?
@@ -6,21 +6,21 @@ struct RecencyList {
   }
 
   private var links: [String: Links] = [:]
-  /// The one that was longest without use.
+  /// The ID whose last use is the longest ago.
   private(set) var oldest: String?
   private var newest: String?
 
-  /// How many there are.
+  /// The number of IDs.
   var count: Int { links.count }
 
-  /// Adds an id that is not there as the one used last.
+  /// Adds an ID that is not in the list as the most recently used.
   mutating func append(_ id: String) {
     links[id] = Links(older: newest)
     if let newest { links[newest]?.newer = id } else { oldest = id }
     newest = id
   }
 
-  /// Takes an id out, if it is there.
+  /// Removes an ID if it is in the list.
   mutating func remove(_ id: String) {
     guard let gone = links.removeValue(forKey: id) else { return }
     if let older = gone.older { links[older]?.newer = gone.newer } else { oldest = gone.newer }

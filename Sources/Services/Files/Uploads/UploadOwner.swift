@@ -1,14 +1,14 @@
-/// Whose share of the uploads under way an upload takes.
+/// The owner to whose quota of concurrent uploads an upload belongs.
 package struct UploadOwner: Hashable, Sendable {
-  /// What tells owners apart, as it is stored: a letter for the kind, and bytes.
+  /// The stored form: a letter for the kind of owner, and the bytes of its ID.
   let bytes: [UInt8]
 
   init(bytes: [UInt8]) { self.bytes = bytes }
 
-  /// Who is signed in, by the bytes of the id.
+  /// Returns the owner of the uploads of a signed-in user.
   package static func user(_ uid: String) -> UploadOwner { UploadOwner(bytes: [UInt8(ascii: "u")] + uid.utf8) }
 
-  /// Everybody at an address who is not signed in.
+  /// Returns the owner of the uploads of all unauthenticated callers at an address.
   package static func address(_ address: String) -> UploadOwner {
     UploadOwner(bytes: [UInt8(ascii: "a")] + address.utf8)
   }

@@ -1,52 +1,51 @@
-/// An upload that comes in parts and may be resumed, as it is stored.
+/// A resumable upload, as stored.
 package struct UploadRecord: Equatable, Sendable {
-  /// How far an upload has come.
+  /// The state of an upload.
   package enum State: Equatable, Sendable {
-    /// Parts may follow.
+    /// More parts may follow.
     case active
-    /// It has become an object.
+    /// The upload became an object.
     case finished(generation: Int64)
-    /// It was given up, or its last part was refused.
+    /// The upload was cancelled, or its last part was rejected.
     case cancelled
   }
 
-  /// Seconds for which an upload may be resumed.
+  /// The time for which an upload can be resumed, in seconds.
   package static let lifetimeSeconds = 7 * 86400
-  /// Seconds without a part after which an upload may be given up for another, where there are too many.
+  /// The idle time after which an upload may be dropped to make room for another, in seconds.
   package static let restSeconds = 3600
 
-  /// What names it: 128 bits that nobody can guess. Who knows it may go on with it, as with Google's service; one who
-  /// is let in by rules is judged by them again at the end, as the sender of the last part.
+  /// The ID: 128 random bits. As with Google's service, any caller that knows it can continue the upload. If the
+  /// upload was authorized by rules, they are evaluated again at the end, for the sender of the last part.
   package var id: String
-  /// What it is to become.
+  /// The name of the future object.
   package var name: ObjectName
-  /// What was said of the object.
+  /// The attributes of the future object.
   package var attributes: ObjectAttributes
-  /// What the object before must be when it ends.
+  /// The conditions that the existing object must meet when the upload finishes.
   package var conditions = ObjectConditions()
-  /// The checksums that were announced.
+  /// The declared checksums.
   package var declared = DeclaredChecksums()
-  /// The length that was announced.
+  /// The declared length, in bytes.
   package var declaredSize: Int?
-  /// When it began, in microseconds since 1970.
+  /// The start time, in microseconds since 1970.
   package var created: Int64 = 0
-  /// Bytes known to be on the disk.
+  /// The number of bytes known to be on the disk.
   package var received = 0
-  /// How far it has come.
   package var state = State.active
-  /// Whether rules need not be asked: an administrator began it.
+  /// Whether an administrator began the upload, so rules are not evaluated.
   package var isAdmin = false
-  /// Whose share of the uploads under way it takes; `nil` for an administrator's, which have no bound of their own.
+  /// The owner to whose quota the upload belongs, or `nil` for an administrator's upload, which has no quota.
   package var owner: UploadOwner?
 
-  /// An upload that has not begun.
+  /// Creates an upload with a new ID.
   package init(name: ObjectName, attributes: ObjectAttributes) {
     id = FileStore.randomID()
     self.name = name
     self.attributes = attributes
   }
 
-  /// What is kept of it once it is over: enough to answer who asks again.
+  /// Returns the record to keep after the upload has ended. It contains enough to answer a repeated request.
   func ended(_ state: State, received: Int) -> UploadRecord {
     var record = UploadRecord(name: name, attributes: ObjectAttributes())
     record.id = id

@@ -17,7 +17,7 @@ package enum CommitError: Error, Equatable, Sendable {
   /// `update_time` differs from the version of the stored document, which is 0 if the document does not exist.
   case versionMismatch(DocumentKey, stored: Int64, required: Int64)
   /// `update_time` is later than the document's own, so no client can have read it.
-  case versionAhead(DocumentKey)
+  case updateTimeInFuture(DocumentKey)
   /// Another commit changed something that the transaction read, or the read is so old that the log no longer
   /// reaches it. Names the changed document, or the collection if no more is known. Safe to retry.
   case aborted(conflicting: ResourcePath?)

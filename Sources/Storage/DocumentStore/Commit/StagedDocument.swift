@@ -110,7 +110,7 @@ struct StagedDocument {
       // A document that this commit already wrote has no version yet that a client could know.
       let stored = !exists || isWritten ? 0 : base?.update ?? 0
       guard stored == required.microseconds else {
-        if stored > 0, required.microseconds > stored { throw .versionAhead(write.key) }
+        if stored > 0, required.microseconds > stored { throw .updateTimeInFuture(write.key) }
         throw .versionMismatch(write.key, stored: stored, required: required.microseconds)
       }
     }

@@ -40,7 +40,7 @@ package struct ChangeLogIterator {
   /// Starts after a row of the log of all collections.
   /// - Throws: ``StorageError`` if the read fails.
   package init(
-    _ snapshot: any KeyValueSnapshot, behind position: UInt64, of version: Int64
+    _ snapshot: any KeyValueSnapshot, after position: UInt64, of version: Int64
   ) throws(StorageError) {
     var key = Self.begin(nil)
     rows = PrefixCursor(try snapshot.makeCursor(), prefix: key.bytes)
@@ -52,7 +52,7 @@ package struct ChangeLogIterator {
 
   /// Starts after a row of the log of one collection.
   /// - Throws: ``StorageError`` if the read fails.
-  package init(_ snapshot: any KeyValueSnapshot, behind row: Row) throws(StorageError) {
+  package init(_ snapshot: any KeyValueSnapshot, after row: Row) throws(StorageError) {
     var key = Self.begin(row.collection)
     rows = PrefixCursor(try snapshot.makeCursor(), prefix: key.bytes)
     key.append(version: row.version)
@@ -89,12 +89,12 @@ package struct ChangeLogIterator {
   private func decode(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) -> Row? {
     guard key.count > 8, let kind = value.first.flatMap(ChangeKind.init) else { return nil }
     let version = OrderedCode.version(at: 0, of: key)
-    var behind = UnsafeRawBufferPointer(rebasing: key[8...])
+    var after = UnsafeRawBufferPointer(rebasing: key[8...])
     if let collection {
-      return Row(version: version, position: 0, kind: kind, collection: collection, idCode: Array(behind))
+      return Row(version: version, position: 0, kind: kind, collection: collection, idCode: Array(after))
     }
     var rest = UnsafeRawBufferPointer(rebasing: value[1...])
-    guard let position = OrderedCode.takeNumber(&behind), let number = OrderedCode.takeNumber(&rest) else { return nil }
+    guard let position = OrderedCode.takeNumber(&after), let number = OrderedCode.takeNumber(&rest) else { return nil }
     return Row(version: version, position: position, kind: kind, collection: number, idCode: Array(rest))
   }
 }

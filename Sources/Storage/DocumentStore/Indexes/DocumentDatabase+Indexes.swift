@@ -186,7 +186,7 @@ extension IndexReport {
       return IndexReport(
         text: index.definition.text, state: state, documents: Int(clamping: index.progress.documents))
     }
-      + catalog.settings.filter { !($0.isLifted && $0.state == .settled) }.map { setting in
+      + catalog.settings.filter { !($0.isUndeclared && $0.state == .settled) }.map { setting in
         let state: State =
           switch setting.state {
           case .clearing: .removing

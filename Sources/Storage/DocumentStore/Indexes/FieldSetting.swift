@@ -49,7 +49,7 @@ struct FieldSetting: Sendable {
   /// Whether documents are deleted after the time in this field.
   var expires: Bool
   /// The setting is no longer declared. It is removed once its entries match the setting that governs the field next.
-  var isLifted = false
+  var isUndeclared = false
   var state = State.settled
   var progress = IndexProgress()
 
@@ -92,7 +92,7 @@ struct FieldSetting: Sendable {
     self.state = state
     entries = AutomaticEntries(rawValue: UInt8(truncatingIfNeeded: try reader.number())).intersection(.all)
     expires = try reader.number() == 1
-    isLifted = try reader.number() == 1
+    isUndeclared = try reader.number() == 1
     progress = try reader.progress()
   }
 
@@ -101,7 +101,7 @@ struct FieldSetting: Sendable {
     row.append(UInt64(state.rawValue))
     row.append(UInt64(entries.rawValue))
     row.append(expires ? 1 : 0)
-    row.append(isLifted ? 1 : 0)
+    row.append(isUndeclared ? 1 : 0)
     row.append(progress)
     return row.bytes
   }

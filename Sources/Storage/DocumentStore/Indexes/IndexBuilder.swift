@@ -44,7 +44,7 @@ struct IndexBuilder {
   /// Whether any work is due.
   static func isDue(_ catalog: IndexCatalog) -> Bool {
     catalog.indexes.contains { $0.state == .building || $0.state == .removing }
-      || catalog.settings.contains { $0.state != .settled || $0.isLifted }
+      || catalog.settings.contains { $0.state != .settled || $0.isUndeclared }
   }
 
   private mutating func advance(_ writer: inout CommitWriter) throws(StorageError) -> Bool {
@@ -56,10 +56,10 @@ struct IndexBuilder {
       try fill(setting, &writer)
     } else if let index = catalog.indexes.first(where: { $0.state == .building }) {
       try build(index, &writer)
-    } else if catalog.settings.contains(where: \.isLifted) {
+    } else if catalog.settings.contains(where: \.isUndeclared) {
       // Remove lifted settings last: a setting still in progress must not take over fields before its own entries
       // are complete.
-      for setting in catalog.settings where setting.isLifted {
+      for setting in catalog.settings where setting.isUndeclared {
         try transaction.remove(FieldSetting.key(setting.collectionID, setting.path))
       }
       try raiseGeneration()

@@ -118,7 +118,7 @@ package final class IndexCatalog: Sendable {
 
   /// The fields that hold the time after which a document is deleted.
   package var expiringFields: [(collectionID: String, path: FieldPath)] {
-    settings.filter { $0.expires && !$0.isLifted }.map { (String(decoding: $0.collectionID, as: UTF8.self), $0.path) }
+    settings.filter { $0.expires && !$0.isUndeclared }.map { (String(decoding: $0.collectionID, as: UTF8.self), $0.path) }
   }
 }
 

@@ -95,11 +95,11 @@ struct IndexReconciliation {
         let new = declared.remove(at: place)
         entries = new.entries
         setting.expires = new.expires
-        setting.isLifted = false
+        setting.isUndeclared = false
       } else {
         entries = entriesWithout(setting)
         setting.expires = false
-        setting.isLifted = true
+        setting.isUndeclared = true
       }
       if entries != setting.entries {
         setting.entries = entries

@@ -51,10 +51,10 @@ package struct ReadSet: Sendable {
 
   /// Ends a noted range after the last document in the result.
   /// - Throws: ``WireError`` if the stored bytes are not valid fields.
-  mutating func end(_ id: RangeID, behind fields: EncodedMap, at path: ResourcePath) throws(WireError) {
+  mutating func end(_ id: RangeID, after fields: EncodedMap, at path: ResourcePath) throws(WireError) {
     guard id.coarsenings == coarsenings else { return }
     let before = ranges[id.index].bytes
-    try ranges[id.index].end(behind: fields, at: path)
+    try ranges[id.index].end(after: fields, at: path)
     grow(by: ranges[id.index].bytes - before)
   }
 

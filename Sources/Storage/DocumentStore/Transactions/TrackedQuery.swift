@@ -23,6 +23,6 @@ package struct TrackedQuery: Sendable {
   package mutating func returned(_ key: DocumentKey, _ document: StoredDocument) throws(WireError) {
     remaining -= 1
     guard remaining == 0 else { return }
-    try transactions.end(range, behind: EncodedMap(documentFields: document.fields), at: key, in: transaction)
+    try transactions.end(range, after: EncodedMap(documentFields: document.fields), at: key, in: transaction)
   }
 }

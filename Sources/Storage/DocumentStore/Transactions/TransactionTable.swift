@@ -117,11 +117,11 @@ package final class TransactionTable: Sendable {
   /// Ends a noted range after a document.
   /// - Throws: ``WireError`` if the stored bytes are not valid fields.
   func end(
-    _ range: ReadSet.RangeID, behind fields: EncodedMap, at key: DocumentKey, in id: TransactionID
+    _ range: ReadSet.RangeID, after fields: EncodedMap, at key: DocumentKey, in id: TransactionID
   ) throws(WireError) {
     var failure: WireError?
     change(id) { set in
-      do throws(WireError) { try set.end(range, behind: fields, at: key.path) } catch { failure = error }
+      do throws(WireError) { try set.end(range, after: fields, at: key.path) } catch { failure = error }
     }
     if let failure { throw failure }
   }

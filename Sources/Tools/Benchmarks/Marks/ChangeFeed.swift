@@ -145,7 +145,7 @@ private final class FeedBench {
   func settle(_ listeners: [Listener]) throws {
     for _ in 0..<3 {
       for listener in listeners { try listener.take() }
-      for feed in service.feeds.all { feed.settle() }
+      for feed in service.watchHubs.all { feed.settle() }
     }
     for listener in listeners { try listener.take() }
   }

@@ -1,4 +1,4 @@
-"""`dilly-daily` through google-cloud-firestore as its users, and firebase-admin as its administrator."""
+"""`dilly-daily` with google-cloud-firestore for its users and firebase-admin for its administrator."""
 
 import os
 import queue
@@ -18,7 +18,7 @@ def where(collection, *conditions):
     return collection.where(filter=And(filters) if len(filters) > 1 else filters[0])
 
 
-with step("Both catalogues are readable by everyone and written only with an `admin` claim."):
+with step("Any caller reads both catalogues. Only an `admin` claim allows writing them."):
     recipes = {recipe.id: recipe.to_dict() for recipe in marco.collection("recipes").stream()}
     ingredients = {item.id: item.to_dict() for item in marco.collection("ingredients").stream()}
     assert len(recipes) == 61 and len(ingredients) == 121
@@ -27,15 +27,15 @@ with step("Both catalogues are readable by everyone and written only with an `ad
     editor.document("ingredients/tomatoes").update({"unitPrice": 3.3})
     assert giulia.document("ingredients/tomatoes").get().get("unitPrice") == 3.3
 
-with step("Has anything changed? A listener is told of the catalogue, then of changes alone."):
-    told = queue.Queue()
-    watch = marco.collection("recipes").on_snapshot(lambda all, changes, time: told.put([c.document.id for c in changes]))
-    assert len(told.get(timeout=30)) == 61
+with step("A listener receives the catalogue, then only changes."):
+    events = queue.Queue()
+    watch = marco.collection("recipes").on_snapshot(lambda all, changes, time: events.put([c.document.id for c in changes]))
+    assert len(events.get(timeout=30)) == 61
     editor.document("recipes/hummus").update({"servings": 6})
-    assert told.get(timeout=30) == ["hummus"]
+    assert events.get(timeout=30) == ["hummus"]
     watch.unsubscribe()
 
-with step("Several devices in step; offline edits catch up and find out what was faster."):
+with step("Several devices stay in sync. Offline edits detect conflicting changes."):
     groceries, elsewhere = giulia.collection("users/giulia/groceries"), tablet.collection("users/giulia/groceries")
     shown = queue.Queue()
     watch = elsewhere.on_snapshot(lambda items, changes, time: shown.put({item.id: item.to_dict() for item in items}))
@@ -49,7 +49,7 @@ with step("Several devices in step; offline edits catch up and find out what was
     send("coriander", {"checked": True})
     try:
         send("almonds", {"quantity": 4.0})
-        raise AssertionError("a stale edit went in")
+        raise AssertionError("a stale edit was accepted")
     except exceptions.FailedPrecondition:
         pass
     known["almonds"] = groceries.document("almonds").get()
@@ -59,7 +59,7 @@ with step("Several devices in step; offline edits catch up and find out what was
         pass
     watch.unsubscribe()
 
-with step("Filters: dish type, gear, name prefix, allergens."):
+with step("Filters select by dish type, gear, name prefix and allergens."):
     catalogue = giulia.collection("recipes")
 
     def check(conditions, wanted):
@@ -73,7 +73,7 @@ with step("Filters: dish type, gear, name prefix, allergens."):
     assert milky == {item["name"] for item in ingredients.values() if item["allergen"] == "milk"}
     assert any(milky.isdisjoint(recipe["ingredients"]) for recipe in recipes.values())
 
-with step("Shopping list: quantities of several recipes aggregated, total price (`sum`)."):
+with step("A shopping list adds up the quantities of several recipes and the total price (`sum`)."):
     quantities = {}
     for id in ("spaghetti-carbonara", "risotto-allo-zafferano", "lasagne-al-forno"):
         for name, quantity in recipes[id]["ingredients"].items():
@@ -88,7 +88,7 @@ with step("Shopping list: quantities of several recipes aggregated, total price 
     total = groceries.sum("price").get()[0][0].value
     assert abs(total - sum(quantity * prices[name] for name, quantity in quantities.items())) < 1e-6
 
-with step("Sharing an own recipe with named friends."):
+with step("An owner shares a recipe with friends."):
     shared = marco.document("users/giulia/recipes/IIdcvWw54aUZqT4yZ56u")
     assert shared.get().exists
     denied(shared.update, {"name": "mine"})

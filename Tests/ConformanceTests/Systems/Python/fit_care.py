@@ -1,5 +1,5 @@
-"""fit-care: firebase-admin vouches for people, pyrebase4 signs them in and moves files, google-cloud-firestore reads and
-writes as who is signed in."""
+"""`fit-care`: firebase-admin issues custom tokens, pyrebase4 signs users in and transfers files, google-cloud-firestore
+reads and writes as the signed-in user."""
 
 import datetime
 import hashlib
@@ -23,7 +23,7 @@ phone = Phone()
 tokens = {uid: keeper.sign_in(phone, uid) for uid in ("pat-adele", "doc-ferri", "doc-muller", "nutri-bea", "eve")}
 adele, ferri, muller, bea, eve = (client(token) for token in tokens.values())
 record = adele.document("patients/pat-adele")
-# The library logs each listener that is refused.
+# The library logs each listener that is denied.
 logging.disable(logging.CRITICAL)
 
 
@@ -36,7 +36,7 @@ def theirs(database, scope):
 
 
 def denial(function):
-    """What somebody is told who is denied."""
+    """The message of a denied call, or `None` if the call succeeds."""
     try:
         function()
     except PermissionDenied as error:
@@ -48,7 +48,7 @@ def plain(moment):
     return datetime.datetime.fromtimestamp(moment.timestamp(), UTC)
 
 
-with step("the record is the patient's, emergency contacts at once"):
+with step("Only the patient reads their record, with emergency contacts at once."):
     profile = record.get().to_dict()
     assert profile["bloodGroup"] == "A+" and profile["emergencyContacts"][0]["phone"] == "+39 02 555 1317"
     sizes = [len(ids(record.collection(scope))) for scope in ("measurements", "appointments", "documents", "medications", "meals")]
@@ -57,7 +57,7 @@ with step("the record is the patient's, emergency contacts at once"):
     denied(adele.collection("patients/pat-bjorn/meals").stream)
     denied(adele.collection("patients").stream)
 
-with step("appointments of a day"):
+with step("A patient lists the appointments of a day."):
     every = [appointment.to_dict() for appointment in record.collection("appointments").order_by("start").stream()]
     first = plain(every[0]["start"])
     day = datetime.datetime(first.year, first.month, first.day, tzinfo=UTC)
@@ -66,7 +66,7 @@ with step("appointments of a day"):
     found = [appointment.to_dict() for appointment in today.stream()]
     assert found and found == [appointment for appointment in every if plain(appointment["start"]).date() == day.date()]
 
-with step("weekly, monthly and yearly averages per kind of measurement"):
+with step("Charts show weekly, monthly and yearly averages per kind of measurement."):
     measured = [measurement.to_dict() for measurement in record.collection("measurements").stream()]
     newest = max(plain(measurement["at"]) for measurement in measured)
     for kind in {measurement["kind"] for measurement in measured}:
@@ -77,10 +77,10 @@ with step("weekly, monthly and yearly averages per kind of measurement"):
             answer = {number.alias: number.value for number in window.avg("value", alias="mean").count(alias="n").get()[0]}
             values = [m["value"] for m in measured if m["kind"] == kind and since < plain(m["at"]) <= newest]
             assert answer["n"] == len(values), (kind, days, answer)
-            # The library reads an average of nothing as zero.
+            # The library returns zero as the average of no values.
             assert abs(answer["mean"] - (sum(values) / len(values) if values else 0)) < 1e-9, (kind, days, answer)
 
-with step("a doctor reads what the share names, and writes nothing"):
+with step("A doctor reads the scopes that the share names, and writes nothing."):
     sizes = [len(ids(theirs(ferri, scope))) for scope in ("measurements", "appointments", "documents", "medications")]
     assert sizes == [420, 17, 6, 2], sizes
     denied(theirs(ferri, "meals").stream)
@@ -88,25 +88,25 @@ with step("a doctor reads what the share names, and writes nothing"):
     denied(ferri.document("shares/doc-ferri_pat-adele").update, {"expires": newest})
     denied(ferri.document("shares/doc-ferri_pat-adele").delete)
 
-with step("a nutritionist holds a share whose scope is meals"):
+with step("A nutritionist has a share for meals."):
     eaten = [meal.to_dict() for meal in record.collection("meals").stream()]
     totals = {n.alias: n.value for n in theirs(bea, "meals").sum("energy", alias="energy").avg("protein", alias="protein").get()[0]}
     assert totals["energy"] == sum(meal["energy"] for meal in eaten)
     assert abs(totals["protein"] - sum(meal["protein"] for meal in eaten) / len(eaten)) < 1e-9
     denied(theirs(bea, "measurements").stream)
 
-with step("every failed attempt is denied, and never leaks existence"):
+with step("Denied reads do not reveal whether a document exists."):
     one = ids(record.collection("measurements").limit(1))[0]
     for database in (muller, bea, eve):
-        told = denial(theirs(database, "measurements").document(one).get)
-        assert told is not None and told == denial(theirs(database, "measurements").document("none").get), told
+        message = denial(theirs(database, "measurements").document(one).get)
+        assert message is not None and message == denial(theirs(database, "measurements").document("none").get), message
         denied(theirs(database, "measurements").stream)
         denied(theirs(database, "measurements").count().get)
     assert denial(ferri.document("patients/pat-adele").get) == denial(ferri.document("patients/pat-nobody").get) is not None
     denied(eve.document("shares/doc-ferri_pat-adele").get)
     denied(eve.collection("shares").where(filter=FieldFilter("patient", "==", "pat-adele")).stream)
 
-with step("only the patient writes a share"):
+with step("Only the patient writes a share."):
     share = {"reader": "eve", "patient": "pat-adele", "scopes": ["meals"],
              "expires": datetime.datetime.now(UTC) + datetime.timedelta(hours=1)}
     denied(eve.document("shares/eve_pat-adele").set, share)
@@ -116,7 +116,7 @@ with step("only the patient writes a share"):
     adele.document("shares/eve_pat-adele").update({"scopes": firestore.ArrayUnion(["appointments"])})
     assert len(ids(theirs(eve, "appointments"))) == 17
 
-with step("a reader's screen is cut when the share is ended, before anything else is told"):
+with step("A reader's open screen ends with the share, before any further change."):
     screen = Screen(theirs(eve, "meals"))
     screen.shows(lambda ids: len(ids) == 60)
     record.collection("meals").document("soup").set({"food": "Soup", "protein": 8, "energy": 210})
@@ -127,8 +127,8 @@ with step("a reader's screen is cut when the share is ended, before anything els
     assert "secret" not in screen.ids
     denied(theirs(eve, "meals").stream)
 
-with step("a reader's screen is told nothing behind the time at which the share expires"):
-    for seconds in (0.6, 3, 12):  # on a busy machine opening a screen takes longer than a short share holds
+with step("A reader's open screen shows no change after the share expires."):
+    for seconds in (0.6, 3, 12):  # opening a screen can outlast a short share
         end = datetime.datetime.now(UTC) + datetime.timedelta(seconds=seconds)
         adele.document("shares/eve_pat-adele").update({"expires": end})
         screen = Screen(theirs(eve, "meals"))
@@ -145,7 +145,7 @@ with step("a reader's screen is told nothing behind the time at which the share 
 
 report = b"%PDF-1.7\n" + os.urandom(200_000)
 path = "patients/pat-adele/documents/bloods-2025.pdf"
-with step("PDFs upload and download; the metadata tells their digest"):
+with step("PDFs are uploaded and downloaded. Their metadata has the digest."):
     stored = phone.upload(path, report, "application/pdf", tokens["pat-adele"])
     record.collection("documents").document("bloods-2025").set({
         "name": "bloods 2025.pdf", "type": stored["contentType"], "size": int(stored["size"]), "path": path,
@@ -154,7 +154,7 @@ with step("PDFs upload and download; the metadata tells their digest"):
     content = phone.download(found["path"], tokens["doc-ferri"])
     assert len(content) == found["size"] and hashlib.sha256(content).hexdigest() == found["sha256"]
 
-with step("nobody else downloads or uploads, and nothing tells them whether there is a file"):
+with step("No other caller downloads or uploads a file, or learns whether it exists."):
     for uid in ("doc-muller", "nutri-bea", "eve"):
         there, missing = [
             requests.get(phone.url(name), headers={"Authorization": f"Firebase {tokens[uid]}"}, timeout=30)
@@ -164,7 +164,7 @@ with step("nobody else downloads or uploads, and nothing tells them whether ther
     assert phone.refused(path, report, "application/pdf", tokens["doc-ferri"])
     assert phone.refused("patients/pat-adele/documents/x.html", b"<p>", "text/html", tokens["pat-adele"])
 
-with step("a kept copy stays readable, and its ETag tells that it is good"):
+with step("A cached copy is valid while its ETag matches."):
     mine = {"Authorization": f"Firebase {tokens['pat-adele']}"}
     first = requests.get(phone.url(path), headers=mine, timeout=30)
     again = requests.get(phone.url(path), headers={**mine, "If-None-Match": first.headers["ETag"]}, timeout=30)

@@ -1,4 +1,4 @@
-"""`habitual` through google-cloud-firestore as its users, and firebase-admin as its administrator."""
+"""`habitual` with google-cloud-firestore for its users and firebase-admin for its administrator."""
 
 import datetime
 import os
@@ -23,7 +23,7 @@ def own(database, uid, *filters):
 records = chiara.collection("records")
 of_reading = own(records, "chiara", FieldFilter("habit_id", "==", READING))
 
-with step("A user sees only their own habits and records; lists must carry `user_id == <uid>`."):
+with step("A user sees only their own habits and records. Lists must have `user_id == <uid>`."):
     names = [habit.get("name") for habit in own(chiara.collection("habits"), "chiara").order_by("name").stream()]
     assert names == ["Caminata", "Piano", "Read 20 pages", "Write three lines"]
     denied(ann.document(f"habits/{READING}").get)
@@ -32,13 +32,13 @@ with step("A user sees only their own habits and records; lists must carry `user
     denied(records.where(filter=FieldFilter("habit_id", "==", READING)).get)
     denied(chiara.collection("records").count().get)
 
-with step("A record is made for a habit of one's own, and `user_id` never changes."):
+with step("A user creates records only for their own habits, and `user_id` never changes."):
     denied(ann.collection("records").add, {"user_id": "ann", "habit_id": READING, "at": today})
     denied(ann.collection("habits").add, {"user_id": "chiara", "name": "Hers"})
     _, habit = ann.collection("habits").add({"user_id": "ann", "name": "Stretch"})
     denied(habit.update, {"user_id": "chiara"})
 
-with step("Tap to add one completion: a record, and an atomic increment of the day's counter; screens follow."):
+with step("A tap adds one completion: a record, and an atomic increment of the day's counter. Screens follow."):
     shown = queue.Queue()
     last_days = of_reading.where(filter=FieldFilter("at", ">=", today))
     watch = last_days.on_snapshot(lambda entries, changes, time: shown.put(len(entries)))
@@ -55,7 +55,7 @@ with step("Tap to add one completion: a record, and an atomic increment of the d
     watch.unsubscribe()
     assert habit.get().to_dict()["days"]["2025-05-21"] == count + 3
 
-with step("Per-habit statistics, and a chart over several habits."):
+with step("Statistics per habit and a chart of several habits are correct."):
     assert own(records, "chiara", FieldFilter("habit_id", "==", WRITING)).count().get()[0][0].value == 110
     week = datetime.datetime(2025, 5, 15, tzinfo=UTC)
     chart = own(records, "chiara", FieldFilter("habit_id", "in", [READING, WRITING]), FieldFilter("at", ">=", week),
@@ -68,7 +68,7 @@ with step("Per-habit statistics, and a chart over several habits."):
     for day in range(15, 21):
         assert days.get(f"2025-05-{day}", 0) == sum(c.get(f"2025-05-{day}", 0) for c in counters), day
 
-with step("Delete a habit with all its records."):
+with step("A user deletes a habit with all its records."):
     batch = chiara.batch()
     for record in own(records, "chiara", FieldFilter("habit_id", "==", WRITING)).stream():
         batch.delete(record.reference)
@@ -76,7 +76,7 @@ with step("Delete a habit with all its records."):
     assert len(batch.commit()) == 111
     assert own(records, "chiara", FieldFilter("habit_id", "==", WRITING)).count().get()[0][0].value == 0
 
-with step("The administrator lists what is everybody's."):
+with step("The administrator lists the documents of all users."):
     database = administrator()
     assert database.collection("habits").count().get()[0][0].value == 15
     assert database.document(f"habits/{READING}").get().get("user_id") == "chiara"

@@ -1,5 +1,5 @@
-"""journeys: pyrebase4 signs in and moves files, google-cloud-firestore reads and writes as who is signed in,
-firebase-admin sets claims and keeps the media."""
+"""`journeys`: pyrebase4 signs users in and transfers files, google-cloud-firestore reads and writes as the signed-in
+user, firebase-admin sets claims and manages the media."""
 
 import os
 
@@ -32,17 +32,17 @@ def inputs(database, owner):
     return database.collection_group("inputs").where(filter=FieldFilter("uid", "==", owner))
 
 
-with step("who is no subscriber lists with paid == false"):
+with step("Users without a subscription list with paid == false."):
     assert ids(free(db)) == ["being-heard", "first-steps", "sleep-well"]
     denied(db.collection("journeys").stream)
     denied(db.document("journeys/grief").get)
     denied(db.collection("journeys/grief/practices/letters/exercises").order_by("order").stream)
 
-with step("exercises in order"):
+with step("Exercises have an order."):
     exercises = db.collection("journeys/first-steps/practices/arriving/exercises").order_by("order")
     assert [exercise.get("order") for exercise in exercises.stream()] == [1, 2, 3, 4, 5, 6]
 
-with step("references followed from recommended"):
+with step("An app follows references from recommended."):
     followed = []
     for pick in db.collection("recommended").order_by("order").stream():
         try:
@@ -52,7 +52,7 @@ with step("references followed from recommended"):
     assert followed == [True, True, "paid", "paid", True, True, False], followed
 
 screen = Screen(mine.collection("practices"))
-with step("progress is the practices present in the profile, live; the parents need not exist"):
+with step("Progress consists of the practices in the profile, live. Parent documents need not exist."):
     screen.shows(lambda ids: ids == [])
     batch = db.batch()
     practice = mine.collection("practices").document("arriving")
@@ -64,21 +64,21 @@ with step("progress is the practices present in the profile, live; the parents n
         {"uid": uid, "text": "Dear …"})
     assert ids(mine.collection("practices")) == ["arriving"] and not mine.get().exists
 
-with step("all inputs of a user, limited to the caller"):
+with step("A user reads all their own inputs across collections."):
     assert sorted(ids(inputs(db, uid))) == ["arriving-03", "letters-03"]
     denied(db.collection_group("inputs").stream)
     denied(inputs(db, "anon-5f0c2a").stream)
     denied(mine.collection("practices").document("letters").collection("inputs").document("x").set, {"uid": "anon-5f0c2a"})
 
-with step("a profile and all below it is its user's alone"):
+with step("Only its user reads and writes a profile and everything below it."):
     denied(db.document("profiles/anon-5f0c2a").get)
     denied(db.collection("profiles/anon-5f0c2a/practices").stream)
     denied(db.document("profiles/anon-5f0c2a/practices/letters").set, {"rating": 1})
 
-with step("a guest is linked to e-mail and password, and keeps the uid and the data, on another device too"):
+with step("A guest who is linked to an email address and a password keeps the uid and the data, on every device."):
     linked = phone.link(guest["idToken"], "mia@example.com", "correct horse")
     assert linked["localId"] == uid
-    # The password is new, and ends what came before it: the app goes on with the token it was answered.
+    # Setting the password ends earlier sessions, so the app continues with the token of that response.
     screen.close()
     db = client(linked["idToken"])
     screen = Screen(db.collection(f"profiles/{uid}/practices"))
@@ -91,7 +91,7 @@ with step("a guest is linked to e-mail and password, and keeps the uid and the d
     screen.shows(lambda ids: ids == ["arriving", "noticing-breath"])
     screen.close()
 
-with step("paid journeys only with a subscriber claim"):
+with step("Paid journeys need a subscriber claim."):
     denied(elsewhere.document("journeys/grief").get)
     auth.set_custom_user_claims(uid, {"subscriber": True})
     paid_token = phone.auth.refresh(member["refreshToken"])["idToken"]
@@ -99,7 +99,7 @@ with step("paid journeys only with a subscriber claim"):
     assert len(ids(paying.collection("journeys"))) == 6 and paying.document("journeys/grief").get().exists
     denied(paying.document("journeys/grief").update, {"paid": False})
 
-with step("only an admin claim writes content, and lists everything, across collections"):
+with step("Only an admin claim allows writing content and listing everything, across collections."):
     auth.create_user(uid="editor")
     auth.set_custom_user_claims("editor", {"admin": True})
     tool_token = keeper.sign_in(phone, "editor")
@@ -123,7 +123,7 @@ with step("only an admin claim writes content, and lists everything, across coll
     denied(db.document("journeys/new-year").get)
 
 image, audio, film = os.urandom(40_000), os.urandom(300_000), os.urandom(1_500_000)
-with step("images and audio lie in object storage: who pays downloads them, in ranges too"):
+with step("Subscribers download images and audio from the file storage, also in ranges."):
     assert phone.upload("journeys/new-year/one.webp", image, "image/webp", tool_token)["contentType"] == "image/webp"
     stored = phone.upload("journeys/new-year/one.ogg", audio, "audio/ogg", tool_token)
     seen = paying.document("journeys/new-year/practices/looking-back/exercises/one").get().get("imageURL")
@@ -135,12 +135,12 @@ with step("images and audio lie in object storage: who pays downloads them, in r
     part = requests.get(url, headers={"Authorization": f"Firebase {paid_token}", "Range": "bytes=1000-1999"}, timeout=30)
     assert part.status_code == 206 and part.content == audio[1000:2000]
 
-with step("a link with the file's token works without signing in, and no other does"):
+with step("Only a link with the file's token works without signing in."):
     assert requests.get(url, timeout=30).status_code == 403
     assert requests.get(f"{url}&token={stored['downloadTokens']}", timeout=30).content == audio
     assert requests.get(f"{url}&token=00000000-0000-4000-8000-000000000000", timeout=30).status_code == 403
 
-with step("uploads that nobody may make: by others, of another type, elsewhere"):
+with step("Uploads by other users, of another type, or to other places are denied."):
     assert phone.refused("journeys/new-year/page.html", b"<p>", "text/html", tool_token)
     assert phone.refused("journeys/new-year/two.webp", image, "image/webp", paid_token)
     assert phone.refused("profiles/anon-5f0c2a/x.ogg", b"x", "audio/ogg", paid_token)
@@ -148,7 +148,7 @@ with step("uploads that nobody may make: by others, of another type, elsewhere")
     assert phone.download(f"profiles/{uid}/letters-03.ogg", paid_token) == audio[:5000]
     assert phone.download(f"profiles/{uid}/letters-03.ogg", tool_token) is None
 
-with step("the keeper's own library uploads a film in parts, and lists what is there"):
+with step("The administrator's library uploads a film in parts and lists files."):
     bucket = storage.bucket()
     video = bucket.blob("journeys/first-steps/intro.mp4", chunk_size=1 << 20)
     video.upload_from_string(film, content_type="video/mp4")

@@ -1,4 +1,4 @@
-"""firebase-admin with the key of `hearth keys create`: the addresses it has as constants are this server's."""
+"""firebase-admin with the key of `hearth keys create`, its constant addresses replaced with this server's."""
 
 import os
 
@@ -15,5 +15,5 @@ firebase_admin.initialize_app(
 
 
 def sign_in(phone, uid):
-    """The ID token of a user of the fixture, who needs no password: the keeper vouches for them."""
+    """The ID token of a user of the fixture, by a custom token instead of a password."""
     return phone.auth.sign_in_with_custom_token(auth.create_custom_token(uid).decode())["idToken"]

@@ -1,4 +1,4 @@
-"""An app on somebody's phone: pyrebase4 signs in and moves files, its requests sent to this server in place of Google's."""
+"""An app on a phone: pyrebase4 signs in and transfers files. Its requests go to this server instead of Google's."""
 
 import io
 import os
@@ -24,7 +24,7 @@ requests.Session.request = _redirected
 
 
 class Phone:
-    """pyrebase4, with what it lacks: it cannot say what kind of file it uploads."""
+    """pyrebase4 with uploads that state a content type."""
 
     def __init__(self):
         self._app = pyrebase.initialize_app({
@@ -33,7 +33,7 @@ class Phone:
         self.auth = self._app.auth()
 
     def link(self, id_token, email, password):
-        """Makes a member of a guest; returns what signing in does."""
+        """Turns a guest into a member. Returns the response to the sign-in."""
         linked = self.auth.change_email(id_token, email)
         return self.auth.change_password(linked["idToken"], password)
 
@@ -46,7 +46,7 @@ class Phone:
             del storage.requests.headers["Content-Type"]
 
     def refused(self, path, content, kind, id_token):
-        """Whether the rules refuse an upload."""
+        """Whether the rules deny an upload."""
         try:
             self.upload(path, content, kind, id_token)
         except requests.exceptions.HTTPError as error:
@@ -54,7 +54,7 @@ class Phone:
         return False
 
     def download(self, path, id_token=None):
-        """The content of a file, or `None` where there is none to be had."""
+        """The content of a file, or `None` if it cannot be downloaded."""
         with tempfile.TemporaryDirectory() as folder:
             self._app.storage().child(path).download(path, f"{folder}/file", id_token)
             if not os.path.exists(f"{folder}/file"):
@@ -66,5 +66,5 @@ class Phone:
         self._app.storage().delete(path, id_token)
 
     def url(self, path):
-        """Where a file is, for other programs."""
+        """The URL of a file, for other programs."""
         return self._app.storage().child(path).get_url(None).replace("https://firebasestorage.googleapis.com", f"http://{HOST}")

@@ -1,6 +1,6 @@
-"""What the scenarios with Google's Python clients share: steps, and a Firestore client of an app's user.
+"""Helpers of the scenarios with Google's Python clients: steps, and a Firestore client of an app's user.
 
-Prints `ok STEP` or `FAILED STEP: why` for each step; exits with 1 where one failed.
+Prints `ok STEP` or `FAILED STEP: why` for each step. Exits with 1 if one failed.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ failed = 0
 
 @contextlib.contextmanager
 def step(bullet):
-    """Does what a bullet of the application's page says; whatever is raised is its failure."""
+    """Runs one step of the application. Any exception is a failure of the step."""
     global failed
     try:
         yield
@@ -30,7 +30,7 @@ def step(bullet):
 
 
 def denied(function, *arguments, **named):
-    """Expects the rules to refuse a call."""
+    """Expects the rules to deny a call."""
     try:
         result = function(*arguments, **named)
         if hasattr(result, "__next__"):
@@ -41,7 +41,7 @@ def denied(function, *arguments, **named):
 
 
 def client(id_token):
-    """Firestore as the user of an ID token: the library sends it in place of the administrator it would be here."""
+    """Firestore as the user of an ID token, which replaces the library's administrator credential."""
     database = firestore.Client(project=PROJECT)
     database._rpc_metadata[-1] = ("authorization", f"Bearer {id_token}")  # pylint: disable=protected-access
     return database
@@ -54,7 +54,7 @@ def done():
 
 
 def administrator():
-    """firebase-admin with the key of `hearth keys create`, its access token sent to this server."""
+    """Firestore as the administrator, with the key of `hearth keys create` and its access token."""
     import firebase_admin
     from firebase_admin import credentials
     from google.auth.transport import requests

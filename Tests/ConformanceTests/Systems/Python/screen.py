@@ -5,7 +5,7 @@ import time
 
 
 class Screen:
-    """The ids that a listener shows, in the order of its query, and whether it goes on."""
+    """The ids that a listener shows, in the order of its query, and whether it is active."""
 
     def __init__(self, query):
         self.ids, self._changed = None, threading.Condition()
@@ -17,11 +17,11 @@ class Screen:
             self._changed.notify_all()
 
     def shows(self, holds):
-        """Waits until `holds` is true of the ids."""
+        """Waits until the ids satisfy `holds`."""
         assert self._waits(lambda: self.ids is not None and holds(self.ids)), self.ids
 
     def opens(self, holds):
-        """Waits until `holds` is true of the ids, or the server has refused to go on; whether it is true."""
+        """Waits until the ids satisfy `holds` or the server ends the listener. Returns whether they do."""
         def shows():
             return self.ids is not None and holds(self.ids)
 
@@ -29,7 +29,7 @@ class Screen:
         return shows()
 
     def _waits(self, condition):
-        """Waits until a condition is true, for half a minute; the end of the library's thread is not told, and looked for."""
+        """Polls a condition for at most half a minute: the library does not report that its thread ended."""
         deadline = time.monotonic() + 30
         with self._changed:
             while not condition() and time.monotonic() < deadline:
@@ -37,7 +37,7 @@ class Screen:
             return condition()
 
     def ends(self):
-        """Waits until the server has refused to go on: that ends the library's thread."""
+        """Waits until the server ends the listener, which ends the library's thread."""
         self._watch._consumer._thread.join(30)  # pylint: disable=protected-access
         assert not self._watch.is_active
 

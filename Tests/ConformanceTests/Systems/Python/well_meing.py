@@ -1,4 +1,4 @@
-"""`well-meing` through google-cloud-firestore as its users, and firebase-admin as its administrator."""
+"""`well-meing` with google-cloud-firestore for its users and firebase-admin for its administrator."""
 
 import datetime
 import os
@@ -37,7 +37,7 @@ with step("A history record is accepted only when each metric is declared by the
     for metric, value in wrong.items():
         denied(history.add, record({metric: value}))
 
-with step("The history of a month, newest first; its charts: count, sum and average."):
+with step("A user reads the history of a month, newest first, and its count, sum and average."):
     begin, end = datetime.datetime(2025, 5, 1, tzinfo=UTC), datetime.datetime(2025, 6, 1, tzinfo=UTC)
     month = history.where(filter=FieldFilter("timestamp", ">=", begin)).where(filter=FieldFilter("timestamp", "<", end))
     found = [entry.to_dict() for entry in month.order_by("timestamp", direction="DESCENDING").stream()]
@@ -48,7 +48,7 @@ with step("The history of a month, newest first; its charts: count, sum and aver
     assert month.sum("metrics.Climb").get()[0][0].value == sum(e["metrics"].get("Climb", 0) for e in found)
     assert abs(month.avg("metrics.Feeling").get()[0][0].value - sum(feelings) / len(feelings)) < 1e-9
 
-with step("A report only when it is due, in the commit that puts the next one off a week."):
+with step("A report needs its due date, and the same commit moves the next date by a week."):
     def report(database, uid, days):
         profile = database.document(f"users/{uid}")
         batch = database.batch()
@@ -61,7 +61,7 @@ with step("A report only when it is due, in the commit that puts the next one of
     report(lena, "user-id-200004", 7)
     denied(lena.document("users/user-id-200004/reports/x").create, {"title": "Again", "content": "..."})
 
-with step("Voice commands are one atomic commit, or nothing."):
+with step("A voice command applies in one atomic commit, or not at all."):
     def command(rating):
         batch = omar.batch()
         stretching = me.collection("habits").document("Stretching")
@@ -80,7 +80,7 @@ with step("Voice commands are one atomic commit, or nothing."):
     except exceptions.AlreadyExists:
         pass
 
-with step("Open screens follow deletion and re-submission live; who may not read is told nothing."):
+with step("Open screens follow deletion and resubmission live. Other users receive nothing."):
     shown = queue.Queue()
     july = history.where(filter=FieldFilter("timestamp", ">=", datetime.datetime(2025, 7, 2, tzinfo=UTC)))
     watch = july.on_snapshot(lambda entries, changes, time: shown.put([entry.id for entry in entries]))
@@ -95,7 +95,7 @@ with step("Open screens follow deletion and re-submission live; who may not read
     assert shown.get(timeout=30) == [second.id] and second.id != first.id
     watch.unsubscribe()
 
-with step("The administrator sees what users wrote, and no rules stop it."):
+with step("The administrator reads the documents of users, whatever the rules."):
     database = administrator()
     assert database.document("users/user-id-200004/reports/2025-07-01T08:00:00").get().get("title") == "A week"
     assert len(list(database.collection_group("history").where(filter=FieldFilter("metrics.Ease", ">", 3)).stream())) == 2

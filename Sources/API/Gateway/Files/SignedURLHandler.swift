@@ -4,7 +4,7 @@ import Transport
 
 /// Handles requests with signed URLs, `/BUCKET/NAME?…`, which upload, download and delete one object (see
 /// ``SignedURL``).
-struct SignedFiles: Sendable {
+struct SignedURLHandler: Sendable {
   let call: StorageRequest
 
   init(_ call: StorageRequest) { self.call = call }
@@ -16,15 +16,15 @@ struct SignedFiles: Sendable {
       throw .invalid("The path of a signed URL must name an object: /BUCKET/NAME.")
     }
     return try ObjectName(
-      checking: FirebaseFiles.Target.decode(UnsafeRawBufferPointer(rebasing: path[..<slash])),
-      FirebaseFiles.Target.decode(UnsafeRawBufferPointer(rebasing: path[(slash + 1)...])))
+      checking: FirebaseStorageHandler.Target.decode(UnsafeRawBufferPointer(rebasing: path[..<slash])),
+      FirebaseStorageHandler.Target.decode(UnsafeRawBufferPointer(rebasing: path[(slash + 1)...])))
   }
 
   /// Handles a request without content.
   func handle(_ path: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest) {
     do throws(FilesError) {
       let name = try Self.object(path)
-      let generation = try CloudFiles(call).number("generation")
+      let generation = try CloudStorageHandler(call).number("generation")
       switch request.method {
       case .get, .head:
         guard var found = try call.store.open(name, generation: generation) else { throw .noSuchObject(name) }
@@ -58,7 +58,7 @@ struct SignedFiles: Sendable {
         guard let number = Int64(text) else { throw .invalid("X-Goog-If-Generation-Match must be a number.") }
         conditions.generationMatch = number
       }
-      return try CloudFiles(call).upload(to: name.bucket, named: name.name, isSigned: true, conditions, request)
+      return try CloudStorageHandler(call).upload(to: name.bucket, named: name.name, isSigned: true, conditions, request)
     } catch {
       let call = call
       return DiscardedBody.answering(request) { [error] in call.fail(error) }

@@ -9,8 +9,8 @@ import LMDBEngine
 import Synchronization
 import Transport
 
-/// One life of a test server, from its beginning or a reset to the next: everything that answers requests.
-final class TestLife: Sendable {
+/// One life of a test server, from its start or a reset to the next reset: everything that handles requests.
+final class TestServerState: Sendable {
   let rules: RulesRegistry
   let fileRules: FileRules
   let time: TestTime
@@ -22,10 +22,10 @@ final class TestLife: Sendable {
   private let origin: TestOrigin
   private let accountsTransaction: Int
 
-  /// Nobody asks how busy the sockets of a server without any are.
+  /// A server without sockets has no transport metrics to count.
   private static let counters = TransportCounters(loops: 1)
 
-  /// Begins with what an origin holds.
+  /// Begins a life with the content of an origin.
   init(_ origin: TestOrigin) throws(HearthError) {
     let settings = origin.settings
     self.origin = origin
@@ -49,7 +49,7 @@ final class TestLife: Sendable {
       try stores.open(id)
     }
     let service = FirestoreService(
-      databases: registry, admission: .everybody, rules: rules, requiresIndexes: settings.requiresIndexes)
+      databases: registry, defaultAccess: .everybody, rules: rules, requiresIndexes: settings.requiresIndexes)
     files = TestServerFiles(origin, configuration, registry)
     fileStore = files.makeStore()
     let accounts: AccountStore
@@ -73,24 +73,24 @@ final class TestLife: Sendable {
     accountsTransaction = accountsStore.lastTransaction
   }
 
-  /// Whether nothing was written since it began.
+  /// Whether nothing was written since the life began.
   var isUnchanged: Bool {
     stores.isUnchanged && files.isUnchanged && accountsStore.lastTransaction == accountsTransaction
       && time.offsetMicroseconds == origin.offsetMicroseconds
   }
 
-  /// The files that a fork begins with.
+  /// Returns the files that a fork begins with.
   func originFiles() throws(HearthError) -> OriginFiles? {
     do throws(FilesError) { return try files.asOrigin(fileStore) } catch {
       throw .storage("the files cannot be copied: \(error)")
     }
   }
 
-  /// Ends what goes on; requests under way are still answered.
+  /// Ends the life: closes streams. Active requests still get a response.
   func end() { local.close() }
 }
 
-/// The stores of a life's databases.
+/// The database stores of a life.
 final class TestStores: Sendable {
   private struct State {
     var stores: [DatabaseID: LMDBStore] = [:]
@@ -100,7 +100,7 @@ final class TestStores: Sendable {
   private let state = Mutex(State())
   private let settings: TestOrigin.Settings
 
-  /// Copies the databases of an origin, and gives each a life of its own.
+  /// Copies the databases of an origin, and assigns each copy a new incarnation.
   init(_ origin: TestOrigin) throws(StorageError) {
     settings = origin.settings
     for (id, store) in origin.databases {
@@ -110,10 +110,9 @@ final class TestStores: Sendable {
     }
   }
 
-  /// Every store.
   var all: [DatabaseID: LMDBStore] { state.withLock { $0.stores } }
 
-  /// The store of a database; an empty one where there is none yet.
+  /// Returns the store of a database, creating an empty one if it does not exist.
   func open(_ id: DatabaseID) throws(StorageError) -> LMDBStore {
     if let store = state.withLock({ $0.stores[id] }) { return store }
     let store = try LMDBStore.open(TestOrigin.options(settings))
@@ -121,7 +120,7 @@ final class TestStores: Sendable {
     return store
   }
 
-  /// Says that what was written up to now is how it begins.
+  /// Records the current state as the initial state of the life.
   func noteBeginning() { state.withLock { $0.beginning = $0.stores.mapValues(\.lastTransaction) } }
 
   var isUnchanged: Bool { state.withLock { $0.stores.mapValues(\.lastTransaction) == $0.beginning } }

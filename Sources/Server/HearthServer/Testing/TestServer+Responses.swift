@@ -2,13 +2,11 @@ import Synchronization
 import Transport
 
 extension TestServer {
-  /// The reply to a request: its head at once, its body as it is read.
+  /// The response to a request. The head is complete, and the body is produced as it is read.
   public struct Response: Sendable {
-    /// The status.
     public let status: Int
-    /// The header fields.
     public let headers: [(name: String, value: String)]
-    /// The body, piece by piece. A reply without an end of its own ends when it is let go.
+    /// The body, in pieces. If the body is a stream without an end, it ends when the response is released.
     public let body: Body
 
     init(_ head: LocalResponseHead, _ call: LocalCall) {
@@ -17,57 +15,56 @@ extension TestServer {
       body = Body(call)
     }
 
-    /// The value of the first field of that name.
+    /// Returns the value of the first field with a name, ignoring case, or `nil` if none exists.
     public func header(_ name: String) -> String? {
       headers.first { $0.name.lowercased().utf8.elementsEqual(name.lowercased().utf8) }?.value
     }
 
-    /// The whole body. Waits for its end: not for a stream that has none.
-    /// - Throws: ``CutShort``, and `CancellationError`.
+    /// Returns the whole body. Waits for its end, so do not call it on an endless stream.
+    /// - Throws: ``CutShort`` if the server ended the response early, or `CancellationError`.
     public func bytes() async throws -> [UInt8] {
       var all: [UInt8] = []
       for try await piece in body { all += piece }
       return all
     }
 
-    /// The whole body as a text. Waits for its end.
-    /// - Throws: ``CutShort``, and `CancellationError`.
+    /// Returns the whole body as text. Waits for its end, so do not call it on an endless stream.
+    /// - Throws: ``CutShort`` if the server ended the response early, or `CancellationError`.
     public func text() async throws -> String { String(decoding: try await bytes(), as: UTF8.self) }
   }
 
-  /// The body of a reply, made only as fast as it is read. It is read once, by one task.
+  /// The body of a response, produced only as fast as it is read. One task can read it, once.
   public struct Body: AsyncSequence, Sendable {
-    /// Some bytes, at least one.
+    /// A piece of the body, at least one byte.
     public typealias Element = [UInt8]
 
     private let reader: BodyReader
 
     init(_ call: LocalCall) { reader = BodyReader(call) }
 
-    /// Where reading stands, which is the same for all iterators.
+    /// Returns an iterator. All iterators share one position.
     public func makeAsyncIterator() -> Iterator { Iterator(reader: reader) }
 
-    /// The fields that follow the body, once it was read to its end: a gRPC call's status is there.
+    /// The trailer fields, available after the body was read to its end. A gRPC response has its status there.
     public var trailers: [(name: String, value: String)] { reader.trailers }
 
-    /// Reads a body.
+    /// An iterator over the pieces of a body.
     public struct Iterator: AsyncIteratorProtocol {
       let reader: BodyReader
 
-      /// The next bytes, when there are some; `nil` at the end.
-      /// - Throws: ``CutShort``, and `CancellationError`.
+      /// Returns the next piece as soon as it is available, or `nil` at the end.
+      /// - Throws: ``CutShort`` if the server ended the response early, or `CancellationError`.
       public mutating func next() async throws -> [UInt8]? { try await reader.next() }
     }
   }
 
-  /// A reply that ended before it was whole, because the server was reset or went away, or what it read failed.
+  /// The error for a response that ended early: the server was reset or released, or failed to read the content.
   public struct CutShort: Error, Sendable, CustomStringConvertible {
-    /// What happened.
-    public var description: String { "the reply was cut short: the server was reset or went away" }
+    public var description: String { "the response ended early because the server was reset or released" }
   }
 }
 
-/// The one reader of a body.
+/// The only reader of a body.
 final class BodyReader: Sendable {
   private let call: LocalCall
   private let trailingFields = Mutex<[LocalRequest.Field]>([])
@@ -95,8 +92,8 @@ final class BodyReader: Sendable {
   }
 }
 
-/// Holds a call that may be cancelled before it was made.
-final class CallBox: Sendable {
+/// A holder of a call that may be cancelled before it starts.
+final class CancellableCall: Sendable {
   private struct State {
     var call: LocalCall?
     var isCancelled = false

@@ -6,7 +6,7 @@ import Transport
 import WireFormat
 
 /// Handles a request of the storage API that Firebase clients use (storage-api.md, sections 3 to 8).
-struct FirebaseFiles: Sendable {
+struct FirebaseStorageHandler: Sendable {
   let call: StorageRequest
 
   init(_ call: StorageRequest) { self.call = call }

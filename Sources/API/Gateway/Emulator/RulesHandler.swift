@@ -14,7 +14,7 @@ import WireFormat
 /// - `GET` of the same paths returns the rules in force.
 /// - `GET …:ruleCoverage` and `…:ruleCoverage.html` report the result of each expression of the rules in force:
 ///   since the upload for uploaded rules, since the first such request for rules from files.
-struct RulesCalls: Sendable {
+struct RulesHandler: Sendable {
   let service: FirestoreService
 
   /// The kinds of requests about rules.
@@ -57,7 +57,7 @@ struct RulesCalls: Sendable {
   }
 
   private func handleCoverage(asPage: Bool, _ place: RulesRegistry.Place, _ responder: Responder) throws {
-    guard let guarding = service.rules.guarding(place), let watched = CoverageObserver.of(guarding) else {
+    guard let activeRuleset = service.rules.activeRuleset(place), let watched = CoverageObserver.of(activeRuleset) else {
       throw Self.noRules
     }
     // The report of a long ruleset takes too long for the loop.
@@ -70,7 +70,7 @@ struct RulesCalls: Sendable {
       var json = JSONWriter(.pretty)
       json.beginObject()
       json.key("rules")
-      RulesUpload(of: guarding.ruleset).append(to: &json)
+      RulesUpload(of: activeRuleset.ruleset).append(to: &json)
       json.key("report")
       coverage.appendReport(to: &json)
       json.endObject()
@@ -91,11 +91,11 @@ struct RulesCalls: Sendable {
       // Compiling a ruleset of some hundred kilobytes would delay the loop's other requests.
       DispatchQueue.global(qos: .userInitiated).async { load(upload, at: place, responder) }
     case .get:
-      guard let guarding = service.rules.guarding(place) else { throw Self.noRules }
+      guard let activeRuleset = service.rules.activeRuleset(place) else { throw Self.noRules }
       var json = JSONWriter(.pretty)
       json.beginObject()
       json.key("rules")
-      RulesUpload(of: guarding.ruleset).append(to: &json)
+      RulesUpload(of: activeRuleset.ruleset).append(to: &json)
       json.endObject()
       responder.sendJSON(json.finish())
     default: responder.sendText(404, "Not Found\n")
@@ -106,9 +106,9 @@ struct RulesCalls: Sendable {
     let diagnostics: [Diagnostic]
     do throws(RulesetError) {
       let ruleset = try Ruleset(compiling: upload.text)
-      let guarding = ActiveRuleset(ruleset)
-      _ = CoverageObserver.of(guarding)
-      service.rules.upload(guarding, to: place)
+      let activeRuleset = ActiveRuleset(ruleset)
+      _ = CoverageObserver.of(activeRuleset)
+      service.rules.upload(activeRuleset, to: place)
       diagnostics = ruleset.diagnostics
     } catch {
       let text = "Error compiling rules:\n" + error.summary

@@ -6,7 +6,7 @@ import Transport
 import WireFormat
 
 /// Handles a request of Cloud Storage's JSON API, which only administrators use (storage-api.md, sections 9 to 11).
-struct CloudFiles: Sendable {
+struct CloudStorageHandler: Sendable {
   let call: StorageRequest
 
   init(_ call: StorageRequest) { self.call = call }
@@ -17,7 +17,7 @@ struct CloudFiles: Sendable {
   static func parts(_ path: UnsafeRawBufferPointer) throws(FilesError) -> [String] {
     var parts: [String] = []
     for part in path.split(separator: UInt8(ascii: "/")) {
-      parts.append(try FirebaseFiles.Target.decode(UnsafeRawBufferPointer(rebasing: part)))
+      parts.append(try FirebaseStorageHandler.Target.decode(UnsafeRawBufferPointer(rebasing: part)))
     }
     return parts
   }

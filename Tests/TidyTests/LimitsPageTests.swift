@@ -1,0 +1,139 @@
+import Foundation
+import Testing
+
+/// The page docs/reference/limits.md matches the constants that declare the limits. `make reference` rewrites the
+/// page.
+@Suite struct LimitsPageTests {
+  /// The files that declare limits, with the heading of their table.
+  static let sources: [(heading: String, path: String)] = [
+    ("Documents, queries and transactions", "Sources/Model/DocumentModel/Limits.swift"),
+    ("Queries", "Sources/Query/QueryEngine/Planning/QueryError.swift"),
+    ("Listeners", "Sources/Services/DatabaseService/Streams/ListenStream.swift"),
+    ("Write streams", "Sources/Services/DatabaseService/Streams/WriteStream.swift"),
+    ("WebChannel", "Sources/API/Gateway/WebChannel/ChannelTable.swift"),
+    ("Security rules", "Sources/Rules/RulesEngine/Syntax/SourceText.swift"),
+    ("Evaluation of rules", "Sources/Rules/RulesEngine/Evaluation/Evaluator.swift"),
+    ("Accounts", "Sources/Services/Accounts/Users/User.swift"),
+    ("Tokens", "Sources/Services/Accounts/Tokens/TokenMinter.swift"),
+    ("Names of files", "Sources/Services/Files/Objects/ObjectName.swift"),
+    ("Metadata of files", "Sources/Services/Files/Objects/StoredObject.swift"),
+    ("Uploads", "Sources/Services/Files/Uploads/UploadRecord.swift"),
+    ("Connections", "Sources/HTTP/Transport/Server/TransportConfiguration.swift"),
+    ("HTTP/2 connections", "Sources/HTTP/Transport/HTTP2/HTTP2Limits.swift"),
+    ("Index files", "Sources/Wire/FixtureTree/IndexFile/IndexFile.swift"),
+  ]
+
+  @Test func pageMatchesTheCode() throws {
+    let path = "docs/reference/limits.md"
+    let text = try Self.page()
+    if ProcessInfo.processInfo.environment["REFERENCE_PAGES"] == "write" {
+      try text.write(toFile: "\(Repository.root)/\(path)", atomically: true, encoding: .utf8)
+    }
+    #expect(Repository.text(of: path) == text, "\(path) is stale; `make reference` rewrites it")
+  }
+
+  static func page() throws -> String {
+    var text = """
+      # Limits
+
+      <!-- Generated from the code; `make reference` rewrites it. -->
+
+      The limits that Hearth enforces, by the names they have in the code. A request beyond a documented limit gets the error
+      that Cloud Firestore returns for it; see [the Firestore API](firestore-api.md), sections 7 and 12.
+
+      """
+    for (heading, path) in sources {
+      let limits = limits(in: path)
+      try #require(!limits.isEmpty, "\(path) declares no limit")
+      text += "\n## \(heading)\n\n`\(path)`\n\n| limit | value | meaning |\n| --- | ---: | --- |\n"
+      for limit in limits { text += "| `\(limit.name)` | \(limit.value) | \(limit.meaning) |\n" }
+    }
+    return text
+  }
+
+  /// The integer constants of a file that have a doc comment and a name with a unit or a limit in it.
+  private static func limits(in path: String) -> [(name: String, value: String, meaning: String)] {
+    let lines = Repository.text(of: path).split(separator: "\n", omittingEmptySubsequences: false)
+    var limits: [(name: String, value: String, meaning: String)] = []
+    for (index, line) in lines.enumerated() {
+      let declaration = /^ +(?:package |public )?(?:static let|var) (\w+)(?:: Int(?:64|32)?)? = ([0-9][0-9_ <*()+-]*|\([0-9][0-9_ <*()+-]*)$/
+      guard let match = line.firstMatch(of: declaration) else { continue }
+      let name = String(match.output.1)
+      guard name.contains(/(Max|Min|Seconds|Bytes|Default)/) else { continue }
+      let comment = lines[..<index].reversed().prefix { $0.contains(/^ *\/\/\/ ?/) }.reversed()
+        .map { $0.replacing(/^ *\/\/\/ ?/, with: "") }.joined(separator: " ")
+      guard !comment.isEmpty else { continue }
+      var value = Arithmetic(match.output.2)
+      guard let result = value.result() else {
+        Issue.record("\(path): cannot evaluate \(line)")
+        continue
+      }
+      limits.append((name, shown(result, name), comment.replacing("``", with: "`")))
+    }
+    return limits
+  }
+
+  /// A number for readers: sizes that are whole KiB, MiB or GiB with that unit, other numbers with separators.
+  private static func shown(_ number: Int, _ name: String) -> String {
+    if name.contains("Bytes") || name.contains("bytes") {
+      for (unit, shift) in [("GiB", 30), ("MiB", 20), ("KiB", 10)] where number >= 1 << shift && number % (1 << shift) == 0 {
+        return "\(number >> shift) \(unit)"
+      }
+    }
+    let digits = Array(String(number))
+    return String(
+      digits.enumerated().flatMap { $0.offset > 0 && (digits.count - $0.offset).isMultiple(of: 3) ? [",", $0.element] : [$0.element] })
+  }
+
+  /// Evaluates an integer expression of literals, `+`, `-`, `*`, `<<` and parentheses with Swift's precedence.
+  private struct Arithmetic {
+    private var rest: Substring
+
+    init(_ text: Substring) { rest = Substring(text.filter { $0 != " " && $0 != "_" }) }
+
+    /// The value, or `nil` if the text is not such an expression.
+    mutating func result() -> Int? {
+      guard let value = sum(), rest.isEmpty else { return nil }
+      return value
+    }
+
+    private mutating func sum() -> Int? {
+      guard var value = product() else { return nil }
+      while let sign = rest.first, sign == "+" || sign == "-" {
+        rest.removeFirst()
+        guard let next = product() else { return nil }
+        value = sign == "+" ? value + next : value - next
+      }
+      return value
+    }
+
+    private mutating func product() -> Int? {
+      guard var value = shift() else { return nil }
+      while rest.first == "*" {
+        rest.removeFirst()
+        guard let next = shift() else { return nil }
+        value *= next
+      }
+      return value
+    }
+
+    private mutating func shift() -> Int? {
+      guard let value = atom() else { return nil }
+      guard rest.hasPrefix("<<") else { return value }
+      rest.removeFirst(2)
+      return atom().map { value << $0 }
+    }
+
+    private mutating func atom() -> Int? {
+      if rest.first == "(" {
+        rest.removeFirst()
+        guard let value = sum(), rest.first == ")" else { return nil }
+        rest.removeFirst()
+        return value
+      }
+      let digits = rest.prefix(while: \.isNumber)
+      rest = rest.dropFirst(digits.count)
+      return Int(digits)
+    }
+  }
+}
