@@ -134,7 +134,8 @@ let package = Package(
         "RulesEngine", "FixtureTree", "WireFormat", "DocumentModel",
       ]),
 
-    program("hearth", in: "CLI", ["HearthCLI"]),    program(
+    program("hearth", in: "CLI", ["HearthCLI"]),
+    program(
       "Benchmarks", in: "Tools",
       [
         "CEpoll", "HearthServer", "Accounts", "Files", "DatabaseService", "Watch", "DocumentStore", "LMDBEngine",

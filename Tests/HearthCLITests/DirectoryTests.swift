@@ -30,7 +30,7 @@ import Testing
     let again = try run("import", Fixtures.path(name))
     let parts = again.output.split(separator: " ")
     #expect(again.exit == .code(0))
-    #expect(parts.count > 3 && parts[1] == parts[3], "\(again.output)")
+    #expect(parts.count > 3 && "(" + parts[1] == parts[3], "\(again.output)")
     let checked = try check()
     #expect(checked.exit == .code(0), "\(checked.output)")
   }

@@ -187,7 +187,7 @@ import Testing
     let shorter = #expect(throws: CommandFailure.self) {
       try shrinking.client.upload(source, as: "f", in: "b", type: "a/b") { _ in }
     }
-    #expect(shorter?.message.contains("became shorter") == true && shrinking.pauses == [])
+    #expect(shorter?.message.contains("was truncated") == true && shrinking.pauses == [])
     #expect(try shrinking.client.object("f", in: "b") == nil)
   }
 

@@ -203,7 +203,7 @@ import Testing
     let everywhere = try StandIn(directory, address: 0)
     let refused = try everywhere.start("--emulator --in-memory")
     #expect(refused.waitForExit(timeoutSeconds: 30) == .code(1), "\(refused.output)")
-    #expect(refused.output.contains("bound to 0.0.0.0"), "\(refused.output)")
+    #expect(refused.output.contains("instead of 0.0.0.0"), "\(refused.output)")
     let server = try everywhere.start("--emulator --in-memory --allow-remote-emulator --port 1")
     defer { server.stop() }
     _ = try server.waitForLine(prefix: "hearth: listening on http://0.0.0.0:\(everywhere.port)", timeoutSeconds: 30)

@@ -76,7 +76,7 @@ import Testing
     #expect(before.exit == .code(0), "\(before.output)")
     let imported = try session.run("import", directory.file("1.json")).output.split(separator: " ")
     let total = try #require(imported.count > 3 ? Int(imported[1]) : nil)
-    #expect(Int(imported[3]) == total)
+    #expect(imported[3] == "(\(total)", "\(imported)")
     let user = try session.run("delete", "users/user-id-123456", "--recursive").output.split(separator: " ")
     let deleted = try #require(user.count > 1 ? Int(user[1]) : nil)
     #expect(deleted > 1 && deleted < total)

@@ -99,7 +99,8 @@ public final class Server: Sendable {
     } catch { throw Self.error(error) }
     try openConfigured(indexes)
     do throws(FilesError) { try FilesSetup.openStored(files, directory) } catch {
-      throw .storage("cannot open the files of the data directory: \(error)")
+      let reason = if case .storage(let error) = error { error.description } else { "\(error)" }
+      throw .storage("cannot open the files of the data directory: \(reason)")
     }
   }
 

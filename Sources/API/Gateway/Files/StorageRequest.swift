@@ -186,19 +186,19 @@ struct StorageErrorResponse {
     case .lengthRequired(let bytesMax):
       self.init(
         status: 411,
-        message: "An upload of more than \(bytesMax) bytes must declare its length: in Content-Length, or if it is  "
+        message: "An upload of more than \(bytesMax) bytes must declare its length: in Content-Length, or if it is "
           + "resumable, in X-Goog-Upload-Header-Content-Length.", reason: "required")
     case .undecodable:
       self.init(
         status: 406,
-        message: "The object's contentEncoding is gzip, but its content is not. Send Accept-Encoding: gzip to  "
+        message: "The object's contentEncoding is gzip, but its content is not. Send Accept-Encoding: gzip to "
           + "download the stored bytes, or correct the metadata.", reason: "invalid")
     case .full:
       // Clients give up on these statuses. They would retry others for minutes.
       self.init(
         status: isFirebase ? 402 : 507, message: "The server has no storage space left for files.",
         reason: "quotaExceeded")
-      fault = "no space for files: the disk of the data directory is full, or the limit of --map-size or  "
+      fault = "no space for files: the disk of the data directory is full, or the limit of --map-size or "
         + "--in-memory is reached; free space or raise the limit"
     case .commitRefused(let status, let message, let fault):
       self.init(status: status, message: message, reason: status == 409 ? "conflict" : "invalid")

@@ -1,9 +1,10 @@
 import Glibc
 
-/// The chunked transfer coding as a value: bytes in, body bytes moved together in place. Stricter than the RFC asks
-/// of a reader: lines end with CR LF and nothing else, so that no proxy can see other chunks than this does.
+/// An incremental decoder of the chunked transfer coding, as a value. Moves the chunks together in place. Stricter
+/// than the RFC requires: lines end with CR LF only, so that no proxy can see other chunk boundaries.
 struct ChunkedDecoder {
-  /// Leading zeros and extensions of one chunk, or all trailer fields, in bytes; they are read and dropped.
+  /// The most bytes of leading zeros and extensions in one chunk, or of all trailer fields. They are read and
+  /// discarded.
   static let overheadBytesMax = 4 * 1024
 
   private enum State {
@@ -21,10 +22,11 @@ struct ChunkedDecoder {
     self.bodyBytesMax = bodyBytesMax
   }
 
-  /// Consumes from `cursor` up to `limit`, or up to the end of the body, and appends chunk data at `bodyEnd`, which
-  /// never passes the cursor.
+  /// Consumes bytes from `cursor` up to `limit` or to the end of the body, and appends the chunk data at `bodyEnd`,
+  /// which never passes the cursor.
   ///
-  /// - Returns: whether the body is complete; otherwise everything was consumed.
+  /// - Returns: whether the body is complete. Otherwise all bytes were consumed.
+  /// - Throws: ``Refusal`` if the coding is malformed or the body too large.
   mutating func decode(
     _ message: UnsafeMutableRawPointer, from cursor: inout Int, to limit: Int, bodyEnd: inout Int
   ) throws(Refusal) -> Bool {
@@ -51,10 +53,10 @@ struct ChunkedDecoder {
     return false
   }
 
-  /// Body bytes decoded so far.
+  /// The number of body bytes decoded so far.
   private var bodyBytes = 0
 
-  /// One byte of framing; `true` after the last.
+  /// Consumes one byte of framing. Returns `true` after the last one.
   private mutating func step(_ byte: UInt8) throws(Refusal) -> Bool {
     switch state {
     case .size:
@@ -100,7 +102,7 @@ struct ChunkedDecoder {
     return false
   }
 
-  /// Takes a hexadecimal digit into the size; `false` for any other byte.
+  /// Adds a hexadecimal digit to the size. Returns `false` for any other byte.
   private mutating func addDigit(_ byte: UInt8) throws(Refusal) -> Bool {
     let digit: UInt8
     switch byte {
@@ -109,7 +111,7 @@ struct ChunkedDecoder {
     case 0x61...0x66: digit = byte - 0x57
     default: return false
     }
-    // Leading zeros are counted as overhead, or they could go on for ever.
+    // Leading zeros count as overhead, since otherwise a client could send them without end.
     if remaining == 0 && digit == 0 { try addOverhead(byte) }
     guard remaining <= bodyBytesMax else { throw .bodyTooLarge }
     remaining = remaining * 16 + Int(digit)

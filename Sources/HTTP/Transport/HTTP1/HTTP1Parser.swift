@@ -1,8 +1,9 @@
 import CHTTPParser
 import Glibc
 
-/// Reads HTTP/1 requests in place: http-parser for the head, this module's own strict rules for how long a body is.
-/// Knows no sockets. Positions are byte offsets from the start of the message, so the buffer may move between calls.
+/// An incremental, in-place parser of HTTP/1 requests. http-parser reads the head, and this type's own strict rules
+/// determine the length of the body. Does not depend on sockets. Positions are byte offsets from the start of the
+/// message, so the buffer may move between calls.
 final class HTTP1Parser {
   struct Limits {
     var headerBytesMax: Int
@@ -12,19 +13,20 @@ final class HTTP1Parser {
   }
 
   enum Outcome {
-    /// The message goes on beyond the bytes given.
+    /// The message continues after the given bytes.
     case incomplete
-    /// The head of a request with a body is whole: once for each, before its body is read. Go on with `parse`, or with
-    /// `beginPassing`.
+    /// The head of a request with a body is complete. Reported once per request, before its body is read. Continue
+    /// with `parse` or with `beginPassing`.
     case head
-    /// A whole request; its bytes are `messageBytes` long, its parts are in the properties.
+    /// The request is complete. It is `messageBytes` long, and its parts are in the properties.
     case request
     case refused(Refusal)
   }
 
   enum Phase { case idle, head, body }
 
-  /// What the head callbacks fill in. Plain memory, reached from C without reference counting.
+  /// The state that the head callbacks fill in. Plain memory, so that C code can point to it without reference
+  /// counting.
   private struct Head {
     var parser = http_parser()
     var base: UnsafeRawPointer?
@@ -45,7 +47,8 @@ final class HTTP1Parser {
     case chunked(ChunkedDecoder)
   }
 
-  /// What `pass` found: body bytes at the start of the input, and how much of the input is done with.
+  /// The result of `pass`: the number of body bytes at the start of the input, and the number of consumed input
+  /// bytes.
   struct Passed {
     var bodyCount: Int
     var consumedCount: Int
@@ -65,7 +68,7 @@ final class HTTP1Parser {
   private(set) var keepsAlive = false
   /// Whether the client waits for `100 Continue` before it sends the body.
   private(set) var expectsContinue = false
-  /// Whether the body is known to be too long to be gathered.
+  /// Whether the body is known to exceed the limit for complete bodies.
   private(set) var isBodyTooLarge = false
 
   init(limits: Limits) {
@@ -82,7 +85,7 @@ final class HTTP1Parser {
     head.deallocate()
   }
 
-  /// Forgets the message, to read the one that follows it.
+  /// Resets the parser for the next message.
   func reset() {
     http_parser_init(&head.pointee.parser, HTTP_REQUEST)
     head.pointee.parser.data = UnsafeMutableRawPointer(head)
@@ -103,8 +106,9 @@ final class HTTP1Parser {
     isBodyTooLarge = false
   }
 
-  /// Reads on. `count` bytes lie at `message`, those of earlier calls first; while a chunked body is incomplete its
-  /// chunks are moved together and `count` is lowered to what is kept. Costs one pass over the new bytes.
+  /// Parses further bytes. `message` points to `count` bytes, including those of earlier calls. While a chunked body
+  /// is incomplete, its chunks are moved together and `count` is reduced accordingly. Costs one pass over the new
+  /// bytes.
   func parse(_ message: UnsafeMutableRawPointer, count: inout Int) -> Outcome {
     do throws(Refusal) {
       if phase != .body {
@@ -121,15 +125,15 @@ final class HTTP1Parser {
     }
   }
 
-  /// Lets a body of any length be taken piece by piece with `pass`. The head's bytes may go.
+  /// Prepares for a body of any length, read piece by piece with `pass`. The head's bytes are no longer needed.
   func beginPassing() {
     scanned = 0
-    // Far above any body; the sum of two such lengths does not overflow.
+    // Far above any real body, but the sum of two such lengths does not overflow.
     if case .chunked = framing { framing = .chunked(ChunkedDecoder(bodyBytesMax: Int.max >> 8)) }
   }
 
-  /// Reads on in a body that is passed on. `count` bytes that were not given before lie at `bytes`; chunks are moved
-  /// together there.
+  /// Parses the next `count` bytes of a body that is read piece by piece. Moves chunks together in `bytes`.
+  /// - Throws: ``Refusal`` if the chunked coding is malformed.
   func pass(_ bytes: UnsafeMutableRawPointer, count: Int) throws(Refusal) -> Passed {
     switch framing {
     case .none:
@@ -147,10 +151,10 @@ final class HTTP1Parser {
     }
   }
 
-  /// Bytes of the message from its start, all of them consumed. Meaningful after `.request`.
+  /// The length of the message, in bytes. Meaningful after `.request`.
   var messageBytes: Int { scanned }
 
-  /// Bytes the message will have when whole, where that is known; a hint for the size of the buffer.
+  /// The total length of the message, if known: a hint for the size of the buffer.
   var expectedBytes: Int? {
     if case .length(let length) = framing { return bodyStart + length }
     return nil
@@ -190,7 +194,7 @@ final class HTTP1Parser {
       return false
     }
     if scanned > head.pointee.limits.headerBytesMax { throw .headTooLarge }
-    // The library as Debian builds it takes any byte for the last LF.
+    // The library as built by Debian accepts any byte in place of the last LF.
     let endsWithLineFeed = message.load(fromByteOffset: scanned - 1, as: UInt8.self) == 0x0a
     guard endsWithLineFeed else { throw .malformed }
     bodyStart = scanned
@@ -198,7 +202,8 @@ final class HTTP1Parser {
     return true
   }
 
-  /// Decides from the complete head how the body is framed, and refuses what two readers might frame differently.
+  /// Determines the framing of the body from the complete head, and refuses heads that two implementations could
+  /// frame differently.
   private func judgeHead(_ message: UnsafeRawPointer) throws(Refusal) {
     let parser = head.pointee.parser
     guard parser.http_major == 1 else { throw Refusal(status: 505, message: "only HTTP/1.0 and HTTP/1.1 are spoken") }
@@ -239,7 +244,7 @@ final class HTTP1Parser {
       default: break
       }
     }
-    // Only line ends may lie between the last field and the body; with no field, the version too.
+    // After the last field, only line ends may precede the body. Without fields, the version may too.
     let restBytesMax = head.pointee.fieldCount > 0 ? 4 : " HTTP/1.1\r\n\r\n".utf8.count
     guard bodyStart - end <= restBytesMax, hosts <= 1, transferCodings <= 1 else { throw .malformed }
     if transferCodings == 1 {
@@ -248,14 +253,14 @@ final class HTTP1Parser {
     } else if hasLength {
       guard let length = Int(exactly: parser.content_length) else { throw .bodyTooLarge }
       isBodyTooLarge = length > head.pointee.limits.bodyBytesMax
-      // A body of no bytes is none: nothing would ever arrive to end it.
+      // A body of zero bytes has no framing, because no byte would arrive to end it.
       if length > 0 { framing = .length(length) }
     }
     if case .none = framing { expectsContinue = false }
   }
 
-  /// Cuts blanks off the end of a value, and refuses a blank in a name and a line end before a value: the library
-  /// lets both pass, other servers read them differently.
+  /// Removes blanks from the end of a value. Refuses a blank in a name and a line end before a value, because the
+  /// library accepts both but other servers read them differently.
   private func trim(_ field: inout HeaderField, in message: UnsafeRawPointer) throws(Refusal) {
     let nameEnd = Int(field.nameStart) + Int(field.nameCount)
     for index in Int(field.nameStart)..<nameEnd where message.load(fromByteOffset: index, as: UInt8.self) == 0x20 {
@@ -311,8 +316,8 @@ final class HTTP1Parser {
     }
   }
 
-  /// Whether a word in capitals stands before the byte the parser stumbled over: a method nobody here knows, rather
-  /// than noise. Looks no further, so that the answer does not depend on how the bytes arrive.
+  /// Whether a word in capital letters precedes the byte that the parser rejected. If so, the input is an unknown
+  /// method rather than noise. Reads no further bytes, so the result does not depend on how the bytes arrive.
   private func isUnknownMethod(_ message: UnsafeMutableRawPointer) -> Bool {
     let word = UnsafeRawBufferPointer(start: message, count: scanned).drop { $0 == 0x0d || $0 == 0x0a }
     return !word.isEmpty && word.allSatisfy { $0 &- 0x41 < 26 }
@@ -334,7 +339,7 @@ final class HTTP1Parser {
       bodyCount = end - bodyStart
       framing = .chunked(decoder)
       if !isComplete {
-        // All was consumed: what follows the body so far is framing that nobody needs again.
+        // All bytes were consumed. The bytes after the body so far are framing that is no longer needed.
         count = end
         scanned = end
       }
@@ -344,7 +349,7 @@ final class HTTP1Parser {
 
   // MARK: - Callbacks
 
-  // Written once, before anyone can read it.
+  // Written once, before any other thread can read it.
   private nonisolated(unsafe) static let sharedSettings: UnsafePointer<http_parser_settings> = {
     let settings = UnsafeMutablePointer<http_parser_settings>.allocate(capacity: 1)
     http_parser_settings_init(settings)
@@ -357,7 +362,7 @@ final class HTTP1Parser {
     settings.pointee.on_header_value = { parser, at, length in
       HTTP1Parser.receivedValue(HTTP1Parser.head(parser), at, length)
     }
-    // 1: the body is not the library's business, and neither is an upgrade.
+    // 1 tells the library not to read the body and not to handle an upgrade.
     settings.pointee.on_headers_complete = { parser in
       parser?.pointee.upgrade = 0
       return 1
@@ -426,7 +431,7 @@ final class HTTP1Parser {
       head.pointee.isInValue = true
       field.pointee.valueStart = start
     } else if field.pointee.valueStart + field.pointee.valueCount != start {
-      // A second piece that does not touch the first is a folded line.
+      // A second piece that does not follow the first directly is a folded line.
       head.pointee.refusal = .malformed
       return 1
     }

@@ -1,19 +1,19 @@
 import Glibc
 
-/// HTTP/1.x on one connection: one request at a time, replies in the order of the requests.
+/// An HTTP/1.x session on one connection: one request at a time, responses in the order of the requests.
 final class HTTP1Session: ConnectionSession, ResponseSink {
-  /// Pipelined replies are collected up to this many bytes before they are sent.
+  /// Pipelined responses are sent together once they reach this many bytes.
   private static let collectedBytesMax = 64 * 1024
-  /// Slices sent in one turn of the loop, so that one fast client does not hold up the others.
+  /// The most slices sent in one turn of the loop, so that one fast client does not delay the others.
   private static let slicesPerTurn = 8
 
   private let server: LoopServer
   private let parser: HTTP1Parser
   private unowned let connection: Connection
   private var exchange: Exchange
-  /// A request was handed to the handler, and its reply is not complete.
+  /// Whether the handler has a request whose response is not complete.
   private var isInFlight = false
-  /// No request will be read after the current one.
+  /// Whether the current request is the connection's last one.
   private var isEnding = false
   private var isProcessing = false
   private var saidContinue = false
@@ -21,23 +21,23 @@ final class HTTP1Session: ConnectionSession, ResponseSink {
 
   private enum Timed: Equatable { case nothing, idle, head, body(bytes: Int) }
 
-  // What the reply being made needs to know of its request.
+  // Properties of the current request that its response depends on.
   private var method = HTTPMethod.other
   private var isHTTP10 = false
   private var acceptsGzip = false
   private var keepsAlive = false
 
-  // The request's body, where it is passed on piece by piece.
+  // The request's body, if a `BodySink` receives it piece by piece.
   private var bodySink: (any BodySink)?
   private var isBodyPaused = false
   private var passedBytes = 0
 
-  // The reply being streamed.
+  // The streamed response.
   private var source: (any BodySource)?
-  /// The source, where the kernel can send it.
+  /// The source as a file, if the kernel can send it.
   private var file: FileBody?
   private var isWaiting = false
-  /// Bytes of the body still to come, where the head said how many.
+  /// The number of body bytes still to send, if the head announced a length.
   private var remainingBytes: Int?
 
   init(_ connection: Connection) {
@@ -51,7 +51,7 @@ final class HTTP1Session: ConnectionSession, ResponseSink {
     exchange = Exchange(server)
   }
 
-  // MARK: - What the connection reports
+  // MARK: - Events of the connection
 
   var expectedBytes: Int? { isInFlight ? nil : parser.expectedBytes }
 
@@ -64,7 +64,8 @@ final class HTTP1Session: ConnectionSession, ResponseSink {
   }
 
   func peerEnded() {
-    // A client may end its sending side and still wait for the reply. One that reads a live feed has gone.
+    // A client may end its sending side and still wait for the response. A client that reads a live stream has
+    // disconnected.
     if isInFlight && source == nil && bodySink == nil {
       connection.deadline = server.loop.nowMilliseconds + server.configuration.halfCloseSeconds * 1000
     } else {
@@ -110,8 +111,8 @@ final class HTTP1Session: ConnectionSession, ResponseSink {
 
   // MARK: - Requests
 
-  /// Goes on as far as input, output and the request in flight allow. The one place where anything advances: calls
-  /// from inside it return at once.
+  /// Proceeds as far as input, output and the current request allow. Only this method advances the session. Nested
+  /// calls return immediately.
   private func process() {
     guard !isProcessing else { return }
     isProcessing = true
@@ -129,7 +130,7 @@ final class HTTP1Session: ConnectionSession, ResponseSink {
     settle()
   }
 
-  /// Handles one request from the input; `false` when there is no whole one.
+  /// Handles one request of the input. Returns `false` if no complete request has arrived.
   private func parseNext() -> Bool {
     guard !connection.input.isEmpty, let message = connection.input.bytes else { return false }
     let available = connection.input.count
@@ -145,10 +146,10 @@ final class HTTP1Session: ConnectionSession, ResponseSink {
     return true
   }
 
-  /// Asks the handler whether it takes a body piece by piece.
+  /// Asks the handler whether it wants the body piece by piece.
   private func openBody(_ message: UnsafeMutableRawPointer) {
     noteHead()
-    // A reply before the end of the body is the connection's last.
+    // A response before the end of the body is the connection's last one.
     keepsAlive = false
     saidContinue = false
     let nothing = UnsafeRawBufferPointer(start: server.padding, count: 0)
@@ -169,7 +170,7 @@ final class HTTP1Session: ConnectionSession, ResponseSink {
     }
   }
 
-  /// Hands on what has arrived of a body; `false` when nothing has.
+  /// Passes received body bytes to the sink. Returns `false` if none have arrived.
   private func passBody() -> Bool {
     guard let sink = bodySink, !isBodyPaused, !connection.input.isEmpty, let bytes = connection.input.bytes else {
       return false
@@ -180,7 +181,7 @@ final class HTTP1Session: ConnectionSession, ResponseSink {
       if passed.bodyCount > 0 { sink.received(UnsafeRawBufferPointer(start: bytes, count: passed.bodyCount)) }
       guard connection.isOpen else { return false }
       connection.input.consume(passed.consumedCount)
-      // It may have been answered already.
+      // The handler may have responded already.
       guard passed.isComplete, bodySink != nil else { return true }
       bodySink = nil
       keepsAlive = parser.keepsAlive
@@ -198,7 +199,7 @@ final class HTTP1Session: ConnectionSession, ResponseSink {
     }
   }
 
-  /// Keeps what the reply needs to know of its request.
+  /// Saves the properties of the request that its response depends on.
   private func noteHead() {
     method = parser.method
     isHTTP10 = parser.isHTTP10
@@ -236,7 +237,7 @@ final class HTTP1Session: ConnectionSession, ResponseSink {
     if isInFlight && server.isDraining { exchange.announceShutdown() }
   }
 
-  /// Begins an exchange for the request that was read.
+  /// Begins an exchange for the parsed request.
   @inline(__always)
   private func withRequest<Result>(
     _ message: UnsafeMutableRawPointer, messageBytes: Int, body: UnsafeRawBufferPointer,
@@ -246,7 +247,7 @@ final class HTTP1Session: ConnectionSession, ResponseSink {
     let request = HTTPRequest(
       version: isHTTP10 ? .http10 : .http11, method: method, target: UnsafeRawBufferPointer(rebasing: target), body: body,
       message: UnsafeRawPointer(message), fields: parser.fields, socket: connection.socket)
-    // A handler that kept the last exchange keeps it; it must not come to mean another request.
+    // A handler may still hold the last exchange, which must not become another request's.
     if !isKnownUniquelyReferenced(&exchange) { exchange = Exchange(server) }
     exchange.begin(self, method)
     exchange.keepTarget(request.target)
@@ -255,7 +256,7 @@ final class HTTP1Session: ConnectionSession, ResponseSink {
     return use(request)
   }
 
-  /// Brings reading, deadlines and the socket in line with where things stand.
+  /// Adjusts reading, the deadline and the socket to the session's state.
   private func settle() {
     guard connection.isOpen else { return }
     if isEnding && !isInFlight {
@@ -290,7 +291,8 @@ final class HTTP1Session: ConnectionSession, ResponseSink {
     connection.returnOutput(out)
   }
 
-  /// Idle time and the head's time run from their start, a body's from its last progress.
+  /// The limits for idle connections and for the head run from their start, the limit for a body from its last
+  /// progress.
   private func setDeadline() {
     let configuration = server.configuration
     let seconds: Int
@@ -308,12 +310,12 @@ final class HTTP1Session: ConnectionSession, ResponseSink {
     }
     guard current != timed else { return }
     timed = current
-    // While a body is paused it is the handler who makes no progress.
+    // While the body is paused, the handler and not the client prevents progress.
     if current == .nothing { return connection.deadline = .max }
     connection.deadline = server.loop.nowMilliseconds + seconds * 1000
   }
 
-  // MARK: - Replies
+  // MARK: - Responses
 
   func respond(
     status: Int, headers: (inout HeaderWriter) -> Void, compressible: Bool, body: (inout [UInt8]) -> Void
@@ -357,7 +359,7 @@ final class HTTP1Session: ConnectionSession, ResponseSink {
       connection.returnOutput(out)
       return
     }
-    // The length comes before the body and is known after it: room is left, and blanks before a value mean nothing.
+    // The length precedes the body but is known only after it. Leave room, since blanks before a value are ignored.
     out.append("Content-Length: ")
     let lengthStart = out.count
     out.append("          \r\n\r\n")
@@ -368,7 +370,7 @@ final class HTTP1Session: ConnectionSession, ResponseSink {
     connection.returnOutput(out)
   }
 
-  /// Status line, the transport's fields and the caller's; not the blank line.
+  /// Appends the status line, the transport's fields and the caller's, without the blank line.
   private func appendHead(status: Int, headers: (inout HeaderWriter) -> Void, to out: inout [UInt8]) {
     if server.isDraining { keepsAlive = false }
     server.responseHead.append(status: status, to: &out)
@@ -389,11 +391,11 @@ final class HTTP1Session: ConnectionSession, ResponseSink {
     isInFlight = false
     bodySink = nil
     server.countRequest()
-    // A stream may have begun, and promised to go on, before the server was told to stop.
+    // A streamed response may have announced a kept connection before the server began to stop.
     if !keepsAlive || server.isDraining { isEnding = true }
   }
 
-  /// Answers in the handler's stead and closes.
+  /// Sends a refusal without calling the handler, and closes the connection.
   private func refuse(_ refusal: Refusal) {
     isEnding = true
     keepsAlive = false
@@ -451,11 +453,11 @@ final class HTTP1Session: ConnectionSession, ResponseSink {
     process()
   }
 
-  /// Sends slices while the socket takes them; `true` when the reply is complete.
+  /// Sends slices while the socket takes them. Returns `true` if the response is complete.
   private func pull() -> Bool {
     slices: for _ in 0..<Self.slicesPerTurn {
       guard let source, !isWaiting, connection.isOpen, !connection.isWritePending else { return false }
-      // Set before the call, so that a source that resumes itself inside it is asked again.
+      // Set this before the call, so that a source that resumes itself during the call is asked again.
       isWaiting = true
       let unsentBytes = connection.outputBytes
       let progress = file.map(send) ?? appendSlice(of: source)
@@ -467,7 +469,7 @@ final class HTTP1Session: ConnectionSession, ResponseSink {
       case .more:
         isWaiting = false
         connection.flush()
-        // The source worked and has nothing yet: others come in between before it goes on.
+        // The source made progress but has no bytes yet. Let other connections run first.
         if isEmpty && file == nil { break slices }
       case .finished:
         isWaiting = false
@@ -499,7 +501,7 @@ final class HTTP1Session: ConnectionSession, ResponseSink {
         out.writeHexadecimal(out.count - start, at: frameStart, width: 8)
         out.append("\r\n")
       } else {
-        // An empty chunk would mean the end.
+        // An empty chunk would end the body.
         out.removeLast(out.count - frameStart)
       }
       if case .finished = progress { out.append("0\r\n\r\n") }
@@ -507,7 +509,8 @@ final class HTTP1Session: ConnectionSession, ResponseSink {
       let rest = remaining - (out.count - start)
       remainingBytes = rest
       connection.returnOutput(out)
-      // Another length than was said would be taken for the next reply.
+      // With another length than announced, the client would take the surplus for the next response, or wait for
+      // missing bytes.
       if case .finished = progress, rest != 0 { return .failed }
       return rest < 0 ? .failed : progress
     }
@@ -515,8 +518,8 @@ final class HTTP1Session: ConnectionSession, ResponseSink {
     return progress
   }
 
-  /// Has the kernel send the next part of a file. What the socket does not take at once waits in the output, so that
-  /// its being sent tells when there is room again; so does a small file, which then goes out with the head.
+  /// Has the kernel send the next part of a file. The output buffer takes bytes that the socket refuses, so that its
+  /// event signals new room. A small file also goes there, to be sent together with the head.
   private func send(_ file: FileBody) -> BodyProgress {
     guard file.remainingBytes > FileBody.copiedBytesMax, let source else { return source.map(appendSlice) ?? .failed }
     connection.flush()

@@ -1,15 +1,15 @@
-/// Feeds arbitrary bytes to the HTTP/1 reader without a socket; a broken invariant traps.
+/// The fuzzing entry of the HTTP/1 parser. Needs no socket. A broken invariant traps.
 package enum HTTPFuzz {
   private struct Summary: Equatable {
     var requests: [[UInt8]] = []
-    // Not the status: which limit is met first depends on the pieces.
+    // The status is left out, because the first limit that is exceeded depends on the pieces.
     var isRefused = false
   }
 
-  /// Reads `bytes` as a client's stream, once whole and once in pieces, and requires the same requests of both.
-  /// Costs a few passes over the bytes.
+  /// Parses `bytes` as a client's stream, once complete and once in pieces, and requires the same requests. Costs a
+  /// few passes over the bytes.
   package static func run(_ bytes: UnsafeRawBufferPointer) {
-    // The first byte chooses the size of the pieces, so that an input stands for one case.
+    // The first byte sets the size of the pieces, so that one input reproduces one case.
     guard let first = bytes.first else { return }
     let stream = UnsafeRawBufferPointer(rebasing: bytes.dropFirst())
     let whole = read(stream, pieceBytes: stream.count)
@@ -51,7 +51,7 @@ package enum HTTPFuzz {
     return summary
   }
 
-  /// Everything a handler could see of the request, as bytes to compare.
+  /// Returns all parts of the request that a handler can see, as bytes to compare.
   private static func describe(
     _ parser: HTTP1Parser, _ message: UnsafeMutableRawPointer, count: Int, _ decompressor: GzipDecompressor
   ) -> [UInt8] {

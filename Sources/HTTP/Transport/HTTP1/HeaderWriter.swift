@@ -1,5 +1,5 @@
-/// Adds header fields to a reply. The transport itself writes `Date`, `Content-Length`, `Transfer-Encoding`,
-/// `Connection` and, where it compresses, `Content-Encoding`; do not add those.
+/// Adds header fields to a response. The transport itself writes `Date`, `Content-Length`, `Transfer-Encoding`,
+/// `Connection` and, if it compresses, `Content-Encoding`. Do not add those.
 package struct HeaderWriter: ~Copyable {
   var bytes: [UInt8]
 
@@ -7,14 +7,14 @@ package struct HeaderWriter: ~Copyable {
     self.bytes = bytes
   }
 
-  /// Adds a field whose value never changes.
+  /// Adds a field with a constant value.
   package mutating func add(_ name: StaticString, _ value: StaticString) {
     addName(name)
     bytes.append(value)
     bytes.append("\r\n")
   }
 
-  /// Adds a field; CR, LF and NUL in the value become spaces, so that a value can never start another field.
+  /// Adds a field. CR, LF and NUL in the value become spaces, so that a value cannot start another field.
   package mutating func add(_ name: StaticString, _ value: String) {
     addName(name)
     let start = bytes.count
@@ -22,7 +22,7 @@ package struct HeaderWriter: ~Copyable {
     endValue(from: start)
   }
 
-  /// Adds a field whose value is bytes; CR, LF and NUL become spaces.
+  /// Adds a field with a value of bytes. CR, LF and NUL become spaces.
   package mutating func add(_ name: StaticString, bytes value: UnsafeRawBufferPointer) {
     addName(name)
     let start = bytes.count
@@ -49,13 +49,13 @@ extension [UInt8] {
     append(contentsOf: UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
   }
 
-  // `UnsafeBufferPointer` is appended with one copy; the raw kind byte by byte.
+  // Appending an `UnsafeBufferPointer` makes one copy, whereas the raw kind is appended byte by byte.
   @inline(__always)
   mutating func append(raw bytes: UnsafeRawBufferPointer) {
     append(contentsOf: bytes.assumingMemoryBound(to: UInt8.self))
   }
 
-  /// Writes `value` right-aligned into `width` bytes from `start`, blanks before it.
+  /// Writes `value` right-aligned into `width` bytes from `start`, padded with blanks.
   ///
   /// - Precondition: the decimal form fits the width.
   mutating func writeDecimal(_ value: Int, at start: Int, width: Int) {
@@ -73,7 +73,7 @@ extension [UInt8] {
     }
   }
 
-  /// Writes `value` as `width` hexadecimal digits from `start`, zeros before it.
+  /// Writes `value` as `width` hexadecimal digits from `start`, padded with zeros.
   mutating func writeHexadecimal(_ value: Int, at start: Int, width: Int) {
     var rest = value
     for index in stride(from: start + width - 1, through: start, by: -1) {

@@ -1,12 +1,12 @@
 import CNGHTTP2
 
-/// How nghttp2 is set up, and what it reports while it reads and writes, handed on to the multiplexer and its streams.
-/// One for each loop; nghttp2 copies both parts for each connection.
+/// The settings of nghttp2, and the callbacks that pass its events to the multiplexer and its streams. Each loop has
+/// one. nghttp2 copies both parts for each connection.
 final class HTTP2Callbacks {
   let options: OpaquePointer
   let table: OpaquePointer
 
-  /// - Returns: `nil` when there is no memory.
+  /// - Returns: `nil` if memory is exhausted.
   init?() {
     var options: OpaquePointer?
     var table: OpaquePointer?
@@ -17,11 +17,11 @@ final class HTTP2Callbacks {
     }
     self.options = options
     self.table = table
-    // Windows open again as bodies are taken, not as they arrive.
+    // Windows reopen when handlers take the body, not when it arrives.
     nghttp2_option_set_no_auto_window_update(options, 1)
     nghttp2_option_set_max_deflate_dynamic_table_size(options, HTTP2Limits.encoderTableBytes)
     nghttp2_option_set_max_continuations(options, HTTP2Limits.continuationsMax)
-    // `HTTP2FloodGuard` counts resets, those that the server has to make included.
+    // `HTTP2FloodGuard` counts resets, including those that the server has to send.
     nghttp2_option_set_stream_reset_rate_limit(options, 1_000_000, 1_000_000)
     Self.listen(to: table)
   }
@@ -43,7 +43,7 @@ final class HTTP2Callbacks {
     }
     nghttp2_session_callbacks_set_on_header_callback(table) { session, frame, name, nameCount, value, count, _, _ in
       guard let frame else { return HTTP2Callbacks.failure }
-      // Trailers of requests mean nothing here.
+      // Trailers of requests are ignored.
       guard frame.pointee.headers.cat == NGHTTP2_HCAT_REQUEST,
         let stream = HTTP2Callbacks.stream(session, frame.pointee.hd.stream_id)
       else { return 0 }
@@ -86,7 +86,7 @@ final class HTTP2Callbacks {
     }
   }
 
-  /// Asks a stream for the next frame of its reply.
+  /// Asks a stream for the next frame of its response.
   static let read: nghttp2_data_source_read_callback = { _, _, _, bytesMax, flags, source, _ in
     guard let flags, let pointer = source?.pointee.ptr else { return Int(NGHTTP2_ERR_CALLBACK_FAILURE.rawValue) }
     let stream = Unmanaged<HTTP2Stream>.fromOpaque(pointer).takeUnretainedValue()
@@ -105,8 +105,8 @@ final class HTTP2Callbacks {
     }
   }
 
-  /// Charges the client for frames that ask for nothing. Those that nghttp2 skips, as it does not know them or their
-  /// stream, are not reported: they cost no more than their bytes.
+  /// Charges the client for frames without useful content. nghttp2 does not report frames that it skips because
+  /// their type or stream is unknown. They cost no more than their bytes.
   private static func frameBegins(_ header: nghttp2_frame_hd, _ multiplexer: HTTP2Multiplexer) -> Int32 {
     let cost: Int
     switch nghttp2_frame_type(UInt32(header.type)) {

@@ -1,14 +1,14 @@
-/// Counts what a client may cost without asking for anything: a bucket of tokens that fills with time, and with every
-/// frame that carries part of a request or a reply. Cancelled streams cost most, as each may have begun work
-/// (CVE-2023-44487, CVE-2025-8671).
+/// A token bucket that limits the work a client can cause without making progress. It fills over time and with every
+/// frame that carries part of a request or a response. Canceled streams cost most, because each may have started
+/// work (CVE-2023-44487, CVE-2025-8671).
 struct HTTP2FloodGuard {
-  /// What a frame of bookkeeping costs: PING, SETTINGS, PRIORITY, DATA without data.
+  /// The cost of a control frame: PING, SETTINGS, PRIORITY, or DATA without data.
   static let controlCost = 10
-  /// What a WINDOW_UPDATE costs: clients send one or two for each frame of a reply.
+  /// The cost of a WINDOW_UPDATE. Clients send one or two per frame of a response.
   static let windowCost = 4
-  /// What a stream that is reset costs, whoever resets it.
+  /// The cost of a stream reset by either side.
   static let resetCost = 20
-  /// What a frame of a reply pays back.
+  /// The tokens returned for a frame of a response.
   static let responseGain = 20
 
   private static let tokensMax = 10_000
@@ -17,12 +17,12 @@ struct HTTP2FloodGuard {
   private var tokens = tokensMax
   private var countedMilliseconds: Int
 
-  /// Starts full.
+  /// Creates a full bucket.
   init(nowMilliseconds: Int) {
     countedMilliseconds = nowMilliseconds
   }
 
-  /// Takes tokens; `false` when there are not so many, and the connection should end.
+  /// Takes tokens. Returns `false` if too few are left; the connection should then end.
   mutating func spend(_ cost: Int, nowMilliseconds: Int) -> Bool {
     if tokens < cost { refill(nowMilliseconds) }
     guard tokens >= cost else { return false }
@@ -30,7 +30,7 @@ struct HTTP2FloodGuard {
     return true
   }
 
-  /// Pays tokens back.
+  /// Returns tokens to the bucket.
   mutating func gain(_ gain: Int) {
     tokens = min(tokens + gain, Self.tokensMax)
   }

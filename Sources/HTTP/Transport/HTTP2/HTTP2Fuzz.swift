@@ -1,11 +1,12 @@
 import Synchronization
 
-/// Feeds arbitrary bytes to the HTTP/2 side without a socket; a broken invariant traps.
+/// The fuzzing entry of the HTTP/2 side. Needs no socket. A broken invariant traps.
 package enum HTTP2Fuzz {
   private static let preface = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)
 
-  /// Reads `bytes` as what a client sends after the preface, in pieces whose size the first byte chooses, to a server
-  /// that answers, streams, pauses and refuses. Costs a few passes over the bytes; one call runs at a time.
+  /// Processes `bytes` as the input that a client sends after the preface, in pieces whose size the first byte sets.
+  /// The server responds, streams, pauses and refuses. Costs a few passes over the bytes. Only one call runs at a
+  /// time.
   package static func run(_ bytes: UnsafeRawBufferPointer) {
     server.withLock { server in
       guard let server else { return }
@@ -27,10 +28,10 @@ package enum HTTP2Fuzz {
       position = end
       send(multiplexer, &out)
       sentBytes += out.count
-      // Answers are short: what a client is sent stands in proportion to what it sent.
+      // Responses are short, so the output is proportional to the input.
       precondition(sentBytes < 4096 + bytes.count * 4096, "the server sends without end")
     }
-    // Streams that wait for news are over when the client goes.
+    // Closing the connection ends streams that wait for events.
     multiplexer.close()
     precondition(multiplexer.streams.isEmpty && multiplexer.unsentBytes == 0, "something of a stream was kept")
     precondition(server.pool.isWhole, "a stream kept what it took of the budget")
@@ -46,7 +47,7 @@ package enum HTTP2Fuzz {
     precondition(multiplexer.streams.count <= 16, "more streams than were allowed")
   }
 
-  /// On a loop that never runs.
+  /// A server on a loop that never runs.
   private static let server = Mutex(makeServer())
 
   private static func makeServer() -> LoopServer? {
@@ -62,7 +63,7 @@ package enum HTTP2Fuzz {
     return LoopServer(loop: loop, configuration: configuration, counters: LoopCounters(), credentials: nil, handler: Handler())
   }
 
-  /// Behaves according to the length of the target.
+  /// A handler whose behavior depends on the length of the target.
   private final class Handler: RequestHandler {
     func openBody(of request: borrowing HTTPRequest, _ exchange: Exchange) -> (any BodySink)? {
       touch(request)
@@ -89,7 +90,7 @@ package enum HTTP2Fuzz {
       }
     }
 
-    /// Reads all that a handler may read.
+    /// Reads everything that a handler may read.
     private func touch(_ request: borrowing HTTPRequest) {
       precondition(request.version == .http2 && !request.target.isEmpty)
       var sum: UInt8 = 0

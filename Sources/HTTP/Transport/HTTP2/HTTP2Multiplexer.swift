@@ -1,38 +1,40 @@
 import CNGHTTP2
 
-/// The streams of one HTTP/2 connection, freed of its socket: bytes go in, requests go to the handler, bytes come out.
-/// nghttp2 does the framing, the compression and the windows; what it reports is in `HTTP2Callbacks.swift`.
+/// The streams of one HTTP/2 connection, independent of its socket: takes received bytes, passes requests to the
+/// handler and returns bytes to send. nghttp2 does the framing, the header compression and the flow control. Its
+/// callbacks are in `HTTP2Callbacks.swift`.
 final class HTTP2Multiplexer {
   let server: LoopServer
   let socket: Int32
-  /// Called when there is something to send that was not there when `send` ended.
+  /// Called when new output appears after `send` has ended.
   var onOutput: () -> Void = {}
   /// Called when the client answers a PING.
   var onPingAnswered: () -> Void = {}
   private(set) var streams: [HTTP2Stream] = []
-  /// Bytes of finished replies that were not sent.
+  /// The number of unsent bytes of complete responses.
   var unsentBytes = 0
   var guardian: HTTP2FloodGuard
-  /// When the client last sent anything, and when the last stream ended, on the loop's clock.
+  /// The time of the client's last bytes, on the loop's clock. The property after it is the time at which the last
+  /// stream ended.
   private(set) var receivedMilliseconds: Int
   private(set) var idleSinceMilliseconds: Int
-  /// Since when a head is incomplete.
+  /// The time since which a head is incomplete, or `nil` if none is.
   var headSinceMilliseconds: Int?
   private(set) var isBroken = false
   private(set) var isClosed = false
-  /// Where frames are written while `send` runs.
+  /// The buffer that frames are written to while `send` runs.
   var out: [UInt8] = []
   var outBytesMax = 0
 
   private let raw: OpaquePointer
-  /// Whole requests that wait until the client has taken replies.
+  /// Complete requests that wait until the client has taken earlier responses.
   private var waiting: [HTTP2Stream] = []
-  /// Memory of a reply that was sent.
+  /// The memory of a sent response, for reuse.
   private var spare: [UInt8] = []
   private var isInsideLibrary = false
   private var isAnnouncing = false
 
-  /// - Returns: `nil` when there is no memory.
+  /// - Returns: `nil` if memory is exhausted.
   init?(_ server: LoopServer, socket: Int32) {
     self.server = server
     self.socket = socket
@@ -41,7 +43,7 @@ final class HTTP2Multiplexer {
     receivedMilliseconds = now
     idleSinceMilliseconds = now
     var session: OpaquePointer?
-    // The session is given its owner below: only then is there one.
+    // The session's user data, this object, is set below, after all properties are initialized.
     guard let callbacks = server.http2,
       nghttp2_session_server_new2(&session, callbacks.table, nil, callbacks.options) == 0, let session
     else { return nil }
@@ -59,7 +61,7 @@ final class HTTP2Multiplexer {
 
   // MARK: - Bytes
 
-  /// Takes what the client sent.
+  /// Processes bytes from the client.
   func receive(_ bytes: UnsafeRawBufferPointer) {
     guard !isBroken, !isClosed else { return }
     receivedMilliseconds = server.loop.nowMilliseconds
@@ -92,42 +94,43 @@ final class HTTP2Multiplexer {
     swap(&bytes, &out)
   }
 
-  /// Whether the connection has a future: something may be received or sent.
+  /// Whether the connection can still receive or send.
   var isAlive: Bool {
     !isClosed && (nghttp2_session_want_write(raw) != 0 || (!isBroken && nghttp2_session_want_read(raw) != 0))
   }
 
   var wantsToSend: Bool { !isClosed && nghttp2_session_want_write(raw) != 0 }
 
-  /// Frames made and not sent.
+  /// The number of frames that wait to be sent.
   var queuedFrames: Int { nghttp2_session_get_outbound_queue_size(raw) }
 
-  /// Tells the client that the connection ends because of what it did, or because nothing goes on.
+  /// Ends the connection with a GOAWAY, because of the client's behavior or because of a timeout.
   func end(_ code: nghttp2_error_code) {
     nghttp2_session_terminate_session(raw, code.rawValue)
   }
 
-  /// Announces the end: requests that were begun will be answered.
+  /// Announces the end of the connection. Requests that have begun still get responses.
   func announceEnd() {
     isAnnouncing = true
     nghttp2_submit_shutdown_notice(raw)
   }
 
-  /// The announcement is on its way; the answer to a PING behind it shows that the client has it.
+  /// Called when the announcement was sent. The PING after it shows, once the client answers it, that the client has
+  /// received the announcement.
   func announcementSent() {
     guard isAnnouncing else { return }
     isAnnouncing = false
     ping()
   }
 
-  /// Takes no further request.
+  /// Refuses all further requests.
   func refuseFurther() {
     nghttp2_submit_goaway(
       raw, UInt8(NGHTTP2_FLAG_NONE.rawValue), nghttp2_session_get_last_proc_stream_id(raw),
       NGHTTP2_NO_ERROR.rawValue, nil, 0)
   }
 
-  /// Charges the client for work that it makes; `false` when it had its share, and the connection ends.
+  /// Charges the client for work that it causes. Returns `false` if it has no tokens left; the connection then ends.
   func charge(_ cost: Int) -> Bool {
     guard !isBroken else { return false }
     if guardian.spend(cost, nowMilliseconds: server.loop.nowMilliseconds) { return true }
@@ -136,12 +139,12 @@ final class HTTP2Multiplexer {
     return false
   }
 
-  /// Asks the client for a sign of life.
+  /// Sends a PING, to check that the client is still there.
   func ping() {
     nghttp2_submit_ping(raw, UInt8(NGHTTP2_FLAG_NONE.rawValue), nil)
   }
 
-  /// The connection is gone.
+  /// Called when the connection is closed.
   func close() {
     guard !isClosed else { return }
     isClosed = true
@@ -161,7 +164,7 @@ final class HTTP2Multiplexer {
     nghttp2_session_set_stream_user_data(raw, id, Unmanaged.passUnretained(stream).toOpaque())
   }
 
-  /// Forgets a stream that is over, in constant time.
+  /// Removes a finished stream, in constant time.
   func close(_ stream: HTTP2Stream) {
     nghttp2_session_set_stream_user_data(raw, stream.id, nil)
     stream.close()
@@ -173,7 +176,7 @@ final class HTTP2Multiplexer {
     if streams.isEmpty { idleSinceMilliseconds = server.loop.nowMilliseconds }
   }
 
-  /// Hands a whole request on, now or when the client has taken enough of its replies.
+  /// Passes a complete request to the handler, now or after the client has taken enough of its responses.
   func begin(_ stream: HTTP2Stream) {
     if unsentBytes > HTTP2Limits.unsentBytesMax || !waiting.isEmpty {
       waiting.append(stream)
@@ -193,19 +196,19 @@ final class HTTP2Multiplexer {
     waiting.removeFirst(min(begun, waiting.count))
   }
 
-  /// Stops a stream that gets nowhere.
+  /// Resets a stream that makes no progress.
   func reset(_ stream: HTTP2Stream, _ code: nghttp2_error_code) {
     nghttp2_submit_rst_stream(raw, UInt8(NGHTTP2_FLAG_NONE.rawValue), stream.id, code.rawValue)
     stream.close()
   }
 
-  /// Once its reply is sent, has a client stop that still sends the request.
+  /// After the response is sent, resets the stream if the client still sends the request.
   func responseSent(_ id: Int32) {
     guard nghttp2_session_get_stream_remote_close(raw, id) == 0 else { return }
     nghttp2_submit_rst_stream(raw, UInt8(NGHTTP2_FLAG_NONE.rawValue), id, NGHTTP2_NO_ERROR.rawValue)
   }
 
-  // MARK: - Replies
+  // MARK: - Responses
 
   func submit(_ fields: HTTP2ResponseFields, for stream: HTTP2Stream, hasBody: Bool) {
     guard !isClosed else { return }
@@ -244,14 +247,14 @@ final class HTTP2Multiplexer {
 
   // MARK: - Windows
 
-  /// The client may send so many bytes more: on the connection, and on a stream if it is given.
+  /// Lets the client send this many more bytes: on the connection and, if `stream` is not `nil`, on the stream.
   func consume(_ count: Int, of stream: HTTP2Stream?) {
     guard count > 0 else { return }
     nghttp2_session_consume_connection(raw, count)
     if let stream, !stream.isClosed { nghttp2_session_consume_stream(raw, stream.id, count) }
   }
 
-  /// Makes up for bytes of a stream that were withheld.
+  /// Grants the client bytes of a stream's window that were withheld.
   func widen(_ stream: HTTP2Stream, by count: Int) {
     guard !isClosed else { return }
     nghttp2_session_consume_stream(raw, stream.id, count)

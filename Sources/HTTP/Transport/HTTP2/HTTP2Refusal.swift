@@ -1,6 +1,5 @@
 extension Exchange {
-  /// Sends the reply that the transport itself gives over HTTP/2. A gRPC client is told as it understands: in trailers
-  /// alone, with a status of its own.
+  /// Sends the response of the transport itself over HTTP/2. A gRPC client gets trailers only, with a gRPC status.
   func refuse(_ refusal: Refusal, isGRPC: Bool, _ configuration: TransportConfiguration) {
     guard isAwaitingResponse else { return }
     if isGRPC {

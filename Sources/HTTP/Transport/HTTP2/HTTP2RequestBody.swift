@@ -1,6 +1,6 @@
 import Glibc
 
-/// The body of a request that is gathered whole. All its memory is charged to the loop's budget.
+/// A request body that is collected until complete. All its memory is charged to the loop's budget.
 struct HTTP2RequestBody: ~Copyable {
   private static let bytesMin = 1024
   private var memory: UnsafeMutableRawPointer?
@@ -11,12 +11,12 @@ struct HTTP2RequestBody: ~Copyable {
     free(memory)
   }
 
-  /// The bytes; `InputBuffer.paddingBytes` readable ones follow them. `padding` stands for none at all.
+  /// The bytes, followed by `InputBuffer.paddingBytes` readable ones. An empty body points to `padding`.
   func bytes(padding: UnsafeRawPointer) -> UnsafeRawBufferPointer {
     UnsafeRawBufferPointer(start: memory.map { UnsafeRawPointer($0) } ?? padding, count: count)
   }
 
-  /// Appends; `false` when the loop holds too many large requests.
+  /// Appends bytes. Returns `false` if the loop holds too many large requests.
   mutating func append(_ bytes: UnsafeRawBufferPointer, pool: BufferPool) -> Bool {
     guard let source = bytes.baseAddress, !bytes.isEmpty else { return true }
     let needed = count + bytes.count + InputBuffer.paddingBytes
@@ -35,7 +35,7 @@ struct HTTP2RequestBody: ~Copyable {
     return true
   }
 
-  /// Gives the memory back.
+  /// Returns the memory to the budget.
   mutating func release(to pool: BufferPool) {
     pool.release(capacity)
     free(memory)

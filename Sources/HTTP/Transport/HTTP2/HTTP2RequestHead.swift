@@ -1,5 +1,5 @@
-/// The head of a request that came by HTTP/2, gathered field by field. Names and values lie in one run of bytes, as an
-/// `HTTPRequest` wants them.
+/// The head of an HTTP/2 request, collected field by field. Names and values are stored in one array of bytes, as
+/// `HTTPRequest` requires.
 struct HTTP2RequestHead {
   private(set) var bytes: [UInt8] = []
   private(set) var fields: [HeaderField] = []
@@ -8,7 +8,7 @@ struct HTTP2RequestHead {
   private(set) var acceptsGzip = false
   private(set) var coding = ContentCoding.identity
   private(set) var isGRPC = false
-  /// Why the request will be refused; what follows is not gathered then.
+  /// The reason for which the request will be refused. Later fields are then not collected.
   private(set) var refusal: Refusal?
   private var hasHost = false
   private var listBytes = 0
@@ -18,14 +18,14 @@ struct HTTP2RequestHead {
     fields.reserveCapacity(16)
   }
 
-  /// Takes one field. nghttp2 has seen to it that names are lower case and that both are legal.
+  /// Adds a field. nghttp2 has already checked that the name is lower-case and that name and value are legal.
   mutating func add(
     name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer, _ configuration: TransportConfiguration
   ) {
-    // Read in any case: a refusal too is told in the client's own language.
+    // Read this field in any case, because the form of a refusal depends on it.
     if name.matches("content-type") { isGRPC = Self.isGRPC(value) }
     guard refusal == nil else { return }
-    // Counted as the protocol counts what a client may send.
+    // Count as the protocol counts a field section: 32 bytes of overhead per field.
     listBytes += name.count + value.count + 32
     guard listBytes <= configuration.headerBytesMax, fields.count < configuration.headerFieldsMax else {
       refusal = .headTooLarge
@@ -43,17 +43,17 @@ struct HTTP2RequestHead {
     }
   }
 
-  /// Refuses what no handler can answer.
+  /// Refuses requests that no handler supports.
   mutating func complete() {
     if target.isEmpty { refuse(.unknownMethod) }
   }
 
-  /// Refuses, unless there was a reason before.
+  /// Sets the refusal, unless there is one already.
   mutating func refuse(_ reason: Refusal) {
     if refusal == nil { refusal = reason }
   }
 
-  /// Gives the memory back once the request was handled.
+  /// Frees the memory after the request was handled.
   mutating func forget() {
     bytes = []
     fields = []

@@ -1,10 +1,10 @@
 import CNGHTTP2
 
-/// Collects the fields of a reply or of its trailers, and shows them as nghttp2 wants them. One for each loop; its
-/// memory is used again.
+/// Collects the fields of a response or of its trailers in the form that nghttp2 requires. Each loop has one and
+/// reuses its memory.
 final class HTTP2ResponseFields {
   private let responseHead: ResponseHead
-  /// Lines as HTTP/1 writes them, `name: value CR LF`.
+  /// Lines in the format of HTTP/1, `name: value CR LF`.
   private var lines: [UInt8] = []
   private var list: [nghttp2_nv] = []
 
@@ -12,7 +12,7 @@ final class HTTP2ResponseFields {
     self.responseHead = responseHead
   }
 
-  /// Starts the head of a reply, with its status and the date.
+  /// Starts the head of a response with its status and the date.
   func beginHead(status: Int) {
     beginTrailers()
     lines.append(":status:     \r\n")
@@ -25,7 +25,7 @@ final class HTTP2ResponseFields {
     lines.removeAll(keepingCapacity: true)
   }
 
-  /// Adds what the caller writes.
+  /// Adds the fields that the caller writes.
   func add(_ write: (inout HeaderWriter) -> Void) {
     var taken: [UInt8] = []
     swap(&taken, &lines)
@@ -41,7 +41,7 @@ final class HTTP2ResponseFields {
     lines.writeDecimal(count, at: lines.count - 21, width: 19)
   }
 
-  /// Lends the fields to `body`; names are in lower case. nghttp2 copies what it keeps.
+  /// Calls `body` with the fields, their names in lower case. nghttp2 copies the fields that it keeps.
   func withFields<Result>(_ body: (UnsafePointer<nghttp2_nv>?, Int) -> Result) -> Result {
     list.removeAll(keepingCapacity: true)
     return lines.withUnsafeMutableBufferPointer { lines in
@@ -51,7 +51,7 @@ final class HTTP2ResponseFields {
     }
   }
 
-  /// Reads the line at `start` and goes on to the next; `nil` at the end.
+  /// Reads the line at `start` and advances to the next one. Returns `nil` at the end.
   private static func field(in lines: UnsafeMutableBufferPointer<UInt8>, at start: inout Int) -> nghttp2_nv? {
     guard let base = lines.baseAddress, start < lines.count else { return nil }
     // The first byte may be the colon of `:status`.

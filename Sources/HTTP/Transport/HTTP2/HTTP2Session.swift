@@ -1,11 +1,12 @@
 import CNGHTTP2
 
-/// HTTP/2 on one connection: moves bytes between it and the multiplexer, and ends both in an orderly way.
+/// An HTTP/2 session: moves bytes between a connection and its multiplexer, and ends both in an orderly way.
 final class HTTP2Session: ConnectionSession {
-  /// Bytes made before they are sent, and how often in one turn of the loop.
+  /// The bytes produced before they are sent. The constant after it is the number of such rounds in one turn of the
+  /// loop.
   private static let collectedBytesMax = 64 * 1024
   private static let roundsPerTurn = 8
-  /// While a stream is open, deadlines are looked at this often.
+  /// The interval between checks of deadlines while a stream is open.
   private static let tickMilliseconds = 1000
 
   private enum Stage { case open, noticed(atMilliseconds: Int), refusing }
@@ -17,7 +18,7 @@ final class HTTP2Session: ConnectionSession {
   private var isBusy = false
   private var wasPinged = false
 
-  /// - Returns: `nil` when there is no memory.
+  /// - Returns: `nil` if memory is exhausted.
   init?(_ connection: Connection) {
     guard let multiplexer = HTTP2Multiplexer(connection.server, socket: connection.socket) else { return nil }
     self.connection = connection
@@ -28,14 +29,14 @@ final class HTTP2Session: ConnectionSession {
     connection.deadline = .max
   }
 
-  // MARK: - What the connection reports
+  // MARK: - Events of the connection
 
   var expectedBytes: Int? { nil }
 
   func received() {
     wasPinged = false
     if let bytes = connection.input.bytes, !connection.input.isEmpty {
-      // Nothing closes the connection, and with it the input, before `advance`.
+      // Keeps `advance` from running, which could close the connection and with it the input.
       isBusy = true
       multiplexer.receive(UnsafeRawBufferPointer(start: bytes, count: connection.input.count))
       isBusy = false
@@ -48,7 +49,7 @@ final class HTTP2Session: ConnectionSession {
     advance()
   }
 
-  /// Streams that live on what the client sends, or wait for news to send, are over; the others are finished.
+  /// Cancels streams that need more input or wait for events. The others are completed.
   func peerEnded() {
     for stream in multiplexer.streams where !stream.canFinishAlone { multiplexer.reset(stream, NGHTTP2_CANCEL) }
     connection.deadline = server.loop.nowMilliseconds + server.configuration.halfCloseSeconds * 1000
@@ -81,10 +82,10 @@ final class HTTP2Session: ConnectionSession {
     multiplexer.close()
   }
 
-  // MARK: - Moving on
+  // MARK: - Progress
 
-  /// Sends what there is to send, as far as the socket takes it. The one place where anything advances: calls from
-  /// inside it return at once.
+  /// Sends pending output as far as the socket takes it. Only this method advances the session. Nested calls return
+  /// immediately.
   private func advance() {
     guard !isBusy else { return }
     isBusy = true
@@ -104,7 +105,7 @@ final class HTTP2Session: ConnectionSession {
     settle()
   }
 
-  /// Brings reading, deadlines and the socket in line with where things stand.
+  /// Adjusts reading, the deadline and the socket to the session's state.
   private func settle() {
     guard connection.isOpen else { return }
     let isDone = connection.isPeerEnded || isRefusing ? multiplexer.streams.isEmpty : false
@@ -143,7 +144,8 @@ final class HTTP2Session: ConnectionSession {
     connection.deadline = min(connection.deadline, max(next, now + 1))
   }
 
-  /// Ends what took too long; `true` when that is the connection itself, without a word.
+  /// Ends requests and connections that exceeded a time limit. Returns `true` if the caller must close the
+  /// connection without a GOAWAY.
   private func exceedsFloodLimits(_ now: Int) -> Bool {
     let configuration = server.configuration
     if case .noticed(let since) = stage, now - since >= HTTP2Limits.drainNoticeMilliseconds { refuseFurther() }

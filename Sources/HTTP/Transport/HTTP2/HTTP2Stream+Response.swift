@@ -1,37 +1,37 @@
 import CNGHTTP2
 
-/// What is known of a reply while it is sent.
+/// The state of a response while it is sent.
 struct HTTP2Response {
-  /// Bytes made and not yet sent lie from `start` on.
+  /// The bytes from `start` on are produced but not sent.
   var pending: [UInt8] = []
   var start = 0
-  /// Makes more bytes when the client takes some.
+  /// Produces more bytes when the client takes some.
   var source: (any BodySource)?
-  /// The source has nothing now.
+  /// Whether the source has nothing to send now.
   var isWaiting = false
-  /// nghttp2 asks again only when it is told to.
+  /// Whether nghttp2 asks for no frame until `resume`.
   var isDeferred = false
   var isBegun = false
-  /// All of it was made at once, and counts among the replies that wait for the client.
+  /// Whether the response was produced as a whole. It then counts toward the unsent bytes of the connection.
   var isWhole = false
-  /// Fields that follow the body.
+  /// The fields after the body.
   var trailers: [UInt8]?
 
   var unsentBytes: Int { pending.count - start }
 }
 
 extension HTTP2Stream {
-  /// Output memory kept for the next reply.
+  /// Output memory kept for the next response.
   private static let bytesKept = 64 * 1024
 
   private var server: LoopServer { multiplexer.server }
 
-  /// Whether the client holds the reply up: there is something to send, or a source to ask.
+  /// Whether the response waits for the client: there are bytes to send, or a source to ask.
   var isBlocked: Bool {
     reply.isBegun && (reply.unsentBytes > 0 || (reply.source != nil && !reply.isDeferred))
   }
 
-  // MARK: - What the exchange asks for
+  // MARK: - Requests of the exchange
 
   func respond(
     status: Int, headers: (inout HeaderWriter) -> Void, compressible: Bool, body: (inout [UInt8]) -> Void
@@ -95,7 +95,7 @@ extension HTTP2Stream {
         $0.add("vary", "Accept-Encoding")
       }
     }
-    // With trailers the end says how much it was; without a body the head is the end.
+    // If trailers follow, the length is omitted. If there is no body, the head ends the stream.
     if trailers == nil && hasBody && !made.isEmpty { fields.addContentLength(made.count) }
     if head.method == .head { made.removeAll(keepingCapacity: true) }
     reply.pending = made
@@ -114,15 +114,15 @@ extension HTTP2Stream {
     multiplexer.submit(server.responseFields, for: self, hasBody: hasBody)
   }
 
-  // MARK: - What nghttp2 asks for
+  // MARK: - Requests of nghttp2
 
-  /// Says how many bytes of the body the next frame shall have; `flags` says whether it is the last.
+  /// Returns the number of body bytes for the next frame. Sets `flags` if it is the last one.
   func nextFrame(bytesMax: Int, flags: inout UInt32) -> Int {
-    // It was reset, and nghttp2 is about to hear of it.
+    // The stream was reset, which nghttp2 does not know yet.
     if isClosed { return Int(NGHTTP2_ERR_DEFERRED.rawValue) }
     var wasAsked = false
     while reply.unsentBytes == 0, let source = reply.source {
-      // A source that worked and has nothing yet lets others come in between before it goes on.
+      // The source made progress but has no bytes yet. Let other streams run first.
       if reply.isWaiting || wasAsked { return pause() }
       wasAsked = true
       guard pull(from: source) else {
@@ -144,7 +144,7 @@ extension HTTP2Stream {
     return count
   }
 
-  /// Appends the bytes that `nextFrame` promised.
+  /// Appends the bytes that `nextFrame` announced.
   func append(_ count: Int, to out: inout [UInt8]) {
     out.append(contentsOf: reply.pending[reply.start..<(reply.start + count)])
     reply.start += count
@@ -153,7 +153,7 @@ extension HTTP2Stream {
     if reply.unsentBytes == 0 { clearPending() }
   }
 
-  /// Drops what was not sent.
+  /// Discards the unsent part of the response.
   func forgetResponse() {
     if reply.isWhole { multiplexer.unsentBytes -= reply.unsentBytes }
     reply.source = nil
@@ -161,11 +161,11 @@ extension HTTP2Stream {
     clearPending()
   }
 
-  /// Asks the source for a slice; `false` when it failed.
+  /// Asks the source for a slice. Returns `false` if the source failed.
   private func pull(from source: any BodySource) -> Bool {
     var slice: [UInt8] = []
     swap(&slice, &reply.pending)
-    // Set before the call, so that a source that resumes itself inside it is asked again.
+    // Set this before the call, so that a source that resumes itself during the call is asked again.
     reply.isWaiting = true
     let progress = source.nextSlice(into: &slice)
     guard !isClosed else { return false }
@@ -190,10 +190,10 @@ extension HTTP2Stream {
     return true
   }
 
-  /// Has nghttp2 leave the stream alone until `resume`.
+  /// Tells nghttp2 to skip the stream until `resume`.
   private func pause() -> Int {
     reply.isDeferred = true
-    // A source that has more, but makes nothing of it, is asked again after the others had their turn.
+    // The source has more, but produced no bytes. Ask it again after other streams had a turn.
     if !reply.isWaiting { server.loop.atNextTurn { [exchange] in exchange.resume() } }
     return Int(NGHTTP2_ERR_DEFERRED.rawValue)
   }

@@ -1,41 +1,41 @@
 import CNGHTTP2
 
-/// One request and its reply among the many of an HTTP/2 connection. This file takes the request; what is sent is in
-/// `HTTP2Stream+Reply.swift`.
+/// One request and its response among the streams of an HTTP/2 connection. This file receives the request.
+/// `HTTP2Stream+Response.swift` sends the response.
 final class HTTP2Stream: ResponseSink {
-  /// How far the request has come.
+  /// The progress of the request.
   enum Phase {
     /// Its fields are arriving.
     case head
-    /// Its body is gathered to be handed over whole.
+    /// Its body is collected, to be passed to the handler as a whole.
     case gathering
-    /// Its body is handed on piece by piece.
+    /// A sink receives its body piece by piece.
     case passing(any BodySink)
-    /// It was refused or answered early: what still comes is thrown away.
+    /// The server refused it or responded early. Further input is discarded.
     case discarding
-    /// It is whole.
+    /// It is complete.
     case whole
   }
 
   let id: Int32
-  /// Its place among the connection's streams.
+  /// The position in the connection's list of streams.
   var index = 0
-  /// When the client last sent or took part of it, on the loop's clock.
+  /// The time on the loop's clock at which the client last sent or took part of it.
   var progressMilliseconds: Int
   private(set) var phase = Phase.head
   private(set) var isClosed = false
   private(set) var head = HTTP2RequestHead()
-  /// What the head takes of the loop's budget.
+  /// The bytes of the head that are charged to the loop's budget.
   private var headBytesCharged = 0
 
   unowned let multiplexer: HTTP2Multiplexer
   let exchange: Exchange
   private var body = HTTP2RequestBody()
   private var isBodyPaused = false
-  /// Bytes taken that the client was not told of, as its body is paused.
+  /// The bytes taken but not granted to the client again, because the body is paused.
   private var withheldBytes = 0
 
-  // What the reply needs to know; used in `HTTP2Stream+Reply.swift`.
+  // The state of the response, used in `HTTP2Stream+Response.swift`.
   var reply = HTTP2Response()
 
   init(id: Int32, _ multiplexer: HTTP2Multiplexer) {
@@ -45,14 +45,14 @@ final class HTTP2Stream: ResponseSink {
     exchange = Exchange(multiplexer.server)
   }
 
-  /// Whether the reply needs nothing more from the client, nor from elsewhere.
+  /// Whether the response needs no further input from the client or from elsewhere.
   var canFinishAlone: Bool {
     if case .whole = phase { !reply.isWaiting } else { false }
   }
 
-  // MARK: - What the multiplexer reports
+  // MARK: - Events of the multiplexer
 
-  /// A field has arrived.
+  /// Called for each field.
   func received(name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) {
     head.add(name: name, value: value, multiplexer.server.configuration)
     let missing = head.bytes.count - HTTP2Limits.headBytesFree - headBytesCharged
@@ -61,7 +61,7 @@ final class HTTP2Stream: ResponseSink {
     if multiplexer.server.pool.reserve(bytes) { headBytesCharged += bytes } else { head.refuse(.noMemory) }
   }
 
-  /// All fields have arrived.
+  /// Called when all fields have arrived.
   func headEnded() {
     head.complete()
     exchange.begin(self, head.method)
@@ -84,7 +84,7 @@ final class HTTP2Stream: ResponseSink {
     }
   }
 
-  /// Part of the body has arrived.
+  /// Called for each part of the body.
   func received(_ bytes: UnsafeRawBufferPointer) {
     progressMilliseconds = multiplexer.server.loop.nowMilliseconds
     switch phase {
@@ -108,7 +108,7 @@ final class HTTP2Stream: ResponseSink {
     }
   }
 
-  /// The client has sent all of the request.
+  /// Called when the client has sent the complete request.
   func requestEnded() {
     let ended = phase
     phase = .whole
@@ -119,7 +119,7 @@ final class HTTP2Stream: ResponseSink {
     }
   }
 
-  /// Gives the whole request to the handler.
+  /// Passes the complete request to the handler.
   func dispatch() {
     guard !isClosed else { return }
     let gathered = body.bytes(padding: multiplexer.server.padding)
@@ -138,7 +138,7 @@ final class HTTP2Stream: ResponseSink {
     forgetRequest()
   }
 
-  /// The stream is over, well or not.
+  /// Called when the stream ends, successfully or not.
   func close() {
     guard !isClosed else { return }
     isClosed = true
@@ -148,7 +148,7 @@ final class HTTP2Stream: ResponseSink {
     exchange.close()
   }
 
-  /// Answers in the handler's stead.
+  /// Sends a refusal without calling the handler.
   func refuse(_ refusal: Refusal) {
     if case .whole = phase {} else { phase = .discarding }
     let isGRPC = head.isGRPC
@@ -171,7 +171,7 @@ final class HTTP2Stream: ResponseSink {
   private func withRequest<Result>(
     body: UnsafeRawBufferPointer, _ use: (borrowing HTTPRequest) -> Result
   ) -> Result {
-    // The handler may reply, and a reply forgets nothing of the request until the call returns.
+    // The handler may respond during the call, but the request's memory is freed only after it.
     let head = head
     return head.bytes.withUnsafeBytes { bytes in
       head.fields.withUnsafeBufferPointer { fields in
@@ -184,7 +184,7 @@ final class HTTP2Stream: ResponseSink {
     }
   }
 
-  // MARK: - What the exchange asks for
+  // MARK: - Requests of the exchange
 
   func pauseBody() {
     isBodyPaused = true

@@ -2,13 +2,13 @@ import CUV
 import Glibc
 import Synchronization
 
-/// One libuv loop on a thread of its own. What belongs to the loop is touched on that thread only; other threads
-/// reach it through `execute`.
+/// A libuv loop on its own thread. Objects of the loop are used on that thread only. Other threads reach them
+/// through `execute`.
 package final class EventLoop: @unchecked Sendable {
-  // Sendable: `queue` and `threadID` are synchronised, `clock` is Sendable, and everything else is touched
-  // on the loop's own thread, or before that thread starts, or after it ended.
+  // Sendable: `queue` and `threadID` are synchronized, and `clock` is Sendable. Everything else is used on the
+  // loop's own thread, before that thread starts, or after it has ended.
 
-  /// How often deadlines and timers are looked at, in milliseconds: the precision of everything timed.
+  /// The interval of checks of deadlines and timers, in milliseconds: the precision of every time limit.
   package static let sweepMilliseconds = 250
 
   private struct Queue {
@@ -28,13 +28,13 @@ package final class EventLoop: @unchecked Sendable {
   private var nextTurn: [() -> Void] = []
   private var isOpen = false
 
-  /// Called at every sweep, on the loop's thread. Set before `start`, or on the loop.
+  /// Called at every sweep, on the loop's thread. Set it before `start` or on the loop.
   var onSweep: (() -> Void)?
 
-  /// Makes a loop that does not run yet.
+  /// Creates a loop that does not run yet.
   ///
-  /// - Parameter name: what the thread is called in a debugger; the kernel keeps 15 bytes of it.
-  /// - Throws: `.resourceExhausted` when the process has no descriptors left.
+  /// - Parameter name: the name of the thread in a debugger. The kernel keeps 15 bytes of it.
+  /// - Throws: ``TransportError/resourceExhausted(what:reason:)`` if the process has no descriptors left.
   package init(name: String, clock: ManualClock? = nil) throws(TransportError) {
     self.name = name
     self.clock = clock
@@ -68,7 +68,7 @@ package final class EventLoop: @unchecked Sendable {
 
   /// Starts the thread. Call once.
   ///
-  /// - Throws: `.resourceExhausted` when no thread can be made.
+  /// - Throws: ``TransportError/resourceExhausted(what:reason:)`` if no thread can be created.
   package func start() throws(TransportError) {
     let period = UInt64(EventLoop.sweepMilliseconds)
     uv_timer_start(sweeper, { EventLoop.from($0?.pointee.data)?.sweep() }, period, period)
@@ -81,15 +81,15 @@ package final class EventLoop: @unchecked Sendable {
     }
   }
 
-  /// Ends the loop after the work queued so far, and waits for its thread. Call once, from another thread, when
-  /// everything that was opened on the loop has been closed.
+  /// Ends the loop after the queued work, and waits for its thread. Call once, from another thread, after everything
+  /// opened on the loop has been closed.
   package func stopAndJoin() {
     precondition(!isOnLoop, "a loop cannot wait for its own end")
     execute { [self] in uv_stop(raw) }
     uv_thread_join(thread)
   }
 
-  /// Makes the caller's thread the loop's, for a loop that is never started.
+  /// Makes the caller's thread the loop's thread, for a loop that is never started.
   func adoptThread() {
     threadID.store(UInt(pthread_self()), ordering: .relaxed)
   }
@@ -97,38 +97,39 @@ package final class EventLoop: @unchecked Sendable {
   /// Whether the caller is on the loop's thread.
   package var isOnLoop: Bool { threadID.load(ordering: .relaxed) == UInt(pthread_self()) }
 
-  /// Milliseconds on the loop's clock, fixed during one turn of the loop. Only differences mean anything.
+  /// Milliseconds on the loop's clock, constant during one turn of the loop. Only differences are meaningful.
   package var nowMilliseconds: Int {
     if let clock { return clock.milliseconds }
     return Int(truncatingIfNeeded: uv_now(raw))
   }
 
-  /// Microseconds of the system's monotonic clock, for durations that are counted. Any thread; no system call.
+  /// Returns microseconds of the system's monotonic clock, to measure durations. Any thread may call it. Costs no
+  /// system call.
   static func microseconds() -> Int { Int(truncatingIfNeeded: uv_hrtime() / 1000) }
 
-  /// Runs `work` on the loop's thread at its next turn, in the order queued; also when called on that thread.
-  /// May be called from any thread; costs one lock and at most one wake-up. The queue has no bound of its own:
-  /// callers queue a bounded number of items for each exchange or task they were given.
+  /// Runs `work` on the loop's thread at its next turn, in the order queued, also if called on that thread. Any
+  /// thread may call it. Costs one lock and at most one wake-up. The queue itself is unbounded: each caller queues a
+  /// bounded number of items per exchange or task.
   ///
-  /// - Returns: `false` when the loop has ended, and the work will not run.
+  /// - Returns: `false` if the loop has ended, so that the work will not run.
   @discardableResult
   package func execute(_ work: @escaping @Sendable () -> Void) -> Bool {
     queue.withLock { queue in
       guard queue.isOpen else { return false }
       queue.work.append(work)
-      // Under the lock: the loop closes the queue before its wake-up handle, so this one is still there.
+      // Under the lock, the wake-up handle is still open, because the loop closes the queue first.
       if queue.work.count == 1 { uv_async_send(wakeup) }
       return true
     }
   }
 
-  /// Runs `work` when the sockets had their turn. On the loop's thread only; costs no lock.
+  /// Runs `work` after the sockets had their turn. Call on the loop's thread only. Costs no lock.
   func atNextTurn(_ work: @escaping () -> Void) {
     nextTurn.append(work)
     if nextTurn.count == 1 { uv_async_send(wakeup) }
   }
 
-  /// Runs `work` on the loop and waits for it; never call it on the loop.
+  /// Runs `work` on the loop and waits for it. Never call it on the loop.
   func executeAndWait(_ work: @escaping @Sendable () -> Void) {
     precondition(!isOnLoop, "a loop cannot wait for itself")
     let done = Semaphore()
@@ -139,7 +140,7 @@ package final class EventLoop: @unchecked Sendable {
     if isQueued { done.wait() }
   }
 
-  /// Runs `action` once, at the first sweep `milliseconds` or more from now. On the loop's thread only.
+  /// Runs `action` once, at the first sweep `milliseconds` or more from now. Call on the loop's thread only.
   @discardableResult
   package func schedule(afterMilliseconds milliseconds: Int, _ action: @escaping () -> Void) -> LoopTimer {
     let timer = LoopTimer(
@@ -148,7 +149,7 @@ package final class EventLoop: @unchecked Sendable {
     return timer
   }
 
-  /// Takes a timer out in constant time by moving the last one into its place.
+  /// Removes a timer in constant time by moving the last one to its position.
   func remove(_ timer: LoopTimer) {
     guard let index = timer.index else { return }
     timer.index = nil
@@ -158,10 +159,10 @@ package final class EventLoop: @unchecked Sendable {
     last.index = index
   }
 
-  /// Runs what is due. The loop does so by itself; tests do after moving the clock.
+  /// Runs timers that are due. The loop calls this periodically. Tests call it after moving the clock.
   func sweep() {
     let now = nowMilliseconds
-    // Actions may add and cancel timers, so what is due is collected first.
+    // Actions may add and cancel timers, so collect the due ones first.
     for timer in timers.filter({ $0.deadlineMilliseconds <= now }) where timer.index != nil {
       remove(timer)
       timer.action()
@@ -170,7 +171,7 @@ package final class EventLoop: @unchecked Sendable {
   }
 
   private func runQueued() {
-    // Work that queues more work gets its turn at the next wake-up, so that sockets are served in between.
+    // Work that queues more work must wait for the next wake-up, so that sockets are served in between.
     let work = queue.withLock { queue in
       let work = queue.work
       queue.work = []
@@ -196,7 +197,7 @@ package final class EventLoop: @unchecked Sendable {
     loop.tearDown()
   }
 
-  /// Closes libuv's side. What others opened on the loop must be closed, or closing.
+  /// Closes libuv's handles. Everything that others opened on the loop must be closed or closing.
   private func tearDown() {
     isOpen = false
     timers = []
@@ -214,7 +215,7 @@ package final class EventLoop: @unchecked Sendable {
   }
 }
 
-/// The text of a libuv status code.
+/// Returns the text of a libuv status code.
 func describe(_ status: Int32) -> String {
   String(cString: uv_strerror(status))
 }

@@ -1,18 +1,18 @@
-/// Something that belongs to a loop's thread, in a form that other threads may carry back to it.
+/// A value that belongs to a loop's thread, in a form that other threads can hold and pass back to the loop.
 package struct LoopBound<Value>: @unchecked Sendable {
-  // Sendable: the value is reached on the loop's thread only, which `onLoop` and `later` see to.
+  // Sendable: `onLoop` and `later` ensure that the value is used on the loop's thread only.
 
   private let value: Value
   private let loop: EventLoop
 
-  /// Binds a value. On the loop's thread only.
+  /// Wraps a value. Call on the loop's thread only.
   package init(_ value: Value, to loop: EventLoop) {
     assert(loop.isOnLoop, "a value is bound where it belongs")
     self.value = value
     self.loop = loop
   }
 
-  /// Runs `work` with the value: at once on the loop's thread, else at the loop's next turn.
+  /// Runs `work` with the value: immediately if called on the loop's thread, otherwise at the loop's next turn.
   package func onLoop(_ work: @escaping @Sendable (Value) -> Void) {
     if loop.isOnLoop {
       work(value)

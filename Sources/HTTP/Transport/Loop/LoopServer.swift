@@ -2,13 +2,13 @@ import CUV
 import Glibc
 import Synchronization
 
-/// The part of a server that lives on one loop: its connections, and what they share.
+/// The part of a server on one loop: its connections and the objects that they share.
 final class LoopServer: @unchecked Sendable {
-  // Sendable: the atomics are counters for other threads to read; all else is touched on the loop's thread only.
+  // Sendable: other threads read the atomic counters only. All else is used on the loop's thread only.
 
-  /// Connections given to this loop and not yet closed; the acceptor counts up before the loop hears of one.
+  /// The open connections of this loop. The acceptor increments this before the loop receives the connection.
   let openConnections = Atomic<Int>(0)
-  /// Replies completed. Written by the loop alone.
+  /// The number of completed responses. Only the loop writes it.
   let requestsServed = Atomic<Int>(0)
 
   let loop: EventLoop
@@ -16,31 +16,31 @@ final class LoopServer: @unchecked Sendable {
   let configuration: TransportConfiguration
   let handler: any RequestHandler
   let pool: BufferPool
-  /// What TLS connections present; `nil` where connections are plain.
+  /// The certificate for TLS connections, or `nil` if connections are plain.
   let credentials: TLSCredentials?
   let responseHead = ResponseHead()
-  /// `nil` when there is no memory.
+  /// `nil` if memory is exhausted.
   private(set) lazy var http2 = HTTP2Callbacks()
   private(set) lazy var responseFields = HTTP2ResponseFields(responseHead)
   private(set) var isDraining = false
   private var requestsSinceLog = 0
   private(set) lazy var compressor = GzipCompressor()
   private(set) lazy var decompressor = GzipDecompressor()
-  /// Output memory of whichever connection is being served; connections hold some only while they cannot send.
+  /// Output memory for the connection that is being served. Connections hold their own only while they cannot send.
   var spareOutput: [UInt8] = []
-  /// Memory of `scratch` kept from one reply to the next.
+  /// The most memory of `scratch` kept from one response to the next.
   static let scratchBytesKept = 256 * 1024
 
-  /// Where a body is made that may be compressed.
+  /// The buffer for a body that may be compressed.
   var scratch: [UInt8] = []
 
-  /// What the empty bodies of requests point to: zeros, and never written.
+  /// Zeros that the empty bodies of requests point to. Never written.
   let padding: UnsafeRawPointer
 
-  /// Where sockets are read to before TLS opens the bytes; used within one turn.
+  /// The buffer that sockets are read into before TLS decrypts the bytes. Used within one turn.
   private(set) lazy var sealedInput = UnsafeMutableRawBufferPointer.allocate(
     byteCount: BufferPool.bufferBytes, alignment: 16)
-  /// Where TLS seals replies.
+  /// The buffer that TLS encrypts responses into.
   var sealedOutput: [UInt8] = []
 
   private var connections: [Connection] = []
@@ -67,7 +67,7 @@ final class LoopServer: @unchecked Sendable {
     if credentials != nil { sealedInput.deallocate() }
   }
 
-  /// Takes over a connected socket. It was counted in `openConnections` before.
+  /// Takes ownership of a connected socket, which `openConnections` already counts.
   func open(_ socket: Int32) {
     guard let connection = Connection(socket: socket, server: self) else {
       Glibc.close(socket)
@@ -80,7 +80,7 @@ final class LoopServer: @unchecked Sendable {
     connection.start()
   }
 
-  /// Forgets a connection that closes, in constant time.
+  /// Removes a closing connection, in constant time.
   func remove(_ connection: Connection) {
     let last = connections.removeLast()
     if last !== connection {
@@ -92,7 +92,7 @@ final class LoopServer: @unchecked Sendable {
     if isDraining { reportIfDrained() }
   }
 
-  /// Whether the log is to tell of the next request.
+  /// Whether to log the next request.
   @inline(__always)
   func isLogTurn() -> Bool {
     guard let log = configuration.requestLog else { return false }
@@ -103,11 +103,11 @@ final class LoopServer: @unchecked Sendable {
   }
 
   func countRequest() {
-    // One writer: a plain load and store is enough, and cheaper than an atomic addition.
+    // Only the loop writes this, so a plain load and store is enough and cheaper than an atomic addition.
     requestsServed.store(requestsServed.load(ordering: .relaxed) &+ 1, ordering: .relaxed)
   }
 
-  /// Closes what is idle, lets what is in flight finish within the grace, then calls `completion`.
+  /// Closes idle connections, lets running requests finish within the grace period, then calls `completion`.
   func drain(graceMilliseconds: Int, completion: @escaping () -> Void) {
     isDraining = true
     onDrained = completion

@@ -1,9 +1,9 @@
-/// Something that runs once, later, on its loop. Coarse: it may be late by `EventLoop.sweepMilliseconds`.
+/// An action that runs once, later, on its loop. It may run up to `EventLoop.sweepMilliseconds` late.
 package final class LoopTimer {
   private unowned let loop: EventLoop
   let deadlineMilliseconds: Int
   let action: () -> Void
-  /// Its place among the loop's timers; `nil` once it ran or was cancelled.
+  /// The position in the loop's list of timers, or `nil` after the timer ran or was canceled.
   var index: Int?
 
   init(loop: EventLoop, deadlineMilliseconds: Int, index: Int, action: @escaping () -> Void) {
@@ -13,7 +13,7 @@ package final class LoopTimer {
     self.action = action
   }
 
-  /// Forgets the action, in constant time. Does nothing when it ran already. On the loop's thread only.
+  /// Cancels the timer, in constant time. Does nothing if it already ran. Call on the loop's thread only.
   package func cancel() {
     loop.remove(self)
   }

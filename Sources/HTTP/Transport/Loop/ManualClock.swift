@@ -1,13 +1,12 @@
 import Synchronization
 
-/// A clock that moves only when it is told to. Loops given one take every deadline from it.
+/// A clock that moves only when a test advances it. A loop created with one takes all times from it.
 package final class ManualClock: Sendable {
   private let elapsed = Atomic<Int>(0)
 
-  /// Creates a clock.
   package init() {}
 
-  /// Milliseconds since the clock was made.
+  /// Milliseconds since the clock was created.
   package var milliseconds: Int { elapsed.load(ordering: .acquiring) }
 
   /// Moves the clock forward. Loops notice at their next sweep; see `HTTPServer.sweepDeadlines`.

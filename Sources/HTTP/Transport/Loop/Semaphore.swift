@@ -1,8 +1,8 @@
 import Glibc
 
-/// A counting semaphore for threads that wait for a loop; never waited on by a loop itself.
+/// A counting semaphore for threads that wait for a loop. A loop itself never waits on it.
 final class Semaphore: @unchecked Sendable {
-  // Sendable: `sem_t` is made to be used from any thread, and the pointer never changes.
+  // Sendable: any thread may use a `sem_t`, and the pointer never changes.
   private let raw: UnsafeMutablePointer<sem_t>
 
   init() {
@@ -19,7 +19,7 @@ final class Semaphore: @unchecked Sendable {
     sem_post(raw)
   }
 
-  /// Waits until a time of day at most; returns whether there was a signal.
+  /// Waits until the given time of day at most. Returns whether there was a signal.
   func wait(until deadline: timespec) -> Bool {
     var deadline = deadline
     while sem_timedwait(raw, &deadline) != 0 {

@@ -27,7 +27,7 @@ final class TLSChannel {
   private var isFailed = false
   private var saidEnd = false
 
-  /// - Returns: `nil` if there is no memory.
+  /// - Returns: `nil` if memory is exhausted.
   init?(_ context: TLSContext) {
     guard let method = Self.method, let ssl = SSL_new(context.raw) else { return nil }
     self.ssl = ssl

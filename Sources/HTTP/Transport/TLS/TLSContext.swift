@@ -10,7 +10,7 @@ final class TLSContext: @unchecked Sendable {
 
   /// Reads the certificate and key files.
   /// - Throws: ``TransportError/badCertificate(file:reason:)`` if a file cannot be used,
-  ///   ``TransportError/resourceExhausted(what:reason:)`` if there is no memory.
+  ///   ``TransportError/resourceExhausted(what:reason:)`` if memory is exhausted.
   init(_ configuration: TLSConfiguration) throws(TransportError) {
     ERR_clear_error()
     guard let raw = SSL_CTX_new(TLS_server_method()), copenssl_harden(raw) == 1 else {

@@ -12,20 +12,21 @@ extension Benchmark {
     name: "feed",
     summary: "listeners in this process, without connections",
     meaning: """
-      What listeners cost whoever writes, and how soon they know. Each follows one document of its own, or all follow
-      one query. "Commits" are of one document, one after the other, in memory, until they are acknowledged. "All told"
-      is the time from such a commit until every listener was handed the change and the snapshot behind it, on one
-      thread. Memory is what the process grew by for each listener that is up to date (RssAnon), without a connection.
+      The table shows the cost of listeners for a writer, and how soon they are notified. Each listener follows one
+      document of its own, or all follow one query. The first two rows commit changes of one document one after the
+      other, in memory, and wait for each acknowledgment. The last row is the time from such a commit until every
+      listener has received the change and the following snapshot, on one thread. Memory is the growth of the process
+      (RssAnon) per listener that is up to date, without a connection.
       """
   ) {
-    var table = ResultTable("work", "µs each", "ratio to none", "KiB a listener")
+    var table = ResultTable("work", "µs each", "against no listeners", "KiB a listener")
     let commits = 2000
     let count = 10_000
     let bench = try FeedBench()
     try bench.fill(count)
     _ = try bench.commit(commits)
     let alone = try bench.commit(commits)
-    table.add("commit of a document, nobody listens", Format.tenths(alone / Double(commits) * 1e6), "", "")
+    table.add("commit of a document, no listeners", Format.tenths(alone / Double(commits) * 1e6), "", "")
 
     Run.progress("feed: 10,000 listeners of 10,000 documents")
     var before = bench.memory
@@ -36,7 +37,7 @@ extension Benchmark {
     let memory = Double(bench.memory - before) / Double(count)
     let among = try bench.commit(commits, settling: listeners[0])
     table.add(
-      "the same, 10,000 follow documents of their own", Format.tenths(among / Double(commits) * 1e6),
+      "the same, 10,000 listeners of one document each", Format.tenths(among / Double(commits) * 1e6),
       Format.ratio(among / alone, to: 1), Format.tenths(memory))
     for listener in listeners { listener.stream.end() }
     listeners = []
@@ -55,7 +56,7 @@ extension Benchmark {
       try bench.settle(listeners)
     }
     table.add(
-      "all told, 10,000 follow one query", Format.tenths(watch.seconds / Double(rounds) * 1e6), "",
+      "change delivered to 10,000 listeners of one query", Format.tenths(watch.seconds / Double(rounds) * 1e6), "",
       Format.tenths(queryMemory))
     for listener in listeners { listener.stream.end() }
     return table

@@ -10,12 +10,12 @@ import WireFormat
 extension Benchmark {
   static let declaredIndexes = Benchmark(
     name: "indexes",
-    summary: "declared indexes: queries on small and large collections, and what each index costs a write",
+    summary: "declared indexes: queries on small and large collections, and the cost of each index for a write",
     meaning: """
-      In this process, on one thread, in memory. The query is an equality, an order on another field and a limit of 20,
-      with a composite index of the two; each run asks for another value. A document written has ten fields, all of them
-      changed; each index is of two of them, and 64 commits are under way. Bytes are what LMDB hands to the kernel for one
-      commit alone, on disk: whole pages of 4 KiB.
+      In this process, on one thread, in memory. The query has an equality filter, an order by another field and a limit
+      of 20, with a composite index on the two fields. Each run requests another value. Each written document has ten
+      fields, all of them changed. Each index covers two of them, and 64 commits run concurrently. The bytes are those
+      that LMDB passes to the kernel for one commit alone, on disk: whole pages of 4 KiB.
       """
   ) {
     var table = ResultTable("work", "µs each", "against the first", "bytes written")

@@ -3,13 +3,14 @@ import Glibc
 extension Benchmark {
   static let durableCommit = Benchmark(
     name: "durable-commit",
-    summary: "creates of one document each, 64 clients, synced to the disk, beside PocketBase and the disk itself",
+    summary: "creates of one document each, 64 clients, synced to disk, compared with PocketBase and the disk itself",
     meaning: """
-      64 connections each post one document of five fields and wait for the answer. Hearth answers when the commit is on
-      the disk; commits that wait share a sync. PocketBase answers before its log is synced. The disk's own rate is a loop
-      of one 4 KiB write and one fdatasync: what a server that syncs every commit alone could reach at best. Bytes are
-      what the server hands to the kernel, its replies of about 700 bytes among them. Ids are the server's, but for the
-      row that says otherwise: clients that make random ids spread a group of commits over as many pages as can be.
+      Each of 64 connections repeatedly posts one document of five fields and waits for the response. Hearth responds
+      after the commit is on disk. Waiting commits share a sync. PocketBase responds before its log is synced. The rate
+      of the disk is that of a loop of one 4 KiB write and one fdatasync, the best possible rate for a server that syncs
+      every commit alone. The bytes are those that the server passes to the kernel, including its responses of about 700
+      bytes. The server chooses the document ids, except in the second row. Random ids from clients spread a group of
+      commits over as many pages as possible.
       """
   ) {
     var table = ResultTable("server", "creates/s", "CPU µs/create", "bytes written/create", "Hearth, synced, against it", "mark")
@@ -43,10 +44,10 @@ extension Benchmark {
     let before = try durable.writeTransactions()
     let counted = try load(durable, "Hearth, synced, counting syncs", warmUp: 0)
     let groups = try durable.writeTransactions() - before
-    let spread = try load(durable, "Hearth, synced, random ids of the clients", makesIDs: true)
+    let spread = try load(durable, "Hearth, synced, random ids from the clients", makesIDs: true)
     durable.process.stop()
     add("Hearth, synced", synced, against: nil, "")
-    add("Hearth, synced, random ids of the clients", spread, against: synced, "")
+    add("Hearth, synced, random ids from the clients", spread, against: synced, "")
 
     let inMemory = try HearthPeer()
     defer { inMemory.process.stop() }

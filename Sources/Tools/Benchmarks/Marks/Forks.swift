@@ -6,12 +6,13 @@ import Synchronization
 extension Benchmark {
   static let fork = Benchmark(
     name: "fork",
-    summary: "a server in a test process: a fork of one that holds fixtures, its first read, and going back",
+    summary: "fork, first read and reset of a server in a test process",
     meaning: """
-      Medians and the slowest tenth, in milliseconds, of one thread. A fork is a server of its own with its documents,
-      indexes, rules and accounts, ready for requests; a reset brings one back to how it was forked after a document was
-      written. The first read is one document with rules judged, from the call to the last byte: it goes to an event loop
-      and back. The last column is what the process holds after all of it beside what it held before.
+      Medians and the slowest tenth, in milliseconds, on one thread. A fork is a server with its own documents, indexes,
+      rules and accounts, ready for requests. A reset restores the state at the fork after a document was written. The
+      first read is one document with rules evaluated, from the call to the last byte. It includes the way to an event
+      loop and back. The last column is the number of descriptors that the process has open at the end, less those at
+      the start.
       """
   ) {
     var table = ResultTable("documents", "forks", "fork", "slowest 10 %", "first read", "reset", "mark", "descriptors left")

@@ -1,11 +1,11 @@
 extension Benchmark {
   static let grpcPointRead = Benchmark(
     name: "grpc-point-read",
-    summary: "GetDocument of one document over gRPC, beside REST and the emulator",
+    summary: "GetDocument of one document over gRPC, compared with REST and the emulator",
     meaning: """
-      The document of `point-read`, read over and over by `h2load -t1`: with 100 calls at once on one connection, as a
-      server SDK does, and on 32 connections with one call each, as `point-read` does over REST. The load generator takes
-      one of the cores for itself: compare CPU time per request too.
+      `h2load -t1` reads the document of `point-read` repeatedly: with 100 concurrent calls on one connection, as a
+      server SDK does, and on 32 connections with one call each, as `point-read` does over REST. The load generator uses
+      one of the cores, so compare CPU time per request too.
       """
   ) {
     var table = ResultTable("server", "requests/s", "CPU µs/request", "against 100 streams")

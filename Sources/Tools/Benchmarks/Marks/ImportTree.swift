@@ -10,10 +10,10 @@ extension Benchmark {
     name: "import",
     summary: "200,000 documents of five scalar fields, indexed, into an empty database in memory",
     meaning: """
-      Documents a second. The raw loop writes five entries a document, in transactions of 2,000 documents, with keys as
-      long as index entries and in no order: what the engine allows with nothing above it. Hearth writes six entries: the
-      document, and one for each field. The last row is what `hearth import` does with a new database: one thread reads
-      the file and works out index entries while another writes them.
+      The raw loop writes five entries per document in transactions of 2,000 documents. Its keys are as long as index
+      entries and in random order. It shows the limit of LMDB without Hearth. Hearth writes six entries per document:
+      the document and one for each field. The last row is the work of `hearth import` with a new database: one thread
+      reads the file and computes index entries while another writes them.
       """
   ) {
     let count = 200_000
@@ -29,7 +29,7 @@ extension Benchmark {
     var watch = Stopwatch()
     let items = try zip(keys, fields).map { try BulkLoader.Item(key: $0, fields: $1) }
     let preparing = Double(count) / watch.seconds
-    table.add("work out index entries (one thread)", Format.count(preparing), "", "")
+    table.add("compute index entries (one thread)", Format.count(preparing), "", "")
 
     Run.progress("import: bulk load")
     let database = try memoryDatabase()

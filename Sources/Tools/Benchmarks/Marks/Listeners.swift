@@ -4,14 +4,15 @@ import Glibc
 extension Benchmark {
   static let listeners = Benchmark(
     name: "listeners",
-    summary: "change feeds over server-sent events: one write to 10,000 listeners, and beside them, and a stream of writes",
+    summary: "one write to 10,000 listeners over server-sent events, writes with many other listeners, and a stream of writes",
     meaning: """
-      All listeners are connections of one thread beside the server. "All have it" runs from before the write is sent
-      until the last of them has read it: median and slowest of the writes. A write is a commit of one document over HTTP,
-      sent when the one before was answered. Memory is what RssAnon grew by while the listeners came, for each. Lag runs
-      from before a write is sent until a listener reads it: the median of all writes' lags as one listener in fifty sees
-      them, in the first and in the last third of the time; "delivered" counts a listener's documents against the writes,
-      and is below 100 % where it was shown only the last of several changes.
+      All listeners are connections of one thread on the same machine as the server. "All have it" is the time from
+      before the write is sent until the last listener has read it: the median and the slowest of the writes. A write is
+      a commit of one document over HTTP, sent after the response to the previous one. Memory is the growth of RssAnon
+      per listener. Lag is the time from before a write is sent until a listener reads it. The table shows the median
+      lag at one listener in fifty, in the first and in the last third of the time. "Delivered" is the number of
+      documents that the listeners received, as a share of the writes. It is below 100 % if the server merged several
+      changes into one.
       """
   ) {
     var table = ResultTable("server", "work", "result", "mark")
@@ -82,7 +83,7 @@ enum Listening {
       "\(Format.tenths(seconds[10] * 1000)) ms, slowest \(Format.tenths(seconds[19] * 1000)) ms", marks?.time ?? "")
     table.add(name, "the same: CPU of the server", "\(Format.tenths(cpuEach)) µs a listener", "")
     table.add(name, "the same: memory", "\(Format.tenths(memory)) KiB a listener", marks?.memory ?? "")
-    table.add(name, "the same: until all listened", "\(Format.tenths(opened)) s", "")
+    table.add(name, "the same: time to open all listeners", "\(Format.tenths(opened)) s", "")
   }
 
   /// Reads until nothing came for a while.
@@ -130,9 +131,9 @@ enum Listening {
     try clients.read(withinSeconds: 10) { clients.total >= 2000 }
     let what = "a write to one of \(Format.count(Double(listeners))) documents"
     table.add(
-      "Hearth", "\(what), nobody listens", "\(Format.tenths(alone.milliseconds * 1000)) µs, CPU \(Format.tenths(alone.cpu)) µs", "")
+      "Hearth", "\(what), no listeners", "\(Format.tenths(alone.milliseconds * 1000)) µs, CPU \(Format.tenths(alone.cpu)) µs", "")
     table.add(
-      "Hearth", "\(what), each with a listener",
+      "Hearth", "\(what), each with one listener",
       "\(Format.tenths(milliseconds * 1000)) µs, CPU \(Format.tenths(cpu)) µs: "
         + "\(Format.ratio(milliseconds, to: alone.milliseconds)), CPU \(Format.ratio(cpu, to: alone.cpu))", "< 2 ×")
   }

@@ -1,11 +1,11 @@
 extension Benchmark {
   static let pointRead = Benchmark(
     name: "point-read",
-    summary: "GET of one document over HTTP, 32 keep-alive connections, beside PocketBase, nginx and the emulator",
+    summary: "GET of one document over HTTP, 32 keep-alive connections, compared with PocketBase, nginx and the emulator",
     meaning: """
-      One document of five fields, read over and over by `wrk -t1 -c32`; the last row of Hearth reads one of 10,000 at
-      random. nginx serves a file with the very bytes of Hearth's indented answer and is the ceiling of this machine with
-      this load generator, which takes one of the cores for itself: compare CPU time per request too.
+      `wrk -t1 -c32` reads one document of five fields repeatedly. The third row of Hearth reads one of 10,000 documents
+      at random. nginx serves a file with exactly the bytes of Hearth's indented response, which is the maximum for this
+      machine with this load generator. `wrk` uses one of the cores, so compare CPU time per request too.
       """
   ) {
     var table = ResultTable(

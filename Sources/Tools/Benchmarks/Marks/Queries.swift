@@ -10,9 +10,9 @@ extension Benchmark {
     name: "queries",
     summary: "queries and counts in this process, without HTTP, over 10,000 and over 1,000,000 documents",
     meaning: """
-      What a call of DatabaseService costs on one thread, its plan and its snapshots included. The documents have five
-      fields. "Deep" starts from a cursor in the middle of the order. The floor of a count is a bare loop over the same
-      keys: LMDB keeps no counts of subtrees, so that each key has to be stepped over.
+      The cost of a DatabaseService call on one thread, including its plan and its snapshots. The documents have five
+      fields. "Deep" starts from a cursor in the middle of the order. The lower bound for a count is a bare loop over
+      the same keys: LMDB keeps no counts of subtrees, so a count visits every key.
       """
   ) {
     var table = ResultTable("work", "10,000 documents", "1,000,000 documents", "larger against smaller", "mark")

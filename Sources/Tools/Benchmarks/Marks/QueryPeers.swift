@@ -1,11 +1,11 @@
 extension Benchmark {
   static let queryPeers = Benchmark(
     name: "query-peers",
-    summary: "a query over 10,000 documents and a whole collection of 5,000 over HTTP, beside PocketBase and the emulator",
+    summary: "a query over 10,000 documents and a whole collection of 5,000 over HTTP, compared with PocketBase and the emulator",
     meaning: """
-      Equality on one field, order by another, 20 of about 5,000 that match: POST of a runQuery over 16 connections.
-      PocketBase has an index of its own on both fields, Hearth and the emulator what they keep anyway. The stream is a
-      query for all of a collection over one connection, as compact JSON.
+      An equality filter on one field, an order by another, and 20 of about 5,000 matches: POST of a runQuery over 16
+      connections. PocketBase has an index on both fields; Hearth and the emulator use their automatic indexes. The
+      stream is a query for a whole collection over one connection, as compact JSON.
       """
   ) {
     var table = ResultTable("server", "work", "requests/s", "CPU µs/request", "Hearth against it", "mark")

@@ -7,9 +7,9 @@ extension Benchmark {
     name: "rules",
     summary: "decisions of security rules in this process",
     meaning: """
-      One evaluator on one thread judges the same request over and over. The owner checks read the token and the stored
-      fields in place and allocate nothing. The long ruleset has over 500 lines, 80 match blocks and calls of functions;
-      its condition reads two other documents, which come from memory.
+      One evaluator on one thread evaluates the same request repeatedly. The owner checks read the token and the stored
+      fields in place and allocate nothing. The long ruleset has over 500 lines, 80 match blocks and function calls. Its
+      condition reads two other documents, which are in memory.
       """
   ) {
     var table = ResultTable("work", "ns each", "per second")

@@ -1,11 +1,12 @@
 extension Benchmark {
   static let startAndMemory = Benchmark(
     name: "start",
-    summary: "time from the start of the program to its first answer, and memory when idle",
+    summary: "time from program start to the first response, and idle memory",
     meaning: """
-      From `posix_spawn` to the end of the first answer, asked for every 0.2 ms; median and slowest of the starts. Idle
-      memory is RssAnon (no file stands behind it) after one request. Hearth in memory keeps documents in a file of a RAM
-      file system, which counts apart; it is empty here.
+      The time runs from `posix_spawn` to the end of the first response, with a request every 0.2 ms. The table shows
+      the median and the slowest of the starts. Idle memory is RssAnon, the memory without files behind it, after one
+      request. In memory, Hearth stores documents in a file on a RAM file system, which RssAnon does not include. That
+      file is empty here.
       """
   ) {
     var table = ResultTable("server", "starts", "median ms", "slowest ms", "idle MiB", "mark")

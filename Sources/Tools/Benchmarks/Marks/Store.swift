@@ -12,11 +12,11 @@ extension Benchmark {
     name: "store",
     summary: "reads and commits in this process, without HTTP",
     meaning: """
-      What a call of DatabaseService costs on one thread. A read takes a snapshot, looks up the collection and the
-      document, verifies its checksum; where rules judge it, they look at the token and the document. JSON is written
-      into fresh memory, as for an answer. "One after the other" waits for each commit, so that each is a write
-      transaction; with 64 under way they share transactions. Bytes are what LMDB hands to the kernel for one commit
-      alone: whole pages of 4 KiB, one for each table's path that changed.
+      Each row is the cost of a DatabaseService call on one thread. A read opens a snapshot, looks up the collection and
+      the document, and verifies the document's checksum. With rules, it also checks the token and the document. JSON is
+      written into new memory, as for a response. "One after the other" waits for each commit, so each has its own write
+      transaction. 64 concurrent commits share transactions. The bytes are those that LMDB passes to the kernel for one
+      commit alone: whole pages of 4 KiB, one for each changed page on the path through each table.
       """
   ) {
     var table = ResultTable("work", "µs each", "per second", "bytes written")
@@ -53,7 +53,7 @@ extension Benchmark {
           }
           """), to: .database(id))
     let ann = Caller.user(RulesAuth(uid: "ann", claims: MapValue([("sub", .string("ann"))])))
-    try time("get, judged by rules", reads) { index in
+    try time("get, rules evaluated", reads) { index in
       try service.getDocument(keys[index % keys.count], in: id, as: ann) { document in _ = document.fields.count }
     }
     for (name, style) in [("compact", JSONWriter.Style.compact), ("indented", .pretty)] {

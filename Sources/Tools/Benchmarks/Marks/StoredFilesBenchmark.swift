@@ -42,11 +42,11 @@ private enum StoredFilesBenchmark {
 extension Benchmark {
   static let fileDownload = Benchmark(
     name: "file-download",
-    summary: "download of a file of 100 MiB over one connection, beside nginx sending the very same file",
+    summary: "download of a file of 100 MiB over one connection, compared with nginx sending the same file",
     meaning: """
-      The file is in the page cache. nginx has sendfile on, and serves the file that Hearth stored. The client lets the
-      kernel throw the bytes away, so that the server is what is measured; the rounds of the servers alternate, and the
-      medians are shown.
+      The file is in the page cache. nginx uses sendfile and serves the file that Hearth stored. The client has the
+      kernel discard the bytes, so that the server is the bottleneck. The rounds of the servers alternate, and the table
+      shows the medians.
       """
   ) {
     let directory = try Run.makeDirectory("file-download")
@@ -111,11 +111,11 @@ extension Benchmark {
 
   static let fileUpload = Benchmark(
     name: "file-upload",
-    summary: "upload of a file of 100 MiB over one connection, synced, beside `dd conv=fdatasync` of as much",
+    summary: "upload of a file of 100 MiB over one connection, synced, compared with `dd conv=fdatasync` of the same size",
     meaning: """
-      Hearth answers when content, name and metadata are on the disk; on the way it computes CRC-32C, MD5 and SHA-256,
-      which `dd` does not: the third row is how fast one core does that alone. MD5 is more than half of it. Content
-      differs from round to round; the rounds alternate, and the medians are shown.
+      Hearth responds after the content, the name and the metadata are on disk. It also computes CRC-32C, MD5 and
+      SHA-256, which `dd` does not. The third row is the speed of these checksums alone on one core. MD5 takes more than
+      half of that time. Each round has different content. The rounds alternate, and the table shows the medians.
       """
   ) {
     let directory = try Run.makeDirectory("file-upload")
@@ -156,10 +156,11 @@ extension Benchmark {
 
   static let smallFiles = Benchmark(
     name: "small-files",
-    summary: "files of 4 KiB, 32 connections: uploads, synced, and reads at random, judged by storage rules",
+    summary: "uploads, synced, and random reads of files of 4 KiB with storage rules, 32 connections",
     meaning: """
-      Each upload has a name and content of its own, and is answered when it is on the disk; those that wait share a
-      commit. Reads are a user's without a token, so that rules are asked each time. `wrk` takes one of the cores.
+      Each upload has its own name and content, and gets its response after the file is on disk. Waiting uploads share a
+      commit. Reads are those of a user without a download token, so that the server evaluates the rules each time.
+      `wrk` uses one of the cores.
       """
   ) {
     let directory = try Run.makeDirectory("small-files")

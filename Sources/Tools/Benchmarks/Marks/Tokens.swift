@@ -6,11 +6,11 @@ import HearthServer
 extension Benchmark {
   static let tokens = Benchmark(
     name: "tokens",
-    summary: "making and checking tokens in this process",
+    summary: "signing and checking tokens in this process",
     meaning: """
-      What it costs on one thread to tell who holds a bearer token, in production mode. A known token is one that was
-      checked before: clients send the same one with every request. A new one is taken apart, its signature (RSA of 2,048
-      bits) and its claims are checked, and its user's state is read. 1,000 tokens are known at a time.
+      The cost on one thread to identify the owner of a bearer token in production mode. A known token was checked
+      before, since clients send the same token with every request. For a new token, the server parses it, checks its
+      signature (RSA, 2,048 bits) and claims, and reads the user's state. 1,000 tokens are known at a time.
       """
   ) {
     var table = ResultTable("work", "ns each", "per second", "mark")

@@ -10,9 +10,9 @@ extension Benchmark {
     name: "vectors",
     summary: "the 10 nearest of 100,000 vectors of 128 dimensions, in this process",
     meaning: """
-      One search after the other on one thread, over documents in memory: every document is read, its checksum verified
-      and its vector measured where it lies. Bytes are those of the vectors as numbers, 8 for each component. The filter
-      leaves one document in a hundred.
+      One search after another on one thread, over documents in memory. Each search reads every document, verifies its
+      checksum and measures its vector in place. The bytes are those of the vectors as numbers, 8 per component. The
+      filter matches one document in a hundred.
       """
   ) {
     let (count, dimensions) = (100_000, 128)
