@@ -82,8 +82,12 @@ let package = Package(
     library("LMDBEngine", in: "Storage", ["KeyValue", "CLMDB"]),
     library("KeyEncoding", in: "Storage", ["WireFormat", "DocumentModel"]),
     library("Matching", in: "Storage", ["KeyEncoding", "WireFormat", "DocumentModel"]),
-    library("DocumentStore", in: "Storage", ["KeyValue", "KeyEncoding", "Matching", "WireFormat", "DocumentModel", "Basics", "CXXHash"]),
-    library("QueryEngine", in: "Query", ["DocumentStore", "KeyValue", "KeyEncoding", "Matching", "WireFormat", "DocumentModel"]),
+    library(
+      "DocumentStore", in: "Storage",
+      ["KeyValue", "KeyEncoding", "Matching", "WireFormat", "DocumentModel", "Basics", "CXXHash"]),
+    library(
+      "QueryEngine", in: "Query",
+      ["DocumentStore", "KeyValue", "KeyEncoding", "Matching", "WireFormat", "DocumentModel"]),
     library(
       "Watch",
       ["QueryEngine", "DocumentStore", "KeyValue", "KeyEncoding", "Matching", "WireFormat", "DocumentModel"]),
@@ -142,7 +146,9 @@ let package = Package(
         "KeyValue",
         "RulesEngine", "WireFormat", "DocumentModel",
       ]),
-    program("Fuzzers", in: "Tools", ["DocumentStore", "FixtureTree", "RulesEngine", "Transport", "WireFormat", "DocumentModel"]),
+    program(
+      "Fuzzers", in: "Tools",
+      ["DocumentStore", "FixtureTree", "RulesEngine", "Transport", "WireFormat", "DocumentModel"]),
 
     // Tests mirror Sources.
     library(
@@ -154,12 +160,16 @@ let package = Package(
     tests("LMDBEngineTests", ["LMDBEngine", "KeyValue", "TestSupport"]),
     tests(
       "DocumentStoreTests",
-      ["DocumentStore", "KeyEncoding", "Matching", "LMDBEngine", "KeyValue", "WireFormat", "DocumentModel", "TestSupport"]),
+      [
+        "DocumentStore", "KeyEncoding", "Matching", "LMDBEngine", "KeyValue", "WireFormat", "DocumentModel",
+        "TestSupport",
+      ]),
     tests("MatchingTests", ["KeyEncoding", "Matching", "WireFormat", "DocumentModel", "TestSupport"]),
     tests(
       "QueryEngineTests",
       [
-        "QueryEngine", "DocumentStore", "LMDBEngine", "KeyValue", "KeyEncoding", "Matching", "WireFormat", "DocumentModel",
+        "QueryEngine", "DocumentStore", "LMDBEngine", "KeyValue", "KeyEncoding", "Matching", "WireFormat",
+        "DocumentModel",
         "TestSupport",
       ]),
     tests(
@@ -172,7 +182,8 @@ let package = Package(
       "AccountsTests",
       ["Accounts", "LMDBEngine", "KeyValue", "WireFormat", "DocumentModel", "TestSupport"]),
     tests("FilesTests", ["Files", "LMDBEngine", "KeyValue", "WireFormat", "DocumentModel", "TestSupport"]),
-    tests("RulesEngineTests", ["RulesEngine", "KeyEncoding", "Matching", "WireFormat", "DocumentModel", "TestSupport"]),
+    tests(
+      "RulesEngineTests", ["RulesEngine", "KeyEncoding", "Matching", "WireFormat", "DocumentModel", "TestSupport"]),
     tests(
       "RulesTestingTests", ["RulesTesting", "RulesEngine", "FixtureTree", "WireFormat", "DocumentModel", "TestSupport"]),
     tests("TransportTests", ["Transport", "Basics", "CNGHTTP2", "TestSupport"]),

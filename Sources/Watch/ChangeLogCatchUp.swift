@@ -164,7 +164,8 @@ final class ChangeLogCatchUp: CatchUpStrategy {
   }
 
   private func event(
-    _ row: ChangeLogIterator.Row, _ key: DocumentKey, _ id: [UInt8], _ isBeforeKnown: Bool, _ reader: inout SnapshotReader
+    _ row: ChangeLogIterator.Row, _ key: DocumentKey, _ id: [UInt8], _ isBeforeKnown: Bool,
+    _ reader: inout SnapshotReader
   ) throws -> Outcome {
     let now = try reader.document(id, in: row.collection, at: version)
     if let now {

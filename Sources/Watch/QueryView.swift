@@ -112,7 +112,9 @@ final class QueryView {
       if isNow, let document = transition.document {
         add(TargetDocumentChange(key: transition.key, state: .matches(try projected(document))))
       } else if was {
-        add(TargetDocumentChange(key: transition.key, state: transition.document.map(TargetDocumentChange.State.left) ?? .deleted))
+        add(
+          TargetDocumentChange(
+            key: transition.key, state: transition.document.map(TargetDocumentChange.State.left) ?? .deleted))
       } else if !transition.isBeforeKnown {
         // It may have been a result. Reporting it as removed could reveal a document that never was one.
         isTouched = true

@@ -152,7 +152,8 @@ struct WatchHubState {
   }
 
   private mutating func notifyFilled(_ view: QueryView) {
-    for subscription in view.subscriptions.values where subscription.member.targets[subscription.target]?.isJoined == false {
+    for subscription in view.subscriptions.values
+    where subscription.member.targets[subscription.target]?.isJoined == false {
       notifyJoined(subscription.member, [subscription.target])
     }
   }
@@ -269,7 +270,9 @@ struct WatchHubState {
   private static func notify(
     _ document: DocumentSubscriptions, _ transition: DocumentTransition, _ touched: inout [Subscriber]
   ) {
-    for subscription in document.guarded.values { subscription.member.listener.requireReauthorization(subscription.target) }
+    for subscription in document.guarded.values {
+      subscription.member.listener.requireReauthorization(subscription.target)
+    }
     guard !document.subscriptions.isEmpty else { return }
     let state = transition.document.map(TargetDocumentChange.State.matches) ?? .deleted
     let delta = TargetDelta([TargetDocumentChange(key: transition.key, state: state)])

@@ -154,5 +154,7 @@ package final class WatchMailbox: Sendable {
   }
 
   /// The size of the waiting batches, in bytes, and the last version that the client was notified of.
-  var load: (bytes: Int, lastSentVersion: Int64) { (box.withLock { $0.bytes }, lastSentVersion.load(ordering: .relaxed)) }
+  var load: (bytes: Int, lastSentVersion: Int64) {
+    (box.withLock { $0.bytes }, lastSentVersion.load(ordering: .relaxed))
+  }
 }

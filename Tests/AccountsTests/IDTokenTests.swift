@@ -15,7 +15,8 @@ import Testing
     user.photoURL = "https://example.com/a.png"
     user.identities = [("google.com", ["1234"])]
     user.customClaims = MapValue([
-      ("role", .string("admin")), ("name", .string("custom")), ("sub", .string("eve")), ("email", .string("eve@example.com")),
+      ("role", .string("admin")), ("name", .string("custom")), ("sub", .string("eve")),
+      ("email", .string("eve@example.com")),
     ])
     user.sessionClaims = MapValue([("role", .string("session")), ("aud", .string("other"))])
     user.authTimeSeconds -= 100
@@ -71,20 +72,21 @@ import Testing
   }
 
   /// Tokens signed with the right key that are not valid ID tokens of this project now.
-  @Test(arguments: [
-    ("iss", .string("https://securetoken.google.com/other"), .wrongIssuer),
-    ("iss", .string("https://session.firebase.google.com/demo"), .wrongIssuer), ("iss", nil, .wrongIssuer),
-    ("aud", .string("other"), .wrongAudience), ("aud", .array([.string("demo")]), .wrongAudience),
-    ("aud", nil, .wrongAudience), ("sub", .string(""), .wrongSubject), ("sub", nil, .wrongSubject),
-    ("sub", .integer(7), .wrongSubject), ("sub", .string(String(repeating: "x", count: 129)), .wrongSubject),
-    ("exp", .integer(0), .expired), ("exp", .integer(-1), .expired),
-    ("exp", .integer(.max), .badClaim("exp is too long after iat")),
-    ("exp", .string("9999999999"), .badClaim("exp and iat must be whole numbers of seconds")),
-    ("exp", nil, .badClaim("exp and iat must be whole numbers of seconds")),
-    ("iat", nil, .badClaim("exp and iat must be whole numbers of seconds")),
-    ("iat", .integer(.min), .badClaim("exp is too long after iat")),
-    ("auth_time", .double(1.5), .badClaim("auth_time must be a whole number of seconds")),
-  ] as [(String, Value?, TokenError)])
+  @Test(
+    arguments: [
+      ("iss", .string("https://securetoken.google.com/other"), .wrongIssuer),
+      ("iss", .string("https://session.firebase.google.com/demo"), .wrongIssuer), ("iss", nil, .wrongIssuer),
+      ("aud", .string("other"), .wrongAudience), ("aud", .array([.string("demo")]), .wrongAudience),
+      ("aud", nil, .wrongAudience), ("sub", .string(""), .wrongSubject), ("sub", nil, .wrongSubject),
+      ("sub", .integer(7), .wrongSubject), ("sub", .string(String(repeating: "x", count: 129)), .wrongSubject),
+      ("exp", .integer(0), .expired), ("exp", .integer(-1), .expired),
+      ("exp", .integer(.max), .badClaim("exp is too long after iat")),
+      ("exp", .string("9999999999"), .badClaim("exp and iat must be whole numbers of seconds")),
+      ("exp", nil, .badClaim("exp and iat must be whole numbers of seconds")),
+      ("iat", nil, .badClaim("exp and iat must be whole numbers of seconds")),
+      ("iat", .integer(.min), .badClaim("exp is too long after iat")),
+      ("auth_time", .double(1.5), .badClaim("auth_time must be a whole number of seconds")),
+    ] as [(String, Value?, TokenError)])
   func refusesInvalidClaims(name: String, value: Value?, error: TokenError) throws {
     let test = try TestAccounts()
     var claims = try test.verify(try test.accounts.mintIDToken(for: test.user)).claims
@@ -94,9 +96,11 @@ import Testing
   }
 
   /// `seconds` is the difference between the clock that issues a token and the clock that verifies it.
-  @Test(arguments: [
-    (0, nil), (3599, nil), (3600, .expired), (3601, .expired), (-10, nil), (-11, .usedTooEarly), (-5000, .usedTooEarly),
-  ] as [(Int, TokenError?)])
+  @Test(
+    arguments: [
+      (0, nil), (3599, nil), (3600, .expired), (3601, .expired), (-10, nil), (-11, .usedTooEarly),
+      (-5000, .usedTooEarly),
+    ] as [(Int, TokenError?)])
   func toleratesSmallClockDifferences(seconds: Int, error: TokenError?) throws {
     let test = try TestAccounts()
     let token = try test.accounts.mintIDToken(for: test.user)

@@ -130,20 +130,39 @@ import WireFormat
     #expect(again == hash)
   }
 
-  @Test(arguments: [
-    (#"{"hashAlgorithm": "ROT13"}"#, .invalidHashAlgorithm), (#"{}"#, .missingHashAlgorithm),
-    (#"{"hashAlgorithm": "SCRYPT", "rounds": 8, "memoryCost": 14}"#, .invalidHashParameter),
-    (#"{"hashAlgorithm": "SCRYPT", "signerKey": "AAAA", "rounds": 9, "memoryCost": 14}"#, .invalidHashParameter),
-    (#"{"hashAlgorithm": "STANDARD_SCRYPT", "cpuMemCost": 1048576, "blockSize": 64, "parallelization": 1}"#, .invalidHashParameter),
-    (#"{"hashAlgorithm": "STANDARD_SCRYPT", "cpuMemCost": 1000, "blockSize": 8, "parallelization": 1}"#, .invalidHashParameter),
-    (#"{"hashAlgorithm": "PBKDF2_SHA256", "rounds": 100000000}"#, .invalidHashParameter),
-    (#"{"hashAlgorithm": "PBKDF2_SHA256", "rounds": -1}"#, .invalidHashParameter),
-    (#"{"hashAlgorithm": "ARGON2", "argon2Parameters": {"iterations": 3, "memoryCostKib": 100000000}}"#, .invalidHashParameter),
-    (#"{"hashAlgorithm": "ARGON2", "argon2Parameters": {"iterations": 3, "memoryCostKib": 64, "parallelism": 4}}"#, .invalidHashParameter),
-    (#"{"hashAlgorithm": "BCRYPT"}"#, .invalidHashParameter),
-    (#"{"hashAlgorithm": "STANDARD_SCRYPT", "cpuMemCost": 131072, "blockSize": 8, "parallelization": 16}"#, .invalidHashParameter),
-    (#"{"hashAlgorithm": "ARGON2", "argon2Parameters": {"iterations": 16, "memoryCostKib": 262144}}"#, .invalidHashParameter),
-  ] as [(String, AccountError.Code)])
+  @Test(
+    arguments: [
+      (#"{"hashAlgorithm": "ROT13"}"#, .invalidHashAlgorithm), (#"{}"#, .missingHashAlgorithm),
+      (#"{"hashAlgorithm": "SCRYPT", "rounds": 8, "memoryCost": 14}"#, .invalidHashParameter),
+      (#"{"hashAlgorithm": "SCRYPT", "signerKey": "AAAA", "rounds": 9, "memoryCost": 14}"#, .invalidHashParameter),
+      (
+        #"{"hashAlgorithm": "STANDARD_SCRYPT", "cpuMemCost": 1048576, "blockSize": 64, "parallelization": 1}"#,
+        .invalidHashParameter
+      ),
+      (
+        #"{"hashAlgorithm": "STANDARD_SCRYPT", "cpuMemCost": 1000, "blockSize": 8, "parallelization": 1}"#,
+        .invalidHashParameter
+      ),
+      (#"{"hashAlgorithm": "PBKDF2_SHA256", "rounds": 100000000}"#, .invalidHashParameter),
+      (#"{"hashAlgorithm": "PBKDF2_SHA256", "rounds": -1}"#, .invalidHashParameter),
+      (
+        #"{"hashAlgorithm": "ARGON2", "argon2Parameters": {"iterations": 3, "memoryCostKib": 100000000}}"#,
+        .invalidHashParameter
+      ),
+      (
+        #"{"hashAlgorithm": "ARGON2", "argon2Parameters": {"iterations": 3, "memoryCostKib": 64, "parallelism": 4}}"#,
+        .invalidHashParameter
+      ),
+      (#"{"hashAlgorithm": "BCRYPT"}"#, .invalidHashParameter),
+      (
+        #"{"hashAlgorithm": "STANDARD_SCRYPT", "cpuMemCost": 131072, "blockSize": 8, "parallelization": 16}"#,
+        .invalidHashParameter
+      ),
+      (
+        #"{"hashAlgorithm": "ARGON2", "argon2Parameters": {"iterations": 16, "memoryCostKib": 262144}}"#,
+        .invalidHashParameter
+      ),
+    ] as [(String, AccountError.Code)])
   func refusesExpensiveOrIncompleteHashes(parameters: String, code: AccountError.Code) throws {
     do {
       let parameters = try HashParameters(AccountsJSON(parsing: Array(parameters.utf8)))
@@ -203,7 +222,8 @@ import WireFormat
   }
 
   @Test(arguments: [
-    "", "x", "$", "$$$$", "$argon2id$\(String(repeating: "x", count: 200))", "$2b$31$\(String(repeating: "a", count: 53))",
+    "", "x", "$", "$$$$", "$argon2id$\(String(repeating: "x", count: 200))",
+    "$2b$31$\(String(repeating: "a", count: 53))",
     "$2b$04$short", "$scrypt$n=16,r=8,p=1$AA==$AA==", "$scrypt$n,r=8,p=1$AA==$AAAAAAAAAAAAAAAA",
     "$pbkdf2$d=ROT13,r=1$AA==$AAAAAAAAAAAAAAAA", "$digest$d=MD5,r=0,o=ps$AA==$AAAAAAAAAAAAAAAA",
     "$firebase-scrypt$k=AAAA,s=,r=8,m=30$AA==$AAAAAAAAAAAAAAAA",

@@ -85,13 +85,14 @@ import Testing
     #expect(Self.exchange(moved, test.accounts) == .wrongAudience)
   }
 
-  @Test(arguments: [
-    ([("aud", .string("https://firestore.googleapis.com/"))], .wrongAudience), ([("aud", nil)], .wrongAudience),
-    ([("iss", .string("eve@example.com"))], .wrongIssuer), ([("sub", .string("eve@example.com"))], .wrongSubject),
-    ([("exp", .integer(1))], .expired), ([("iat", nil)], .badClaim("exp and iat must be whole numbers of seconds")),
-    ([("exp", .integer(1_800_100_000))], .badClaim("exp must be at most 3600 seconds after iat")),
-    ([("iat", .integer(1_800_000_061))], .usedTooEarly),
-  ] as [([(String, Value?)], TokenError)])
+  @Test(
+    arguments: [
+      ([("aud", .string("https://firestore.googleapis.com/"))], .wrongAudience), ([("aud", nil)], .wrongAudience),
+      ([("iss", .string("eve@example.com"))], .wrongIssuer), ([("sub", .string("eve@example.com"))], .wrongSubject),
+      ([("exp", .integer(1))], .expired), ([("iat", nil)], .badClaim("exp and iat must be whole numbers of seconds")),
+      ([("exp", .integer(1_800_100_000))], .badClaim("exp must be at most 3600 seconds after iat")),
+      ([("iat", .integer(1_800_000_061))], .usedTooEarly),
+    ] as [([(String, Value?)], TokenError)])
   func refusesInvalidAssertions(change: [(String, Value?)], error: TokenError) throws {
     let test = try TestAccounts()
     let program = try Program(try test.accounts.serviceKeys.create(name: "backend", url: Self.url))
@@ -100,21 +101,23 @@ import Testing
     #expect(Self.exchange(try program.sign([Self.tokenAudience] + change, at: now), test.accounts) == error)
   }
 
-  @Test(arguments: [
-    ([("aud", .string("https://firestore.googleapis.com/"))], nil), ([("aud", .string("http://127.0.0.1:8080"))], nil),
-    ([("scope", .string("https://www.googleapis.com/auth/cloud-platform"))], nil),
-    ([("aud", .string("https://identitytoolkit.googleapis.com/")), ("scope", .string("s"))], nil),
-    ([], .wrongAudience), ([("scope", .string(""))], .wrongAudience),
-    ([("aud", .string("https://oauth2.googleapis.com/token"))], .wrongAudience),
-    ([("aud", .string("https://firestore.googleapis.com.example.com/"))], .wrongAudience),
-    ([("aud", .array([.string("https://firestore.googleapis.com/")]))], .wrongAudience),
-    // Custom tokens, which users have.
-    ([("aud", .string(AccountStore.customTokenAudience)), ("uid", .string("eve"))], .wrongAudience),
-    ([("aud", .string(AccountStore.customTokenAudience)), ("scope", .string("s"))], .wrongAudience),
-    ([("aud", .string("https://firestore.googleapis.com/")), ("uid", .string("eve"))], .wrongAudience),
-    ([("aud", .string("https://firestore.googleapis.com/")), ("sub", .string("eve"))], .wrongSubject),
-    ([("aud", .string("https://firestore.googleapis.com/")), ("exp", .integer(1_799_999_000))], .expired),
-  ] as [([(String, Value?)], TokenError?)])
+  @Test(
+    arguments: [
+      ([("aud", .string("https://firestore.googleapis.com/"))], nil),
+      ([("aud", .string("http://127.0.0.1:8080"))], nil),
+      ([("scope", .string("https://www.googleapis.com/auth/cloud-platform"))], nil),
+      ([("aud", .string("https://identitytoolkit.googleapis.com/")), ("scope", .string("s"))], nil),
+      ([], .wrongAudience), ([("scope", .string(""))], .wrongAudience),
+      ([("aud", .string("https://oauth2.googleapis.com/token"))], .wrongAudience),
+      ([("aud", .string("https://firestore.googleapis.com.example.com/"))], .wrongAudience),
+      ([("aud", .array([.string("https://firestore.googleapis.com/")]))], .wrongAudience),
+      // Custom tokens, which users have.
+      ([("aud", .string(AccountStore.customTokenAudience)), ("uid", .string("eve"))], .wrongAudience),
+      ([("aud", .string(AccountStore.customTokenAudience)), ("scope", .string("s"))], .wrongAudience),
+      ([("aud", .string("https://firestore.googleapis.com/")), ("uid", .string("eve"))], .wrongAudience),
+      ([("aud", .string("https://firestore.googleapis.com/")), ("sub", .string("eve"))], .wrongSubject),
+      ([("aud", .string("https://firestore.googleapis.com/")), ("exp", .integer(1_799_999_000))], .expired),
+    ] as [([(String, Value?)], TokenError?)])
   func selfSignedTokensNeedAnAudienceOrScope(claims: [(String, Value?)], error: TokenError?) throws {
     let test = try TestAccounts()
     let program = try Program(try test.accounts.serviceKeys.create(name: "backend", url: Self.url))
@@ -172,7 +175,8 @@ import Testing
     let now = test.accounts.nowSeconds
     func check(_ claims: [(String, Value?)]) -> (CustomToken?, TokenError?) {
       do {
-        let token = try program.sign([("aud", .string(AccountStore.customTokenAudience)), ("uid", .string("ann"))] + claims, at: now)
+        let token = try program.sign(
+          [("aud", .string(AccountStore.customTokenAudience)), ("uid", .string("ann"))] + claims, at: now)
         return (try token.withUnsafeBytes { try test.accounts.verifyCustomToken($0) }, nil)
       } catch { return (nil, error as? TokenError) }
     }
@@ -187,8 +191,11 @@ import Testing
     #expect(check([("claims", .string("x"))]).1 == .badClaim("claims must be an object"))
     #expect(check([("iss", .string("eve"))]).1 == .wrongIssuer)
     #expect(check([("exp", .integer(now - 61)), ("iat", .integer(now - 100))]).1 == .expired)
-    let unsigned = JSONWebToken.unsigned(MapValue([("aud", .string(AccountStore.customTokenAudience)), ("uid", .string("eve"))]))
-    #expect(throws: TokenError.unsigned) { try Array(unsigned.utf8).withUnsafeBytes { try test.accounts.verifyCustomToken($0) } }
+    let unsigned = JSONWebToken.unsigned(
+      MapValue([("aud", .string(AccountStore.customTokenAudience)), ("uid", .string("eve"))]))
+    #expect(throws: TokenError.unsigned) {
+      try Array(unsigned.utf8).withUnsafeBytes { try test.accounts.verifyCustomToken($0) }
+    }
     let emulator = try TestAccounts(.emulator).accounts
     #expect(try Array(unsigned.utf8).withUnsafeBytes { try emulator.verifyCustomToken($0) }.uid == "eve")
     #expect(try Array(#"{"uid":"bob"}"#.utf8).withUnsafeBytes { try emulator.verifyCustomToken($0) }.uid == "bob")

@@ -94,7 +94,8 @@ import Testing
       return
     }
     #expect(keys.count == 1)
-    #expect(jwk.text("kid") == key.id && jwk.text("e") == "AQAB" && jwk.text("kty") == "RSA" && jwk.text("alg") == "RS256")
+    #expect(
+      jwk.text("kid") == key.id && jwk.text("e") == "AQAB" && jwk.text("kty") == "RSA" && jwk.text("alg") == "RS256")
     #expect(jwk.text("n")?.utf8.count == 342)
     let certificates = try #require(MapValue(json: test.accounts.signingKeys.certificates(.idToken)))
     let read = try #require(certificates.text(key.id).flatMap { RSAKey(publicPEM: $0) })
@@ -106,8 +107,11 @@ import Testing
 
   private static let odd = [UInt8](repeating: 0xFF, count: 256)
 
-  @Test(arguments: [([], [1, 0, 1]), ([5], [1, 0, 1]), (odd, []), (odd, [0]), (odd, [1]), (odd, [0, 1]), (odd, [4]),
-    (Array(repeating: 0xFF, count: 2000), [1, 0, 1]), (Array(repeating: 0, count: 256), [3])] as [([UInt8], [UInt8])])
+  @Test(
+    arguments: [
+      ([], [1, 0, 1]), ([5], [1, 0, 1]), (odd, []), (odd, [0]), (odd, [1]), (odd, [0, 1]), (odd, [4]),
+      (Array(repeating: 0xFF, count: 2000), [1, 0, 1]), (Array(repeating: 0, count: 256), [3]),
+    ] as [([UInt8], [UInt8])])
   func refusesInvalidRSAKeys(modulus: [UInt8], exponent: [UInt8]) {
     #expect(RSAKey(modulus: modulus, exponent: exponent) == nil)
   }

@@ -8,7 +8,9 @@ import Testing
   private static let issuer = TrustedIssuer(issuer: "https://securetoken.google.com/demo", audience: "demo")
 
   private static func uid(_ token: String, _ accounts: AccountStore) throws -> String {
-    guard case .user(let user) = try Array(token.utf8).withUnsafeBytes({ try accounts.verifyBearer($0) }) else { return "admin" }
+    guard case .user(let user) = try Array(token.utf8).withUnsafeBytes({ try accounts.verifyBearer($0) }) else {
+      return "admin"
+    }
     return user.uid
   }
 

@@ -65,7 +65,8 @@ import Testing
     #expect(code { try users.insert(Self.user("u1")) } == .duplicateLocalID)
     #expect(code { try users.insert(Self.user("u2") { $0.email = first.email }) } == .emailExists)
     #expect(code { try users.insert(Self.user("u2") { $0.phoneNumber = first.phoneNumber }) } == .phoneNumberExists)
-    #expect(code { try users.insert(Self.user("u2") { $0.providers = first.providers }) } == .federatedUserIDAlreadyLinked)
+    #expect(
+      code { try users.insert(Self.user("u2") { $0.providers = first.providers }) } == .federatedUserIDAlreadyLinked)
     #expect(try users.user("u2") == nil)
     try users.insert(Self.user("u2"))
     #expect(code { _ = try users.update("u2") { $0.email = first.email } } == .emailExists)
@@ -194,8 +195,10 @@ import Testing
     var settings = try users.settings(over: AccountsSettings())
     #expect(settings == AccountsSettings())
     try settings.apply(
-      AccountsJSON(parsing: Array(
-        #"{"signIn": {"anonymous": {"enabled": false}}, "emailPrivacyConfig": {"enableImprovedEmailPrivacy": false}}"#.utf8)))
+      AccountsJSON(
+        parsing: Array(
+          #"{"signIn": {"anonymous": {"enabled": false}}, "emailPrivacyConfig": {"enableImprovedEmailPrivacy": false}}"#
+            .utf8)))
     try users.put(settings)
     let read = try users.settings(over: AccountsSettings())
     #expect(read == settings)
@@ -204,27 +207,30 @@ import Testing
     #expect(read.allowsPassword)
   }
 
-  @Test(arguments: [
-    ("Ann@Example.COM", "ann@example.com"), ("a@b", "a@b"), ("é@ö.de", "é@ö.de"), ("a", nil), ("@b", nil),
-    ("a@", nil), ("a@b@c", nil), ("", nil), ("a b@c", nil), ("a\r\nBcc:x@y", nil), ("<a@b>", nil), ("a,c@b", nil),
-  ] as [(String, String?)])
+  @Test(
+    arguments: [
+      ("Ann@Example.COM", "ann@example.com"), ("a@b", "a@b"), ("é@ö.de", "é@ö.de"), ("a", nil), ("@b", nil),
+      ("a@", nil), ("a@b@c", nil), ("", nil), ("a b@c", nil), ("a\r\nBcc:x@y", nil), ("<a@b>", nil), ("a,c@b", nil),
+    ] as [(String, String?)])
   func normalizesEmails(text: String, kept: String?) {
     #expect((try? UserFields.email(text)) == kept)
   }
 
-  @Test(arguments: [
-    ("+39055123456", "+39055123456"), ("+1 (650) 555-3434", "+16505553434"), ("39055123456", nil), ("+12", nil),
-    ("+1234567890123456", nil), ("+12345x", nil), ("", nil),
-  ] as [(String, String?)])
+  @Test(
+    arguments: [
+      ("+39055123456", "+39055123456"), ("+1 (650) 555-3434", "+16505553434"), ("39055123456", nil), ("+12", nil),
+      ("+1234567890123456", nil), ("+12345x", nil), ("", nil),
+    ] as [(String, String?)])
   func normalizesPhoneNumbers(text: String, kept: String?) {
     #expect((try? UserFields.phoneNumber(text)) == kept)
   }
 
-  @Test(arguments: [
-    (#"{"a":1}"#, nil), ("{}", nil), ("", nil), ("[]", .invalidClaims), ("{", .invalidClaims),
-    (#"{"sub":"x"}"#, .forbiddenClaim), (#"{"firebase":{}}"#, .forbiddenClaim), (#"{"email":"x"}"#, nil),
-    (#"{"a":"\#(String(repeating: "x", count: 1000))"}"#, .claimsTooLarge),
-  ] as [(String, AccountError.Code?)])
+  @Test(
+    arguments: [
+      (#"{"a":1}"#, nil), ("{}", nil), ("", nil), ("[]", .invalidClaims), ("{", .invalidClaims),
+      (#"{"sub":"x"}"#, .forbiddenClaim), (#"{"firebase":{}}"#, .forbiddenClaim), (#"{"email":"x"}"#, nil),
+      (#"{"a":"\#(String(repeating: "x", count: 1000))"}"#, .claimsTooLarge),
+    ] as [(String, AccountError.Code?)])
   func checksCustomClaims(text: String, code: AccountError.Code?) {
     do throws(AccountError) {
       _ = try UserFields.customClaims(text)

@@ -116,7 +116,9 @@ struct FileCommitKillTests {
       while true {
         index = (index + 1) % names
         let look = documentFirst ? [documentNumber, fileNumber] : [fileNumber, documentNumber]
-        guard let first = try? look[0](index, client) ?? 0, let second = try? look[1](index, client) ?? 0 else { return }
+        guard let first = try? look[0](index, client) ?? 0, let second = try? look[1](index, client) ?? 0 else {
+          return
+        }
         if second < first { problems.add("\(documentFirst ? "file" : "document") \(index): \(second) after \(first)") }
       }
     }.start()

@@ -81,6 +81,8 @@ struct FileKillTests {
     let folders = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
     let incoming = (try? FileManager.default.contentsOfDirectory(atPath: "\(directory)/files/incoming")) ?? []
     return incoming.count
-      + folders.reduce(0) { $0 + ((try? FileManager.default.contentsOfDirectory(atPath: "\(folder)/\($1)"))?.count ?? 0) }
+      + folders.reduce(0) {
+        $0 + ((try? FileManager.default.contentsOfDirectory(atPath: "\(folder)/\($1)"))?.count ?? 0)
+      }
   }
 }

@@ -53,7 +53,8 @@ struct FullDiskTests {
         "POST", url, headers: owner + [("X-Goog-Upload-Command", "upload"), ("X-Goog-Upload-Offset", "0")],
         body: [UInt8](repeating: 1, count: 4 << 20))
       #expect(part.status == 402)
-      #expect(try client.send("POST", url, headers: owner + [("X-Goog-Upload-Command", "cancel")], body: []).status == 200)
+      #expect(
+        try client.send("POST", url, headers: owner + [("X-Goog-Upload-Command", "cancel")], body: []).status == 200)
     } else {
       #expect(start.status == 402)
     }
@@ -61,7 +62,8 @@ struct FullDiskTests {
     // Fill the last page, so that not even metadata has room.
     var small = 0
     while small < 4000 {
-      let status = try client.send("POST", "/v0/b/b/o?name=s\(small)", headers: owner, body: Array("s\(small)".utf8)).status
+      let status = try client.send("POST", "/v0/b/b/o?name=s\(small)", headers: owner, body: Array("s\(small)".utf8))
+        .status
       if status != 200 {
         #expect(status == 402)
         break

@@ -83,7 +83,8 @@ private struct QueryRun: Sendable {
       if !left.isSame(as: right) {
         failures.append(
           "CONFORMANCE_SEED=\(seed), request \(round): \(verb) on /\(path)\n\(body.text)\n"
-            + "  emulator \(left.text) \(expected.errorMessage ?? "")\n  Hearth   \(right.text) \(found.errorMessage ?? "")")
+            + "  emulator \(left.text) \(expected.errorMessage ?? "")\n  Hearth   \(right.text) \(found.errorMessage ?? "")"
+        )
       }
     }
   }

@@ -176,9 +176,12 @@ struct QueryRequestGenerator {
       .init("queryVector", vector()), .init("distanceMeasure", .string(measure)),
       .init("limit", .number("\(random.number(in: random.chance(percent: 95) ? 1...20 : -1...0))")),
     ]
-    if random.chance(percent: 60) { members.append(.init("distanceResultField", .string(random.pick(["d", "a", "m"])))) }
+    if random.chance(percent: 60) {
+      members.append(.init("distanceResultField", .string(random.pick(["d", "a", "m"]))))
+    }
     if random.chance(percent: 40) {
-      let threshold = Double(random.number(in: -200...200)) / (measure == "COSINE" ? 100 : measure == "EUCLIDEAN" ? 1 : 0.01)
+      let threshold =
+        Double(random.number(in: -200...200)) / (measure == "COSINE" ? 100 : measure == "EUCLIDEAN" ? 1 : 0.01)
       members.append(.init("distanceThreshold", .number("\(threshold)")))
     }
     return .object(members)

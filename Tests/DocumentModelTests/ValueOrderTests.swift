@@ -14,7 +14,8 @@ import Testing
     [.integer(.min), .double(-0x1p63)], [.integer(.min + 1)],
     [.integer(-1), .double(-1)], [.double(-0.5)], [.double(-.leastNonzeroMagnitude)],
     [.integer(0), .double(0), .double(-0.0)],
-    [.double(.leastNonzeroMagnitude)], [.double(0.5)], [.integer(1), .double(1), bson(.int32, .integer(1)), bson(.decimal128, .string("1.0"))],
+    [.double(.leastNonzeroMagnitude)], [.double(0.5)],
+    [.integer(1), .double(1), bson(.int32, .integer(1)), bson(.decimal128, .string("1.0"))],
     [.double(1.5), bson(.decimal128, .string("15e-1"))], [.integer(2)],
     // Beyond 2^53 not every integer is a double. The comparison is still exact.
     [.integer(1 << 53), .double(0x1p53)], [.integer(1 << 53 + 1)], [.integer(1 << 53 + 2), .double(0x1p53 + 2)],

@@ -10,9 +10,10 @@ import WireFormat
 @Suite struct CommitAuthorizerTests {
   /// An authorizer that calls a closure.
   private final class ClosureAuthorizer: CommitAuthorizer {
-    typealias Decision = @Sendable (
-      Int, [ProposedDocument], Timestamp, inout SnapshotReader
-    ) throws(CommitError) -> [(key: DocumentKey, version: Int64)]
+    typealias Decision =
+      @Sendable (
+        Int, [ProposedDocument], Timestamp, inout SnapshotReader
+      ) throws(CommitError) -> [(key: DocumentKey, version: Int64)]
 
     let bytes = 0
     private let decision: Decision
@@ -55,7 +56,8 @@ import WireFormat
         transforms: [FieldTransform(field("n"), .increment(.integer(2))), FieldTransform(field("t"), .requestTime)]),
       Write(.delete, key: document("c/gone")),
       Self.set("c/new", ("n", .integer(5))),
-      Write(.update(EncodedFields(MapValue([("n", .integer(6))])), mask: FieldMask([field("n")])), key: document("c/a")),
+      Write(
+        .update(EncodedFields(MapValue([("n", .integer(6))])), mask: FieldMask([field("n")])), key: document("c/a")),
     ]
     try database.commit(CommitRequest(writes, authorizer: authorizer))
     let documents = shown.withLock { $0 }

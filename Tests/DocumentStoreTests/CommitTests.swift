@@ -15,7 +15,8 @@ import WireFormat
   @Test func everyPreconditionIsChecked() throws {
     let operations: [(String, (Precondition) -> Write)] = [
       ("set", { .set("c/x", ("a", 2), if: $0) }), ("merge", { .merge("c/x", ["a"], ("a", 2), if: $0) }),
-      ("transform", { .merge("c/x", [], transforms: [.increment("a", 1)], if: $0) }), ("delete", { .delete("c/x", if: $0) }),
+      ("transform", { .merge("c/x", [], transforms: [.increment("a", 1)], if: $0) }),
+      ("delete", { .delete("c/x", if: $0) }),
       ("verify", { .verify("c/x", if: $0) }),
     ]
     for (name, make) in operations {
@@ -171,7 +172,11 @@ import WireFormat
       try db.commit(.set("c/x", ("a", 2)), .set("new/doc"), .set("c/no", if: .exists(true)))
     }
     #expect(throws: CommitError.model(.documentTooLarge)) {
-      try db.commit(.set("c/x", ("a", 2)), .set("c/big", ("b", .bytes(Array(repeating: 0, count: Limits.valueBytesMax))), ("c", .bytes(Array(repeating: 0, count: 200)))))
+      try db.commit(
+        .set("c/x", ("a", 2)),
+        .set(
+          "c/big", ("b", .bytes(Array(repeating: 0, count: Limits.valueBytesMax))),
+          ("c", .bytes(Array(repeating: 0, count: 200)))))
     }
     #expect(try StoreDump(db) == before)
   }
@@ -287,7 +292,9 @@ import WireFormat
     let room = Limits.documentBytesMax - 20 - 2 - 32
     let half = room / 2
     func fill(_ extra: Int) -> Write {
-      .set("c/x", ("a", .bytes(Array(repeating: 1, count: half))), ("b", .bytes(Array(repeating: 1, count: room - half - 2 + extra))))
+      .set(
+        "c/x", ("a", .bytes(Array(repeating: 1, count: half))),
+        ("b", .bytes(Array(repeating: 1, count: room - half - 2 + extra))))
     }
     try db.commit(fill(0))
     #expect(throws: CommitError.model(.documentTooLarge)) { try db.commit(fill(1)) }

@@ -23,7 +23,10 @@ import WireFormat
       (Self.index("c", ("a", .descending), ("__name__", .ascending)), [("a", .descending)]),
       (Self.index("c", ("a", .descending), ("t", .contains)), [("a", .ascending), ("t", .contains)]),
       (Self.index("c", ("__name__", .descending)), []),
-      (Self.index("c", ("a", .descending), ("v", .vector(dimension: 2))), [("a", .ascending), ("v", .vector(dimension: 2))]),
+      (
+        Self.index("c", ("a", .descending), ("v", .vector(dimension: 2))),
+        [("a", .ascending), ("v", .vector(dimension: 2))]
+      ),
     ]
     for (definition, stored) in rows {
       #expect(definition.stored.fields == stored.map { IndexDefinition.Field(field($0.0), $0.1) })
@@ -40,7 +43,8 @@ import WireFormat
       fields: [
         FieldIndexing(collectionID: "__default__", path: FieldIndexing.allFields, entries: []),
         FieldIndexing(
-          collectionID: "c", path: field("m.k"), entries: [.init(.collectionGroup, .contains), .init(.collection, .ascending)],
+          collectionID: "c", path: field("m.k"),
+          entries: [.init(.collectionGroup, .contains), .init(.collection, .ascending)],
           expires: true),
       ])
     let db = try TestDatabase(indexes: configuration)
@@ -72,7 +76,9 @@ import WireFormat
     try db.commit(.set("c/x", ("a", 1)))
     #expect(try db.meta(.format) == 1)
     #expect(try db.reopened(indexes: IndexConfiguration()).meta(.format) == 1)
-    #expect(try db.reopened(indexes: IndexConfiguration(indexes: [Self.index("c", ("a", .ascending), ("b", .ascending))])).meta(.format) == 2)
+    #expect(
+      try db.reopened(indexes: IndexConfiguration(indexes: [Self.index("c", ("a", .ascending), ("b", .ascending))]))
+        .meta(.format) == 2)
   }
 
   static let fieldNames = ["a", "b", "t", "m", "v"]
@@ -169,7 +175,9 @@ import WireFormat
   @Test func indexesAreBuiltWhileCommitsRun() throws {
     let db = try TestDatabase(indexBatch: IndexBatch(documentsMax: 20, entriesMax: 50))
     for start in stride(from: 0, to: 2000, by: 500) {
-      try db.commit(CommitRequest((start..<start + 500).map { .set("c/d\($0)", ("a", .integer(Int64($0 % 7))), ("b", .integer(Int64($0)))) }))
+      try db.commit(
+        CommitRequest(
+          (start..<start + 500).map { .set("c/d\($0)", ("a", .integer(Int64($0 % 7))), ("b", .integer(Int64($0)))) }))
     }
     var configuration = IndexConfiguration(indexes: [Self.index("c", ("a", .ascending), ("b", .descending))])
     configuration.fields = [FieldIndexing(collectionID: "c", path: field("b"), entries: [])]
@@ -177,23 +185,30 @@ import WireFormat
     concurrently(4) { thread in
       for round in 0..<60 {
         let key = (thread * 977 + round * 31) % 2000
-        _ = try? db.commit(round.isMultiple(of: 9) ? .delete("c/d\(key)") : .set("c/d\(key)", ("a", .integer(Int64(round))), ("b", 1)))
+        _ = try? db.commit(
+          round.isMultiple(of: 9) ? .delete("c/d\(key)") : .set("c/d\(key)", ("a", .integer(Int64(round))), ("b", 1)))
       }
     }
-    while try db.catalog().indexes.contains(where: { $0.state != .ready }) || db.catalog().settings.contains(where: { $0.state != .settled }) {
+    while try db.catalog().indexes.contains(where: { $0.state != .ready })
+      || db.catalog().settings.contains(where: { $0.state != .settled })
+    {
       try db.commit(CommitRequest([]))
     }
     try IndexCheck.check(db)
-    #expect(try db.database.indexReports().map(\.line) == [
-      "c (a descending, b ascending): ready", "c, field b: not indexed: ready",
-    ])
+    #expect(
+      try db.database.indexReports().map(\.line) == [
+        "c (a descending, b ascending): ready", "c, field b: not indexed: ready",
+      ])
   }
 
   /// Bulk loads write the entries of declared indexes, too.
   @Test func loadsWriteIndexEntries() throws {
-    let db = try TestDatabase(indexes: IndexConfiguration(
-      indexes: [Self.index("c", ("a", .ascending), ("t", .contains)), Self.index("c", ("a", .descending), group: true)],
-      fields: [FieldIndexing(collectionID: "c", path: field("m"), entries: [])]))
+    let db = try TestDatabase(
+      indexes: IndexConfiguration(
+        indexes: [
+          Self.index("c", ("a", .ascending), ("t", .contains)), Self.index("c", ("a", .descending), group: true),
+        ],
+        fields: [FieldIndexing(collectionID: "c", path: field("m"), entries: [])]))
     let loader = try db.database.makeLoader()
     var random = SplitMix(seed: 5)
     for mayReplace in [false, true] {
@@ -209,9 +224,16 @@ import WireFormat
 
   /// The limits on a document's entries include declared indexes and exclude exempt fields.
   @Test func limitsCountOnlyWrittenEntries() throws {
-    let db = try TestDatabase(indexes: IndexConfiguration(
-      indexes: [Self.index("c", ("t", .contains), ("a", .ascending)), Self.index("c", ("l1", .ascending), ("l2", .ascending), ("l3", .ascending), ("l4", .ascending), ("l5", .ascending), ("l6", .ascending), ("l7", .ascending), ("l8", .ascending), ("l9", .ascending), ("l10", .ascending), ("l11", .ascending))],
-      fields: [FieldIndexing(collectionID: "c", path: field("big"), entries: [])]))
+    let db = try TestDatabase(
+      indexes: IndexConfiguration(
+        indexes: [
+          Self.index("c", ("t", .contains), ("a", .ascending)),
+          Self.index(
+            "c", ("l1", .ascending), ("l2", .ascending), ("l3", .ascending), ("l4", .ascending), ("l5", .ascending),
+            ("l6", .ascending), ("l7", .ascending), ("l8", .ascending), ("l9", .ascending), ("l10", .ascending),
+            ("l11", .ascending)),
+        ],
+        fields: [FieldIndexing(collectionID: "c", path: field("big"), entries: [])]))
     func array(_ count: Int) -> Value { .array((0..<count).map { .integer(Int64($0)) }) }
     try db.commit(.set("c/x", ("big", array(60_000))))
     try db.commit(.set("c/x", ("t", array(19_000)), ("a", 1)))
@@ -234,7 +256,8 @@ import WireFormat
     let names = (1...11).map { "l\($0)" }
     let write = Write(.update(EncodedFields(MapValue(names.map { ($0, long) })), mask: nil), key: document("c/z"))
     try db.commit(write)
-    let wide = IndexDefinition(collectionID: "c", scope: .collection, fields: names.map { .init(field($0), .ascending) })
+    let wide = IndexDefinition(
+      collectionID: "c", scope: .collection, fields: names.map { .init(field($0), .ascending) })
     let configuration = IndexConfiguration(indexes: [wide, Self.index("c", ("l1", .ascending), ("l2", .ascending))])
     let again = try db.reopened(indexes: configuration)
     try again.finishIndexes()
@@ -251,9 +274,10 @@ import WireFormat
 
   /// `hearth check` finds missing and extra entries.
   @Test func theCheckFindsDamagedEntries() throws {
-    let db = try TestDatabase(indexes: IndexConfiguration(indexes: [
-      Self.index("c", ("a", .ascending), ("b", .descending)), Self.index("c", ("a", .ascending), group: true),
-    ]))
+    let db = try TestDatabase(
+      indexes: IndexConfiguration(indexes: [
+        Self.index("c", ("a", .ascending), ("b", .descending)), Self.index("c", ("a", .ascending), group: true),
+      ]))
     try db.commit(.set("c/x", ("a", 1), ("b", 2)), .set("c/y", ("a", 1), ("b", 3)))
     func problems() throws -> [String] {
       let snapshot = try db.store.snapshot()

@@ -24,7 +24,8 @@ import WireFormat
     let (soon, late) = (Self.at(60, of: db), Self.at(600, of: db))
     try db.commit(
       .set("c/soon", ("m", map(("end", soon)))), .set("c/soon/s/below", ("m", map(("end", soon)))),
-      .set("c/late", ("m", map(("end", late)))), .set("c/none", ("end", soon)), .set("d/soon", ("m", map(("end", soon)))),
+      .set("c/late", ("m", map(("end", late)))), .set("c/none", ("end", soon)),
+      .set("d/soon", ("m", map(("end", soon)))),
       .set("x/y/c/soon", ("m", map(("end", soon)))), .set("c/number", ("m", map(("end", 0)))),
       .set("c/text", ("m", map(("end", "1970")))), .set("c/list", ("m", map(("end", [soon])))))
     let kept = ["c/soon/s/below", "c/late", "c/none", "d/soon", "c/number", "c/text", "c/list"]
@@ -48,9 +49,10 @@ import WireFormat
 
   /// More documents than one batch takes are all deleted, except those whose time was extended meanwhile.
   @Test func manyDocumentsExpireAndRefreshedOnesStay() throws {
-    let db = try TestDatabase(indexes: IndexConfiguration(fields: [
-      FieldIndexing(collectionID: "c", path: field("end"), entries: FieldIndexing.automatic, expires: true)
-    ]))
+    let db = try TestDatabase(
+      indexes: IndexConfiguration(fields: [
+        FieldIndexing(collectionID: "c", path: field("end"), entries: FieldIndexing.automatic, expires: true)
+      ]))
     let soon = Self.at(10, of: db)
     let count = ExpiredDocuments.countMax * 2 + 50
     for start in stride(from: 0, to: count, by: 100) {

@@ -140,7 +140,9 @@ private struct History {
       }
       for (path, segments) in below {
         let sorted = segments.sorted { ResourceID.compare($0, $1) == .less }
-        for (after, expected) in [([UInt8]?.none, sorted[...])] + some(sorted.indices).map({ (sorted[$0], sorted[($0 + 1)...]) }) {
+        for (after, expected) in [([UInt8]?.none, sorted[...])]
+          + some(sorted.indices).map({ (sorted[$0], sorted[($0 + 1)...]) })
+        {
           var found: [[UInt8]] = []
           var walk = try SubtreeSegments(reader.snapshot, below: path, after: after, at: version)
           while let segment = try walk.next() { found.append(segment) }
@@ -169,7 +171,9 @@ private struct History {
       }
     }
     let sorted = all.sorted()
-    for root in [ResourcePath.root, collection("c"), document("c/a").path, document("c/missing").path, collection("none")] {
+    for root in [
+      ResourcePath.root, collection("c"), document("c/a").path, document("c/missing").path, collection("none"),
+    ] {
       let expected = sorted.filter { $0.path.isAtOrBelow(root) && $0.path != root }
       // From the start, and resumed after a document.
       for position in [-1] + some(expected.indices) {
@@ -180,7 +184,8 @@ private struct History {
           found.append(step.key)
           try #require(try step.document.map { try Stored($0) } == documents[step.key], "\(comment) \(step.key)")
         }
-        try #require(found == Array(expected[(position + 1)...]), "\(comment), walk below \(root.text) after \(position)")
+        try #require(
+          found == Array(expected[(position + 1)...]), "\(comment), walk below \(root.text) after \(position)")
       }
     }
   }

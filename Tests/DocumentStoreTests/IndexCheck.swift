@@ -114,7 +114,8 @@ enum IndexCheck {
 
   /// Returns the setting that governs a field: its own, or that of the nearest enclosing field, of all fields of
   /// the collection, or of all collections.
-  private static func governor(_ field: [String], _ collection: ResourcePath, _ catalog: IndexCatalog) -> FieldSetting? {
+  private static func governor(_ field: [String], _ collection: ResourcePath, _ catalog: IndexCatalog) -> FieldSetting?
+  {
     let own = catalog.settings.filter { $0.collectionID.elementsEqual(collection.lastSegment) }
     for count in stride(from: field.count, to: 0, by: -1) {
       let path = FieldPath(segments: Array(field.prefix(count)))

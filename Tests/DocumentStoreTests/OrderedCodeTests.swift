@@ -46,7 +46,8 @@ private func code(_ value: Value, budget: Int = .max) throws -> (bytes: [UInt8],
     [.integer(-2)], [.double(-1.5)], [.integer(-1), .double(-1)],
     [.double(-.leastNonzeroMagnitude)],
     [.integer(0), .double(0), .double(-0.0)],
-    [.double(.leastNonzeroMagnitude)], [.double(0.1)], [.integer(1), .double(1), bson(.int32, 1), bson(.decimal128, "1")],
+    [.double(.leastNonzeroMagnitude)], [.double(0.1)],
+    [.integer(1), .double(1), bson(.int32, 1), bson(.decimal128, "1")],
     [.double(1.0.nextUp)],
     [.integer((1 << 53) - 1), .double(0x1p53 - 1)],
     [.integer(1 << 53), .double(0x1p53)],
@@ -62,7 +63,8 @@ private func code(_ value: Value, budget: Int = .max) throws -> (bytes: [UInt8],
     [.timestamp(.earliest)], [.timestamp(Timestamp(uncheckedMicroseconds: -1))],
     [.timestamp(Timestamp(uncheckedMicroseconds: 0))], [.timestamp(.latest)],
     [bsonTime(1, 2)], [bsonTime(1, 0xFFFF_FFFF)], [bsonTime(2, 0)],
-    [""], ["\u{0}"], ["\u{0}\u{0}"], ["\u{0}\u{1}"], ["\u{0}a"], ["\u{1}"], ["a"], ["a\u{0}"], ["a\u{0}\u{0}"], ["a\u{1}"],
+    [""], ["\u{0}"], ["\u{0}\u{0}"], ["\u{0}\u{1}"], ["\u{0}a"], ["\u{1}"], ["a"], ["a\u{0}"], ["a\u{0}\u{0}"],
+    ["a\u{1}"],
     ["a\u{2}"], ["ab"], ["b"], ["e\u{301}"], ["\u{7F}"], ["\u{80}"], ["\u{E9}"], ["\u{FFFF}"], ["\u{1F600}"],
     [.bytes([])], [.bytes([0])], [.bytes([0, 0])], [.bytes([0, 1])], [.bytes([0, 0xFF])], [.bytes([1])],
     [.bytes([0xFE])], [.bytes([0xFF])], [.bytes([0xFF, 0])], [.bytes([0xFF, 0xFF])],
@@ -172,7 +174,9 @@ private func code(_ value: Value, budget: Int = .max) throws -> (bytes: [UInt8],
       if random.chance(oneIn: 2) {
         bytes.removeLast(Int.random(in: 0...bytes.count, using: &random))
       }
-      if !bytes.isEmpty { bytes[Int.random(in: 0..<bytes.count, using: &random)] = random.pick([0, 1, 2, 5, 50, 0xFF]) }
+      if !bytes.isEmpty {
+        bytes[Int.random(in: 0..<bytes.count, using: &random)] = random.pick([0, 1, 2, 5, 50, 0xFF])
+      }
       bytes.withUnsafeBytes { bytes in
         var rest = bytes
         _ = OrderedCode.skipValue(&rest)
@@ -185,7 +189,9 @@ private func code(_ value: Value, budget: Int = .max) throws -> (bytes: [UInt8],
     let long = String(repeating: "x", count: 3000)
     let (whole, isWhole) = try code(.string(String(repeating: "x", count: 1499)), budget: 1500)
     #expect(isWhole && whole.count == 1502)
-    for value: Value in [.string(long), [.string(long)], map(("k", .string(long))), .array(Array(repeating: 1, count: 500))] {
+    for value: Value in [
+      .string(long), [.string(long)], map(("k", .string(long))), .array(Array(repeating: 1, count: 500)),
+    ] {
       let (bytes, isWhole) = try code(value, budget: 1500)
       #expect(!isWhole)
       #expect(bytes.count <= 1520, "\(bytes.count) bytes")

@@ -329,7 +329,8 @@ import WireFormat
         else { continue }
         do {
           try db.commit(
-            transaction, .set("accounts/a\(from)", ("n", .integer(a - 1))), .set("accounts/a\(to)", ("n", .integer(b + 1))))
+            transaction, .set("accounts/a\(from)", ("n", .integer(a - 1))),
+            .set("accounts/a\(to)", ("n", .integer(b + 1))))
           done.withLock { $0 += 1 }
           left -= 1
         } catch {

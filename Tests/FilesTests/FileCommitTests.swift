@@ -87,7 +87,8 @@ import Testing
     #expect(try Self.text(store) == (isCommitted ? "two" : "one"))
     switch outcome {
     case .success: #expect(isCommitted)
-    case .failure(let error): #expect(!isCommitted && error as? FilesError == .commitRefused(httpStatus: 409, message: "no"))
+    case .failure(let error):
+      #expect(!isCommitted && error as? FilesError == .commitRefused(httpStatus: 409, message: "no"))
     }
     try Self.expectClean(store)
     // Other writes still work.

@@ -61,7 +61,8 @@ import Testing
   @Test func deniedWriteLeavesNothing() throws {
     let files = try TestFiles()
     #expect(throws: FilesError.denied("no")) {
-      _ = try files.store.put(TestFiles.name("a"), files.incoming([1]), ObjectAttributes()) { (before, after) throws(FilesError) in
+      _ = try files.store.put(TestFiles.name("a"), files.incoming([1]), ObjectAttributes()) {
+        (before, after) throws(FilesError) in
         #expect(before == nil && after?.content.size == 1)
         throw .denied("no")
       }
@@ -152,10 +153,19 @@ import Testing
     }
     #expect(try list { _ in } == "a a/1 a/2 a/b/3 a0 b/1 c")
     #expect(try list { $0.delimiter = "/" } == "a a0 c (a/) (b/)")
-    #expect(try list { $0.delimiter = "/"; $0.prefix = "a/" } == "a/1 a/2 (a/b/)")
-    #expect(try list { $0.delimiter = "/"; $0.countMax = 2 } == "a (a/) | a0 (b/) | c")
+    #expect(
+      try list {
+        $0.delimiter = "/"; $0.prefix = "a/"
+      } == "a/1 a/2 (a/b/)")
+    #expect(
+      try list {
+        $0.delimiter = "/"; $0.countMax = 2
+      } == "a (a/) | a0 (b/) | c")
     #expect(try list { $0.countMax = 3 } == "a a/1 a/2 | a/b/3 a0 b/1 | c")
-    #expect(try list { $0.start = "a/2"; $0.end = "b" } == "a/2 a/b/3 a0")
+    #expect(
+      try list {
+        $0.start = "a/2"; $0.end = "b"
+      } == "a/2 a/b/3 a0")
     #expect(try list { $0.prefix = "nothing" } == "")
   }
 
@@ -226,7 +236,11 @@ import Testing
       try Data([1]).write(to: URL(filePath: files.path + "/incoming/0123"))
     }
     #expect(try files.store.sweep() == 1)
-    #expect(files.files == ["content/" + kept.content.digest.text.prefix(2) + "/" + kept.content.digest.text.dropFirst(2), "incoming/" + record.id])
+    #expect(
+      files.files == [
+        "content/" + kept.content.digest.text.prefix(2) + "/" + kept.content.digest.text.dropFirst(2),
+        "incoming/" + record.id,
+      ])
     #expect(try files.text("kept") == "kept")
   }
 }

@@ -210,7 +210,8 @@ import Testing
     right.crc32c = "mnG7TA=="
     right.md5 = "XUFAKrxLKna5cZ2REBfFkg=="
     right.sha256 = "LPJNul+wow4m6DsqxbninhsWHlwfp0JecwQzYpOLmCQ="
-    _ = try files.store.put(TestFiles.name("a"), files.incoming(Array("hello".utf8)), ObjectAttributes(), declared: right)
+    _ = try files.store.put(
+      TestFiles.name("a"), files.incoming(Array("hello".utf8)), ObjectAttributes(), declared: right)
   }
 
   // MARK: - Memory

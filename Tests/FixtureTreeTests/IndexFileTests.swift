@@ -38,24 +38,33 @@ import Testing
       """)
     #expect(
       configuration.indexes == [
-        IndexDefinition(collectionID: "rooms", scope: .collection, fields: [
-          .init(field("owner"), .ascending), .init(field("stats.`a-b`"), .descending), .init(field("__name__"), .ascending),
-        ]),
-        IndexDefinition(collectionID: "rooms", scope: .collection, fields: [
-          .init(field("tags"), .contains), .init(field("at"), .descending),
-        ]),
-        IndexDefinition(collectionID: "rooms", scope: .collectionGroup, fields: [
-          .init(field("tags"), .contains), .init(field("at"), .ascending), .init(field("v"), .vector(dimension: 768)),
-        ]),
+        IndexDefinition(
+          collectionID: "rooms", scope: .collection,
+          fields: [
+            .init(field("owner"), .ascending), .init(field("stats.`a-b`"), .descending),
+            .init(field("__name__"), .ascending),
+          ]),
+        IndexDefinition(
+          collectionID: "rooms", scope: .collection,
+          fields: [
+            .init(field("tags"), .contains), .init(field("at"), .descending),
+          ]),
+        IndexDefinition(
+          collectionID: "rooms", scope: .collectionGroup,
+          fields: [
+            .init(field("tags"), .contains), .init(field("at"), .ascending), .init(field("v"), .vector(dimension: 768)),
+          ]),
         IndexDefinition(collectionID: "docs", scope: .collection, fields: [.init(field("v"), .vector(dimension: 3))]),
         IndexDefinition(collectionID: "docs", scope: .collection, fields: [.init(field("__name__"), .descending)]),
       ])
     #expect(
       configuration.fields == [
         FieldIndexing(collectionID: "rooms", path: field("text"), entries: []),
-        FieldIndexing(collectionID: "rooms", path: field("expireAt"), entries: [
-          .init(.collection, .ascending), .init(.collectionGroup, .descending), .init(.collection, .contains),
-        ], expires: true),
+        FieldIndexing(
+          collectionID: "rooms", path: field("expireAt"),
+          entries: [
+            .init(.collection, .ascending), .init(.collectionGroup, .descending), .init(.collection, .contains),
+          ], expires: true),
         FieldIndexing(collectionID: "rooms", path: field("gone"), entries: FieldIndexing.automatic, expires: true),
         FieldIndexing(
           collectionID: "__default__", path: FieldIndexing.allFields, entries: [.init(.collection, .ascending)]),
@@ -72,9 +81,11 @@ import Testing
   @Test func writesTheFormatOfTheDeployTools() {
     let configuration = IndexConfiguration(
       indexes: [
-        IndexDefinition(collectionID: "rooms", scope: .collection, fields: [
-          .init(field("owner"), .ascending), .init(field("v"), .vector(dimension: 2)),
-        ])
+        IndexDefinition(
+          collectionID: "rooms", scope: .collection,
+          fields: [
+            .init(field("owner"), .ascending), .init(field("v"), .vector(dimension: 2)),
+          ])
       ],
       fields: [FieldIndexing(collectionID: "rooms", path: field("at"), entries: [], expires: true)])
     #expect(
@@ -117,7 +128,9 @@ import Testing
     var message: String
   }
 
-  private static func index(_ fields: String) -> String { #"{"indexes": [{"collectionGroup": "c", "fields": "# + fields + "}]}" }
+  private static func index(_ fields: String) -> String {
+    #"{"indexes": [{"collectionGroup": "c", "fields": "# + fields + "}]}"
+  }
   private static func override(_ rest: String) -> String {
     #"{"fieldOverrides": [{"collectionGroup": "c", "fieldPath": "a""# + rest + "}]}"
   }
@@ -130,34 +143,52 @@ import Testing
     Mistake(text: "{\"indexes\": [],\n \"indexes\": []}", message: #"i.json:2:2: key "indexes" occurs twice"#),
     Mistake(text: #"{"indexes": {}}"#, message: "i.json:1:13: indexes: must be an array"),
     Mistake(text: "{\"indexes\": [\n  {\"fields\": []}]}", message: #"i.json:2:14: indexes[0].fields: is empty"#),
-    Mistake(text: #"{"indexes": [{"fields": [{"fieldPath": "a", "order": "ASCENDING"}, {"fieldPath": "b", "order": "ASCENDING"}]}]}"#,
+    Mistake(
+      text:
+        #"{"indexes": [{"fields": [{"fieldPath": "a", "order": "ASCENDING"}, {"fieldPath": "b", "order": "ASCENDING"}]}]}"#,
       message: #"i.json:1:14: indexes[0]: lacks "collectionGroup""#),
     Mistake(text: #"{"indexes": [{"collectionGroup": "c"}]}"#, message: #"i.json:1:14: indexes[0]: lacks "fields""#),
-    Mistake(text: #"{"indexes": [{"collectionGroup": "a/b"}]}"#, message: #"i.json:1:34: indexes[0].collectionGroup: "a/b" is not a collection id"#),
-    Mistake(text: #"{"indexes": [{"collectionGroup": "__default__"}]}"#, message: "i.json:1:34: indexes[0].collectionGroup: "),
-    Mistake(text: #"{"indexes": [{"collectionGroup": "c", "collectionId": "c"}]}"#, message: "are the same; remove one"),
-    Mistake(text: #"{"indexes": [{"collectionGroup": "c", "queryScope": "COLLECTION_RECURSIVE"}]}"#,
+    Mistake(
+      text: #"{"indexes": [{"collectionGroup": "a/b"}]}"#,
+      message: #"i.json:1:34: indexes[0].collectionGroup: "a/b" is not a collection id"#),
+    Mistake(
+      text: #"{"indexes": [{"collectionGroup": "__default__"}]}"#, message: "i.json:1:34: indexes[0].collectionGroup: "),
+    Mistake(
+      text: #"{"indexes": [{"collectionGroup": "c", "collectionId": "c"}]}"#, message: "are the same; remove one"),
+    Mistake(
+      text: #"{"indexes": [{"collectionGroup": "c", "queryScope": "COLLECTION_RECURSIVE"}]}"#,
       message: #"must be "COLLECTION" or "COLLECTION_GROUP", not "COLLECTION_RECURSIVE""#),
     Mistake(text: #"{"indexes": [{"collectionGroup": "c", "density": "DENSE"}]}"#, message: #"must be "SPARSE_ALL""#),
-    Mistake(text: #"{"indexes": [{"collectionGroup": "c", "unique": true}]}"#, message: "indexes[0].unique: must be false"),
+    Mistake(
+      text: #"{"indexes": [{"collectionGroup": "c", "unique": true}]}"#, message: "indexes[0].unique: must be false"),
     Mistake(text: #"{"indexes": [{"collectionGroup": "c", "name": "x"}]}"#, message: #"unknown key "name""#),
     Mistake(text: index(#"[{"fieldPath": "a", "order": "ASCENDING"}]"#), message: "belongs in \"fieldOverrides\""),
-    Mistake(text: index(#"[{"fieldPath": "a", "order": "ascending"}]"#),
+    Mistake(
+      text: index(#"[{"fieldPath": "a", "order": "ascending"}]"#),
       message: #"indexes[0].fields[0].order: must be "ASCENDING" or "DESCENDING", not "ascending""#),
-    Mistake(text: index(#"[{"fieldPath": "a..b", "order": "ASCENDING"}]"#), message: #"fields[0].fieldPath: "a..b" is not a field path"#),
+    Mistake(
+      text: index(#"[{"fieldPath": "a..b", "order": "ASCENDING"}]"#),
+      message: #"fields[0].fieldPath: "a..b" is not a field path"#),
     Mistake(text: index(#"[{"fieldPath": "*", "order": "ASCENDING"}]"#), message: "must name one field"),
     Mistake(text: index(#"[{"order": "ASCENDING"}]"#), message: #"indexes[0].fields[0]: lacks "fieldPath""#),
     Mistake(text: index(#"[{"fieldPath": "a"}]"#), message: #"indexes[0].fields[0]: lacks "order""#),
-    Mistake(text: index(#"[{"fieldPath": "a", "order": "ASCENDING", "arrayConfig": "CONTAINS"}]"#),
+    Mistake(
+      text: index(#"[{"fieldPath": "a", "order": "ASCENDING", "arrayConfig": "CONTAINS"}]"#),
       message: #"a field has only one of "order", "arrayConfig" and "vectorConfig""#),
-    Mistake(text: index(#"[{"fieldPath": "a", "order": "ASCENDING"}, {"fieldPath": "a", "order": "ASCENDING"}]"#),
+    Mistake(
+      text: index(#"[{"fieldPath": "a", "order": "ASCENDING"}, {"fieldPath": "a", "order": "ASCENDING"}]"#),
       message: "fields[1]: field a is already in the index"),
-    Mistake(text: index(#"[{"fieldPath": "a", "arrayConfig": "CONTAINS"}, {"fieldPath": "b", "arrayConfig": "CONTAINS"}]"#),
+    Mistake(
+      text: index(#"[{"fieldPath": "a", "arrayConfig": "CONTAINS"}, {"fieldPath": "b", "arrayConfig": "CONTAINS"}]"#),
       message: "only one array field"),
-    Mistake(text: index(#"[{"fieldPath": "__name__", "order": "ASCENDING"}, {"fieldPath": "b", "order": "ASCENDING"}]"#),
+    Mistake(
+      text: index(#"[{"fieldPath": "__name__", "order": "ASCENDING"}, {"fieldPath": "b", "order": "ASCENDING"}]"#),
       message: "only a vector field can follow __name__"),
-    Mistake(text: index(#"[{"fieldPath": "__name__", "arrayConfig": "CONTAINS"}]"#), message: "__name__ requires an \"order\""),
-    Mistake(text: index(#"[{"fieldPath": "v", "vectorConfig": {"dimension": 2}}, {"fieldPath": "b", "order": "ASCENDING"}]"#),
+    Mistake(
+      text: index(#"[{"fieldPath": "__name__", "arrayConfig": "CONTAINS"}]"#), message: "__name__ requires an \"order\""
+    ),
+    Mistake(
+      text: index(#"[{"fieldPath": "v", "vectorConfig": {"dimension": 2}}, {"fieldPath": "b", "order": "ASCENDING"}]"#),
       message: "must be the last of the index"),
     Mistake(text: index(#"[{"fieldPath": "v", "vectorConfig": {"dimension": 0}}]"#), message: "from 1 to 2048"),
     Mistake(text: index(#"[{"fieldPath": "v", "vectorConfig": {"flat": {}}}]"#), message: #"lacks "dimension""#),
@@ -165,16 +196,24 @@ import Testing
     Mistake(text: override(""), message: #"i.json:1:21: fieldOverrides[0]: lacks "indexes""#),
     Mistake(text: override(#", "ttl": "yes""#), message: "fieldOverrides[0].ttl: must be true or false"),
     Mistake(text: override(#", "indexes": [{"queryScope": "COLLECTION"}]"#), message: #"indexes[0]: lacks "order""#),
-    Mistake(text: override(#", "indexes": [{"vectorConfig": {"dimension": 2}}]"#), message: "declared under \"indexes\""),
+    Mistake(
+      text: override(#", "indexes": [{"vectorConfig": {"dimension": 2}}]"#), message: "declared under \"indexes\""),
     Mistake(text: override(#", "indexes": [{"order": "ASCENDING", "x": 1}]"#), message: "\"x\" is not allowed here"),
-    Mistake(text: #"{"fieldOverrides": [{"collectionGroup": "__default__", "fieldPath": "a", "indexes": []}]}"#,
+    Mistake(
+      text: #"{"fieldOverrides": [{"collectionGroup": "__default__", "fieldPath": "a", "indexes": []}]}"#,
       message: "allows only the field path \"*\""),
-    Mistake(text: #"{"fieldOverrides": [{"collectionGroup": "c", "fieldPath": "*", "ttl": true}]}"#, message: "not \"*\""),
-    Mistake(text: #"{"fieldOverrides": [{"collectionGroup": "c", "fieldPath": "__name__", "indexes": []}]}"#,
+    Mistake(
+      text: #"{"fieldOverrides": [{"collectionGroup": "c", "fieldPath": "*", "ttl": true}]}"#, message: "not \"*\""),
+    Mistake(
+      text: #"{"fieldOverrides": [{"collectionGroup": "c", "fieldPath": "__name__", "indexes": []}]}"#,
       message: "is not a field path"),
-    Mistake(text: #"{"fieldOverrides": [{"collectionGroup": "c", "fieldPath": "a", "indexes": []}, {"collectionGroup": "c", "fieldPath": "a", "indexes": []}]}"#,
+    Mistake(
+      text:
+        #"{"fieldOverrides": [{"collectionGroup": "c", "fieldPath": "a", "indexes": []}, {"collectionGroup": "c", "fieldPath": "a", "indexes": []}]}"#,
       message: "fieldOverrides[1]: this field of c is already declared above"),
-    Mistake(text: "{\"indexes\": [\n\(twice),\n\(twice)]}", message: "i.json:3:1: indexes[1]: the same index is already declared on line 2"),
+    Mistake(
+      text: "{\"indexes\": [\n\(twice),\n\(twice)]}",
+      message: "i.json:3:1: indexes[1]: the same index is already declared on line 2"),
   ]
   private static let twice =
     #"{"collectionGroup": "c", "fields": [{"fieldPath": "a", "order": "ASCENDING"}, {"fieldPath": "b", "order": "ASCENDING"}]}"#
@@ -189,7 +228,8 @@ import Testing
       }
     }
     do {
-      _ = try IndexFile.read(ByteSource(Array(repeating: UInt8(ascii: " "), count: IndexFile.bytesMax + 1), name: "i.json"))
+      _ = try IndexFile.read(
+        ByteSource(Array(repeating: UInt8(ascii: " "), count: IndexFile.bytesMax + 1), name: "i.json"))
       Issue.record("no error for a file that is too long")
     } catch { #expect("\(error)".contains("is longer than")) }
   }

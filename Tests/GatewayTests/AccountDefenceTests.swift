@@ -22,7 +22,8 @@ import Testing
     }
 
     /// Creates an account. Returns its id and its tokens.
-    func signUp(_ name: String, isVerified: Bool = false) throws -> (uid: String, idToken: String, refreshToken: String) {
+    func signUp(_ name: String, isVerified: Bool = false) throws -> (uid: String, idToken: String, refreshToken: String)
+    {
       let made = try session.user("signUp", #"{"email": "\#(name)@example.com", "password": "secret-1"}"#)
       let uid = made["localId"] as? String ?? ""
       if isVerified { _ = try accounts.users.update(uid) { $0.isEmailVerified = true } }
@@ -57,7 +58,8 @@ import Testing
     let code: String
     switch kind {
     case .resetPassword: code = try world.send(kind, #""email": "ann@example.com""#)
-    case .verifyAndChangeEmail: code = try world.send(kind, #""idToken": "\#(ann.idToken)", "newEmail": "new@example.com""#)
+    case .verifyAndChangeEmail:
+      code = try world.send(kind, #""idToken": "\#(ann.idToken)", "newEmail": "new@example.com""#)
     case .recoverEmail:
       try world.session.user("update", #"{"idToken": "\#(ann.idToken)", "email": "new@example.com"}"#)
       code = try #require(try world.code(kind))
@@ -160,7 +162,9 @@ import Testing
     let setsPassword = body(#""email": "ann@example.com", "password": "secret-1""#)
     try world.session.user("update", body(#""deleteProvider": ["apple.com"]"#))
     #expect(try world.session.failure("update", setsPassword) == "CREDENTIAL_TOO_OLD_LOGIN_AGAIN")
-    #expect(try world.session.failure("update", body(#""deleteProvider": ["google.com"]"#)) == "CREDENTIAL_TOO_OLD_LOGIN_AGAIN")
+    #expect(
+      try world.session.failure("update", body(#""deleteProvider": ["google.com"]"#))
+        == "CREDENTIAL_TOO_OLD_LOGIN_AGAIN")
     // A guest has no credential to lose, so the token may be old.
     _ = try world.accounts.users.update(uid) { $0.unlink("google.com") }
     try world.session.user("update", setsPassword)
@@ -199,7 +203,9 @@ import Testing
       try world.session.admin(":update", #"{"localId": "\#(ann.uid)", "validSince": "\#(world.accounts.nowSeconds)"}"#)
     default:
       let value = how == "email" ? "new@example.com" : "secret-2"
-      fresh = try world.session.user("update", #"{"idToken": "\#(ann.idToken)", "\#(how)": "\#(value)"}"#)["refreshToken"] as? String
+      fresh =
+        try world.session.user("update", #"{"idToken": "\#(ann.idToken)", "\#(how)": "\#(value)"}"#)["refreshToken"]
+        as? String
       #expect(try world.refusal(of: fresh) == nil)
     }
     #expect(try world.refusal(of: ann.refreshToken) == "TOKEN_EXPIRED")

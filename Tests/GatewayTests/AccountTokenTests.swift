@@ -22,15 +22,15 @@ import Testing
       directory = try TemporaryDirectory()
       let file = directory.path + "/firestore.rules"
       try """
-        rules_version = '2';
-        service cloud.firestore {
-          match /databases/{database}/documents {
-            match /open/{id} { allow get; }
-            match /users/{uid} { allow get: if request.auth.uid == uid; }
-            match /roles/{role} { allow get: if request.auth.token.role == role; }
-          }
+      rules_version = '2';
+      service cloud.firestore {
+        match /databases/{database}/documents {
+          match /open/{id} { allow get; }
+          match /users/{uid} { allow get: if request.auth.uid == uid; }
+          match /roles/{role} { allow get: if request.auth.token.role == role; }
         }
-        """.write(toFile: file, atomically: true, encoding: .utf8)
+      }
+      """.write(toFile: file, atomically: true, encoding: .utf8)
       let time = time
       let lines = ReportedLines()
       self.lines = lines
@@ -100,7 +100,8 @@ import Testing
     let token = try server.token("ann")
     #expect(try server.get("/users/ann", token).status == 404)
     try set(UserState(isDisabled: true))
-    #expect(try server.get("/users/ann", token).message == "Missing or invalid authentication: the token's user is disabled.")
+    #expect(
+      try server.get("/users/ann", token).message == "Missing or invalid authentication: the token's user is disabled.")
     try set(UserState())
     #expect(try server.get("/users/ann", token).status == 404)
     server.time.advance(seconds: 5)
@@ -170,7 +171,8 @@ import Testing
     let now = server.accounts.nowSeconds
     let assertion = try program.sign([("aud", .string("https://oauth2.googleapis.com/token"))], at: now)
     func exchange(_ body: String) throws -> TestServer.Response {
-      try server.server.request("POST", "/token", body, headers: [("Content-Type", "application/x-www-form-urlencoded")])
+      try server.server.request(
+        "POST", "/token", body, headers: [("Content-Type", "application/x-www-form-urlencoded")])
     }
     let grant = "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer"
     let reply = try exchange("assertion=\(assertion)&\(grant)")
@@ -181,8 +183,12 @@ import Testing
     let signed = try program.sign([("aud", .string("https://firestore.googleapis.com/"))], at: now)
     for token in [access, signed] {
       for _ in 0..<2 { #expect(try server.get("/users/bob", token).status == 404) }
-      #expect(try server.server.call("PATCH", "/users/bob", #"{"fields":{}}"#, headers: [("Authorization", "Bearer \(token)")]).status == 200)
-      #expect(try server.server.call("DELETE", "/users/bob", headers: [("Authorization", "Bearer \(token)")]).status == 200)
+      #expect(
+        try server.server.call(
+          "PATCH", "/users/bob", #"{"fields":{}}"#, headers: [("Authorization", "Bearer \(token)")]
+        ).status == 200)
+      #expect(
+        try server.server.call("DELETE", "/users/bob", headers: [("Authorization", "Bearer \(token)")]).status == 200)
     }
     for (body, error) in [
       ("", "unsupported_grant_type"), (grant, "invalid_grant"), ("\(grant)&assertion=x.y.z", "invalid_grant"),
@@ -192,7 +198,8 @@ import Testing
       let reply = try exchange(body)
       #expect(reply.status == 400 && reply.json("error") == error, "\(body.prefix(40)): \(reply.text)")
     }
-    let custom = try program.sign([("aud", .string(AccountStore.customTokenAudience)), ("uid", .string("eve"))], at: now)
+    let custom = try program.sign(
+      [("aud", .string(AccountStore.customTokenAudience)), ("uid", .string("eve"))], at: now)
     #expect(try server.get("/open/x", custom).status == 401)
     #expect(try server.accounts.serviceKeys.revoke("backend"))
     for token in [access, signed] { #expect(try server.get("/users/bob", token).status == 401) }
@@ -203,7 +210,9 @@ import Testing
     let server = try Server()
     let admin = [("Authorization", "Bearer \(server.accounts.serviceKeys.localAccessToken())")]
     let user = [("Authorization", "Bearer \(try server.token("ann"))")]
-    func call(_ method: String, _ path: String, _ body: String? = nil, _ headers: [(String, String)]) throws -> TestServer.Response {
+    func call(_ method: String, _ path: String, _ body: String? = nil, _ headers: [(String, String)]) throws
+      -> TestServer.Response
+    {
       try server.server.call(method, "/hearth/v1/\(path)", body, headers: headers)
     }
     for (method, path, body) in [
@@ -227,19 +236,23 @@ import Testing
         "accounts: service key backend was revoked by admin from this machine",
       ])
     #expect(try call("POST", "keys:rotate", nil, admin).json("keys", as: [Any].self)?.count == 2)
-    let token = try #require(try call("POST", "tokens", #"{"uid":"ann","claims":{"role":"editor"}}"#, admin).json("idToken") as String?)
+    let token = try #require(
+      try call("POST", "tokens", #"{"uid":"ann","claims":{"role":"editor"}}"#, admin).json("idToken") as String?)
     #expect(try server.get("/roles/editor", token).status == 404)
     #expect(try call("POST", "tokens", #"{"claims":{}}"#, admin).status == 400)
   }
 
   @Test func keysArePublished() throws {
     let server = try Server()
-    let names = ["/robot/v1/metadata/x509/securetoken@system.gserviceaccount.com", "/identitytoolkit/v3/relyingparty/publicKeys"]
+    let names = [
+      "/robot/v1/metadata/x509/securetoken@system.gserviceaccount.com", "/identitytoolkit/v3/relyingparty/publicKeys",
+    ]
     for path in names + names.map({ "/www.googleapis.com\($0)" }) {
       let reply = try server.server.request("GET", path)
       #expect(reply.status == 200 && reply.header("cache-control") == "public, max-age=3600")
       let keys = try #require(reply.json as? [String: String])
-      #expect(keys.count == 1 && keys.values.allSatisfy { $0.hasPrefix("-----BEGIN CERTIFICATE-----") }, "\(reply.text)")
+      #expect(
+        keys.count == 1 && keys.values.allSatisfy { $0.hasPrefix("-----BEGIN CERTIFICATE-----") }, "\(reply.text)")
     }
     for path in ["/service_accounts/v1/jwk/securetoken@system.gserviceaccount.com", "/v1/sessionCookiePublicKeys"] {
       for prefix in ["", "/www.googleapis.com", "/identitytoolkit.googleapis.com"] {

@@ -5,26 +5,32 @@ import Testing
 
 /// The caller of a request: the `authorization` header in both modes (rules-language.md, section 16).
 @Suite struct CredentialTests {
-  private static func server(_ mode: HearthConfiguration.Mode, _ condition: String) throws -> (TestServer, TemporaryDirectory) {
+  private static func server(_ mode: HearthConfiguration.Mode, _ condition: String) throws -> (
+    TestServer, TemporaryDirectory
+  ) {
     let directory = try TemporaryDirectory()
     let file = directory.path + "/firestore.rules"
     try """
-      rules_version = '2';
-      service cloud.firestore { match /{path=**} { allow get: if \(condition); } }
-      """.write(toFile: file, atomically: true, encoding: .utf8)
+    rules_version = '2';
+    service cloud.firestore { match /{path=**} { allow get: if \(condition); } }
+    """.write(toFile: file, atomically: true, encoding: .utf8)
     return (try TestServer(mode) { $0.rules = [HearthConfiguration.RulesFile(file)] }, directory)
   }
 
-  @Test(arguments: [
-    (nil, "request.auth == null", true),
-    (#"{"sub":"ann"}"#, "request.auth.uid == 'ann' && request.auth.token.sub == 'ann'", true),
-    (#"{"sub":"ann"}"#, "request.auth == null", false),
-    (#"{"sub":7}"#, "request.auth != null && request.auth.uid == null", true),
-    (#"{}"#, "request.auth != null && request.auth.uid == null", true),
-    (#"{"n":3,"x":3.0,"f":2.5}"#, "request.auth.token.n is int && request.auth.token.x is int && request.auth.token.f is float", true),
-    (#"{"a":{"b":["c",true,null]}}"#, "request.auth.token.a.b == ['c', true, null]", true),
-    (#"{"sub":"é😀"}"#, "request.auth.uid == 'é😀'", true),
-  ] as [(String?, String, Bool)])
+  @Test(
+    arguments: [
+      (nil, "request.auth == null", true),
+      (#"{"sub":"ann"}"#, "request.auth.uid == 'ann' && request.auth.token.sub == 'ann'", true),
+      (#"{"sub":"ann"}"#, "request.auth == null", false),
+      (#"{"sub":7}"#, "request.auth != null && request.auth.uid == null", true),
+      (#"{}"#, "request.auth != null && request.auth.uid == null", true),
+      (
+        #"{"n":3,"x":3.0,"f":2.5}"#,
+        "request.auth.token.n is int && request.auth.token.x is int && request.auth.token.f is float", true
+      ),
+      (#"{"a":{"b":["c",true,null]}}"#, "request.auth.token.a.b == ['c', true, null]", true),
+      (#"{"sub":"é😀"}"#, "request.auth.uid == 'é😀'", true),
+    ] as [(String?, String, Bool)])
   func emulatorReadsUnsignedTokens(payload: String?, condition: String, isAllowed: Bool) throws {
     let (server, directory) = try Self.server(.emulator, condition)
     defer { withExtendedLifetime(directory) {} }
@@ -60,7 +66,9 @@ import Testing
     #expect(reply.status == status, "\(reply.text)")
     if status == 400 { #expect(reply.message == "invalid jwt") }
     let grpc = try GRPCConnection(port: server.port)
-    let name = Message { out in out.append(contentsOf: [10, UInt8(TestServer.name.utf8.count + 4)] + Array("\(TestServer.name)/a/b".utf8)) }.bytes
+    let name = Message { out in
+      out.append(contentsOf: [10, UInt8(TestServer.name.utf8.count + 4)] + Array("\(TestServer.name)/a/b".utf8))
+    }.bytes
     let answer = try grpc.call("GetDocument", name, headers: [("authorization", header)])
     #expect(answer.status == [404: 5, 400: 3, 401: 16][status], "\(answer.statusMessage)")
   }

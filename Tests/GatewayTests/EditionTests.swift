@@ -8,27 +8,39 @@ import Testing
 
   private static func fields(_ value: String) -> String { #"{"fields":{"a":\#(value)}}"# }
 
-  private static func bson(_ key: String, _ value: String) -> String { #"{"mapValue":{"fields":{"\#(key)":\#(value)}}}"# }
+  private static func bson(_ key: String, _ value: String) -> String {
+    #"{"mapValue":{"fields":{"\#(key)":\#(value)}}}"#
+  }
 
   @Test func namePatternsSelectTheEdition() throws {
     let named = try TestServer { $0.enterpriseDatabases = ["big*", "one"] }
     let body = Self.fields(Self.bson("__min__", #"{"nullValue":null}"#))
-    for (database, status) in [("big", 200), ("bigger", 200), ("one", 200), ("ones", 400), ("(default)", 400), ("enterprise", 400)] {
+    for (database, status) in [
+      ("big", 200), ("bigger", 200), ("one", 200), ("ones", 400), ("(default)", 400), ("enterprise", 400),
+    ] {
       #expect(try named.call("PATCH", Self.root(database) + "/c/x", body).status == status, "\(database)")
     }
     let standard = try TestServer()
     #expect(try standard.call("PATCH", Self.root("enterprise-1") + "/c/x", body).status == 200)
-    #expect(try standard.call("PATCH", Self.root("(default)") + "/c/x", body).message == "field name __min__ is reserved")
+    #expect(
+      try standard.call("PATCH", Self.root("(default)") + "/c/x", body).message == "field name __min__ is reserved")
   }
 
   @Test(arguments: [
-    ("__min__", #"{"nullValue":null}"#, true), ("__max__", #"{"nullValue":null}"#, true), ("__min__", #"{"integerValue":1}"#, false),
+    ("__min__", #"{"nullValue":null}"#, true), ("__max__", #"{"nullValue":null}"#, true),
+    ("__min__", #"{"integerValue":1}"#, false),
     ("__oid__", #"{"stringValue":"0123456789abcdef01234567"}"#, true), ("__oid__", #"{"stringValue":"x"}"#, false),
     ("__int__", #"{"integerValue":"-2147483648"}"#, true), ("__int__", #"{"integerValue":"2147483648"}"#, false),
     ("__decimal128__", #"{"stringValue":"1.5E+10"}"#, true), ("__decimal128__", #"{"stringValue":"ten"}"#, false),
     ("__binary__", #"{"bytesValue":"AQI="}"#, true), ("__binary__", #"{"bytesValue":""}"#, false),
-    ("__request_timestamp__", #"{"mapValue":{"fields":{"seconds":{"integerValue":1},"increment":{"integerValue":2}}}}"#, true),
-    ("__request_timestamp__", #"{"mapValue":{"fields":{"seconds":{"integerValue":-1},"increment":{"integerValue":2}}}}"#, false),
+    (
+      "__request_timestamp__",
+      #"{"mapValue":{"fields":{"seconds":{"integerValue":1},"increment":{"integerValue":2}}}}"#, true
+    ),
+    (
+      "__request_timestamp__",
+      #"{"mapValue":{"fields":{"seconds":{"integerValue":-1},"increment":{"integerValue":2}}}}"#, false
+    ),
     ("__regex__", #"{"mapValue":{"fields":{"pattern":{"stringValue":"^a"},"options":{"stringValue":"imsux"}}}}"#, true),
     ("__regex__", #"{"mapValue":{"fields":{"pattern":{"stringValue":"^a"}}}}"#, false),
     ("__other__", #"{"nullValue":null}"#, false),
@@ -49,9 +61,12 @@ import Testing
     let server = try TestServer()
     let path = Self.root("enterprise") + "/c/x"
     let regex = #"{"mapValue":{"fields":{"pattern":{"stringValue":"^a"},"options":{"stringValue":"q"}}}}"#
-    #expect(try server.call("PATCH", path, Self.fields(Self.bson("__regex__", regex))).message.hasPrefix("Invalid regex option"))
+    #expect(
+      try server.call("PATCH", path, Self.fields(Self.bson("__regex__", regex))).message.hasPrefix(
+        "Invalid regex option"))
     for (written, stored) in [("inf", "Infinity"), ("-inf", "-Infinity"), ("nan", "NaN"), ("1.50", "1.50")] {
-      let reply = try server.call("PATCH", path, Self.fields(Self.bson("__decimal128__", #"{"stringValue":"\#(written)"}"#)))
+      let reply = try server.call(
+        "PATCH", path, Self.fields(Self.bson("__decimal128__", #"{"stringValue":"\#(written)"}"#)))
       #expect(reply.json("fields", "a", "mapValue", "fields", "__decimal128__", "stringValue") == stored)
     }
   }
@@ -64,7 +79,8 @@ import Testing
       }
     }
     func ids(_ database: String, _ query: String) throws -> [String] {
-      let reply = try server.call("POST", Self.root(database) + ":runQuery", #"{"structuredQuery":{"from":[{"collectionId":"c"}],\#(query)}}"#)
+      let reply = try server.call(
+        "POST", Self.root(database) + ":runQuery", #"{"structuredQuery":{"from":[{"collectionId":"c"}],\#(query)}}"#)
       return try #require(reply.json as? [[String: Any]]).compactMap { element in
         ((element["document"] as? [String: Any])?["name"] as? String)?.split(separator: "/").last.map(String.init)
       }

@@ -14,7 +14,9 @@ final class FeedConnection {
   private(set) var isComplete = false
 
   /// Connects to a port of this machine and sends a request. Reads nothing yet.
-  init(port: UInt16, _ method: String = "GET", _ target: String, headers: [(String, String)] = [], body: String = "") throws {
+  init(port: UInt16, _ method: String = "GET", _ target: String, headers: [(String, String)] = [], body: String = "")
+    throws
+  {
     socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     try #require(socket >= 0, "errno \(errno)")
     var limit = timeval(tv_sec: 30, tv_usec: 0)

@@ -108,7 +108,9 @@ import Testing
       let feed = try connect(server, path, headers: Self.events + headers)
       try feed.read(until: "id: ", count: 2)
       let lines = transcript(feed.body)
-      #expect(lines.first == "retry: 2000" && lines[1] == "ADD[1]" && lines.suffix(2) == ["CURRENT[1] token", "NO_CHANGE token"])
+      #expect(
+        lines.first == "retry: 2000" && lines[1] == "ADD[1]"
+          && lines.suffix(2) == ["CURRENT[1] token", "NO_CHANGE token"])
       #expect(Set(lines.dropFirst(2).dropLast(2)) == expected, "\(path)")
     }
   }
@@ -116,7 +118,8 @@ import Testing
   @Test(arguments: ["AAAA", "no base64!", "%F0%9F%8E%88"]) func unknownTokensStartOver(token: String) throws {
     let server = try TestServer()
     try set(server, "notes/a", 1)
-    let feed = try connect(server, "/notes:listen?once=true&resumeToken=\(token.replacingOccurrences(of: " ", with: "+"))")
+    let feed = try connect(
+      server, "/notes:listen?once=true&resumeToken=\(token.replacingOccurrences(of: " ", with: "+"))")
     #expect(
       transcript(try feed.readToEnd()) == [
         "retry: 2000", "ADD[1]", "RESET[1]", "a = 1 [1]", "CURRENT[1] token", "NO_CHANGE token", "REMOVE[1]",
@@ -188,13 +191,17 @@ import Testing
     ("POST", ":listen", "", 400), ("POST", ":listen", "{}", 400), ("POST", ":listen", "[", 400),
     ("POST", ":listen", #"{"removeTarget": 3}"#, 400),
     ("POST", ":listen", #"{"structuredQuery": {"from": []}, "nonsense": 1}"#, 400),
-    ("POST", ":listen", #"{"addTarget": {"documents": {"documents": ["projects/q/databases/(default)/documents/a/b"]}}}"#, 400),
+    (
+      "POST", ":listen",
+      #"{"addTarget": {"documents": {"documents": ["projects/q/databases/(default)/documents/a/b"]}}}"#, 400
+    ),
     ("POST", ":listen", #"{"addTarget": {"targetId": 2, "pipelineQuery": {}}}"#, 501),
     ("POST", "/notes:listen", #"{"structuredQuery": {"from": [{"collectionId": "a"}]}}"#, 400),
     ("POST", ":changes", "", 404), ("GET", ":changes?since=AAAA", "", 400),
   ]) func invalidRequestsAreRefused(method: String, path: String, body: String, status: Int) throws {
     let server = try TestServer()
-    let reply = try server.call(method, path.hasPrefix(":") ? TestServer.root + path : path, body, headers: [("Authorization", "Bearer owner")])
+    let reply = try server.call(
+      method, path.hasPrefix(":") ? TestServer.root + path : path, body, headers: [("Authorization", "Bearer owner")])
     #expect(reply.status == status, "\(reply.text)")
     if status != 404 { #expect(reply.json("error", "message") != nil, "\(reply.text)") }
   }

@@ -81,7 +81,9 @@ final class GRPCConnection {
   }
 
   private func head(path: String, headers: [(String, String)], end: Bool) -> [UInt8] {
-    var fields = [(":method", "POST"), (":scheme", "http"), (":path", path), (":authority", "localhost"), ("te", "trailers")]
+    var fields = [
+      (":method", "POST"), (":scheme", "http"), (":path", path), (":authority", "localhost"), ("te", "trailers"),
+    ]
     if !headers.contains(where: { $0.0 == "content-type" }) { fields.append(("content-type", "application/grpc")) }
     let block = (fields + headers).flatMap { [UInt8(0)] + Self.text($0.0) + Self.text($0.1) }
     return Self.frame(1, end ? 5 : 4, stream, block)

@@ -209,7 +209,9 @@ import WireFormat
       let writes = (0..<250).map {
         #"{"update":{"name":"\#(Self.root)/c/d\#(1000 + batch * 250 + $0)","fields":{"s":{"stringValue":"\#(text)"}}}}"#
       }
-      #expect(try server.call("POST", "/v1/\(Self.root):commit", #"{"writes":[\#(writes.joined(separator: ","))]}"#).status == 200)
+      #expect(
+        try server.call("POST", "/v1/\(Self.root):commit", #"{"writes":[\#(writes.joined(separator: ","))]}"#).status
+          == 200)
     }
     let grpc = try GRPCConnection(port: server.port, windowBytes: 10_000)
     let slow = grpc.open("Listen")

@@ -48,7 +48,8 @@ import WireFormat
 
   /// A write that fails if the document does not exist.
   static func update(_ path: String) -> [UInt8] {
-    set(path, 0) + Message { out in ProtobufWriter.message(4, to: &out) { ProtobufWriter.bool(1, true, to: &$0) } }.bytes
+    set(path, 0)
+      + Message { out in ProtobufWriter.message(4, to: &out) { ProtobufWriter.bool(1, true, to: &$0) } }.bytes
   }
 
   static func number(_ server: TestServer, _ path: String) throws -> String? {
@@ -117,7 +118,8 @@ import WireFormat
       let stream = grpc.open("Write")
       _ = try server.call("DELETE", "/c/after")
       grpc.send(
-        Self.request() + Self.request([Self.set("c/before", 1)]) + Self.request([Self.update("c/none"), Self.set("c/no", 1)])
+        Self.request() + Self.request([Self.set("c/before", 1)])
+          + Self.request([Self.update("c/none"), Self.set("c/no", 1)])
           + Self.request([Self.set("c/after", 1)]) + Self.request([Self.set("c/after", 2)]), on: stream)
       let end = try grpc.end(of: stream)
       #expect(end.status == 5 && end.statusMessage == "No document to update: " + Self.root + "/c/none")
@@ -156,8 +158,10 @@ import WireFormat
     var random = SplitMix(seed: seed)
     let server = try TestServer()
     let grpc = try GRPCConnection(port: server.port)
-    let writes = Self.request() + Self.request([Self.set("c/x", 1), Self.increment("c/y")]) + Self.request([Self.update("c/x")])
-    let listen = GRPCListenTests.query(2, "c") + GRPCListenTests.documents(4, "c/x", "c/none") + GRPCListenTests.remove(2)
+    let writes =
+      Self.request() + Self.request([Self.set("c/x", 1), Self.increment("c/y")]) + Self.request([Self.update("c/x")])
+    let listen =
+      GRPCListenTests.query(2, "c") + GRPCListenTests.documents(4, "c/x", "c/none") + GRPCListenTests.remove(2)
     for round in 0..<300 {
       var body = round.isMultiple(of: 2) ? writes : listen
       for _ in 0..<Int.random(in: 1...3, using: &random) {
@@ -179,7 +183,9 @@ import WireFormat
     let server = try TestServer()
     let grpc = try GRPCConnection(port: server.port)
     let stream = grpc.open("Write", headers: [("grpc-encoding", "gzip")])
-    let batch = Message { out in for number in 0..<200 { ProtobufWriter.bytes(3, Self.set("z/d\(number)", 1), to: &out) } }
+    let batch = Message { out in
+      for number in 0..<200 { ProtobufWriter.bytes(3, Self.set("z/d\(number)", 1), to: &out) }
+    }
     grpc.send(
       Self.request() + GRPCConnection.framed(GRPCTests.gzip(batch.bytes), isCompressed: true), on: stream, end: true)
     let end = try grpc.end(of: stream)
@@ -214,13 +220,18 @@ import WireFormat
       message: "The first request of a Write stream opens it, and must have no writes."),
     Refusal(
       description: "a write of another database",
-      body: request() + request([Message { ProtobufWriter.string(2, "projects/q/databases/d/documents/a/b", to: &$0) }.bytes]),
+      body: request()
+        + request([Message { ProtobufWriter.string(2, "projects/q/databases/d/documents/a/b", to: &$0) }.bytes]),
       status: 3),
-    Refusal(description: "an empty write", body: request() + request([[]]), status: 3, message: "empty write operation"),
-    Refusal(description: "no protobuf", body: GRPCConnection.framed([0xFF]), status: 3),
-    Refusal(description: "an unknown flag", body: [2, 0, 0, 0, 0], status: 13, message: "A message of the request has an unknown flag."),
     Refusal(
-      description: "no gzip", headers: [("grpc-encoding", "gzip")], body: GRPCConnection.framed([1, 2], isCompressed: true),
+      description: "an empty write", body: request() + request([[]]), status: 3, message: "empty write operation"),
+    Refusal(description: "no protobuf", body: GRPCConnection.framed([0xFF]), status: 3),
+    Refusal(
+      description: "an unknown flag", body: [2, 0, 0, 0, 0], status: 13,
+      message: "A message of the request has an unknown flag."),
+    Refusal(
+      description: "no gzip", headers: [("grpc-encoding", "gzip")],
+      body: GRPCConnection.framed([1, 2], isCompressed: true),
       status: 13, message: "The request's message is not valid gzip."),
     Refusal(
       description: "gzip without a grpc-encoding", body: GRPCConnection.framed(GRPCTests.gzip([]), isCompressed: true),
@@ -239,10 +250,11 @@ import WireFormat
       message: "The request neither adds nor removes a target."),
     Refusal(
       description: "a target without a selector", method: "Listen",
-      body: GRPCConnection.framed(Message { out in
-        ProtobufWriter.string(1, database, to: &out)
-        ProtobufWriter.message(2, to: &out) { _ in }
-      }.bytes), status: 3, message: "A target must have a structured query, or name documents."),
+      body: GRPCConnection.framed(
+        Message { out in
+          ProtobufWriter.string(1, database, to: &out)
+          ProtobufWriter.message(2, to: &out) { _ in }
+        }.bytes), status: 3, message: "A target must have a structured query, or name documents."),
   ]
 
   /// Each ends the call with a status while the client's side is open, and no other call is affected.
@@ -403,7 +415,8 @@ import WireFormat
     }
     grpc.send(
       add(3) { ProtobufWriter.message(13, to: &$0) { _ in } }
-        + add(5) { ProtobufWriter.message(3, to: &$0) { ProtobufWriter.string(2, "x", to: &$0) } }, on: stream, end: true)
+        + add(5) { ProtobufWriter.message(3, to: &$0) { ProtobufWriter.string(2, "x", to: &$0) } }, on: stream,
+      end: true)
     let end = try grpc.end(of: stream)
     #expect(end.status == 0)
     let changes = end.messages.flatMap { Message.fields(2, of: $0) }
@@ -411,7 +424,9 @@ import WireFormat
     #expect(changes.map { Message.number(1, of: $0) } == [2, 2])
     #expect(changes.map { Message.fields(2, of: $0) } == [[[3]], [[5]]])
     #expect(changes.map { Message.number(1, of: Message.fields(3, of: $0)[0]) } == [12, 3])
-    #expect(Message.texts(2, of: Message.fields(3, of: changes[1])[0]) == [#"Document name "x" lacks "projects" at index 0."#])
+    #expect(
+      Message.texts(2, of: Message.fields(3, of: changes[1])[0]) == [#"Document name "x" lacks "projects" at index 0."#]
+    )
   }
 
   @Test func healthCanBeWatched() throws {

@@ -161,7 +161,9 @@ import WireFormat
     let names = found.messages.flatMap { Message.fields(1, of: $0) }.flatMap { Message.texts(1, of: $0) }
     #expect(names.count == 2000 && Set(names).count == 2000)
     // The names in the order of REST.
-    let json = try #require(try server.call("POST", ":runQuery", #"{"structuredQuery":{"from":[{"collectionId":"c"}]}}"#).json as? [[String: Any]])
+    let json = try #require(
+      try server.call("POST", ":runQuery", #"{"structuredQuery":{"from":[{"collectionId":"c"}]}}"#).json
+        as? [[String: Any]])
     #expect(json.compactMap { ($0["document"] as? [String: Any])?["name"] as? String } == names)
     let empty = try grpc.call("RunQuery", Self.runQuery("none"))
     #expect(empty.messages.count == 1 && Message.fields(3, of: empty.messages[0]).count == 1)
@@ -322,10 +324,13 @@ import WireFormat
 
   // MARK: Pieces
 
-  @Test(arguments: [
-    ("1S", 1000), ("5m", 5), ("1500u", 2), ("1n", 1), ("0n", 0), ("2M", 120_000), ("1H", 3_600_000), ("12345678m", 12_345_678),
-    ("", nil), ("1", nil), ("S", nil), ("-1S", nil), ("1.5S", nil), ("123456789S", nil), ("1s", nil),
-  ] as [(String, Int?)]) func timeoutIsParsed(text: String, milliseconds: Int?) {
+  @Test(
+    arguments: [
+      ("1S", 1000), ("5m", 5), ("1500u", 2), ("1n", 1), ("0n", 0), ("2M", 120_000), ("1H", 3_600_000),
+      ("12345678m", 12_345_678),
+      ("", nil), ("1", nil), ("S", nil), ("-1S", nil), ("1.5S", nil), ("123456789S", nil), ("1s", nil),
+    ] as [(String, Int?)]) func timeoutIsParsed(text: String, milliseconds: Int?)
+  {
     #expect(Array(text.utf8).withUnsafeBytes(GRPCTimeout.milliseconds) == milliseconds)
   }
 

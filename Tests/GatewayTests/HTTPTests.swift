@@ -42,7 +42,8 @@ import Testing
 
   @Test func responsesAreCompressed() throws {
     let server = try TestServer()
-    _ = try server.call("PATCH", "/c/x", #"{"fields":{"a":{"stringValue":"\#(String(repeating: "long ", count: 2000))"}}}"#)
+    _ = try server.call(
+      "PATCH", "/c/x", #"{"fields":{"a":{"stringValue":"\#(String(repeating: "long ", count: 2000))"}}}"#)
     let plain = try server.call("GET", "/c/x")
     let packed = try server.call("GET", "/c/x", headers: [("Accept-Encoding", "gzip")])
     #expect(packed.status == 200 && packed.header("content-encoding") == "gzip")
@@ -53,9 +54,11 @@ import Testing
   @Test func otherOriginsAreAllowed() throws {
     let server = try TestServer()
     let origin = ("Origin", "http://localhost:3000")
-    let preflight = try server.call("OPTIONS", "/c/x", headers: [
-      origin, ("Access-Control-Request-Method", "PATCH"), ("Access-Control-Request-Headers", "content-type,x-mine"),
-    ])
+    let preflight = try server.call(
+      "OPTIONS", "/c/x",
+      headers: [
+        origin, ("Access-Control-Request-Method", "PATCH"), ("Access-Control-Request-Headers", "content-type,x-mine"),
+      ])
     #expect(preflight.status == 200 && preflight.body.isEmpty)
     #expect(preflight.header("access-control-allow-origin") == origin.1)
     #expect(preflight.header("access-control-allow-headers") == "content-type,x-mine")
@@ -91,7 +94,8 @@ import Testing
       ("GET", "/c/x", nil), ("GET", "/c", nil), ("POST", "/c", "{}"), ("PATCH", "/c/x", "{}"), ("DELETE", "/c/x", nil),
       ("POST", ":commit", "{}"), ("POST", ":commit", #"{"writes":[{"delete":"\#(TestServer.name)/c/x"}]}"#),
       ("POST", ":batchWrite", "{}"), ("POST", ":batchGet", "{}"), ("POST", ":beginTransaction", "{}"),
-      ("POST", ":rollback", "{}"), ("POST", ":listCollectionIds", "{}"), ("DELETE", "/emulator/v1/\(TestServer.name)", nil),
+      ("POST", ":rollback", "{}"), ("POST", ":listCollectionIds", "{}"),
+      ("DELETE", "/emulator/v1/\(TestServer.name)", nil),
       ("GET", "/v1/projects/other/databases/(default)/documents/c/x", nil),
     ] as [(String, String, String?)] {
       let reply = try server.call(method, path, body)
@@ -116,12 +120,15 @@ import Testing
 
   @Test func sizesAreLimited() throws {
     let server = try TestServer()
-    func document(_ count: Int) -> String { #"{"fields":{"a":{"stringValue":"\#(String(repeating: "x", count: count))"}}}"# }
+    func document(_ count: Int) -> String {
+      #"{"fields":{"a":{"stringValue":"\#(String(repeating: "x", count: count))"}}}"#
+    }
     #expect(try server.call("PATCH", "/c/x", document(1_048_487)).status == 200)
     let long = try server.call("PATCH", "/c/y", document(1_048_488))
     #expect(long.status == 400 && long.message == "The value of property \"a\" is longer than 1048487 bytes.")
     let half = String(repeating: "x", count: 700_000)
-    let large = try server.call("PATCH", "/c/y", #"{"fields":{"a":{"stringValue":"\#(half)"},"b":{"stringValue":"\#(half)"}}}"#)
+    let large = try server.call(
+      "PATCH", "/c/y", #"{"fields":{"a":{"stringValue":"\#(half)"},"b":{"stringValue":"\#(half)"}}}"#)
     #expect(large.status == 400)
     #expect(large.message == "A document cannot be written because it exceeds the maximum size allowed.")
     #expect(try server.call("GET", "/c/x").json("fields", "a", "stringValue")?.count == 1_048_487)
@@ -130,7 +137,9 @@ import Testing
     #expect(try server.call("POST", ":commit", "{\(filler)}").status == 200)
     #expect(try server.call("POST", ":commit", "{\(filler) }").status == 413)
     let thousand = String(repeating: "x", count: 1000)
-    let writes = (0..<9000).map { #"{"update":{"name":"\#(TestServer.name)/m/d\#($0)","fields":{"a":{"stringValue":"\#(thousand)"}}}}"# }
+    let writes = (0..<9000).map {
+      #"{"update":{"name":"\#(TestServer.name)/m/d\#($0)","fields":{"a":{"stringValue":"\#(thousand)"}}}}"#
+    }
     let many = try server.call("POST", ":commit", #"{"writes":[\#(writes.joined(separator: ","))]}"#)
     #expect(many.status == 200, "\(many.message)")
     let names = (0..<9000).map { "\"\(TestServer.name)/m/d\($0)\"" }.joined(separator: ",")
@@ -152,8 +161,12 @@ import Testing
     }
     #expect(try server.call("PATCH", "/c/x", String(repeating: "[", count: 1 << 20)).status == 400)
     let path = Array(repeating: "a", count: 500_000).joined(separator: ".")
-    for transform in [#""updateTransforms":[{"fieldPath":"\#(path)","increment":{"integerValue":1}}]"#, #""updateMask":{"fieldPaths":["\#(path)"]}"#] {
-      let reply = try server.call("POST", ":commit", #"{"writes":[{"update":{"name":"\#(TestServer.name)/c/x"},\#(transform)}]}"#)
+    for transform in [
+      #""updateTransforms":[{"fieldPath":"\#(path)","increment":{"integerValue":1}}]"#,
+      #""updateMask":{"fieldPaths":["\#(path)"]}"#,
+    ] {
+      let reply = try server.call(
+        "POST", ":commit", #"{"writes":[{"update":{"name":"\#(TestServer.name)/c/x"},\#(transform)}]}"#)
       #expect(reply.status == 400)
     }
     let short = Array(repeating: "a", count: 10_000).joined(separator: ".")

@@ -72,7 +72,8 @@ import WireFormat
     // No field of a guest may make a client assume a password.
     #expect((looked["users"] as? [[String: Any]])?.first?["passwordHash"] == nil)
     let member = try session.user(
-      "update", #"{"idToken": "\#(token)", "email": "Ann@Example.com", "password": "secret-1", "returnSecureToken": true}"#)
+      "update",
+      #"{"idToken": "\#(token)", "email": "Ann@Example.com", "password": "secret-1", "returnSecureToken": true}"#)
     #expect(member["localId"] as? String == uid)
     #expect(member["email"] as? String == "ann@example.com")
     let claims = try Self.claims(member["idToken"])
@@ -96,7 +97,10 @@ import WireFormat
     for (call, body, message) in [
       ("signUp", #"{"email": "ann@example.com", "password": "secret-1"}"#, "EMAIL_EXISTS"),
       ("signUp", #"{"email": "ANN@example.com", "password": "secret-1"}"#, "EMAIL_EXISTS"),
-      ("signUp", #"{"email": "bob@example.com", "password": "12345"}"#, "WEAK_PASSWORD : Password should be at least 6 characters"),
+      (
+        "signUp", #"{"email": "bob@example.com", "password": "12345"}"#,
+        "WEAK_PASSWORD : Password should be at least 6 characters"
+      ),
       ("signUp", #"{"email": "nobody", "password": "secret-1"}"#, "INVALID_EMAIL"),
       ("signUp", #"{"email": "bob@example.com"}"#, "MISSING_PASSWORD"),
       ("signUp", #"{"password": "secret-1"}"#, "MISSING_EMAIL"),
@@ -108,7 +112,10 @@ import WireFormat
       ("signInWithPassword", #"{"email": "bob", "password": "secret-2"}"#, "INVALID_EMAIL"),
       ("signInWithPassword", #"{"email": null, "password": "secret-2"}"#, "MISSING_EMAIL"),
       ("signInWithPassword", #"{"email": "ann@example.com"}"#, "MISSING_PASSWORD"),
-      ("signInWithPassword", #"{"email": "ann@example.com", "password": "x", "tenantId": "t"}"#, "UNSUPPORTED_TENANT_OPERATION"),
+      (
+        "signInWithPassword", #"{"email": "ann@example.com", "password": "x", "tenantId": "t"}"#,
+        "UNSUPPORTED_TENANT_OPERATION"
+      ),
       ("signInWithCustomToken", #"{}"#, "MISSING_CUSTOM_TOKEN"),
       ("signInWithIdp", #"{}"#, "MISSING_REQUEST_URI"),
       ("lookup", #"{}"#, "MISSING_ID_TOKEN"),
@@ -120,7 +127,10 @@ import WireFormat
       ("sendOobCode", #"{}"#, "MISSING_REQ_TYPE"),
       ("sendOobCode", #"{"requestType": "X"}"#, "INVALID_REQ_TYPE"),
       ("sendOobCode", #"{"requestType": "PASSWORD_RESET", "email": "bob@example.com"}"#, "EMAIL_NOT_FOUND"),
-      ("sendOobCode", #"{"requestType": 1, "email": "ann@example.com", "continueUrl": "javascript:x"}"#, "INVALID_CONTINUE_URI"),
+      (
+        "sendOobCode", #"{"requestType": 1, "email": "ann@example.com", "continueUrl": "javascript:x"}"#,
+        "INVALID_CONTINUE_URI"
+      ),
       ("createAuthUri", #"{}"#, "MISSING_IDENTIFIER"),
       ("createAuthUri", #"{"identifier": "a@b"}"#, "MISSING_CONTINUE_URI"),
     ] {
@@ -172,8 +182,14 @@ import WireFormat
     let token = try #require(guest["refreshToken"] as? String)
     for (path, body, type) in [
       ("/v1/token", "grant_type=refresh_token&refresh_token=\(token)", "application/x-www-form-urlencoded"),
-      ("/securetoken.googleapis.com/v1/token", #"{"grantType": "refresh_token", "refreshToken": "\#(token)"}"#, "application/json"),
-      ("/securetoken.googleapis.com/v1/token", #"{"grant_type": "refresh_token", "refresh_token": "\#(token)"}"#, "application/x-www-form-urlencoded"),
+      (
+        "/securetoken.googleapis.com/v1/token", #"{"grantType": "refresh_token", "refreshToken": "\#(token)"}"#,
+        "application/json"
+      ),
+      (
+        "/securetoken.googleapis.com/v1/token", #"{"grant_type": "refresh_token", "refresh_token": "\#(token)"}"#,
+        "application/x-www-form-urlencoded"
+      ),
     ] {
       let reply = try session.post(path + Self.key, body, [("Content-Type", type)])
       let answer = try #require(reply.json as? [String: Any])
@@ -218,7 +234,8 @@ import WireFormat
     let first = try session.user("signInWithCustomToken", #"{"token": "\#(token)"}"#)
     #expect(first["isNewUser"] as? Bool == true)
     #expect(first["localId"] == nil)
-    try session.admin(":update", #"{"localId": "someone", "customAttributes": "{\"admin\": true, \"team\": \"blue\"}"}"#)
+    try session.admin(
+      ":update", #"{"localId": "someone", "customAttributes": "{\"admin\": true, \"team\": \"blue\"}"}"#)
     let second = try session.user("signInWithCustomToken", #"{"token": "\#(token)"}"#)
     #expect(second["isNewUser"] as? Bool == false)
     let claims = try Self.claims(second["idToken"])
@@ -227,20 +244,26 @@ import WireFormat
     #expect(claims["sub"] as? String == "someone")
     // A refreshed token repeats the claims of the session.
     let refreshed = try session.post(
-      "/v1/token" + Self.key, #"{"grantType": "refresh_token", "refreshToken": "\#(second["refreshToken"] as? String ?? "")"}"#)
+      "/v1/token" + Self.key,
+      #"{"grantType": "refresh_token", "refreshToken": "\#(second["refreshToken"] as? String ?? "")"}"#)
     #expect(try Self.claims((refreshed.json as? [String: Any])?["id_token"])["team"] as? String == "red")
     let other = UnsignedToken.make(#"{"aud": "x", "uid": "someone"}"#)
     #expect(try session.failure("signInWithCustomToken", #"{"token": "\#(other)"}"#) == "CREDENTIAL_MISMATCH")
     #expect(try session.failure("signInWithCustomToken", #"{"token": "x"}"#).hasPrefix("INVALID_CUSTOM_TOKEN : "))
-    let bad = try session.post("/v1/projects/p/accounts:update", #"{"localId": "someone", "customAttributes": "{\"iss\": 1}"}"#, Self.owner)
+    let bad = try session.post(
+      "/v1/projects/p/accounts:update", #"{"localId": "someone", "customAttributes": "{\"iss\": 1}"}"#, Self.owner)
     #expect(bad.message == "FORBIDDEN_CLAIM : iss")
-    #expect(try session.failure("update", #"{"idToken": "\#(second["idToken"] as? String ?? "")", "customAttributes": "{}"}"#) == "INSUFFICIENT_PERMISSION")
+    #expect(
+      try session.failure("update", #"{"idToken": "\#(second["idToken"] as? String ?? "")", "customAttributes": "{}"}"#)
+        == "INSUFFICIENT_PERMISSION")
     let cookie = try session.post(
-      "/v1/projects/p:createSessionCookie", #"{"idToken": "\#(second["idToken"] as? String ?? "")", "validDuration": 600}"#, Self.owner)
+      "/v1/projects/p:createSessionCookie",
+      #"{"idToken": "\#(second["idToken"] as? String ?? "")", "validDuration": 600}"#, Self.owner)
     let cookieClaims = try Self.claims((cookie.json as? [String: Any])?["sessionCookie"])
     #expect(cookieClaims["iss"] as? String == "https://session.firebase.google.com/p")
     let short = try session.post(
-      "/v1/projects/p:createSessionCookie", #"{"idToken": "\#(second["idToken"] as? String ?? "")", "validDuration": "1"}"#, Self.owner)
+      "/v1/projects/p:createSessionCookie",
+      #"{"idToken": "\#(second["idToken"] as? String ?? "")", "validDuration": "1"}"#, Self.owner)
     #expect(short.message == "INVALID_DURATION")
   }
 
@@ -258,15 +281,24 @@ import WireFormat
     #expect(verified["emailVerified"] as? Bool == true)
     try session.user("sendOobCode", #"{"requestType": "PASSWORD_RESET", "email": "ann@example.com"}"#)
     let reset = try code("PASSWORD_RESET")
-    #expect(try session.user("resetPassword", #"{"oobCode": "\#(reset)"}"#)["requestType"] as? String == "PASSWORD_RESET")
-    #expect(try session.failure("resetPassword", #"{"oobCode": "\#(reset)", "newPassword": "123"}"#).hasPrefix("WEAK_PASSWORD"))
+    #expect(
+      try session.user("resetPassword", #"{"oobCode": "\#(reset)"}"#)["requestType"] as? String == "PASSWORD_RESET")
+    #expect(
+      try session.failure("resetPassword", #"{"oobCode": "\#(reset)", "newPassword": "123"}"#).hasPrefix(
+        "WEAK_PASSWORD"))
     try session.user("resetPassword", #"{"oobCode": "\#(reset)", "newPassword": "secret-2"}"#)
-    #expect(try session.failure("resetPassword", #"{"oobCode": "\#(reset)", "newPassword": "secret-3"}"#) == "INVALID_OOB_CODE")
-    #expect(try session.failure("signInWithPassword", #"{"email": "ann@example.com", "password": "secret-1"}"#) == "INVALID_PASSWORD")
+    #expect(
+      try session.failure("resetPassword", #"{"oobCode": "\#(reset)", "newPassword": "secret-3"}"#)
+        == "INVALID_OOB_CODE")
+    #expect(
+      try session.failure("signInWithPassword", #"{"email": "ann@example.com", "password": "secret-1"}"#)
+        == "INVALID_PASSWORD")
     try session.user("signInWithPassword", #"{"email": "ann@example.com", "password": "secret-2"}"#)
     // An administrator gets the link instead of a mail, with the parameters that clients read.
     let link = try session.admin(
-      ":sendOobCode", #"{"requestType": "EMAIL_SIGNIN", "email": "new@example.com", "returnOobLink": true, "continueUrl": "https://app.example/?x=1&y"}"#)
+      ":sendOobCode",
+      #"{"requestType": "EMAIL_SIGNIN", "email": "new@example.com", "returnOobLink": true, "continueUrl": "https://app.example/?x=1&y"}"#
+    )
     let url = try #require(URLComponents(string: link["oobLink"] as? String ?? ""))
     let items = Dictionary(uniqueKeysWithValues: (url.queryItems ?? []).map { ($0.name, $0.value) })
     #expect(items["mode"] == "signIn")
@@ -276,11 +308,15 @@ import WireFormat
     let action = try session.server.call("GET", "/emulator/action?" + (url.percentEncodedQuery ?? ""))
     #expect(action.status == 303)
     #expect(action.header("location")?.hasPrefix("https://app.example/?x=1&y&mode=signIn") == true)
-    #expect(try session.failure("signInWithEmailLink", #"{"email": "other@example.com", "oobCode": "\#(signIn)"}"#).hasPrefix("INVALID_EMAIL"))
+    #expect(
+      try session.failure("signInWithEmailLink", #"{"email": "other@example.com", "oobCode": "\#(signIn)"}"#).hasPrefix(
+        "INVALID_EMAIL"))
     let byLink = try session.user("signInWithEmailLink", #"{"email": "new@example.com", "oobCode": "\#(signIn)"}"#)
     #expect(byLink["isNewUser"] as? Bool == true)
     #expect(try Self.claims(byLink["idToken"])["email_verified"] as? Bool == true)
-    #expect(try session.failure("sendOobCode", #"{"requestType": "PASSWORD_RESET", "email": "a@b", "returnOobLink": true}"#) == "INSUFFICIENT_PERMISSION")
+    #expect(
+      try session.failure("sendOobCode", #"{"requestType": "PASSWORD_RESET", "email": "a@b", "returnOobLink": true}"#)
+        == "INSUFFICIENT_PERMISSION")
   }
 
   @Test func otherProvidersSignUsersIn() throws {
@@ -289,7 +325,8 @@ import WireFormat
       let token = claims.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
       return #"{"requestUri": "http://localhost", "postBody": "id_token=\#(token)&providerId=google.com"\#(more)}"#
     }
-    let first = try session.user("signInWithIdp", body(#"{"sub": "g1", "email": "Ann@example.com", "email_verified": true, "name": "Ann"}"#))
+    let first = try session.user(
+      "signInWithIdp", body(#"{"sub": "g1", "email": "Ann@example.com", "email_verified": true, "name": "Ann"}"#))
     #expect(first["isNewUser"] as? Bool == true)
     #expect(first["federatedId"] as? String == "https://accounts.google.com/g1")
     let uid = first["localId"] as? String
@@ -297,7 +334,8 @@ import WireFormat
     #expect(second["localId"] as? String == uid)
     #expect(second["isNewUser"] as? Bool == false)
     let claims = try Self.claims(second["idToken"])
-    #expect(((claims["firebase"] as? [String: Any])?["identities"] as? [String: Any])?["google.com"] as? [String] == ["g1"])
+    #expect(
+      ((claims["firebase"] as? [String: Any])?["identities"] as? [String: Any])?["google.com"] as? [String] == ["g1"])
     // An unverified address of another account does not open that account. A verified one does.
     try session.user("signUp", #"{"email": "bob@example.com", "password": "secret-1"}"#)
     let unverified = try session.user("signInWithIdp", body(#"{"sub": "g2", "email": "bob@example.com"}"#))
@@ -305,14 +343,19 @@ import WireFormat
     #expect(unverified["idToken"] == nil)
     try session.user("signInWithIdp", body(#"{"sub": "g2", "email": "bob@example.com", "email_verified": true}"#))
     // Bob never verified his address, so the password that was set with it is removed.
-    #expect(try session.failure("signInWithPassword", #"{"email": "bob@example.com", "password": "secret-1"}"#) == "INVALID_PASSWORD")
+    #expect(
+      try session.failure("signInWithPassword", #"{"email": "bob@example.com", "password": "secret-1"}"#)
+        == "INVALID_PASSWORD")
     // Linking keeps the id. An identity that is linked to another account is refused.
     let guest = try session.user("signUp", "{}")
     let token = guest["idToken"] as? String ?? ""
-    #expect(try session.failure("signInWithIdp", body(#"{"sub": "g1"}"#, #", "idToken": "\#(token)""#)) == "FEDERATED_USER_ID_ALREADY_LINKED")
+    #expect(
+      try session.failure("signInWithIdp", body(#"{"sub": "g1"}"#, #", "idToken": "\#(token)""#))
+        == "FEDERATED_USER_ID_ALREADY_LINKED")
     let linked = try session.user("signInWithIdp", body(#"{"sub": "g3"}"#, #", "idToken": "\#(token)""#))
     #expect(linked["localId"] as? String == guest["localId"] as? String)
-    let unlinked = try session.user("update", #"{"idToken": "\#(linked["idToken"] as? String ?? "")", "deleteProvider": ["google.com"]}"#)
+    let unlinked = try session.user(
+      "update", #"{"idToken": "\#(linked["idToken"] as? String ?? "")", "deleteProvider": ["google.com"]}"#)
     #expect(unlinked["providerUserInfo"] == nil)
   }
 
@@ -323,15 +366,19 @@ import WireFormat
     let entry = try #require(((list.json as? [String: Any])?["verificationCodes"] as? [[String: Any]])?.last)
     #expect(entry["phoneNumber"] as? String == "+16505553434")
     let info = sent["sessionInfo"] as? String ?? ""
-    #expect(try session.failure("signInWithPhoneNumber", #"{"sessionInfo": "\#(info)", "code": "x"}"#) == "INVALID_CODE")
-    let user = try session.user("signInWithPhoneNumber", #"{"sessionInfo": "\#(info)", "code": "\#(entry["code"] as? String ?? "")"}"#)
+    #expect(
+      try session.failure("signInWithPhoneNumber", #"{"sessionInfo": "\#(info)", "code": "x"}"#) == "INVALID_CODE")
+    let user = try session.user(
+      "signInWithPhoneNumber", #"{"sessionInfo": "\#(info)", "code": "\#(entry["code"] as? String ?? "")"}"#)
     #expect(user["phoneNumber"] as? String == "+16505553434")
     #expect(try Self.claims(user["idToken"])["phone_number"] as? String == "+16505553434")
   }
 
   @Test func administratorsReadAndWriteManyUsersAtOnce() throws {
     let session = try Session()
-    let users = (0..<5).map { #"{"localId": "u\#($0)", "email": "u\#($0)@example.com", "rawPassword": "secret-\#($0)"}"# }
+    let users = (0..<5).map {
+      #"{"localId": "u\#($0)", "email": "u\#($0)@example.com", "rawPassword": "secret-\#($0)"}"#
+    }
     let created = try session.admin(":batchCreate", #"{"users": [\#(users.joined(separator: ","))]}"#)
     #expect(created["error"] == nil)
     var found: [String] = []
@@ -345,13 +392,16 @@ import WireFormat
     } while !token.isEmpty
     #expect(found == ["u0", "u1", "u2", "u3", "u4"])
     // After an export is imported again without parameters, the same password signs in.
-    let exported = try session.server.call("GET", "/v1/projects/p/accounts:batchGet?maxResults=1000", headers: Self.owner).text
+    let exported = try session.server.call(
+      "GET", "/v1/projects/p/accounts:batchGet?maxResults=1000", headers: Self.owner
+    ).text
     #expect(try session.server.call("DELETE", "/emulator/v1/projects/p/accounts").status == 200)
     #expect(try session.admin(":lookup", #"{"localId": ["u1"]}"#)["users"] == nil)
     let again = try session.post("/v1/projects/p/accounts:batchCreate", exported, Self.owner)
     #expect(again.status == 200, "\(again.text)")
     try session.user("signInWithPassword", #"{"email": "u3@example.com", "password": "secret-3"}"#)
-    let looked = try session.admin(":lookup", #"{"localId": ["u1", "x"], "email": ["U1@example.com", "u2@example.com"]}"#)
+    let looked = try session.admin(
+      ":lookup", #"{"localId": ["u1", "x"], "email": ["U1@example.com", "u2@example.com"]}"#)
     #expect((looked["users"] as? [Any])?.count == 2)
     let query = try session.admin(":query", #"{"expression": [{"email": "u2@example.com"}]}"#)
     #expect(query["recordsCount"] as? String == "1")
@@ -361,25 +411,36 @@ import WireFormat
     #expect((deleted["errors"] as? [[String: Any]])?.compactMap { $0["index"] as? Int } == [0, 2])
     #expect(try session.admin(":batchDelete", #"{"localIds": ["u0", "nobody", "u1"], "force": true}"#).isEmpty)
     let bad = try session.admin(
-      ":batchCreate", #"{"users": [{"localId": "ok"}, {"email": "x"}, {"localId": "h", "passwordHash": "AAAA"}, {"localId": "dup", "email": "u2@example.com"}]}"#)
-    #expect((bad["error"] as? [[String: Any]])?.compactMap { $0["message"] as? String } == ["MISSING_LOCAL_ID", "MISSING_HASH_ALGORITHM", "EMAIL_EXISTS"])
-    try session.admin(":batchCreate", #"{"users": [{"localId": "fake", "email": "f@b.c", "passwordHash": "fakeHash:salt=S:password=secret-9"}]}"#)
+      ":batchCreate",
+      #"{"users": [{"localId": "ok"}, {"email": "x"}, {"localId": "h", "passwordHash": "AAAA"}, {"localId": "dup", "email": "u2@example.com"}]}"#
+    )
+    #expect(
+      (bad["error"] as? [[String: Any]])?.compactMap { $0["message"] as? String } == [
+        "MISSING_LOCAL_ID", "MISSING_HASH_ALGORITHM", "EMAIL_EXISTS",
+      ])
+    try session.admin(
+      ":batchCreate",
+      #"{"users": [{"localId": "fake", "email": "f@b.c", "passwordHash": "fakeHash:salt=S:password=secret-9"}]}"#)
     try session.user("signInWithPassword", #"{"email": "f@b.c", "password": "secret-9"}"#)
   }
 
   @Test func oldMethodNamesWork() throws {
     let session = try Session()
     let base = "/www.googleapis.com/identitytoolkit/v3/relyingparty/"
-    let user = try session.post(base + "signupNewUser?key=k", #"{"email": "ann@example.com", "password": "secret-1", "returnSecureToken": true}"#)
+    let user = try session.post(
+      base + "signupNewUser?key=k", #"{"email": "ann@example.com", "password": "secret-1", "returnSecureToken": true}"#)
     #expect(user.status == 200, "\(user.text)")
-    #expect(try session.post(base + "verifyPassword?key=k", #"{"email": "ann@example.com", "password": "secret-1"}"#).status == 200)
+    #expect(
+      try session.post(base + "verifyPassword?key=k", #"{"email": "ann@example.com", "password": "secret-1"}"#).status
+        == 200)
     let token = (user.json as? [String: Any])?["idToken"] as? String ?? ""
     #expect(try session.post(base + "getAccountInfo?key=k", #"{"idToken": "\#(token)"}"#).status == 200)
     #expect(try session.post(base + "downloadAccount?key=k", "{}").status == 401)
     // Some clients send nulls and other spellings.
     let update = try session.post(
       "/identitytoolkit.googleapis.com/v1/accounts:update?key=k",
-      #"{"idToken": "\#(token)", "displayName": "Ann", "photoURL": "http://x/y.png", "deleteAttribute": null, "return_secure_token": true}"#)
+      #"{"idToken": "\#(token)", "displayName": "Ann", "photoURL": "http://x/y.png", "deleteAttribute": null, "return_secure_token": true}"#
+    )
     #expect((update.json as? [String: Any])?["photoUrl"] as? String == "http://x/y.png", "\(update.text)")
     #expect(try session.post(base + "deleteAccount?key=k", #"{"idToken": "\#(token)"}"#).status == 200)
   }
@@ -392,7 +453,9 @@ import WireFormat
     }
     #expect(try session.failure("signUp", "{}") == "ADMIN_ONLY_OPERATION")
     try session.user("signUp", #"{"email": "ann@example.com", "password": "secret-1"}"#)
-    for body in [#"{"email": "ann@example.com", "password": "wrong-1"}"#, #"{"email": "bob@example.com", "password": "wrong-1"}"#] {
+    for body in [
+      #"{"email": "ann@example.com", "password": "wrong-1"}"#, #"{"email": "bob@example.com", "password": "wrong-1"}"#,
+    ] {
       #expect(try session.failure("signInWithPassword", body) == "INVALID_LOGIN_CREDENTIALS")
     }
     // Responses do not reveal whether an account exists. Unsigned tokens and the emulator's administrator are
@@ -401,17 +464,31 @@ import WireFormat
     let methods = try session.user("createAuthUri", #"{"identifier": "ann@example.com", "continueUri": "http://x"}"#)
     #expect(methods["registered"] == nil)
     #expect(try session.post("/v1/projects/p/accounts:lookup", #"{"localId": ["a"]}"#, Self.owner).status == 401)
-    let unsigned = UnsignedToken.make(#"{"sub": "x", "user_id": "x", "aud": "p", "iss": "https://securetoken.google.com/p"}"#)
+    let unsigned = UnsignedToken.make(
+      #"{"sub": "x", "user_id": "x", "aud": "p", "iss": "https://securetoken.google.com/p"}"#)
     #expect(try session.failure("lookup", #"{"idToken": "\#(unsigned)"}"#) == "INVALID_ID_TOKEN")
-    #expect(try session.failure("signInWithCustomToken", #"{"token": "\#(unsigned)"}"#).hasPrefix("INVALID_CUSTOM_TOKEN"))
-    for (method, path) in [("GET", "oobCodes"), ("DELETE", "accounts"), ("GET", "config"), ("GET", "verificationCodes")] {
+    #expect(
+      try session.failure("signInWithCustomToken", #"{"token": "\#(unsigned)"}"#).hasPrefix("INVALID_CUSTOM_TOKEN"))
+    for (method, path) in [
+      ("GET", "oobCodes"), ("DELETE", "accounts"), ("GET", "config"), ("GET", "verificationCodes"),
+    ] {
       #expect(try session.server.call(method, "/emulator/v1/projects/p/\(path)").status == 403)
     }
-    #expect(try session.failure("signInWithIdp", #"{"requestUri": "http://x", "postBody": "id_token=\#(unsigned)&providerId=google.com"}"#).hasPrefix("OPERATION_NOT_ALLOWED"))
-    for _ in 0..<9 { _ = try session.failure("signInWithPassword", #"{"email": "ann@example.com", "password": "wrong-1"}"#) }
-    #expect(try session.failure("signInWithPassword", #"{"email": "ann@example.com", "password": "secret-1"}"#).hasPrefix("TOO_MANY_ATTEMPTS_TRY_LATER : "))
+    #expect(
+      try session.failure(
+        "signInWithIdp", #"{"requestUri": "http://x", "postBody": "id_token=\#(unsigned)&providerId=google.com"}"#
+      ).hasPrefix("OPERATION_NOT_ALLOWED"))
+    for _ in 0..<9 {
+      _ = try session.failure("signInWithPassword", #"{"email": "ann@example.com", "password": "wrong-1"}"#)
+    }
+    #expect(
+      try session.failure("signInWithPassword", #"{"email": "ann@example.com", "password": "secret-1"}"#).hasPrefix(
+        "TOO_MANY_ATTEMPTS_TRY_LATER : "))
     #expect(lines.all.contains { $0.contains("created with a password by user from this machine") })
-    #expect(!lines.all.contains { $0.contains("secret-1") || $0.contains("$argon2id$") || $0.contains("ey") && $0.contains(".ey") })
+    #expect(
+      !lines.all.contains {
+        $0.contains("secret-1") || $0.contains("$argon2id$") || $0.contains("ey") && $0.contains(".ey")
+      })
   }
 
   @Test func unknownUserAndWrongPasswordTakeEquallyLong() throws {
@@ -438,14 +515,14 @@ import WireFormat
     let directory = try TemporaryDirectory()
     let file = directory.path + "/firestore.rules"
     try """
-      rules_version = '2';
-      service cloud.firestore {
-        match /databases/{d}/documents {
-          match /own/{uid} { allow read, write: if request.auth.uid == uid; }
-          match /staff/{id} { allow read, write: if request.auth.token.admin == true; }
-        }
+    rules_version = '2';
+    service cloud.firestore {
+      match /databases/{d}/documents {
+        match /own/{uid} { allow read, write: if request.auth.uid == uid; }
+        match /staff/{id} { allow read, write: if request.auth.token.admin == true; }
       }
-      """.write(toFile: file, atomically: true, encoding: .utf8)
+    }
+    """.write(toFile: file, atomically: true, encoding: .utf8)
     for mode in [HearthConfiguration.Mode.emulator, .production] {
       let session = try Session(mode) { $0.rules = [HearthConfiguration.RulesFile(file)] }
       let user = try session.user("signUp", "{}")
@@ -453,11 +530,14 @@ import WireFormat
       func status(_ path: String, _ token: Any?) throws -> Int {
         try session.server.call(
           "PATCH", "/v1/\(TestServer.name)\(path)", #"{"fields": {}}"#,
-          headers: [("Authorization", "Bearer \(token as? String ?? "")")]).status
+          headers: [("Authorization", "Bearer \(token as? String ?? "")")]
+        ).status
       }
       #expect(try status("/own/\(uid)", user["idToken"]) == 200)
       #expect(try status("/own/other", user["idToken"]) == 403)
-      let member = try session.user("signUp", #"{"idToken": "\#(user["idToken"] as? String ?? "")", "email": "ann@example.com", "password": "secret-1"}"#)
+      let member = try session.user(
+        "signUp",
+        #"{"idToken": "\#(user["idToken"] as? String ?? "")", "email": "ann@example.com", "password": "secret-1"}"#)
       #expect(member["localId"] as? String == uid)
       let elsewhere = try session.user("signInWithPassword", #"{"email": "ann@example.com", "password": "secret-1"}"#)
       #expect(try status("/own/\(uid)", elsewhere["idToken"]) == 200)

@@ -30,7 +30,9 @@ import Testing
   }
 
   private static func ids(_ reply: TestServer.Response) -> [String] {
-    (0..<10).compactMap { (reply.json($0, "document", "name", as: String.self))?.split(separator: "/").last.map(String.init) }
+    (0..<10).compactMap {
+      (reply.json($0, "document", "name", as: String.self))?.split(separator: "/").last.map(String.init)
+    }
   }
 
   @Test func nearestComeFirstWithTheirDistances() throws {
@@ -82,7 +84,10 @@ import Testing
   }
 
   @Test(arguments: [
-    ("\"limit\": {\"value\": 2}", "\"limit\": {\"values\": 2}", "Invalid JSON payload received. Unknown name \"values\""),
+    (
+      "\"limit\": {\"value\": 2}", "\"limit\": {\"values\": 2}",
+      "Invalid JSON payload received. Unknown name \"values\""
+    ),
     ("\"limit\": {\"value\": 2}", "\"limit\": 0", "FindNearest.limit must be a positive integer"),
     ("\"limit\": {\"value\": 2},", "", "FindNearest.limit must be a positive integer"),
     ("\"EUCLIDEAN\"", "\"MANHATTAN\"", "Invalid value at 'structured_query.find_nearest.distance_measure'"),

@@ -82,7 +82,8 @@ import Testing
     let server = try TestServer(.emulator) { $0.rules = [.init(file)] }
     #expect(try server.call("GET", "/open/a").status == 404)
     #expect(try server.call("GET", "/shut/a").status == 403)
-    #expect(try server.call("POST", ":beginTransaction", "{}", headers: [("Authorization", "Bearer owner")]).status == 200)
+    #expect(
+      try server.call("POST", ":beginTransaction", "{}", headers: [("Authorization", "Bearer owner")]).status == 200)
     // In emulator mode, any caller may read metrics, even if rules are loaded.
     let found = try samples(try server.request("GET", "/metrics").text)
     #expect(found[#"hearth_rules_evaluations_total{decision="allow"}"#] == 1)
@@ -101,7 +102,9 @@ import Testing
     let ready = try server.request("GET", "/readyz")
     #expect(ready.status == 200)
     #expect(ready.text == "{\"status\":\"ready\"}\n")
-    for headers in [[], [("Authorization", "Bearer owner")], [("Authorization", "Bearer a.b.c")], [("Authorization", "x")]] {
+    for headers in [
+      [], [("Authorization", "Bearer owner")], [("Authorization", "Bearer a.b.c")], [("Authorization", "x")],
+    ] {
       let metrics = try server.request("GET", "/metrics", headers: headers)
       #expect(metrics.status == 403)
       #expect(!metrics.text.contains("hearth_"))

@@ -26,7 +26,8 @@ import Testing
     for step in steps {
       let name = { (text: String) in text.replacingOccurrences(of: "\"N/", with: "\"\(TestServer.name)/") }
       let reply = try server.call(step.method, step.path, step.body.map(name))
-      let comment: Comment = "line \(line): \(step.method) \(step.path) \(step.body?.prefix(200) ?? "") → \(reply.status) \(reply.text.prefix(400))"
+      let comment: Comment =
+        "line \(line): \(step.method) \(step.path) \(step.body?.prefix(200) ?? "") → \(reply.status) \(reply.text.prefix(400))"
       #expect(reply.status == step.status, comment)
       if step.answer.isEmpty { continue }
       if "[{\"".contains(step.answer.prefix(1)) {
@@ -54,16 +55,25 @@ import Testing
       Step("POST", "/c?documentId=x", Self.one, 409, "Document already exists: N/c/x"),
       Step("GET", "/c/x", 200, doc("c/x")),
       Step("GET", "/c/x?mask.fieldPaths=b", 200, doc("c/x", "")),
-      Step("PATCH", "/c/x?updateMask.fieldPaths=b&mask.fieldPaths=b", #"{"fields":{"b":{"mapValue":{"fields":{"c":{"booleanValue":true}}}}}}"#, 200,
+      Step(
+        "PATCH", "/c/x?updateMask.fieldPaths=b&mask.fieldPaths=b",
+        #"{"fields":{"b":{"mapValue":{"fields":{"c":{"booleanValue":true}}}}}}"#, 200,
         doc("c/x", #"{"b":{"mapValue":{"fields":{"c":{"booleanValue":true}}}}}"#)),
-      Step("GET", "/c/x?mask.fieldPaths=b.c&mask.field_paths=a", 200,
+      Step(
+        "GET", "/c/x?mask.fieldPaths=b.c&mask.field_paths=a", 200,
         doc("c/x", #"{"a":{"integerValue":"1"},"b":{"mapValue":{"fields":{"c":{"booleanValue":true}}}}}"#)),
-      Step("PATCH", "/c/x?update_mask.field_paths=a", "{}", 200, doc("c/x", #"{"b":{"mapValue":{"fields":{"c":{"booleanValue":true}}}}}"#)),
+      Step(
+        "PATCH", "/c/x?update_mask.field_paths=a", "{}", 200,
+        doc("c/x", #"{"b":{"mapValue":{"fields":{"c":{"booleanValue":true}}}}}"#)),
       Step("PATCH", "/c/x", Self.one, 200, doc("c/x")),
       Step("PATCH", "/c/new?currentDocument.exists=true", Self.one, 404, "No document to update: N/c/new"),
       Step("PATCH", "/c/x?currentDocument.exists=false", Self.one, 409, "Document already exists: N/c/x"),
-      Step("PATCH", "/c/x?currentDocument.updateTime=2020-01-01T00:00:00.0000001Z", Self.one, 400, "Timestamp must be microsecond-aligned."),
-      Step("PATCH", "/c/x?currentDocument.exists=maybe", Self.one, 400, "Invalid value at 'currentDocument.exists' (TYPE_BOOL), \"maybe\""),
+      Step(
+        "PATCH", "/c/x?currentDocument.updateTime=2020-01-01T00:00:00.0000001Z", Self.one, 400,
+        "Timestamp must be microsecond-aligned."),
+      Step(
+        "PATCH", "/c/x?currentDocument.exists=maybe", Self.one, 400,
+        "Invalid value at 'currentDocument.exists' (TYPE_BOOL), \"maybe\""),
       Step("DELETE", "/c/gone?currentDocument.exists=true", 404, "No document to update: N/c/gone"),
       Step("DELETE", "/c/gone", 200, "{}"),
       Step("DELETE", "/c/x", 200, "{}"),
@@ -82,11 +92,15 @@ import Testing
     let server = try TestServer()
     let created = try server.call("PATCH", "/c/x", Self.one)
     let time: String = try #require(created.json("updateTime"))
-    #expect(try server.call("PATCH", "/c/x?currentDocument.updateTime=\(time)", #"{"fields":{"a":{"integerValue":2}}}"#).status == 200)
+    #expect(
+      try server.call("PATCH", "/c/x?currentDocument.updateTime=\(time)", #"{"fields":{"a":{"integerValue":2}}}"#)
+        .status == 200)
     let stale = try server.call("PATCH", "/c/x?currentDocument.updateTime=\(time)", Self.one)
     #expect(stale.status == 400)
     #expect(stale.json("error", "status") == "FAILED_PRECONDITION")
-    #expect(stale.message.hasPrefix("the stored version (") && stale.message.contains(") does not match the required base version ("))
+    #expect(
+      stale.message.hasPrefix("the stored version (")
+        && stale.message.contains(") does not match the required base version ("))
     #expect(try server.call("DELETE", "/c/x?currentDocument.updateTime=\(time)").status == 400)
     let missing = try server.call("DELETE", "/c/none?currentDocument.updateTime=\(time)")
     #expect(missing.message.hasPrefix("the stored version (0) does not match"))
@@ -112,16 +126,25 @@ import Testing
       Step("GET", "/c/x:unknown", 404, #"Document "N/c/x:unknown" not found."#),
       Step("POST", ":unknown", "{}", 404, ""), Step("POST", "", "{}", 404, ""), Step("GET", "", 404, ""),
       Step("PUT", "/c/x", "{}", 404, ""), Step("GET", "/v1/projects/p", 404, ""), Step("GET", "/v1/other", 404, ""),
-      Step("GET", "/c/x?nonsense=1", 400,
-        "Invalid JSON payload received. Unknown name \"nonsense\": Cannot bind query parameter. Field 'nonsense' could not be found in request message."),
-      Step("GET", "/c/none?alt=json&$alt=json;enum-encoding=int&key=k&access_token=t&prettyPrint=false&upload_protocol=x&$.xgafv=2&quotaUser=q&fields=name&callback=c&requestOptions.requestTags=x", 404,
+      Step(
+        "GET", "/c/x?nonsense=1", 400,
+        "Invalid JSON payload received. Unknown name \"nonsense\": Cannot bind query parameter. Field 'nonsense' could not be found in request message."
+      ),
+      Step(
+        "GET",
+        "/c/none?alt=json&$alt=json;enum-encoding=int&key=k&access_token=t&prettyPrint=false&upload_protocol=x&$.xgafv=2&quotaUser=q&fields=name&callback=c&requestOptions.requestTags=x",
+        404,
         #"Document "N/c/none" not found."#),
-      Step("GET", "/c/x?mask.fieldPaths=a..b", 400,
-        "Invalid property path \"a..b\". Unquoted property paths must match regex ([a-zA-Z_][a-zA-Z_0-9]*), and quoted property paths must match regex (`(?:[^`\\\\]|(?:\\\\.))+`)"),
+      Step(
+        "GET", "/c/x?mask.fieldPaths=a..b", 400,
+        "Invalid property path \"a..b\". Unquoted property paths must match regex ([a-zA-Z_][a-zA-Z_0-9]*), and quoted property paths must match regex (`(?:[^`\\\\]|(?:\\\\.))+`)"
+      ),
       Step("GET", "/c/x?mask.fieldPaths=", 400, "Invalid empty property path string."),
       Step("GET", "/c/x?transaction=AAAA&readTime=2020-01-01T00:00:00Z", 400, ""),
       Step("GET", "/c/x?transaction=AAAA", 400, "Invalid transaction."),
-      Step("GET", "/c/x?readTime=2020-01-01T00:00:00Z", 400, "The requested 'read_time' cannot be before database creation time."),
+      Step(
+        "GET", "/c/x?readTime=2020-01-01T00:00:00Z", 400,
+        "The requested 'read_time' cannot be before database creation time."),
       Step("GET", "/c/x?readTime=2099-01-01T00:00:00Z", 400, "The requested 'read_time' cannot be in the future."),
       Step("GET", "/c/x?readTime=yesterday", 400, ""),
     ])
@@ -162,24 +185,30 @@ import Testing
     }
     let token: String = try #require(try server.call("GET", "/l?pageSize=1").json("nextPageToken"))
     let encoded = token.replacingOccurrences(of: "+", with: "%2B")
-    try run([
-      Step("GET", "/empty", 200, "{}"), Step("GET", "/l?pageSize=-1", 400, "Page size must be nonnegative."),
-      Step("GET", "/l?pageSize=x", 400, "Invalid value at 'pageSize' (TYPE_INT32), \"x\""),
-      Step("GET", "/l?pageToken=AAAA", 400, "invalid page token"), Step("GET", "/l?pageToken=!!", 400, "invalid page token"),
-      Step("GET", "/other?pageSize=1&pageToken=\(encoded)", 400, "invalid page token"),
-      Step("GET", "/l?orderBy=n&pageToken=\(encoded)", 400, "invalid page token"),
-      Step("GET", "/l?orderBy=a%20sideways", 400, "Invalid order by clause \"a sideways\"."),
-      Step("GET", "/l?orderBy=,", 400, "Invalid order by clause \",\"."),
-      Step("GET", "/l?orderBy=n&showMissing=true", 400, ""),
-      Step("GET", "/l?pageSize=1&mask.fieldPaths=zzz", 200, #"{"documents":[\#(Self.doc("l/__id7__", ""))],"nextPageToken":"*"}"#),
-      Step("POST", ":listCollectionIds", "{}", 200, #"{"collectionIds":["l"]}"#),
-      Step("POST", "/l/none:listCollectionIds", "", 200, #"{"collectionIds":["s"]}"#),
-      Step("POST", "/l/a:listCollectionIds", "{}", 200, "{}"),
-      Step("POST", "/l:listCollectionIds", "{}", 400, "Document parent name \"N/l\" lacks \"/\" at index 42."),
-      Step("POST", ":listCollectionIds", #"{"pageSize":-1}"#, 400, "Page size must be nonnegative."),
-      Step("POST", ":listCollectionIds", #"{"pageToken":"AAAA"}"#, 400, "invalid page token"),
-      Step("POST", ":listCollectionIds", #"{"junk":1}"#, 400, "Invalid JSON payload received. Unknown name \"junk\": Cannot find field."),
-    ], on: server)
+    try run(
+      [
+        Step("GET", "/empty", 200, "{}"), Step("GET", "/l?pageSize=-1", 400, "Page size must be nonnegative."),
+        Step("GET", "/l?pageSize=x", 400, "Invalid value at 'pageSize' (TYPE_INT32), \"x\""),
+        Step("GET", "/l?pageToken=AAAA", 400, "invalid page token"),
+        Step("GET", "/l?pageToken=!!", 400, "invalid page token"),
+        Step("GET", "/other?pageSize=1&pageToken=\(encoded)", 400, "invalid page token"),
+        Step("GET", "/l?orderBy=n&pageToken=\(encoded)", 400, "invalid page token"),
+        Step("GET", "/l?orderBy=a%20sideways", 400, "Invalid order by clause \"a sideways\"."),
+        Step("GET", "/l?orderBy=,", 400, "Invalid order by clause \",\"."),
+        Step("GET", "/l?orderBy=n&showMissing=true", 400, ""),
+        Step(
+          "GET", "/l?pageSize=1&mask.fieldPaths=zzz", 200,
+          #"{"documents":[\#(Self.doc("l/__id7__", ""))],"nextPageToken":"*"}"#),
+        Step("POST", ":listCollectionIds", "{}", 200, #"{"collectionIds":["l"]}"#),
+        Step("POST", "/l/none:listCollectionIds", "", 200, #"{"collectionIds":["s"]}"#),
+        Step("POST", "/l/a:listCollectionIds", "{}", 200, "{}"),
+        Step("POST", "/l:listCollectionIds", "{}", 400, "Document parent name \"N/l\" lacks \"/\" at index 42."),
+        Step("POST", ":listCollectionIds", #"{"pageSize":-1}"#, 400, "Page size must be nonnegative."),
+        Step("POST", ":listCollectionIds", #"{"pageToken":"AAAA"}"#, 400, "invalid page token"),
+        Step(
+          "POST", ":listCollectionIds", #"{"junk":1}"#, 400,
+          "Invalid JSON payload received. Unknown name \"junk\": Cannot find field."),
+      ], on: server)
     for name in ["z1", "z2", "z3"] { _ = try server.call("PATCH", "/\(name)/x", "{}") }
     var (ids, next): ([String], String?) = ([], nil)
     repeat {
@@ -193,43 +222,95 @@ import Testing
   @Test func commitsApplyOrRefuseWrites() throws {
     let server = try TestServer()
     let result = #"{"updateTime":"*"}"#
-    try run([
-      Step("POST", ":commit", "{}", 200, "{}"), Step("POST", ":commit", "", 200, "{}"), Step("POST", ":commit", #"{"writes":[]}"#, 200, "{}"),
-      Step("POST", ":commit", #"{"writes":[{"update":{"name":"N/c/x","fields":{"a":{"integerValue":"1"}}}},{"verify":"N/c/x","currentDocument":{"exists":true}},{"delete":"N/c/y"}]}"#, 200,
-        #"{"writeResults":[\#(result),\#(result),{}],"commitTime":"*"}"#),
-      Step("POST", ":commit", #"{"writes":[{"update":{"name":"N/c/x"},"updateMask":{},"updateTransforms":[{"fieldPath":"n","increment":{"integerValue":"2"}},{"fieldPath":"t","setToServerValue":"REQUEST_TIME"}]}]}"#, 200,
-        #"{"writeResults":[{"updateTime":"*","transformResults":[{"integerValue":"2"},{"timestampValue":"*"}]}],"commitTime":"*"}"#),
-      Step("POST", ":commit", #"{"writes":[{"transform":{"document":"N/c/x","fieldTransforms":[{"fieldPath":"l","appendMissingElements":{"values":[{"nullValue":null}]}}]}}]}"#, 200,
-        #"{"writeResults":[{"updateTime":"*","transformResults":[{"nullValue":null}]}],"commitTime":"*"}"#),
-      Step("POST", ":commit", #"{"writes":[{}]}"#, 400, "empty write operation"),
-      Step("POST", ":commit", #"{"writes":[{"delete":"N/c/x","updateMask":{"fieldPaths":["a"]}}]}"#, 400, "a delete must not specify a document mask."),
-      Step("POST", ":commit", #"{"writes":[{"delete":"N/c/x","update":{"name":"N/c/x"}}]}"#, 400,
-        "Invalid value at 'writes[0]' (oneof), oneof field 'operation' is already set. Cannot set 'update'"),
-      Step("POST", ":commit", #"{"writes":[{"delete":"N/c"}]}"#, 400, "Document name \"N/c\" lacks \"/\" at index 42."),
-      Step("POST", ":commit", #"{"writes":[{"delete":"c/x"}]}"#, 400, "Document name \"c/x\" lacks \"projects\" at index 0."),
-      Step("POST", ":commit", #"{"writes":[{"delete":"projects/q/databases/(default)/documents/c/x"}]}"#, 400,
-        "The request was for database 'projects/p/databases/(default)' but was attempting to access database 'projects/q/databases/(default)'"),
-      Step("POST", ":commit", #"{"writes":[{"delete":"N/c/none","currentDocument":{"exists":true}}]}"#, 404, "No document to update: N/c/none"),
-      Step("POST", ":commit", #"{"writes":[{"update":{"name":"N/c/x"},"currentDocument":{"exists":false}},{"delete":"N/c/x"}]}"#, 409, "Document already exists: N/c/x"),
-      Step("POST", ":commit", #"{"writes":[{"update":{"name":"N/c/x","fields":{"a":{"arrayValue":{"values":[{"arrayValue":{}}]}}}}}]}"#, 400, "Nested arrays are not allowed"),
-      Step("POST", ":commit", #"{"writes":[{"update":{"name":"N/c/x","fields":{"a":{}}}}]}"#, 400, "Cannot convert firestore.v1.Value with type unset."),
-      Step("POST", ":commit", #"{"writes":[{"update":{"name":"N/c/x","fields":{"":{"nullValue":null}}}}]}"#, 400, "The property.name is the empty string."),
-      Step("POST", ":commit", #"{"writes":[{"update":{"name":"N/c/x","fields":{"__id__":{"nullValue":null}}}}]}"#, 400, "field name __id__ is reserved"),
-      Step("POST", ":commit", #"{"writes":[{"update":{"name":"N/c/x","fields":{"g":{"geoPointValue":{"latitude":91}}}}}]}"#, 400, "Geo point latitude '91.0' outside permitted range -90.0 to 90.0."),
-      Step("POST", ":commit", #"{"writes":[{"update":{"name":"N/c/x","fields":{"a":{"integerValue":"1.5"}}}}]}"#, 400, ""),
-      Step("POST", ":commit", #"{"writes":[{"update":{"name":"N/c/x","junk":1}}]}"#, 400, "Invalid JSON payload received. Unknown name \"junk\" at 'writes[0].update': Cannot find field."),
-      Step("POST", ":commit", #"{"transaction":"AAAA"}"#, 400, "Invalid transaction."),
-      Step("POST", ":commit", #"{"writes":"#, 400, ""), Step("POST", ":commit", "[]", 400, ""), Step("POST", ":commit", "nonsense", 400, ""),
-      Step("POST", "/c/x:commit", "{}", 404, ""),
-      Step("POST", ":batchWrite", "{}", 200, "{}"),
-      Step("POST", ":batchWrite", #"{"labels":{"a":"b"},"writes":[{"update":{"name":"N/b/x"}},{"delete":"N/b/y","currentDocument":{"exists":true}},{"delete":"N/b/z"}]}"#, 200,
-        #"{"writeResults":[{"updateTime":"*"},{},{}],"status":[{},{"code":5,"message":"No document to update: \#(TestServer.name)/b/y"},{}]}"#),
-      Step("POST", ":batchWrite", #"{"writes":[{"delete":"N/b/x"},{"delete":"N/b/x"}]}"#, 400, "the same document cannot be written more than once in a single request"),
-      Step("GET", "/b/x", 200, Self.doc("b/x", "")),
-      Step("POST", ":partitionQuery", "{}", 400, "only structured queries are supported"), Step("POST", ":listen", "{}", 400, ""),
-    ], on: server)
+    try run(
+      [
+        Step("POST", ":commit", "{}", 200, "{}"), Step("POST", ":commit", "", 200, "{}"),
+        Step("POST", ":commit", #"{"writes":[]}"#, 200, "{}"),
+        Step(
+          "POST", ":commit",
+          #"{"writes":[{"update":{"name":"N/c/x","fields":{"a":{"integerValue":"1"}}}},{"verify":"N/c/x","currentDocument":{"exists":true}},{"delete":"N/c/y"}]}"#,
+          200,
+          #"{"writeResults":[\#(result),\#(result),{}],"commitTime":"*"}"#),
+        Step(
+          "POST", ":commit",
+          #"{"writes":[{"update":{"name":"N/c/x"},"updateMask":{},"updateTransforms":[{"fieldPath":"n","increment":{"integerValue":"2"}},{"fieldPath":"t","setToServerValue":"REQUEST_TIME"}]}]}"#,
+          200,
+          #"{"writeResults":[{"updateTime":"*","transformResults":[{"integerValue":"2"},{"timestampValue":"*"}]}],"commitTime":"*"}"#
+        ),
+        Step(
+          "POST", ":commit",
+          #"{"writes":[{"transform":{"document":"N/c/x","fieldTransforms":[{"fieldPath":"l","appendMissingElements":{"values":[{"nullValue":null}]}}]}}]}"#,
+          200,
+          #"{"writeResults":[{"updateTime":"*","transformResults":[{"nullValue":null}]}],"commitTime":"*"}"#),
+        Step("POST", ":commit", #"{"writes":[{}]}"#, 400, "empty write operation"),
+        Step(
+          "POST", ":commit", #"{"writes":[{"delete":"N/c/x","updateMask":{"fieldPaths":["a"]}}]}"#, 400,
+          "a delete must not specify a document mask."),
+        Step(
+          "POST", ":commit", #"{"writes":[{"delete":"N/c/x","update":{"name":"N/c/x"}}]}"#, 400,
+          "Invalid value at 'writes[0]' (oneof), oneof field 'operation' is already set. Cannot set 'update'"),
+        Step(
+          "POST", ":commit", #"{"writes":[{"delete":"N/c"}]}"#, 400, "Document name \"N/c\" lacks \"/\" at index 42."),
+        Step(
+          "POST", ":commit", #"{"writes":[{"delete":"c/x"}]}"#, 400,
+          "Document name \"c/x\" lacks \"projects\" at index 0."),
+        Step(
+          "POST", ":commit", #"{"writes":[{"delete":"projects/q/databases/(default)/documents/c/x"}]}"#, 400,
+          "The request was for database 'projects/p/databases/(default)' but was attempting to access database 'projects/q/databases/(default)'"
+        ),
+        Step(
+          "POST", ":commit", #"{"writes":[{"delete":"N/c/none","currentDocument":{"exists":true}}]}"#, 404,
+          "No document to update: N/c/none"),
+        Step(
+          "POST", ":commit",
+          #"{"writes":[{"update":{"name":"N/c/x"},"currentDocument":{"exists":false}},{"delete":"N/c/x"}]}"#, 409,
+          "Document already exists: N/c/x"),
+        Step(
+          "POST", ":commit",
+          #"{"writes":[{"update":{"name":"N/c/x","fields":{"a":{"arrayValue":{"values":[{"arrayValue":{}}]}}}}}]}"#,
+          400, "Nested arrays are not allowed"),
+        Step(
+          "POST", ":commit", #"{"writes":[{"update":{"name":"N/c/x","fields":{"a":{}}}}]}"#, 400,
+          "Cannot convert firestore.v1.Value with type unset."),
+        Step(
+          "POST", ":commit", #"{"writes":[{"update":{"name":"N/c/x","fields":{"":{"nullValue":null}}}}]}"#, 400,
+          "The property.name is the empty string."),
+        Step(
+          "POST", ":commit", #"{"writes":[{"update":{"name":"N/c/x","fields":{"__id__":{"nullValue":null}}}}]}"#, 400,
+          "field name __id__ is reserved"),
+        Step(
+          "POST", ":commit",
+          #"{"writes":[{"update":{"name":"N/c/x","fields":{"g":{"geoPointValue":{"latitude":91}}}}}]}"#, 400,
+          "Geo point latitude '91.0' outside permitted range -90.0 to 90.0."),
+        Step(
+          "POST", ":commit", #"{"writes":[{"update":{"name":"N/c/x","fields":{"a":{"integerValue":"1.5"}}}}]}"#, 400, ""
+        ),
+        Step(
+          "POST", ":commit", #"{"writes":[{"update":{"name":"N/c/x","junk":1}}]}"#, 400,
+          "Invalid JSON payload received. Unknown name \"junk\" at 'writes[0].update': Cannot find field."),
+        Step("POST", ":commit", #"{"transaction":"AAAA"}"#, 400, "Invalid transaction."),
+        Step("POST", ":commit", #"{"writes":"#, 400, ""), Step("POST", ":commit", "[]", 400, ""),
+        Step("POST", ":commit", "nonsense", 400, ""),
+        Step("POST", "/c/x:commit", "{}", 404, ""),
+        Step("POST", ":batchWrite", "{}", 200, "{}"),
+        Step(
+          "POST", ":batchWrite",
+          #"{"labels":{"a":"b"},"writes":[{"update":{"name":"N/b/x"}},{"delete":"N/b/y","currentDocument":{"exists":true}},{"delete":"N/b/z"}]}"#,
+          200,
+          #"{"writeResults":[{"updateTime":"*"},{},{}],"status":[{},{"code":5,"message":"No document to update: \#(TestServer.name)/b/y"},{}]}"#
+        ),
+        Step(
+          "POST", ":batchWrite", #"{"writes":[{"delete":"N/b/x"},{"delete":"N/b/x"}]}"#, 400,
+          "the same document cannot be written more than once in a single request"),
+        Step("GET", "/b/x", 200, Self.doc("b/x", "")),
+        Step("POST", ":partitionQuery", "{}", 400, "only structured queries are supported"),
+        Step("POST", ":listen", "{}", 400, ""),
+      ], on: server)
     let transforms = (0..<501).map { _ in #"{"fieldPath":"n","increment":{"integerValue":1}}"# }.joined(separator: ",")
-    let many = try server.call("POST", ":commit", #"{"writes":[{"update":{"name":"\#(TestServer.name)/c/x"},"updateMask":{},"updateTransforms":[\#(transforms)]}]}"#)
+    let many = try server.call(
+      "POST", ":commit",
+      #"{"writes":[{"update":{"name":"\#(TestServer.name)/c/x"},"updateMask":{},"updateTransforms":[\#(transforms)]}]}"#
+    )
     #expect(many.status == 400)
     #expect(many.message == "cannot have more than 500 field transforms on a single document")
   }
@@ -238,16 +319,25 @@ import Testing
     let server = try TestServer()
     for id in ["a", "b"] { _ = try server.call("PATCH", "/c/\(id)", Self.one) }
     let found = { (id: String) in #"{"found":\#(Self.doc("c/" + id)),"readTime":"*"}"# }
-    try run([
-      Step("POST", ":batchGet", "{}", 200, "[]"),
-      Step("POST", ":batchGet", #"{"documents":["N/c/z","N/c/b","N/c/a","N/c/b"]}"#, 200, #"[\#(found("a")),\#(found("b")),{"missing":"N/c/z","readTime":"*"}]"#),
-      Step("POST", ":batchGet", #"{"documents":["N/c/a"],"mask":{"fieldPaths":["z"]}}"#, 200, #"[{"found":\#(Self.doc("c/a", "")),"readTime":"*"}]"#),
-      Step("POST", ":batchGet", #"{"documents":["N/c/a"],"newTransaction":{"readWrite":{}}}"#, 200, #"[{"transaction":"*"},\#(found("a"))]"#),
-      Step("POST", ":batchGet", #"{"documents":["N/c"]}"#, 400, "Document name \"N/c\" lacks \"/\" at index 42."),
-      Step("POST", ":batchGet", #"{"documents":["N/c/a"],"transaction":"AAAA"}"#, 400, "Invalid transaction."),
-      Step("POST", ":batchGet", #"{"documents":["N/c/a"],"readTime":"2020-01-01T00:00:00Z"}"#, 400, "The requested 'read_time' cannot be before database creation time."),
-      Step("POST", ":batchGet", #"{"transaction":"AAAA","newTransaction":{}}"#, 400, ""),
-    ], on: server)
+    try run(
+      [
+        Step("POST", ":batchGet", "{}", 200, "[]"),
+        Step(
+          "POST", ":batchGet", #"{"documents":["N/c/z","N/c/b","N/c/a","N/c/b"]}"#, 200,
+          #"[\#(found("a")),\#(found("b")),{"missing":"N/c/z","readTime":"*"}]"#),
+        Step(
+          "POST", ":batchGet", #"{"documents":["N/c/a"],"mask":{"fieldPaths":["z"]}}"#, 200,
+          #"[{"found":\#(Self.doc("c/a", "")),"readTime":"*"}]"#),
+        Step(
+          "POST", ":batchGet", #"{"documents":["N/c/a"],"newTransaction":{"readWrite":{}}}"#, 200,
+          #"[{"transaction":"*"},\#(found("a"))]"#),
+        Step("POST", ":batchGet", #"{"documents":["N/c"]}"#, 400, "Document name \"N/c\" lacks \"/\" at index 42."),
+        Step("POST", ":batchGet", #"{"documents":["N/c/a"],"transaction":"AAAA"}"#, 400, "Invalid transaction."),
+        Step(
+          "POST", ":batchGet", #"{"documents":["N/c/a"],"readTime":"2020-01-01T00:00:00Z"}"#, 400,
+          "The requested 'read_time' cannot be before database creation time."),
+        Step("POST", ":batchGet", #"{"transaction":"AAAA","newTransaction":{}}"#, 400, ""),
+      ], on: server)
     let error = try server.call("POST", ":batchGet", #"{"junk":1}"#)
     #expect(matches(#"[{"error":{"code":400,"message":"*","status":"INVALID_ARGUMENT"}}]"#, error))
   }
@@ -306,14 +396,16 @@ import Testing
   @Test func readTimeShowsThePast() throws {
     let server = try TestServer()
     let first: String = try #require(try server.call("PATCH", "/c/x", Self.one).json("updateTime"))
-    let second: String = try #require(try server.call("PATCH", "/c/x", #"{"fields":{"a":{"integerValue":2}}}"#).json("updateTime"))
+    let second: String = try #require(
+      try server.call("PATCH", "/c/x", #"{"fields":{"a":{"integerValue":2}}}"#).json("updateTime"))
     _ = try server.call("DELETE", "/c/x")
     #expect(try server.call("GET", "/c/x?readTime=\(first)").json("fields", "a", "integerValue") == "1")
     #expect(try server.call("GET", "/c/x?readTime=\(second)").json("fields", "a", "integerValue") == "2")
     #expect(try server.call("GET", "/c?readTime=\(second)").json("documents", 0, "fields", "a", "integerValue") == "2")
     #expect(try server.call("POST", ":listCollectionIds", #"{"readTime":"\#(first)"}"#).json("collectionIds", 0) == "c")
     #expect(try server.call("POST", ":listCollectionIds").text == "{}\n")
-    let batch = try server.call("POST", ":batchGet", #"{"documents":["\#(TestServer.name)/c/x"],"readTime":"\#(first)"}"#)
+    let batch = try server.call(
+      "POST", ":batchGet", #"{"documents":["\#(TestServer.name)/c/x"],"readTime":"\#(first)"}"#)
     #expect(batch.json(0, "found", "fields", "a", "integerValue") == "1")
     #expect(batch.json(0, "readTime") == first)
   }

@@ -10,7 +10,8 @@ import Testing
 /// The cases of `rules/*.tests.json` for documents, sent to the server over HTTP. The official emulator decided each
 /// one the same way.
 @Suite struct RulesCaseTests {
-  static let folder = URL(fileURLWithPath: #filePath)
+  static let folder =
+    URL(fileURLWithPath: #filePath)
     .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent().path + "/rules/"
   static let files =
     (try? FileManager.default.contentsOfDirectory(atPath: folder))?
@@ -86,7 +87,8 @@ private struct RulesCase {
 
   private func encoded(_ path: String) -> String {
     let allowed = CharacterSet.alphanumerics.union(CharacterSet(charactersIn: "-_/"))
-    return "/v1/" + root + (path.isEmpty ? "" : "/" + (path.addingPercentEncoding(withAllowedCharacters: allowed) ?? ""))
+    return "/v1/" + root
+      + (path.isEmpty ? "" : "/" + (path.addingPercentEncoding(withAllowedCharacters: allowed) ?? ""))
   }
 
   private func write(_ item: JSONNode) throws -> JSONNode {
@@ -119,7 +121,9 @@ private struct RulesCase {
         ]
       ]
     }
-    if !filters.isEmpty { members.append(.init("where", ["compositeFilter": ["op": "AND", "filters": .array(filters)]])) }
+    if !filters.isEmpty {
+      members.append(.init("where", ["compositeFilter": ["op": "AND", "filters": .array(filters)]]))
+    }
     let orders: [JSONNode] = (query["orderBy"]?.elements ?? []).map { order in
       let words = (order.stringValue ?? "").split(separator: " ").map(String.init)
       return [

@@ -11,18 +11,24 @@ import Testing
   }
 
   /// The collections of `a`, `b` and `c` that may be read in a database.
-  private static func readable(_ server: TestServer, _ database: String = "projects/p/databases/(default)") throws -> String {
+  private static func readable(_ server: TestServer, _ database: String = "projects/p/databases/(default)") throws
+    -> String
+  {
     try ["a", "b", "c"].filter { try server.call("GET", "/v1/\(database)/documents/\($0)/x").status == 404 }.joined()
   }
 
-  private static func upload(_ server: TestServer, _ place: String, _ content: String, _ rest: String = "") throws -> TestServer.Response {
+  private static func upload(_ server: TestServer, _ place: String, _ content: String, _ rest: String = "") throws
+    -> TestServer.Response
+  {
     let body: JSONNode = ["rules": ["files": [["name": "f.rules", "content": .string(content)]]]]
     return try server.call("PUT", "/emulator/v1/\(place):securityRules", String(body.text.dropLast()) + rest + "}")
   }
 
   @Test func eachDatabaseHasItsOwnRules() throws {
     let directory = try TemporaryDirectory()
-    for name in ["a", "b"] { try Self.rules(name).write(toFile: directory.path + "/" + name, atomically: true, encoding: .utf8) }
+    for name in ["a", "b"] {
+      try Self.rules(name).write(toFile: directory.path + "/" + name, atomically: true, encoding: .utf8)
+    }
     let server = try TestServer { configuration in
       configuration.rules = [
         HearthConfiguration.RulesFile(directory.path + "/a"),
@@ -90,7 +96,8 @@ import Testing
       guard case HearthError.data(let text) = error else { return false }
       return text.hasPrefix(file + ": ")
     }
-    try "service cloud.firestore {\n  match /a { allow read: if x. }\n}".write(toFile: file, atomically: true, encoding: .utf8)
+    try "service cloud.firestore {\n  match /a { allow read: if x. }\n}".write(
+      toFile: file, atomically: true, encoding: .utf8)
     #expect {
       try TestServer { $0.rules = [.init(file)] }
     } throws: { error in
@@ -126,7 +133,8 @@ import Testing
     #expect(try server.call("GET", "/b/x", headers: [("authorization", "Bearer owner")]).status == 404)
     // The response reports a warning, and the rules are in force.
     let warned = try Self.upload(
-      server, "projects/p", "rules_version = '2';\nservice cloud.firestore { match /{p=**} { allow read: if nothing(); } }")
+      server, "projects/p",
+      "rules_version = '2';\nservice cloud.firestore { match /{p=**} { allow read: if nothing(); } }")
     #expect(warned.status == 200)
     #expect(warned.json("issues", 0, "severity") == "WARNING", "\(warned.text)")
     for body in ["", "{}", #"{"rules": {}}"#, #"{"rules": {"files": [{}]}}"#, "[", #"{"rules": {"files": [7]}}"#] {

@@ -35,8 +35,9 @@ import WireFormat
     }
     """
 
-  static func server(_ change: (inout HearthConfiguration) -> Void = { _ in }) throws -> (TestServer, TemporaryDirectory)
-  {
+  static func server(_ change: (inout HearthConfiguration) -> Void = { _ in }) throws -> (
+    TestServer, TemporaryDirectory
+  ) {
     let directory = try TemporaryDirectory()
     try rules.write(toFile: directory.path + "/firestore.rules", atomically: true, encoding: .utf8)
     let server = try TestServer { configuration in
@@ -115,17 +116,22 @@ import WireFormat
     Case("query without", "POST :runQuery", query("notes"), 403, 403, 403, 200),
     Case("query with limit", "POST :runQuery", query("short", #", "limit": 2"#), 200, 200, 200, 200),
     Case("query without limit", "POST :runQuery", query("short"), 403, 403, 403, 200),
-    Case("query of all collections", "POST :runQuery", #"{"structuredQuery": {"from": [{"allDescendants": true}]}}"#,
+    Case(
+      "query of all collections", "POST :runQuery", #"{"structuredQuery": {"from": [{"allDescendants": true}]}}"#,
       403, 403, 403, 200),
-    Case("query in a new transaction", "POST :runQuery",
+    Case(
+      "query in a new transaction", "POST :runQuery",
       query("notes", isAnns).dropLast() + #", "newTransaction": {"readWrite": {}}}"#, 200, 403, 403, 200),
-    Case("count with proof", "POST :runAggregationQuery",
+    Case(
+      "count with proof", "POST :runAggregationQuery",
       #"{"structuredAggregationQuery": \#(query("notes", isAnns).dropLast()), "aggregations": [{"alias": "n", "count": {}}]}}"#,
       200, 403, 403, 200),
-    Case("count without", "POST :runAggregationQuery",
+    Case(
+      "count without", "POST :runAggregationQuery",
       #"{"structuredAggregationQuery": \#(query("notes").dropLast()), "aggregations": [{"alias": "n", "count": {}}]}}"#,
       403, 403, 403, 200),
-    Case("partitions", "POST :partitionQuery",
+    Case(
+      "partitions", "POST :partitionQuery",
       #"""
       {"structuredQuery": {"from": [{"collectionId": "notes", "allDescendants": true}], "orderBy": [{"field": {"fieldPath":
       "__name__"}}]}, "partitionCount": 2}
@@ -141,43 +147,57 @@ import WireFormat
     Case("update a missing document", "PATCH /notes/c?currentDocument.exists=true", owner("ann"), 403, 403, 403, 404),
     Case("delete", "DELETE /notes/a", nil, 200, 403, 403, 200),
     Case("delete a missing document", "DELETE /notes/none", nil, 403, 403, 403, 200),
-    Case("delete with a precondition that fails", "DELETE /notes/a?currentDocument.updateTime=2020-01-01T00:00:00Z", nil,
+    Case(
+      "delete with a precondition that fails", "DELETE /notes/a?currentDocument.updateTime=2020-01-01T00:00:00Z", nil,
       400, 403, 403, 400),
-    Case("commit", "POST :commit", #"{"writes": [\#(update("notes/a", "ann")), \#(update("notes/n", "ann"))]}"#,
+    Case(
+      "commit", "POST :commit", #"{"writes": [\#(update("notes/a", "ann")), \#(update("notes/n", "ann"))]}"#,
       200, 403, 403, 200),
-    Case("commit, one denied", "POST :commit", #"{"writes": [\#(update("notes/a", "ann")), \#(update("notes/b", "ann"))]}"#,
+    Case(
+      "commit, one denied", "POST :commit",
+      #"{"writes": [\#(update("notes/a", "ann")), \#(update("notes/b", "ann"))]}"#,
       403, 403, 403, 200),
     Case("commit of nothing", "POST :commit", #"{"writes": []}"#, 200, 200, 200, 200),
-    Case("verify needs get", "POST :commit",
+    Case(
+      "verify needs get", "POST :commit",
       #"{"writes": [{"verify": "ROOT/notes/a", "currentDocument": {"exists": true}}]}"#, 200, 403, 403, 200),
-    Case("delete and set is an update", "POST :commit",
+    Case(
+      "delete and set is an update", "POST :commit",
       #"{"writes": [{"delete": "ROOT/notes/a"}, \#(update("notes/a", "ann"))]}"#, 200, 403, 403, 200),
-    Case("create and delete is a delete", "POST :commit",
+    Case(
+      "create and delete is a delete", "POST :commit",
       #"{"writes": [\#(update("notes/z", "ann")), {"delete": "ROOT/notes/z"}]}"#, 403, 403, 403, 200),
-    Case("a server timestamp is request.time", "POST :commit",
+    Case(
+      "a server timestamp is request.time", "POST :commit",
       #"""
       {"writes": [{"update": {"name": "ROOT/stamped/x", "fields": {}},
         "updateTransforms": [{"fieldPath": "at", "setToServerValue": "REQUEST_TIME"}]}]}
       """#, 200, 200, 200, 200),
-    Case("another time is not request.time", "POST :commit",
+    Case(
+      "another time is not request.time", "POST :commit",
       #"{"writes": [{"update": {"name": "ROOT/stamped/x", "fields": {"at": {"timestampValue": "2025-01-01T00:00:00Z"}}}}]}"#,
       403, 403, 403, 200),
-    Case("an increment, merged", "POST :commit",
+    Case(
+      "an increment, merged", "POST :commit",
       #"""
       {"writes": [{"transform": {"document": "ROOT/counters/c",
         "fieldTransforms": [{"fieldPath": "n", "increment": {"integerValue": "1"}}]}}]}
       """#, 200, 200, 200, 200),
-    Case("an increment by too much", "POST :commit",
+    Case(
+      "an increment by too much", "POST :commit",
       #"""
       {"writes": [{"transform": {"document": "ROOT/counters/c",
         "fieldTransforms": [{"fieldPath": "n", "increment": {"integerValue": "2"}}]}}]}
       """#, 403, 403, 403, 200),
-    Case("two writes see each other", "POST :commit", #"{"writes": [\#(half("l", of: "r")), \#(half("r", of: "l"))]}"#,
+    Case(
+      "two writes see each other", "POST :commit", #"{"writes": [\#(half("l", of: "r")), \#(half("r", of: "l"))]}"#,
       200, 200, 200, 200),
     Case("one of the two writes alone", "POST :commit", #"{"writes": [\#(half("l", of: "r"))]}"#, 403, 403, 403, 200),
-    Case("a write outside a transaction", "POST :commit", #"{"writes": [\#(update("transactional/t", "ann"))]}"#,
+    Case(
+      "a write outside a transaction", "POST :commit", #"{"writes": [\#(update("transactional/t", "ann"))]}"#,
       403, 403, 403, 200),
-    Case("a document that the rule reads is missing", "POST :commit", #"{"writes": [\#(update("closed/t", "ann"))]}"#,
+    Case(
+      "a document that the rule reads is missing", "POST :commit", #"{"writes": [\#(update("closed/t", "ann"))]}"#,
       403, 403, 403, 200),
     Case("batchWrite", "POST :batchWrite", #"{"writes": [\#(update("notes/a", "ann"))]}"#, 403, 403, 403, 200),
   ]
@@ -321,10 +341,16 @@ import WireFormat
         ("RunAggregationQuery", Self.message([1: root], [(2, aggregation("notes"))]), [7, 7, 7, 0]),
         ("RunAggregationQuery", Self.message([1: root], [(2, aggregation("public"))]), [0, 0, 0, 0]),
         ("ListCollectionIds", Self.message([1: root]), [7, 7, 7, 0]),
-        ("CreateDocument", Self.message([1: root, 2: "notes", 3: "n"], [(4, Self.document(nil, owner: "ann"))]), [0, 7, 7, 0]),
+        (
+          "CreateDocument", Self.message([1: root, 2: "notes", 3: "n"], [(4, Self.document(nil, owner: "ann"))]),
+          [0, 7, 7, 0]
+        ),
         ("UpdateDocument", Self.message([:], [(1, Self.document(root + "/notes/a", owner: "ann"))]), [0, 7, 7, 0]),
         ("DeleteDocument", Self.message([1: root + "/notes/a"]), [0, 7, 7, 0]),
-        ("Commit", Self.message([1: database], [(2, write("/notes/x", "ann")), (2, write("/notes/y", "ann"))]), [0, 7, 7, 0]),
+        (
+          "Commit", Self.message([1: database], [(2, write("/notes/x", "ann")), (2, write("/notes/y", "ann"))]),
+          [0, 7, 7, 0]
+        ),
         ("BatchWrite", Self.message([1: database], [(2, write("/notes/x", "ann"))]), [7, 7, 7, 0]),
         ("BeginTransaction", Self.message([1: database]), [0, 0, 0, 0]),
       ]
@@ -334,7 +360,8 @@ import WireFormat
         let database = "projects/\(caller.name)-\(number)/databases/(default)"
         let seed = Self.seed.replacingOccurrences(of: "ROOT", with: database + "/documents")
         #expect(
-          try server.call("POST", "/v1/\(database)/documents:commit", seed, headers: Self.callers[3].headers).status == 200)
+          try server.call("POST", "/v1/\(database)/documents:commit", seed, headers: Self.callers[3].headers).status
+            == 200)
         let call = calls(database)[number]
         let reply = try grpc.call(call.method, call.message, headers: caller.headers)
         #expect(

@@ -147,7 +147,9 @@ import WireFormat
     let encoder = StreamJSONEncoder(try Self.database())
     let document = try Self.document()
     var out = Array("before".utf8)
-    for target: Int32 in [2, 4] { try encoder.append(.changed(document, targets: [target], removedTargets: []), to: &out) }
+    for target: Int32 in [2, 4] {
+      try encoder.append(.changed(document, targets: [target], removedTargets: []), to: &out)
+    }
     let text = String(decoding: out, as: UTF8.self)
     #expect(text.hasPrefix(#"before{"documentChange":{"document":{"name":"#))
     #expect(text.contains(#""targetIds":[2]}}{"documentChange":{"#) && text.hasSuffix(#""targetIds":[4]}}"#))

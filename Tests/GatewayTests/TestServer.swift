@@ -38,14 +38,20 @@ final class TestServer: Sendable {
 
     func header(_ name: String) -> String? { headers.first { $0.name == name.lowercased() }?.value }
     var text: String { String(decoding: body, as: UTF8.self) }
-    var json: Any { (try? JSONSerialization.jsonObject(with: Data(body), options: .fragmentsAllowed)) ?? "no JSON: \(text)" }
+    var json: Any {
+      (try? JSONSerialization.jsonObject(with: Data(body), options: .fragmentsAllowed)) ?? "no JSON: \(text)"
+    }
     func json<T>(_ path: Any..., as type: T.Type = String.self) -> T? {
       var current: Any? = json
       for step in path {
-        current = (step as? String).map { (current as? [String: Any])?[$0] as Any } ?? {
-          guard let index = step as? Int, let array = current as? [Any], array.indices.contains(index) else { return nil }
-          return array[index]
-        }()
+        current =
+          (step as? String).map { (current as? [String: Any])?[$0] as Any }
+          ?? {
+            guard let index = step as? Int, let array = current as? [Any], array.indices.contains(index) else {
+              return nil
+            }
+            return array[index]
+          }()
       }
       return current as? T
     }
@@ -57,9 +63,10 @@ final class TestServer: Sendable {
   func call(
     _ method: String, _ path: String, _ body: String? = nil, headers: [(String, String)] = []
   ) throws -> Response {
-    let target = path.hasPrefix("/v1") || path.hasPrefix("/emulator") || path.hasPrefix("/hearth")
-      || Self.ownPaths.contains(where: path.hasPrefix) || path == "/" || path.hasPrefix("/?")
-      || path.contains(".googleapis.com/")
+    let target =
+      path.hasPrefix("/v1") || path.hasPrefix("/emulator") || path.hasPrefix("/hearth")
+        || Self.ownPaths.contains(where: path.hasPrefix) || path == "/" || path.hasPrefix("/?")
+        || path.contains(".googleapis.com/")
       ? path : Self.root + path
     return try request(method, target, body, headers: headers)
   }
@@ -130,7 +137,9 @@ final class TestServer: Sendable {
     var rest = bytes[(headEnd + 4)...]
     guard reply.header("transfer-encoding") == "chunked" else {
       reply.body = Array(rest)
-      if !isHead, reply.status != 304, let length = reply.header("content-length") { #expect(reply.body.count == Int(length)) }
+      if !isHead, reply.status != 304, let length = reply.header("content-length") {
+        #expect(reply.body.count == Int(length))
+      }
       return reply
     }
     while let lineEnd = rest.firstIndex(of: 13) {

@@ -39,7 +39,8 @@ import Testing
     try FileManager.default.removeItem(atPath: directory.file("b2/files/data.mdb"))
     for verb in [["check", directory.file("b2")], ["serve", "--data", directory.file("b2"), "--port", "0"]] {
       let refused = try HearthBinary.run(verb)
-      #expect(refused.exit == .code(1) && refused.output.contains("restore the metadata from a backup"), "\(refused.output)")
+      #expect(
+        refused.exit == .code(1) && refused.output.contains("restore the metadata from a backup"), "\(refused.output)")
     }
     #expect(!contents("b2").isEmpty)
   }
@@ -53,9 +54,12 @@ import Testing
       let client = TestHTTPClient(port: server.port)
       var random = SplitMix(seed: 3)
       while !FileManager.default.fileExists(atPath: directory.file("over")) {
-        let body = [UInt8](repeating: UInt8(Int.random(in: 0...255, using: &random)), count: Int.random(in: 1...50_000, using: &random))
+        let body = [UInt8](
+          repeating: UInt8(Int.random(in: 0...255, using: &random)), count: Int.random(in: 1...50_000, using: &random))
         let name = "n\(Int.random(in: 0...4, using: &random))"
-        guard (try? client.send("POST", "/v0/b/b/o?name=\(name)", headers: Self.owner, body: body)) != nil else { return }
+        guard (try? client.send("POST", "/v0/b/b/o?name=\(name)", headers: Self.owner, body: body)) != nil else {
+          return
+        }
       }
     }
     load.start()
@@ -86,7 +90,8 @@ import Testing
   @Test func checkReportsDamageWithExitCode1() throws {
     try "in".write(toFile: directory.file("x.txt"), atomically: true, encoding: .utf8)
     let data = ["--data", directory.file("d"), "--project", "demo"]
-    try #require(try HearthBinary.run(["files", "cp", directory.file("x.txt"), "gs:///notes/"] + data).exit == .code(0))
+    try #require(
+      try HearthBinary.run(["files", "cp", directory.file("x.txt"), "gs:///notes/"] + data).exit == .code(0))
     try #require(try HearthBinary.run(["files", "cp", "gs:///notes/x.txt", "gs:///y"] + data).exit == .code(0))
     let stats = try HearthBinary.run(["stats", "--data", directory.file("d")])
     #expect(stats.output == "no databases\nfiles: 2 files, 4 B in 1 bucket; 2 B of content\n")
@@ -100,7 +105,8 @@ import Testing
     let damaged = try HearthBinary.run(["check", directory.file("d")])
     #expect(damaged.exit == .code(1))
     for name in ["notes/x.txt", "y"] {
-      #expect(damaged.output.contains("demo.appspot.com/\(name): its content is not what was stored"), "\(damaged.output)")
+      #expect(
+        damaged.output.contains("demo.appspot.com/\(name): its content is not what was stored"), "\(damaged.output)")
     }
     let backup = try HearthBinary.run(["backup", directory.file("b"), "--data", directory.file("d")])
     #expect(backup.exit == .code(1) && backup.output.contains("damaged contents of files: 1;"), "\(backup.output)")

@@ -30,19 +30,28 @@ import Testing
     #expect(Command.serve.options.filter { !$0.isAllowedInFile }.map(\.name) == ["config", "print-config"])
   }
 
-  @Test(arguments: [
-    (#"{"firestore": {"rules": "f.rules", "indexes": "i.json"}, "hosting": {"public": "dist"}}"#,
-     ["rules": ["f.rules"], "indexes": ["i.json"]]),
-    (#"{"firestore": [{"database": "(default)", "rules": "f.rules"}, {"database": "eu", "rules": "e.rules"}]}"#,
-     ["rules": ["f.rules", "eu=e.rules"]]),
-    (#"{"storage": {"rules": "s.rules"}} // theirs"#, ["storage-rules": ["s.rules"]]),
-    (#"{"storage": [{"bucket": "a", "rules": "s.rules"}, {"target": "b", "rules": "s.rules"}]}"#,
-     ["storage-rules": ["s.rules"]]),
-    (#"{/* "firestore": {"rules": "x"}, */ "firestore": {"rules": "a=b//c"}}"#, ["rules": ["./a=b//c"]]),
-    (#"{"emulators": {"firestore": {"port": 9999, "host": "127.0.0.1"}, "auth": {"port": 9099}}}"#,
-     ["port": ["9999"], "host": ["127.0.0.1"]]),
-    ("{}", [:]),
-  ] as [(String, [String: [String]])])
+  @Test(
+    arguments: [
+      (
+        #"{"firestore": {"rules": "f.rules", "indexes": "i.json"}, "hosting": {"public": "dist"}}"#,
+        ["rules": ["f.rules"], "indexes": ["i.json"]]
+      ),
+      (
+        #"{"firestore": [{"database": "(default)", "rules": "f.rules"}, {"database": "eu", "rules": "e.rules"}]}"#,
+        ["rules": ["f.rules", "eu=e.rules"]]
+      ),
+      (#"{"storage": {"rules": "s.rules"}} // theirs"#, ["storage-rules": ["s.rules"]]),
+      (
+        #"{"storage": [{"bucket": "a", "rules": "s.rules"}, {"target": "b", "rules": "s.rules"}]}"#,
+        ["storage-rules": ["s.rules"]]
+      ),
+      (#"{/* "firestore": {"rules": "x"}, */ "firestore": {"rules": "a=b//c"}}"#, ["rules": ["./a=b//c"]]),
+      (
+        #"{"emulators": {"firestore": {"port": 9999, "host": "127.0.0.1"}, "auth": {"port": 9099}}}"#,
+        ["port": ["9999"], "host": ["127.0.0.1"]]
+      ),
+      ("{}", [:]),
+    ] as [(String, [String: [String]])])
   func readsFirebaseFiles(text: String, values: [String: [String]]) throws {
     #expect(try FirebaseFile.parse(Array(text.utf8), isEmulator: true) == values)
     let production = try FirebaseFile.parse(Array(text.utf8), isEmulator: false)
@@ -94,10 +103,11 @@ import Testing
   }
 
   @Test func printsTheConfigurationInForce() throws {
-    #expect(try printed("") == [
-      "host": ["127.0.0.1"], "port": ["8080"], "data": ["./hearth-data"], "map-size": [String(64 << 30)],
-      "mail-from": ["noreply@localhost"], "stop-grace": ["10"],
-    ])
+    #expect(
+      try printed("") == [
+        "host": ["127.0.0.1"], "port": ["8080"], "data": ["./hearth-data"], "map-size": [String(64 << 30)],
+        "mail-from": ["noreply@localhost"], "stop-grace": ["10"],
+      ])
     _ = try directory.write("hearth.json", #"{"port": 1, "emulator": true, "data": "d", "rules": ["x"]}"#)
     _ = try directory.write("firebase.json", #"{"firestore": {"rules": "f.rules", "indexes": "i.json"}}"#)
     _ = try directory.write("i.json", "{}")
@@ -130,7 +140,9 @@ import Testing
       "hearth.json", #"{"data": "d", "in-memory": true}"#, "",
       #"hearth.json: "data" and "in-memory" exclude each other"#
     ),
-    ("hearth.json", #"{"tls-cert": "c.pem"}"#, "", #"hearth.json: "tls-cert" and "tls-key" belong together; give both"#),
+    (
+      "hearth.json", #"{"tls-cert": "c.pem"}"#, "", #"hearth.json: "tls-cert" and "tls-key" belong together; give both"#
+    ),
     (
       "other.json", #"{"tls-key": "k.pem"}"#, "--config other.json",
       #"other.json: "tls-cert" and "tls-key" belong together"#
@@ -148,7 +160,8 @@ import Testing
   }
 
   @Test func rulesOfFirebaseFilesAreInForce() throws {
-    _ = try directory.write("firebase.json", #"{"firestore": {"rules": "f.rules"}, "emulators": {"firestore": {"port": 0}}}"#)
+    _ = try directory.write(
+      "firebase.json", #"{"firestore": {"rules": "f.rules"}, "emulators": {"firestore": {"port": 0}}}"#)
     _ = try directory.write("f.rules", "service cloud.firestore {")
     let run = try run("serve --emulator")
     #expect(run.exit == .code(65))

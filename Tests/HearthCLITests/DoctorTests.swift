@@ -61,7 +61,10 @@ import Testing
     ),
     ("allow read, write: if true;", "problem", "is open to the world"),
     ("allow read, write: if request.time < timestamp.date(2999, 1, 1);", "problem", "is open to the world"),
-    ("allow read, write: if request.time < timestamp.date(2001, 1, 1);", "warning", "grants access until a date that has passed"),
+    (
+      "allow read, write: if request.time < timestamp.date(2001, 1, 1);", "warning",
+      "grants access until a date that has passed"
+    ),
     ("allow read, write: if request.auth != null;", "warning", "lets every new account write"),
     ("allow read: if request.auth != null;", "ok", "compiles"),
     ("allow read: if resource.data.x;;", "problem", "does not compile: 1 error"),
@@ -80,7 +83,10 @@ import Testing
       "is open to the world: every client that reaches the port may get, list, create, update, delete"
     ),
     ("allow get;", "problem", "is open to the world: every client that reaches the port may get files of any name"),
-    ("allow write: if request.time < timestamp.date(2001, 1, 1);", "warning", "grants access until a date that has passed"),
+    (
+      "allow write: if request.time < timestamp.date(2001, 1, 1);", "warning",
+      "grants access until a date that has passed"
+    ),
     (
       "allow create: if request.auth != null && request.resource.contentType.matches('image/.*');", "warning",
       "lets every new account write files of any name"
@@ -113,7 +119,8 @@ import Testing
     chmod(data, 0o755)
     let found = try findings(["--data", data])
     #expect(found.lines.contains("warning permissions: users other than its owner can access \(data)"))
-    #expect(try findings(["--data", directory.write("file", "")]).lines.contains { $0.hasSuffix("is not a directory") })
+    #expect(
+      try findings(["--data", directory.write("file", "")]).lines.contains { $0.hasSuffix("is not a directory") })
     #expect(try findings(["--data", directory.file("none/deeper")]).exit == .code(1))
     #expect(try findings(["--data", directory.file("new")]).lines.contains { $0.contains("the server will create ") })
   }
@@ -125,8 +132,12 @@ import Testing
     ([], "warning rules: no rules are set: every request of an app is denied"),
     (["--rules", "/nowhere/firestore.rules"], "problem rules: "),
     (["--tls-cert", "/nowhere/a.pem", "--tls-key", "/nowhere/b.pem"], "problem certificate: "),
-    (["--trust-issuer", "https://issuer.example,app=/nowhere/keys.json"], "problem issuer: the keys of https://issuer"),
-    (["--identity-provider", "google.com=app,/nowhere/keys.json"], "problem identity provider: the keys of google.com"),
+    (
+      ["--trust-issuer", "https://issuer.example,app=/nowhere/keys.json"], "problem issuer: the keys of https://issuer"
+    ),
+    (
+      ["--identity-provider", "google.com=app,/nowhere/keys.json"], "problem identity provider: the keys of google.com"
+    ),
     (["--metrics-address", "127.0.0.1:0"], "ok metrics: any free port"),
     (["--metrics-address", "0.0.0.0:0"], "warning metrics: every client that reaches 0.0.0.0 can read the metrics"),
     (["--indexes", "/nowhere/firestore.indexes.json"], "problem indexes: /nowhere/firestore.indexes.json"),
@@ -254,7 +265,8 @@ import Testing
     for name in names() { chown("\(data)/\(name)", 0, 0) }
     let served = try findings(["--data", data])
     #expect(served.exit == .code(0), "\(served.output)")
-    #expect(served.lines.contains { $0.hasPrefix("warning owner: \(data) belongs to \(owner), but its content to root") })
+    #expect(
+      served.lines.contains { $0.hasPrefix("warning owner: \(data) belongs to \(owner), but its content to root") })
     #expect(served.lines.contains { $0.contains("(default)") })
   }
 

@@ -11,9 +11,9 @@ struct DocumentationTests {
   private static let pages =
     servedPages + ["README.md"]
     + ((try? FileManager.default.contentsOfDirectory(atPath: "\(GuidePage.root)/docs"))?
-      .filter { $0.hasSuffix(".md") }.sorted().map { "docs/\($0)" } ?? []).filter { path in
-        !servedPages.contains(path) && (try? GuidePage(path: path).blocks.isEmpty) == false
-      }
+    .filter { $0.hasSuffix(".md") }.sorted().map { "docs/\($0)" } ?? []).filter { path in
+      !servedPages.contains(path) && (try? GuidePage(path: path).blocks.isEmpty) == false
+    }
 
   @Test func pagesHaveCommands() throws {
     #expect(Self.pages.count >= 9, "docs/ has lost its commands, or marks them otherwise: \(Self.pages)")

@@ -51,12 +51,14 @@ import Testing
     let lines = try list.output.split(separator: "\n").map {
       try #require(try JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any])
     }
-    #expect(lines.compactMap { $0["name"] as? String } == [
-      "media/.hidden", "media/a/b/c/note.txt", "media/a/clip.mp4", "media/empty", "media/Überraschung & more?#%.json",
-    ])
-    #expect(lines.compactMap { $0["contentType"] as? String } == [
-      "application/octet-stream", "text/plain", "video/mp4", "application/octet-stream", "application/json",
-    ])
+    #expect(
+      lines.compactMap { $0["name"] as? String } == [
+        "media/.hidden", "media/a/b/c/note.txt", "media/a/clip.mp4", "media/empty", "media/Überraschung & more?#%.json",
+      ])
+    #expect(
+      lines.compactMap { $0["contentType"] as? String } == [
+        "application/octet-stream", "text/plain", "video/mp4", "application/octet-stream", "application/json",
+      ])
     let table = try files("ls", "media/").output.split(separator: "\n").map(String.init)
     #expect(table.contains { $0.hasPrefix("media/a/") } && table.contains { $0.contains("0 B") }, "\(table)")
   }
@@ -122,14 +124,18 @@ import Testing
     }
     try make("away/kept", [1])
     try FileManager.default.createDirectory(atPath: directory.file("to"), withIntermediateDirectories: true)
-    try FileManager.default.createSymbolicLink(atPath: directory.file("to/link"), withDestinationPath: directory.file("away"))
+    try FileManager.default.createSymbolicLink(
+      atPath: directory.file("to/link"), withDestinationPath: directory.file("away"))
     let result = try HearthBinary.run([
       "files", "cp", "-r", "gs://b/x", directory.file("to"), "--server", "http://127.0.0.1:\(server.port)",
     ])
     #expect(result.exit == .code(1))
     for name in bad { #expect(result.output.contains("skipped gs://b/\(name): "), "\(name): \(result.output)") }
     #expect(result.output.contains("copied 2 files"))
-    #expect(try Set(FileManager.default.contentsOfDirectory(atPath: directory.file("to"))) == ["f", "good", "d", "dir", "link"])
+    #expect(
+      try Set(FileManager.default.contentsOfDirectory(atPath: directory.file("to"))) == [
+        "f", "good", "d", "dir", "link",
+      ])
     #expect(try FileManager.default.contentsOfDirectory(atPath: directory.file("to/d")) == ["\u{600}"])
     let marked = ["a", "\u{301}b", "\u{200D}c", "\u{FE0F}"]
     #expect(try TargetFolder.parts(of: marked.joined(separator: "/")) == marked)
@@ -160,7 +166,8 @@ import Testing
     let shown = #"\u{1b}[31m\u{7}\u{202e}x"#
     let runs = [
       (try files("cp", "-r", directory.file("in"), "gs:///"), #"in/a\n\u{1b}b: "#),
-      (try files("ls"), shown), (try files("rm", name + "z"), "the file gs://demo.appspot.com/\(shown)z does not exist"),
+      (try files("ls"), shown),
+      (try files("rm", name + "z"), "the file gs://demo.appspot.com/\(shown)z does not exist"),
       (try files("cp", "gs:///\(name)z", "-"), "gs://demo.appspot.com/\(shown)z"),
       (try files("cp", "\(name)z", "gs:///"), "\(shown)z: No such file"),
       (try files("cp", "-r", "gs:///", directory.file("in/y")), #"in/y"#),

@@ -24,10 +24,13 @@ import Testing
 
   /// A server that is killed while it builds and removes indexes resumes after a restart, and completes both.
   @Test func anIndexIsBuiltThroughKills() throws {
-    let lines = (0..<12_000).map { #"{"path": "load/\#($0)", "fields": {"n": \#($0), "t": ["a", "b\#($0 % 5)"], "text": "x"}}"# }
+    let lines = (0..<12_000).map {
+      #"{"path": "load/\#($0)", "fields": {"n": \#($0), "t": ["a", "b\#($0 % 5)"], "text": "x"}}"#
+    }
     let documents = try directory.write("load.ndjson", lines.joined(separator: "\n"))
     let indexes = try directory.write("i.json", Self.file)
-    #expect(try HearthBinary.run(["import", documents, "--data", directory.file("d"), "--project", "demo"]).exit == .code(0))
+    #expect(
+      try HearthBinary.run(["import", documents, "--data", directory.file("d"), "--project", "demo"]).exit == .code(0))
     let kills = 3
     var log = ""
     for number in 0..<kills {
@@ -63,11 +66,14 @@ import Testing
   }
 
   @Test func aMistakeInTheFileIsReportedWithItsPosition() throws {
-    let indexes = try directory.write("i.json", "{\"indexes\": [\n  {\"collectionGroup\": \"c\", \"fields\": [{\"fieldPath\": \"a\"}]}]}")
+    let indexes = try directory.write(
+      "i.json", "{\"indexes\": [\n  {\"collectionGroup\": \"c\", \"fields\": [{\"fieldPath\": \"a\"}]}]}")
     let result = try HearthBinary.run(["serve", "--emulator", "--port", "0", "--indexes", indexes])
     #expect(result.exit == .code(65))
     #expect(result.output.contains(#"i.json:2:39: indexes[0].fields[0]: lacks "order""#), "\(result.output)")
-    let missing = try HearthBinary.run(["serve", "--emulator", "--port", "0", "--indexes", "other=\(directory.file("none"))"])
+    let missing = try HearthBinary.run([
+      "serve", "--emulator", "--port", "0", "--indexes", "other=\(directory.file("none"))",
+    ])
     #expect(missing.exit == .code(65))
     #expect(missing.output.contains("none: cannot open the file"), "\(missing.output)")
   }

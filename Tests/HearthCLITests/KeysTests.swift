@@ -41,7 +41,8 @@ import Testing
     #expect(!made.output.contains("PRIVATE"))
     #expect(try mode(file) == 0o600)
     #expect(try mode(data + "/accounts/demo/data.mdb") == 0o600 && mode(data + "/accounts") == 0o700)
-    let account = try #require(try JSONSerialization.jsonObject(with: Data(contentsOf: URL(filePath: file))) as? [String: String])
+    let account = try #require(
+      try JSONSerialization.jsonObject(with: Data(contentsOf: URL(filePath: file))) as? [String: String])
     #expect(account["type"] == "service_account" && account["token_uri"] == "http://127.0.0.1:9/token")
     let again = try run("keys", "create", "backend", "--output", file)
     #expect(again.exit == .code(1) && again.output.contains("exists"))
@@ -131,7 +132,9 @@ import Testing
     for words in [["--trust-issuer", "x"], ["--trust-issuer", "https://example.com=\(file)"]] {
       #expect(try HearthBinary.run(["serve", "--in-memory"] + words).exit == .code(64))
     }
-    let missing = try HearthBinary.run(["serve", "--in-memory", "--trust-issuer", "https://securetoken.google.com/a=nowhere"])
+    let missing = try HearthBinary.run([
+      "serve", "--in-memory", "--trust-issuer", "https://securetoken.google.com/a=nowhere",
+    ])
     #expect(missing.exit == .code(65), "\(missing.output)")
   }
 }

@@ -38,7 +38,8 @@ import Testing
     let events = try lines(server.process.output)
     for event in events { #expect(event["time"] is String && event["level"] is String && event["event"] is String) }
     let requests = events.filter { $0["event"] as? String == "request" }
-    #expect(requests.map { $0["path"] as? String } == ["/v1/accounts:signInWithPassword", "/a%0Ab%1B", "/a", "/metrics"])
+    #expect(
+      requests.map { $0["path"] as? String } == ["/v1/accounts:signInWithPassword", "/a%0Ab%1B", "/a", "/metrics"])
     #expect(requests.map { $0["dialect"] as? String } == ["sign_in", "none", "none", "operations"])
     #expect(requests.map { $0["status"] as? Int }.suffix(2) == [404, 403])
     let reload = try #require(events.first { $0["event"] as? String == "rules.reloaded" })
@@ -69,13 +70,14 @@ import Testing
     for text in [secret, "stranger", try text("idToken"), try text("refreshToken")] {
       #expect(!output.contains(text), "\(output)")
     }
-    let plain = [
-      "created with a password by user from this machine", "signed in with a password by user from this machine",
-      "failed to sign in with a password by user from this machine: wrong password",
-    ].map { "accounts: \"\(uid)\" \($0)" } + [
-      "accounts: somebody failed to sign in with a password by user from this machine: unknown email address",
-      #"accounts: "a@b.test" was sent a code (PASSWORD_RESET) by user from this machine"#,
-    ]
+    let plain =
+      [
+        "created with a password by user from this machine", "signed in with a password by user from this machine",
+        "failed to sign in with a password by user from this machine: wrong password",
+      ].map { "accounts: \"\(uid)\" \($0)" } + [
+        "accounts: somebody failed to sign in with a password by user from this machine: unknown email address",
+        #"accounts: "a@b.test" was sent a code (PASSWORD_RESET) by user from this machine"#,
+      ]
     guard format == "json" else {
       let told = output.split(separator: "\n").filter { $0.contains("accounts: ") }.map(String.init)
       return #expect(told == plain.map { "hearth: \($0)" }, "\(output)")

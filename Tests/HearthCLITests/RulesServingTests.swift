@@ -22,7 +22,8 @@ import Testing
   private func status(_ server: HearthProcess) throws -> Int {
     let client = TestHTTPClient(port: server.port)
     defer { client.close() }
-    return try client.send("GET", "/v1/projects/demo/databases/(default)/documents/notes/n", headers: [], body: []).status
+    return try client.send("GET", "/v1/projects/demo/databases/(default)/documents/notes/n", headers: [], body: [])
+      .status
   }
 
   @Test func rulesAreReloadedWhenTheirFileChanges() throws {

@@ -89,7 +89,9 @@ import Testing
     #expect(try directory.text("s.info").contains("SF:\(rules)"))
     let documents = try directory.write("d.json", #"{"$collections": ["users"], "users": {"ann": {"open": true}}}"#)
     for (arguments, exit, text) in [
-      (["--as", "ann", "create", "avatars/ann", "--data", #"{"size": 100}"#], 1, "request.resource.size < 100 → false"),
+      (
+        ["--as", "ann", "create", "avatars/ann", "--data", #"{"size": 100}"#], 1, "request.resource.size < 100 → false"
+      ),
       (["--as", "ann", "create", "b/other/o/avatars/ann", "--data", #"{"size": 9}"#], 0, "allowed: create b/other/o/"),
       (["get", "avatars/ann", "--file", "{}", "--documents", documents], 0, "allowed: get"),
       (["get", "avatars/ann", "--file", #"{"metadata": {"shared": "no"}}"#], 1, "denied: get"),
@@ -104,7 +106,8 @@ import Testing
 
   @Test func reportsAreWritten() throws {
     let result = try HearthBinary.run([
-      "rules", "test", write(expecting: "allow"), "--junit", directory.file("j.xml"), "--lcov", directory.file("l.info"),
+      "rules", "test", write(expecting: "allow"), "--junit", directory.file("j.xml"), "--lcov",
+      directory.file("l.info"),
       "--html", directory.file("c.html"), "--json", "--mutate",
     ])
     #expect(result.exit == .code(1))
@@ -146,7 +149,8 @@ import Testing
   @Test func explainShowsTheDecision() throws {
     _ = try write()
     let documents = try directory.write(
-      "d.json", #"{"$collections": ["rooms", "users"], "rooms": {"r1": {"owner": "ann"}}, "users": {"eve": {"admin": true}}}"#)
+      "d.json",
+      #"{"$collections": ["rooms", "users"], "rooms": {"r1": {"owner": "ann"}}, "users": {"eve": {"admin": true}}}"#)
     let rules = directory.file("a.rules")
     let denied = try HearthBinary.run([
       "rules", "explain", "--rules", rules, "--documents", documents, "--as", "eve", "get", "rooms/r1",
@@ -164,7 +168,8 @@ import Testing
   @Test func explainReadsFromAServer() throws {
     _ = try write()
     let documents = try directory.write(
-      "d.json", #"{"$collections": ["rooms", "users"], "rooms": {"r1": {"owner": "ann"}}, "users": {"eve": {"admin": true}}}"#)
+      "d.json",
+      #"{"$collections": ["rooms", "users"], "rooms": {"r1": {"owner": "ann"}}, "users": {"eve": {"admin": true}}}"#)
     let server = try HearthProcess(arguments: ["--emulator", "--project", "demo", "--quiet", "--import", documents])
     defer { server.process.stop() }
     let result = try HearthBinary.run([

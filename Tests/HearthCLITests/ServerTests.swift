@@ -143,8 +143,10 @@ import Testing
       (["sevre"], "did you mean 'serve'?"), (["serve", "--prot", "1"], "did you mean '--port'?"),
       (["serve", "--port", "x"], "must be a whole number"),
       (["serve", "--data", "d", "--in-memory"], "exclude each other"), (["get", "a", "b"], "unexpected 'b'"),
-      (["get", "a//b"], "is not a valid path"), (["set", "a", "{}"], "is a collection"), (["delete", "a"], "--recursive"),
-      (["import"], "the operands are missing: FILE…"), (["help", "nothing"], "unknown verb"), ([], "Usage: hearth VERB"),
+      (["get", "a//b"], "is not a valid path"), (["set", "a", "{}"], "is a collection"),
+      (["delete", "a"], "--recursive"),
+      (["import"], "the operands are missing: FILE…"), (["help", "nothing"], "unknown verb"),
+      ([], "Usage: hearth VERB"),
     ] as [([String], String)])
   func badUsageIsExplained(arguments: [String], hint: String) throws {
     let result = try HearthBinary.run(arguments)

@@ -81,7 +81,9 @@ import Testing
 
         """)
     // Watch one document, then with an invalid token.
-    #expect(try session.run("watch", "users/ann", "--once", "--since", "AAAA").output == "+ users/ann  {\"age\": 1, \"name\": \"Ann\"}\n")
+    #expect(
+      try session.run("watch", "users/ann", "--once", "--since", "AAAA").output
+        == "+ users/ann  {\"age\": 1, \"name\": \"Ann\"}\n")
     #expect(try session.run("watch", "users/none", "--once").output == "- users/none\n")
   }
 

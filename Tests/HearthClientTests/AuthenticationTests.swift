@@ -169,7 +169,6 @@ import Testing
     #expect(try await admin.document("own/anybody").get().exists)
   }
 
-
   private static func session(_ name: String) -> Session {
     Session(idToken: name, refreshToken: "refresh-\(name)", expiresAt: Date().addingTimeInterval(3600))
   }

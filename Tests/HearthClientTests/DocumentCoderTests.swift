@@ -42,7 +42,8 @@ import Testing
     let client = detachedClient()
     let person = Person(
       id: "ann", name: "Ann", age: 41, weight: 60, height: 1.75, small: 200, isMember: true,
-      born: Date(timeIntervalSince1970: 12_345.678901), photo: Data([0, 1, 255]), page: URL(string: "https://a.example/b"),
+      born: Date(timeIntervalSince1970: 12_345.678901), photo: Data([0, 1, 255]),
+      page: URL(string: "https://a.example/b"),
       address: Address(city: "Oslo", zip: nil), former: [Address(city: "Bergen", zip: 5003)], tags: [],
       scores: ["a.b": 1, "ø": 2.5], gaps: [1, nil], role: .admin, nothing: nil,
       place: GeoPoint(latitude: 59.9, longitude: 10.7), vector: [1, 2.5], friend: client.document("users/bob"),
@@ -70,7 +71,9 @@ import Testing
     (.double(.infinity), #"{"doubleValue":"Infinity"}"#),
     (.timestamp(Timestamp(microseconds: 1_795_258_094_432_088)), #"{"timestampValue":"2026-11-21T10:48:14.432088Z"}"#),
     (.timestamp(Timestamp(microseconds: -62_135_596_800_000_000)), #"{"timestampValue":"0001-01-01T00:00:00Z"}"#),
-    (.timestamp(Timestamp(microseconds: 253_402_300_799_999_999)), #"{"timestampValue":"9999-12-31T23:59:59.999999Z"}"#),
+    (
+      .timestamp(Timestamp(microseconds: 253_402_300_799_999_999)), #"{"timestampValue":"9999-12-31T23:59:59.999999Z"}"#
+    ),
     ("a\"\\\u{1}\n🎈", #"{"stringValue":"a\"\\\u0001\u000a🎈"}"#),
     (.bytes(Data([251, 255])), #"{"bytesValue":"+/8="}"#),
     (.geoPoint(GeoPoint(latitude: -1.5, longitude: 0)), #"{"geoPointValue":{"latitude":-1.5,"longitude":0.0}}"#),
@@ -98,7 +101,9 @@ import Testing
     if case .double(let number) = nan { #expect(number.isNaN) } else { Issue.record("\(nan)") }
   }
 
-  @Test(arguments: ["", "{", "[1,]", "{\"a\":}", "tru", "\"\\ud800x\"", "1 2", "-", String(repeating: "[", count: 5000)])
+  @Test(arguments: [
+    "", "{", "[1,]", "{\"a\":}", "tru", "\"\\ud800x\"", "1 2", "-", String(repeating: "[", count: 5000),
+  ])
   func rejectsInvalidJSON(text: String) {
     #expect(throws: HearthClientError.self) { try JSON(parsing: Data(text.utf8)) }
   }
@@ -140,7 +145,8 @@ import Testing
     let encoded = try DocumentEncoder().encode(message)
     #expect(encoded.value == ["text": "hello", "inner": [:]])
     #expect(Set(encoded.serverTimestamps) == ["sentAt", "inner.at"])
-    let later = try DocumentEncoder().encode(Message(text: "", sentAt: Date(timeIntervalSince1970: 1), inner: .init(at: nil)))
+    let later = try DocumentEncoder().encode(
+      Message(text: "", sentAt: Date(timeIntervalSince1970: 1), inner: .init(at: nil)))
     #expect(try later.fields()["sentAt"] == .timestamp(Timestamp(microseconds: 1_000_000)))
     let read = try DocumentDecoder(reference: nil).decode(Message.self, from: encoded.value)
     #expect(read.sentAt == nil)
@@ -161,7 +167,9 @@ import Testing
   }
 
   @Test func roundTripsTimestamps() {
-    for microseconds in [0, 1, -1, 951_782_399_999_999, 951_782_400_000_000, 4_107_542_400_000_000, -2_208_988_800_000_001] {
+    for microseconds in [
+      0, 1, -1, 951_782_399_999_999, 951_782_400_000_000, 4_107_542_400_000_000, -2_208_988_800_000_001,
+    ] {
       let timestamp = Timestamp(microseconds: Int64(microseconds))
       #expect(Timestamp(text: timestamp.description) == timestamp, "\(timestamp)")
     }

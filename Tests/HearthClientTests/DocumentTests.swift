@@ -178,7 +178,6 @@ import Testing
     }
   }
 
-
   @Test func namesAreComparedByBytes() async throws {
     let (composed, combined) = ("\u{e9}", "e\u{301}")
     #expect(FieldPath(composed) != FieldPath(combined) && FieldPath("a", "b") != FieldPath("ab"))

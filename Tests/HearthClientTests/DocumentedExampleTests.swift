@@ -50,8 +50,10 @@ import Testing
     let blocks = section.components(separatedBy: "```swift\n").dropFirst()
       .map { $0.components(separatedBy: "```")[0] }
     let source = try String(contentsOf: URL(fileURLWithPath: #filePath), encoding: .utf8)
-    #expect(blocks.contains("import HearthClient\n\n" + (try part(source, "the example's types", indent: 2)) + "\n"
-      + (try part(source, "the example", indent: 4))))
+    #expect(
+      blocks.contains(
+        "import HearthClient\n\n" + (try part(source, "the example's types", indent: 2)) + "\n"
+          + (try part(source, "the example", indent: 4))))
   }
 
   /// Returns the lines between the marks, without their indentation.

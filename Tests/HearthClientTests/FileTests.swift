@@ -54,14 +54,17 @@ import Testing
     #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path).sorted() == ["copy", "source"])
   }
 
-
   @Test func rejectsAFileThatIsTruncatedDuringTheUpload() async throws {
     let directory = try TemporaryDirectory()
     let source = URL(fileURLWithPath: directory.path + "/source")
     try Data(count: (4 << 20) + 10).write(to: source)
     let requests = Mutex(0)
     let transport = ScriptedTransport { request in
-      if requests.withLock({ $0 += 1; return $0 }) > 5 { throw HearthClientError(.permissionDenied, "too many") }
+      if requests.withLock({
+        $0 += 1; return $0
+      }) > 5 {
+        throw HearthClientError(.permissionDenied, "too many")
+      }
       if request.headers["X-Goog-Upload-Command"] == "upload" {
         try FileHandle(forWritingTo: source).truncate(atOffset: 4 << 20)
       }

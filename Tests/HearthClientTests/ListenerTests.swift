@@ -80,7 +80,8 @@ import Testing
       // The token of the caller expires.
       (200, Self.add + Self.current("two") + Self.ended(16)),
       // One stream breaks after half of the changes, and the next contains all of them.
-      (200, Self.add + Self.document("a", 2)), (200, Self.add + Self.document("a", 2) + Self.deleted("b") + Self.current("three")),
+      (200, Self.add + Self.document("a", 2)),
+      (200, Self.add + Self.document("a", 2) + Self.deleted("b") + Self.current("three")),
     ])
     var snapshots = client(script).collection("notes").snapshots().makeAsyncIterator()
     #expect(summary(try await snapshots.next()) == "ab: added a, added b")
@@ -104,7 +105,10 @@ import Testing
   }
 
   @Test(arguments: [
-    (403, #"{"error":{"code":403,"status":"PERMISSION_DENIED","message":"no"}}"#, HearthClientError.Code.permissionDenied),
+    (
+      403, #"{"error":{"code":403,"status":"PERMISSION_DENIED","message":"no"}}"#,
+      HearthClientError.Code.permissionDenied
+    ),
     (401, #"{"error":{"code":401,"status":"UNAUTHENTICATED","message":"no"}}"#, .unauthenticated),
     (404, "a page", .notFound), (200, event("{nonsense}"), .unknown), (200, ended(7), .permissionDenied),
     (200, event(#"{"error":{"code":400,"status":"INVALID_ARGUMENT","message":"no"}}"#), .invalidArgument),
@@ -115,7 +119,9 @@ import Testing
   }
 
   @Test func readsErrors() {
-    func error(_ status: Int, _ body: String) -> HearthClientError { HearthClientError(status: status, body: Data(body.utf8)) }
+    func error(_ status: Int, _ body: String) -> HearthClientError {
+      HearthClientError(status: status, body: Data(body.utf8))
+    }
     #expect(error(409, #"[{"error":{"status":"ABORTED","message":"m"}}]"#) == HearthClientError(.aborted, "m"))
     #expect(error(502, "<html>").code == .unavailable && error(502, "").isRetryable)
     #expect(error(400, #"{"error":{"code":400,"message":"WEAK_PASSWORD : too short"}}"#).reason == "WEAK_PASSWORD")

@@ -11,7 +11,8 @@ import Testing
     (users.query, #"{"from":[{"collectionId":"users"}]}"#),
     (detachedClient().collectionGroup("notes"), #"{"from":[{"collectionId":"notes","allDescendants":true}]}"#),
     (
-      users.where("age", .greaterThan, 17).where("Calorie intake", .equal, nil).order(by: "age", descending: true).limit(to: 3),
+      users.where("age", .greaterThan, 17).where("Calorie intake", .equal, nil).order(by: "age", descending: true)
+        .limit(to: 3),
       #"{"from":[{"collectionId":"users"}],"where":{"compositeFilter":{"op":"AND","filters":[{"fieldFilter":{"field":"#
         + #"{"fieldPath":"age"},"op":"GREATER_THAN","value":{"integerValue":"17"}}},{"unaryFilter":{"field":{"fieldPath":"#
         + #""`Calorie intake`"},"op":"IS_NULL"}}]}},"orderBy":[{"field":{"fieldPath":"age"},"direction":"DESCENDING"}],"#

@@ -163,7 +163,8 @@ import Testing
 
     // A process that stored the results itself resumes from its token, and receives only the changes.
     try await other.document("notes/n9").set(Note(n: 9))
-    var resumed = other.collection("notes").snapshots(as: Note.self, resumingFrom: first?.resumeToken).makeAsyncIterator()
+    var resumed = other.collection("notes").snapshots(as: Note.self, resumingFrom: first?.resumeToken)
+      .makeAsyncIterator()
     let since = try await resumed.next()
     #expect(since?.isComplete == false)
     let changes = since?.changes.map { "\($0.kind) \($0.document.id)" } ?? []
@@ -182,15 +183,16 @@ import Testing
   }
 
   @Test func denialsEndAListener() async throws {
-    let hearth = try TestHearth(rules: """
-      rules_version = '2';
-      service cloud.firestore {
-        match /databases/{db}/documents {
-          match /open/{id} { allow read, write; }
-          match /gated/{id} { allow write; allow read: if get(/databases/$(db)/documents/open/gate).data.isOpen; }
+    let hearth = try TestHearth(
+      rules: """
+        rules_version = '2';
+        service cloud.firestore {
+          match /databases/{db}/documents {
+            match /open/{id} { allow read, write; }
+            match /gated/{id} { allow write; allow read: if get(/databases/$(db)/documents/open/gate).data.isOpen; }
+          }
         }
-      }
-      """)
+        """)
     let client = try hearth.client()
     func isDenied(_ error: any Error) -> Bool { (error as? HearthClientError)?.code == .permissionDenied }
     var closed = client.collection("closed").snapshots().makeAsyncIterator()
@@ -225,8 +227,10 @@ import Testing
     let client = try hearth.client()
     let rows = client.collection("rows")
     let values: [Value] = [
-      nil, false, true, .double(.nan), .double(-.infinity), -1, .double(-0.5), 0, .integer(1 << 53 + 1), .double(0x1p53),
-      .integer(.max), .double(0x1p63), .timestamp(Timestamp(microseconds: 5)), "", "a", "\u{FFFF}", "🎈", .bytes(Data([1])),
+      nil, false, true, .double(.nan), .double(-.infinity), -1, .double(-0.5), 0, .integer(1 << 53 + 1),
+      .double(0x1p53),
+      .integer(.max), .double(0x1p63), .timestamp(Timestamp(microseconds: 5)), "", "a", "\u{FFFF}", "🎈",
+      .bytes(Data([1])),
       .bytes(Data([1, 0])), .reference(client.document("a/b")), .reference(client.document("a/__id7__")),
       .reference(client.document("a/b/c/d")), .geoPoint(GeoPoint(latitude: 1, longitude: 2)), [1], [1, 2], ["b"],
       .vector([9]), .vector([1, 2]), ["a": 1], ["a": 1, "b": 0], ["b": 0], [:],

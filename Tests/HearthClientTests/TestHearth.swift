@@ -13,7 +13,8 @@ final class TestHearth: Sendable {
 
   /// Starts a server in emulator mode.
   /// - Parameter rules: security rules. Without them, every request is allowed.
-  init(rules: String? = nil, storageRules: String? = nil, change: (inout HearthConfiguration) -> Void = { _ in }) throws {
+  init(rules: String? = nil, storageRules: String? = nil, change: (inout HearthConfiguration) -> Void = { _ in }) throws
+  {
     directory = try TemporaryDirectory()
     var configuration = HearthConfiguration(storage: .inMemory)
     configuration.port = 0

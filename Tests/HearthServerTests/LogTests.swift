@@ -14,7 +14,10 @@ import Testing
 
   private static let event = LogEvent(
     .warn, "rules.refused", "two\nlines \"here\"",
-    [("file", .text("a.rules")), ("path", .text("/x\u{1B}[31m\u{202E}y=z\r\n")), ("n", .integer(-3)), ("ms", .decimal(0.5))])
+    [
+      ("file", .text("a.rules")), ("path", .text("/x\u{1B}[31m\u{202E}y=z\r\n")), ("n", .integer(-3)),
+      ("ms", .decimal(0.5)),
+    ])
 
   @Test func writesEveryFormat() {
     #expect(Self.line(.plain, Self.event) == "hearth: two\nlines \"here\"\n")

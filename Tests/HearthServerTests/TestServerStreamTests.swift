@@ -68,13 +68,15 @@ import Testing
       to: .init("POST", "/google.firestore.v1.Firestore/GetDocument", headers: headers, body: frame), as: .user("ann"))
     let bytes = try await response.bytes()
     #expect(String(decoding: bytes, as: UTF8.self).contains("Ann"))
-    #expect(response.body.trailers.contains { $0.name == "grpc-status" && $0.value == "0" }, "\(response.body.trailers)")
+    #expect(
+      response.body.trailers.contains { $0.name == "grpc-status" && $0.value == "0" }, "\(response.body.trailers)")
   }
 
   @Test func refusesLargeRequests() async throws {
     let db = try TestServerTests.base()
     let body = [UInt8](repeating: 0x20, count: 25 << 20)
-    let response = try await db.respond(to: .init("POST", "\(TestServerTests.documents):commit", body: body), as: .admin)
+    let response = try await db.respond(
+      to: .init("POST", "\(TestServerTests.documents):commit", body: body), as: .admin)
     #expect(response.status == 413)
     let long = try await db.respond(
       to: .init("GET", "/v1/" + String(repeating: "a", count: 60 << 10)), as: .admin)

@@ -33,7 +33,9 @@ import WireFormat
       index("v", ("a", .ascending), ("w", .vector(dimension: 2))),
     ],
     fields: [
-      FieldIndexing(collectionID: "c", path: field("b"), entries: FieldIndexing.automatic.union([.init(.collectionGroup, .descending)])),
+      FieldIndexing(
+        collectionID: "c", path: field("b"),
+        entries: FieldIndexing.automatic.union([.init(.collectionGroup, .descending)])),
       FieldIndexing(collectionID: "c", path: field("free"), entries: []),
     ])
 
@@ -48,58 +50,96 @@ import WireFormat
 
   private static let rows = [
     // Equality and order, in either direction.
-    Row(filter: on("a", .equal), orders: [up("b")], limit: 20, plan:
-      "limit 20\n  scan index c (a ascending, b ascending): a == …"),
-    Row(filter: on("a", .equal), orders: [down("b")], limit: 20, plan:
-      "limit 20\n  scan index c (a ascending, b ascending): a == … descending"),
-    Row(filter: on("a", .equal), orders: [up("b")], start: QueryBound([5], isBefore: false), plan:
-      "scan index c (a ascending, b ascending): a == … between cursors"),
+    Row(
+      filter: on("a", .equal), orders: [up("b")], limit: 20,
+      plan:
+        "limit 20\n  scan index c (a ascending, b ascending): a == …"),
+    Row(
+      filter: on("a", .equal), orders: [down("b")], limit: 20,
+      plan:
+        "limit 20\n  scan index c (a ascending, b ascending): a == … descending"),
+    Row(
+      filter: on("a", .equal), orders: [up("b")], start: QueryBound([5], isBefore: false),
+      plan:
+        "scan index c (a ascending, b ascending): a == … between cursors"),
     // A range after the equality.
-    Row(filter: .and([on("a", .equal), on("b", .greaterThan), on("b", .lessThan, 9)]), plan:
-      "scan index c (a ascending, b ascending): a == … and b > … and b < …"),
-    Row(filter: .and([on("a", .equal), on("b", .notEqual)]), plan:
-      "filter\n  scan index c (a ascending, b ascending): a == …"),
+    Row(
+      filter: .and([on("a", .equal), on("b", .greaterThan), on("b", .lessThan, 9)]),
+      plan:
+        "scan index c (a ascending, b ascending): a == … and b > … and b < …"),
+    Row(
+      filter: .and([on("a", .equal), on("b", .notEqual)]),
+      plan:
+        "filter\n  scan index c (a ascending, b ascending): a == …"),
     // Different directions.
-    Row(filter: on("a", .equal), orders: [down("b"), up("d")], plan:
-      "scan index c (a ascending, b descending, d ascending): a == …"),
-    Row(filter: on("a", .equal), orders: [up("b"), down("d")], plan:
-      "scan index c (a ascending, b descending, d ascending): a == … descending"),
+    Row(
+      filter: on("a", .equal), orders: [down("b"), up("d")],
+      plan:
+        "scan index c (a ascending, b descending, d ascending): a == …"),
+    Row(
+      filter: on("a", .equal), orders: [up("b"), down("d")],
+      plan:
+        "scan index c (a ascending, b descending, d ascending): a == … descending"),
     Row(orders: [up("a"), up("b")], plan: "scan index c (a ascending, b ascending): all"),
-    Row(filter: on("a", .greaterThan), orders: [up("a"), up("b")], plan:
-      "scan index c (a ascending, b ascending): a > …"),
+    Row(
+      filter: on("a", .greaterThan), orders: [up("a"), up("b")],
+      plan:
+        "scan index c (a ascending, b ascending): a > …"),
     // No index has these directions.
-    Row(orders: [up("a"), down("b")], plan: "sort by b descending, __name__ descending within a\n  filter\n    scan entries of c: a"),
+    Row(
+      orders: [up("a"), down("b")],
+      plan: "sort by b descending, __name__ descending within a\n  filter\n    scan entries of c: a"),
     // The order may contain a field of an equality.
     Row(filter: on("a", .equal), orders: [up("a"), up("b")], plan: "scan index c (a ascending, b ascending): a == …"),
-    Row(filter: on("a", .equal), orders: [down("a"), up("b")], plan: "scan index c (a ascending, b ascending): a == …"),
+    Row(
+      filter: on("a", .equal), orders: [down("a"), up("b")], plan: "scan index c (a ascending, b ascending): a == …"),
     // Array elements.
-    Row(filter: on("t", .arrayContains), orders: [down("b")], plan:
-      "scan index c (t contains, b ascending): t contains … descending"),
+    Row(
+      filter: on("t", .arrayContains), orders: [down("b")],
+      plan:
+        "scan index c (t contains, b ascending): t contains … descending"),
     // Indexes that end in the same fields are used together.
-    Row(filter: .and([on("a", .equal), on("x", .equal)]), orders: [up("b")], plan:
-      "intersect indexes c (a ascending, b ascending) and c (x ascending, b ascending): a == … and x == …"),
-    Row(filter: .and([on("a", .equal), on("x", .equal), on("t", .arrayContains)]), orders: [up("b")], plan:
-      "intersect indexes c (a ascending, b ascending) and c (x ascending, b ascending) and c (t contains, b ascending): a == … and x == … and t contains …"),
+    Row(
+      filter: .and([on("a", .equal), on("x", .equal)]), orders: [up("b")],
+      plan:
+        "intersect indexes c (a ascending, b ascending) and c (x ascending, b ascending): a == … and x == …"),
+    Row(
+      filter: .and([on("a", .equal), on("x", .equal), on("t", .arrayContains)]), orders: [up("b")],
+      plan:
+        "intersect indexes c (a ascending, b ascending) and c (x ascending, b ascending) and c (t contains, b ascending): a == … and x == … and t contains …"
+    ),
     // A condition without an index is filtered. A few documents are sorted, not scanned in order.
-    Row(filter: .and([on("a", .equal), on("free", .equal)]), orders: [up("b")], plan:
-      "sort by b, __name__\n  filter\n    scan entries of c: a == …"),
+    Row(
+      filter: .and([on("a", .equal), on("free", .equal)]), orders: [up("b")],
+      plan:
+        "sort by b, __name__\n  filter\n    scan entries of c: a == …"),
     // Several alternatives are merged in order.
-    Row(filter: on("a", .in, [1, 2]), orders: [up("b")], limit: 5, plan:
-      "limit 5\n  merge indexes c (a ascending, b ascending): a == … or c (a ascending, b ascending): a == …"),
-    Row(filter: .or([on("a", .equal), on("x", .equal)]), orders: [up("b")], plan:
-      "merge indexes c (a ascending, b ascending): a == … or c (x ascending, b ascending): x == …"),
+    Row(
+      filter: on("a", .in, [1, 2]), orders: [up("b")], limit: 5,
+      plan:
+        "limit 5\n  merge indexes c (a ascending, b ascending): a == … or c (a ascending, b ascending): a == …"),
+    Row(
+      filter: .or([on("a", .equal), on("x", .equal)]), orders: [up("b")],
+      plan:
+        "merge indexes c (a ascending, b ascending): a == … or c (x ascending, b ascending): x == …"),
     // Only equalities.
     Row(filter: on("a", .equal), plan: "scan entries of c: a == …"),
-    Row(filter: .and([on("a", .equal), on("x", .equal), on("y", .equal)]), plan:
-      "scan index c (a ascending, x ascending, y ascending): a == … and x == … and y == …"),
+    Row(
+      filter: .and([on("a", .equal), on("x", .equal), on("y", .equal)]),
+      plan:
+        "scan index c (a ascending, x ascending, y ascending): a == … and x == … and y == …"),
     // Exempt fields have no entries.
     Row(filter: on("free", .equal), plan: "filter\n  scan names of c"),
     Row(orders: [up("free")], plan: "sort by free, __name__\n  filter\n    scan names of c"),
     // Collection groups.
-    Row(filter: on("a", .equal), orders: [up("b")], isGroup: true, plan:
-      "scan index group of c (a ascending, b ascending): a == …"),
-    Row(filter: on("b", .greaterThan), orders: [down("b")], isGroup: true, plan:
-      "scan index group of c (b ascending): b > … descending"),
+    Row(
+      filter: on("a", .equal), orders: [up("b")], isGroup: true,
+      plan:
+        "scan index group of c (a ascending, b ascending): a == …"),
+    Row(
+      filter: on("b", .greaterThan), orders: [down("b")], isGroup: true,
+      plan:
+        "scan index group of c (b ascending): b > … descending"),
     Row(filter: on("b", .equal), isGroup: true, plan: "scan index group of c (b ascending): b == …"),
     Row(filter: on("a", .equal), isGroup: true, plan: "scan entries of **/c: a == …"),
   ]
@@ -146,11 +186,13 @@ import WireFormat
         fields.append(.init(field("__name__"), generator.pick([.ascending, .descending])))
       }
       let index = IndexDefinition(
-        collectionID: generator.pick(["c", "c", "s"]), scope: generator.pick([.collection, .collectionGroup]), fields: fields)
+        collectionID: generator.pick(["c", "c", "s"]), scope: generator.pick([.collection, .collectionGroup]),
+        fields: fields)
       if !configuration.indexes.contains(index) { configuration.indexes.append(index) }
     }
     for name in ["a", "b", "m"] where generator.chance(oneIn: 4) {
-      configuration.fields.append(FieldIndexing(collectionID: generator.pick(["c", "s"]), path: field(name), entries: []))
+      configuration.fields.append(
+        FieldIndexing(collectionID: generator.pick(["c", "s"]), path: field(name), entries: []))
     }
     return configuration
   }
@@ -176,7 +218,9 @@ import WireFormat
       let whole = model.results(query, orders: orders, in: documents)
       #expect(try database.run(query) == whole, "seed \(seed): \(query)\n\(plan)")
       #expect(try database.run(query, units: 1) == whole, "seed \(seed), in small slices: \(query)\n\(plan)")
-      #expect(try database.aggregate(query, [.count(upTo: nil)]) == [.integer(Int64(whole.count))], "seed \(seed): \(query)\n\(plan)")
+      #expect(
+        try database.aggregate(query, [.count(upTo: nil)]) == [.integer(Int64(whole.count))],
+        "seed \(seed): \(query)\n\(plan)")
 
       query.offset = generator.number(0...3)
       query.limit = generator.number(0...6)
@@ -206,7 +250,8 @@ import WireFormat
     let model = QueryModel(database.id)
     for round in 0..<25 {
       let documents = generator.documents()
-      try database.commit(documents.map { Write(.update(EncodedFields($0.fields), mask: nil), key: document($0.path.text)) })
+      try database.commit(
+        documents.map { Write(.update(EncodedFields($0.fields), mask: nil), key: document($0.path.text)) })
       var all: [QueryModel.Document] = []
       var steps = 0
       let query = generator.query()
@@ -222,7 +267,9 @@ import WireFormat
         if random.chance(oneIn: 3) {
           try database.commit([.delete(victim.path.text)])
         } else {
-          try database.commit([Write(.update(EncodedFields(generator.documentFields()), mask: nil), key: document(victim.path.text))])
+          try database.commit([
+            Write(.update(EncodedFields(generator.documentFields()), mask: nil), key: document(victim.path.text))
+          ])
         }
         if steps == 4, round.isMultiple(of: 5) { try database.setIndexes(Self.randomConfiguration(&random)) }
       }
@@ -263,7 +310,8 @@ import WireFormat
       let page = try database.run(query)
       if page.isEmpty { break }
       found += page.map { String($0.dropFirst(2)) }
-      query.start = QueryBound([long, .reference("\(database.id.documentsRoot)/\(page[page.count - 1])")], isBefore: false)
+      query.start = QueryBound(
+        [long, .reference("\(database.id.documentsRoot)/\(page[page.count - 1])")], isBefore: false)
     } while found.count <= count
     #expect(found == expected)
     // A page from the middle costs no more than a page.

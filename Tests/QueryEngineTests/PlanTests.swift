@@ -33,31 +33,46 @@ import Testing
     Row(plan: "scan names of c"),
     Row(orders: [Order(name, isDescending: true)], limit: 3, plan: "limit 3\n  scan names of c descending"),
     Row(filter: on("a", .equal), plan: "scan entries of c: a == …"),
-    Row(filter: on("a", .equal), orders: [Order(name, isDescending: true)], plan:
-      "scan entries of c: a == … descending"),
+    Row(
+      filter: on("a", .equal), orders: [Order(name, isDescending: true)],
+      plan:
+        "scan entries of c: a == … descending"),
     Row(filter: .unary(field("a"), .isNull), plan: "scan entries of c: a == …"),
     Row(filter: on("l", .arrayContains), plan: "scan entries of c: l contains …"),
     Row(filter: .and([on("a", .equal), on("b", .equal)]), plan: "intersect entries of c: a == … and b == …"),
     Row(filter: on("a", .in, [1, 2]), plan: "unite entries of c: a == … or a == …"),
-    Row(filter: .or([on("a", .equal), .and([on("a", .equal), on("b", .equal)])]), plan:
-      "unite entries of c: a == … or a == … and b == …"),
+    Row(
+      filter: .or([on("a", .equal), .and([on("a", .equal), on("b", .equal)])]),
+      plan:
+        "unite entries of c: a == … or a == … and b == …"),
     Row(filter: .or([on("a", .equal), on("nowhere", .equal)]), plan: "scan entries of c: a == …"),
     Row(filter: on("nowhere", .equal), plan: "nothing"),
     Row(filter: on("a", .equal, .null), plan: "nothing"),
     Row(filter: on("a", .greaterThan), plan: "scan entries of c: a > …"),
-    Row(filter: .and([on("a", .greaterThan), on("a", .lessThanOrEqual)]), orders: [Order(field("a"), isDescending: true)],
+    Row(
+      filter: .and([on("a", .greaterThan), on("a", .lessThanOrEqual)]), orders: [Order(field("a"), isDescending: true)],
       limit: 5, plan: "limit 5\n  scan entries of c: a > … and a <= … descending"),
-    Row(filter: on("a", .greaterThan, .string(String(repeating: "v", count: 2000))), plan:
-      "filter\n  scan entries of c: a > …"),
+    Row(
+      filter: on("a", .greaterThan, .string(String(repeating: "v", count: 2000))),
+      plan:
+        "filter\n  scan entries of c: a > …"),
     Row(orders: [Order(field("a"))], plan: "scan entries of c: a"),
-    Row(orders: [Order(field("a")), Order(name, isDescending: true)], plan:
-      "sort by __name__ descending within a\n  scan entries of c: a"),
-    Row(orders: [Order(field("a")), Order(field("b"))], plan:
-      "sort by b, __name__ within a\n  filter\n    scan entries of c: a"),
-    Row(filter: on("b", .greaterThan), orders: [Order(field("a"))], plan:
-      "sort by a, b, __name__\n  filter\n    scan entries of c: b > …"),
-    Row(filter: on("b", .equal), orders: [Order(field("a"))], plan:
-      "sort by a, __name__\n  filter\n    scan entries of c: b == …"),
+    Row(
+      orders: [Order(field("a")), Order(name, isDescending: true)],
+      plan:
+        "sort by __name__ descending within a\n  scan entries of c: a"),
+    Row(
+      orders: [Order(field("a")), Order(field("b"))],
+      plan:
+        "sort by b, __name__ within a\n  filter\n    scan entries of c: a"),
+    Row(
+      filter: on("b", .greaterThan), orders: [Order(field("a"))],
+      plan:
+        "sort by a, b, __name__\n  filter\n    scan entries of c: b > …"),
+    Row(
+      filter: on("b", .equal), orders: [Order(field("a"))],
+      plan:
+        "sort by a, __name__\n  filter\n    scan entries of c: b == …"),
     Row(filter: on("a", .notEqual), plan: "filter\n  scan entries of c: a"),
     Row(filter: .unary(field("a"), .isNotNull), plan: "scan entries of c: a != null"),
     Row(limit: 0, plan: "limit 0\n  nothing"),
@@ -69,12 +84,18 @@ import Testing
     Row(filter: .and([on("a", .equal), named(.equal, "c/m")]), plan: "filter\n  scan names of c between names"),
     // Bounds from cursors.
     Row(orders: [Order(field("a"))], start: at(1), plan: "scan entries of c: a between cursors"),
-    Row(orders: [Order(field("a"), isDescending: true)], end: at(1), plan:
-      "scan entries of c: a between cursors descending"),
-    Row(filter: on("b", .equal), start: at(.reference("projects/p/databases/(default)/documents/c/m")), plan:
-      "scan entries of c: b == … between names"),
-    Row(orders: [Order(field("a")), Order(field("b"))], start: at(1), plan:
-      "sort by b, __name__ within a\n  filter\n    scan entries of c: a between cursors"),
+    Row(
+      orders: [Order(field("a"), isDescending: true)], end: at(1),
+      plan:
+        "scan entries of c: a between cursors descending"),
+    Row(
+      filter: on("b", .equal), start: at(.reference("projects/p/databases/(default)/documents/c/m")),
+      plan:
+        "scan entries of c: b == … between names"),
+    Row(
+      orders: [Order(field("a")), Order(field("b"))], start: at(1),
+      plan:
+        "sort by b, __name__ within a\n  filter\n    scan entries of c: a between cursors"),
   ]
 
   @Test func plansForOneCollection() throws {

@@ -90,7 +90,8 @@ struct QueryDatabase {
 
   func plan(_ query: Query, _ options: PlanOptions = PlanOptions()) throws -> String {
     try database.read { reader in
-      try QueryExecution(ResolvedQuery(query, in: id), reader.snapshot, at: reader.lastVersion(), options).plan.description
+      try QueryExecution(ResolvedQuery(query, in: id), reader.snapshot, at: reader.lastVersion(), options).plan
+        .description
     }
   }
 }

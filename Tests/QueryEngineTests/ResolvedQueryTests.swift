@@ -61,37 +61,61 @@ import Testing
     (query(.field(field("a"), .in, [])), "'IN' requires an non-empty ArrayValue."),
     (query(.field(field("a"), .arrayContainsAny, [])), "'ARRAY_CONTAINS_ANY' requires an non-empty ArrayValue."),
     (query(.field(field("a"), .in, list(31))), "'IN' supports up to 30 comparison values."),
-    (query(.field(field("a"), .arrayContainsAny, list(31))),
-      "'ARRAY_CONTAINS_ANY' supports up to 30 comparison values."),
+    (
+      query(.field(field("a"), .arrayContainsAny, list(31))),
+      "'ARRAY_CONTAINS_ANY' supports up to 30 comparison values."
+    ),
     (query(.field(field("a"), .notIn, list(11))), "'NOT_IN' supports up to 10 comparison values."),
-    (query(.and([is1("a", .notEqual), is1("a", .notEqual)])),
-      "Only a single 'NOT_EQUAL', 'NOT_IN', 'IS_NOT_NAN', or 'IS_NOT_NULL' filter allowed per query."),
-    (query(.and([.unary(field("a"), .isNotNull), .field(field("b"), .notIn, [1])])),
-      "Only a single 'NOT_EQUAL', 'NOT_IN', 'IS_NOT_NAN', or 'IS_NOT_NULL' filter allowed per query."),
-    (query(.and([.field(field("a"), .notIn, [1]), .field(field("b"), .in, [1])])),
-      "'NOT_IN' cannot be used in the same query with 'IN', 'ARRAY_CONTAINS_ANY' or 'OR'."),
-    (query(.or([.field(field("a"), .notIn, [1]), is1("b")])),
-      "'NOT_IN' cannot be used in the same query with 'IN', 'ARRAY_CONTAINS_ANY' or 'OR'."),
-    (query(.and([is1("a", .arrayContains), is1("b", .arrayContains)])),
-      "A maximum of 1 'ARRAY_CONTAINS' filter is allowed per disjunction."),
-    (query(.and([.field(field("a"), .in, list(6)), .field(field("b"), .in, list(6))])),
-      "Too many disjunctions after normalization. Result had 36 disjunctions which is more than the maximum of 30"),
-    (query(.or((0..<31).map { is1("f\($0)") })),
-      "Too many disjunctions after normalization. Result had 31 disjunctions which is more than the maximum of 30"),
-    (query(.and((0..<11).map { is1("f\($0)", .lessThan) })),
-      "The query has inequalities on 11 fields; at most 10 are allowed."),
+    (
+      query(.and([is1("a", .notEqual), is1("a", .notEqual)])),
+      "Only a single 'NOT_EQUAL', 'NOT_IN', 'IS_NOT_NAN', or 'IS_NOT_NULL' filter allowed per query."
+    ),
+    (
+      query(.and([.unary(field("a"), .isNotNull), .field(field("b"), .notIn, [1])])),
+      "Only a single 'NOT_EQUAL', 'NOT_IN', 'IS_NOT_NAN', or 'IS_NOT_NULL' filter allowed per query."
+    ),
+    (
+      query(.and([.field(field("a"), .notIn, [1]), .field(field("b"), .in, [1])])),
+      "'NOT_IN' cannot be used in the same query with 'IN', 'ARRAY_CONTAINS_ANY' or 'OR'."
+    ),
+    (
+      query(.or([.field(field("a"), .notIn, [1]), is1("b")])),
+      "'NOT_IN' cannot be used in the same query with 'IN', 'ARRAY_CONTAINS_ANY' or 'OR'."
+    ),
+    (
+      query(.and([is1("a", .arrayContains), is1("b", .arrayContains)])),
+      "A maximum of 1 'ARRAY_CONTAINS' filter is allowed per disjunction."
+    ),
+    (
+      query(.and([.field(field("a"), .in, list(6)), .field(field("b"), .in, list(6))])),
+      "Too many disjunctions after normalization. Result had 36 disjunctions which is more than the maximum of 30"
+    ),
+    (
+      query(.or((0..<31).map { is1("f\($0)") })),
+      "Too many disjunctions after normalization. Result had 31 disjunctions which is more than the maximum of 30"
+    ),
+    (
+      query(.and((0..<11).map { is1("f\($0)", .lessThan) })),
+      "The query has inequalities on 11 fields; at most 10 are allowed."
+    ),
     (query(.and((0..<101).map { is1("f\($0)") })), "The query has 101 filters and orders; at most 100 are allowed."),
-    (query(.and([named(.equal), is1("a", .lessThan)])),
-      "Equality on key is not allowed if there are other inequality fields and key does not appear in inequalities."),
+    (
+      query(.and([named(.equal), is1("a", .lessThan)])),
+      "Equality on key is not allowed if there are other inequality fields and key does not appear in inequalities."
+    ),
     (query(nil, up("__name__"), up("a")), "order by clause cannot contain more fields after the key"),
     (query(is1("a", .lessThan), up("__name__")), "order by clause cannot contain more fields after the key"),
     (changed { $0.start = QueryBound([1, 2], isBefore: true) }, "Cursor has too many values."),
     (query(.field(name, .equal, "x")), "__key__ filter value must be a Key"),
     (query(.field(name, .in, ["x"])), "__key__ filter value must be a Key"),
-    (changed { $0.end = QueryBound([1], isBefore: true) },
-      "A cursor's value for __name__ must be a reference to a document."),
-    (query(.field(name, .equal, .reference("projects/q/databases/(default)/documents/c/x"))),
-      "The reference projects/q/databases/(default)/documents/c/x is in another database than the query."),
+    (
+      changed { $0.end = QueryBound([1], isBefore: true) },
+      "A cursor's value for __name__ must be a reference to a document."
+    ),
+    (
+      query(.field(name, .equal, .reference("projects/q/databases/(default)/documents/c/x"))),
+      "The reference projects/q/databases/(default)/documents/c/x is in another database than the query."
+    ),
   ]
 
   @Test(arguments: refusals) func refusesInvalidQueries(query: Query, text: String) {

@@ -50,7 +50,8 @@ import WireFormat
       let (query, orders) = try world.query()
       let version = try world.database.lastVersion()
       let count = Value.integer(Int64(model.results(query, orders: orders, in: world.documents).count))
-      let numbers = try world.database.aggregate(query, [.count(upTo: nil), .sum(a), .average(a)], at: version, Self.ways[1].options)
+      let numbers = try world.database.aggregate(
+        query, [.count(upTo: nil), .sum(a), .average(a)], at: version, Self.ways[1].options)
       for (name, options) in Self.ways {
         let plan = try world.database.plan(query, options)
         let sliced = try world.database.aggregate(

@@ -12,7 +12,10 @@ import Testing
     (#""get": "rooms/r1""#, false),
     (#""as": {"uid": "ann", "token": {"admin": true}}, "get": "rooms/r1""#, true),
     (#""as": "ann", "list": "rooms", "query": {"where": [["owner", "==", "ann"]], "limit": 3}"#, true),
-    (#""as": "ann", "list": "rooms", "query": {"where": [{"or": [["owner", "==", "ann"], ["owner", "==", "eve"]]}]}"#, false),
+    (
+      #""as": "ann", "list": "rooms", "query": {"where": [{"or": [["owner", "==", "ann"], ["owner", "==", "eve"]]}]}"#,
+      false
+    ),
     (#""as": "ann", "list": "rooms", "query": {"where": [["owner", "in", ["ann"]]], "orderBy": ["size desc"]}"#, true),
     (#""as": "ann", "list": "rooms""#, false),
     (#""as": "ann", "listGroup": "rooms", "query": {"where": [["owner", "==", "ann"]]}"#, false),
@@ -30,14 +33,26 @@ import Testing
     (#""as": "ann", "update": "rooms/r1", "transforms": {"size": {"maximum": 2}, "seen": "serverTimestamp"}"#, true),
     (#""as": "ann", "delete": "rooms/r1""#, false),
     // getAfter() reads the state after all writes, exists() the state before them.
-    (#""as": "ann", "commit": [{"create": "logs/r3", "data": {}}, {"set": "rooms/r3", "data": {"owner": "ann", "size": 3}}]"#, true),
+    (
+      #""as": "ann", "commit": [{"create": "logs/r3", "data": {}}, {"set": "rooms/r3", "data": {"owner": "ann", "size": 3}}]"#,
+      true
+    ),
     (#""as": "ann", "create": "logs/r1", "data": {}"#, false),
     (#""as": "ann", "get": "logs/r1""#, true),
     (#""as": "ann", "get": "logs/r9""#, false),
     // Several writes to one document are evaluated as one.
-    (#""as": "ann", "commit": [{"delete": "rooms/r1"}, {"set": "rooms/r1", "data": {"owner": "ann", "size": 2}}]"#, true),
-    (#""as": "ann", "commit": [{"update": "rooms/r1", "data": {"size": 1}}, {"update": "rooms/r1", "data": {"size": 2}}]"#, true),
-    (#""as": "ann", "commit": [{"create": "rooms/r5", "data": {"owner": "ann", "size": 1}}, {"delete": "rooms/r5"}]"#, false),
+    (
+      #""as": "ann", "commit": [{"delete": "rooms/r1"}, {"set": "rooms/r1", "data": {"owner": "ann", "size": 2}}]"#,
+      true
+    ),
+    (
+      #""as": "ann", "commit": [{"update": "rooms/r1", "data": {"size": 1}}, {"update": "rooms/r1", "data": {"size": 2}}]"#,
+      true
+    ),
+    (
+      #""as": "ann", "commit": [{"create": "rooms/r5", "data": {"owner": "ann", "size": 1}}, {"delete": "rooms/r5"}]"#,
+      false
+    ),
   ]
 
   @Test(arguments: cases)

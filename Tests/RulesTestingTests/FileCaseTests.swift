@@ -128,9 +128,16 @@ import Testing
     ),
     (#"{"it": "x", "update": "a", "data": {}, "expect": "deny"}"#, "the file \"a\" does not exist"),
     (#"{"it": "x", "update": "avatars/ann", "expect": "deny"}"#, "add \"data\": {…} with the changes"),
-    (#"{"it": "x", "create": "a", "data": {"siez": 1}, "expect": "deny"}"#, "unknown key \"siez\"; did you mean 'size'"),
-    (#"{"it": "x", "create": "a", "data": {"size": "1"}, "expect": "deny"}"#, "\"size\" must be a whole number of bytes"),
-    (#"{"it": "x", "create": "a", "data": {"size": -1}, "expect": "deny"}"#, "\"size\" must be a whole number of bytes"),
+    (
+      #"{"it": "x", "create": "a", "data": {"siez": 1}, "expect": "deny"}"#, "unknown key \"siez\"; did you mean 'size'"
+    ),
+    (
+      #"{"it": "x", "create": "a", "data": {"size": "1"}, "expect": "deny"}"#,
+      "\"size\" must be a whole number of bytes"
+    ),
+    (
+      #"{"it": "x", "create": "a", "data": {"size": -1}, "expect": "deny"}"#, "\"size\" must be a whole number of bytes"
+    ),
     (#"{"it": "x", "create": "a", "data": {"contentType": 1}, "expect": "deny"}"#, "\"contentType\" must be a string"),
     (#"{"it": "x", "create": "a", "data": {"metadata": {"a": 1}}, "expect": "deny"}"#, "must be strings"),
     (#"{"it": "x", "create": "a", "data": {"updated": "x"}, "expect": "deny"}"#, "$timestamp"),

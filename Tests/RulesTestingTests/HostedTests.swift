@@ -17,13 +17,22 @@ import Testing
   private static let room = #""/databases/(default)/documents/rooms/r1""#
 
   @Test(arguments: [
-    (#""request": {"method": "get", "path": PATH, "auth": {"uid": "ann"}}, "resource": {"data": {"owner": "ann"}}"#, true),
-    (#""request": {"method": "get", "path": PATH, "auth": {"uid": "eve"}}, "resource": {"data": {"owner": "ann"}}"#, false),
+    (
+      #""request": {"method": "get", "path": PATH, "auth": {"uid": "ann"}}, "resource": {"data": {"owner": "ann"}}"#,
+      true
+    ),
+    (
+      #""request": {"method": "get", "path": PATH, "auth": {"uid": "eve"}}, "resource": {"data": {"owner": "ann"}}"#,
+      false
+    ),
     (#""request": {"method": "get", "path": PATH, "auth": {"uid": "ann"}}"#, false),
     // A slash separates segments even if a combining mark follows it.
     (#""request": {"method": "get", "path": "/databases/(default)/documents/\#u{301}c/r1"}"#, false),
     // A list is evaluated with the resource of the case, without a proof.
-    (#""request": {"method": "list", "path": PATH, "auth": {"uid": "ann"}}, "resource": {"data": {"owner": "ann"}}"#, true),
+    (
+      #""request": {"method": "list", "path": PATH, "auth": {"uid": "ann"}}, "resource": {"data": {"owner": "ann"}}"#,
+      true
+    ),
     (
       #""request": {"method": "create", "path": PATH, "auth": {"uid": "ann"}, "resource": {"data": {"owner": "ann", "size": 9}}}"#,
       true

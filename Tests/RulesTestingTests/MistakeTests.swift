@@ -29,10 +29,16 @@ import Testing
       #""query" is allowed only with list and listGroup, not with get"#
     ),
     (#"{"it": "a", "update": "rooms/r1", "expect": "deny"}"#, #"add "data": {…} with the fields"#),
-    (#"{"it": "a", "update": "rooms/r1", "data": {"x": {"$timestamp": "monday"}}, "expect": "deny"}"#, #"case "a": field "x":"#),
+    (
+      #"{"it": "a", "update": "rooms/r1", "data": {"x": {"$timestamp": "monday"}}, "expect": "deny"}"#,
+      #"case "a": field "x":"#
+    ),
     (#"{"it": "a", "update": "rooms/r1", "data": {}, "merge": true, "expect": "deny"}"#, #"is allowed only with set"#),
     (#"{"it": "a", "update": "rooms/r1", "transforms": {"n": {"add": 1}}, "expect": "deny"}"#, "a transform must be"),
-    (#"{"it": "a", "list": "rooms", "query": {"where": [["a", "=", 1]]}, "expect": "deny"}"#, #"6:56: case "a": unknown operator "=""#),
+    (
+      #"{"it": "a", "list": "rooms", "query": {"where": [["a", "=", 1]]}, "expect": "deny"}"#,
+      #"6:56: case "a": unknown operator "=""#
+    ),
     (#"{"it": "a", "list": "rooms", "query": {"where": [["a", 1]]}, "expect": "deny"}"#, "a condition must be"),
     (#"{"it": "a", "list": "rooms", "query": {"orderBy": ["a down"]}, "expect": "deny"}"#, "an order must be"),
     (#"{"it": "a", "list": "rooms", "query": {"limit": -1}, "expect": "deny"}"#, #""limit" must be a whole number"#),
@@ -61,10 +67,16 @@ import Testing
     (#"{"rules": "{}"}"#, #"the file has no "cases""#),
     (#"{"rules": "{}", "case": []}"#, #"1:17: unknown key "case"; did you mean 'cases'?"#),
     (#"{"rules": "{}", "documents": {"users": {}}, "cases": []}"#, "$collections"),
-    ("{\"rules\": \"{}\",\n  \"documents\": {\"$collections\": [\"a\"],\n \"a\": {\"b\": 5}}, \"cases\": []}", "x.json:3:13: a/b"),
+    (
+      "{\"rules\": \"{}\",\n  \"documents\": {\"$collections\": [\"a\"],\n \"a\": {\"b\": 5}}, \"cases\": []}",
+      "x.json:3:13: a/b"
+    ),
     (#"{"rules": "{}", "fixture": "none.json", "cases": []}"#, "none.json: cannot open the file"),
     (#"{"rules": "{}", "testSuite": {}}"#, #""testSuite" must be {"testCases": […]}"#),
-    (#"{"rules": "{}", "testSuite": {"testCases": [{}]}}"#, #"case "number 1": "expectation" must be "ALLOW" or "DENY""#),
+    (
+      #"{"rules": "{}", "testSuite": {"testCases": [{}]}}"#,
+      #"case "number 1": "expectation" must be "ALLOW" or "DENY""#
+    ),
     (
       #"{"rules": "{}", "testSuite": {"testCases": [{"expectation": "DENY", "request": {"method": "read"}}]}}"#,
       #""method" must be one of get, list, create, update, delete"#

@@ -6,11 +6,13 @@ import Testing
 
 /// The suites in `rules/`. The official emulator gives the same results for those of documents.
 @Suite struct RepositorySuitesTests {
-  static let folder = URL(fileURLWithPath: #filePath)
+  static let folder =
+    URL(fileURLWithPath: #filePath)
     .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent().path + "/rules"
 
   static let files =
-    (try? FileManager.default.contentsOfDirectory(atPath: folder))?.filter { $0.hasSuffix(".tests.json") }.sorted() ?? []
+    (try? FileManager.default.contentsOfDirectory(atPath: folder))?.filter { $0.hasSuffix(".tests.json") }.sorted()
+    ?? []
 
   @Test func theRepositoryHasSuites() {
     #expect(Self.files.count >= 7)

@@ -24,7 +24,9 @@ import WireFormat
 
   @discardableResult
   private func commit(_ writes: Write...) throws -> CommitOutcome {
-    let result: Result<CommitOutcome, Status> = try wait { done in try service.commit(writes, in: id, as: .admin, completion: done) }
+    let result: Result<CommitOutcome, Status> = try wait { done in
+      try service.commit(writes, in: id, as: .admin, completion: done)
+    }
     return try result.get()
   }
 
@@ -47,7 +49,9 @@ import WireFormat
     try commit(.set("c/x", ("a", 2)))
     time.advance(seconds: 290)
     let transaction = try service.beginTransaction(.readOnly(first), in: id, as: .admin)
-    let read = { try service.getDocument(document("c/x"), in: id, as: .admin, consistency: .transaction(transaction)) { _ in } }
+    let read = {
+      try service.getDocument(document("c/x"), in: id, as: .admin, consistency: .transaction(transaction)) { _ in }
+    }
     try read()
     time.advance(seconds: 50)
     try read()
@@ -62,7 +66,8 @@ import WireFormat
   /// A slow client's batchGet must fail, too, when its history is trimmed.
   @Test func aSlowReaderFailsWhenItsHistoryIsTrimmed() throws {
     try commit(.set("c/x", ("a", 1)), .set("c/y", ("a", 1)))
-    let cursor = try service.batchGetDocuments(BatchGetDocumentsRequest([document("c/x"), document("c/y")]), in: id, as: .admin)
+    let cursor = try service.batchGetDocuments(
+      BatchGetDocumentsRequest([document("c/x"), document("c/y")]), in: id, as: .admin)
     try cursor.slice { _, _ in false }
     time.advance(seconds: 1)
     try commit(.set("c/y", ("a", 2)))
@@ -80,7 +85,8 @@ import WireFormat
 
   @Test func missingDocumentsComeLastInAnySlicing() throws {
     try commit(.set("c/b"), .set("c/d"))
-    let cursor = try service.batchGetDocuments(BatchGetDocumentsRequest(["c/a", "c/b", "c/c", "c/d"].map(document)), in: id, as: .admin)
+    let cursor = try service.batchGetDocuments(
+      BatchGetDocumentsRequest(["c/a", "c/b", "c/c", "c/d"].map(document)), in: id, as: .admin)
     var slices: [[String]] = []
     while !cursor.isAtEnd {
       slices.append([])

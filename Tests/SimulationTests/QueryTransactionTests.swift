@@ -201,7 +201,8 @@ private struct Reading: Sendable, CustomStringConvertible {
     _ query: Query, _ orders: [Order], _ twin: Twin, _ version: Int64, _ id: DatabaseID
   ) -> [SimulatedService.Row] {
     let documents = twin.documents(at: version)
-    return QueryModel(id).results(query, orders: orders, in: documents.map { ($0.key.path, $0.value.fields) }).map { path in
+    return QueryModel(id).results(query, orders: orders, in: documents.map { ($0.key.path, $0.value.fields) }).map {
+      path in
       let key = document(path)
       return SimulatedService.Row(path: key.path, update: documents[key]?.update ?? 0)
     }
@@ -219,7 +220,8 @@ private struct RandomReader {
     id = database.id
     // Some keys are in collections that exist only at times.
     var other = QueryGenerator(seed: 1)
-    keys = other.documents().map { document($0.path.text) }
+    keys =
+      other.documents().map { document($0.path.text) }
       + ["c/y/s/x", "d/q/s/x/s/y", "e/x", "s/x", "c/x/t/y"].map(document)
   }
 

@@ -140,7 +140,10 @@ private struct Simulation {
       switch name {
       case "n": map[name] = .integer(random.pick([1, 2, 3, 1 << 53 + 1]))
       case "list": map[name] = .array([.integer(random.pick([1, 2])), .string(random.pick(["x", "\u{E9}"]))])
-      default: map[name] = random.pick([.string("t"), .double(1), .null, .boolean(true), .string(String(repeating: "l", count: 1490))])
+      default:
+        map[name] = random.pick([
+          .string("t"), .double(1), .null, .boolean(true), .string(String(repeating: "l", count: 1490)),
+        ])
       }
     }
     return map
@@ -159,20 +162,24 @@ private struct Simulation {
     }
     var transforms: [FieldTransform] = []
     if random.chance(oneIn: 3) {
-      transforms.append(FieldTransform(field("n"), random.pick([.increment(.integer(random.pick([0, 1, 2]))), .maximum(2)])))
+      transforms.append(
+        FieldTransform(field("n"), random.pick([.increment(.integer(random.pick([0, 1, 2]))), .maximum(2)])))
     }
     if random.chance(oneIn: 4) {
-      transforms.append(FieldTransform(
-        field("list"), random.pick([.appendMissingElements(["x", 3]), .removeAllFromArray([1, "\u{E9}"])])))
+      transforms.append(
+        FieldTransform(
+          field("list"), random.pick([.appendMissingElements(["x", 3]), .removeAllFromArray([1, "\u{E9}"])])))
     }
     switch Int.random(in: 0..<10, using: &random) {
     case 0..<3: return Write(.delete, key: key, precondition: precondition)
     case 3: return Write(.verify, key: key, precondition: precondition)
     case 4..<7:
       let mask = FieldMask(["n", "list", "text"].filter { _ in random.chance(oneIn: 2) }.map(field))
-      return Write(.update(EncodedFields(fields()), mask: mask), key: key, transforms: transforms, precondition: precondition)
+      return Write(
+        .update(EncodedFields(fields()), mask: mask), key: key, transforms: transforms, precondition: precondition)
     default:
-      return Write(.update(EncodedFields(fields()), mask: nil), key: key, transforms: transforms, precondition: precondition)
+      return Write(
+        .update(EncodedFields(fields()), mask: nil), key: key, transforms: transforms, precondition: precondition)
     }
   }
 
@@ -205,7 +212,8 @@ private struct Simulation {
         expected = .invalidArgument
       } else {
         twin.transactions[transaction]?.isOver = true
-        let isStale = state.reads.contains { twin.document($0.key)?.update ?? 0 != $0.value }
+        let isStale =
+          state.reads.contains { twin.document($0.key)?.update ?? 0 != $0.value }
           || state.listed.contains { twin.contents(of: $0) != twin.contents(of: $0, at: state.readVersion) }
         // The commit fails with `invalidArgument` before the writer checks for conflicts.
         if isStale, expected != .invalidArgument { expected = .aborted }
@@ -213,7 +221,9 @@ private struct Simulation {
     }
     let result: Result<CommitOutcome, Status>
     do {
-      result = try wait { done in try service.commit(writes, transaction: transaction, in: id, as: .admin, completion: done) }
+      result = try wait { done in
+        try service.commit(writes, transaction: transaction, in: id, as: .admin, completion: done)
+      }
     } catch { result = .failure(Status(error, database: id)) }
     switch result {
     case .failure(let status):
@@ -283,7 +293,9 @@ private struct Simulation {
     try result.get()
     let over = twin.transactions
     twin = Twin(created: try meta(.created))
-    twin.transactions = over.mapValues { var state = $0; state.isOver = true; return state }
+    twin.transactions = over.mapValues {
+      var state = $0; state.isOver = true; return state
+    }
     created = twin.lastVersion
   }
 
@@ -307,7 +319,8 @@ private struct Simulation {
   private mutating func begin() throws {
     doing = "begin"
     let isReadOnly = random.chance(oneIn: 3)
-    let transaction = try service.beginTransaction(isReadOnly ? .readOnly(nil) : .readWrite(retrying: nil), in: id, as: .admin)
+    let transaction = try service.beginTransaction(
+      isReadOnly ? .readOnly(nil) : .readWrite(retrying: nil), in: id, as: .admin)
     twin.transactions[transaction] = Twin.Transaction(readVersion: try meta(.lastVersion), isReadOnly: isReadOnly)
     openIDs.append(transaction)
     if openIDs.count > 6 {
@@ -318,7 +331,8 @@ private struct Simulation {
   }
 
   private mutating func readInTransaction() throws {
-    guard let transaction = openIDs.randomElement(using: &random), let state = twin.transactions[transaction], !state.isOver
+    guard let transaction = openIDs.randomElement(using: &random), let state = twin.transactions[transaction],
+      !state.isOver
     else { return }
     if random.chance(oneIn: 5) {
       let collection = random.pick(collections)
@@ -387,13 +401,16 @@ private struct Simulation {
       // Later slices must show the same state, whatever is committed in between.
       if random.chance(oneIn: 4) {
         let write = [Write(.update(clockFields(), mask: nil), key: keys[0])]
-        let result: Result<CommitOutcome, Status> = try wait { done in try service.commit(write, in: id, as: .admin, completion: done) }
+        let result: Result<CommitOutcome, Status> = try wait { done in
+          try service.commit(write, in: id, as: .admin, completion: done)
+        }
         try commitInTwin(write, result)
       }
     }
     self.random = random
     let expected = Dictionary(
-      Set(keys).compactMap { key in twin.document(key, at: min(version, cursor.readTime.microseconds)).map { (key, $0) } }
+      Set(keys).compactMap { key in twin.document(key, at: min(version, cursor.readTime.microseconds)).map { (key, $0) }
+      }
     ) { $1 }
     guard found == expected else { throw Difference("found \(found), expected \(expected)") }
     let there = Set(keys).filter { expected[$0] != nil }.sorted()
@@ -446,7 +463,9 @@ private struct Simulation {
       request.pageToken = try service.listPage(request, in: id) { document in
         found.append(document.key)
         let stored = try document.stored.map { try Self.stored($0) }
-        guard stored == twin.document(document.key, at: version) else { throw Difference("\(document.key) is \(String(describing: stored))") }
+        guard stored == twin.document(document.key, at: version) else {
+          throw Difference("\(document.key) is \(String(describing: stored))")
+        }
       }
       let limit = request.pageSize == 0 ? 300 : request.pageSize
       guard found.count - before <= limit, found.count - before == limit || request.pageToken.isEmpty else {
@@ -464,7 +483,8 @@ private struct Simulation {
     let size = random.pick([0, 1, 2])
     var (found, token): ([String], [UInt8]) = ([], [])
     repeat {
-      let page = try service.listCollectionIds(below: parent, in: id, as: .admin, pageSize: size, pageToken: token, consistency: consistency)
+      let page = try service.listCollectionIds(
+        below: parent, in: id, as: .admin, pageSize: size, pageToken: token, consistency: consistency)
       found += page.ids
       token = page.nextPageToken
     } while !token.isEmpty

@@ -25,13 +25,17 @@ struct SimulatedService: Sendable {
     guard let id = DatabaseID(project: "p") else { throw Difference("no id") }
     self.id = id
     let store = try LMDBStore.open(.inMemory(mapBytes: 1 << 30))
-    let registry = DatabaseRegistry(clock: Clock { [time] in time.now }, idleSeconds: nil) { (_) throws(StorageError) in store }
+    let registry = DatabaseRegistry(clock: Clock { [time] in time.now }, idleSeconds: nil) { (_) throws(StorageError) in
+      store
+    }
     service = FirestoreService(databases: registry, defaultAccess: defaultAccess)
   }
 
   func result(of writes: [Write], transaction: TransactionID?) throws -> Result<CommitOutcome, Status> {
     do {
-      return try wait { done in try service.commit(writes, transaction: transaction, in: id, as: .admin, completion: done) }
+      return try wait { done in
+        try service.commit(writes, transaction: transaction, in: id, as: .admin, completion: done)
+      }
     } catch { return .failure(Status(error, database: id)) }
   }
 

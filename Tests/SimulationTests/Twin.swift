@@ -66,7 +66,9 @@ struct Twin {
   }
 
   /// Plans a commit without applying it. Throws the status code that a client would see.
-  func plan(_ writes: [Write]) throws(Status.CodeError) -> (changes: [DocumentKey: MapValue?], recreated: Set<DocumentKey>, effects: [Effect]) {
+  func plan(_ writes: [Write]) throws(Status.CodeError) -> (
+    changes: [DocumentKey: MapValue?], recreated: Set<DocumentKey>, effects: [Effect]
+  ) {
     var now: [DocumentKey: MapValue?] = [:]
     var written: Set<DocumentKey> = []
     var recreated: Set<DocumentKey> = []

@@ -156,7 +156,8 @@ import Testing
 
   @Test func nothingIsAppliedWithARevokedToken() throws {
     let revocationCheck = SteppedRevocationCheck()
-    let client = try Client(simulated, as: .user(RulesAuth(uid: "ann", claims: MapValue([]), revocationCheck: revocationCheck)))
+    let client = try Client(
+      simulated, as: .user(RulesAuth(uid: "ann", claims: MapValue([]), revocationCheck: revocationCheck)))
     try client.send()
     try client.send(.set("c/x", ("a", 1)))
     _ = try client.next()

@@ -6,9 +6,18 @@ import Testing
   /// The banned phrases, and what to write instead.
   static let banned: [(phrase: String, pattern: String, instead: String)] = [
     ("where there is", #"\bwhere (there|nobody|none|nothing|it is|that is|they are|one is)\b"#, "if"),
-    ("who as a noun", #"(^|[.;:(] )(Who|Whom|Whose|Whoever|What|Whatever) [a-z]+ [^?]*\.$|\bwhoever\b|\bwhom\b"#, "name the actor"),
-    ("for who, of who", #"\b(of|for|to|by|from|with) who\b|\bwho (asks|knows|may|reads|writes|listens)\b"#, "the caller, the client"),
-    ("is none", #"\b(is|are|was|were) none\b|\bnone of (ours|theirs)\b|\b(is|that is) no [A-Z][A-Za-z]+\b"#, "is not, is invalid"),
+    (
+      "who as a noun", #"(^|[.;:(] )(Who|Whom|Whose|Whoever|What|Whatever) [a-z]+ [^?]*\.$|\bwhoever\b|\bwhom\b"#,
+      "name the actor"
+    ),
+    (
+      "for who, of who", #"\b(of|for|to|by|from|with) who\b|\bwho (asks|knows|may|reads|writes|listens)\b"#,
+      "the caller, the client"
+    ),
+    (
+      "is none", #"\b(is|are|was|were) none\b|\bnone of (ours|theirs)\b|\b(is|that is) no [A-Z][A-Za-z]+\b"#,
+      "is not, is invalid"
+    ),
     ("is told", #"\b(is|are|was|were|be) told\b|\btells? of\b"#, "is sent, is notified, reports"),
     ("goes on", #"\b(goes?|going|went) on\b"#, "continues, resumes"),
     ("stands in", #"\bstands? (in|behind|above|below|for|beside)\b"#, "is in, follows, overrides"),
@@ -36,7 +45,9 @@ import Testing
     var findings: [String] = []
     for file in Repository.sources + Repository.tests where !file.path.hasSuffix("LanguageTests.swift") {
       for (index, line) in file.lines.enumerated() {
-        guard let comment = line.firstMatch(of: /(?:^|\s)\/\/\/? (.*)$/)?.output.1, !line.contains("://") else { continue }
+        guard let comment = line.firstMatch(of: /(?:^|\s)\/\/\/? (.*)$/)?.output.1, !line.contains("://") else {
+          continue
+        }
         for phrase in Self.banned where Self.matches(phrase.pattern, comment) {
           findings.append("\(file.path):\(index + 1): \(phrase.phrase): \(comment)")
         }
@@ -68,8 +79,10 @@ import Testing
   /// The numbered string literals of five words or more: texts for people rather than keys.
   private static func strings(of file: SwiftFile) -> [(line: Int, text: Substring)] {
     file.lines.enumerated().flatMap { index, line in
-      line.drop(while: { $0 == " " }).hasPrefix("//") ? [] : line.matches(of: /"((?:[^"\\]|\\.)*)"/).map(\.output.1)
-        .filter { $0.split(separator: " ").count >= 5 }.map { (index + 1, $0) }
+      line.drop(while: { $0 == " " }).hasPrefix("//")
+        ? []
+        : line.matches(of: /"((?:[^"\\]|\\.)*)"/).map(\.output.1)
+          .filter { $0.split(separator: " ").count >= 5 }.map { (index + 1, $0) }
     }
   }
 }

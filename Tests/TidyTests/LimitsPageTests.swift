@@ -56,7 +56,8 @@ import Testing
     let lines = Repository.text(of: path).split(separator: "\n", omittingEmptySubsequences: false)
     var limits: [(name: String, value: String, meaning: String)] = []
     for (index, line) in lines.enumerated() {
-      let declaration = /^ +(?:package |public )?(?:static let|var) (\w+)(?:: Int(?:64|32)?)? = ([0-9][0-9_ <*()+-]*|\([0-9][0-9_ <*()+-]*)$/
+      let declaration =
+        /^ +(?:package |public )?(?:static let|var) (\w+)(?:: Int(?:64|32)?)? = ([0-9][0-9_ <*()+-]*|\([0-9][0-9_ <*()+-]*)$/
       guard let match = line.firstMatch(of: declaration) else { continue }
       let name = String(match.output.1)
       guard name.contains(/(Max|Min|Seconds|Bytes|Default)/) else { continue }
@@ -76,13 +77,16 @@ import Testing
   /// A number for readers: sizes that are whole KiB, MiB or GiB with that unit, other numbers with separators.
   private static func shown(_ number: Int, _ name: String) -> String {
     if name.contains("Bytes") || name.contains("bytes") {
-      for (unit, shift) in [("GiB", 30), ("MiB", 20), ("KiB", 10)] where number >= 1 << shift && number % (1 << shift) == 0 {
+      for (unit, shift) in [("GiB", 30), ("MiB", 20), ("KiB", 10)]
+      where number >= 1 << shift && number % (1 << shift) == 0 {
         return "\(number >> shift) \(unit)"
       }
     }
     let digits = Array(String(number))
     return String(
-      digits.enumerated().flatMap { $0.offset > 0 && (digits.count - $0.offset).isMultiple(of: 3) ? [",", $0.element] : [$0.element] })
+      digits.enumerated().flatMap {
+        $0.offset > 0 && (digits.count - $0.offset).isMultiple(of: 3) ? [",", $0.element] : [$0.element]
+      })
   }
 
   /// Evaluates an integer expression of literals, `+`, `-`, `*`, `<<` and parentheses with Swift's precedence.

@@ -25,7 +25,8 @@ import Testing
             Repository.paths.contains { $0 == target || $0.hasPrefix(target.hasSuffix("/") ? target : target + "/") },
             "\(path) links to \(link), which does not exist")
           if let anchor = link.split(separator: "#").dropFirst().first, target.hasSuffix(".md") {
-            #expect(Self.anchors(of: target).contains(String(anchor)), "\(path) links to \(link), which no heading matches")
+            #expect(
+              Self.anchors(of: target).contains(String(anchor)), "\(path) links to \(link), which no heading matches")
           }
         }
       }

@@ -4,20 +4,21 @@ import Testing
 
 /// Recording one benchmark keeps the tables of the others unchanged.
 @Suite struct RecordedResultsTests {
-  private static let before = "# Words\n\n## by hand\n\n" + Results.marker + """
+  private static let before =
+    "# Words\n\n## by hand\n\n" + Results.marker + """
 
-    ## b: two
+      ## b: two
 
-    | x |
-    | 1 |
+      | x |
+      | 1 |
 
-    words
+      words
 
-    ## d: four
+      ## d: four
 
-    | y |
+      | y |
 
-    """
+      """
 
   private static func merge(_ sections: (name: String, text: String)...) -> String? {
     Results.merge(sections, into: before, order: ["a", "b", "c", "d"])

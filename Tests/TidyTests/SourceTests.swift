@@ -165,7 +165,8 @@ import Testing
     var homes: [Substring: Set<String>] = [:]
     for file in Repository.sources where file.target != "HearthClient" && file.target != "TestSupport" {
       for line in file.code {
-        let declaration = /^(?:@\w+(?:\([^)]*\))? +)*(?:(?:public|package|final|indirect) +)*(?:struct|class|enum|protocol|actor|typealias) +(\w+)/
+        let declaration =
+          /^(?:@\w+(?:\([^)]*\))? +)*(?:(?:public|package|final|indirect) +)*(?:struct|class|enum|protocol|actor|typealias) +(\w+)/
         if let match = line.firstMatch(of: declaration) { homes[match.output.1, default: []].insert(file.target) }
       }
     }

@@ -9,7 +9,8 @@ import Testing
   @Test(arguments: GoldenMessages.rows.indices) func decodesTheSameAsJSON(index: Int) throws {
     let row = GoldenMessages.rows[index]
     switch row.kind {
-    case .write: try compare(row, { (d, m) throws(WireError) in try d.write(m) }, { (d, j) throws(WireError) in try d.write(j) })
+    case .write:
+      try compare(row, { (d, m) throws(WireError) in try d.write(m) }, { (d, j) throws(WireError) in try d.write(j) })
     case .query:
       try compare(
         row, { (d, m) throws(WireError) in try d.query(m, below: .root) },
@@ -53,7 +54,9 @@ import Testing
     }
     #expect(one == other, "\(row.json)")
     // Unknown fields of every wire type at the end change nothing, but a truncated field is refused.
-    let unknown: [UInt8] = [0xA0, 0x3F, 1, 0xAA, 0x3F, 2, 7, 7, 0xAD, 0x3F, 0, 0, 0, 0, 0xA1, 0x3F, 0, 0, 0, 0, 0, 0, 0, 0]
+    let unknown: [UInt8] = [
+      0xA0, 0x3F, 1, 0xAA, 0x3F, 2, 7, 7, 0xAD, 0x3F, 0, 0, 0, 0, 0xA1, 0x3F, 0, 0, 0, 0, 0, 0, 0, 0,
+    ]
     let more = (bytes + unknown).withUnsafeBytes { bytes in
       Result { () throws(WireError) in try fromBytes(decoder, bytes) }
     }

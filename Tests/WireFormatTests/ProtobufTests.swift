@@ -227,7 +227,8 @@ import Testing
       .valueTooLong(field: "a.b", bytesMax: Limits.valueBytesMax)
     ),
     (
-      entry([0x61], value(.bytes(Array(repeating: 0, count: Limits.valueBytesMax + 1)))), .valueTooLong(field: "a", bytesMax: Limits.valueBytesMax)
+      entry([0x61], value(.bytes(Array(repeating: 0, count: Limits.valueBytesMax + 1)))),
+      .valueTooLong(field: "a", bytesMax: Limits.valueBytesMax)
     ),
   ]
 

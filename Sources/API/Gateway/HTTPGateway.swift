@@ -35,7 +35,8 @@ package final class HTTPGateway: RequestHandler {
   ///
   /// - Parameter usesTLS: whether clients reach the server by `https`.
   package init(
-    _ service: FirestoreService, accounts: AccountStore, identity: IdentityToolkit, files: FilesService? = nil, usesTLS: Bool = false,
+    _ service: FirestoreService, accounts: AccountStore, identity: IdentityToolkit, files: FilesService? = nil,
+    usesTLS: Bool = false,
     operations: OperationsService
   ) {
     verifier =

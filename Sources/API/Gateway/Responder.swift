@@ -74,7 +74,8 @@ struct Responder: Sendable {
   /// bodies.
   func sendTooLarge(bytesMax: Int) {
     sendJSON(
-      HTTPGateway.errorBody(httpStatus: 413, message: "The request's body is larger than \(bytesMax) bytes."), status: 413)
+      HTTPGateway.errorBody(httpStatus: 413, message: "The request's body is larger than \(bytesMax) bytes."),
+      status: 413)
   }
 
   /// Responds with plain text.

@@ -67,7 +67,8 @@ package final class DataDirectory: Sendable {
     if access(file, F_OK) == 0 { return true }
     guard ContentDirectory.holdsContent(filesFolder(in: path)) else { return false }
     throw .corruption(
-      path: file, detail: "the metadata of files are missing, but their content exists; restore the metadata from a "
+      path: file,
+      detail: "the metadata of files are missing, but their content exists; restore the metadata from a "
         + "backup, or move \(filesFolder(in: path)) away")
   }
 

@@ -36,7 +36,8 @@ enum FilesSetup {
           _ = try DataDirectory.hasFiles(in: directory.path)
           let path = DataDirectory.filesFolder(in: directory.path)
           contents = try wrapped(path) { () throws(FilesError) in try ContentDirectory(path) }
-          metadata = try LMDBStore.open(LMDBOptions(path: DataDirectory.filesFile(in: directory.path), mapBytes: mapBytes))
+          metadata = try LMDBStore.open(
+            LMDBOptions(path: DataDirectory.filesFile(in: directory.path), mapBytes: mapBytes))
         } else {
           contents = try wrapped(memoryRoot) { () throws(FilesError) in try inMemory() }
           metadata = try LMDBStore.open(.inMemory(mapBytes: min(mapBytes, inMemoryMetadataBytesMax)))

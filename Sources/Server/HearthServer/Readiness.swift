@@ -42,7 +42,9 @@ final class Readiness: Sendable {
     if let directory {
       if access(directory, R_OK | W_OK | X_OK) != 0 { names.append("data") }
       var space = statvfs()
-      if statvfs(directory, &space) == 0, Int(clamping: space.f_bavail) * Int(clamping: space.f_frsize) < Self.roomBytesMin {
+      if statvfs(directory, &space) == 0,
+        Int(clamping: space.f_bavail) * Int(clamping: space.f_frsize) < Self.roomBytesMin
+      {
         names.append("room")
       }
     }

@@ -245,7 +245,9 @@ public final class Server: Sendable {
       retention: configuration.retention, clock: configuration.clock,
       idleSeconds: directory == nil ? nil : Self.idleSeconds,
       editions: { id in enterprise.contains { names(id.database, $0) } ? .enterprise : .standard },
-      indexes: { indexes.configuration(of: $0) }, indexObserver: configuration.logsProgress ? IndexLog { configuration.tell(.info, "index.progress", $0) }.observer : nil
+      indexes: { indexes.configuration(of: $0) },
+      indexObserver: configuration.logsProgress
+        ? IndexLog { configuration.tell(.info, "index.progress", $0) }.observer : nil
     ) { (id) throws(StorageError) in
       guard isEmulator || id == declared else { return nil }
       guard let directory else { return try LMDBStore.open(.inMemory(mapBytes: mapBytes)) }

@@ -36,7 +36,8 @@ package final class FirestoreService: Sendable {
 
   /// Creates a service. It wakes all listeners whenever rules change.
   package init(
-    databases: DatabaseRegistry, defaultAccess: DefaultAccess, rules: RulesRegistry = RulesRegistry(), proofs: ProofMode = .sound,
+    databases: DatabaseRegistry, defaultAccess: DefaultAccess, rules: RulesRegistry = RulesRegistry(),
+    proofs: ProofMode = .sound,
     requiresIndexes: Bool = false
   ) {
     self.databases = databases
@@ -82,7 +83,8 @@ package final class FirestoreService: Sendable {
   }
 
   private func makeAuthorizer(_ ruleset: ActiveRuleset, _ auth: RulesAuth?) -> Authorizer {
-    Authorizer(ruleset: ruleset, auth: auth, explains: defaultAccess == .everybody, proofs: proofs, evaluations: evaluations)
+    Authorizer(
+      ruleset: ruleset, auth: auth, explains: defaultAccess == .everybody, proofs: proofs, evaluations: evaluations)
   }
 
   /// Checks that a caller may use a database without rules.

@@ -91,7 +91,8 @@ package struct DocumentMatcher: Sendable {
       return isNothing ? .never : .compare(path, op, operand)
     case .notEqual:
       return operand.bracket == .null ? .never : .noneOf(path, [operand])
-    case .in: return .oneOf(path, elements(value).map(Operand.init).filter { $0.bracket != .null && $0.bracket != .nan })
+    case .in:
+      return .oneOf(path, elements(value).map(Operand.init).filter { $0.bracket != .null && $0.bracket != .nan })
     case .notIn:
       let operands = elements(value).map(Operand.init)
       return operands.contains { $0.bracket == .null } ? .never : .noneOf(path, operands)

@@ -70,7 +70,9 @@ package struct QueryRange: Sendable {
     of fields: EncodedMap, at path: ResourcePath, into key: inout [UInt8]
   ) throws(WireError) -> Bool {
     key.removeAll(keepingCapacity: true)
-    guard try matcher.matches(fields, at: path), try SortKey.append(orders, fields, name: NameCode.encode(path), to: &key) else { return false }
+    guard try matcher.matches(fields, at: path),
+      try SortKey.append(orders, fields, name: NameCode.encode(path), to: &key)
+    else { return false }
     for field in required where try fields.value(at: field) == nil { return false }
     return SortKey.isWithin(key, start: start, end: end)
   }

@@ -75,7 +75,9 @@ struct DifferencePage {
       let cells = [entry.topic, entry.firestore, entry.emulator, entry.hearth, shown ?? "see below"]
       return "| \(cells.map { $0.replacing("|", with: "\\|") }.joined(separator: " | ")) |"
     }
-    let head = ["| topic | Firestore | emulator | Hearth | request: emulator, Hearth |", "| --- | --- | --- | --- | --- |"]
+    let head = [
+      "| topic | Firestore | emulator | Hearth | request: emulator, Hearth |", "| --- | --- | --- | --- | --- |",
+    ]
     return (head + rows).joined(separator: "\n")
   }
 

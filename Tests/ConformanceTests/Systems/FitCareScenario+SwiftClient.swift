@@ -64,7 +64,8 @@ extension FitCareScenario {
         let weights = doctor.collection(place).where("kind", .equal, "weight")
         let before = try await codeOfRefusal { _ = try await weights.get() }
         var share = Share(
-          reader: "doc-muller", patient: "pat-adele", scopes: ["measurements"], expires: Date(timeIntervalSinceNow: 3600))
+          reader: "doc-muller", patient: "pat-adele", scopes: ["measurements"],
+          expires: Date(timeIntervalSinceNow: 3600))
         let given = patient.document("shares/doc-muller_pat-adele")
         try await given.set(share)
         var screen = weights.snapshots(as: Measurement.self).makeAsyncIterator()
@@ -79,7 +80,9 @@ extension FitCareScenario {
         let end = try await codeOfRefusal {
           while let snapshot = try await screen.next() { later += snapshot.documents.map(\.id) }
         }
-        return (before, count > 0, ids, end, later.contains("secret"), try await codeOfRefusal { _ = try await weights.get() })
+        return (
+          before, count > 0, ids, end, later.contains("secret"), try await codeOfRefusal { _ = try await weights.get() }
+        )
       }
       app.check(seen.0, .permissionDenied, "the error for an expired share")
       app.check(seen.1, "the first snapshot is empty")

@@ -79,7 +79,8 @@ struct FitCareScenario {
             return measurement["kind"]?.stringValue == kind && time > start && time <= newest
           }.compactMap { $0["value"]?.number }
           let mean = values.isEmpty ? nil : values.reduce(0, +) / Double(values.count)
-          let isMean = mean.map { abs((answer["mean"]?.number ?? .infinity) - $0) < 1e-9 } ?? (answer["mean"]?.number == nil)
+          let isMean =
+            mean.map { abs((answer["mean"]?.number ?? .infinity) - $0) < 1e-9 } ?? (answer["mean"]?.number == nil)
           app.check(isMean, "\(kind), \(days) days: \(answer.text), not \(mean ?? .nan)")
           app.check(answer["count"]?.integerValue, values.count, "\(kind), \(days) days")
         }
@@ -217,7 +218,7 @@ struct FitCareScenario {
         do {
           try opened.wait { $0.documents.count == 62 }
           screen = opened
-        } catch where Date() >= end {}
+        } catch  where Date() >= end {}
       }
       guard let screen else { return app.check(false, "no screen opened while a share was valid") }
       while try stranger.list("\(adele)/meals").status == 200, Date() < end + 5 { usleep(20_000) }

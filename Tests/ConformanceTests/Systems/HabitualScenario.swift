@@ -107,7 +107,8 @@ struct HabitualScenario {
       let target = chiara.database.url("", verb: "commit")
       let bodies = (0..<8).map { ["writes": .array(tap("tap-\($0)").map { $0.json(in: chiara.database) })] as JSONNode }
       let statuses = onThreads(8) { index in
-        try? TestHTTPClient(port: port).send("POST", target, headers: headers, body: Array(bodies[index].text.utf8)).status
+        try? TestHTTPClient(port: port).send("POST", target, headers: headers, body: Array(bodies[index].text.utf8))
+          .status
       }()
       app.check(statuses, Array(repeating: 200, count: 8))
       app.check(try day(), before + 8)

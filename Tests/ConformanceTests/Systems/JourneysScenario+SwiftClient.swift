@@ -96,7 +96,8 @@ extension JourneysScenario {
         while shown.last??.count != 2 { shown.append(try await screen.next()?.documents.map(\.id)) }
         let inputs = tablet.collectionGroup("inputs").where("uid", .equal, .string(uid))
         return (
-          shown.compactMap { $0 }, [member.uid, elsewhere.uid, uid], try await inputs.get(as: Input.self).data.map(\.text),
+          shown.compactMap { $0 }, [member.uid, elsewhere.uid, uid],
+          try await inputs.get(as: Input.self).data.map(\.text),
           try await codeOfRefusal { _ = try await tablet.collectionGroup("inputs").get() }
         )
       }

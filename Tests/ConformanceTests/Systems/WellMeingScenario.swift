@@ -138,8 +138,7 @@ struct WellMeingScenario {
         app.check(!times.isEmpty && times == times.sorted(by: >), "\(period) is not newest first")
       }
     }
-    app.step("Charts group by hour, day or month, with the aggregations count, sum and average.")
-    {
+    app.step("Charts group by hour, day or month, with the aggregations count, sum and average.") {
       let buckets =
         (3...6).map { ("2025-0\($0)", "2025-0\($0)-01T00:00:00Z", "2025-0\($0 + 1)-01T00:00:00Z") }
         + (10...15).map { ("2025-05-\($0)", "2025-05-\($0)T00:00:00Z", "2025-05-\($0 + 1)T00:00:00Z") }

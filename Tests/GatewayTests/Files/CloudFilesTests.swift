@@ -8,7 +8,9 @@ import Testing
   static let uploads = "/upload/storage/v1/b/bucket/o"
 
   @discardableResult
-  static func put(_ server: TestServer, _ name: String, _ content: String, _ query: String = "") throws -> TestServer.Response {
+  static func put(_ server: TestServer, _ name: String, _ content: String, _ query: String = "") throws
+    -> TestServer.Response
+  {
     let encoded = name.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? name
     return try server.call(
       "POST", "\(uploads)?uploadType=media&name=\(encoded)\(query)", content, headers: [("Content-Type", "text/plain")])
@@ -41,7 +43,9 @@ import Testing
 
   @Test func checksumsMustMatch() throws {
     let server = try TestServer()
-    for (hash, status) in [("crc32c=mnG7TA==", 200), ("crc32c=AAAAAA==", 400), ("md5=XUFAKrxLKna5cZ2REBfFkg==", 200), ("md5=x", 400)] {
+    for (hash, status) in [
+      ("crc32c=mnG7TA==", 200), ("crc32c=AAAAAA==", 400), ("md5=XUFAKrxLKna5cZ2REBfFkg==", 200), ("md5=x", 400),
+    ] {
       let reply = try server.call(
         "POST", "\(Self.uploads)?uploadType=media&name=\(status)", "hello", headers: [("X-Goog-Hash", hash)])
       #expect(reply.status == status, "\(hash)")
@@ -87,11 +91,14 @@ import Testing
     let copy = try server.call("POST", "\(Self.objects)/a/copyTo/b/other/o/x%2Fy", "")
     #expect(copy.json("bucket") == "other" && copy.json("name") == "x/y" && copy.json("metadata", "k") == "v")
     let rewrite = try server.call("POST", "\(Self.objects)/a/rewriteTo/b/bucket/o/r", #"{"metadata": {"n": "1"}}"#)
-    #expect(rewrite.json("done", as: Bool.self) == true && rewrite.json("resource", "metadata", "k", as: String.self) == nil)
+    #expect(
+      rewrite.json("done", as: Bool.self) == true && rewrite.json("resource", "metadata", "k", as: String.self) == nil)
     let composed = try server.call(
       "POST", "\(Self.objects)/c/compose",
       #"{"sourceObjects": [{"name": "a"}, {"name": "b"}, {"name": "a"}], "destination": {"contentType": "text/x"}}"#)
-    #expect(composed.json("componentCount", as: Int.self) == 3 && composed.json("contentType") == "text/x", "\(composed.text)")
+    #expect(
+      composed.json("componentCount", as: Int.self) == 3 && composed.json("contentType") == "text/x", "\(composed.text)"
+    )
     #expect(try server.call("GET", "\(Self.objects)/c?alt=media").text == "one twoone ")
     #expect(
       try server.call("POST", "\(Self.objects)/c/compose", #"{"sourceObjects": [{"name": "none"}]}"#).status == 404)
@@ -110,7 +117,9 @@ import Testing
     let server = try TestServer()
     let bucket = "/storage/v1/b/new-bucket"
     #expect(try server.call("GET", bucket).status == 404)
-    #expect(try server.call("POST", "/storage/v1/b?project=p", #"{"name": "new-bucket", "labels": {"a": "b"}}"#).json("name") == "new-bucket")
+    #expect(
+      try server.call("POST", "/storage/v1/b?project=p", #"{"name": "new-bucket", "labels": {"a": "b"}}"#).json("name")
+        == "new-bucket")
     #expect(try server.call("POST", "/storage/v1/b?project=p", #"{"name": "new-bucket"}"#).status == 409)
     #expect(try server.call("POST", "/storage/v1/b?project=p", #"{"name": "../x"}"#).status == 400)
     #expect(try server.call("PATCH", bucket, #"{"labels": {"a": null, "c": "d"}}"#).json("labels", "c") == "d")

@@ -51,7 +51,9 @@ import Testing
         "POST", "/batch/storage/v1", text, headers: [("Content-Type", "multipart/mixed; boundary=\"===1==\"")])
       #expect(reply.status == 200, "\(reply.text)")
       #expect(reply.header("content-type")?.hasPrefix("multipart/mixed; boundary=") == true)
-      let statuses = reply.text.split(separator: "\r\n").filter { $0.hasPrefix("HTTP/1.1 ") }.map { $0.dropFirst(9).prefix(3) }
+      let statuses = reply.text.split(separator: "\r\n").filter { $0.hasPrefix("HTTP/1.1 ") }.map {
+        $0.dropFirst(9).prefix(3)
+      }
       #expect(statuses == ["200", "204", "404", "400", "404"], "\(name): \(reply.text)")
       #expect(reply.text.contains("Content-ID: <response-x+1>"))
       #expect(try server.call("GET", "\(Self.objects)/a").json("metadata", "k") == "v")
@@ -101,7 +103,8 @@ import Testing
     #expect(try server.call("DELETE", "\(Self.objects)/a").status == 204)
     #expect(try server.call("GET", "\(Self.objects)/a").status == 404)
     let list = try server.call("GET", "\(Self.objects)?versions=true")
-    #expect(list.json("items", as: [Any].self)?.count == 2 && list.json("items", 1, "timeDeleted", as: String.self) != nil)
+    #expect(
+      list.json("items", as: [Any].self)?.count == 2 && list.json("items", 1, "timeDeleted", as: String.self) != nil)
     #expect(try server.call("GET", Self.objects).json("items", as: [Any].self) == nil)
     #expect(try server.call("DELETE", Self.bucket).status == 409)
     #expect(try server.call("DELETE", "\(Self.objects)/a?generation=\(old)").status == 204)
@@ -131,7 +134,8 @@ import Testing
     let lifecycle = #"{"rule":[{"action":{"type":"Delete"},"condition":{"age":42,"matchesPrefix":["ä\"b"]}}]}"#
     let made = try server.request(
       "POST", "/storage/v1/b?project=p",
-      #"{"name": "bucket", "lifecycle": \#(lifecycle), "cors": [], "softDeletePolicy": {"retentionDurationSeconds": "0"}, "labels": {"a": "b"}}"#)
+      #"{"name": "bucket", "lifecycle": \#(lifecycle), "cors": [], "softDeletePolicy": {"retentionDurationSeconds": "0"}, "labels": {"a": "b"}}"#
+    )
     #expect(made.json("lifecycle", "rule", 0, "condition", "age", as: Int.self) == 42, "\(made.text)")
     #expect(made.json("lifecycle", "rule", 0, "condition", "matchesPrefix", 0) == "ä\"b")
     let changed = try server.request("PATCH", Self.bucket, #"{"lifecycle": null, "website": {"mainPageSuffix": "i"}}"#)
@@ -140,16 +144,20 @@ import Testing
     #expect(try server.request("PATCH", "\(Self.bucket)?ifMetagenerationNotMatch=2", "{}").status == 412)
     #expect(try server.request("GET", "\(Self.bucket)?ifMetagenerationNotMatch=2").status == 304)
     let replaced = try server.request("PUT", Self.bucket, #"{"name": "bucket"}"#)
-    #expect(replaced.json("labels", as: [String: Any].self) == nil && replaced.json("website", as: [String: Any].self) == nil)
+    #expect(
+      replaced.json("labels", as: [String: Any].self) == nil && replaced.json("website", as: [String: Any].self) == nil)
     for member in [
       #""retentionPolicy": {"retentionPeriod": "10"}"#, #""defaultEventBasedHold": true"#,
       #""encryption": {"defaultKmsKeyName": "k"}"#, #""softDeletePolicy": {"retentionDurationSeconds": 604800}"#,
       #""hierarchicalNamespace": {"enabled": true}"#, #""ipFilter": {"mode": "Enabled"}"#,
     ] {
       let reply = try server.request("PATCH", Self.bucket, "{\(member)}")
-      #expect(reply.status == 400 && reply.message.hasPrefix("This server does not support "), "\(member): \(reply.text)")
+      #expect(
+        reply.status == 400 && reply.message.hasPrefix("This server does not support "), "\(member): \(reply.text)")
     }
-    #expect(try server.request("PATCH", Self.bucket, #"{"labels": {"x": "\#(String(repeating: "y", count: 70_000))"}}"#).status == 400)
+    #expect(
+      try server.request("PATCH", Self.bucket, #"{"labels": {"x": "\#(String(repeating: "y", count: 70_000))"}}"#)
+        .status == 400)
   }
 
   @Test func unsupportedGuaranteesAreRefused() throws {
@@ -183,11 +191,13 @@ import Testing
     let server = try TestServer()
     // Two members, "hello " and "world".
     let hello: [UInt8] = [
-      0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 3, 1, 6, 0, 0xF9, 0xFF, 0x68, 0x65, 0x6C, 0x6C, 0x6F, 0x20, 0xF6, 0xF9, 0x81, 0xED,
+      0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 3, 1, 6, 0, 0xF9, 0xFF, 0x68, 0x65, 0x6C, 0x6C, 0x6F, 0x20, 0xF6, 0xF9, 0x81,
+      0xED,
       6, 0, 0, 0,
     ]
     let world: [UInt8] = [
-      0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 3, 1, 5, 0, 0xFA, 0xFF, 0x77, 0x6F, 0x72, 0x6C, 0x64, 0x43, 0x11, 0x77, 0x3A, 5, 0,
+      0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 3, 1, 5, 0, 0xFA, 0xFF, 0x77, 0x6F, 0x72, 0x6C, 0x64, 0x43, 0x11, 0x77, 0x3A, 5,
+      0,
       0, 0,
     ]
     func put(_ name: String, _ bytes: [UInt8]) throws {
@@ -212,7 +222,8 @@ import Testing
     #expect(plain.status == 200 && plain.text == "hello world" && plain.header("content-encoding") == nil)
     #expect(plain.header("x-goog-hash") == nil && plain.header("vary") == "Accept-Encoding")
     let stored = try server.call("GET", path, headers: [("Accept-Encoding", "gzip"), ("Range", "bytes=0-3")])
-    #expect(stored.status == 206 && stored.body == Array(hello.prefix(4)) && stored.header("content-encoding") == "gzip")
+    #expect(
+      stored.status == 206 && stored.body == Array(hello.prefix(4)) && stored.header("content-encoding") == "gzip")
     #expect(try server.call("GET", path, headers: [("Accept-Encoding", "gzip;q=0")]).text == "hello world")
     #expect(try server.call("HEAD", path).header("content-encoding") == nil)
     #expect(try server.call("GET", "\(Self.objects)/none?alt=media").text == "")

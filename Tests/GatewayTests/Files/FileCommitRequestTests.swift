@@ -47,7 +47,10 @@ import Testing
     #expect(try Self.put(server, #"{"writes": [\#(Self.write("scans/a", 1))]}"#).status == 200)
     for (commit, target, status, text) in [
       (Self.write("scans/a", 2, #", "currentDocument": {"exists": false}"#), Self.upload, 409, "already exists"),
-      (Self.write("scans/none", 2, #", "currentDocument": {"exists": true}"#), Self.upload, 404, "No document to update"),
+      (
+        Self.write("scans/none", 2, #", "currentDocument": {"exists": true}"#), Self.upload, 404,
+        "No document to update"
+      ),
       (Self.write("scans/a", 2), Self.upload + "&ifGenerationMatch=0", 412, "ifGenerationMatch"),
       (Self.write("scans/a", 2, #", "other": 1"#), Self.upload, 400, "other"),
       (#"{"delete": "scans/a"}"#, Self.upload, 400, "commit: "),

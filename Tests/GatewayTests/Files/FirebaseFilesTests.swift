@@ -114,15 +114,21 @@ import Testing
       #expect(reply.json("cacheControl") == "no-cache")
       #expect(try server.call("GET", "\(Self.bucket)/a%20b?alt=media", headers: [Self.owner]).text == content)
     }
-    let empty = "--bound\r\nContent-Type: application/json\r\n\r\n{}\r\n--bound\r\nContent-Type: t/x\r\n\r\n\r\n--bound--\r\n"
+    let empty =
+      "--bound\r\nContent-Type: application/json\r\n\r\n{}\r\n--bound\r\nContent-Type: t/x\r\n\r\n\r\n--bound--\r\n"
     #expect(try send(empty, "multipart/related; boundary=bound").json("size") == "0")
     let bad = [
       (body, "multipart/related", "Bad content type."),
       (String(body.dropLast(9)), "multipart/related; boundary=bound", "Bad content type."),
-      (body.replacingOccurrences(of: "Content-Type: text/x\r\n", with: "X: y\r\n"), "multipart/related; boundary=bound",
-        "Failed to parse multipart request body part. Missing content type."),
-      (body.dropLast(2) + "\r\nContent-Type: t/x\r\n\r\n3\r\n--bound--", "multipart/related; boundary=bound",
-        "Bad content type. Unexpected number of parts in request body"),
+      (
+        body.replacingOccurrences(of: "Content-Type: text/x\r\n", with: "X: y\r\n"),
+        "multipart/related; boundary=bound",
+        "Failed to parse multipart request body part. Missing content type."
+      ),
+      (
+        body.dropLast(2) + "\r\nContent-Type: t/x\r\n\r\n3\r\n--bound--", "multipart/related; boundary=bound",
+        "Bad content type. Unexpected number of parts in request body"
+      ),
       (body.replacingOccurrences(of: json, with: "[]"), "multipart/related; boundary=bound", "The metadata must be"),
     ]
     for (body, type, message) in bad {
@@ -164,7 +170,8 @@ import Testing
     #expect(again.status == 200 && again.json("generation") == last.json("generation", as: String.self))
     #expect(try command("query", target).header("x-goog-upload-status") == "final")
     #expect(try command("cancel", target).status == 400)
-    #expect(try command("upload", target.replacingOccurrences(of: "upload_id=", with: "upload_id=0"), "x").status == 404)
+    #expect(
+      try command("upload", target.replacingOccurrences(of: "upload_id=", with: "upload_id=0"), "x").status == 404)
     let other = try command("start", "\(Self.bucket)?name=none", "")
     let otherTarget = String(try #require(other.header("x-goog-upload-url")).dropFirst("http://localhost".count))
     #expect(try command("cancel", otherTarget).status == 200)
@@ -177,7 +184,8 @@ import Testing
   @Test func updatesChangeOnlyTheGivenMetadata() throws {
     let server = try TestServer()
     try Self.put(server, "a", "1")
-    func patch(_ body: String, method: String = "PATCH", _ more: [(String, String)] = []) throws -> TestServer.Response {
+    func patch(_ body: String, method: String = "PATCH", _ more: [(String, String)] = []) throws -> TestServer.Response
+    {
       try server.call(method, "\(Self.bucket)/a", body, headers: [Self.owner] + more)
     }
     let first = try patch(#"{"contentType": "image/gif", "metadata": {"a": "1", "b": "2"}}"#)
@@ -208,14 +216,20 @@ import Testing
     func list(_ query: String) throws -> TestServer.Response {
       try server.call("GET", "\(Self.bucket)?\(query)", headers: [Self.owner])
     }
-    #expect(matches(#"{"prefixes": ["a/"], "items": [{"name": "top", "bucket": "p.appspot.com"}]}"#, try list("prefix=&delimiter=/")))
+    #expect(
+      matches(
+        #"{"prefixes": ["a/"], "items": [{"name": "top", "bucket": "p.appspot.com"}]}"#, try list("prefix=&delimiter=/")
+      ))
     let first = try list("prefix=a/&delimiter=/&maxResults=2")
-    #expect(matches(
-      #"{"prefixes": [], "items": [{"name": "a/1", "bucket": "*"}, {"name": "a/2", "bucket": "*"}], "nextPageToken": "*"}"#, first))
+    #expect(
+      matches(
+        #"{"prefixes": [], "items": [{"name": "a/1", "bucket": "*"}, {"name": "a/2", "bucket": "*"}], "nextPageToken": "*"}"#,
+        first))
     let token: String = try #require(first.json("nextPageToken"))
     let encoded = token.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
-    #expect(matches(
-      #"{"prefixes": ["a/b/"], "items": []}"#, try list("prefix=a/&delimiter=/&maxResults=2&pageToken=\(encoded)")))
+    #expect(
+      matches(
+        #"{"prefixes": ["a/b/"], "items": []}"#, try list("prefix=a/&delimiter=/&maxResults=2&pageToken=\(encoded)")))
     #expect(try list("prefix=a").status == 400)
     #expect(try server.call("GET", Self.bucket).status == 403)
   }
@@ -237,7 +251,8 @@ import Testing
   @Test func activeContentIsSandboxed() throws {
     let server = try TestServer()
     for (type, isSafe) in [
-      ("text/html", false), ("image/svg+xml", false), ("TEXT/HTML; charset=utf-8", false), ("application/xhtml+xml", false),
+      ("text/html", false), ("image/svg+xml", false), ("TEXT/HTML; charset=utf-8", false),
+      ("application/xhtml+xml", false),
       ("image/png", true), ("video/mp4", true), ("application/pdf", true), ("text/plain", true),
     ] {
       try Self.put(server, "x", "<script>alert(1)</script>", type: type)

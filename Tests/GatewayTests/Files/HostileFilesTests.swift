@@ -64,7 +64,8 @@ import Testing
     ("video/x+xml", false), ("audio/xml; a=b", false),
     ("text/html", false), ("image/png,text/html", false), ("image/png, text/html", false), ("image/pngx", false),
     ("text/plain-html", false), ("video/mp4,text/html", false), ("image/svg+xml", false), ("text/xml", false),
-    ("application/pdf;,text/html", false), ("text/ht\u{e9}ml", false), ("image/png text/html", false), ("", false), ("x", false),
+    ("application/pdf;,text/html", false), ("text/ht\u{e9}ml", false), ("image/png text/html", false), ("", false),
+    ("x", false),
   ]
 
   @Test func uploadedContentCannotRunScripts() throws {
@@ -92,7 +93,8 @@ import Testing
     let script = "%3Cscript%3Ealert(1)%3C%2Fscript%3E"
     for path in [
       "\(Self.firebase)/\(script)", "\(Self.firebase)/\(script)?alt=media", "\(Self.cloud)/\(script)",
-      "\(Self.cloud)/\(script)?alt=media", "/v0/b/\(script)/o/x", "/storage/v1/b/\(script)/o", "/storage/v1/b/\(script)",
+      "\(Self.cloud)/\(script)?alt=media", "/v0/b/\(script)/o/x", "/storage/v1/b/\(script)/o",
+      "/storage/v1/b/\(script)",
       "\(Self.cloud)?maxResults=\(script)", "\(Self.cloud)?pageToken=\(script)", "\(Self.cloud)/x?generation=\(script)",
       "/storage/v1/b/none-\(script)", "\(Self.firebase)/x?ifGenerationMatch=\(script)", "/v0/b/\(script)",
     ] {
@@ -108,9 +110,14 @@ import Testing
   @Test func metadataCannotInjectHeaderFields() throws {
     let server = try TestServer()
     #expect(try server.call("POST", "\(Self.firebase)?name=x", "hello", headers: [Self.owner]).status == 200)
-    let members = ["contentType", "contentDisposition", "contentEncoding", "contentLanguage", "cacheControl", "storageClass"]
+    let members = [
+      "contentType", "contentDisposition", "contentEncoding", "contentLanguage", "cacheControl", "storageClass",
+    ]
     for member in members {
-      for text in ["a\r\nX-Evil: 1", "a\nX-Evil: 1", "a\rX-Evil: 1", "a\0b", "a\u{7f}", "a\tb", String(repeating: "x", count: 1025)] {
+      for text in [
+        "a\r\nX-Evil: 1", "a\nX-Evil: 1", "a\rX-Evil: 1", "a\0b", "a\u{7f}", "a\tb",
+        String(repeating: "x", count: 1025),
+      ] {
         let json: JSONNode = .object([.init(member, .string(text))])
         for path in ["\(Self.firebase)/x", "\(Self.cloud)/x"] {
           #expect(try server.call("PATCH", path, json.text, headers: [Self.owner]).status == 400, "\(member)")
@@ -118,15 +125,19 @@ import Testing
         let start = try server.call(
           "POST", "\(Self.firebase)?name=y", json.text, headers: [Self.owner, ("X-Goog-Upload-Command", "start")])
         #expect(start.status == 400, "\(member)")
-        let body = "--b\r\nContent-Type: application/json\r\n\r\n\(json.text)\r\n--b\r\nContent-Type: a/b\r\n\r\nx\r\n--b--"
+        let body =
+          "--b\r\nContent-Type: application/json\r\n\r\n\(json.text)\r\n--b\r\nContent-Type: a/b\r\n\r\nx\r\n--b--"
         let multipart = try server.call(
           "POST", "\(Self.firebase)?name=y", body,
-          headers: [Self.owner, ("X-Goog-Upload-Protocol", "multipart"), ("Content-Type", "multipart/related; boundary=b")])
+          headers: [
+            Self.owner, ("X-Goog-Upload-Protocol", "multipart"), ("Content-Type", "multipart/related; boundary=b"),
+          ])
         #expect(multipart.status == 400, "\(member)")
       }
       // Non-ASCII letters are allowed and come back byte for byte.
       let json: JSONNode = .object([.init(member, .string("x/caf\u{e9}\u{10a}\u{10d}"))])
-      #expect(try server.call("PATCH", "\(Self.firebase)/x", json.text, headers: [Self.owner]).status == 200, "\(member)")
+      #expect(
+        try server.call("PATCH", "\(Self.firebase)/x", json.text, headers: [Self.owner]).status == 200, "\(member)")
     }
     #expect(try server.call("GET", "\(Self.firebase)/y", headers: [Self.owner]).status == 404)
     let reply = try server.call("GET", "\(Self.firebase)/x?alt=media", headers: [Self.owner])
@@ -136,7 +147,8 @@ import Testing
     // A header field contains the last part of the name.
     let name = Self.encoded("a\u{e9}\"; filename=evil.exe; x=\"")
     let put = try server.call("POST", "\(Self.firebase)?name=\(name)", "x", headers: [Self.owner])
-    #expect(put.json("contentDisposition") == "inline; filename*=utf-8''a%C3%A9%22%3B%20filename%3Devil.exe%3B%20x%3D%22")
+    #expect(
+      put.json("contentDisposition") == "inline; filename*=utf-8''a%C3%A9%22%3B%20filename%3Devil.exe%3B%20x%3D%22")
     // A slash ends a part by its byte, even if a combining mark follows.
     let marked = Self.encoded("folder/\u{301}b")
     let file = try server.call("POST", "\(Self.firebase)?name=\(marked)", "x", headers: [Self.owner])
@@ -149,16 +161,20 @@ import Testing
     // The download token uses part of the limit.
     let long = String(repeating: "v", count: 8191 - 29 - 36)
     #expect(
-      try server.call("PATCH", "\(Self.firebase)/x", #"{"metadata": {"k": "\#(long)"}}"#, headers: [Self.owner]).status == 200)
+      try server.call("PATCH", "\(Self.firebase)/x", #"{"metadata": {"k": "\#(long)"}}"#, headers: [Self.owner]).status
+        == 200)
     #expect(
       try server.call("PATCH", "\(Self.firebase)/x", #"{"metadata": {"kk": ""}}"#, headers: [Self.owner]).status == 400)
     #expect(
-      try server.call("PATCH", "\(Self.firebase)/x", #"{"metadata": {"k": null, "m": "\#(long)"}}"#, headers: [Self.owner])
-        .json("metadata", "m") == long)
+      try server.call(
+        "PATCH", "\(Self.firebase)/x", #"{"metadata": {"k": null, "m": "\#(long)"}}"#, headers: [Self.owner]
+      )
+      .json("metadata", "m") == long)
     let many = (0..<100_000).map { #""\#($0)":1"# }.joined(separator: ",")
     let clock = ContinuousClock()
     let start = clock.now
-    #expect(try server.call("PATCH", "\(Self.firebase)/x", "{\"metadata\":{\(many)}}", headers: [Self.owner]).status == 400)
+    #expect(
+      try server.call("PATCH", "\(Self.firebase)/x", "{\"metadata\":{\(many)}}", headers: [Self.owner]).status == 400)
     // Quadratic time would take minutes.
     #expect(clock.now - start < .seconds(25))
   }
@@ -167,7 +183,9 @@ import Testing
 
   static let hosts: [([(String, String)], String)] = [
     ([], "http://localhost/"), ([("X-Forwarded-Host", "files.example")], "http://files.example/"),
-    ([("X-Forwarded-Host", "files.example:8443, inner"), ("X-Forwarded-Proto", "https")], "https://files.example:8443/"),
+    (
+      [("X-Forwarded-Host", "files.example:8443, inner"), ("X-Forwarded-Proto", "https")], "https://files.example:8443/"
+    ),
     ([("X-Forwarded-Host", "[::1]:80"), ("X-Forwarded-Proto", "https, http")], "https://[::1]:80/"),
     ([("X-Forwarded-Proto", "javascript")], "http://localhost/"), ([("X-Forwarded-Host", "")], "http://localhost/"),
     ([("X-Forwarded-Host", "evil/../x")], "http://localhost/"), ([("X-Forwarded-Host", "a@evil")], "http://localhost/"),

@@ -37,16 +37,21 @@ import Testing
   }
 
   private func target(_ reply: TestServer.Response) throws -> String {
-    String(try #require(reply.header("x-goog-upload-url") ?? reply.header("location"), "\(reply.text)").dropFirst("http://localhost".count))
+    String(
+      try #require(reply.header("x-goog-upload-url") ?? reply.header("location"), "\(reply.text)").dropFirst(
+        "http://localhost".count))
   }
 
   @Test func firebasePartsAreNeverAppliedTwice() throws {
     let server = try TestServer()
     let url = try target(
-      command(server, "start", "\(Self.firebase)?name=x", "{}", Self.owner, [("X-Goog-Upload-Header-Content-Length", "10")]))
+      command(
+        server, "start", "\(Self.firebase)?name=x", "{}", Self.owner, [("X-Goog-Upload-Header-Content-Length", "10")]))
     #expect(try command(server, "upload", url, "01234", offset: 0, Self.owner).status == 200)
     // A repeated part, a gap, no offset and an invalid offset: the response reports the bytes received so far.
-    for (offset, more) in [(0, []), (6, []), (-1, []), (Int.max, []), (nil, []), (nil, [("X-Goog-Upload-Offset", "x")])] as [(Int?, [(String, String)])] {
+    for (offset, more) in [
+      (0, []), (6, []), (-1, []), (Int.max, []), (nil, []), (nil, [("X-Goog-Upload-Offset", "x")]),
+    ] as [(Int?, [(String, String)])] {
       let reply = try command(server, "upload", url, "56789", offset: offset, Self.owner, more)
       #expect(reply.status == 400, "\(offset.map(String.init) ?? "none")")
     }
@@ -74,13 +79,16 @@ import Testing
     func start() throws -> String {
       try target(server.call("POST", "\(Self.cloudUpload)?uploadType=resumable&name=x", ""))
     }
-    func put(_ url: String, _ range: String, _ body: String, _ more: [(String, String)] = []) throws -> TestServer.Response {
+    func put(_ url: String, _ range: String, _ body: String, _ more: [(String, String)] = []) throws
+      -> TestServer.Response
+    {
       try server.call("PUT", url, body, headers: [("Content-Range", range)] + more)
     }
     let url = try start()
     #expect(try put(url, "bytes 0-3/10", "0123").header("range") == "bytes=0-3")
     for range in [
-      "bytes 4-3/10", "bytes 4-12/10", "bytes -4/10", "bytes 4-/10", "bytes 4-5", "4-5/10", "bytes 4-5/-1", "bytes a-b/c",
+      "bytes 4-3/10", "bytes 4-12/10", "bytes -4/10", "bytes 4-/10", "bytes 4-5", "4-5/10", "bytes 4-5/-1",
+      "bytes a-b/c",
       "bytes 99999999999999999999-99999999999999999999/*",
     ] {
       #expect(try put(url, range, "45").status == 400, "\(range)")
@@ -124,7 +132,8 @@ import Testing
     }
     for (member, value) in [("md5Hash", "AAAA"), ("crc32c", "AAAAAA==")] {
       let json = #"{"name": "m", "\#(member)": "\#(value)"}"#
-      let body = "--b\r\nContent-Type: application/json\r\n\r\n\(json)\r\n--b\r\nContent-Type: a/b\r\n\r\nhello\r\n--b--"
+      let body =
+        "--b\r\nContent-Type: application/json\r\n\r\n\(json)\r\n--b\r\nContent-Type: a/b\r\n\r\nhello\r\n--b--"
       for target in ["\(Self.firebase)?uploadType=multipart", "\(Self.cloudUpload)?uploadType=multipart"] {
         let reply = try server.call(
           "POST", target, body, headers: [Self.owner, ("Content-Type", "multipart/related; boundary=b")])
@@ -144,7 +153,9 @@ import Testing
     let server = try Self.withRules()
     let (ann, bob) = (Self.user("ann"), Self.user("bob"))
     func start(_ who: (String, String)) throws -> String {
-      try target(command(server, "start", "\(Self.firebase)?name=u/ann/x", "{}", who, [("X-Goog-Upload-Header-Content-Length", "2")]))
+      try target(
+        command(
+          server, "start", "\(Self.firebase)?name=u/ann/x", "{}", who, [("X-Goog-Upload-Header-Content-Length", "2")]))
     }
     #expect(try command(server, "start", "\(Self.firebase)?name=u/ann/x", "{}", bob).status == 403)
     for other in [bob, nil] {
@@ -168,7 +179,8 @@ import Testing
     let foreign = try #require(users.firstMatch(of: /upload_id=([0-9a-f]+)/)).1
     #expect(
       try server.call(
-        "PUT", "\(Self.cloudUpload)?uploadType=resumable&upload_id=\(foreign)", "ab", headers: [bob, ("Content-Range", "bytes 0-1/2")]
+        "PUT", "\(Self.cloudUpload)?uploadType=resumable&upload_id=\(foreign)", "ab",
+        headers: [bob, ("Content-Range", "bytes 0-1/2")]
       ).status == 403)
   }
 
@@ -185,16 +197,19 @@ import Testing
     }
     #expect(try command(server, "start", "\(Self.firebase)?name=u/ann/x", "{}", bob).status == 403)
     #expect(try server.call("POST", "\(Self.firebase)?name=u/ann/x", kilobytes, headers: [ann]).status == 403)
-    let body = "--b\r\nContent-Type: application/json\r\n\r\n{}\r\n--b\r\nContent-Type: a/b\r\n\r\n\(kilobytes)\r\n--b--\r\n"
+    let body =
+      "--b\r\nContent-Type: application/json\r\n\r\n{}\r\n--b\r\nContent-Type: a/b\r\n\r\n\(kilobytes)\r\n--b--\r\n"
     let multipart = ("Content-Type", "multipart/related; boundary=b")
     #expect(
-      try server.call("POST", "\(Self.firebase)?uploadType=multipart&name=u/ann/x", body, headers: [ann, multipart]).status == 403)
+      try server.call("POST", "\(Self.firebase)?uploadType=multipart&name=u/ann/x", body, headers: [ann, multipart])
+        .status == 403)
     // Bodies of the largest size that the rules allow.
     let edge = body.replacingOccurrences(of: kilobytes, with: String(repeating: "x", count: 999))
     // The line break at the end is one character in Swift.
     for text in [edge, String(edge.dropLast())] {
       #expect(
-        try server.call("POST", "\(Self.firebase)?uploadType=multipart&name=u/ann/x", text, headers: [ann, multipart]).json("size") == "999")
+        try server.call("POST", "\(Self.firebase)?uploadType=multipart&name=u/ann/x", text, headers: [ann, multipart])
+          .json("size") == "999")
     }
     // An upload without a stated length is limited to 16 MiB.
     let url = try target(command(server, "start", "\(Self.firebase)?name=big/x", "{}", ann))

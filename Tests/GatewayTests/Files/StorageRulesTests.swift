@@ -5,7 +5,8 @@ import Testing
 
 /// Security rules for files, over a socket.
 @Suite struct StorageRulesTests {
-  static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+  static let folder =
+    URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent().deletingLastPathComponent().path + "/rules"
   static let bucket = "/v0/b/p.appspot.com/o"
   static let owner = ("Authorization", "Bearer owner")
@@ -110,7 +111,8 @@ import Testing
     func start(_ name: String, _ length: String?) throws -> Int {
       let headers = length.map { [("X-Goog-Upload-Header-Content-Length", $0)] } ?? []
       return try server.call(
-        "POST", "\(Self.bucket)?name=\(name)", "{}", headers: headers + [("X-Goog-Upload-Command", "start")]).status
+        "POST", "\(Self.bucket)?name=\(name)", "{}", headers: headers + [("X-Goog-Upload-Command", "start")]
+      ).status
     }
     let large = "1000000000000"
     try set(rules)
@@ -148,25 +150,31 @@ import Testing
     ("firestore.exists(/databases/(default)/documents/c/none)", 403),
     ("firestore.get(/databases/(default)/documents/c/there).data.n == 1", 200),
     ("firestore.get(/databases/(default)/documents/c/none).data.n == 1", 403),
-    ("firestore.exists(/databases/(default)/documents/c/1) || firestore.exists(/databases/(default)/documents/c/2) "
-      + "|| firestore.exists(/databases/(default)/documents/c/there)", 403),
+    (
+      "firestore.exists(/databases/(default)/documents/c/1) || firestore.exists(/databases/(default)/documents/c/2) "
+        + "|| firestore.exists(/databases/(default)/documents/c/there)", 403
+    ),
   ]
 
   @Test func conditionsSeeTheUpload() throws {
     let server = try TestServer()
     #expect(
       try server.call(
-        "PATCH", "/c/there", #"{"fields": {"n": {"integerValue": "1"}}}"#, headers: [Self.owner]).status == 200)
+        "PATCH", "/c/there", #"{"fields": {"n": {"integerValue": "1"}}}"#, headers: [Self.owner]
+      ).status == 200)
     for (condition, status) in Self.conditions {
-      let text = "rules_version = '2'; service firebase.storage { match /b/{bucket}/o/{file=**} { allow write: if \(condition); } }"
+      let text =
+        "rules_version = '2'; service firebase.storage { match /b/{bucket}/o/{file=**} { allow write: if \(condition); } }"
       let body: JSONNode = ["rules": ["files": [["name": "storage.rules", "content": .string(text)]]]]
       let set = try server.call("PUT", "/internal/setRules", body.text)
       #expect(set.status == 200 && set.json("message") == "Rules updated successfully", "\(set.text)")
       _ = try server.call("DELETE", "\(Self.bucket)?name=a/b.txt", headers: [Self.owner])
       #expect(try Self.put(server, "a/b.txt", "hello", "text/plain", nil) == status, "\(condition)")
-      #expect(try server.call("GET", "\(Self.bucket)/a%2Fb.txt", headers: [Self.owner]).status == (status == 200 ? 200 : 404))
+      #expect(
+        try server.call("GET", "\(Self.bucket)/a%2Fb.txt", headers: [Self.owner]).status == (status == 200 ? 200 : 404))
     }
-    #expect(try server.call("PUT", "/internal/setRules", #"{"rules": {"files": [{"content": "nonsense"}]}}"#).status == 400)
+    #expect(
+      try server.call("PUT", "/internal/setRules", #"{"rules": {"files": [{"content": "nonsense"}]}}"#).status == 400)
     #expect(try server.call("PUT", "/internal/setRules", "{}").status == 400)
   }
 }

@@ -285,7 +285,8 @@ import WireFormat
       }
       #expect(group.wait(timeout: .now() + 120) == .success)
       let replies = results.all.withLock { $0 }
-      #expect(replies.count == 8 && replies.allSatisfy { $0.contains("200 OK") && $0.contains("\(size) ") }, "\(replies)")
+      #expect(
+        replies.count == 8 && replies.allSatisfy { $0.contains("200 OK") && $0.contains("\(size) ") }, "\(replies)")
     }
   }
 }

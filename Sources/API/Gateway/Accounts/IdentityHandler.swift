@@ -101,10 +101,12 @@ final class IdentityHandler: Sendable {
   /// The origin that the client uses for the server, from the header `Host`.
   private static func origin(of request: borrowing HTTPRequest) -> String {
     let host = request.header("host").map { Array($0) } ?? []
-    let isName = !host.isEmpty && host.count <= 255 && host.allSatisfy { byte in
-      (0x30...0x3A).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
-        || [0x2D, 0x2E, 0x5B, 0x5D, 0x5F].contains(byte)
-    }
+    let isName =
+      !host.isEmpty && host.count <= 255
+      && host.allSatisfy { byte in
+        (0x30...0x3A).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
+          || [0x2D, 0x2E, 0x5B, 0x5D, 0x5F].contains(byte)
+      }
     return "http://\(isName ? String(decoding: host, as: UTF8.self) : "localhost")"
   }
 
@@ -128,9 +130,10 @@ final class IdentityHandler: Sendable {
   private static func fields(of request: borrowing HTTPRequest) throws -> AccountsJSON {
     let body = request.body
     guard let first = body.first(where: { $0 > 0x20 }) else { return .object([]) }
-    let isForm = request.header("content-type").map {
-      $0.starts(with: "application/x-www-form-urlencoded".utf8)
-    } ?? false
+    let isForm =
+      request.header("content-type").map {
+        $0.starts(with: "application/x-www-form-urlencoded".utf8)
+      } ?? false
     guard first != UInt8(ascii: "{"), isForm else {
       let tree = try AccountsJSON(parsing: Array(body))
       guard tree.members != nil else { throw WireError.invalidJSON("Root element must be a message.") }

@@ -39,7 +39,8 @@ extension IdentityRequest {
   private func actionKind() throws -> ActionCode.Kind {
     guard let type = fields["requestType"] else { throw AccountError(.missingReqType) }
     let kind = ActionCode.Kind.allCases.first { kind in
-      type.text == kind.rawValue || type.int64 == kind.number || (type.text == "NEW_EMAIL" && kind == .verifyAndChangeEmail)
+      type.text == kind.rawValue || type.int64 == kind.number
+        || (type.text == "NEW_EMAIL" && kind == .verifyAndChangeEmail)
     }
     guard let kind, kind != .recoverEmail else { throw AccountError(.invalidReqType) }
     return kind

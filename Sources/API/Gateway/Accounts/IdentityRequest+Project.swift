@@ -5,7 +5,9 @@ import WireFormat
 extension IdentityRequest {
   /// The project's number, which parts of the API use instead of its id. It is derived from the id.
   var projectNumber: String {
-    let hash = accounts.project.id.utf8.reduce(UInt64(14_695_981_039_346_656_037)) { ($0 ^ UInt64($1)) &* 1_099_511_628_211 }
+    let hash = accounts.project.id.utf8.reduce(UInt64(14_695_981_039_346_656_037)) {
+      ($0 ^ UInt64($1)) &* 1_099_511_628_211
+    }
     return "\(100_000_000_000 + hash % 900_000_000_000)"
   }
 

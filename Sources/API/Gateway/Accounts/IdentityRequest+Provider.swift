@@ -49,7 +49,9 @@ extension IdentityRequest {
           isTakeover = !user.isEmailVerified
           return user.uid
         }
-        guard settings.allowsSignUp, mayCreate else { throw AccountError(mayCreate ? .adminOnlyOperation : .userNotFound) }
+        guard settings.allowsSignUp, mayCreate else {
+          throw AccountError(mayCreate ? .adminOnlyOperation : .userNotFound)
+        }
         isNew = true
         let user = User(uid: UserStore.makeUID(), createdAt: now)
         try users.insert(user)
@@ -122,13 +124,17 @@ extension IdentityRequest {
     }
     guard let providerID = parameters.value("providerId"), !providerID.isEmpty, providerID.utf8.count <= 128,
       !["password", "phone", "anonymous", "custom", "emailLink"].contains(providerID)
-    else { throw AccountError(.invalidCredentialOrProvider, "Invalid IdP response/credential: the providerId is missing.") }
+    else {
+      throw AccountError(.invalidCredentialOrProvider, "Invalid IdP response/credential: the providerId is missing.")
+    }
     guard let idToken = parameters.value("idToken"), !idToken.isEmpty else {
       throw AccountError(.invalidIdpResponse, "The request must contain an id_token from the provider.")
     }
     let claims: MapValue
     if accounts.mode == .emulator {
-      guard let read = Self.unverified(idToken) else { throw AccountError(.invalidIdpResponse, "Unable to parse id_token.") }
+      guard let read = Self.unverified(idToken) else {
+        throw AccountError(.invalidIdpResponse, "Unable to parse id_token.")
+      }
       claims = read
     } else {
       do {

@@ -60,7 +60,8 @@ struct IdentityRoute: Equatable {
       return rest.elementsEqual("token".utf8) ? IdentityRoute(call: .token) : nil
     }
     if let rest = path.dropping("/v2/") { return version2(rest) }
-    return (path.dropping("/www.googleapis.com/identitytoolkit/v3/relyingparty/")
+    return
+      (path.dropping("/www.googleapis.com/identitytoolkit/v3/relyingparty/")
       ?? path.dropping("/identitytoolkit/v3/relyingparty/")).flatMap(version3)
   }
 

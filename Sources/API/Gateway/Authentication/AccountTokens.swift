@@ -82,7 +82,8 @@ package final class AccountTokens: TokenVerifier {
   /// Verifies a token without the cache. Returns its caller and its expiry in seconds since 1970. A user's caller
   /// keeps the result of `revocationCheck`.
   static func caller(
-    bearing token: UnsafeRawBufferPointer, in accounts: AccountStore, revocationCheck: () -> AccountTokenRevocationCheck? = { nil }
+    bearing token: UnsafeRawBufferPointer, in accounts: AccountStore,
+    revocationCheck: () -> AccountTokenRevocationCheck? = { nil }
   ) throws(Status) -> (caller: Caller, expirySeconds: Int64) {
     do throws(TokenError) {
       switch try accounts.verifyBearer(token) {

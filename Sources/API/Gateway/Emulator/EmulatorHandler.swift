@@ -55,7 +55,8 @@ final class EmulatorHandler: Sendable {
 
   /// Handles a request for a path after `/hearth/v1/`.
   func handleHearth(
-    _ path: UnsafeRawBufferPointer, _ query: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest, _ responder: Responder
+    _ path: UnsafeRawBufferPointer, _ query: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest,
+    _ responder: Responder
   ) {
     respond(responder) {
       let caller = try authenticator.caller(of: request)

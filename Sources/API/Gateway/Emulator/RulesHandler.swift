@@ -57,7 +57,8 @@ struct RulesHandler: Sendable {
   }
 
   private func handleCoverage(asPage: Bool, _ place: RulesRegistry.Place, _ responder: Responder) throws {
-    guard let activeRuleset = service.rules.activeRuleset(place), let watched = CoverageObserver.of(activeRuleset) else {
+    guard let activeRuleset = service.rules.activeRuleset(place), let watched = CoverageObserver.of(activeRuleset)
+    else {
       throw Self.noRules
     }
     // The report of a long ruleset takes too long for the loop.
@@ -81,7 +82,9 @@ struct RulesHandler: Sendable {
 
   private static let noRules = Status(.notFound, "This project or database has no rules.")
 
-  private func handleRules(_ place: RulesRegistry.Place, _ request: borrowing HTTPRequest, _ responder: Responder) throws {
+  private func handleRules(_ place: RulesRegistry.Place, _ request: borrowing HTTPRequest, _ responder: Responder)
+    throws
+  {
     switch request.method {
     case .put:
       let upload = try JSONDocument().withParsed(request.body, isPadded: true) { (root) throws(WireError) in

@@ -49,7 +49,8 @@ final class ChangeFeedResponse: BodySource {
   private var exchange: Exchange { responder.exchange }
 
   private init(
-    _ responder: Responder, _ format: FeedFormat, _ database: DatabaseID, _ producer: any ChangeFeedProducer, _ waker: Waker
+    _ responder: Responder, _ format: FeedFormat, _ database: DatabaseID, _ producer: any ChangeFeedProducer,
+    _ waker: Waker
   ) {
     self.responder = responder
     self.waker = waker

@@ -28,7 +28,8 @@ extension RESTHandler {
   /// Handles a request with `:changes`.
   func changes(_ call: RESTRequest, _ request: borrowing HTTPRequest) throws {
     try call.parameters.allowOnly("since", "resumeToken", "auth")
-    let since = Self.resumeToken(request.header("last-event-id"))
+    let since =
+      Self.resumeToken(request.header("last-event-id"))
       ?? Self.resumeToken(call.parameters.value("since") ?? call.parameters.value("resumeToken"))
     try ChangeFeedResponse.start(call.responder, Self.feedFormat(call, request), of: call.database) { wake in
       try ChangesFeed(service, call.database, as: call.caller, since: since, wake: wake)

@@ -119,7 +119,8 @@ struct CloudResumableUpload: Sendable {
         if let size = upload.record.declaredSize, file.limit.map({ $0.bytes > size }) ?? true {
           file.limit = (size, .invalid("The upload is longer than its announced length."))
         }
-        if upload.record.declaredSize == nil, !upload.record.isAdmin, let unknown = FirebaseStorageHandler(call).unknownLimit,
+        if upload.record.declaredSize == nil, !upload.record.isAdmin,
+          let unknown = FirebaseStorageHandler(call).unknownLimit,
           file.limit.map({ $0.bytes > unknown.bytes }) ?? true
         {
           file.limit = unknown
@@ -206,7 +207,11 @@ struct CloudResumableUpload: Sendable {
   }
 
   private func send(_ object: StoredObject) {
-    if call.api == .firebase { FirebaseStorageHandler(call).send(object) } else { CloudStorageHandler(call).send(object) }
+    if call.api == .firebase {
+      FirebaseStorageHandler(call).send(object)
+    } else {
+      CloudStorageHandler(call).send(object)
+    }
   }
 
   private func isUnauthenticated(_ request: borrowing HTTPRequest) -> Bool {

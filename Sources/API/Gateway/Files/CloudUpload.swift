@@ -40,7 +40,8 @@ extension CloudStorageHandler {
     _ request: borrowing HTTPRequest
   ) throws(FilesError) -> any BodySink {
     let isMultipart = !isSigned && call.parameters.value("uploadType") == "multipart"
-    let multipart = try isMultipart
+    let multipart =
+      try isMultipart
       ? MultipartReader(contentType: request.header("content-type"), headBytesMax: Self.headBytesMax) : nil
     let contentType = isMultipart ? nil : request.text("content-type")
     let contentEncoding = call.parameters.value("contentEncoding")

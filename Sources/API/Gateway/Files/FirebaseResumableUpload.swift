@@ -21,7 +21,9 @@ struct FirebaseResumableUpload: Sendable {
     if commands.contains("start") { return try start(target, request) }
     let id = try id()
     if commands.contains("query") {
-      call.work { () throws(FilesError) in try progress(id) } then: { progress in
+      call.work { () throws(FilesError) in
+        try progress(id)
+      } then: { progress in
         call.sendEmpty(200) { headers in
           headers.add("X-Goog-Upload-Status", progress.isFinal ? "final" : "active")
           headers.add("X-Goog-Upload-Size-Received", String(progress.received))
@@ -63,7 +65,8 @@ struct FirebaseResumableUpload: Sendable {
     call.work { [record] () throws(FilesError) in
       try call.store.beginUpload(record)
     } then: { [id = record.id] in
-      let url = "\(call.origin)/v0/b/\(target.bucket)/o?name=\(PercentEncoding.encode(name.name.utf8))&upload_id=\(id)"
+      let url =
+        "\(call.origin)/v0/b/\(target.bucket)/o?name=\(PercentEncoding.encode(name.name.utf8))&upload_id=\(id)"
         + "&upload_protocol=resumable"
       call.sendEmpty(200) { headers in
         headers.add("X-Goog-Upload-Status", "active")

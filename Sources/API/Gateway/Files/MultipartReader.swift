@@ -180,7 +180,8 @@ struct MultipartReader {
   }
 
   private static let badCount = FilesError.invalid("Bad content type. Unexpected number of parts in request body")
-  private static let missingType = FilesError.invalid("Failed to parse multipart request body part. Missing content type.")
+  private static let missingType = FilesError.invalid(
+    "Failed to parse multipart request body part. Missing content type.")
 
   /// The content type in a part's head, or `nil` if it has none.
   private static func contentType(inHead head: ArraySlice<UInt8>) -> String? {

@@ -58,7 +58,8 @@ struct SignedURLHandler: Sendable {
         guard let number = Int64(text) else { throw .invalid("X-Goog-If-Generation-Match must be a number.") }
         conditions.generationMatch = number
       }
-      return try CloudStorageHandler(call).upload(to: name.bucket, named: name.name, isSigned: true, conditions, request)
+      return try CloudStorageHandler(call).upload(
+        to: name.bucket, named: name.name, isSigned: true, conditions, request)
     } catch {
       let call = call
       return DiscardedBody.answering(request) { [error] in call.fail(error) }

@@ -27,7 +27,9 @@ struct StorageAuthorizer: Sendable {
     var request = FileRequest(method, bucket: name.bucket, name: name.name, auth: auth)
     request.resource = before.map { Self.fields(of: $0) }
     request.newResource = after.map { Self.fields(of: $0) }
-    guard service.allows(request, by: activeRuleset, documentsIn: database(of: name.bucket)) else { throw denial(method) }
+    guard service.allows(request, by: activeRuleset, documentsIn: database(of: name.bucket)) else {
+      throw denial(method)
+    }
   }
 
   /// Authorizes an upload before its content arrives, with the data known by then.

@@ -175,7 +175,8 @@ final class StorageHandler: Sendable {
   /// Returns the request of a valid signed URL, which has its signer's rights, or responds with an error and
   /// returns `nil`.
   private func signedCall(
-    _ path: UnsafeRawBufferPointer, _ query: UnsafeRawBufferPointer, _ parameters: QueryParameters, _ responder: Responder,
+    _ path: UnsafeRawBufferPointer, _ query: UnsafeRawBufferPointer, _ parameters: QueryParameters,
+    _ responder: Responder,
     _ request: borrowing HTTPRequest
   ) -> StorageRequest? {
     do throws(FilesError) {

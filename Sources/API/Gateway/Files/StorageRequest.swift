@@ -60,7 +60,9 @@ struct StorageRequest: Sendable {
   // MARK: - Responses
 
   /// Responds with a JSON object.
-  func send(status: Int = 200, headers: @escaping (inout HeaderWriter) -> Void = { _ in }, _ write: (inout JSONWriter) -> Void) {
+  func send(
+    status: Int = 200, headers: @escaping (inout HeaderWriter) -> Void = { _ in }, _ write: (inout JSONWriter) -> Void
+  ) {
     var json = JSONWriter(parameters.wantsPrettyPrint && api == .cloud ? .pretty : .compact)
     json.beginObject()
     write(&json)
@@ -198,7 +200,8 @@ struct StorageErrorResponse {
       self.init(
         status: isFirebase ? 402 : 507, message: "The server has no storage space left for files.",
         reason: "quotaExceeded")
-      fault = "no space for files: the disk of the data directory is full, or the limit of --map-size or "
+      fault =
+        "no space for files: the disk of the data directory is full, or the limit of --map-size or "
         + "--in-memory is reached; free space or raise the limit"
     case .commitRefused(let status, let message, let fault):
       self.init(status: status, message: message, reason: status == 409 ? "conflict" : "invalid")

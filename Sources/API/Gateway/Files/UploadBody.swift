@@ -17,7 +17,9 @@ final class UploadBody: BodySink {
     var open: @Sendable () throws(FilesError) -> OpenUploadFile
     /// Refuses an upload by its head and, if known, its possible lengths, before the content arrives. Runs on the
     /// loop.
-    var authorizeHead: @Sendable (MultipartHead, ClosedRange<Int>?) throws(FilesError) -> Void = { _, _ throws(FilesError) in }
+    var authorizeHead: @Sendable (MultipartHead, ClosedRange<Int>?) throws(FilesError) -> Void = {
+      _, _ throws(FilesError) in
+    }
     /// Finishes the upload. Returns a closure that responds, to be run on the loop.
     var finish: @Sendable (OpenUploadFile, MultipartHead?) throws(FilesError) -> @Sendable () -> Void
     /// Handles an upload that was refused or whose client disconnected. It may keep the received bytes.
@@ -124,7 +126,8 @@ final class UploadBody: BodySink {
   ///   - multipart: extracts the content from a body with two parts.
   ///   - bodyBytes: the length of the body, if known.
   init(
-    _ exchange: Exchange, multipart: MultipartReader? = nil, bodyBytes: Int? = nil, limits: Limits = Limits(), _ plan: Plan
+    _ exchange: Exchange, multipart: MultipartReader? = nil, bodyBytes: Int? = nil, limits: Limits = Limits(),
+    _ plan: Plan
   ) {
     self.exchange = exchange
     self.multipart = multipart

@@ -142,7 +142,8 @@ final class GRPCCall {
   /// Ends the call at the client's deadline. Call it after the call has started, because most calls are complete by
   /// then.
   func watchDeadline() {
-    guard let timeoutMilliseconds = head.timeoutMilliseconds, !hasResponded || stopStream != nil, !exchange.isClosed else { return }
+    guard let timeoutMilliseconds = head.timeoutMilliseconds, !hasResponded || stopStream != nil, !exchange.isClosed
+    else { return }
     timer = exchange.loop.schedule(afterMilliseconds: timeoutMilliseconds) { [self] in
       let status = Status(.deadlineExceeded, "The deadline of \(timeoutMilliseconds) ms passed.")
       if let stopStream {

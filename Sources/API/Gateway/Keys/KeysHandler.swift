@@ -59,7 +59,8 @@ final class KeysHandler: Sendable {
   /// project.
   private static func ends(_ path: UnsafeRawBufferPointer, with suffix: StaticString) -> Bool {
     let count = path.count - suffix.utf8CodeUnitCount
-    guard (0...300).contains(count), path[count...].elementsEqual(UnsafeRawBufferPointer(start: suffix.utf8Start, count: suffix.utf8CodeUnitCount))
+    guard (0...300).contains(count),
+      path[count...].elementsEqual(UnsafeRawBufferPointer(start: suffix.utf8Start, count: suffix.utf8CodeUnitCount))
     else { return false }
     return path[..<count].count { $0 == UInt8(ascii: "/") } <= 2
   }
@@ -94,7 +95,9 @@ final class KeysHandler: Sendable {
     of purpose: SigningKeys.Purpose, _ request: borrowing HTTPRequest, _ responder: Responder,
     _ text: @escaping @Sendable (SigningKeys) -> [UInt8]
   ) throws {
-    guard request.method == .get || request.method == .head else { return responder.sendText(405, "Method Not Allowed\n") }
+    guard request.method == .get || request.method == .head else {
+      return responder.sendText(405, "Method Not Allowed\n")
+    }
     let keys = accounts.signingKeys
     // Verifiers cache the response, so create the first key before the first list is sent.
     guard accounts.mode == .production, keys.published(purpose).isEmpty else { return Self.send(text(keys), responder) }
@@ -114,7 +117,9 @@ final class KeysHandler: Sendable {
   }
 
   private func sendDiscovery(_ request: borrowing HTTPRequest, _ responder: Responder) throws {
-    guard request.method == .get || request.method == .head else { return responder.sendText(405, "Method Not Allowed\n") }
+    guard request.method == .get || request.method == .head else {
+      return responder.sendText(405, "Method Not Allowed\n")
+    }
     let origin = Self.origins(of: request).first ?? ""
     let path = "/service_accounts/v1/jwk/securetoken@system.gserviceaccount.com"
     let document = MapValue([
@@ -227,7 +232,9 @@ final class KeysHandler: Sendable {
     }
   }
 
-  private static func sendNoStore(_ text: [UInt8], _ responder: Responder) { responder.sendJSON(text, cacheControl: "no-store") }
+  private static func sendNoStore(_ text: [UInt8], _ responder: Responder) {
+    responder.sendJSON(text, cacheControl: "no-store")
+  }
 
   private static func object(_ body: UnsafeRawBufferPointer) throws(Status) -> MapValue {
     guard let map = MapValue(json: body) else { throw Status(.invalidArgument, "The body must be a JSON object.") }

@@ -117,10 +117,11 @@ final class MetricsReport: Sendable {
   private func appendListeners(to text: inout MetricsText) {
     let done = DispatchSemaphore(value: 0)
     let found = Mutex<[ListenerDescription]>([])
-    let isAsked = (try? service.listeners(as: .admin) { listeners in
-      found.withLock { $0 = listeners }
-      done.signal()
-    }) != nil
+    let isAsked =
+      (try? service.listeners(as: .admin) { listeners in
+        found.withLock { $0 = listeners }
+        done.signal()
+      }) != nil
     if isAsked { _ = done.wait(timeout: .now() + .milliseconds(Self.feedsMilliseconds)) }
     let listeners = found.withLock { $0 }
     text.family("hearth_listeners_open", .gauge, "Listeners open now: streams and feeds.")

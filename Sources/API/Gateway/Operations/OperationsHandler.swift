@@ -173,7 +173,9 @@ package final class OperationsListener: RequestHandler {
   /// Handles a request.
   package func handle(_ request: borrowing HTTPRequest, _ exchange: Exchange) {
     let path = HTTPGateway.split(request.target).path
-    guard let call = OperationsHandler.call(path) else { return Responder(exchange, request).sendText(404, "Not Found\n") }
+    guard let call = OperationsHandler.call(path) else {
+      return Responder(exchange, request).sendText(404, "Not Found\n")
+    }
     operations.handle(call, request, exchange) { _ in true }
   }
 }

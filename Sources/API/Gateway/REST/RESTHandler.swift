@@ -29,7 +29,8 @@ final class RESTHandler: Sendable {
 
   /// Handles a request for a path after `/v1/`.
   func handle(
-    _ path: UnsafeRawBufferPointer, _ query: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest, _ responder: Responder
+    _ path: UnsafeRawBufferPointer, _ query: UnsafeRawBufferPointer, _ request: borrowing HTTPRequest,
+    _ responder: Responder
   ) {
     var call: RESTRequest?
     do {
@@ -89,7 +90,8 @@ final class RESTHandler: Sendable {
 
   /// Parses a body and decodes it. An empty body means an empty message.
   func decode<R>(
-    _ request: borrowing HTTPRequest, _ call: RESTRequest, _ body: (JSONMessageDecoder, JSONValue?) throws(WireError) -> R
+    _ request: borrowing HTTPRequest, _ call: RESTRequest,
+    _ body: (JSONMessageDecoder, JSONValue?) throws(WireError) -> R
   ) throws(WireError) -> R {
     let context = decoders.take() ?? JSONDecodingContext()
     defer { decoders.give(context) }

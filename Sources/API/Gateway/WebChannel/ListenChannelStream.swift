@@ -15,7 +15,10 @@ final class ListenChannelStream: ChannelStream {
   /// The largest buffer that is kept for the next message, in bytes.
   private static let bytesKept = 4 << 10
 
-  init(_ service: FirestoreService, _ decoder: StreamRequestDecoder, as caller: Caller, wake: @escaping @Sendable () -> Void) {
+  init(
+    _ service: FirestoreService, _ decoder: StreamRequestDecoder, as caller: Caller,
+    wake: @escaping @Sendable () -> Void
+  ) {
     self.decoder = decoder
     session = ListenSession(service, as: caller, wake: wake)
   }

@@ -13,7 +13,10 @@ final class WriteChannelStream: ChannelStream {
   private var stopReason: Status?
   private(set) var database: DatabaseID?
 
-  init(_ service: FirestoreService, _ decoder: StreamRequestDecoder, as caller: Caller, wake: @escaping @Sendable () -> Void) {
+  init(
+    _ service: FirestoreService, _ decoder: StreamRequestDecoder, as caller: Caller,
+    wake: @escaping @Sendable () -> Void
+  ) {
     self.service = service
     self.decoder = decoder
     self.caller = caller

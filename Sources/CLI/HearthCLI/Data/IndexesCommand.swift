@@ -64,7 +64,8 @@ extension Command {
     let added = suggestion.added == 1 ? "1 index" : "\(suggestion.added) indexes"
     var text = "hearth: \(queries) seen, \(added) added\n"
     if !suggestion.isComplete {
-      text += "hearth: the file is incomplete: the server received more kinds of queries than it remembers or than one "
+      text +=
+        "hearth: the file is incomplete: the server received more kinds of queries than it remembers or than one "
         + "file can serve; run fewer at a time\n"
     }
     Terminal.error.write(text)

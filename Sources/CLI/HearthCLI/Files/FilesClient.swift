@@ -100,7 +100,8 @@ struct FilesClient {
   /// Copies an object on the server.
   /// - Throws: ``CommandFailure`` or `HTTPClientError` if the request fails.
   func copy(_ object: Object, to name: String, in bucket: String) throws {
-    let target = Self.target(object.name, in: object.bucket)
+    let target =
+      Self.target(object.name, in: object.bucket)
       + "/copyTo/b/\(ServerClient.encode(bucket.utf8))/o/\(ServerClient.encode(name.utf8))"
       + "?sourceGeneration=\(object.generation)"
     _ = try retries.run { _ in try server.call("POST", target) }

@@ -124,7 +124,8 @@ private final class FilesCopy {
 
   private func copy(_ bucket: String, _ name: String, _ other: String, _ target: String) throws {
     guard let object = try client.object(name, in: bucket) else { throw FilesClient.missing(name, in: bucket) }
-    try client.copy(object, to: FileLocation.isFolder(target) ? target + FileLocation.lastPart(name) : target, in: other)
+    try client.copy(
+      object, to: FileLocation.isFolder(target) ? target + FileLocation.lastPart(name) : target, in: other)
     note(object.size)
   }
 

@@ -37,7 +37,8 @@ extension Command {
     _ client: FilesClient, bucket: String, prefix: String, foldsFolders: Bool
   ) throws {
     guard let database = DatabaseID(project: DatabaseChoice.defaultProject) else { return }
-    var table = TextTable(of: database, nameTitle: "name", chosen: ["size", "type", "updated"].map { FieldPath(field: $0) })
+    var table = TextTable(
+      of: database, nameTitle: "name", chosen: ["size", "type", "updated"].map { FieldPath(field: $0) })
     var count = 0
     var bytes = 0
     try client.forEachPage(in: bucket, prefix: prefix, foldsFolders: foldsFolders) { page in

@@ -93,7 +93,8 @@ extension Command {
         let row = TextTable.Row(
           name: query.includesDescendants ? path.text : path.id, fields: try document.fields.decoded())
         Terminal.output.write(table.add(row, byteCount: document.fields.bytes.count))
-      case .numbers(let numbers): Terminal.output.write(table.add(TextTable.Row(name: "", fields: numbers), byteCount: 64))
+      case .numbers(let numbers):
+        Terminal.output.write(table.add(TextTable.Row(name: "", fields: numbers), byteCount: 64))
       case .explanation(let text, _): explanation = text
       }
     }

@@ -18,9 +18,10 @@ extension Command {
       .value("query", "JSON", "the query of a list: {\"where\": [[\"owner\", \"==\", \"ann\"]], \"limit\": 10}"),
       .value("time", "TIME", "the value of request.time (default: now)"),
       .value("documents", "FILE", "read the documents from a file in any format that `hearth import` reads"),
-    ] + DatabaseChoice.serverOptions.map { option in
-      option.name == "server" ? option.withHelp("read the documents from a running server") : option
-    },
+    ]
+      + DatabaseChoice.serverOptions.map { option in
+        option.name == "server" ? option.withHelp("read the documents from a running server") : option
+      },
     details: """
       METHOD is get, list, listGroup, create, set, update, delete or commit. For commit, PATH is a JSON array of
       writes. With rules for files, METHOD is read, get, list, create, update or delete, and PATH is NAME or

@@ -14,7 +14,11 @@ final class ClientConnection: Sendable {
   /// new one.
   /// - Throws: ``HearthClientError`` if no exchange takes place or the status is 400 or more.
   func send(_ request: HearthRequest) async throws -> HearthResponse {
-    let response = try await authorized(request) { try await self.transport.send($0) } status: { $0.status }
+    let response = try await authorized(request) {
+      try await self.transport.send($0)
+    } status: {
+      $0.status
+    }
     guard response.status < 400 else { throw HearthClientError(status: response.status, body: response.body) }
     return response
   }
@@ -38,7 +42,11 @@ final class ClientConnection: Sendable {
   /// Opens a stream.
   /// - Throws: ``HearthClientError`` if no exchange takes place or the status is 400 or more.
   func open(_ request: HearthRequest) async throws -> AsyncThrowingStream<Data, any Error> {
-    let stream = try await authorized(request) { try await self.transport.open($0) } status: { $0.status }
+    let stream = try await authorized(request) {
+      try await self.transport.open($0)
+    } status: {
+      $0.status
+    }
     guard stream.status >= 400 else { return stream.body }
     throw HearthClientError(status: stream.status, body: try await stream.errorBody())
   }
@@ -55,8 +63,8 @@ final class ClientConnection: Sendable {
   }
 
   private func authorized<Response>(
-      _ request: HearthRequest, _ send: (HearthRequest) async throws -> Response, status: (Response) -> Int
-    ) async throws -> Response {
+    _ request: HearthRequest, _ send: (HearthRequest) async throws -> Response, status: (Response) -> Int
+  ) async throws -> Response {
     try Task.checkCancellation()
     var request = request
     let token = try await token(isRefused: false)

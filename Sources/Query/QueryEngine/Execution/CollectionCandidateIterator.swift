@@ -155,7 +155,9 @@ final class CollectionCandidateIterator {
     }
   }
 
-  private func nextOrdered(_ scans: OrderedIndexIterator, loads: Bool, _ meter: inout SliceBudget) throws -> IteratorStep {
+  private func nextOrdered(_ scans: OrderedIndexIterator, loads: Bool, _ meter: inout SliceBudget) throws
+    -> IteratorStep
+  {
     while true {
       let step = try points?.find(&meter) ?? .end
       guard case .found = step else { return step }

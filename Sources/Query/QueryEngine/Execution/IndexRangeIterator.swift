@@ -107,7 +107,8 @@ struct IndexRangeIterator {
 
   private func isInside(_ key: UnsafeRawBufferPointer) -> Bool {
     isDescending
-      ? lower.withUnsafeBytes { Ordering.raw(key, $0) != .less } : upper.withUnsafeBytes { Ordering.raw(key, $0) == .less }
+      ? lower.withUnsafeBytes { Ordering.raw(key, $0) != .less }
+      : upper.withUnsafeBytes { Ordering.raw(key, $0) == .less }
   }
 
   private static func seek(_ cursor: any KeyValueCursor, before key: [UInt8]) throws(StorageError) -> Bool {

@@ -45,7 +45,8 @@ final class SpillFile {
     var done = 0
     while done < range.count {
       let step = bytes.withUnsafeMutableBytes {
-        pread(fileno(file), $0.baseAddress.map { $0 + start + done }, range.count - done, off_t(range.lowerBound + done))
+        pread(
+          fileno(file), $0.baseAddress.map { $0 + start + done }, range.count - done, off_t(range.lowerBound + done))
       }
       guard step > 0 else { throw .corruption(path: "temporary file", detail: "a sorted batch ends early") }
       done += step

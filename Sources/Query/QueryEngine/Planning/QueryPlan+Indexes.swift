@@ -30,7 +30,9 @@ extension QueryPlan {
       return uses
     case .points(let alternatives):
       var uses: [ExplainMetrics.IndexUse] = []
-      for use in alternatives.joined().map({ self.use($0.field, isGroup) }) where !uses.contains(use) { uses.append(use) }
+      for use in alternatives.joined().map({ self.use($0.field, isGroup) }) where !uses.contains(use) {
+        uses.append(use)
+      }
       return uses
     }
   }

@@ -204,12 +204,15 @@ struct QueryPlanner {
   private mutating func boundsOnAnother(than first: ValueBounds, in collection: UInt64) throws -> ValueBounds? {
     guard !first.isBounded else { return nil }
     let others = query.orders.dropFirst().filter { !$0.path.isDocumentName && mayScan($0.path, .ascendingEntries) }
-    guard let other = others.map({ ValueBounds(on: $0.path, alternatives) }).first(where: \.isBounded) else { return nil }
+    guard let other = others.map({ ValueBounds(on: $0.path, alternatives) }).first(where: \.isBounded) else {
+      return nil
+    }
     guard options.isOrderNeeded, query.query.limit != nil, let number = try reader.fieldNumber(other.path) else {
       return other
     }
     let field = QueryPlan.EntryField(table: .ascendingEntries, number: number, path: other.path)
-    var scan = IndexRangeIterator(prefix: field.prefix(in: collection), from: other.lower, to: other.upper, isDescending: false)
+    var scan = IndexRangeIterator(
+      prefix: field.prefix(in: collection), from: other.lower, to: other.upper, isDescending: false)
     try scan.open(reader.snapshot)
     return try scan.skip(selectiveEntries) < selectiveEntries ? other : nil
   }

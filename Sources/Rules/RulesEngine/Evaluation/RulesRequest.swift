@@ -57,11 +57,12 @@ package struct RulesAuth: Sendable, Hashable {
     self.expiry = expiry
     self.revocationCheck = revocationCheck
     self.claims = EncodedFields(claims)
-    isAnonymous = if case .map(let firebase) = claims["firebase"] {
-      firebase["sign_in_provider"] == .string("anonymous")
-    } else {
-      false
-    }
+    isAnonymous =
+      if case .map(let firebase) = claims["firebase"] {
+        firebase["sign_in_provider"] == .string("anonymous")
+      } else {
+        false
+      }
     uidBytes = Array((uid ?? "").utf8)
   }
 

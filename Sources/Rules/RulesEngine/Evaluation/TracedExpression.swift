@@ -35,10 +35,12 @@ extension Ruleset {
       let children = stack[first...].map(\.traced)
       stack.removeSubrange(first...)
       stack.append(
-        (value.node,
-         TracedExpression(
-           kind: kind(of: node, program), range: program.place(value.node, source).extent, value: value.value,
-           children: children)))
+        (
+          value.node,
+          TracedExpression(
+            kind: kind(of: node, program), range: program.place(value.node, source).extent, value: value.value,
+            children: children)
+        ))
     }
     return stack.map(\.traced)
   }

@@ -91,7 +91,8 @@ extension Evaluator {
             pattern, program.segments, requestPath, isLastUnknown: isLastUnknown, unknown: unknown, captures)
         } else {
           PathMatcher.matchesGroup(
-            pattern, program.segments, requestPath, segmentsAfterGlobMax: query?.collectionID == nil ? 0 : 2, unknown: unknown,
+            pattern, program.segments, requestPath, segmentsAfterGlobMax: query?.collectionID == nil ? 0 : 2,
+            unknown: unknown,
             captures)
         }
       if matches, tryAllows(program, pattern, .list, explaining, &decision) { return }

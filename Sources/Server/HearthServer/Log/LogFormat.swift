@@ -79,9 +79,12 @@ public enum LogFormat: String, Sendable, CaseIterable {
 
   /// Appends a text, in quotes unless it is one plain word. No text can end a line or control a terminal.
   private static func append(quoted text: String, to bytes: inout [UInt8]) {
-    let isPlain = !text.isEmpty && text.utf8.allSatisfy { byte in
-      (0x21...0x7E).contains(byte) && byte != UInt8(ascii: "\"") && byte != UInt8(ascii: "=") && byte != UInt8(ascii: "\\")
-    }
+    let isPlain =
+      !text.isEmpty
+      && text.utf8.allSatisfy { byte in
+        (0x21...0x7E).contains(byte) && byte != UInt8(ascii: "\"") && byte != UInt8(ascii: "=")
+          && byte != UInt8(ascii: "\\")
+      }
     if isPlain { return bytes.append(contentsOf: text.utf8) }
     bytes.append(UInt8(ascii: "\""))
     for scalar in text.unicodeScalars {

@@ -23,9 +23,11 @@ package final class MailCommand: Sendable {
   package func send(_ code: ActionCode) throws(AccountError) {
     let message = Array(Self.message(code, from: sender).utf8)
     let (command, failed) = (command, failed)
-    guard queue.run({
-      if let reason = Self.run(command, message) { failed("the mail command \(reason)") }
-    }) else { throw AccountError(.quotaExceeded, "Too many mails are waiting to be sent.") }
+    guard
+      queue.run({
+        if let reason = Self.run(command, message) { failed("the mail command \(reason)") }
+      })
+    else { throw AccountError(.quotaExceeded, "Too many mails are waiting to be sent.") }
   }
 
   /// The message, headers first. The addresses have been validated and contain no line breaks.

@@ -59,7 +59,8 @@ enum Argon2 {
     let status = crypto_pwhash_str_alg(
       &out, bytes, UInt64(bytes.count), UInt64(work.passes), work.memoryBytes, crypto_pwhash_ALG_ARGON2ID13)
     guard status == 0 else { throw AccountError(.internalError, "There is not enough memory to hash a password.") }
-    return PasswordHash(unchecked: String(decoding: out.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self))
+    return PasswordHash(
+      unchecked: String(decoding: out.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self))
   }
 
   static func accepts(_ password: String, _ text: String) -> Bool {

@@ -181,7 +181,8 @@ extension ImportedHash {
       case "pbkdf2": if let digest, let rounds = number("r") { .pbkdf2(digest: digest, rounds: rounds) } else { nil }
       case "digest":
         if let digest, let order, let rounds = number("r") { .digest(digest, rounds: rounds, order) } else { nil }
-      case "hmac": if let digest, let order, let key = bytes("k") { .hmac(digest: digest, key: key, order) } else { nil }
+      case "hmac":
+        if let digest, let order, let key = bytes("k") { .hmac(digest: digest, key: key, order) } else { nil }
       default: nil
       }
     guard let scheme else { return nil }

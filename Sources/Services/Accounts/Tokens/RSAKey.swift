@@ -117,8 +117,9 @@ package final class RSAKey: Sendable {
   }
 
   /// Without this callback libcrypto would ask for the passphrase of an encrypted key at the terminal.
-  private static let noPassphrase: @convention(c) (UnsafeMutablePointer<CChar>?, Int32, Int32, UnsafeMutableRawPointer?)
-    -> Int32 = { _, _, _, _ in -1 }
+  private static let noPassphrase:
+    @convention(c) (UnsafeMutablePointer<CChar>?, Int32, Int32, UnsafeMutableRawPointer?)
+      -> Int32 = { _, _, _, _ in -1 }
 
   private static func input(_ text: String) -> OpaquePointer? {
     var text = text
@@ -186,7 +187,9 @@ package final class RSAKey: Sendable {
   package func selfSignedCertificate(name: String, fromSeconds: Int64, toSeconds: Int64) -> String? {
     guard let certificate = X509_new() else { return nil }
     defer { X509_free(certificate) }
-    guard let from = ASN1_TIME_set(nil, Int(fromSeconds)), let to = ASN1_TIME_set(nil, Int(toSeconds)) else { return nil }
+    guard let from = ASN1_TIME_set(nil, Int(fromSeconds)), let to = ASN1_TIME_set(nil, Int(toSeconds)) else {
+      return nil
+    }
     defer {
       ASN1_STRING_free(from)
       ASN1_STRING_free(to)

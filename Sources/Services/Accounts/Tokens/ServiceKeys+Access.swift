@@ -19,7 +19,9 @@ extension ServiceKeys {
     try Self.checkIssuer(of: token.claims, key)
     try Self.checkTime(of: token.claims, nowSeconds: nowSeconds)
     guard let audience = token.claims.text("aud"),
-      ([Self.tokenAudience, key.tokenURL] + urls.map { "\($0)/token" }).contains(where: { $0.utf8.elementsEqual(audience.utf8) })
+      ([Self.tokenAudience, key.tokenURL] + urls.map { "\($0)/token" }).contains(where: {
+        $0.utf8.elementsEqual(audience.utf8)
+      })
     else { throw .wrongAudience }
     return accessToken(of: key.id, seconds: Self.accessTokenSeconds)
   }

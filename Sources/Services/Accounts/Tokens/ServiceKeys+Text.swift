@@ -20,7 +20,9 @@ extension SignedInUser {
   /// The claims `email`, `email_verified` and `phone_number` become properties of the user, and `provider` names
   /// the sign-in method.
   package init?(test request: MapValue, nowSeconds: Int64) {
-    guard let uid = request.text("uid"), !uid.isEmpty, uid.utf16.count <= AccountStore.uidCharactersMax else { return nil }
+    guard let uid = request.text("uid"), !uid.isEmpty, uid.utf16.count <= AccountStore.uidCharactersMax else {
+      return nil
+    }
     var claims = MapValue()
     switch request["claims"] {
     case nil: break

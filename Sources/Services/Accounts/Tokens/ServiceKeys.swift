@@ -177,7 +177,8 @@ extension ServiceKey {
   /// Reads a row. Returns `nil` if it is not valid.
   fileprivate init?(id: String, row: [UInt8]) {
     guard let map = MapValue(json: row), let name = map.text("name"), let email = map.text("email"),
-      let created = map.integer("created"), let url = map.text("url"), let key = map.text("publicKey").flatMap({ RSAKey(publicPEM: $0) })
+      let created = map.integer("created"), let url = map.text("url"),
+      let key = map.text("publicKey").flatMap({ RSAKey(publicPEM: $0) })
     else { return nil }
     self.init(id: id, name: name, email: email, createdSeconds: created, url: url, key: key)
   }

@@ -69,7 +69,8 @@ extension VerifiedToken {
   ) throws(TokenError) {
     guard let found = claims.text("iss"), found.utf8.elementsEqual(issuer.utf8) else { throw .wrongIssuer }
     guard let found = claims.text("aud"), found.utf8.elementsEqual(audience.utf8) else { throw .wrongAudience }
-    guard let subject = claims.text("sub"), !subject.isEmpty, subject.utf16.count <= AccountStore.uidCharactersMax else {
+    guard let subject = claims.text("sub"), !subject.isEmpty, subject.utf16.count <= AccountStore.uidCharactersMax
+    else {
       throw .wrongSubject
     }
     guard let expiry = claims.integer("exp"), let issued = claims.integer("iat") else {

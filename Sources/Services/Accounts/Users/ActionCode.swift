@@ -132,7 +132,9 @@ extension UserTransaction {
   package func removeCodes(of uid: String, _ kind: ActionCode.Kind? = nil) throws {
     for row in try transaction.rows(ActionCode.prefix(of: uid), limit: .max) {
       let key = AccountsKey(.actionCodes).ending(row.key).bytes
-      if let kind, let code = try transaction.read(key).flatMap(ActionCode.init(stored:)), code.kind != kind { continue }
+      if let kind, let code = try transaction.read(key).flatMap(ActionCode.init(stored:)), code.kind != kind {
+        continue
+      }
       try transaction.remove(key)
       try transaction.remove(ActionCode.prefix(of: uid).ending(row.key).bytes)
     }

@@ -33,7 +33,8 @@ package final class BatchGetDocumentsCursor {
   private let counters: ServiceCounters
 
   fileprivate init(
-    _ counters: ServiceCounters, _ database: DocumentDatabase, keys: [DocumentKey], transaction: TransactionID?, moment: ReadTime
+    _ counters: ServiceCounters, _ database: DocumentDatabase, keys: [DocumentKey], transaction: TransactionID?,
+    moment: ReadTime
   ) {
     self.counters = counters
     self.database = database

@@ -35,7 +35,8 @@ package final class RunQueryCursor {
   private let counters: ServiceCounters
 
   fileprivate init(
-    _ counters: ServiceCounters, _ database: DocumentDatabase, _ results: any QueryResults, _ explain: ExplainMode?, transaction: TransactionID?,
+    _ counters: ServiceCounters, _ database: DocumentDatabase, _ results: any QueryResults, _ explain: ExplainMode?,
+    transaction: TransactionID?,
     readTime: Timestamp, noted: TrackedQuery?
   ) {
     self.counters = counters

@@ -58,7 +58,9 @@ struct Authorizer: Sendable {
   }
 
   /// Calls `body` with an evaluation whose lookups read the state at a moment.
-  private func withEvaluation(_ snapshot: any KeyValueSnapshot, _ moment: ReadTime, _ body: (RulesEvaluation) throws -> Void) throws {
+  private func withEvaluation(
+    _ snapshot: any KeyValueSnapshot, _ moment: ReadTime, _ body: (RulesEvaluation) throws -> Void
+  ) throws {
     let evaluation = evaluations.take()
     defer { evaluations.give(evaluation) }
     evaluation.documents.begin(snapshot, version: moment.version)

@@ -64,7 +64,9 @@ package struct FileRequest: Sendable {
 extension FirestoreService {
   /// Evaluates a request for a file. `firestore.get()` reads one snapshot of `database`, regardless of the number of
   /// lookups. Lookups fail if that database does not exist.
-  package func allows(_ request: FileRequest, by activeRuleset: ActiveRuleset, documentsIn database: DatabaseID?) -> Bool {
+  package func allows(_ request: FileRequest, by activeRuleset: ActiveRuleset, documentsIn database: DatabaseID?)
+    -> Bool
+  {
     decide(request, activeRuleset, documentsIn: database, .none)?.isAllowed ?? false
   }
 
@@ -77,7 +79,8 @@ extension FirestoreService {
     if decision.isAllowed { return true }
     // `&&` and `||` treat an error as an unknown value. The decision is open only if the rules have read such a
     // field.
-    let isOpen = activeRuleset.quotesChecksums
+    let isOpen =
+      activeRuleset.quotesChecksums
       ? !decision.trace.isEmpty
       : decision.trace.contains { value in
         FileRules.lateFields.contains { value.value.utf8.elementsEqual(Self.missing($0).utf8) }

@@ -120,8 +120,10 @@ package final class ActiveRuleset: Sendable {
   private let observer = Mutex<(any DecisionObserver)?>(nil)
 
   /// Rules that allow nothing, for databases without rules to which unprivileged callers have no access.
-  static let grantingNothing = (try? Ruleset(
-    compiling: "service cloud.firestore { match /{path=**} { allow read, write: if false; } }")).map(ActiveRuleset.init)
+  static let grantingNothing =
+    (try? Ruleset(
+      compiling: "service cloud.firestore { match /{path=**} { allow read, write: if false; } }")).map(
+      ActiveRuleset.init)
 
   /// Whether rules for files can read documents: their text contains `firestore.`
   package let readsDocuments: Bool

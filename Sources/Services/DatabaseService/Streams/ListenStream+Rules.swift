@@ -133,7 +133,9 @@ extension ListenStream {
   private func mayShow(
     _ key: DocumentKey, _ fields: UnsafeRawBufferPointer?, version: Int64, _ target: WatchedTarget
   ) -> Bool {
-    guard let authorizer, case .documents = target.selection, target.authorizedVersions[key] != version else { return true }
+    guard let authorizer, case .documents = target.selection, target.authorizedVersions[key] != version else {
+      return true
+    }
     do {
       let dependencies = try database.read { reader in
         try authorizer.authorizeGet(key, fields, in: database, reader.snapshot)

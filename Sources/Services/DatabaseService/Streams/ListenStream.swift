@@ -59,7 +59,9 @@ package final class ListenStream {
   /// Opens a stream to a database. `wake` is called, on any thread, when there is something to pull after
   /// ``Progress/waiting``. The stream may have ended by then.
   /// - Throws: The errors of ``FirestoreService/accessOfListener(to:as:)``.
-  package init(_ service: FirestoreService, in id: DatabaseID, as caller: Caller, wake: @escaping @Sendable () -> Void) throws {
+  package init(_ service: FirestoreService, in id: DatabaseID, as caller: Caller, wake: @escaping @Sendable () -> Void)
+    throws
+  {
     let access = try service.accessOfListener(to: id, as: caller)
     self.service = service
     self.caller = caller

@@ -40,7 +40,10 @@ final class WatchedTarget {
     if case .query(let query) = selection { query.projection } else { nil }
   }
 
-  init(_ target: ListenTarget, id: Int32, number: Int, _ selection: TargetSelection, lastSentVersion: Int64?, isResetDue: Bool) {
+  init(
+    _ target: ListenTarget, id: Int32, number: Int, _ selection: TargetSelection, lastSentVersion: Int64?,
+    isResetDue: Bool
+  ) {
     self.id = id
     self.number = number
     self.selection = selection

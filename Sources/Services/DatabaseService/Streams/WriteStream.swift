@@ -63,7 +63,9 @@ package final class WriteStream {
 
   /// Opens a stream to a database. `wake` is called, on any thread, when there is something to pull.
   /// - Throws: The errors of ``FirestoreService/access(to:as:)``.
-  package init(_ service: FirestoreService, in id: DatabaseID, as caller: Caller, wake: @escaping @Sendable () -> Void) throws {
+  package init(_ service: FirestoreService, in id: DatabaseID, as caller: Caller, wake: @escaping @Sendable () -> Void)
+    throws
+  {
     clock = try service.access(to: id, as: caller).database.clock
     self.service = service
     self.id = id

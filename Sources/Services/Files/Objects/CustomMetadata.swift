@@ -49,6 +49,8 @@ package struct CustomMetadata: Equatable, Sendable {
   }
 
   package static func == (left: CustomMetadata, right: CustomMetadata) -> Bool {
-    left.entries.elementsEqual(right.entries) { $0.name.utf8.elementsEqual($1.name.utf8) && $0.value.utf8.elementsEqual($1.value.utf8) }
+    left.entries.elementsEqual(right.entries) {
+      $0.name.utf8.elementsEqual($1.name.utf8) && $0.value.utf8.elementsEqual($1.value.utf8)
+    }
   }
 }

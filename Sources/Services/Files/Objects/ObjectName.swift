@@ -36,9 +36,13 @@ package struct ObjectName: Hashable, Sendable {
   /// both ends.
   package static func isBucket(_ text: String) -> Bool {
     let bytes = text.utf8
-    guard (1...bucketBytesMax).contains(bytes.count), let first = bytes.first, let last = bytes.last else { return false }
+    guard (1...bucketBytesMax).contains(bytes.count), let first = bytes.first, let last = bytes.last else {
+      return false
+    }
     return isAlphanumeric(first) && isAlphanumeric(last)
-      && bytes.allSatisfy { isAlphanumeric($0) || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: "_") || $0 == UInt8(ascii: ".") }
+      && bytes.allSatisfy {
+        isAlphanumeric($0) || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: "_") || $0 == UInt8(ascii: ".")
+      }
   }
 
   private static func isAlphanumeric(_ byte: UInt8) -> Bool {

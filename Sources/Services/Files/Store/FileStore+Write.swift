@@ -4,7 +4,8 @@ import Synchronization
 /// An object that waits to be written: the work in the transaction, and its outcome.
 final class NewObject: Sendable {
   /// Writes the object. Throws before it writes anything, unless the metadata store fails.
-  typealias Body = @Sendable (any KeyValueTransaction, inout Int64, inout [ContentDigest]) throws(FilesError) ->
+  typealias Body =
+    @Sendable (any KeyValueTransaction, inout Int64, inout [ContentDigest]) throws(FilesError) ->
     StoredObject
 
   let digest: ContentDigest
@@ -42,11 +43,12 @@ extension FileStore {
     writer.withLock { last in
       // The previous holder of the lock may have written this object too.
       guard !object.isWritten else { return }
-      write(waiting.withLock { waiting in
-        let group = waiting
-        waiting = []
-        return group
-      }, &last)
+      write(
+        waiting.withLock { waiting in
+          let group = waiting
+          waiting = []
+          return group
+        }, &last)
     }
     guard let outcome = object.outcome.withLock({ $0 }) else { throw .storage(.rolledBack) }
     return try outcome.get()

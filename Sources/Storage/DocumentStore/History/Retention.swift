@@ -147,7 +147,9 @@ struct Trimmer {
     let version = OrderedCode.version(at: 0, of: key)
     key = UnsafeRawBufferPointer(rebasing: key[8...])
     var rest = UnsafeRawBufferPointer(rebasing: value[1...])
-    guard let position = OrderedCode.takeNumber(&key), let collection = OrderedCode.takeNumber(&rest) else { return nil }
+    guard let position = OrderedCode.takeNumber(&key), let collection = OrderedCode.takeNumber(&rest) else {
+      return nil
+    }
     var id: [UInt8] = []
     guard OrderedCode.decode(lastID: rest, into: &id) else { return nil }
     return LogEntry(version: version, position: position, collection: collection, id: id)

@@ -131,7 +131,9 @@ extension DatabaseCheck {
     }
     guard let document else { return false }
     var bytes: [UInt8] = []
-    guard let codes = try? index.codes(of: EncodedMap(documentFields: document.fields), into: &bytes) else { return true }
+    guard let codes = try? index.codes(of: EncodedMap(documentFields: document.fields), into: &bytes) else {
+      return true
+    }
     return codes.contains { bytes[$0].elementsEqual(code) }
   }
 }

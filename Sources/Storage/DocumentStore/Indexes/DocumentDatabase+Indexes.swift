@@ -158,7 +158,8 @@ extension DocumentDatabase {
   private func report(since before: IndexCatalog) {
     guard let observer = background.observer, let after = try? read({ try IndexCatalog(&$0) }) else { return }
     let step = Self.reportedDocuments
-    let isReported = before.generation != after.generation
+    let isReported =
+      before.generation != after.generation
       || zip(before.indexes, after.indexes).contains { $0.progress.documents / step != $1.progress.documents / step }
     if isReported { observer(IndexReport.all(after)) }
   }

@@ -45,7 +45,9 @@ struct FieldRules: Sendable {
   /// Returns the place of a field inside another field or at the top.
   func place(of name: UnsafeRawBufferPointer, in parent: Place) -> Place {
     guard parent.isNamed,
-      let child = nodes[parent.node].children.first(where: { $0.name.count == name.count && $0.name.elementsEqual(name) })
+      let child = nodes[parent.node].children.first(where: {
+        $0.name.count == name.count && $0.name.elementsEqual(name)
+      })
     else { return Place(node: parent.node, isNamed: false) }
     return Place(node: child.node, isNamed: true)
   }

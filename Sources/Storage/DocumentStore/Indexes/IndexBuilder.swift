@@ -113,7 +113,8 @@ struct IndexBuilder {
     var setting = setting
     var left = batch.entriesMax
     var next = try ClearPosition(setting.progress.position)
-    var collections = CollectionNumbers(of: setting.collectionID, isForAll: setting.isForAllCollections, reader.snapshot)
+    var collections = CollectionNumbers(
+      of: setting.collectionID, isForAll: setting.isForAllCollections, reader.snapshot)
     while let number = try collections.next(from: next.collection) {
       if number != next.collection { next = ClearPosition(collection: number) }
       let path = try reader.collectionPath(number)

@@ -106,7 +106,9 @@ package final class IndexCatalog: Sendable {
   /// number prove that no document has the field.
   package func mayScan(_ path: FieldPath, of collectionID: String?, _ table: Table) -> Bool {
     if settings.isEmpty { return true }
-    guard let collectionID else { return collections.values.allSatisfy { $0.mayScan(path, table) } && otherCollections == nil }
+    guard let collectionID else {
+      return collections.values.allSatisfy { $0.mayScan(path, table) } && otherCollections == nil
+    }
     return collection(collectionID.utf8)?.mayScan(path, table) ?? true
   }
 
@@ -118,7 +120,9 @@ package final class IndexCatalog: Sendable {
 
   /// The fields that hold the time after which a document is deleted.
   package var expiringFields: [(collectionID: String, path: FieldPath)] {
-    settings.filter { $0.expires && !$0.isUndeclared }.map { (String(decoding: $0.collectionID, as: UTF8.self), $0.path) }
+    settings.filter { $0.expires && !$0.isUndeclared }.map {
+      (String(decoding: $0.collectionID, as: UTF8.self), $0.path)
+    }
   }
 }
 

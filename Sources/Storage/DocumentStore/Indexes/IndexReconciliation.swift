@@ -111,7 +111,9 @@ struct IndexReconciliation {
     for var setting in declared {
       // The existing entries are already right if the setting that governed the field so far requested the same ones.
       let rules = catalog.collection(setting.collectionID)?.rules
-      let governor = rules.flatMap { $0.setting(at: setting.path.isAllFields ? FieldRules.root : $0.place(of: setting.path)) }
+      let governor = rules.flatMap {
+        $0.setting(at: setting.path.isAllFields ? FieldRules.root : $0.place(of: setting.path))
+      }
       let isThere = (governor?.readable ?? .all) == setting.entries && governor?.state ?? .settled == .settled
       setting.state = isEmpty || isThere ? .settled : .clearing
       try transaction.put(setting)

@@ -30,7 +30,9 @@ package struct SnapshotReader {
   package mutating func collection(_ path: ResourcePath) throws(StorageError) -> CollectionRow? {
     key.begin(.collections)
     key.append(path: path)
-    guard let row = try key.withBytes({ (key) throws(StorageError) in try snapshot.value(for: key) }) else { return nil }
+    guard let row = try key.withBytes({ (key) throws(StorageError) in try snapshot.value(for: key) }) else {
+      return nil
+    }
     return try Self.decodeCollection(row)
   }
 

@@ -118,7 +118,8 @@ struct ConflictCheck {
     for (index, range) in ranges.enumerated() {
       if range.scope.contains(path) { affected.ranges.append(index) }
       if range.includesMissing, case .collection(let listed) = range.scope, path != listed, path.isAtOrBelow(listed) {
-        let ancestor = path.segments.prefix(listed.segmentCount + 1).joined(separator: CollectionOfOne(UInt8(ascii: "/")))
+        let ancestor = path.segments.prefix(listed.segmentCount + 1).joined(
+          separator: CollectionOfOne(UInt8(ascii: "/")))
         let ancestorPath = ResourcePath(uncheckedBytes: Array(ancestor))
         if let key = DocumentKey(ancestorPath), range.spansName(ancestorPath) { affected.ancestors.append(key) }
       }

@@ -3,7 +3,7 @@ import Glibc
 extension Benchmark {
   static let durableCommit = Benchmark(
     name: "durable-commit",
-    summary: "creates of one document each, 64 clients, synced to disk, compared with PocketBase and the disk itself",
+    summary: "creates of one document each, 64 clients, synced, compared with PocketBase and the disk itself",
     meaning: """
       Each of 64 connections repeatedly posts one document of five fields and waits for the response. Hearth responds
       after the commit is on disk. Waiting commits share a sync. PocketBase responds before its log is synced. The rate

@@ -4,7 +4,7 @@ import Glibc
 extension Benchmark {
   static let listeners = Benchmark(
     name: "listeners",
-    summary: "one write to 10,000 listeners over server-sent events, writes with many other listeners, and a stream of writes",
+    summary: "single writes and streams of writes to 1,000 and 10,000 listeners over server-sent events",
     meaning: """
       All listeners are connections of one thread on the same machine as the server. "All have it" is the time from
       before the write is sent until the last listener has read it: the median and the slowest of the writes. A write is

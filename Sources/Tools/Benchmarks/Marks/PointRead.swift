@@ -1,7 +1,7 @@
 extension Benchmark {
   static let pointRead = Benchmark(
     name: "point-read",
-    summary: "GET of one document over HTTP, 32 keep-alive connections, compared with PocketBase, nginx and the emulator",
+    summary: "GET of one document over HTTP, 32 kept connections, compared with PocketBase, nginx and the emulator",
     meaning: """
       `wrk -t1 -c32` reads one document of five fields repeatedly. The third row of Hearth reads one of 10,000 documents
       at random. nginx serves a file with exactly the bytes of Hearth's indented response, which is the maximum for this

@@ -111,7 +111,8 @@ struct IndexFileReader {
       }
       guard let found = try self.mode(member, place) else {
         throw failure(
-          member, place, "unknown key \"\(member.name)\"; a field has \"fieldPath\" and one of \"order\", "
+          member, place,
+          "unknown key \"\(member.name)\"; a field has \"fieldPath\" and one of \"order\", "
             + "\"arrayConfig\" and \"vectorConfig\"")
       }
       guard mode == nil else {
@@ -166,7 +167,8 @@ struct IndexFileReader {
         expires = flag
       default:
         throw failure(
-          member, place, "unknown key \"\(member.name)\"; a field override has \"collectionGroup\", \"fieldPath\", "
+          member, place,
+          "unknown key \"\(member.name)\"; a field override has \"collectionGroup\", \"fieldPath\", "
             + "\"indexes\" and \"ttl\"")
       }
     }
@@ -183,7 +185,9 @@ struct IndexFileReader {
       collectionID: collectionID, path: path, entries: entries ?? FieldIndexing.automatic, expires: expires ?? false)
   }
 
-  private func fieldEntries(_ list: PositionedJSON, _ place: String) throws(FixtureTreeError) -> Set<FieldIndexing.Entries> {
+  private func fieldEntries(_ list: PositionedJSON, _ place: String) throws(FixtureTreeError) -> Set<
+    FieldIndexing.Entries
+  > {
     var entries: Set<FieldIndexing.Entries> = []
     for (index, element) in try elements(list, place).enumerated() {
       let inner = "\(place)[\(index)]"
@@ -197,7 +201,8 @@ struct IndexFileReader {
           mode = found
         } else {
           throw failure(
-            member, inner, "\"\(member.name)\" is not allowed here; write \"queryScope\" and either \"order\" or "
+            member, inner,
+            "\"\(member.name)\" is not allowed here; write \"queryScope\" and either \"order\" or "
               + "\"arrayConfig\"")
         }
       }
@@ -210,7 +215,8 @@ struct IndexFileReader {
   // MARK: Parts
 
   /// Returns the mode that a member sets, or `nil` if it does not set the mode.
-  private func mode(_ member: PositionedJSON.Member, _ place: String) throws(FixtureTreeError) -> IndexDefinition.Mode? {
+  private func mode(_ member: PositionedJSON.Member, _ place: String) throws(FixtureTreeError) -> IndexDefinition.Mode?
+  {
     let inner = "\(place).\(member.name)"
     switch member.name {
     case "order":
@@ -297,7 +303,8 @@ struct IndexFileReader {
     throw failure(tree, place, "must be \(names)")
   }
 
-  private func expect(_ tree: PositionedJSON, _ place: String, _ names: [String], why: String) throws(FixtureTreeError) {
+  private func expect(_ tree: PositionedJSON, _ place: String, _ names: [String], why: String) throws(FixtureTreeError)
+  {
     if case .string(let text) = tree.kind, names.contains(text) { return }
     throw failure(tree, place, "must be \"\(names.joined(separator: "\" or \""))\": \(why); remove the key")
   }

@@ -34,7 +34,8 @@ package struct EncodedVector {
   @inline(__always)
   func component(_ index: Int, _ wrong: inout UInt32) -> Double {
     let offset = index &* Self.stride
-    wrong |= (UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt32.self)) & Self.headMask) ^ Self.head
+    wrong |=
+      (UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt32.self)) & Self.headMask) ^ Self.head
     return Double(
       bitPattern: UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: offset + 3, as: UInt64.self)))
   }
