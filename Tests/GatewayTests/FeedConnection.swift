@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 
 /// A client of one feed that reads events as they arrive. Use it on one thread; every wait has a timeout.
@@ -19,8 +20,7 @@ final class FeedConnection {
   {
     socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     try #require(socket >= 0, "errno \(errno)")
-    var limit = timeval(tv_sec: 30, tv_usec: 0)
-    setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+    setTimeouts(of: socket, readSeconds: 30)
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)
     address.sin_port = port.bigEndian

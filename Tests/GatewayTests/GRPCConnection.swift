@@ -1,5 +1,6 @@
 import CNGHTTP2
 import Glibc
+import TestSupport
 import Testing
 import WireFormat
 
@@ -29,8 +30,7 @@ final class GRPCConnection {
     let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     self.socket = socket
     try #require(socket >= 0)
-    var limit = timeval(tv_sec: 30, tv_usec: 0)
-    setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+    setTimeouts(of: socket, readSeconds: 30)
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)
     address.sin_port = port.bigEndian

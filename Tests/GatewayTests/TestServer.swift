@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import HearthServer
+import TestSupport
 import Testing
 
 /// A server in this process on a free port, and the requests that a test sends to it.
@@ -94,8 +95,7 @@ final class TestServer: Sendable {
     let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     try #require(socket >= 0)
     defer { close(socket) }
-    var limit = timeval(tv_sec: 30, tv_usec: 0)
-    setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+    setTimeouts(of: socket, readSeconds: 30)
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)
     address.sin_port = port.bigEndian

@@ -42,7 +42,7 @@ import Testing
     loop.stopAndJoin()
   }
 
-  @Test func signalsAreTold() throws {
+  @Test func signalsAreReported() throws {
     let told = Semaphore()
     let seen = Shared<Int32>(0)
     let watcher = try SignalWatcher([SIGUSR2]) { signal in

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Transport
 
-/// Exchanges that handlers kept, to answer later.
+/// Exchanges that handlers kept, to respond later.
 private final class Kept: Sendable {
   let exchanges = Shared<[Exchange]>([])
 
@@ -26,7 +26,7 @@ private final class Kept: Sendable {
     #expect(server.server.requestsServed == 100)
   }
 
-  @Test func pipelinedRepliesWithoutAReaderStopTheReading() throws {
+  @Test func serverStopsReadingWhileResponsesAreUnread() throws {
     let handled = Shared(0)
     let body = [UInt8](repeating: 0x61, count: 1 << 19)
     let server = try TestServer { _, exchange in
@@ -48,11 +48,11 @@ private final class Kept: Sendable {
     #expect(handled.value == 80)
   }
 
-  @Test func repliesMayComeLaterFromAnotherThread() throws {
+  @Test func responsesMayComeLaterFromAnotherThread() throws {
     let kept = Kept()
     let server = try TestServer(handle: kept.keep)
     let client = try server.connect()
-    // The second request waits for the first one's reply.
+    // The second request waits for the response to the first one.
     client.send("GET /1 HTTP/1.1\r\n\r\nGET /2 HTTP/1.1\r\n\r\n")
     #expect(server.wait { kept.exchanges.value.count == 1 })
     server.settle()
@@ -65,7 +65,7 @@ private final class Kept: Sendable {
     #expect(try client.readReply().text == "two")
   }
 
-  @Test func anExchangeNobodyKeptIsUsedAgain() throws {
+  @Test func releasedExchangesAreReused() throws {
     let identities = Shared<Set<ObjectIdentifier>>([])
     let server = try TestServer { _, exchange in
       let identity = ObjectIdentifier(exchange)
@@ -80,7 +80,7 @@ private final class Kept: Sendable {
     #expect(identities.value.count == 1)
   }
 
-  @Test func aClientThatGoesAwayIsReported() throws {
+  @Test func disconnectedClientsAreReported() throws {
     let kept = Kept()
     let closed = Shared(0)
     let server = try TestServer { request, exchange in
@@ -91,7 +91,7 @@ private final class Kept: Sendable {
     client.send("GET / HTTP/1.1\r\n\r\n")
     #expect(server.wait { kept.exchanges.value.count == 1 })
     let exchange = kept.exchanges.value[0]
-    // A deferred answer to a client that is reset: told once, and replies are ignored.
+    // A deferred response to a reset client: the disconnect is reported once, and responses are ignored.
     client.send("G")
     client.reset()
     server.advance(seconds: 11)
@@ -107,7 +107,7 @@ private final class Kept: Sendable {
     #expect(server.wait { server.server.openConnections == 0 })
   }
 
-  @Test func aClientThatEndedItsSideStillGetsItsReply() throws {
+  @Test func halfClosedClientsStillGetTheirResponse() throws {
     let kept = Kept()
     let server = try TestServer(handle: kept.keep)
     let client = try server.connect()
@@ -122,7 +122,7 @@ private final class Kept: Sendable {
     #expect(client.isEnded())
   }
 
-  @Test func theReplyComesOnceOnCloseIsForgotten() throws {
+  @Test func completedResponsesDoNotCallOnClose() throws {
     let closed = Shared(0)
     let server = try TestServer { _, exchange in
       exchange.onClose { closed.update { $0 += 1 } }

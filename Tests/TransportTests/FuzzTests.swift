@@ -5,7 +5,7 @@ import Testing
 @Suite struct FuzzTests {
   private static let seeds: [UInt64] = [1, 20, 300, 4000]
 
-  /// Requests cut, joined, repeated and altered at random places.
+  /// Returns requests that are cut, joined, repeated and altered at random places.
   private static func input(_ random: inout SplitMix) -> [UInt8] {
     let transcripts = TranscriptTests.accepted + TranscriptTests.refused
     var bytes: [UInt8] = []
@@ -35,7 +35,7 @@ import Testing
     }
   }
 
-  /// Frames in any order, now and then damaged.
+  /// Returns frames in any order, some of them damaged.
   private static func frames(_ random: inout SplitMix) -> [UInt8] {
     var bytes = HTTP2Frame.settings([(4, Int.random(in: 0...200, using: &random))]).bytes
     for _ in 0..<Int.random(in: 1...30, using: &random) {
@@ -71,7 +71,7 @@ import Testing
   }
 
   @Test(arguments: seeds)
-  func anythingSentEndsInRepliesAndAClose(seed: UInt64) throws {
+  func anyInputEndsInResponsesAndAClose(seed: UInt64) throws {
     var random = SplitMix(seed)
     let server = try TestServer { configuration in
       configuration.headerBytesMax = 1024
@@ -90,7 +90,7 @@ import Testing
   }
 }
 
-/// A small seeded generator.
+/// A small seeded random generator.
 private struct SplitMix: RandomNumberGenerator {
   private var state: UInt64
 

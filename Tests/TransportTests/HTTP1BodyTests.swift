@@ -2,9 +2,9 @@ import Testing
 
 @testable import Transport
 
-/// Requests by HTTP/1 whose body is taken piece by piece.
+/// HTTP/1 requests whose body a sink receives piece by piece.
 @Suite struct HTTP1BodyTests {
-  /// Counts and sums what comes, and answers at the end.
+  /// Counts and sums the body's bytes, and responds at its end.
   private final class Counter: BodySink {
     private let exchange: Exchange
     private var count = 0
@@ -22,7 +22,7 @@ import Testing
     }
   }
 
-  /// Takes bodies for `/count`, refuses `/refused` at once, and leaves all else to be taken whole.
+  /// Returns a sink for `/count`, refuses `/refused` immediately, and handles complete bodies for all other targets.
   private final class Handler: RequestHandler {
     let closed = Shared(0)
 
@@ -47,7 +47,7 @@ import Testing
   }
 
   @Test(arguments: [1, 7, 1 << 20])
-  func bodiesOfAnyLengthArePassedAndTheConnectionGoesOn(pieceBytes: Int) throws {
+  func passesBodiesOfAnyLengthAndKeepsTheConnection(pieceBytes: Int) throws {
     let server = try Self.server()
     let client = try server.connect()
     let body = String(repeating: "x", count: 5000)
@@ -64,14 +64,14 @@ import Testing
     #expect(try client.readReply().text == "post /whole|hi")
   }
 
-  @Test func whatIsTakenWholeKeepsItsLimit() throws {
+  @Test func completeBodiesAreLimited() throws {
     let server = try Self.server()
     let client = try server.connect()
     client.send("POST /whole HTTP/1.1\r\nHost: h\r\nContent-Length: 1001\r\n\r\n")
     #expect(try client.readReply().status == 413)
   }
 
-  @Test func aReplyBeforeTheEndIsTheLast() throws {
+  @Test func earlyResponsesCloseTheConnection() throws {
     let server = try Self.server()
     let client = try server.connect()
     client.send("POST /refused HTTP/1.1\r\nHost: h\r\nContent-Length: 100000\r\n\r\nabc")
@@ -79,7 +79,7 @@ import Testing
     #expect(reply.status == 403 && reply.field("connection") == "close")
   }
 
-  @Test func aMalformedChunkEndsIt() throws {
+  @Test func malformedChunksCloseTheConnection() throws {
     let handler = Handler()
     let server = try Self.server(handler)
     let client = try server.connect()
@@ -88,7 +88,7 @@ import Testing
     #expect(server.wait { handler.closed.value == 1 })
   }
 
-  @Test func aClientThatLeavesIsTold() throws {
+  @Test func disconnectInABodyIsReported() throws {
     let handler = Handler()
     let server = try Self.server(handler)
     let client = try server.connect()
@@ -97,7 +97,7 @@ import Testing
     #expect(server.wait { handler.closed.value == 1 })
   }
 
-  @Test func aBodyThatStopsIsCutOff() throws {
+  @Test func stalledBodiesAreCutOff() throws {
     let handler = Handler()
     let server = try Self.server(handler)
     let client = try server.connect()

@@ -2,11 +2,11 @@ import Testing
 
 @testable import Transport
 
-/// Requests whose body is taken piece by piece while the reply is under way.
+/// Requests whose body is received piece by piece while the response is under way.
 @Suite struct HTTP2BodyTests {
   /// Sends every piece back, as a chat would.
   private final class Chat: BodySink, BodySource, @unchecked Sendable {
-    // Sendable: used on its exchange's loop; a test that reads it has waited for the loop.
+    // Sendable: used on its exchange's loop. A test that reads it has waited for the loop.
 
     let exchange: Exchange
     private(set) var receivedBytes = 0
@@ -39,7 +39,7 @@ import Testing
     }
   }
 
-  /// Opens chats for `/chat…`, refuses `/refused` at once, and leaves all else to `handle`.
+  /// Opens chats for `/chat…`, refuses `/refused` immediately, and passes all other requests to `handle`.
   private final class Handler: RequestHandler {
     let chats = Shared<[Chat]>([])
     let closed = Shared(0)
@@ -69,7 +69,7 @@ import Testing
     }
   }
 
-  @Test func piecesAreAnsweredBeforeTheBodyIsWhole() throws {
+  @Test func respondsToPiecesBeforeTheBodyIsComplete() throws {
     let handler = Handler()
     let server = try TestServer(handler: handler)
     let client = try HTTP2Client(server)
@@ -82,21 +82,21 @@ import Testing
       try client.read(expected.count, of: 1)
       #expect(client.replies[1]?.body == expected)
     }
-    // Trailers of a request end it, and mean nothing else.
+    // Trailers of a request end it and are otherwise ignored.
     client.send(.headers(1, [("x-any", "thing")], end: true))
     let reply = try client.reply(1)
     #expect(reply.isEnded && reply.trailer("x-received") == "\(expected.count)")
     #expect(handler.closed.value == 0)
   }
 
-  @Test func aRequestWithoutABodyEndsItsSinkAtOnce() throws {
+  @Test func requestsWithoutABodyEndTheirSinkAtOnce() throws {
     let server = try TestServer(handler: Handler())
     let client = try HTTP2Client(server)
     client.request(1, "POST", "/chat")
     #expect(try client.reply(1).trailer("x-received") == "0")
   }
 
-  @Test func aHandlerMayRefuseBeforeTheBody() throws {
+  @Test func handlersMayRefuseBeforeTheBody() throws {
     let server = try TestServer(handler: Handler())
     let client = try HTTP2Client(server)
     client.request(1, "POST", "/refused", end: false)
@@ -107,7 +107,7 @@ import Testing
     #expect(try client.reply(3).text == "post /whole|a")
   }
 
-  @Test func aSinkHearsNothingAfterTheReply() throws {
+  @Test func sinksAreNotCalledAfterTheResponse() throws {
     let handler = Handler()
     let server = try TestServer(handler: handler)
     let client = try HTTP2Client(server)
@@ -118,7 +118,7 @@ import Testing
     #expect(handler.chats.value[0].receivedBytes == 0)
   }
 
-  @Test func aPausedBodyIsHeldBackByTheWindow() throws {
+  @Test func windowLimitsPausedBodies() throws {
     let handler = Handler()
     let server = try TestServer(handler: handler)
     let client = try HTTP2Client(server)
@@ -131,7 +131,7 @@ import Testing
     }
     let widened = { client.control.contains { $0.kind == .windowUpdate && $0.stream == 1 } }
     #expect(!widened())
-    // Others go on: the connection's window is open.
+    // Other streams continue, because the connection's window is open.
     client.request(3, "POST", "/whole", end: false)
     client.send(.data(3, piece, end: true))
     #expect(try client.reply(3).body.count == "post /whole|".utf8.count + piece.count)
@@ -143,7 +143,7 @@ import Testing
     #expect(try client.reply(1).trailer("x-received") == "\((pieces + 1) * piece.count)")
   }
 
-  @Test func aClientThatLeavesEndsTheChat() throws {
+  @Test func disconnectEndsTheChat() throws {
     let handler = Handler()
     let server = try TestServer(handler: handler)
     let client = try HTTP2Client(server)

@@ -1,7 +1,7 @@
 import CNGHTTP2
 import Testing
 
-/// One frame as it is on the wire.
+/// One frame in its wire format.
 struct HTTP2Frame: Equatable {
   enum Kind: UInt8 {
     case data, headers, priority, reset, settings, pushPromise, ping, goAway, windowUpdate, continuation, unknown = 0xbb
@@ -54,7 +54,7 @@ struct HTTP2Frame: Equatable {
     HTTP2Frame(kind: .data, flags: end ? endStream : 0, stream: stream, payload: bytes)
   }
 
-  /// The head of a request, or its trailers where there is no method; fields are written out, none is compressed.
+  /// The head of a request, or its trailers if the fields have no method. All fields are literals without compression.
   static func headers(
     _ stream: UInt32, _ fields: [(String, String)], end: Bool = true, endHeaders: Bool = true
   ) -> HTTP2Frame {
@@ -63,7 +63,7 @@ struct HTTP2Frame: Equatable {
       payload: block(fields))
   }
 
-  /// Fields as HPACK literals that are not put into the table.
+  /// Encodes fields as HPACK literals that do not enter the table.
   static func block(_ fields: [(String, String)]) -> [UInt8] {
     fields.flatMap { [0] + string($0.0) + string($0.1) }
   }
@@ -81,13 +81,13 @@ struct HTTP2Frame: Equatable {
   }
 }
 
-/// An HTTP/2 client made of frames: it does what it is told, right or wrong.
+/// An HTTP/2 client that sends exactly the frames of a test, valid or not.
 final class HTTP2Client {
   struct Reply {
     var fields: [(name: String, value: String)] = []
     var body: [UInt8] = []
     var trailers: [(name: String, value: String)] = []
-    /// The code it was reset with, after an end or instead of it.
+    /// The error code with which the stream was reset, after its end or instead of it.
     var resetCode: Int?
     var isEnded = false
     var dataFrames = 0
@@ -101,16 +101,16 @@ final class HTTP2Client {
   static let preface = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)
 
   let raw: RawClient
-  /// Everything but the frames of streams, in the order in which it came.
+  /// All frames except those of streams, in the order received.
   private(set) var control: [HTTP2Frame] = []
   private(set) var replies: [UInt32: Reply] = [:]
-  /// Opens windows again by what DATA took; off, the client takes only what it was told to.
+  /// Whether the client reopens windows after DATA. If not, the server may send only the window's initial size.
   var opensWindows = true
-  /// Answers PINGs; off, it plays dead.
+  /// Whether the client answers PINGs. If not, it behaves like a dead client.
   var answersPings = true
   private let inflater: OpaquePointer
 
-  /// - Parameter settings: what the client says of itself: 3 streams, 4 the window of a stream.
+  /// - Parameter settings: the client's SETTINGS. Id 3 is the number of streams, 4 the window of a stream.
   init(_ server: TestServer, settings: [(id: Int, value: Int)] = []) throws {
     raw = try server.connect()
     var inflater: OpaquePointer?
@@ -138,7 +138,7 @@ final class HTTP2Client {
     [(":method", method), (":scheme", "http"), (":path", path), (":authority", "test.example")]
   }
 
-  /// Reads frames until the reply of a stream has ended or was reset, or the connection has.
+  /// Reads frames until a stream's response has ended or was reset, or the connection has ended.
   @discardableResult
   func reply(_ stream: UInt32) throws -> Reply {
     while !(replies[stream]?.isEnded ?? false) && replies[stream]?.resetCode == nil {
@@ -147,12 +147,12 @@ final class HTTP2Client {
     return try #require(replies[stream], "the connection ended: \(control.suffix(3))")
   }
 
-  /// Reads frames until so much of a reply's body has come.
+  /// Reads frames until a response's body has `count` bytes.
   func read(_ count: Int, of stream: UInt32) throws {
     while replies[stream]?.body.count ?? 0 < count { _ = try #require(try readFrame(), "the connection ended") }
   }
 
-  /// Reads frames until one of that kind comes that belongs to the connection.
+  /// Reads frames until one of this kind arrives for the connection.
   func next(_ kind: HTTP2Frame.Kind) throws -> HTTP2Frame {
     while true {
       let frame = try #require(try readFrame(), "the connection ended")
@@ -160,13 +160,13 @@ final class HTTP2Client {
     }
   }
 
-  /// Reads to the end of the connection and returns the code of its last GOAWAY.
+  /// Reads to the end of the connection. Returns the code of its last GOAWAY.
   func goAwayCode() throws -> Int? {
     while try readFrame() != nil {}
     return control.last { $0.kind == .goAway }?.code
   }
 
-  /// Reads all frames that answer what was sent so far, by way of a PING.
+  /// Reads all frames that respond to the input so far, with the help of a PING.
   func settle() throws {
     let payload = Array("settled!".utf8)
     send(HTTP2Frame(kind: .ping, payload: payload))
@@ -175,7 +175,7 @@ final class HTTP2Client {
     }
   }
 
-  /// Reads one frame; `nil` at the end of the connection.
+  /// Reads one frame. Returns `nil` at the end of the connection.
   func readFrame() throws -> HTTP2Frame? {
     guard raw.has(9) else { return nil }
     let head = try raw.read(9)
@@ -190,7 +190,7 @@ final class HTTP2Client {
   private func take(_ frame: HTTP2Frame) throws {
     switch frame.kind {
     case .headers:
-      try #require(frame.flags & HTTP2Frame.endHeaders != 0, "the server never needs a continuation here")
+      try #require(frame.flags & HTTP2Frame.endHeaders != 0, "the server sent a CONTINUATION")
       let fields = try inflate(frame.payload)
       var reply = replies[frame.stream] ?? Reply()
       if reply.fields.isEmpty { reply.fields = fields } else { reply.trailers = fields }
@@ -228,7 +228,7 @@ final class HTTP2Client {
       let count = Array(rest).withUnsafeBufferPointer {
         nghttp2_hd_inflate_hd2(inflater, &field, &flags, $0.baseAddress, $0.count, 1)
       }
-      try #require(count >= 0, "a field block that cannot be read")
+      try #require(count >= 0, "the field block is malformed")
       rest = rest.dropFirst(count)
       if flags & Int32(NGHTTP2_HD_INFLATE_EMIT.rawValue) != 0 {
         let name = UnsafeBufferPointer(start: field.name, count: field.namelen)

@@ -4,13 +4,13 @@ import Testing
 
 @testable import Transport
 
-/// What clients that others wrote make of the server, over cleartext on the port that HTTP/1 uses as well.
+/// Tests with independent clients, in cleartext on the same port as HTTP/1.
 @Suite struct HTTP2ClientTests {
   @Test(.enabled(if: Tool.curl.isThere, "curl is not installed"), arguments: [
     ["-X", "GET"], ["-I"], ["-X", "DELETE"], ["-d", "hello"], ["-X", "PATCH", "-d", "{}"], ["--compressed"],
     ["-H", "Accept-Encoding: gzip", "--compressed", "-d", "x"], ["-H", "Expect: 100-continue", "-d", "y"],
   ])
-  func curlSeesTheSameOverBothProtocols(arguments: [String]) throws {
+  func curlGetsTheSameResponseOverBothProtocols(arguments: [String]) throws {
     let server = try TestServer { request, exchange in
       let text = "\(request.method) \(request.body.count) " + String(repeating: "text ", count: 1000)
       exchange.respond(status: 201, headers: { $0.add("X-A", "b") }, body: { $0.append(contentsOf: Array(text.utf8)) })
@@ -23,9 +23,9 @@ import Testing
     let (old, new) = (replies[0], replies[1])
     let isContinued = old.first == "HTTP/1.1 100 Continue"
     #expect(old.contains("HTTP/1.1 201 Created") && new.first == "HTTP/2 201 ")
-    // The body, where there is one.
+    // The body, if there is one.
     #expect(arguments == ["-I"] || old.last == new.last)
-    // Names differ in case, blanks around values may, and the clock may have gone on.
+    // Names may differ in case and values in surrounding blanks, and the date may have changed.
     func fields(_ lines: [Substring]) -> Set<String> {
       Set(
         lines.dropFirst().dropLast().map { $0.lowercased().replacingOccurrences(of: " ", with: "") }
@@ -35,7 +35,7 @@ import Testing
   }
 
   @Test(.enabled(if: Tool.curl.isThere, "curl is not installed"))
-  func curlMovesFiveMebibytesBothWays() throws {
+  func curlTransfersFiveMebibytesBothWays() throws {
     let server = try TestServer { request, exchange in
       let body = Array(request.body)
       exchange.respond(status: 200, headers: { _ in }, compressible: false) { $0.append(contentsOf: body) }
@@ -51,7 +51,7 @@ import Testing
   }
 
   @Test(.enabled(if: Tool.nghttp.isThere, "nghttp is not installed"))
-  func nghttpReadsTrailersAndPrioritiesDoNoHarm() throws {
+  func nghttpReadsTrailersAndMaySendPriorities() throws {
     let server = try TestServer { _, exchange in
       exchange.respond(
         status: 200, headers: { _ in }, body: { $0.append(contentsOf: Array("body".utf8)) },
@@ -75,7 +75,7 @@ import Testing
   }
 }
 
-/// Nine slices of a thousand bytes.
+/// Nine slices of 1,000 bytes.
 private final class Thousands: BodySource {
   private var made = 0
 

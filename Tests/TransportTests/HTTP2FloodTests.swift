@@ -2,11 +2,11 @@ import Testing
 
 @testable import Transport
 
-/// Clients that make work and ask for nothing. 11 is ENHANCE_YOUR_CALM.
+/// Clients that cause work without useful requests. 11 is ENHANCE_YOUR_CALM.
 @Suite struct HTTP2FloodTests {
   struct Flood: Sendable, CustomTestStringConvertible {
     var testDescription: String
-    /// Frames sent once, and frames sent again and again; stream numbers count up where they ask for it.
+    /// Frames sent once, at the start. `frames` returns those sent repeatedly, for increasing stream numbers.
     var first: [HTTP2Frame] = []
     var frames: @Sendable (UInt32) -> [HTTP2Frame]
     var codes: [Int] = [11]
@@ -20,7 +20,7 @@ import Testing
     Flood(
       testDescription: "streams that the server must reset",
       frames: { [.headers($0, head, end: false), .windowUpdate($0, 0x7fff_ffff), .windowUpdate($0, 1)] }),
-    // Or they are too many at once.
+    // 1 is PROTOCOL_ERROR, if too many of them are open at the same time.
     Flood(testDescription: "malformed requests", frames: { [.headers($0, [("a", "b")])] }, codes: [1, 11]),
     Flood(testDescription: "PING", frames: { _ in [ping] }),
     Flood(testDescription: "SETTINGS", frames: { _ in [.settings([(4, 70_000)])] }),
@@ -31,12 +31,13 @@ import Testing
     Flood(
       testDescription: "empty DATA", first: [.headers(1, HTTP2Client.head("POST", "/"), end: false)],
       frames: { _ in [.data(1, [])] }),
-    // nghttp2 counts these by itself and closes.
+    // nghttp2 counts these itself and closes the connection.
     Flood(
       testDescription: "CONTINUATION", first: [.headers(1, head, endHeaders: false)],
       frames: { _ in [HTTP2Frame(kind: .continuation, stream: 1, payload: HTTP2Frame.block([("a", "b")]))] },
       codes: [1, 11]),
-    // Those that had the limit confirmed break the protocol; the others are refused until that is too much.
+    // After the client has confirmed the limit, further streams violate the protocol. Before that, the server
+    // refuses them until they are too many.
     Flood(testDescription: "streams beyond the limit", frames: { [.headers($0, head)] }, codes: [1, 11]),
   ]
 
@@ -48,26 +49,26 @@ import Testing
     client.send(flood.first)
     var bytes: [UInt8] = []
     for index in 0..<6000 as Range<UInt32> { bytes += flood.frames(index * 2 + 1).flatMap(\.bytes) }
-    // The reader must not wait for the writer: the server stops to read at some point.
-    // Sending and receiving on one socket touch nothing in common.
+    // The reader must not wait for the writer, because the server stops reading at some point. Sending and receiving
+    // on one socket share no state.
     nonisolated(unsafe) let raw = client.raw
     let flooding = bytes
     let sending = Thread { raw.send(flooding) }
     let code = try client.goAwayCode()
-    #expect(code.map(flood.codes.contains) == true, "GOAWAY \(code ?? -1), \(client.replies.count) replies")
+    #expect(code.map(flood.codes.contains) == true, "GOAWAY \(code ?? -1), \(client.replies.count) responses")
     raw.endSending()
     sending.join()
     #expect(server.wait { server.server.openConnections == 0 })
     #expect(handled.value <= 1000)
   }
 
-  @Test func timePaysForCancelledStreams() {
+  @Test func canceledStreamsAreAllowedAtALimitedRate() {
     var guardian = HTTP2FloodGuard(nowMilliseconds: 0)
     var spent = 0
     while guardian.spend(HTTP2FloodGuard.resetCost, nowMilliseconds: 0) { spent += 1 }
     #expect(spent == 500)
     var now = 0
-    // A hundred a second can go on for ever.
+    // A hundred per second are allowed forever.
     for _ in 0..<2000 {
       now += 10
       let isPaid = guardian.spend(HTTP2FloodGuard.resetCost, nowMilliseconds: now)
@@ -76,17 +77,17 @@ import Testing
     spent = 0
     while guardian.spend(HTTP2FloodGuard.resetCost, nowMilliseconds: now) { spent += 1 }
     #expect(spent == 0)
-    // A long silence fills the bucket once, not more.
+    // A long silence fills the bucket only once.
     now += 1_000_000_000
     spent = 0
     while guardian.spend(HTTP2FloodGuard.resetCost, nowMilliseconds: now) { spent += 1 }
     #expect(spent == 500)
   }
 
-  @Test func repliesPayForBookkeeping() throws {
+  @Test func responsesPayForControlFrames() throws {
     let server = try TestServer()
     let client = try HTTP2Client(server)
-    // Each request is answered, and comes with as much bookkeeping as busy clients do.
+    // Each request gets a response, and is accompanied by as many control frames as those of busy clients.
     for index in 0..<3000 as Range<UInt32> {
       let stream = index * 2 + 1
       client.request(stream)
@@ -95,10 +96,10 @@ import Testing
     }
   }
 
-  @Test func aFieldThatUnfoldsIsRefused() throws {
+  @Test func refusesFieldsThatExpandTooMuch() throws {
     let server = try TestServer()
     let client = try HTTP2Client(server)
-    // One field of 4,000 bytes goes into the table, then one byte each stands for it: 60 MB in all.
+    // One field of 4,000 bytes enters the table, then one byte refers to it each time: 60 MB in total.
     let large = [UInt8](repeating: 0x61, count: 3900)
     let block =
       HTTP2Frame.block(HTTP2Client.head("GET", "/")) + [0x40, 1, 0x78, 0x7f, 0xbd, 0x1d] + large

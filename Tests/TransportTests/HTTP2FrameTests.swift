@@ -2,16 +2,16 @@ import Testing
 
 @testable import Transport
 
-/// What is not HTTP/2, or not allowed: a connection or a stream ends with the code that says why, and nothing else
-/// happens.
+/// Input that is not HTTP/2 or not allowed. The connection or the stream ends with the code for the reason, without
+/// other effects.
 @Suite struct HTTP2FrameTests {
   enum Outcome: Equatable, Sendable {
-    /// GOAWAY with one of these codes, or the end.
+    /// GOAWAY with one of these codes, or the end of the connection.
     case connectionEnds([Int])
-    /// RST_STREAM on stream 1 with this code; the connection goes on.
+    /// RST_STREAM on stream 1 with this code. The connection continues.
     case streamEnds(Int)
-    /// Nothing is wrong with it.
-    case goesOn
+    /// The frames are valid.
+    case connectionContinues
   }
 
   struct Case: Sendable, CustomTestStringConvertible {
@@ -43,7 +43,7 @@ import Testing
     Case("ENABLE_PUSH of 2", [.settings([(2, 2)])], ends(1)),
     Case("window above 2^31", [.settings([(4, 0x8000_0000)])], ends(3)),
     Case("MAX_FRAME_SIZE too small", [.settings([(5, 100)])], ends(1)),
-    Case("unknown setting", [.settings([(0xabc, 1)])], .goesOn),
+    Case("unknown setting", [.settings([(0xabc, 1)])], .connectionContinues),
     Case("WINDOW_UPDATE of 0", [.windowUpdate(0, 0)], ends(1)),
     Case("WINDOW_UPDATE overflows", [.windowUpdate(0, 0x7fff_ffff), .windowUpdate(0, 0x7fff_ffff)], ends(3)),
     Case("short WINDOW_UPDATE", [HTTP2Frame(kind: .windowUpdate, payload: [1])], ends(6)),
@@ -55,22 +55,22 @@ import Testing
     Case("short GOAWAY", [HTTP2Frame(kind: .goAway, payload: [0, 0])], ends(6)),
     Case("PUSH_PROMISE from a client", [open, HTTP2Frame(kind: .pushPromise, flags: 4, stream: 1, payload: [0, 0, 0, 2])],
       ends(1)),
-    Case("PRIORITY", [HTTP2Frame(kind: .priority, stream: 9, payload: [0, 0, 0, 0, 16])], .goesOn),
+    Case("PRIORITY", [HTTP2Frame(kind: .priority, stream: 9, payload: [0, 0, 0, 0, 16])], .connectionContinues),
     Case("short PRIORITY", [HTTP2Frame(kind: .priority, stream: 9, payload: [0])], ends(6)),
-    Case("unknown frame", [HTTP2Frame(kind: .unknown, flags: 255, stream: 77, payload: [1, 2, 3])], .goesOn),
+    Case("unknown frame", [HTTP2Frame(kind: .unknown, flags: 255, stream: 77, payload: [1, 2, 3])], .connectionContinues),
     // Streams.
     Case("DATA of the connection", [.data(0, [1])], ends(1)),
     Case("DATA before its stream", [.data(1, [1])], ends(1)),
     Case("DATA after the end", [.headers(1, head), .data(1, [1])], ends(5)),
     Case("even stream", [.headers(2, head)], ends(1)),
     Case("stream 0", [.headers(0, head)], ends(1)),
-    // A stream that was passed over counts as closed, and what comes for it late is skipped.
-    Case("stream numbers go down", [.headers(5, head), .headers(3, head)], .goesOn),
+    // A skipped stream number counts as closed, and late frames for it are ignored.
+    Case("stream numbers go down", [.headers(5, head), .headers(3, head)], .connectionContinues),
     Case("padding beyond the frame", [open, HTTP2Frame(kind: .data, flags: 8, stream: 1, payload: [9, 1])], ends(1)),
-    Case("padded DATA", [open, HTTP2Frame(kind: .data, flags: 9, stream: 1, payload: [2, 0x61, 0, 0])], .goesOn),
+    Case("padded DATA", [open, HTTP2Frame(kind: .data, flags: 9, stream: 1, payload: [2, 0x61, 0, 0])], .connectionContinues),
     Case("trailers that do not end", [open, .headers(1, [("a", "b")], end: false)], .streamEnds(1)),
     // Header blocks.
-    Case("CONTINUATION from nowhere", [HTTP2Frame(kind: .continuation, flags: 4, stream: 1)], ends(1)),
+    Case("CONTINUATION without HEADERS", [HTTP2Frame(kind: .continuation, flags: 4, stream: 1)], ends(1)),
     Case(
       "another frame inside a block",
       [.headers(1, head, endHeaders: false), HTTP2Frame(kind: .ping, payload: [UInt8](repeating: 0, count: 8))],
@@ -104,11 +104,11 @@ import Testing
     Case("length below the body", [.headers(1, head + [("content-length", "1")], end: false), .data(1, [1, 2])],
       .streamEnds(1)),
     Case("length twice", [.headers(1, head + [("content-length", "0"), ("content-length", "0")])], .streamEnds(1)),
-    Case("length that is no number", [.headers(1, head + [("content-length", "+1")])], .streamEnds(1)),
+    Case("length that is not a number", [.headers(1, head + [("content-length", "+1")])], .streamEnds(1)),
   ]
 
   @Test(arguments: cases)
-  func framesAreJudged(frames: Case) throws {
+  func framesHaveTheExpectedOutcome(frames: Case) throws {
     let handled = Shared(0)
     let server = try TestServer { request, exchange in
       if request.target.elementsEqual(Array("/after".utf8)) { return TestServer.echo(request, exchange) }
@@ -126,7 +126,7 @@ import Testing
     case .streamEnds(let code):
       #expect(try client.reply(1).resetCode == code)
       #expect(handled.value == 0)
-    case .goesOn:
+    case .connectionContinues:
       break
     }
     client.request(11, "GET", "/after")
@@ -136,19 +136,19 @@ import Testing
   @Test(arguments: [
     "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\nGET / HTTP/1.1\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\u{0}\u{0}\u{0}",
   ])
-  func whatFollowsThePrefaceMustBeSettings(text: String) throws {
+  func settingsMustFollowThePreface(text: String) throws {
     let server = try TestServer()
     let client = try server.connect()
     client.send(text)
     client.endSending()
     let bytes = client.readToEnd()
-    // The server's own SETTINGS frame, and no more than a farewell.
+    // The server's own SETTINGS frame, and at most a GOAWAY.
     #expect(bytes.starts(with: [0, 0, 24, 4]) && bytes.count < 200)
     #expect(server.wait { server.server.openConnections == 0 })
   }
 
   @Test(arguments: ["PRI", "PRI * HTTP/2.0\r\n\r\nSM\r\n\rX", "PRI * HTTP/1.1\r\n\r\n", "POST", "P"])
-  func whatOnlyLooksLikeThePrefaceIsNot(text: String) throws {
+  func similarTextsAreNotThePreface(text: String) throws {
     let server = try TestServer()
     let client = try server.connect()
     client.send(text)
@@ -158,7 +158,7 @@ import Testing
     #expect(server.wait { server.server.openConnections == 0 })
   }
 
-  @Test func thePrefaceMayComeByteByByte() throws {
+  @Test func prefaceMayArriveByteByByte() throws {
     let server = try TestServer()
     let client = try server.connect()
     let request = HTTP2Frame.settings().bytes + HTTP2Frame.headers(1, HTTP2Client.head("GET", "/x")).bytes

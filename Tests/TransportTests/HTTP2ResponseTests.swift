@@ -2,8 +2,8 @@ import Testing
 
 @testable import Transport
 
-/// Requests and replies over HTTP/2, one at a time.
-@Suite struct HTTP2ReplyTests {
+/// Single requests and responses over HTTP/2.
+@Suite struct HTTP2ResponseTests {
   @Test func theSameHandlerServesBothProtocolsOnOnePort() throws {
     let server = try TestServer()
     let old = try server.connect()
@@ -20,7 +20,7 @@ import Testing
     #expect(server.server.requestsServed == 2)
   }
 
-  @Test func handlersSeeTheHeadAsOverHTTP1() throws {
+  @Test func handlersSeeTheSameHeadAsOverHTTP1() throws {
     let seen = Shared<[String]>([])
     let server = try TestServer { request, exchange in
       var lines = ["\(request.version) \(request.method) \(String(decoding: request.target, as: UTF8.self))"]
@@ -44,7 +44,7 @@ import Testing
   }
 
   @Test(arguments: ["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE"])
-  func methodsAreTold(method: String) throws {
+  func handlersSeeTheMethod(method: String) throws {
     let server = try TestServer()
     let client = try HTTP2Client(server)
     client.request(1, method)
@@ -54,7 +54,7 @@ import Testing
     #expect(reply.field("content-length") == "\(expected.utf8.count)")
   }
 
-  @Test func fieldsOfRepliesAreInLowerCaseAndOnOneLine() throws {
+  @Test func responseFieldsAreInLowerCaseAndOnOneLine() throws {
     let server = try TestServer { _, exchange in
       exchange.respond(
         status: 404,
@@ -74,7 +74,7 @@ import Testing
   }
 
   @Test(arguments: ["body", ""])
-  func repliesMayEndWithTrailers(body: String) throws {
+  func responsesMayEndWithTrailers(body: String) throws {
     let server = try TestServer { _, exchange in
       exchange.respond(
         status: 200, headers: { $0.add("Content-Type", "application/grpc") },
@@ -95,7 +95,7 @@ import Testing
     #expect(plain.text == body && plain.field("grpc-status") == nil)
   }
 
-  @Test func aReplyMayBeTrailersAlone() throws {
+  @Test func responsesMayBeTrailersOnly() throws {
     let server = try TestServer { _, exchange in
       exchange.respond(
         status: 200, headers: { $0.add("grpc-status", "12") }, compressible: false, body: { _ in })
@@ -107,7 +107,7 @@ import Testing
     #expect(reply.isEnded && reply.dataFrames == 0 && reply.trailers.isEmpty)
   }
 
-  @Test func gzipGoesBothWays() throws {
+  @Test func gzipWorksBothWays() throws {
     let server = try TestServer()
     let client = try HTTP2Client(server)
     let text = String(repeating: "hello ", count: 1000)
@@ -124,7 +124,7 @@ import Testing
     #expect(String(decoding: inflated, as: UTF8.self) == "post /|" + text)
   }
 
-  /// A request, and the status it is refused with.
+  /// A request and the status of its refusal.
   struct Refused: Sendable, CustomTestStringConvertible {
     var testDescription: String
     var fields: [(String, String)]
@@ -154,7 +154,7 @@ import Testing
   ]
 
   @Test(arguments: refused, [false, true])
-  func requestsAreRefusedInTheirOwnLanguage(refused: Refused, isGRPC: Bool) throws {
+  func refusalsUseTheClientsProtocol(refused: Refused, isGRPC: Bool) throws {
     let server = try TestServer { configuration in
       configuration.headerBytesMax = 1800
       configuration.headerFieldsMax = 30
@@ -172,12 +172,12 @@ import Testing
     } else {
       #expect(reply.status == refused.status && reply.text.contains("\"code\":\(refused.status)"))
     }
-    // The connection goes on.
+    // The connection continues.
     client.request(3)
     #expect(try client.reply(3).status == 200)
   }
 
-  @Test func aClientThatIsAnsweredEarlyIsToldToStop() throws {
+  @Test func earlyResponsesResetTheRequest() throws {
     let server = try TestServer { $0.bodyBytesMax = 1000 }
     let client = try HTTP2Client(server)
     client.request(1, "POST", "/", end: false)

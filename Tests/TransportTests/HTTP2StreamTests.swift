@@ -2,7 +2,7 @@ import Testing
 
 @testable import Transport
 
-/// Many streams on one connection, bodies in pieces, and who waits for whom.
+/// Many streams on one connection, bodies in pieces, and flow control.
 @Suite struct HTTP2StreamTests {
   @Test func aHundredStreamsAreAnsweredInAnyOrder() throws {
     let kept = Shared<[(target: String, exchange: Exchange)]>([])
@@ -22,14 +22,14 @@ import Testing
     #expect(server.server.requestsServed == 100)
   }
 
-  @Test func streamsBeyondTheLimitAreRefusedAndMayBeTriedAgain() throws {
+  @Test func streamsBeyondTheLimitAreRefusedAndMayBeRetried() throws {
     let kept = Shared<[Exchange]>([])
     let server = try TestServer(configure: { $0.streamsMax = 3 }) { _, exchange in
       kept.update { $0.append(exchange) }
     }
     let client = try HTTP2Client(server)
     for index in 0..<4 { client.request(UInt32(index * 2 + 1)) }
-    // 7 is REFUSED_STREAM: nothing was done, so a client may send it again.
+    // 7 is REFUSED_STREAM: the server has not processed the request, so a client may retry it.
     #expect(try client.reply(7).resetCode == 7)
     #expect(kept.value.count == 3)
     let exchange = kept.value[0]
@@ -39,17 +39,17 @@ import Testing
     #expect(server.wait { kept.value.count == 4 })
   }
 
-  @Test func fiveMebibytesGoBothWaysOverSmallWindows() throws {
+  @Test func transfersFiveMebibytesBothWaysOverSmallWindows() throws {
     let bytes = (0..<(5 << 20)).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 7) }
     let server = try TestServer { request, exchange in
       let body = Array(request.body)
       exchange.respond(status: 200, headers: { _ in }, compressible: false) { $0.append(contentsOf: body) }
     }
-    // The reply comes over a window of 4,000 bytes.
+    // The response uses a window of 4,000 bytes.
     let client = try HTTP2Client(server, settings: [(4, 4000)])
     client.request(1, "POST", "/", end: false)
     var sent = 0
-    // What the server's windows allow at first, then what it opens.
+    // The initial windows of the server, then the updates.
     var stream = HTTP2Limits.streamWindowBytes
     var connection = 65_535
     var seen = 0
@@ -74,21 +74,22 @@ import Testing
     #expect(reply.dataFrames >= bytes.count / 4000)
   }
 
-  @Test func aClientMayNotSendBeyondItsWindow() throws {
+  @Test func clientsMayNotExceedTheWindow() throws {
     let server = try TestServer()
     let client = try HTTP2Client(server)
     client.request(1, "POST", "/", end: false)
-    // The connection's window is 1 MiB, and so much was not taken in one turn of the loop.
+    // The connection's window is 1 MiB, more than the server takes in one turn of the loop.
     let frame = HTTP2Frame.data(1, [UInt8](repeating: 0, count: 16_384)).bytes
     client.raw.send(Array(repeating: frame, count: 100).flatMap { $0 })
     client.send(.data(1, [], end: true))
-    // Either the server kept up and answers, or it says FLOW_CONTROL_ERROR; it never keeps more than the windows.
+    // Either the server was fast enough and responds, or it sends FLOW_CONTROL_ERROR. It never buffers more than the
+    // windows.
     let reply = client.replies[1] ?? (try? client.reply(1))
     let code = client.control.last { $0.kind == .goAway }?.code
     #expect(reply?.status == 200 || reply?.resetCode == 3 || code == 3)
   }
 
-  @Test func streamedRepliesShareTheConnection() throws {
+  @Test func streamedResponsesShareTheConnection() throws {
     let server = try TestServer { request, exchange in
       let letter = request.target[1]
       exchange.stream(
@@ -105,7 +106,7 @@ import Testing
     #expect(server.server.requestsServed == 10)
   }
 
-  @Test func headOfAStreamAsksForNothing() throws {
+  @Test func headRequestsDoNotAskTheSource() throws {
     let asked = Shared(0)
     let server = try TestServer { _, exchange in
       exchange.stream(status: 200, headers: { _ in }, from: Slices(count: 1, bytes: 1, asked: asked))
@@ -116,7 +117,7 @@ import Testing
     #expect(reply.isEnded && reply.dataFrames == 0 && asked.value == 0)
   }
 
-  @Test func aSourceThatFailsResetsItsStreamAlone() throws {
+  @Test func failingSourcesResetOnlyTheirStream() throws {
     let closed = Shared(0)
     let server = try TestServer { request, exchange in
       if request.target.count > 1 { return TestServer.echo(request, exchange) }
@@ -153,7 +154,7 @@ import Testing
     #expect(asked.value == 101)
   }
 
-  @Test func aClientThatOpensNoWindowCostsBoundedMemory() throws {
+  @Test func clientsThatOpenNoWindowUseLimitedMemory() throws {
     let handled = Shared(0)
     let body = [UInt8](repeating: 0x61, count: 200_000)
     let server = try TestServer { _, exchange in
@@ -163,14 +164,14 @@ import Testing
     let client = try HTTP2Client(server, settings: [(4, 0)])
     for index in 0..<100 { client.request(UInt32(index * 2 + 1)) }
     try client.settle()
-    // Six replies pass 1 MiB; the other requests wait, and are answered when the client takes what it asked for.
+    // Six responses exceed 1 MiB. The other requests wait until the client takes its responses.
     #expect(handled.value == 6)
     client.send(.settings([(4, 1 << 20)]))
     for index in 0..<100 { #expect(try client.reply(UInt32(index * 2 + 1)).body.count == 200_000) }
     #expect(handled.value == 100)
   }
 
-  @Test func aClientThatDoesNotReadHoldsEverythingBack() throws {
+  @Test func clientsThatDoNotReadStopTheServer() throws {
     let asked = Shared(0)
     let server = try TestServer { _, exchange in
       exchange.stream(status: 200, headers: { _ in }, from: Slices(count: 1_000_000, bytes: 16_000, asked: asked))
@@ -186,14 +187,14 @@ import Testing
       stable = asked.value == last ? stable + 1 : 0
       last = asked.value
     }
-    // What was made lies in the kernel's buffers.
+    // The slices produced so far are in the kernel's buffers.
     #expect(asked.value < 2000)
   }
 
-  @Test func aFeedWaitsAndResumes() throws {
-    let feeds = Shared<[(LineFeed, Exchange)]>([])
+  @Test func sourcesWaitAndResume() throws {
+    let feeds = Shared<[(LineSource, Exchange)]>([])
     let server = try TestServer { _, exchange in
-      let feed = LineFeed()
+      let feed = LineSource()
       feeds.update { $0.append((feed, exchange)) }
       exchange.stream(status: 200, headers: { _ in }, from: feed)
     }
@@ -223,12 +224,12 @@ import Testing
     #expect(client.replies[1]?.isEnded == false)
   }
 
-  @Test func aCancelledStreamTellsItsHandler() throws {
+  @Test func canceledStreamsAreReported() throws {
     let closed = Shared<[String]>([])
     let server = try TestServer { request, exchange in
       let target = String(decoding: request.target, as: UTF8.self)
       exchange.onClose { closed.update { $0.append(target) } }
-      if target == "/feed" { exchange.stream(status: 200, headers: { _ in }, from: LineFeed()) }
+      if target == "/feed" { exchange.stream(status: 200, headers: { _ in }, from: LineSource()) }
     }
     let client = try HTTP2Client(server)
     client.request(1, "GET", "/feed")
@@ -236,7 +237,7 @@ import Testing
     client.request(5, "GET", "/kept")
     client.send(.reset(1), .reset(3))
     #expect(server.wait { closed.value == ["/feed", "/slow"] })
-    // A client that ends its sending side is given a while to read the reply.
+    // A client that ends its sending side has some time to read the response.
     client.raw.endSending()
     server.advance(seconds: 9)
     #expect(closed.value.count == 2)
@@ -249,7 +250,7 @@ extension [UInt8] {
   fileprivate mutating func append(line text: String) { append(contentsOf: Array(text.utf8)) }
 }
 
-/// Makes a number of slices of one letter, then ends.
+/// Produces a number of slices of one letter, then ends.
 private final class Slices: BodySource {
   private let count: Int
   private let slice: [UInt8]
@@ -283,7 +284,7 @@ private final class Slices: BodySource {
 }
 
 /// Sends the lines put into it, and waits in between. Used on its exchange's loop.
-private final class LineFeed: BodySource, @unchecked Sendable {
+private final class LineSource: BodySource, @unchecked Sendable {
   var lines: [String] = []
   var isFinished = false
 

@@ -2,9 +2,9 @@ import Testing
 
 @testable import Transport
 
-/// Idle connections, silent clients, stalled bodies, and the end of the server.
+/// Idle connections, silent clients, stalled bodies, and the shutdown of the server.
 @Suite struct HTTP2TimeTests {
-  @Test func idleConnectionsAreClosedWithAWord() throws {
+  @Test func idleConnectionsAreClosedWithGoAway() throws {
     let server = try TestServer()
     let client = try HTTP2Client(server)
     client.request(1)
@@ -18,7 +18,7 @@ import Testing
     #expect(try client.goAwayCode() == 0)
   }
 
-  @Test func aPrefaceMustBeWholeInTime() throws {
+  @Test func prefaceMustBeCompleteInTime() throws {
     let server = try TestServer()
     let client = try server.connect()
     client.send("PRI * HTTP")
@@ -26,7 +26,7 @@ import Testing
     #expect(client.isEnded())
   }
 
-  @Test func aHeadMustBeWholeInTime() throws {
+  @Test func headMustBeCompleteInTime() throws {
     let server = try TestServer()
     let client = try HTTP2Client(server)
     client.send(.headers(1, HTTP2Client.head("GET", "/"), endHeaders: false))
@@ -36,7 +36,7 @@ import Testing
     #expect(try client.goAwayCode() == 11)
   }
 
-  @Test func aBodyMustMakeProgress() throws {
+  @Test func bodiesMustMakeProgress() throws {
     let server = try TestServer()
     let client = try HTTP2Client(server)
     client.request(1, "POST", "/", end: false)
@@ -51,7 +51,7 @@ import Testing
     #expect(try client.reply(3).text == "post /other|a")
   }
 
-  @Test func silentClientsWithRequestsUnderWayArePinged() throws {
+  @Test func silentClientsWithRunningRequestsArePinged() throws {
     let closed = Shared(0)
     let server = try TestServer { _, exchange in exchange.onClose { closed.update { $0 += 1 } } }
     let client = try HTTP2Client(server)
@@ -72,7 +72,7 @@ import Testing
     #expect(closed.value == 1 && client.raw.isEnded())
   }
 
-  @Test func aStreamThatTakesNothingIsReset() throws {
+  @Test func streamsThatTakeNothingAreReset() throws {
     let closed = Shared(0)
     let server = try TestServer { request, exchange in
       if request.target.count > 1 { return TestServer.echo(request, exchange) }
@@ -83,7 +83,7 @@ import Testing
     client.opensWindows = false
     client.request(1)
     try client.settle()
-    // Each step is followed by a sign of life, or the connection would end.
+    // The client sends a frame after each step. Otherwise the connection would end.
     func wait(seconds: Int) throws {
       for _ in 0..<(seconds / 50) {
         server.advance(seconds: 50)
@@ -103,7 +103,7 @@ import Testing
     #expect(try client.reply(3).text == "get /next|")
   }
 
-  @Test func aQuietFeedIsNotStalled() throws {
+  @Test func waitingSourcesAreNotStalled() throws {
     let server = try TestServer { _, exchange in
       exchange.stream(status: 200, headers: { _ in }, from: Silence())
     }
@@ -116,7 +116,7 @@ import Testing
     #expect(client.replies[1]?.resetCode == nil && client.replies[1]?.status == 200)
   }
 
-  @Test func stoppingSaysGoodbyeAndFinishesWhatIsUnderWay() throws {
+  @Test func stoppingSendsGoAwayAndFinishesRunningRequests() throws {
     let kept = Shared<[Exchange]>([])
     let shutdowns = Shared(0)
     let server = try TestServer { request, exchange in
@@ -131,7 +131,8 @@ import Testing
     let stopping = Thread { server.server.stop(graceSeconds: 60) }
     #expect(try idle.goAwayCode() == 0)
     idle.raw.endSending()
-    // First a notice that allows for requests on their way, then the number of the last one taken.
+    // The first notice still allows requests that are on their way. The second one has the number of the last
+    // accepted stream.
     let notice = try busy.next(.goAway)
     #expect(HTTP2Frame.number(notice.payload[0..<4]) == 0x7fff_ffff && notice.code == 0)
     busy.request(3, "GET", "/late")
@@ -149,7 +150,7 @@ import Testing
     stopping.join()
   }
 
-  @Test func stoppingCutsWhatOutlastsTheGrace() throws {
+  @Test func stoppingCutsRequestsAfterTheGracePeriod() throws {
     let closed = Shared(0)
     let server = try TestServer { _, exchange in exchange.onClose { closed.update { $0 += 1 } } }
     let client = try HTTP2Client(server)
@@ -168,7 +169,7 @@ private final class Ones: BodySource {
   }
 }
 
-/// Never says a thing.
+/// Never sends anything.
 private final class Silence: BodySource {
   func nextSlice(into out: inout [UInt8]) -> BodyProgress { .waiting }
 }

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Transport
 
-/// Answers as servers send them, in one piece and byte by byte.
+/// Responses of servers, in one piece and byte by byte.
 @Suite struct HTTPResponseParserTests {
   private func parse(
     _ text: String, pieceBytes: Int, isHead: Bool = false, bodyBytesMax: Int = 1000
@@ -29,7 +29,7 @@ import Testing
       ("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 1\r\n\r\nx", 200, "x", false),
       ("HTTP/1.0 200 OK\r\n\r\nto the end", 200, "to the end", false),
     ], [1, 7, 10_000])
-  func readsAnswers(answer: (text: String, status: Int, body: String, keepsAlive: Bool), pieceBytes: Int) {
+  func parsesResponses(answer: (text: String, status: Int, body: String, keepsAlive: Bool), pieceBytes: Int) {
     let (outcome, parser) = parse(answer.text, pieceBytes: pieceBytes)
     #expect(outcome == .complete)
     #expect(parser.status == answer.status)
@@ -47,11 +47,11 @@ import Testing
       ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", .malformed),
       ("HTTP/1.1 200 OK\r\nContent-Length: 1001\r\n\r\n" + String(repeating: "a", count: 1001), .tooLarge),
     ] as [(String, HTTPResponseParser.Outcome)], [1, 10_000])
-  func refusesWhatIsNoAnswer(answer: (text: String, outcome: HTTPResponseParser.Outcome), pieceBytes: Int) {
+  func rejectsIncompleteAndInvalidResponses(answer: (text: String, outcome: HTTPResponseParser.Outcome), pieceBytes: Int) {
     #expect(parse(answer.text, pieceBytes: pieceBytes).0 == answer.outcome)
   }
 
-  @Test func anAnswerToHeadHasNoBody() {
+  @Test func responsesToHeadHaveNoBody() {
     let (outcome, parser) = parse("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", pieceBytes: 9, isHead: true)
     #expect(outcome == .complete)
     #expect(parser.body.isEmpty)

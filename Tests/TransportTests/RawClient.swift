@@ -1,7 +1,8 @@
 import Glibc
+import TestSupport
 import Testing
 
-/// A blocking socket that speaks bytes, and reads replies as plainly as possible.
+/// A client with a blocking socket that sends raw bytes and parses responses in the simplest way.
 final class RawClient {
   struct Reply {
     var status = 0
@@ -20,10 +21,8 @@ final class RawClient {
   init(port: Int) throws {
     socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     try #require(socket >= 0)
-    // A reply that never comes fails the test instead of hanging it.
-    var limit = timeval(tv_sec: 20, tv_usec: 0)
-    setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
-    setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+    // A missing response makes the test fail instead of hang.
+    setTimeouts(of: socket, readSeconds: 20, writeSeconds: 20)
     var on: Int32 = 1
     setsockopt(socket, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
     var address = sockaddr_in()
@@ -42,7 +41,7 @@ final class RawClient {
     close(socket)
   }
 
-  /// Sends everything; a server that stopped listening to us is no error here.
+  /// Sends all bytes. A server that has stopped reading is not an error.
   func send(_ bytes: [UInt8]) {
     var sent = 0
     while sent < bytes.count {
@@ -61,14 +60,14 @@ final class RawClient {
     shutdown(socket, Int32(SHUT_WR))
   }
 
-  /// Goes away without a word: the server's side sees a reset.
+  /// Closes the connection with a reset.
   func reset() {
     var hard = linger(l_onoff: 1, l_linger: 0)
     setsockopt(socket, SOL_SOCKET, SO_LINGER, &hard, socklen_t(MemoryLayout<linger>.size))
     shutdown(socket, Int32(SHUT_RDWR))
   }
 
-  /// Whether so many bytes have come, waiting for as long as the socket does.
+  /// Whether `count` bytes arrive within the socket's time limit.
   func has(_ count: Int) -> Bool {
     while pending.count < count {
       guard fill() else { return false }
@@ -76,7 +75,7 @@ final class RawClient {
     return true
   }
 
-  /// Whether the server has ended the connection and left nothing to read.
+  /// Whether the server has ended the connection and no input is left.
   func isEnded() -> Bool {
     if !pending.isEmpty { return false }
     return !fill()
@@ -89,7 +88,7 @@ final class RawClient {
     return pending
   }
 
-  /// Reads one reply. `to` is the method asked with, since replies to HEAD have no body.
+  /// Reads one response. `to` is the method of the request, since responses to HEAD have no body.
   func readReply(to method: String = "GET") throws -> Reply {
     var reply = Reply()
     let statusLine = try readLine()
@@ -132,7 +131,7 @@ final class RawClient {
     while true {
       if let end = pending.firstIndex(of: 0x0a) {
         let line = pending[..<end]
-        try #require(line.last == 0x0d, "a line that does not end with CR LF")
+        try #require(line.last == 0x0d, "the line does not end with CR LF")
         pending.removeFirst(end + 1)
         return String(decoding: line.dropLast(), as: UTF8.self)
       }
@@ -143,9 +142,9 @@ final class RawClient {
   private func fill() -> Bool {
     let space = [UInt8](unsafeUninitializedCapacity: 64 * 1024) { buffer, count in
       var received = 0
-      // A signal sent to the process, as one test does, interrupts a call with a time limit.
+      // A signal to the process, which one test sends, interrupts a call with a time limit.
       repeat { received = recv(socket, buffer.baseAddress, buffer.count, 0) } while received < 0 && errno == EINTR
-      if received < 0 && errno == EAGAIN { Issue.record("the server neither replied nor closed") }
+      if received < 0 && errno == EAGAIN { Issue.record("the server neither responded nor closed the connection") }
       count = max(0, received)
     }
     pending += space

@@ -61,12 +61,12 @@ import Testing
     ("Accept-Encoding: gzip;q=0.000\r\n", 5000, false), ("Accept-Encoding: xgzip\r\n", 5000, false),
     ("", 5000, false),
   ])
-  func compressesWhereAskedAndWorthIt(field: String, count: Int, isCompressed: Bool) throws {
+  func compressesIfAcceptedAndWorthwhile(field: String, count: Int, isCompressed: Bool) throws {
     let server = try TestServer { _, exchange in
       exchange.respond(status: 200, headers: { _ in }) { $0.append(contentsOf: [UInt8](repeating: 0x61, count: count)) }
     }
     let client = try server.connect()
-    // Twice: the second reply uses a compressor that was used before.
+    // Twice, so that the second response uses a compressor with a history.
     for _ in 0..<2 {
       client.send("GET / HTTP/1.1\r\n\(field)\r\n")
       let reply = try client.readReply()
@@ -77,7 +77,7 @@ import Testing
     }
   }
 
-  @Test func doesNotCompressWhatMustNotBe() throws {
+  @Test func doesNotCompressOtherResponses() throws {
     let server = try TestServer { _, exchange in
       exchange.respond(status: 200, headers: { _ in }, compressible: false) {
         $0.append(contentsOf: [UInt8](repeating: 0x61, count: 5000))
@@ -97,7 +97,7 @@ import Testing
       client.send(compressed)
       #expect(try client.readReply().text == "post /|\(text)")
     }
-    // Small on the wire, too large in memory.
+    // Small in transit, but too large in memory.
     let bomb = try #require(GzipCompressor().compress([UInt8](repeating: 0, count: 1_000_000)))
     client.send("POST / HTTP/1.1\r\nContent-Encoding: gzip\r\nContent-Length: \(bomb.count)\r\n\r\n")
     client.send(bomb)
@@ -105,7 +105,7 @@ import Testing
     #expect(client.isEnded())
   }
 
-  @Test func refusesGzipThatIsCutOrFollowedByNoise() throws {
+  @Test func refusesTruncatedGzipAndTrailingBytes() throws {
     let whole = try #require(GzipCompressor().compress([UInt8](repeating: 0x61, count: 1000)))
     for body in [Array(whole.dropLast()), whole + [1], []] {
       let server = try TestServer()
@@ -117,7 +117,7 @@ import Testing
     #expect(try GzipDecompressor().inflated(whole + whole) == [UInt8](repeating: 0x61, count: 2000))
   }
 
-  @Test func largeBodiesArriveAndLeave() throws {
+  @Test func transfersLargeBodiesBothWays() throws {
     let server = try TestServer { $0.bodyBytesMax = 8_000_000 }
     let client = try server.connect()
     let body = (0..<6_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31) }
@@ -134,13 +134,13 @@ import Testing
     #expect(try client.readReply().body == Array("post /|".utf8) + body)
   }
 
-  @Test func requestsBeyondTheSharedBudgetAreToldSo() throws {
+  @Test func requestsBeyondTheSharedBudgetAreRefused() throws {
     let server = try TestServer { $0.bufferedBytesMax = 100_000 }
     let client = try server.connect()
     client.send("POST / HTTP/1.1\r\nContent-Length: 1000000\r\n\r\n")
     client.send([UInt8](repeating: 0x61, count: 200_000))
     #expect(try client.readReply().status == 503)
-    // The budget is whole again once the connection is gone.
+    // The budget is complete again after the connection is closed.
     let next = try server.connect()
     let body = [UInt8](repeating: 0x62, count: 80_000)
     next.send("POST / HTTP/1.1\r\nContent-Length: \(body.count)\r\n\r\n")
@@ -152,7 +152,7 @@ import Testing
     let sums = Shared<[Int]>([])
     let server = try TestServer { request, exchange in
       let padded = UnsafeRawBufferPointer(start: request.body.baseAddress, count: request.body.count + 64)
-      // Under the address sanitizer this reads past the end if the promise is broken.
+      // Under the address sanitizer, this reads past the end if the padding is missing.
       let sum = padded.reduce(0) { $0 &+ Int($1) }
       sums.update { $0.append(sum) }
       exchange.respond(status: 200, headers: { _ in }, body: { _ in })

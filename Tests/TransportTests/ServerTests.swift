@@ -4,7 +4,7 @@ import Testing
 @testable import Transport
 
 @Suite struct ServerTests {
-  @Test func anAddressInUseIsNamed() throws {
+  @Test func addressInUseIsReported() throws {
     let server = try TestServer()
     var configuration = TransportConfiguration()
     configuration.port = server.port
@@ -23,7 +23,7 @@ import Testing
   }
 
   @Test(arguments: [("no.such.host.invalid", 0), ("127.0.0.1", 70_000), ("192.0.2.1", 0)])
-  func addressesThatAreNotOursAreRefused(host: String, port: Int) throws {
+  func unusableAddressesAreRefused(host: String, port: Int) throws {
     var configuration = TransportConfiguration()
     configuration.host = host
     configuration.port = port
@@ -44,7 +44,7 @@ import Testing
     #expect(server.server.requestsServed == 30)
   }
 
-  @Test func connectionsBeyondTheLimitAreTurnedAway() throws {
+  @Test func connectionsBeyondTheLimitAreRefused() throws {
     let server = try TestServer { $0.connectionsMax = 2 }
     let first = try server.connect()
     let second = try server.connect()
@@ -59,7 +59,7 @@ import Testing
     #expect(try third.readReply().status == 200)
   }
 
-  @Test func stoppingFinishesWhatIsInFlight() throws {
+  @Test func stoppingFinishesRunningRequests() throws {
     let kept = Shared<[Exchange]>([])
     let server = try TestServer { request, exchange in
       if request.target.elementsEqual("/idle".utf8) {
@@ -79,7 +79,7 @@ import Testing
     // The idle connection ends first, which shows that stopping has begun.
     #expect(idle.isEnded())
     exchange.loop.execute {
-      // Asking the server for its numbers must not wait for the end of stopping, which waits for this.
+      // Reading the server's counters must not wait for `stop` to return, because `stop` waits for this handler.
       #expect(server.server.openConnections == 1)
       exchange.respond(status: 200, headers: { _ in }, body: { $0.append(contentsOf: Array("done".utf8)) })
     }
@@ -92,8 +92,8 @@ import Testing
     server.server.stop(graceSeconds: 60)
   }
 
-  /// Whoever connected just before is answered: its client would take an end without an answer for a failure.
-  @Test func stoppingAnswersWhoJustConnected() throws {
+  /// A client that has just connected still gets a response. It would take a close without a response for a failure.
+  @Test func stoppingServesClientsThatJustConnected() throws {
     let server = try TestServer()
     let idle = try server.connect()
     idle.send("GET / HTTP/1.1\r\n\r\n")
@@ -101,7 +101,7 @@ import Testing
     let fresh = try server.connect()
     #expect(server.wait { server.server.openConnections == 2 })
     let stopping = Thread { server.server.stop(graceSeconds: 60) }
-    // Nobody is accepted after that, and the loop has told every connection.
+    // From then on no connection is accepted, and the loop has notified every open one.
     #expect(idle.isEnded())
     fresh.send("GET / HTTP/1.1\r\n\r\n")
     let reply = try fresh.readReply()
@@ -111,7 +111,7 @@ import Testing
     stopping.join()
   }
 
-  @Test func stoppingCutsWhatOutlastsTheGrace() throws {
+  @Test func stoppingCutsRequestsAfterTheGracePeriod() throws {
     let closed = Shared(0)
     let entered = Shared(0)
     let server = try TestServer { _, exchange in
@@ -126,13 +126,13 @@ import Testing
     #expect(busy.isEnded())
   }
 
-  @Test func stoppingAsksFeedsToEnd() throws {
-    final class WatchHub: BodySource {
+  @Test func stoppingAsksStreamedResponsesToEnd() throws {
+    final class WaitingSource: BodySource {
       var isFinished = false
       func nextSlice(into out: inout [UInt8]) -> BodyProgress { isFinished ? .finished : .waiting }
     }
     let server = try TestServer { _, exchange in
-      let feed = WatchHub()
+      let feed = WaitingSource()
       exchange.onShutdown { [unowned exchange] in
         feed.isFinished = true
         exchange.resume()

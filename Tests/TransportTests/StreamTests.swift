@@ -2,7 +2,7 @@ import Testing
 
 @testable import Transport
 
-/// Streams a counted number of slices, and says how many it was asked for.
+/// Streams a fixed number of slices and counts the requests for them.
 private final class CountedSource: BodySource {
   private let slices: Int
   private let sliceBytes: Int
@@ -26,8 +26,8 @@ private final class CountedSource: BodySource {
 }
 
 /// Sends the lines put into it, and waits in between.
-private final class WatchHub: BodySource, @unchecked Sendable {
-  // Sendable: touched on its exchange's loop only.
+private final class LineSource: BodySource, @unchecked Sendable {
+  // Sendable: used on its exchange's loop only.
   var lines: [String] = []
   var isFinished = false
   var exchange: Exchange?
@@ -40,8 +40,9 @@ private final class WatchHub: BodySource, @unchecked Sendable {
 }
 
 @Suite struct StreamTests {
-  /// A source that works long before it has anything, as a sort does, holds up the loop for one slice at a time.
-  @Test func othersComeBetweenEmptySlices() throws {
+  /// A source that works for a long time before its first byte, such as a sort, occupies the loop for one slice at a
+  /// time.
+  @Test func otherRequestsRunBetweenEmptySlices() throws {
     let turns = Shared([Int]())
     let server = try TestServer { _, exchange in
       let asked = Shared(0)
@@ -60,7 +61,7 @@ private final class WatchHub: BodySource, @unchecked Sendable {
     #expect(counts.count > 1 && zip(counts, counts.dropFirst()).allSatisfy { $1 - $0 <= 1 }, "\(counts)")
   }
 
-  @Test func chunksComeToOneBodyAndTheConnectionGoesOn() throws {
+  @Test func chunksFormOneBodyAndTheConnectionStaysOpen() throws {
     let server = try TestServer { _, exchange in
       exchange.stream(status: 200, headers: { $0.add("X-A", "b") }, from: CountedSource(slices: 40, sliceBytes: 1000))
     }
@@ -93,7 +94,7 @@ private final class WatchHub: BodySource, @unchecked Sendable {
     #expect(reply.body.count == 15)
   }
 
-  @Test func headOfAStreamAsksForNothing() throws {
+  @Test func headRequestsDoNotAskTheSource() throws {
     let asked = Shared(0)
     let server = try TestServer { _, exchange in
       exchange.stream(status: 200, headers: { _ in }, from: CountedSource(slices: 3, sliceBytes: 5, asked: asked))
@@ -105,7 +106,7 @@ private final class WatchHub: BodySource, @unchecked Sendable {
     #expect(asked.value == 0)
   }
 
-  @Test func aSourceThatFailsCutsTheReply() throws {
+  @Test func failingSourcesCutTheResponse() throws {
     let server = try TestServer { _, exchange in
       exchange.stream(status: 200, headers: { _ in }, from: CountedSource(slices: 3, sliceBytes: 5, end: .failed))
     }
@@ -114,7 +115,7 @@ private final class WatchHub: BodySource, @unchecked Sendable {
     #expect(throws: (any Error).self) { try client.readReply() }
   }
 
-  @Test func aClientThatDoesNotReadHoldsTheSourceBack() throws {
+  @Test func clientsThatDoNotReadStopTheSource() throws {
     let asked = Shared(0)
     let slices = 2000
     let server = try TestServer { _, exchange in
@@ -131,14 +132,14 @@ private final class WatchHub: BodySource, @unchecked Sendable {
       stable = asked.value == last ? stable + 1 : 0
       last = asked.value
     }
-    // What was produced lies in the kernel's buffers, but for one slice.
+    // The slices produced so far are in the kernel's buffers, except for one.
     #expect(asked.value < slices / 4)
     #expect(try client.readReply().body.count == slices * Exchange.sliceBytes)
     #expect(asked.value == slices + 1)
   }
 
-  @Test func aFeedWaitsAndResumes() throws {
-    let feed = WatchHub()
+  @Test func sourcesWaitAndResume() throws {
+    let feed = LineSource()
     let server = try TestServer { _, exchange in
       feed.exchange = exchange
       exchange.stream(status: 200, headers: { _ in }, from: feed)
@@ -166,11 +167,11 @@ private final class WatchHub: BodySource, @unchecked Sendable {
     #expect(try client.readReply().status == 200)
   }
 
-  @Test func aFeedWhoseClientLeavesIsToldAtOnce() throws {
+  @Test func disconnectIsReportedAtOnce() throws {
     let closed = Shared(0)
     let server = try TestServer { _, exchange in
       exchange.onClose { closed.update { $0 += 1 } }
-      exchange.stream(status: 200, headers: { _ in }, from: WatchHub())
+      exchange.stream(status: 200, headers: { _ in }, from: LineSource())
     }
     let client = try server.connect()
     client.send("GET / HTTP/1.1\r\n\r\n")

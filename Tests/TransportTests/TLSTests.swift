@@ -5,7 +5,7 @@ import Testing
 
 @testable import Transport
 
-/// TLS, seen by OpenSSL's own client and by curl; certificates are made with OpenSSL's program.
+/// TLS with OpenSSL's own client and with curl. OpenSSL's program creates the certificates.
 @Suite(.enabled(if: Tool.openssl.isThere, "openssl is not installed"))
 struct TLSTests {
   /// A certificate for 127.0.0.1 and its key.
@@ -42,7 +42,7 @@ struct TLSTests {
       }, handle: handle)
   }
 
-  /// What `openssl s_client` says of a connection.
+  /// Returns the report of `openssl s_client` about a connection.
   private static func inspect(_ server: TestServer, _ arguments: [String] = []) throws -> String {
     let outcome = try Tool.openssl.run(
       ["s_client", "-connect", "127.0.0.1:\(server.port)"] + arguments, input: "")
@@ -52,7 +52,7 @@ struct TLSTests {
   @Test(.enabled(if: Tool.curl.isThere, "curl is not installed"), arguments: [
     ["--http1.1"], ["--http2"], ["--http2", "--tls-max", "1.2"], ["--no-alpn"], ["--http2-prior-knowledge"],
   ])
-  func bothProtocolsAreSpoken(arguments: [String]) throws {
+  func servesBothProtocols(arguments: [String]) throws {
     let pair = try Pair(name: "both")
     let body = String(repeating: "0123456789", count: 200_000)
     let server = try Self.server(pair, handle: { request, exchange in
@@ -80,7 +80,7 @@ struct TLSTests {
     (["-tls1_1"], "protocol version"), (["-alpn", "spdy/1"], "no application protocol"),
     (["-tls1_2", "-cipher", "AES128-SHA"], "handshake failure"),
   ])
-  func whatIsNotSpokenIsRefusedWithAReason(arguments: [String], reason: String) throws {
+  func unsupportedProtocolsAreRefusedWithAReason(arguments: [String], reason: String) throws {
     let server = try Self.server(try Pair(name: "refusing"))
     let seen = try Self.inspect(server, arguments)
     #expect(seen.contains(reason), "\(seen)")
@@ -88,12 +88,12 @@ struct TLSTests {
   }
 
   @Test(arguments: [(["-alpn", "h2,http/1.1"], "h2"), (["-alpn", "http/1.1,h2"], "h2"), (["-alpn", "http/1.1"], "http/1.1")])
-  func theProtocolIsAgreedOn(arguments: [String], chosen: String) throws {
+  func negotiatesTheProtocol(arguments: [String], chosen: String) throws {
     let server = try Self.server(try Pair(name: "alpn"))
     #expect(try Self.inspect(server, arguments).contains("ALPN protocol: \(chosen)"))
   }
 
-  @Test func renegotiationIsOff() throws {
+  @Test func refusesRenegotiation() throws {
     let server = try Self.server(try Pair(name: "renegotiation"))
     let outcome = try Tool.openssl.run(
       ["s_client", "-tls1_2", "-connect", "127.0.0.1:\(server.port)"], input: "R\n", keepsInputOpen: true)
@@ -101,22 +101,22 @@ struct TLSTests {
   }
 
   @Test(arguments: ["GET / HTTP/1.1\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}"])
-  func plainBytesAreTurnedAway(text: String) throws {
+  func refusesPlainBytes(text: String) throws {
     let handled = Shared(0)
     let server = try Self.server(try Pair(name: "plain"), handle: { _, _ in handled.value += 1 })
     let client = try server.connect()
     client.send(text)
-    // An alert at most, and an orderly end.
+    // At most an alert, and an orderly end.
     #expect(client.readToEnd().count <= 7)
     client.endSending()
     #expect(server.wait { server.server.openConnections == 0 } && handled.value == 0)
   }
 
-  @Test func aHandshakeMustBeDoneInTime() throws {
+  @Test func handshakeMustBeCompleteInTime() throws {
     let server = try Self.server(try Pair(name: "slow"))
     let silent = try server.connect()
     let slow = try server.connect()
-    // The start of a record that says it is a client's hello of 512 bytes.
+    // The start of a TLS record that announces a client hello of 512 bytes.
     slow.send([0x16, 0x03, 0x01, 0x02, 0x00, 0x01])
     server.advance(seconds: 14)
     #expect(server.server.openConnections == 2)
@@ -124,7 +124,7 @@ struct TLSTests {
     #expect(silent.isEnded() && slow.isEnded())
   }
 
-  @Test func aNewPairServesNewConnections() throws {
+  @Test func reloadedCertificateServesNewConnections() throws {
     let pair = try Pair(name: "first")
     let server = try Self.server(pair)
     #expect(try Self.inspect(server).contains("CN = first"))
@@ -138,7 +138,7 @@ struct TLSTests {
     #expect(try Self.inspect(server).contains("CN = second"))
   }
 
-  @Test func aPairThatDoesNotFitIsRefused() throws {
+  @Test func refusesAMismatchedPair() throws {
     let first = try Pair(name: "one")
     let second = try Pair(name: "two")
     var configuration = TransportConfiguration()

@@ -41,28 +41,28 @@ final class TestServer: Sendable {
     server.stop(graceSeconds: 0)
   }
 
-  /// Connects, and waits until the server knows of it: on a busy machine the kernel may take its time.
+  /// Connects and waits until the server has accepted the connection, which may take time on a busy machine.
   func connect() throws -> RawClient {
     let before = server.openConnections
     let client = try RawClient(port: port)
-    // A server that is full or stopping never counts it.
+    // A server that is full or stopping never counts the connection.
     for _ in 0..<500 where server.openConnections <= before { server.sweepDeadlines() }
     return client
   }
 
-  /// Moves the clock and has every deadline looked at. Sockets that are readable first get their turn.
+  /// Moves the clock and checks all deadlines. Readable sockets get a turn first.
   func advance(seconds: Int) {
     settle()
     clock.advance(milliseconds: seconds * 1000)
     server.sweepDeadlines()
   }
 
-  /// Lets every loop take so many turns that it has seen the bytes that were sent to it, also on a busy machine.
+  /// Gives every loop enough turns to receive all bytes sent to it, even on a busy machine.
   func settle() {
     for _ in 0..<50 { server.sweepDeadlines() }
   }
 
-  /// Takes turns until `condition` holds; the bound is far beyond what any machine needs.
+  /// Takes turns until `condition` holds. The limit is far above the need of any machine.
   func wait(until condition: () -> Bool) -> Bool {
     for _ in 0..<200_000 {
       if condition() { return true }
@@ -71,7 +71,7 @@ final class TestServer: Sendable {
     return condition()
   }
 
-  /// Answers with the method, the target and the body, as text.
+  /// Responds with the method, the target and the body as text.
   @Sendable static func echo(_ request: borrowing HTTPRequest, _ exchange: Exchange) {
     let method = "\(request.method)"
     let target = Array(request.target)
@@ -94,7 +94,7 @@ final class ClosureHandler: RequestHandler {
   }
 }
 
-/// A value that handlers and tests share.
+/// A value shared by handlers and tests.
 final class Shared<Value: Sendable>: Sendable {
   private let storage: Mutex<Value>
 

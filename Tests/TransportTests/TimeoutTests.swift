@@ -22,8 +22,8 @@ import Testing
     #expect(used.isEnded())
   }
 
-  /// A client that lost its network is the kernel's to notice: every connection is told after how long.
-  @Test func connectionsAreToldWhenAClientHasVanished() throws {
+  /// The kernel detects clients that lost their network. This checks the time limit that every connection sets.
+  @Test func kernelDetectsVanishedClients() throws {
     var configuration = TransportConfiguration()
     configuration.port = 0
     configuration.vanishedSeconds = 7
@@ -50,10 +50,10 @@ import Testing
     #expect(milliseconds == 7000)
   }
 
-  @Test func theWholeHeadMustArriveInTime() throws {
+  @Test func headMustBeCompleteInTime() throws {
     let server = try TestServer()
     let client = try server.connect()
-    // Progress does not help: each byte comes well before the limit.
+    // Progress does not help, although each byte arrives well before the limit.
     client.send("GET / HTTP/1.1\r\nA: ")
     server.advance(seconds: 7)
     client.send("b")
@@ -66,7 +66,7 @@ import Testing
     #expect(client.isEnded())
   }
 
-  @Test func aBodyMustMakeProgress() throws {
+  @Test func bodiesMustMakeProgress() throws {
     let server = try TestServer()
     let client = try server.connect()
     client.send("POST / HTTP/1.1\r\nContent-Length: 10\r\n\r\n")
@@ -79,7 +79,7 @@ import Testing
     #expect(client.isEnded())
   }
 
-  @Test func framingIsNoProgress() throws {
+  @Test func chunkFramingIsNotProgress() throws {
     let server = try TestServer()
     let client = try server.connect()
     client.send("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1;")
@@ -90,7 +90,7 @@ import Testing
     #expect(try client.readReply().status == 408)
   }
 
-  @Test func aRequestInFlightHasNoDeadline() throws {
+  @Test func runningRequestsHaveNoDeadline() throws {
     let kept = Shared<[Exchange]>([])
     let server = try TestServer { _, exchange in kept.update { $0.append(exchange) } }
     let client = try server.connect()
@@ -102,7 +102,7 @@ import Testing
     #expect(try client.readReply().status == 200)
   }
 
-  @Test func aClientThatTakesNothingIsCutOff() throws {
+  @Test func clientsThatTakeNothingAreCutOff() throws {
     let body = [UInt8](repeating: 0x61, count: 64 << 20)
     let server = try TestServer { _, exchange in
       exchange.respond(status: 200, headers: { _ in }) { $0.append(contentsOf: body) }
@@ -110,13 +110,13 @@ import Testing
     let client = try server.connect()
     client.send("GET / HTTP/1.1\r\n\r\n")
     #expect(server.wait { server.server.requestsServed == 1 })
-    // Each sweep that sees progress starts the time again.
+    // Each sweep that sees progress restarts the time limit.
     for _ in 0..<100 where server.server.openConnections > 0 { server.advance(seconds: 31) }
     #expect(server.server.openConnections == 0)
     #expect(throws: (any Error).self) { try client.readReply() }
   }
 
-  @Test func aLingeringClientIsCutOff() throws {
+  @Test func lingeringClientsAreCutOff() throws {
     let server = try TestServer()
     let client = try server.connect()
     client.send("GET / HTTP/1.1\r\nConnection: close\r\n\r\n")

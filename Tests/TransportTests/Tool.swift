@@ -1,7 +1,7 @@
 import Foundation
 import TestSupport
 
-/// A program that other people wrote, to compare with; tests that need one are skipped where it is not installed.
+/// An independent program to compare with. Tests that need one are skipped if it is not installed.
 struct Tool: Sendable {
   static let curl = Tool("curl")
   static let h2load = Tool("h2load")
@@ -14,7 +14,7 @@ struct Tool: Sendable {
     var errors: String
   }
 
-  /// No test needs so long.
+  /// Far above the need of any test.
   private static let secondsMax = 60
 
   private let path: String?
@@ -26,9 +26,9 @@ struct Tool: Sendable {
 
   var isThere: Bool { path != nil }
 
-  /// Runs it to its end. Output goes through files, so that none is too long.
+  /// Runs the program to its end. Its output goes to files, so it can be of any length.
   ///
-  /// - Parameter keepsInputOpen: for a program that would end with its input, and will end by itself.
+  /// - Parameter keepsInputOpen: for a program that would stop at the end of its input, but also ends by itself.
   func run(_ arguments: [String], input: String = "", keepsInputOpen: Bool = false) throws -> Outcome {
     guard let path else { throw CocoaError(.fileNoSuchFile) }
     let directory = try TemporaryDirectory()
@@ -42,7 +42,7 @@ struct Tool: Sendable {
     process.standardOutput = try FileHandle(forWritingTo: files[0])
     process.standardError = try FileHandle(forWritingTo: files[1])
     try process.run()
-    // Short, so the pipe takes it at once.
+    // The input is short, so the pipe takes it immediately.
     try pipe.fileHandleForWriting.write(contentsOf: Data(input.utf8))
     if !keepsInputOpen { try pipe.fileHandleForWriting.close() }
     process.waitUntilExit()

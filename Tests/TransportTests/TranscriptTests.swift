@@ -2,7 +2,7 @@ import Testing
 
 @testable import Transport
 
-/// What is sent, and what must come back: one line for each reply, then whether the connection stays open.
+/// An input and the expected output: one line per response, then whether the connection stays open.
 struct Transcript: Sendable, CustomTestStringConvertible {
   enum End { case open, closed }
 
@@ -33,7 +33,7 @@ struct Transcript: Sendable, CustomTestStringConvertible {
     Transcript("patch", "PATCH /p HTTP/1.1\r\nContent-Length: 2\r\n\r\nhi", ["200 patch /p|hi"], .open),
     Transcript("put", "PUT /p HTTP/1.1\r\nContent-Length: 2\r\n\r\nhi", ["200 put /p|hi"], .open),
     Transcript("options", "OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n", ["200 options *|"], .open),
-    Transcript("a method of no use", "TRACE / HTTP/1.1\r\nHost: x\r\n\r\n", ["200 other /|"], .open),
+    Transcript("an unsupported method", "TRACE / HTTP/1.1\r\nHost: x\r\n\r\n", ["200 other /|"], .open),
     Transcript("absolute target", "GET http://x/y HTTP/1.1\r\nHost: x\r\n\r\n", ["200 get http://x/y|"], .open),
     Transcript("connect", "CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n", ["200 other x:1|"], .open),
     Transcript("empty length", "POST / HTTP/1.1\r\nContent-Length: 0\r\n\r\n", ["200 post /|"], .open),
@@ -64,14 +64,14 @@ struct Transcript: Sendable, CustomTestStringConvertible {
     Transcript(
       "100-continue without a body", "GET / HTTP/1.1\r\nExpect: 100-continue\r\n\r\n", ["200 get /|"], .open),
     Transcript(
-      "lines that end with LF alone", "GET / HTTP/1.1\nHost: x\n\n", ["200 get /|"], .open),
+      "lines that end with LF only", "GET / HTTP/1.1\nHost: x\n\n", ["200 get /|"], .open),
     Transcript(
       "body at its limit", "POST / HTTP/1.1\r\nContent-Length: 2000\r\n\r\n" + String(repeating: "b", count: 2000),
       ["200 post /|" + String(repeating: "b", count: 2000)], .open),
   ]
 
   static let refused: [Transcript] = [
-    Transcript("noise", "\u{1}\u{2}\u{3}\r\n\r\n", ["400"], .closed),
+    Transcript("random bytes", "\u{1}\u{2}\u{3}\r\n\r\n", ["400"], .closed),
     Transcript("lower-case method", "get / HTTP/1.1\r\n\r\n", ["400"], .closed),
     Transcript("unknown method", "BREW /pot HTTP/1.1\r\n\r\n", ["501"], .closed),
     Transcript("HTTP/0.9", "GET /\r\n\r\n", ["505"], .closed),
@@ -106,7 +106,7 @@ struct Transcript: Sendable, CustomTestStringConvertible {
     Transcript("other transfer coding", "POST / HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n", ["501"], .closed),
     Transcript(
       "stacked transfer codings", "POST / HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", ["501"], .closed),
-    Transcript("misspelt chunked", "POST / HTTP/1.1\r\nTransfer-Encoding: xchunked\r\n\r\n", ["501"], .closed),
+    Transcript("misspelled chunked", "POST / HTTP/1.1\r\nTransfer-Encoding: xchunked\r\n\r\n", ["501"], .closed),
     Transcript(
       "chunked twice", "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n",
       ["400"], .closed),
@@ -119,11 +119,11 @@ struct Transcript: Sendable, CustomTestStringConvertible {
     Transcript(
       "target too long", "GET /" + String(repeating: "a", count: 600) + " HTTP/1.1\r\n\r\n", ["414"], .closed),
     Transcript(
-      "target too long, without an end", "GET /" + String(repeating: "a", count: 600), ["414"], .closed),
+      "target too long and incomplete", "GET /" + String(repeating: "a", count: 600), ["414"], .closed),
     Transcript(
       "head too large", "GET / HTTP/1.1\r\nA: " + String(repeating: "a", count: 1100) + "\r\n\r\n", ["431"], .closed),
     Transcript(
-      "head too large, without an end", "GET / HTTP/1.1\r\nA: " + String(repeating: "a", count: 1100), ["431"],
+      "head too large and incomplete", "GET / HTTP/1.1\r\nA: " + String(repeating: "a", count: 1100), ["431"],
       .closed),
     Transcript(
       "too many fields", "GET / HTTP/1.1\r\n" + String(repeating: "A: b\r\n", count: 41) + "\r\n", ["431"], .closed),
@@ -134,16 +134,16 @@ struct Transcript: Sendable, CustomTestStringConvertible {
     Transcript("chunk too large", chunked("7d1\r\n"), ["413"], .closed),
     Transcript("chunk size that overflows", chunked("ffffffffffffffffff\r\n"), ["413"], .closed),
     Transcript(
-      "chunks too large together", chunked("3e9\r\n" + String(repeating: "c", count: 1001) + "\r\n3e8\r\n"),
+      "chunks too large in total", chunked("3e9\r\n" + String(repeating: "c", count: 1001) + "\r\n3e8\r\n"),
       ["413"], .closed),
-    Transcript("chunk size that is none", chunked("x\r\n"), ["400"], .closed),
+    Transcript("chunk size that is not a number", chunked("x\r\n"), ["400"], .closed),
     Transcript("empty chunk size", chunked("\r\n"), ["400"], .closed),
     Transcript("chunk size with 0x", chunked("0x5\r\nhello\r\n0\r\n\r\n"), ["400"], .closed),
     Transcript("negative chunk size", chunked("-5\r\nhello\r\n0\r\n\r\n"), ["400"], .closed),
     Transcript("chunk longer than its size", chunked("5\r\nhelloXX0\r\n\r\n"), ["400"], .closed),
-    Transcript("chunk size line with LF alone", chunked("5\nhello\r\n0\r\n\r\n"), ["400"], .closed),
+    Transcript("chunk size line with LF only", chunked("5\nhello\r\n0\r\n\r\n"), ["400"], .closed),
     Transcript("LF in a chunk extension", chunked("5;a\nb\r\nhello\r\n0\r\n\r\n"), ["400"], .closed),
-    Transcript("chunk with LF alone after it", chunked("5\r\nhello\n0\r\n\r\n"), ["400"], .closed),
+    Transcript("chunk followed by LF only", chunked("5\r\nhello\n0\r\n\r\n"), ["400"], .closed),
     Transcript(
       "endless chunk extension", chunked("5;" + String(repeating: "e", count: 5000) + "\r\n"), ["431"], .closed),
     Transcript(
@@ -155,7 +155,7 @@ struct Transcript: Sendable, CustomTestStringConvertible {
   }
 
   @Test(arguments: accepted + refused, [Int.max, 1, 7])
-  func answersAsListed(transcript: Transcript, pieceBytes: Int) throws {
+  func respondsAsListed(transcript: Transcript, pieceBytes: Int) throws {
     let server = try TestServer { configuration in
       configuration.headerBytesMax = 1024
       configuration.headerFieldsMax = 40
@@ -184,7 +184,8 @@ struct Transcript: Sendable, CustomTestStringConvertible {
     case .closed:
       #expect(client.isEnded())
     case .open:
-      // A half-received request, such as after 100 Continue, is completed; then one more shows that it is open.
+      // A request that is still incomplete, as after 100 Continue, is completed. Another request then shows that the
+      // connection is open.
       if transcript.replies == ["100 "] {
         client.send("hi")
         #expect(try client.readReply().text == "post /|hi")

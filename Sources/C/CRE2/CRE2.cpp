@@ -34,7 +34,7 @@ hearth_pattern *hearth_pattern_create(const void *text, size_t length, size_t me
     if (pattern->expression.ok()) return pattern;
     delete pattern;
   } catch (...) {
-    // Out of memory, or a failure inside the library: no pattern.
+    // Memory is exhausted or the library failed, so there is no pattern.
   }
   return nullptr;
 }

@@ -37,7 +37,7 @@ hearth_json_status status(simdjson::error_code error) {
   }
 }
 
-/// Grows the buffers in powers of two, so that requests of slowly rising size do not reallocate each time.
+/// Grows the buffers in powers of two, so that slowly growing requests do not reallocate each time.
 simdjson::error_code reserve(hearth_json_parser *parser, size_t length) {
   if (length > parser->capacity_max) return simdjson::CAPACITY;
   if (!parser->parser) {
@@ -55,7 +55,7 @@ simdjson::error_code reserve(hearth_json_parser *parser, size_t length) {
 
 bool is_digit(uint8_t byte) { return byte >= '0' && byte <= '9'; }
 
-/// Whether decimal digits (of a negative number or not) exceed int64 and uint64.
+/// Whether the decimal digits of a number, negative or not, exceed int64 and uint64.
 bool exceeds_64_bits(const uint8_t *digits, size_t count, bool negative) {
   const char *most = negative ? "9223372036854775808" : "18446744073709551615";
   size_t length = std::strlen(most);
@@ -63,8 +63,8 @@ bool exceeds_64_bits(const uint8_t *digits, size_t count, bool negative) {
   return std::memcmp(digits, most, length) > 0;
 }
 
-/// Copies JSON, putting "e0" behind each integer that exceeds 64 bits: simdjson refuses those, but as numbers they
-/// are legal, and JavaScript prints doubles up to 1e21 without an exponent. Empty when there is none.
+/// Copies JSON and appends "e0" to each integer that exceeds 64 bits. simdjson rejects these, but they are valid
+/// numbers, and JavaScript prints doubles up to 1e21 without an exponent. Returns an empty string if there are none.
 std::string widen_integers(const uint8_t *bytes, size_t length) {
   std::string out;
   size_t copied = 0;
@@ -87,7 +87,7 @@ std::string widen_integers(const uint8_t *bytes, size_t length) {
         out.append("e0");
         copied = end;
       }
-      // The rest of a number with a fraction or an exponent must not be taken for an integer.
+      // Skip the rest of a number with a fraction or an exponent, which is not an integer.
       while (end < length && (is_digit(bytes[end]) || std::strchr(".eE+-", bytes[end]))) {
         if (bytes[end] == 0) break;
         ++end;
@@ -155,7 +155,7 @@ size_t hearth_format_double(double value, char *out) {
     std::memcpy(to, zero, count);
     return static_cast<size_t>(to - out) + count;
   }
-  // "d.ddde±xx": the shortest digits, and the exponent.
+  // "d.ddde±xx": the shortest digits and the exponent.
   char text[hearth_double_text_max];
   auto end = std::to_chars(text, text + sizeof text, value, std::chars_format::scientific).ptr;
   const char *e = std::find(text, end, 'e');
@@ -186,7 +186,7 @@ size_t hearth_format_double(double value, char *out) {
 }
 
 bool hearth_parse_double(const char *text, size_t length, double *out) {
-  // from_chars takes "inf", "nan" and no leading "+"; JSON has no such words.
+  // from_chars accepts "inf" and "nan", which are not valid JSON, and does not accept a leading "+".
   const char *first = text + (length > 0 && text[0] == '-' ? 1 : 0);
   const char *end = text + length;
   if (first == end || !is_digit(static_cast<uint8_t>(*first))) return false;

@@ -2,7 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/// Whether `setting`, a whole hash, is that of `phrase`. Compares in a time that does not depend on where they differ.
+/// Whether the complete hash `setting` is that of `phrase`. The time does not depend on the position of the first
+/// difference.
 static inline int hearth_crypt_accepts(const char *phrase, const char *setting) {
   void *data = NULL;
   int size = 0;

@@ -1,6 +1,7 @@
 #include <zlib.h>
 
-// zlib's initialisers are macros, which Swift cannot see. 15 is the largest window; 16 more asks for gzip framing.
+// zlib's initializers are macros, which Swift cannot see. 15 is the largest window, and adding 16 selects gzip
+// framing.
 static inline int czlib_deflate_init_gzip(z_stream *stream, int level) {
   return deflateInit2(stream, level, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
 }
@@ -9,7 +10,7 @@ static inline int czlib_inflate_init_gzip(z_stream *stream) {
   return inflateInit2(stream, 15 + 16);
 }
 
-// CRC-32C (Castagnoli), eight bytes an instruction where the processor has one for it.
+// CRC-32C (Castagnoli), eight bytes per instruction if the processor has such an instruction.
 #if defined(__x86_64__)
 static inline int czlib_has_crc32c(void) { return __builtin_cpu_supports("sse4.2"); }
 

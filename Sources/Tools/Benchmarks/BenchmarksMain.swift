@@ -23,7 +23,7 @@ enum BenchmarksMain {
       let isRecorded = arguments.contains("--record")
       arguments.removeAll { $0 == "--record" }
       for name in arguments where !Benchmark.all.contains(where: { $0.name == name }) {
-        fail("no benchmark is called '\(name)'; `Benchmarks list` names them\n", status: 64)
+        fail("unknown benchmark '\(name)'; `Benchmarks list` prints all names\n", status: 64)
       }
       run(Benchmark.all.filter { arguments.isEmpty || arguments.contains($0.name) }, isRecorded: isRecorded)
     default: fail(usage, status: 64)
@@ -32,10 +32,10 @@ enum BenchmarksMain {
 
   private static func run(_ benchmarks: [Benchmark], isRecorded: Bool) {
     guard findProgram("wrk") != nil else { fail("wrk is not installed (Debian: wrk)\n", status: 1) }
-    do { _ = try Run.makeDirectory("") } catch { fail("no scratch directory can be made: \(error)\n", status: 1) }
+    do { _ = try Run.makeDirectory("") } catch { fail("cannot create a scratch directory: \(error)\n", status: 1) }
     let signals = Run.cleanUpOnSignals()
     defer { signals.forEach { $0.cancel() } }
-    // Tables that were recorded at other times stand beside it.
+    // Every table names its machine, because the tables next to it may be from other machines and times.
     let machine = "Measured on \(Machine.description)."
     var sections: [(name: String, text: String)] = []
     var failures = 0
@@ -45,7 +45,7 @@ enum BenchmarksMain {
         section += "\(try benchmark.run().markdown)\n\n\(benchmark.meaning)\n"
         sections.append((benchmark.name, section))
       } catch {
-        // It replaces nothing.
+        // A failed benchmark does not replace its recorded table.
         section += "Could not be measured: \(error)\n"
         failures += 1
       }

@@ -1,13 +1,13 @@
 import Foundation
 import Glibc
 
-/// One run of one fuzzer in a process of its own, so that a trap or a hang is a result and not the end.
+/// One run of one fuzzer in its own process, so that a trap or a hang is a result and does not end the program.
 struct Campaign {
   let fuzzer: Fuzzer
   let seconds: Double
   let seed: UInt64
 
-  /// Seconds beyond the time of a run after which an input hangs.
+  /// Seconds beyond the time of a run after which an input counts as hanging.
   private static let hangSeconds = 20.0
 
   enum Outcome {
@@ -15,7 +15,7 @@ struct Campaign {
     case failed(reason: String, input: [UInt8], number: Int)
   }
 
-  /// Runs the inputs in this process until the time is over.
+  /// Runs inputs in this process until the time is over.
   func runHere(noting current: CurrentInput) {
     var mutator = Mutator(fuzzer, seed: seed)
     let start = ContinuousClock.now
@@ -29,7 +29,7 @@ struct Campaign {
     }
   }
 
-  /// Runs them in a child and waits for it.
+  /// Runs the inputs in a child process and waits for it.
   func run() throws -> Outcome {
     let file = NSTemporaryDirectory() + "hearth-fuzz-\(fuzzer.name)-\(getpid()).input"
     defer { unlink(file) }
@@ -57,16 +57,17 @@ struct Campaign {
     return .failed(reason: "\(reason) \(child.terminationStatus)", input: current.bytes, number: current.number)
   }
 
-  /// Runs, prints one line, keeps a failing input in a file; returns whether it went as it should.
+  /// Runs the fuzzer, prints one line and saves a failing input to a file. Returns whether the result is as
+  /// expected.
   func report() -> Bool {
     do {
       switch try run() {
       case .passed(let inputs):
         print("\(fuzzer.mustFail ? "FAILED" : "passed") \(fuzzer.name): \(inputs) inputs, seed \(seed)")
-        if fuzzer.mustFail { print("  it had to fail: failures go unnoticed") }
+        if fuzzer.mustFail { print("  it should have failed, so failures may go unnoticed") }
         return !fuzzer.mustFail
       case .failed(let reason, _, let number) where fuzzer.mustFail:
-        print("passed \(fuzzer.name): failed as it must, \(reason) at input \(number), seed \(seed)")
+        print("passed \(fuzzer.name): failed as expected, \(reason) at input \(number), seed \(seed)")
         return true
       case .failed(let reason, let input, let number):
         let file = "fuzz-\(fuzzer.name)-\(seed).input"
@@ -76,7 +77,7 @@ struct Campaign {
         return false
       }
     } catch {
-      print("FAILED \(fuzzer.name): it could not be run: \(error)")
+      print("FAILED \(fuzzer.name): cannot run: \(error)")
       return false
     }
   }

@@ -1,7 +1,7 @@
 import DocumentModel
 import WireFormat
 
-/// Inputs to start from: small, and together touching every kind of value, path and message.
+/// The initial inputs: small, and together covering every kind of value, path and message.
 enum Corpus {
   static let protobuf: [[UInt8]] = {
     let fields = MapValue([
@@ -17,7 +17,7 @@ enum Corpus {
     return [whole] + single + [whole.map { $0 ^ 0x80 }]
   }()
 
-  /// Requests as gRPC has them: writes with a mask and with transforms, a query with everything, aggregations.
+  /// Requests in gRPC's format: writes with a mask and with transforms, a query with every clause, and aggregations.
   static let messages: [[UInt8]] = {
     let name = "projects/p/databases/(default)/documents/c/d"
     func field(_ path: String, to out: inout [UInt8]) {
@@ -127,12 +127,13 @@ enum Corpus {
     "\u{2}HEAD / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n",
   ])
 
-  /// Connections, each with the size of its pieces before it.
+  /// Connections, each preceded by the size of its pieces.
   static let http2: [[UInt8]] = {
     func frame(_ type: UInt8, _ flags: UInt8, _ stream: UInt8, _ payload: [UInt8]) -> [UInt8] {
       [0, UInt8(payload.count >> 8), UInt8(payload.count & 255), type, flags, 0, 0, 0, stream] + payload
     }
-    // GET or POST, http, and a path that is not in the static table; two fields, one of them for the dynamic table.
+    // Encodes GET or POST, http, a path that is not in the static table, and two fields, one of which enters the
+    // dynamic table.
     func head(_ method: UInt8, _ path: String) -> [UInt8] {
       [method, 0x86, 0x04, UInt8(path.utf8.count)] + Array(path.utf8) + [0x40, 1, 0x61, 2, 0x62, 0x63, 0x00, 1, 0x64, 0]
     }

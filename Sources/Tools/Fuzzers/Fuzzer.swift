@@ -4,18 +4,18 @@ import RulesEngine
 import Transport
 import WireFormat
 
-/// An entry point that takes any bytes and must neither trap nor hang.
+/// An entry point that accepts any bytes and must neither trap nor hang.
 struct Fuzzer: Sendable {
-  /// What `Fuzzers run NAME` takes.
+  /// The name for `Fuzzers run NAME`.
   let name: String
   /// One line for `Fuzzers list`.
   let summary: String
-  /// Inputs that mean something, to start from.
+  /// The initial inputs.
   let corpus: [[UInt8]]
-  /// Pieces that the syntax of the inputs knows.
+  /// Tokens of the input's syntax.
   let tokens: [String]
   let run: @Sendable (UnsafeRawBufferPointer) -> Void
-  /// Whether a failure is what is wanted: such a fuzzer proves that failures are noticed.
+  /// Whether the fuzzer is expected to fail. Such a fuzzer proves that failures are noticed.
   var mustFail = false
 
   /// Every fuzzer, in the order in which `smoke` runs them.
@@ -37,7 +37,7 @@ struct Fuzzer: Sendable {
       tokens: ["\r\n", "\r\n\r\n", "Content-Length: ", "Transfer-Encoding: chunked\r\n", "0\r\n\r\n", "GET / HTTP/1.1"],
       run: HTTPFuzz.run),
     Fuzzer(
-      name: "http2", summary: "what HTTP/2 clients send: frames and compressed fields", corpus: Corpus.http2,
+      name: "http2", summary: "input of HTTP/2 clients: frames and compressed fields", corpus: Corpus.http2,
       tokens: [], run: HTTP2Fuzz.run),
     Fuzzer(
       name: "fixture", summary: "fixture trees, `__collections__` trees and document lines", corpus: Corpus.fixtures,
@@ -50,7 +50,7 @@ struct Fuzzer: Sendable {
       name: "ordered-code", summary: "parts of storage keys: ids, numbers, values", corpus: Corpus.protobuf + Corpus.paths,
       tokens: ["__id", "__", "\0", "\u{1}"], run: StoreFuzz.orderedCode),
     Fuzzer(
-      name: "ruleset", summary: "security rules: reading, checking, compiling, judging", corpus: Corpus.rulesets,
+      name: "ruleset", summary: "security rules: parsing, checking, compiling, evaluating", corpus: Corpus.rulesets,
       tokens: Corpus.ruleTokens, run: RulesFuzz.ruleset),
     Fuzzer(
       name: "rule-expression", summary: "conditions of security rules", corpus: Corpus.ruleExpressions,
@@ -59,7 +59,7 @@ struct Fuzzer: Sendable {
       name: "rule-document", summary: "security rules over damaged documents and claims", corpus: Corpus.protobuf,
       tokens: [], run: RulesFuzz.storedDocument),
     Fuzzer(
-      name: "must-fail", summary: "traps on an input that mutation finds soon; proves that failures are noticed",
+      name: "must-fail", summary: "traps on an input that mutation finds quickly; proves that failures are noticed",
       corpus: [Array("hearth".utf8)], tokens: [],
       run: { bytes in precondition(bytes.isEmpty || bytes[0] == UInt8(ascii: "h"), "found, as it should be") },
       mustFail: true),

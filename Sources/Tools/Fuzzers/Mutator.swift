@@ -1,6 +1,6 @@
-/// Makes new inputs out of a corpus; the same seed makes the same inputs.
+/// A generator of new inputs from a corpus. The same seed produces the same inputs.
 struct Mutator {
-  /// Longer inputs are cut: what is wrong shows in short ones.
+  /// Longer inputs are cut, because short ones suffice to show most errors.
   static let inputBytesMax = 4096
 
   private let corpus: [[UInt8]]
@@ -13,7 +13,7 @@ struct Mutator {
     state = seed
   }
 
-  /// The next input: one of the corpus with one to eight changes.
+  /// Returns the next input: an input of the corpus with one to eight changes.
   mutating func next() -> [UInt8] {
     var input = corpus[below(corpus.count)]
     for _ in 0...below(8) { change(&input) }
@@ -32,7 +32,7 @@ struct Mutator {
       let copied = Array(input[place..<min(input.count, place + below(32))])
       input.insert(contentsOf: copied, at: below(input.count + 1))
     case 5:
-      // The front of one input and the back of another.
+      // Join the start of one input and the end of another.
       let other = corpus[below(corpus.count)]
       input = Array(input[..<place]) + other[below(other.count + 1)...]
     case 6: input.insert(UInt8(truncatingIfNeeded: random()), at: place)
@@ -41,7 +41,7 @@ struct Mutator {
     }
   }
 
-  /// A byte on the edge of something.
+  /// Returns a byte at a boundary of a character class or encoding.
   private mutating func edge() -> UInt8 {
     [0, 1, 0x0a, 0x20, 0x22, 0x2f, 0x30, 0x39, 0x5c, 0x7f, 0x80, 0xbf, 0xc0, 0xed, 0xf4, 0xff][below(16)]
   }

@@ -1,37 +1,37 @@
 package import DocumentModel
 import WireFormat
 
-// Short spellings of the nouns, for tests. Illegal ones trap: a test's own data is right.
+// Short constructors for tests. Invalid arguments trap, because tests use correct literals.
 
-/// The document at a path.
+/// Returns the key of the document at a path.
 package func document(_ path: String) -> DocumentKey {
-  guard let key = try? DocumentKey(ResourcePath(path)) else { preconditionFailure("\(path) is no document") }
+  guard let key = try? DocumentKey(ResourcePath(path)) else { preconditionFailure("\(path) is not a document path") }
   return key
 }
 
-/// The collection at a path.
+/// Returns the path of a collection.
 package func collection(_ path: String) -> ResourcePath {
-  guard let path = try? ResourcePath(path), path.isCollection else { preconditionFailure("\(path) is no collection") }
+  guard let path = try? ResourcePath(path), path.isCollection else { preconditionFailure("\(path) is not a collection path") }
   return path
 }
 
-/// A field path in its text form.
+/// Returns a field path from its text form.
 package func field(_ path: String) -> FieldPath {
-  guard let path = try? FieldPath(path) else { preconditionFailure("\(path) is no field path") }
+  guard let path = try? FieldPath(path) else { preconditionFailure("\(path) is not a field path") }
   return path
 }
 
-/// A mask of field paths in text form.
+/// Returns a mask of field paths in text form.
 package func mask(_ paths: String...) -> FieldMask { FieldMask(paths.map(field)) }
 
-/// A map value.
+/// Returns a map value.
 package func map(_ entries: (String, Value)...) -> Value { .map(MapValue(entries)) }
 
-/// The stored form of fields.
+/// Returns the stored form of fields.
 package func fields(_ entries: (String, Value)...) -> EncodedFields { EncodedFields(MapValue(entries)) }
 
 extension Write {
-  /// Replaces a document.
+  /// Returns a write that replaces a document.
   package static func set(
     _ path: String, _ entries: (String, Value)..., transforms: [FieldTransform] = [], if precondition: Precondition = .none
   ) -> Write {
@@ -40,7 +40,7 @@ extension Write {
       precondition: precondition)
   }
 
-  /// Sets or removes the fields of a mask.
+  /// Returns a write that sets or removes the fields of a mask.
   package static func merge(
     _ path: String, _ mask: [String], _ entries: (String, Value)..., transforms: [FieldTransform] = [],
     if precondition: Precondition = .none
@@ -50,19 +50,19 @@ extension Write {
       transforms: transforms, precondition: precondition)
   }
 
-  /// Removes a document.
+  /// Returns a write that deletes a document.
   package static func delete(_ path: String, if precondition: Precondition = .none) -> Write {
     Write(.delete, key: document(path), precondition: precondition)
   }
 
-  /// Checks a precondition.
+  /// Returns a write that only checks a precondition.
   package static func verify(_ path: String, if precondition: Precondition = .none) -> Write {
     Write(.verify, key: document(path), precondition: precondition)
   }
 }
 
 extension FieldTransform {
-  /// Adds to a field.
+  /// Returns a transform that adds to a field.
   package static func increment(_ path: String, _ value: Value) -> FieldTransform {
     FieldTransform(field(path), .increment(value))
   }

@@ -2,23 +2,26 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// Runs blocking work on a thread of its own, so that it holds none of the few threads that async tests share.
+/// Runs blocking work on its own thread, so that it blocks none of the few threads that async tests share.
 ///
-/// Costs a thread for as long as `body` runs. Expectations belong in the caller: `body` runs outside the test's task.
+/// Costs a thread while `body` runs. Put expectations into the caller, because `body` runs outside the test's task.
+/// - Throws: the error of `body`.
 package func onDedicatedThread<Result: Sendable>(
   _ body: @escaping @Sendable () throws -> Result
 ) async throws -> Result {
   try await withCheckedThrowingContinuation { continuation in
     let thread = Thread { continuation.resume(with: Swift.Result { try body() }) }
-    // Recursive generators and parsers in debug builds want more than the 512 KiB that Foundation gives.
+    // In debug builds, recursive generators and parsers need more than Foundation's 512 KiB.
     thread.stackSize = 8 << 20
     thread.start()
   }
 }
 
-/// Waits, on a thread that may block, for asynchronous work.
+/// Waits for asynchronous work on a thread that may block.
 ///
-/// Only within ``onDedicatedThread(_:)``: on one of the threads that async tests share it could wait for itself.
+/// Use it only inside ``onDedicatedThread(_:)``. On a thread that async tests share, it could wait for work that
+/// needs the same thread.
+/// - Throws: the error of `body`.
 package func awaitResult<Result: Sendable>(_ body: @escaping @Sendable () async throws -> Result) throws -> Result {
   let outcome = Outcome<Result>()
   Task {
@@ -27,7 +30,7 @@ package func awaitResult<Result: Sendable>(_ body: @escaping @Sendable () async 
   return try outcome.wait().get()
 }
 
-/// How a task ended, for one thread that waits for it.
+/// The result of a task, for one waiting thread.
 private final class Outcome<Value: Sendable>: Sendable {
   private let result = Mutex<Result<Value, any Error>?>(nil)
   private let isSettled = DispatchSemaphore(value: 0)

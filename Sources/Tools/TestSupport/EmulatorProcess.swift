@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
 
-/// The official Firestore emulator, the oracle of differential tests. Not every machine has it.
+/// The official Firestore emulator, the reference for differential tests. It is not installed on every machine.
 package struct EmulatorProcess: Sendable {
   package let process: ServerProcess
   package let port: UInt16
@@ -13,7 +13,8 @@ package struct EmulatorProcess: Sendable {
   /// Whether Java and the emulator are installed where their Debian packages put them.
   package static var isInstalled: Bool { access(java, X_OK) == 0 && access(jar, R_OK) == 0 }
 
-  /// Starts it on a free loopback port and waits until it answers; about eight seconds.
+  /// Starts the emulator on a free loopback port and waits until it responds, about eight seconds.
+  /// - Throws: ``ServerProcessError`` if it does not start or respond in time.
   package init(timeoutSeconds: Double = 60) throws {
     port = try Self.freePort()
     process = try ServerProcess(
@@ -28,13 +29,13 @@ package struct EmulatorProcess: Sendable {
     while (try? client.send("GET", "/"))?.status != 200 {
       guard Date() < deadline else {
         process.stop()
-        throw ServerProcessError(description: "the emulator does not answer:\n\(process.output)")
+        throw ServerProcessError(description: "the emulator does not respond:\n\(process.output)")
       }
       usleep(20_000)
     }
   }
 
-  /// A port that was free a moment ago: the emulator cannot be asked to choose one.
+  /// Returns a port that was free a moment ago, because the emulator cannot choose one itself.
   private static func freePort() throws -> UInt16 {
     let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     defer { _ = Glibc.close(descriptor) }

@@ -1,44 +1,44 @@
 import Foundation
 import Glibc
 
-/// A Markdown page with commands that a test runs as a reader would type them.
+/// A Markdown page with commands that a test runs the way a reader would type them.
 ///
-/// A mark on a line of its own says what the fenced block behind it is:
+/// A mark on its own line gives the kind of the next fenced block:
 ///
-/// - `<!-- run -->`: commands for the shell. All of a page run in one shell and folder.
-/// - `<!-- run python -->`: a program for the Python of ``PythonClients``, left out where there is none.
-/// - `<!-- serve -->`: one `hearth serve …`, kept running for the blocks after it. Those run in a new shell in the same
-///   folder, as in a second terminal. The test serves on another port than the page's 8080. It replaces
-///   `127.0.0.1:8080` and `localhost:8080` in all commands of the page, also in those before this block, and in their
-///   output.
+/// - `<!-- run -->`: shell commands. All of a page's blocks run in one shell and folder.
+/// - `<!-- run python -->`: a program for the Python of ``PythonClients``. It is skipped if Python is not installed.
+/// - `<!-- serve -->`: a `hearth serve …` command, which keeps running for the blocks after it. Those run in a new
+///   shell in the same folder, as in a second terminal. The test uses another port than the page's 8080. It replaces
+///   `127.0.0.1:8080` and `localhost:8080` in all commands of the page, including those before this block, and in
+///   their output.
 ///
-/// A fenced block right behind one to run is what it prints, save times, tokens and ids that the server makes. A block
-/// without one has to succeed.
+/// A fenced block directly after a block to run is its expected output, except for times, tokens and ids from the
+/// server. A block without expected output must succeed.
 package struct GuidePage: Sendable {
-  /// What a marked block is.
+  /// The kind of a marked block.
   package enum Kind: Sendable { case shell, python, serve }
 
-  /// A marked block, with the output that stands behind it, if any does.
+  /// A marked block and the expected output that follows it, if any.
   package struct Block: Sendable {
     package var kind: Kind
-    /// Of the mark, from 1.
+    /// The line of the mark, from 1.
     package var line: Int
     package var commands: String
     package var output: String?
   }
 
-  /// The page's path below the repository's root.
+  /// The path of the page, relative to the repository's root.
   package let path: String
   package let blocks: [Block]
-  /// Lines of blocks of commands without a mark, which nothing runs.
+  /// Lines of command blocks without a mark, which no test runs.
   package let unmarkedLines: [Int]
 
-  /// The repository's root.
   package static let root = URL(fileURLWithPath: #filePath)
     .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
     .path
 
   /// Reads the page at `path`, relative to the repository's root.
+  /// - Throws: the error of the file system if the page cannot be read.
   package init(path: String) throws {
     self.path = path
     let lines = try String(contentsOfFile: "\(Self.root)/\(path)", encoding: .utf8).components(separatedBy: "\n")
@@ -68,25 +68,25 @@ package struct GuidePage: Sendable {
     "<!-- run -->": .shell, "<!-- run python -->": .python, "<!-- serve -->": .serve,
   ]
 
-  /// The text between two fences, and the line behind them.
+  /// Returns the text between two fences and the number of the line after them.
   private static func block(_ lines: [String], at start: Int) -> (text: String, next: Int) {
     let inside = lines[(start + 1)...].prefix { !$0.hasPrefix("```") }
     return (inside.joined(separator: "\n"), start + inside.count + 2)
   }
 }
 
-/// A run of a page's commands, in a folder of their own, with `fixtures` and `rules` in it and `hearth` on the path.
+/// A run of a page's commands in a separate folder that contains `fixtures` and `rules`, with `hearth` on the path.
 package struct GuideRun: Sendable {
-  /// One line for each block that printed something else than the page shows, or failed.
+  /// One message for each block that failed or whose output differs from the page.
   package private(set) var problems: [String] = []
-  /// How many blocks were left out for want of Python.
+  /// The number of blocks skipped because Python is not installed.
   package private(set) var skippedCount = 0
   private let mayFail: Bool
 
-  /// Runs the blocks of `page` in order; blocks before the first `<!-- serve -->` find `server`, if there is one.
+  /// Runs the blocks of `page` in order. Blocks before the first `<!-- serve -->` use `server`, if it is not `nil`.
+  /// `mayFail` allows blocks without expected output to fail.
   ///
-  /// `mayFail` lets blocks fail that show no output. Throws `ServerProcessError` where a server does not start or the
-  /// commands do not end within `timeoutSeconds`.
+  /// - Throws: ``ServerProcessError`` if a server does not start or the commands do not end within `timeoutSeconds`.
   package init(
     _ page: GuidePage, server: HearthProcess? = nil, mayFail: Bool = false, timeoutSeconds: Double = 150
   ) throws {
@@ -116,7 +116,7 @@ package struct GuideRun: Sendable {
       serving?.stop()
       reserved.listen()
       address.port = reserved.number
-      // The server takes over the reserved socket, as it does from systemd. Its own --port is then ignored.
+      // The server takes over the reserved socket, as it does from systemd, and then ignores its own --port.
       let command =
         Self.environment(folder.path, address) + "LISTEN_FDS=1 LISTEN_PID=$$ exec \(block.commands.trimmed)\n"
       let process = try ServerProcess(
@@ -150,7 +150,7 @@ package struct GuideRun: Sendable {
       let text = address.replacingPagePort(in: block.commands)
       script += "printf '\\036'\n"
       script += block.kind == .python ? "python3 - <<'END OF PROGRAM'\n\(text)\nEND OF PROGRAM\n" : text + "\n"
-      // Keeps the status of a block for the block behind it, as a terminal does.
+      // Keep the exit status of a block for the next one, as a terminal does.
       script += "status=$?; printf '\\037%d' $status; (exit $status)\n"
     }
     let shell = try ServerProcess(executable: "/bin/bash", arguments: ["-c", script])
@@ -158,7 +158,7 @@ package struct GuideRun: Sendable {
       shell.stop()
       throw ServerProcessError(description: "the commands of \(page.path) do not end:\n\(shell.output)")
     }
-    // One part stands before the first mark: what the shell itself said.
+    // The part before the first mark is output of the shell itself.
     let parts = shell.output.components(separatedBy: "\u{1E}")
     guard parts.count == ran.count + 1, parts[0].isEmpty else {
       throw ServerProcessError(description: "the shell of \(page.path) stopped early:\n\(shell.output)")
@@ -177,14 +177,14 @@ package struct GuideRun: Sendable {
     }
   }
 
-  /// What a block printed, and the exit status behind it.
+  /// Splits the output of a block from the exit status after it.
   private static func statusCut(_ part: String) -> (printed: String, status: Int) {
     guard let mark = part.lastIndex(of: "\u{1F}") else { return (part, 0) }
     return (String(part[..<mark]), Int(part[part.index(after: mark)...].trimmed) ?? 0)
   }
 
-  /// Times of the server, its address, tokens and made-up ids differ from run to run; times that commands write have no
-  /// fraction. How many index entries there are is the store's business.
+  /// Replaces values that differ from run to run: times from the server, its address, tokens and random ids. Times
+  /// that commands write have no fraction. The number of index entries depends on the storage format.
   private static func normalized(_ text: String, _ address: Address) -> String {
     address.restoringPagePort(in: text)
       .replacing(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z/, with: "TIME")
@@ -200,7 +200,7 @@ package struct GuideRun: Sendable {
   }
 }
 
-/// The address of a page's server in this run. The page itself writes port 8080.
+/// The address of a page's server in this run. The page itself uses port 8080.
 private struct Address {
   var scheme = "http"
   var port: UInt16
@@ -227,7 +227,8 @@ private final class ReservedPort {
   /// The bound socket. Connections are refused until ``listen()`` is called.
   let descriptor: Int32
 
-  /// Throws `ServerProcessError` if the system has no free port.
+  /// Reserves a port.
+  /// - Throws: ``ServerProcessError`` if the system has no free port.
   init() throws {
     let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     var address = sockaddr_in()
@@ -250,7 +251,7 @@ private final class ReservedPort {
 
   deinit { close(descriptor) }
 
-  /// Makes the socket one that a server can take over. Later calls change nothing.
+  /// Makes the socket listen, so that a server can take it over. Further calls have no effect.
   func listen() { _ = Glibc.listen(descriptor, 512) }
 }
 

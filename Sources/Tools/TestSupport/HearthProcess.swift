@@ -1,11 +1,11 @@
 import Foundation
 import Glibc
 
-/// A `hearth` binary built beside the tests, run as users run it.
+/// The `hearth` binary built with the tests, run the way users run it.
 package enum HearthBinary {
-  /// The path of the binary: `HEARTH_BINARY` in the environment, or the one in the test bundle's directory.
+  /// The path of the binary: `HEARTH_BINARY` in the environment, or the binary in the test bundle's directory.
   ///
-  /// `nil` where neither exists, and tests that need it are skipped.
+  /// `nil` if neither exists. Tests that need it are then skipped.
   package static let path: String? = {
     if let chosen = ProcessInfo.processInfo.environment["HEARTH_BINARY"] { return chosen }
     guard let tests = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe") else { return nil }
@@ -19,7 +19,8 @@ package enum HearthBinary {
 
   package static var isBuilt: Bool { path != nil }
 
-  /// Runs the binary to its end, at most `timeoutSeconds`, and returns how it ended and what it wrote.
+  /// Runs the binary to its end, for at most `timeoutSeconds`. Returns its exit and output.
+  /// - Throws: ``ServerProcessError`` if the binary does not exist or does not end in time.
   package static func run(_ arguments: [String], timeoutSeconds: Double = 30) throws -> (
     exit: ProcessExit?, output: String
   ) {
@@ -29,8 +30,10 @@ package enum HearthBinary {
     return (exit, process.output)
   }
 
+  /// Starts the binary without waiting for it.
+  /// - Throws: ``ServerProcessError`` if the binary does not exist or cannot be started.
   package static func start(_ arguments: [String]) throws -> ServerProcess {
-    guard let path else { throw ServerProcessError(description: "no hearth binary beside the tests") }
+    guard let path else { throw ServerProcessError(description: "cannot find the hearth binary next to the tests") }
     return try ServerProcess(executable: path, arguments: arguments)
   }
 }
@@ -41,6 +44,7 @@ package struct HearthProcess: Sendable {
   package let port: UInt16
 
   /// Starts `hearth serve --port 0` with `arguments` and waits until it listens.
+  /// - Throws: ``ServerProcessError`` if it does not listen in time.
   package init(arguments: [String], timeoutSeconds: Double = 30) throws {
     process = try HearthBinary.start(["serve", "--port", "0"] + arguments)
     let address = try process.waitForLine(
@@ -52,7 +56,8 @@ package struct HearthProcess: Sendable {
     self.port = port
   }
 
-  /// A server in emulator mode that keeps nothing.
+  /// Starts a server in emulator mode that stores nothing on disk.
+  /// - Throws: ``ServerProcessError`` if it does not listen in time.
   package static func inMemory() throws -> HearthProcess {
     try HearthProcess(arguments: ["--emulator", "--in-memory"])
   }

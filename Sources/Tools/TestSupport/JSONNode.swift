@@ -1,11 +1,11 @@
-/// A JSON value as it was written: numbers keep their text, objects the order of their members.
+/// A JSON value as written: numbers keep their text, and objects keep the order of their members.
 ///
-/// A parser of its own, strict where RFC 8259 is, so that tests do not judge the server's JSON with the server's JSON
+/// It has its own parser, as strict as RFC 8259, so that tests do not check the server's JSON with the server's JSON
 /// code. Names and strings are compared by their UTF-8 bytes, never by Unicode equivalence.
 package enum JSONNode: Sendable {
   case null
   case bool(Bool)
-  /// The number's text, such as `1.0E7`.
+  /// The text of the number, such as `1.0E7`.
   case number(String)
   case string(String)
   case array([JSONNode])
@@ -21,18 +21,18 @@ package enum JSONNode: Sendable {
     }
   }
 
-  /// The value of the member called `name` of an object, or `nil`.
+  /// The value of an object's member with this name, or `nil`.
   package subscript(name: String) -> JSONNode? {
     guard case .object(let members) = self else { return nil }
     return members.first { $0.name.utf8.elementsEqual(name.utf8) }?.value
   }
 
-  /// The elements of an array, or nothing for every other value.
+  /// The elements of an array, empty for every other value.
   package var elements: [JSONNode] {
     if case .array(let elements) = self { elements } else { [] }
   }
 
-  /// The members of an object, or nothing for every other value.
+  /// The members of an object, empty for every other value.
   package var members: [Member] {
     if case .object(let members) = self { members } else { [] }
   }
@@ -42,7 +42,7 @@ package enum JSONNode: Sendable {
     if case .string(let string) = self { string } else { nil }
   }
 
-  /// The number, or `nil` for other values and numbers that are not integers of 64 bits.
+  /// The number, or `nil` for other values and for numbers that are not 64-bit integers.
   package var integerValue: Int? {
     if case .number(let text) = self { Int(text) } else { nil }
   }
@@ -59,7 +59,7 @@ package enum JSONNode: Sendable {
     }
   }
 
-  /// Whether both are the same text once the members of objects are sorted.
+  /// Whether both have the same text after the members of objects are sorted.
   package func isSame(as other: JSONNode) -> Bool {
     sorted.text.utf8.elementsEqual(other.sorted.text.utf8)
   }
@@ -127,7 +127,7 @@ extension JSONNode {
   }
 }
 
-/// Where and why bytes are not JSON.
+/// The position and the reason at which bytes are not valid JSON.
 package struct JSONNodeError: Error, CustomStringConvertible {
   package let offset: Int
   package let reason: String
@@ -135,10 +135,10 @@ package struct JSONNodeError: Error, CustomStringConvertible {
 }
 
 extension JSONNode {
-  /// Reads one JSON value that fills `bytes`.
+  /// Parses one JSON value that spans all of `bytes`.
   ///
-  /// Throws `JSONNodeError` for everything RFC 8259 refuses, for lone surrogates, for members given twice and for
-  /// values nested deeper than 200 levels.
+  /// - Throws: ``JSONNodeError`` for everything that RFC 8259 does not allow, for lone surrogates, for duplicate
+  ///   members and for values nested deeper than 200 levels.
   package init(parsing bytes: [UInt8]) throws(JSONNodeError) {
     var parser = JSONNodeParser(bytes: bytes)
     self = try parser.parseDocument()
@@ -155,7 +155,7 @@ private struct JSONNodeParser {
     skipSpace()
     let value = try parseValue(depth: 0)
     skipSpace()
-    guard offset == bytes.count else { throw failure("text after the value") }
+    guard offset == bytes.count else { throw failure("unexpected text after the value") }
     return value
   }
 
@@ -174,7 +174,7 @@ private struct JSONNodeParser {
   }
 
   private mutating func parseValue(depth: Int) throws(JSONNodeError) -> JSONNode {
-    guard depth <= 200 else { throw failure("nested too deep") }
+    guard depth <= 200 else { throw failure("nested too deeply") }
     switch next {
     case UInt8(ascii: "{"): return try parseObject(depth: depth)
     case UInt8(ascii: "["): return try parseArray(depth: depth)
@@ -200,14 +200,14 @@ private struct JSONNodeParser {
     while true {
       skipSpace()
       let name = try parseString()
-      guard names.insert(Array(name.utf8)).inserted else { throw failure("member \(name) given twice") }
+      guard names.insert(Array(name.utf8)).inserted else { throw failure("duplicate member \(name)") }
       skipSpace()
-      guard take(UInt8(ascii: ":")) else { throw failure("no colon") }
+      guard take(UInt8(ascii: ":")) else { throw failure("expected a colon") }
       skipSpace()
       members.append(JSONNode.Member(name, try parseValue(depth: depth + 1)))
       skipSpace()
       if take(UInt8(ascii: "}")) { return .object(members) }
-      guard take(UInt8(ascii: ",")) else { throw failure("no comma") }
+      guard take(UInt8(ascii: ",")) else { throw failure("expected a comma") }
     }
   }
 
@@ -221,7 +221,7 @@ private struct JSONNodeParser {
       elements.append(try parseValue(depth: depth + 1))
       skipSpace()
       if take(UInt8(ascii: "]")) { return .array(elements) }
-      guard take(UInt8(ascii: ",")) else { throw failure("no comma") }
+      guard take(UInt8(ascii: ",")) else { throw failure("expected a comma") }
     }
   }
 
@@ -244,14 +244,14 @@ private struct JSONNodeParser {
   }
 
   private mutating func parseString() throws(JSONNodeError) -> String {
-    guard take(UInt8(ascii: "\"")) else { throw failure("no string") }
+    guard take(UInt8(ascii: "\"")) else { throw failure("expected a string") }
     var characters: [UInt8] = []
     while true {
-      guard let byte = next else { throw failure("string without an end") }
+      guard let byte = next else { throw failure("unterminated string") }
       offset += 1
       switch byte {
       case UInt8(ascii: "\""):
-        guard let string = String(validating: characters, as: UTF8.self) else { throw failure("bytes not UTF-8") }
+        guard let string = String(validating: characters, as: UTF8.self) else { throw failure("invalid UTF-8") }
         return string
       case UInt8(ascii: "\\"): characters += try parseEscape()
       case 0..<0x20: throw failure("raw control character in a string")
@@ -261,7 +261,7 @@ private struct JSONNodeParser {
   }
 
   private mutating func parseEscape() throws(JSONNodeError) -> [UInt8] {
-    guard let byte = next else { throw failure("string without an end") }
+    guard let byte = next else { throw failure("unterminated string") }
     offset += 1
     switch byte {
     case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"): return [byte]
@@ -285,7 +285,7 @@ private struct JSONNodeParser {
   private mutating func parseHex() throws(JSONNodeError) -> UInt16 {
     guard offset + 4 <= bytes.count,
       let unit = UInt16(String(decoding: bytes[offset..<offset + 4], as: UTF8.self), radix: 16)
-    else { throw failure("four hexadecimal digits expected") }
+    else { throw failure("expected four hexadecimal digits") }
     offset += 4
     return unit
   }

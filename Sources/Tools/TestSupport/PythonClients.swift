@@ -1,19 +1,19 @@
 import Foundation
 import Glibc
 
-/// The Python that has Google's client libraries: what `.ci/clients/install` makes.
+/// The Python installation with Google's client libraries, which `.ci/clients/install` creates.
 package enum PythonClients {
   /// The interpreter: `HEARTH_PYTHON` in the environment, or the one of the virtual environment in `.build`.
   ///
-  /// `nil` where neither exists; tests that need it are skipped then, with ``reasonForSkipping``.
+  /// `nil` if neither exists. Tests that need it are then skipped with ``reasonForSkipping``.
   package static let interpreter: String? = {
     if let chosen = ProcessInfo.processInfo.environment["HEARTH_PYTHON"] { return chosen }
     let folder = "\(GuidePage.root)/.build/clients"
     let path = "\(folder)/python/bin/python"
-    // The stamp is written last: without it the installation is not whole.
+    // The stamp is written last. Without it, the installation is incomplete.
     return access(path, X_OK) == 0 && access("\(folder)/python.installed", R_OK) == 0 ? path : nil
   }()
 
   package static let reasonForSkipping =
-    "Google's Python clients are not here: .ci/clients/install makes them, or says why it cannot"
+    "Google's Python clients are not installed; run .ci/clients/install"
 }

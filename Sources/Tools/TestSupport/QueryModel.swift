@@ -1,13 +1,14 @@
 package import DocumentModel
 
-/// Queries by their definition, on trees: slow, obvious, and sharing nothing with the engine but the order of values.
+/// A reference implementation of queries on document trees: slow, simple, and sharing only the order of values with
+/// the engine.
 package struct QueryModel {
-  /// A document as a tree.
+  /// A document as a path and a map.
   package typealias Document = (path: ResourcePath, fields: MapValue)
 
   private let database: DatabaseID
 
-  /// A model of the queries of one database.
+  /// Creates a model of the queries of one database.
   package init(_ database: DatabaseID) { self.database = database }
 
   /// Whether a document matches a filter (firestore-api.md, section 4.3).
@@ -51,7 +52,7 @@ package struct QueryModel {
     }
   }
 
-  /// The order of two values that a range can compare: of one bracket, and neither null nor NaN.
+  /// The order of two values that a range filter can compare: values of one type that are neither null nor NaN.
   private func order(_ value: Value, _ operand: Value) -> Ordering? {
     guard value.bracket == operand.bracket, operand.bracket != .null, operand.bracket != .nan else { return nil }
     return Value.compare(value, operand)
@@ -64,7 +65,7 @@ package struct QueryModel {
       ? .reference(database.documentsRoot + "/" + document.path.text) : document.fields[path]
   }
 
-  /// The paths of a query's results in their order; `orders` is the whole order, ending in the name.
+  /// Returns the paths of a query's results in their order. `orders` is the complete order, ending with the name.
   package func results(_ query: Query, orders: [Order], in documents: [Document]) -> [String] {
     var rows: [(key: [Value], path: String)] = []
     for document in documents where isInScope(document.path, of: query) {
@@ -85,7 +86,7 @@ package struct QueryModel {
     return rows.dropFirst(query.offset).prefix(query.limit ?? .max).map(\.path)
   }
 
-  /// The values by which a query places a document, which a cursor takes.
+  /// Returns the values by which a query orders a document, for use in a cursor.
   package func position(of document: Document, orders: [Order]) -> [Value] {
     orders.compactMap { value(of: $0.path, in: document) }
   }

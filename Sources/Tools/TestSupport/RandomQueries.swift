@@ -1,6 +1,6 @@
 package import DocumentModel
 
-/// Random documents and queries on them, with few fields and values, so that they meet.
+/// A generator of random documents and queries with few fields and values, so that queries match documents.
 package struct QueryGenerator {
   private static let root = "projects/p/databases/(default)/documents/"
   private static let fields = ["a", "b", "c", "m.k"].map(field)
@@ -18,10 +18,10 @@ package struct QueryGenerator {
 
   private var random: SplitMix
 
-  /// Starts a sequence; equal for equal seeds.
+  /// Starts a sequence. Equal seeds produce equal sequences.
   package init(seed: UInt64) { random = SplitMix(seed: seed) }
 
-  /// Documents in several collections, each path once.
+  /// Returns documents in several collections, each path once.
   package mutating func documents() -> [QueryModel.Document] {
     var documents: [QueryModel.Document] = []
     for collectionPath in Set(Self.collections).sorted() {
@@ -32,7 +32,7 @@ package struct QueryGenerator {
     return documents
   }
 
-  /// The fields of one document.
+  /// Returns the fields of one document.
   package mutating func documentFields() -> MapValue {
     var fields = MapValue()
     for name in ["a", "b", "c"] where !random.chance(oneIn: 5) { fields[name] = value() }
@@ -40,7 +40,7 @@ package struct QueryGenerator {
     return fields
   }
 
-  /// A filter, legal or not.
+  /// Returns a filter, valid or not.
   package mutating func filter(depth: Int = 0) -> QueryFilter {
     if depth > 1 || !random.chance(oneIn: 3) { return condition() }
     let filters = (0..<Int.random(in: 1...3, using: &random)).map { _ in filter(depth: depth + 1) }
@@ -58,7 +58,7 @@ package struct QueryGenerator {
     return .field(isName ? field("__name__") : path, op, takesList ? .array(operands) : operands[0])
   }
 
-  /// A query without offset and limit, legal or not.
+  /// Returns a query without offset and limit, valid or not.
   package mutating func query() -> Query {
     var query =
       switch Int.random(in: 0..<10, using: &random) {
@@ -88,9 +88,9 @@ package struct QueryGenerator {
     QueryBound((0..<count).map { _ in value() }, isBefore: random.chance(oneIn: 2))
   }
 
-  /// One of the values that documents have.
+  /// Returns one of the values that documents have.
   package mutating func value() -> Value { random.pick(Self.values) }
 
-  /// A number from a range.
+  /// Returns a number from a range.
   package mutating func number(_ range: ClosedRange<Int>) -> Int { Int.random(in: range, using: &random) }
 }

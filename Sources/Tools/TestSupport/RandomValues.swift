@@ -1,6 +1,6 @@
 package import DocumentModel
 
-/// Random legal ids, values and fields, rich in edges.
+/// Random valid ids, values and fields, with many edge cases.
 extension SplitMix {
   private static let doubles: [Double] = [
     0, -0.0, 1, -1, 0.1, 2.5, 0x1p53, 0x1p53 + 2, -0x1p53, 0x1p63, -0x1p63, 0x1p62, 1e300, -1e300, .infinity,
@@ -20,7 +20,7 @@ extension SplitMix {
     "e\u{301}", "\u{1F600}", "x y", "a:b", "a%2Fb", "\u{7F}", "\u{10FFFF}",
   ]
 
-  /// Any double: an edge, a small one, or any bits.
+  /// Returns a double: an edge case, a small number, or random bits.
   package mutating func double() -> Double {
     switch Int.random(in: 0..<3, using: &self) {
     case 0: pick(Self.doubles)
@@ -29,7 +29,7 @@ extension SplitMix {
     }
   }
 
-  /// Any integer: an edge, a small one, or any.
+  /// Returns an integer: an edge case, a small number, or any number.
   package mutating func integer() -> Int64 {
     switch Int.random(in: 0..<3, using: &self) {
     case 0: pick(Self.integers) &+ Int64.random(in: -2...2, using: &self)
@@ -38,7 +38,7 @@ extension SplitMix {
     }
   }
 
-  /// A text: an edge, or some of a few letters; rarely longer than what an index takes.
+  /// Returns a text: an edge case, or a few letters. Rarely longer than the indexed length.
   package mutating func text() -> String {
     switch Int.random(in: 0..<20, using: &self) {
     case 0:
@@ -52,7 +52,7 @@ extension SplitMix {
     }
   }
 
-  /// A document id: an edge, a short one, or one longer than a key of the engine.
+  /// Returns a document id: an edge case, a short id, or one longer than a key of the storage engine.
   package mutating func documentID() -> String {
     switch Int.random(in: 0..<12, using: &self) {
     case 0: String(repeating: pick(["k", "\u{E9}"]), count: pick([505, 600, 740])) + pick(["", "1", "2"])
@@ -61,13 +61,13 @@ extension SplitMix {
     }
   }
 
-  /// A legal field name.
+  /// Returns a valid field name.
   package mutating func fieldName() -> String {
     let name = chance(oneIn: 4) ? text() : pick(["a", "b", "c", "n", "list"])
     return name.isEmpty || ResourceID.isReserved(name.utf8) || name.utf8.count > Limits.fieldNameBytesMax ? "f" : name
   }
 
-  /// Any legal value.
+  /// Returns any valid value.
   package mutating func value(depth: Int = 0, inArray: Bool = false) -> Value {
     switch Int.random(in: 0...(depth >= 3 ? 9 : 12), using: &self) {
     case 0: return .null
@@ -97,12 +97,12 @@ extension SplitMix {
     }
   }
 
-  /// Any legal fields.
+  /// Returns any valid fields.
   package mutating func mapValue(depth: Int = 0) -> MapValue {
     MapValue((0..<Int.random(in: 0...4, using: &self)).map { _ in (fieldName(), value(depth: depth)) })
   }
 
-  /// A value close to another, so that comparisons come to the point where both differ, or do not.
+  /// Returns a value close to another one, so that comparisons reach the first difference, or find none.
   package mutating func variation(of value: Value) -> Value {
     switch value {
     case .integer(let number):

@@ -1,32 +1,32 @@
 import Foundation
 package import Glibc
 
-/// How a process ended.
+/// The way in which a process ended.
 package enum ProcessExit: Equatable, Sendable {
   case code(Int32)
   case signal(Int32)
 }
 
-/// A program could not be started, did not become ready or ended too early.
+/// An error of a program that could not be started, did not become ready, or ended too early.
 package struct ServerProcessError: Error, CustomStringConvertible {
   package let description: String
 
   package init(description: String) { self.description = description }
 }
 
-/// A program started for a test, with its output collected.
+/// A program that a test started, with its output collected.
 ///
-/// It never outlives the test: it is killed when this object goes away, and by the kernel when the test process dies.
-/// Waiting is always bounded by the caller.
+/// It never outlives the test: it is killed when this object is released, and by the kernel when the test process
+/// dies. Every wait has a time limit from the caller.
 package final class ServerProcess: Sendable {
   package let processID: pid_t
   private let commandLine: String
   private let state = State()
 
-  /// Starts `executable` (a path) with `arguments`, and with `socket` as its descriptor 3 where there is one; throws
-  /// `ServerProcessError` when that fails.
+  /// Starts `executable` (a path) with `arguments`. The program's descriptor 3 is `socket`, if not `nil`.
+  /// - Throws: ``ServerProcessError`` if the program cannot be started.
   package init(executable: String, arguments: [String], socket: Int32? = nil) throws {
-    // `setpriv` execs the program with the kernel's promise to kill it with its parent thread.
+    // `setpriv` executes the program and has the kernel kill it when its parent thread ends.
     let guardian = "/usr/bin/setpriv"
     let words =
       access(guardian, X_OK) == 0
@@ -40,13 +40,14 @@ package final class ServerProcess: Sendable {
 
   deinit { send(signal: SIGKILL) }
 
-  /// Has a program close every descriptor from one on; `nil` on systems without it. Headers show it to C only.
+  /// Closes every descriptor from a given one on in a spawned program, or `nil` on systems without the function.
+  /// Swift does not see its declaration.
   private static let addCloseFrom = dlsym(nil, "posix_spawn_file_actions_addclosefrom_np").map {
     unsafeBitCast($0, to: (@convention(c) (UnsafeMutablePointer<posix_spawn_file_actions_t>, Int32) -> Int32).self)
   }
 
-  /// Starts the program; the descriptor reads what it writes. Only on the spawning thread, so that no program started
-  /// at the same time inherits the pipe and keeps it open.
+  /// Starts the program and returns a descriptor to read its output. Runs only on the spawning thread, so that no
+  /// program started at the same time inherits the pipe and keeps it open.
   private static func spawn(_ words: [String], _ socket: Int32?) -> Result<(pid_t, Int32), ServerProcessError> {
     var ends: [Int32] = [0, 0]
     guard pipe(&ends) == 0 else { return .failure(ServerProcessError(description: "no pipe: errno \(errno)")) }
@@ -58,12 +59,13 @@ package final class ServerProcess: Sendable {
     posix_spawn_file_actions_adddup2(&actions, ends[1], 1)
     posix_spawn_file_actions_adddup2(&actions, ends[1], 2)
     if let socket { posix_spawn_file_actions_adddup2(&actions, socket, 3) }
-    // It would keep what other tests close: their servers would not hear that a client has gone.
+    // Otherwise the program would keep sockets of other tests open, and their servers would not notice that a client
+    // has disconnected.
     _ = addCloseFrom?(&actions, socket == nil ? 3 : 4)
     var attributes = posix_spawnattr_t()
     posix_spawnattr_init(&attributes)
     defer { posix_spawnattr_destroy(&attributes) }
-    // Test runners may block or ignore signals; the program starts with the usual ones.
+    // Test runners may block or ignore signals. The program starts with the default handling.
     var signals = sigset_t()
     sigemptyset(&signals)
     posix_spawnattr_setsigmask(&attributes, &signals)
@@ -85,24 +87,25 @@ package final class ServerProcess: Sendable {
     return .success((pid, ends[0]))
   }
 
-  /// What it has written to standard output and standard error so far.
+  /// The output so far, from standard output and standard error.
   package var output: String {
     state.condition.lock()
     defer { state.condition.unlock() }
     return state.text
   }
 
-  /// Waits until a line that begins with `prefix` has been written, and returns the rest of that line.
+  /// Waits for a line that begins with `prefix`. Returns the rest of that line.
   ///
-  /// Throws `ServerProcessError` with the output when the process ends or the time is over first.
+  /// - Throws: ``ServerProcessError`` with the output if the process ends or the time is over first.
   package func waitForLine(prefix: String, timeoutSeconds: Double) throws -> String {
     let line = try waitForLine("'\(prefix)'", timeoutSeconds: timeoutSeconds) { $0.hasPrefix(prefix) }
     return String(line.dropFirst(prefix.count))
   }
 
-  /// Waits until a whole line has been written that `isWanted`, and returns it; `what` stands in the error.
+  /// Waits for a complete line for which `isWanted` returns `true`, and returns it. `what` describes the line in the
+  /// error.
   ///
-  /// Throws `ServerProcessError` with the output when the process ends or the time is over first.
+  /// - Throws: ``ServerProcessError`` with the output if the process ends or the time is over first.
   package func waitForLine(
     _ what: String, timeoutSeconds: Double, where isWanted: (Substring) -> Bool
   ) throws -> String {
@@ -111,7 +114,7 @@ package final class ServerProcess: Sendable {
     defer { state.condition.unlock() }
     while true {
       let text = state.text
-      // The part after the last line feed is not a whole line yet.
+      // The part after the last line feed is not a complete line yet.
       for line in text.split(separator: "\n", omittingEmptySubsequences: false).dropLast() where isWanted(line) {
         return String(line)
       }
@@ -126,11 +129,11 @@ package final class ServerProcess: Sendable {
   package func send(signal: Int32) {
     state.condition.lock()
     defer { state.condition.unlock() }
-    // It is reaped with the lock held, so until `exit` is set its id cannot be another process's.
+    // The process is reaped with the lock held, so until `exit` is set no other process can have its id.
     if state.exit == nil { kill(processID, signal) }
   }
 
-  /// Waits for the end; `nil` when it still runs after `timeoutSeconds`.
+  /// Waits for the end. Returns `nil` if the process still runs after `timeoutSeconds`.
   package func waitForExit(timeoutSeconds: Double) -> ProcessExit? {
     let deadline = Date(timeIntervalSinceNow: timeoutSeconds)
     state.condition.lock()
@@ -139,7 +142,7 @@ package final class ServerProcess: Sendable {
     return state.exit
   }
 
-  /// Asks it to end with SIGTERM, kills it when it has not after `timeoutSeconds`, and waits for the end.
+  /// Asks the process to end with SIGTERM, kills it if it still runs after `timeoutSeconds`, and waits for its end.
   @discardableResult
   package func stop(timeoutSeconds: Double = 30) -> ProcessExit? {
     send(signal: SIGTERM)
@@ -148,14 +151,14 @@ package final class ServerProcess: Sendable {
     return waitForExit(timeoutSeconds: timeoutSeconds)
   }
 
-  /// What the thread that reads the output shares with the callers.
+  /// The state shared by the callers and the thread that reads the output.
   private final class State: @unchecked Sendable {
-    // `@unchecked`: everything that changes is read and written with `condition` locked.
+    // `@unchecked`: all variables are read and written with `condition` locked.
     let condition = NSCondition()
     private var collected: [UInt8] = []
     private(set) var exit: ProcessExit?
 
-    /// The most output kept, in bytes; what comes after it is read and dropped.
+    /// The most output kept, in bytes. Later output is read and discarded.
     private static let outputBytesMax = 1 << 20
 
     var text: String { String(decoding: collected, as: UTF8.self) }
@@ -185,8 +188,8 @@ package final class ServerProcess: Sendable {
   }
 }
 
-/// The one thread that starts processes. It never ends, so that "killed with its parent thread" means "with this
-/// test process" and not "when some worker thread is retired".
+/// The one thread that starts processes. It never ends, so "killed with its parent thread" means that a process ends
+/// with this test process, and not when a worker thread is retired.
 private final class SpawningThread: @unchecked Sendable {
   // `@unchecked`: `work` is read and written with `condition` locked.
   private static let shared = SpawningThread()

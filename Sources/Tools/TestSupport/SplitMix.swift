@@ -1,4 +1,4 @@
-/// A small random generator: the same sequence for the same seed (SplitMix64).
+/// A small random generator (SplitMix64). The same seed produces the same sequence.
 package struct SplitMix: RandomNumberGenerator {
   private var state: UInt64
 
@@ -13,10 +13,10 @@ package struct SplitMix: RandomNumberGenerator {
     return bits ^ (bits >> 31)
   }
 
-  /// True once in so many calls.
+  /// Returns `true` with a probability of 1 in `count`.
   package mutating func chance(oneIn count: Int) -> Bool { Int.random(in: 0..<count, using: &self) == 0 }
 
-  /// Any element of a collection that is not empty.
+  /// Returns a random element of a non-empty collection.
   package mutating func pick<C: RandomAccessCollection>(_ items: C) -> C.Element {
     items[items.index(items.startIndex, offsetBy: Int.random(in: 0..<items.count, using: &self))]
   }

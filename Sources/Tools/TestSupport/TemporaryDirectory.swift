@@ -1,11 +1,11 @@
 import Foundation
 
-/// A directory of its own for one test, removed with everything in it at the end.
+/// A directory for one test, removed with its content at the end.
 package final class TemporaryDirectory: Sendable {
-  /// Where it is.
   package let path: String
 
-  /// Makes a directory.
+  /// Creates the directory.
+  /// - Throws: the error of the file system.
   package init() throws {
     path = FileManager.default.temporaryDirectory.appending(path: "hearth-\(UUID().uuidString)").path
     try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)

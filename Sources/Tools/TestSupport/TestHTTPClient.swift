@@ -1,41 +1,41 @@
 import Glibc
 
-/// An answer to an HTTP request.
+/// The response to an HTTP request.
 package struct HTTPResponse: Sendable {
   package let status: Int
   /// Names in lower case, in the order received.
   package let headers: [(name: String, value: String)]
   package let body: [UInt8]
 
-  /// The first header called `name` (in lower case).
+  /// Returns the first header with this lower-case name, or `nil`.
   package func header(_ name: String) -> String? { headers.first { $0.name == name }?.value }
 
-  /// The body as text, with what is not UTF-8 replaced.
+  /// The body as text. Invalid UTF-8 is replaced.
   package var text: String { String(decoding: body, as: UTF8.self) }
 }
 
 package enum TestHTTPClientError: Error, Equatable {
   /// The server did not accept a connection; carries `errno`.
   case notConnected(Int32)
-  /// The server closed the connection before the answer was whole.
+  /// The server closed the connection before the response was complete.
   case closed
-  /// No byte arrived for the client's whole time limit.
+  /// No byte arrived within the client's time limit.
   case timedOut
-  /// The answer is not HTTP/1.1.
+  /// The response is not HTTP/1.1.
   case malformed(String)
 }
 
 /// A blocking HTTP/1.1 client on one connection to a loopback port, kept open between requests.
 ///
-/// Nothing is ever sent twice: a request whose answer is lost fails, so that a caller knows what was acknowledged.
-/// Belongs to one thread at a time.
+/// It never sends a request twice. A request whose response is lost fails, so the caller knows which requests were
+/// acknowledged. Use it from one thread at a time.
 package final class TestHTTPClient {
   private let port: UInt16
   private let timeoutSeconds: Int
   private var descriptor: Int32 = -1
   private var received: [UInt8] = []
 
-  /// A client of `127.0.0.1:port` that waits at most `timeoutSeconds` for each piece of an answer.
+  /// Creates a client of `127.0.0.1:port` that waits at most `timeoutSeconds` for each piece of a response.
   package init(port: UInt16, timeoutSeconds: Int = 30) {
     self.port = port
     self.timeoutSeconds = timeoutSeconds
@@ -43,16 +43,16 @@ package final class TestHTTPClient {
 
   deinit { close() }
 
-  /// Closes the connection; the next request opens a new one.
+  /// Closes the connection. The next request opens a new one.
   package func close() {
     if descriptor >= 0 { _ = Glibc.close(descriptor) }
     descriptor = -1
     received.removeAll(keepingCapacity: true)
   }
 
-  /// Sends one request and waits for the whole answer.
+  /// Sends one request and waits for the complete response. `target` is sent unchanged, so the caller escapes it.
   ///
-  /// `target` is sent as it is: the caller escapes it. Throws `TestHTTPClientError`; the connection is closed then.
+  /// - Throws: ``TestHTTPClientError`` if no complete response arrives. The connection is then closed.
   package func send(
     _ method: String, _ target: String, headers: [(String, String)] = [], body: [UInt8]? = nil
   ) throws(TestHTTPClientError) -> HTTPResponse {
@@ -67,9 +67,10 @@ package final class TestHTTPClient {
     }
   }
 
-  /// Sends one request whose answer may go on without end; ``readChunk()`` returns it piece by piece.
+  /// Sends one request whose response may be endless. ``readChunk()`` returns its pieces. A response that is not
+  /// chunked is returned as a whole.
   ///
-  /// An answer that is not chunked is returned whole. Throws `TestHTTPClientError`; the connection is closed then.
+  /// - Throws: ``TestHTTPClientError`` if no response arrives. The connection is then closed.
   package func open(
     _ method: String, _ target: String, headers: [(String, String)] = [], body: [UInt8]? = nil
   ) throws(TestHTTPClientError) -> HTTPResponse {
@@ -84,7 +85,8 @@ package final class TestHTTPClient {
     }
   }
 
-  /// The next piece of an answer that ``open(_:_:headers:body:)`` began, or `nil` at its end.
+  /// Returns the next piece of a response that ``open(_:_:headers:body:)`` began, or `nil` at its end.
+  /// - Throws: ``TestHTTPClientError`` if the response breaks off. The connection is then closed.
   package func readChunk() throws(TestHTTPClientError) -> [UInt8]? {
     do {
       if let bytes = try nextChunk() { return bytes }
@@ -105,7 +107,7 @@ package final class TestHTTPClient {
     return Array((head + "\r\n").utf8)
   }
 
-  /// Whether the server has closed (or written to) a connection that should be silent.
+  /// Whether the server has closed, or written to, a connection that should be silent.
   private var isStale: Bool {
     guard descriptor >= 0 else { return false }
     var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
@@ -143,7 +145,7 @@ package final class TestHTTPClient {
       } else if errno == EAGAIN {
         throw .timedOut
       } else if errno != EINTR {
-        // The server may have answered and closed before it read everything: its answer counts.
+        // The server may have responded and closed before it read everything. Use its response.
         return
       }
     }
@@ -186,7 +188,7 @@ package final class TestHTTPClient {
     return bytes
   }
 
-  /// Reads an answer; of one that is chunked and `isOpen` only the head.
+  /// Reads a response, but only the head if the response is chunked and `isOpen`.
   private func readResponse(hasBody: Bool, isOpen: Bool = false) throws(TestHTTPClientError) -> HTTPResponse {
     let statusLine = try readLine()
     let words = statusLine.utf8.split(separator: 0x20, maxSplits: 2)
@@ -226,7 +228,7 @@ package final class TestHTTPClient {
     return body
   }
 
-  /// The next piece of a chunked body; `nil` behind the last, when the trailer was read too.
+  /// Returns the next piece of a chunked body, or `nil` after the last one, when the trailer was read too.
   private func nextChunk() throws(TestHTTPClientError) -> [UInt8]? {
     let line = try readLine()
     let digits = line.prefix { $0 != ";" && $0 != " " }
@@ -236,7 +238,7 @@ package final class TestHTTPClient {
       return nil
     }
     let bytes = try readBytes(count)
-    guard try readLine().isEmpty else { throw .malformed("chunk without an end") }
+    guard try readLine().isEmpty else { throw .malformed("unterminated chunk") }
     return bytes
   }
 }

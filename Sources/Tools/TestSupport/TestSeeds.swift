@@ -1,8 +1,9 @@
 import Foundation
 
-/// Where random tests start: the same every time unless asked otherwise, so that a test that fails has found a change.
+/// The seeds of random tests. They are the same in every run by default, so that a failing test indicates a change.
 package enum TestSeeds {
-  /// The seed in an environment variable, alone: a number, or `random` for another one each time. Otherwise `fixed`.
+  /// Returns the seed in an environment variable: a number, or `random` for a new one in each run. Without the
+  /// variable, returns `fixed`.
   package static func of(_ variable: String, otherwise fixed: [UInt64]) -> [UInt64] {
     guard let text = ProcessInfo.processInfo.environment[variable] else { return fixed }
     return [UInt64(text) ?? UInt64.random(in: 1..<1_000_000)]

@@ -1,7 +1,7 @@
 import Glibc
 
-/// The processor's time that `body` takes on this thread: what other tests and programs do meanwhile does not count,
-/// nor does waiting.
+/// Returns the CPU time that `body` uses on this thread, without other threads, other programs and waiting.
+/// - Throws: the error of `body`.
 package func threadTime(of body: () throws -> Void) rethrows -> Duration {
   let start = threadClock
   try body()

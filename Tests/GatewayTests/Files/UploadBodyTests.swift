@@ -87,8 +87,7 @@ import WireFormat
 
     init(_ port: Int) throws {
       socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-      var limit = timeval(tv_sec: 60, tv_usec: 0)
-      setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+      setTimeouts(of: socket, readSeconds: 60)
       var address = sockaddr_in()
       address.sin_family = sa_family_t(AF_INET)
       address.sin_port = UInt16(port).bigEndian
@@ -106,8 +105,7 @@ import WireFormat
     /// Sends until all bytes are sent or the server reads nothing for `waitingSeconds`. Returns how many bytes it
     /// read.
     func send(_ bytes: ArraySlice<UInt8>, waitingSeconds: Int = 60) -> Int {
-      var limit = timeval(tv_sec: waitingSeconds, tv_usec: 0)
-      setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+      setTimeouts(of: socket, writeSeconds: waitingSeconds)
       var sent = 0
       while sent < bytes.count {
         let count = bytes.dropFirst(sent).withUnsafeBytes {

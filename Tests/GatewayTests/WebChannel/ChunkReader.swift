@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 
 /// Reads the chunks of a back channel as they arrive, on a connection of its own.
@@ -15,8 +16,7 @@ final class ChunkReader {
   /// Sends a GET and waits for the head of the response.
   init(port: UInt16, target: String) throws {
     let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-    var limit = timeval(tv_sec: 20, tv_usec: 0)
-    setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+    setTimeouts(of: descriptor, readSeconds: 20)
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)
     address.sin_port = port.bigEndian

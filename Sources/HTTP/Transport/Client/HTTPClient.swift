@@ -14,7 +14,7 @@ package final class HTTPClient {
     /// The complete body.
     package var body: [UInt8]
 
-    /// Returns the first value of the field with this lower-case name, or `nil` if there is none.
+    /// Returns the first value of the field with this lower-case name, or `nil` if it is missing.
     package func header(_ lowercasedName: String) -> String? { headers.first { $0.name == lowercasedName }?.value }
   }
 

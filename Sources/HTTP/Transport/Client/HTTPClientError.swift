@@ -15,12 +15,12 @@ package enum HTTPClientError: Error, Equatable, Sendable, CustomStringConvertibl
 
   package var description: String {
     switch self {
-    case .hostNotFound(let host): "the host '\(host)' has no address; check the name"
-    case .notConnected(let address, let reason): "no connection to \(address): \(reason)"
-    case .timedOut(let address, let seconds): "\(address) did not answer within \(seconds) seconds"
-    case .closedEarly(let address): "\(address) closed the connection before its answer was whole"
-    case .malformed(let address): "what answers at \(address) does not speak HTTP/1.1"
-    case .tooLarge(let bytesMax): "the answer is larger than \(bytesMax) bytes"
+    case .hostNotFound(let host): "cannot find the address of '\(host)'; check the name"
+    case .notConnected(let address, let reason): "cannot connect to \(address): \(reason)"
+    case .timedOut(let address, let seconds): "\(address) sent no data for \(seconds) seconds"
+    case .closedEarly(let address): "\(address) closed the connection before the response was complete"
+    case .malformed(let address): "the response from \(address) is not HTTP/1.1"
+    case .tooLarge(let bytesMax): "the response is larger than \(bytesMax) bytes"
     }
   }
 }

@@ -1,4 +1,4 @@
-/// The content codings that the server reads in requests.
+/// The content coding of a request's body.
 enum ContentCoding {
   case identity, gzip
 

@@ -5,7 +5,7 @@ struct SocketAddress: Equatable {
   let host: String
   let port: Int
 
-  /// The address of the other end of a connected socket, or `nil` if it is no longer connected.
+  /// The address of the other end of a connected socket, or `nil` after a disconnect.
   static func peer(of socket: Int32) -> SocketAddress? {
     read { getpeername(socket, $0, $1) }
   }

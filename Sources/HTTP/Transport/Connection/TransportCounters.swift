@@ -8,7 +8,7 @@ package final class TransportCounters: Sendable {
 
   /// Creates counters for this many loops, at least 1.
   package init(loops: Int) {
-    precondition(loops > 0, "a server has a loop")
+    precondition(loops > 0, "a server has at least one loop")
     self.loops = (0..<loops).map { _ in LoopCounters() }
   }
 

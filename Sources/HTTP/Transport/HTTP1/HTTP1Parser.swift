@@ -198,15 +198,15 @@ final class HTTP1Parser {
     let endsWithLineFeed = message.load(fromByteOffset: scanned - 1, as: UInt8.self) == 0x0a
     guard endsWithLineFeed else { throw .malformed }
     bodyStart = scanned
-    try judgeHead(UnsafeRawPointer(message))
+    try checkHead(UnsafeRawPointer(message))
     return true
   }
 
   /// Determines the framing of the body from the complete head, and refuses heads that two implementations could
   /// frame differently.
-  private func judgeHead(_ message: UnsafeRawPointer) throws(Refusal) {
+  private func checkHead(_ message: UnsafeRawPointer) throws(Refusal) {
     let parser = head.pointee.parser
-    guard parser.http_major == 1 else { throw Refusal(status: 505, message: "only HTTP/1.0 and HTTP/1.1 are spoken") }
+    guard parser.http_major == 1 else { throw Refusal(status: 505, message: "only HTTP/1.0 and HTTP/1.1 are supported") }
     guard head.pointee.targetCount > 0 else { throw .malformed }
     keepsAlive = http_should_keep_alive(&head.pointee.parser) != 0
     var transferCodings = 0
@@ -308,7 +308,7 @@ final class HTTP1Parser {
     switch code {
     case HPE_HEADER_OVERFLOW: return .headTooLarge
     case HPE_INVALID_METHOD: return isUnknownMethod(message) ? .unknownMethod : .malformed
-    case HPE_INVALID_VERSION: return Refusal(status: 505, message: "only HTTP/1.0 and HTTP/1.1 are spoken")
+    case HPE_INVALID_VERSION: return Refusal(status: 505, message: "only HTTP/1.0 and HTTP/1.1 are supported")
     case HPE_INVALID_CONTENT_LENGTH: return Refusal(status: 400, message: "invalid Content-Length")
     case HPE_UNEXPECTED_CONTENT_LENGTH:
       return Refusal(status: 400, message: "Content-Length given twice, or together with Transfer-Encoding")

@@ -14,7 +14,7 @@ package enum HTTPFuzz {
     let stream = UnsafeRawBufferPointer(rebasing: bytes.dropFirst())
     let whole = read(stream, pieceBytes: stream.count)
     let pieces = read(stream, pieceBytes: Int(first % 16) + 1)
-    precondition(whole == pieces, "requests depend on how their bytes arrive")
+    precondition(whole == pieces, "the requests depend on how their bytes arrive")
   }
 
   private static func read(_ stream: UnsafeRawBufferPointer, pieceBytes: Int) -> Summary {

@@ -29,12 +29,12 @@ package enum HTTP2Fuzz {
       send(multiplexer, &out)
       sentBytes += out.count
       // Responses are short, so the output is proportional to the input.
-      precondition(sentBytes < 4096 + bytes.count * 4096, "the server sends without end")
+      precondition(sentBytes < 4096 + bytes.count * 4096, "the output is out of proportion to the input")
     }
     // Closing the connection ends streams that wait for events.
     multiplexer.close()
-    precondition(multiplexer.streams.isEmpty && multiplexer.unsentBytes == 0, "something of a stream was kept")
-    precondition(server.pool.isWhole, "a stream kept what it took of the budget")
+    precondition(multiplexer.streams.isEmpty && multiplexer.unsentBytes == 0, "streams or unsent bytes remain after the close")
+    precondition(server.pool.isWhole, "a stream did not return its part of the budget")
   }
 
   private static func send(_ multiplexer: HTTP2Multiplexer, _ out: inout [UInt8]) {
@@ -44,7 +44,7 @@ package enum HTTP2Fuzz {
       multiplexer.send(into: &out, bytesMax: before + 4096)
       if out.count == before { break }
     }
-    precondition(multiplexer.streams.count <= 16, "more streams than were allowed")
+    precondition(multiplexer.streams.count <= 16, "more streams than the limit")
   }
 
   /// A server on a loop that never runs.

@@ -14,9 +14,9 @@ final class HTTP2Multiplexer {
   /// The number of unsent bytes of complete responses.
   var unsentBytes = 0
   var guardian: HTTP2FloodGuard
-  /// The time of the client's last bytes, on the loop's clock. The property after it is the time at which the last
-  /// stream ended.
+  /// The time of the client's last bytes, on the loop's clock.
   private(set) var receivedMilliseconds: Int
+  /// The time at which the last stream ended, on the loop's clock.
   private(set) var idleSinceMilliseconds: Int
   /// The time since which a head is incomplete, or `nil` if none is.
   var headSinceMilliseconds: Int?
@@ -115,8 +115,7 @@ final class HTTP2Multiplexer {
     nghttp2_submit_shutdown_notice(raw)
   }
 
-  /// Called when the announcement was sent. The PING after it shows, once the client answers it, that the client has
-  /// received the announcement.
+  /// Called when the announcement was sent. Sends a PING, whose answer shows that the client has received it.
   func announcementSent() {
     guard isAnnouncing else { return }
     isAnnouncing = false

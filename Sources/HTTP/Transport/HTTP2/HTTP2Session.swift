@@ -2,9 +2,9 @@ import CNGHTTP2
 
 /// An HTTP/2 session: moves bytes between a connection and its multiplexer, and ends both in an orderly way.
 final class HTTP2Session: ConnectionSession {
-  /// The bytes produced before they are sent. The constant after it is the number of such rounds in one turn of the
-  /// loop.
+  /// Output is sent once it reaches about this many bytes.
   private static let collectedBytesMax = 64 * 1024
+  /// The most times that output is produced and sent in one turn of the loop.
   private static let roundsPerTurn = 8
   /// The interval between checks of deadlines while a stream is open.
   private static let tickMilliseconds = 1000
@@ -62,7 +62,7 @@ final class HTTP2Session: ConnectionSession {
 
   func deadlinePassed() {
     let now = server.loop.nowMilliseconds
-    if connection.isPeerEnded || exceedsFloodLimits(now) { return connection.close() }
+    if connection.isPeerEnded || enforceTimeouts(now) { return connection.close() }
     advance()
   }
 
@@ -146,7 +146,7 @@ final class HTTP2Session: ConnectionSession {
 
   /// Ends requests and connections that exceeded a time limit. Returns `true` if the caller must close the
   /// connection without a GOAWAY.
-  private func exceedsFloodLimits(_ now: Int) -> Bool {
+  private func enforceTimeouts(_ now: Int) -> Bool {
     let configuration = server.configuration
     if case .noticed(let since) = stage, now - since >= HTTP2Limits.drainNoticeMilliseconds { refuseFurther() }
     if let since = multiplexer.headSinceMilliseconds, now - since >= configuration.headerSeconds * 1000 {

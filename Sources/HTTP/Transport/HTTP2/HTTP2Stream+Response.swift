@@ -95,7 +95,7 @@ extension HTTP2Stream {
         $0.add("vary", "Accept-Encoding")
       }
     }
-    // If trailers follow, the length is omitted. If there is no body, the head ends the stream.
+    // With trailers, the length is omitted. Without a body, the head ends the stream.
     if trailers == nil && hasBody && !made.isEmpty { fields.addContentLength(made.count) }
     if head.method == .head { made.removeAll(keepingCapacity: true) }
     reply.pending = made

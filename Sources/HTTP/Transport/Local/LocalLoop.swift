@@ -67,7 +67,7 @@ struct LocalLoop: Sendable {
     let made = Mutex<LoopBound<LocalResources>?>(nil)
     loop.executeAndWait { made.withLock { $0 = LoopBound(LocalResources(loop), to: loop) } }
     guard let resources = made.withLock({ $0 }) else {
-      throw .resourceExhausted(what: "an event loop", reason: "it ended at once")
+      throw .resourceExhausted(what: "an event loop", reason: "the loop ended during its start")
     }
     self.loop = loop
     self.resources = resources

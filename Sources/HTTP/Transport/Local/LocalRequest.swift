@@ -74,7 +74,7 @@ struct LocalMessage {
     bytes.withUnsafeBytes { bytes in
       fields.withUnsafeBufferPointer { fields in
         // The padding ensures that the array is never empty.
-        guard let message = bytes.baseAddress else { preconditionFailure("a message without bytes") }
+        guard let message = bytes.baseAddress else { preconditionFailure("the message has no bytes") }
         let body = bytes[bodyStart..<bodyStart + (hasBody ? bodyCount : 0)]
         return use(
           HTTPRequest(

@@ -84,7 +84,7 @@ package final class EventLoop: @unchecked Sendable {
   /// Ends the loop after the queued work, and waits for its thread. Call once, from another thread, after everything
   /// opened on the loop has been closed.
   package func stopAndJoin() {
-    precondition(!isOnLoop, "a loop cannot wait for its own end")
+    precondition(!isOnLoop, "stopAndJoin was called on the loop itself")
     execute { [self] in uv_stop(raw) }
     uv_thread_join(thread)
   }
@@ -131,7 +131,7 @@ package final class EventLoop: @unchecked Sendable {
 
   /// Runs `work` on the loop and waits for it. Never call it on the loop.
   func executeAndWait(_ work: @escaping @Sendable () -> Void) {
-    precondition(!isOnLoop, "a loop cannot wait for itself")
+    precondition(!isOnLoop, "executeAndWait was called on the loop itself")
     let done = Semaphore()
     let isQueued = execute {
       work()
@@ -207,7 +207,7 @@ package final class EventLoop: @unchecked Sendable {
     uv_close(UnsafeMutableRawPointer(sweeper).assumingMemoryBound(to: uv_handle_t.self), nil)
     uv_run(raw, UV_RUN_DEFAULT)
     let status = uv_loop_close(raw)
-    precondition(status == 0, "a handle outlived its loop")
+    precondition(status == 0, "a handle is still open at the end of its loop")
   }
 
   private static func from(_ data: UnsafeMutableRawPointer?) -> EventLoop? {

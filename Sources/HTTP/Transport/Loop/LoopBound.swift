@@ -7,7 +7,7 @@ package struct LoopBound<Value>: @unchecked Sendable {
 
   /// Wraps a value. Call on the loop's thread only.
   package init(_ value: Value, to loop: EventLoop) {
-    assert(loop.isOnLoop, "a value is bound where it belongs")
+    assert(loop.isOnLoop, "a value must be bound on its loop's thread")
     self.value = value
     self.loop = loop
   }

@@ -36,7 +36,7 @@ package final class SignalWatcher: @unchecked Sendable {
         guard let data = handle?.pointee.data else { return }
         Unmanaged<SignalWatcher>.fromOpaque(data).takeUnretainedValue().action(signal)
       }, signal)
-    precondition(status == 0, "a signal that no program can watch")
+    precondition(status == 0, "no program can watch this signal")
   }
 
   /// Restores the system's default handling of the signals and ends the thread. Call once, not from `action`.

@@ -104,7 +104,7 @@ package final class Exchange: @unchecked Sendable {
   ) {
     requireLoop()
     guard state == .awaitingResponse, let sink else {
-      assert(state == .closed, "one request, one reply")
+      assert(state == .closed, "a request gets only one response")
       return
     }
     complete()
@@ -120,7 +120,7 @@ package final class Exchange: @unchecked Sendable {
   ) {
     requireLoop()
     guard state == .awaitingResponse, let sink else {
-      assert(state == .closed, "one request, one reply")
+      assert(state == .closed, "a request gets only one response")
       return
     }
     complete()
@@ -137,7 +137,7 @@ package final class Exchange: @unchecked Sendable {
   ) {
     requireLoop()
     guard state == .awaitingResponse, let sink else {
-      assert(state == .closed, "one request, one reply")
+      assert(state == .closed, "a request gets only one response")
       return
     }
     state = .streaming
@@ -171,7 +171,7 @@ package final class Exchange: @unchecked Sendable {
     return resources.pool.reserve(bytes)
   }
 
-  /// Returns bytes that `reserve` took to the budget.
+  /// Gives the bytes that `reserve` took back to the budget.
   package func release(_ bytes: Int) {
     requireLoop()
     resources.pool.release(bytes)
@@ -231,7 +231,7 @@ package final class Exchange: @unchecked Sendable {
   /// Counts the request and writes its log record.
   private func count(_ status: Int) {
     // A handler responded with 500 and gave no reason. gRPC responses have status 200 here and log their own reason.
-    if status == 500 { logFailure("no reason was given") }
+    if status == 500 { logFailure("the handler responded with status 500 and gave no reason") }
     let status = countedStatus ?? status
     let microseconds = EventLoop.microseconds() - begunMicroseconds
     resources.counters.countRequest(kind: kind, method: method, status: status, microseconds: microseconds)
@@ -275,6 +275,6 @@ package final class Exchange: @unchecked Sendable {
 
   @inline(__always)
   private func requireLoop() {
-    assert(loop.isOnLoop, "an exchange belongs to its loop's thread")
+    assert(loop.isOnLoop, "an exchange must be used on its loop's thread")
   }
 }

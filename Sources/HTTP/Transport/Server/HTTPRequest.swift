@@ -46,7 +46,7 @@ package struct HTTPRequest: ~Copyable {
     self.socket = socket
   }
 
-  /// Returns the value of the first field with this name, without surrounding blanks, or `nil` if there is none.
+  /// Returns the value of the first field with this name, without surrounding blanks, or `nil` if it is missing.
   /// Searches the fields in order.
   ///
   /// - Parameter lowercasedName: the name in lower case. The client may have used any case.

@@ -39,7 +39,7 @@ package final class HTTPServer: Sendable {
     self.configuration = configuration
     self.handler = handler
     counters = configuration.counters ?? TransportCounters(loops: configuration.loops)
-    precondition(counters.loops.count == configuration.loops, "counters for another number of loops")
+    precondition(counters.loops.count == configuration.loops, "the counters have another number of loops than the configuration")
     credentials = try Self.credentials(configuration)
   }
 

@@ -1,6 +1,6 @@
 import Glibc
 
-/// What a server listens on and every bound it keeps. The defaults suit a server that faces the open network.
+/// The address and the limits of a server. The defaults suit a server on the public internet.
 package struct TransportConfiguration: Sendable {
   /// A name or a numeric address of this machine. A name with several addresses uses its first IPv4 one.
   package var host = "127.0.0.1"

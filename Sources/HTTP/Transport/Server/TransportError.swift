@@ -23,16 +23,16 @@ package enum TransportError: Error, Equatable, Sendable, CustomStringConvertible
     case .hostNotFound(let host, let reason):
       "cannot find the address of '\(host)': \(reason); use an address such as 127.0.0.1"
     case .addressInUse(let host, let port):
-      "port \(port) on \(host) is already in use; stop the program that holds it, or choose another port "
+      "port \(port) on \(host) is already in use; stop the program that uses it, or choose another port "
         + "(0 picks a free one)"
     case .cannotListen(let host, let port, let reason):
       "cannot listen on \(host) port \(port): \(reason)"
     case .resourceExhausted(let what, let reason):
-      "cannot make \(what): \(reason)"
+      "cannot create \(what): \(reason)"
     case .badCertificate(let file, let reason):
       "cannot use '\(file)' for TLS: \(reason)"
     case .alreadyStarted:
-      "the server was started before; a server runs once"
+      "the server was already started, and can run only once"
     }
   }
 }

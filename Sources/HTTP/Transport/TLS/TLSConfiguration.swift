@@ -26,7 +26,7 @@ extension TLSConfiguration {
     var time = tm()
     guard let certificate = SSL_CTX_get0_certificate(context.raw), let end = X509_get0_notAfter(certificate),
       ASN1_TIME_to_tm(end, &time) == 1
-    else { throw .badCertificate(file: certificateFile, reason: "it does not say when it ends") }
+    else { throw .badCertificate(file: certificateFile, reason: "its expiry time cannot be read") }
     return Int64(timegm(&time)) * 1_000_000
   }
 }

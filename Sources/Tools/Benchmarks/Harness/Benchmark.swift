@@ -1,10 +1,10 @@
-/// A measurement with a name, run beside peers on the same work.
+/// A named measurement, run with peers on the same work.
 struct Benchmark: Sendable {
-  /// What `Benchmarks run NAME` takes.
+  /// The name for `Benchmarks run NAME`.
   let name: String
   /// One line for `Benchmarks list`.
   let summary: String
-  /// What the numbers mean, printed under the table.
+  /// An explanation of the numbers, printed below the table.
   let meaning: String
   let run: @Sendable () throws -> ResultTable
 
@@ -15,11 +15,11 @@ struct Benchmark: Sendable {
   ]
 }
 
-/// Rows of results, in Markdown that is also legible as it stands.
+/// A table of results, as Markdown that is also readable as plain text.
 struct ResultTable {
   private let columns: [String]
   private var rows: [[String]] = []
-  /// Lines to print under the table, such as peers that were skipped.
+  /// Lines printed below the table, such as skipped peers.
   var notes: [String] = []
 
   init(_ columns: String...) { self.columns = columns }
@@ -44,9 +44,9 @@ struct ResultTable {
   }
 }
 
-/// Numbers as people read them.
+/// Number formats for the tables.
 enum Format {
-  /// `12,345`.
+  /// Returns a text such as `12,345`.
   static func count(_ value: Double) -> String {
     var digits = String(Int(value.rounded()))
     var index = digits.count - 3
@@ -57,13 +57,13 @@ enum Format {
     return digits
   }
 
-  /// With one decimal: `3.4`.
+  /// Returns a text with one decimal, such as `3.4`.
   static func tenths(_ value: Double) -> String {
     let tenths = Int((value * 10).rounded())
     return "\(tenths / 10).\(tenths % 10)"
   }
 
-  /// `3.4 ×`, or a dash where there is nothing to compare with.
+  /// Returns a text such as `3.4 ×`, or a dash without a value to compare with.
   static func ratio(_ value: Double, to other: Double?) -> String {
     guard let other, other > 0 else { return "–" }
     let ratio = value / other

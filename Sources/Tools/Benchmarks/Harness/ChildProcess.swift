@@ -1,16 +1,16 @@
 import Foundation
 import Glibc
 
-/// A program started by a benchmark, which is its only owner: it is ended by its process id, also when the run fails.
+/// A program that a benchmark started and owns alone. It is ended by its process id, even if the run fails.
 final class ChildProcess {
   let pid: pid_t
   private(set) var exitStatus: Int32?
 
-  /// Starts a program with nothing on its standard input.
+  /// Starts a program with an empty standard input.
   ///
   /// - Parameters:
-  ///   - output: the file that takes standard output and error; `/dev/null` where nobody reads them.
-  /// - Throws: ``BenchmarkError`` when the program cannot be started.
+  ///   - output: the file for standard output and standard error, or `/dev/null` to discard both.
+  /// - Throws: ``BenchmarkError`` if the program cannot be started.
   init(_ arguments: [String], output: String = "/dev/null") throws {
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
@@ -35,7 +35,7 @@ final class ChildProcess {
     return exitStatus == nil
   }
 
-  /// Asks the program to end, and kills it after some seconds.
+  /// Asks the program to end, and kills it after a few seconds.
   func stop() {
     guard isRunning else { return }
     kill(pid, SIGTERM)
@@ -45,7 +45,7 @@ final class ChildProcess {
     }
   }
 
-  /// The exit status once the program has ended, or `nil` if it has not within the time.
+  /// Returns the exit status after the program has ended, or `nil` if it runs longer than `seconds`.
   func wait(seconds: Double) -> Int32? {
     let end = Stopwatch()
     while isRunning, end.seconds < seconds { usleep(2_000) }
@@ -60,12 +60,13 @@ final class ChildProcess {
     RunningChildren.remove(pid)
   }
 
-  // MARK: What the kernel knows of it
+  // MARK: Figures of the kernel
 
   /// CPU time of the program and its children so far, in seconds, in steps of 10 ms.
   var cpuSeconds: Double {
     let ticks = family.reduce(0) { sum, pid in
-      // Behind the name, which may hold blanks: field 3 is first, so user and system time are 11 and 12 from there.
+      // The text after the program's name, which may contain blanks. It starts with field 3, so user and system time
+      // have the indexes 11 and 12.
       guard let line = try? String(contentsOfFile: "/proc/\(pid)/stat", encoding: .utf8),
         let name = line.range(of: ") ", options: .backwards)
       else { return sum }
@@ -75,7 +76,7 @@ final class ChildProcess {
     return Double(ticks) / Double(sysconf(Int32(_SC_CLK_TCK)))
   }
 
-  /// Memory of the program and its children that no file stands behind, in bytes.
+  /// The anonymous memory of the program and its children, in bytes.
   var anonymousBytes: Int {
     family.reduce(0) { sum, pid in
       let status = (try? String(contentsOfFile: "/proc/\(pid)/status", encoding: .utf8)) ?? ""
@@ -84,10 +85,10 @@ final class ChildProcess {
     }
   }
 
-  /// Bytes the program has handed to the kernel so far, to files and to sockets.
+  /// The bytes that the program has passed to the kernel so far, for files and sockets.
   ///
-  /// Not the kernel's `write_bytes`: where a file's pages are cached in large folios, that counts a whole folio for
-  /// every page changed in it, several times what reaches the disk.
+  /// This is not the kernel's `write_bytes`. If the page cache uses large folios, `write_bytes` counts a whole folio
+  /// for every changed page, several times the bytes that reach the disk.
   var bytesWritten: Int {
     let lines = (try? String(contentsOfFile: "/proc/\(pid)/io", encoding: .utf8)) ?? ""
     let line = lines.split(separator: "\n").first { $0.hasPrefix("wchar:") }
@@ -100,14 +101,14 @@ final class ChildProcess {
   }
 }
 
-/// The programs that run now, so that an interrupted run can end them.
+/// The ids of all running children, so that an interrupted run can end them.
 enum RunningChildren {
   private static let pids = Lock<Set<pid_t>>([])
 
   static func add(_ pid: pid_t) { pids.withLock { _ = $0.insert(pid) } }
   static func remove(_ pid: pid_t) { pids.withLock { _ = $0.remove(pid) } }
 
-  /// Kills what runs. For the end of an interrupted run only.
+  /// Kills all children, at the end of an interrupted run.
   static func killAll() {
     pids.withLock { for pid in $0 { kill(pid, SIGKILL) } }
   }

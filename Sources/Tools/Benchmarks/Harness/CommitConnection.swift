@@ -1,30 +1,30 @@
 import Glibc
 
-/// A kept connection that commits changes to documents of the Firestore REST interface.
+/// A kept connection that commits changes to documents over Firestore's REST API.
 final class CommitConnection {
   private let socket: Int32
   private var buffer = [UInt8](repeating: 0, count: 64 << 10)
-  /// How many commits were answered.
+  /// The number of responses.
   private(set) var answered = 0
   private var sent = 0
-  /// The last bytes of what was read, where an answer's start may have been cut.
+  /// The last bytes of the previous read, which may contain the start of a response.
   private var tail: [UInt8] = []
   private static let marker = Array("HTTP/1.1 200".utf8)
 
   init(port: Int) throws {
-    guard let socket = LoadClient.connection(port: port) else { throw BenchmarkError("nobody answers on port \(port)") }
+    guard let socket = LoadClient.connection(port: port) else { throw BenchmarkError("cannot connect to port \(port)") }
     self.socket = socket
   }
 
   deinit { close(socket) }
 
-  /// Sets one document's number, and waits for the answer.
+  /// Sets the number of one document and waits for the response.
   func write(_ path: String, _ number: Int) throws {
     try send(path, number)
     while answered < sent { try drain(waits: true) }
   }
 
-  /// Sends a commit without waiting for the answer.
+  /// Sends a commit without waiting for the response.
   func send(_ path: String, _ number: Int) throws {
     let body = """
       {"writes": [{"update": {"name": "\(FirestoreFilling.documents.dropFirst("/v1/".count))/\(path)", "fields": {\
@@ -36,16 +36,16 @@ final class CommitConnection {
       "POST \(FirestoreFilling.documents):commit HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: \(body.utf8.count)\r\n\r\n"
       + body
     let count = text.withUTF8 { Glibc.send(socket, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
-    guard count == text.utf8.count else { throw BenchmarkError("the server takes no more commits") }
+    guard count == text.utf8.count else { throw BenchmarkError("the server accepts no more commits") }
     sent += 1
   }
 
-  /// Reads what answers there are.
+  /// Reads the available responses.
   func drain(waits: Bool = false) throws {
     let count = recv(socket, &buffer, buffer.count, waits ? 0 : Int32(MSG_DONTWAIT))
     guard count > 0 else {
       if count < 0, errno == EAGAIN || errno == EINTR { return }
-      throw BenchmarkError("the server closed the connection of a writer")
+      throw BenchmarkError("the server closed a writer's connection")
     }
     let bytes = tail + buffer[..<count]
     var place = 0

@@ -1,20 +1,20 @@
 import Glibc
 
-/// A kept connection that moves large bodies and does as little as it can with them.
+/// A kept connection that transfers large bodies with as little work as possible.
 final class FileConnection {
   private let socket: Int32
   private let port: Int
   private var buffer = [UInt8](repeating: 0, count: 64 << 10)
 
   init(port: Int) throws {
-    guard let socket = LoadClient.connection(port: port) else { throw BenchmarkError("nobody answers on port \(port)") }
+    guard let socket = LoadClient.connection(port: port) else { throw BenchmarkError("cannot connect to port \(port)") }
     self.socket = socket
     self.port = port
   }
 
   deinit { close(socket) }
 
-  /// Asks for a target and throws its content away, in the kernel; says how many bytes there were.
+  /// Downloads a target and lets the kernel discard the content. Returns the number of bytes.
   func download(_ target: String) throws -> Int {
     try send(Array("GET \(target) HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\n\r\n".utf8))
     let (length, came) = try readHead()
@@ -27,7 +27,7 @@ final class FileConnection {
     return length
   }
 
-  /// Posts content, and waits for the answer.
+  /// Posts content and waits for the response.
   func upload(_ target: String, _ content: [UInt8], type: String = "application/octet-stream") throws {
     let head =
       "POST \(target) HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\nAuthorization: Bearer owner\r\n"
@@ -44,7 +44,7 @@ final class FileConnection {
       let count = bytes.withUnsafeBytes {
         Glibc.send(socket, $0.baseAddress.map { $0 + sent }, bytes.count - sent, Int32(MSG_NOSIGNAL))
       }
-      guard count > 0 else { throw BenchmarkError("the server takes no more") }
+      guard count > 0 else { throw BenchmarkError("the server accepts no more bytes") }
       sent += count
     }
   }
@@ -55,7 +55,8 @@ final class FileConnection {
     return count
   }
 
-  /// Reads the head of an answer of 200; says how long its content is, and how much of that came with it.
+  /// Reads the head of a response, which must have status 200. Returns the length of its content and the number of
+  /// content bytes already read.
   private func readHead() throws -> (length: Int, came: Int) {
     var filled = 0
     while filled < buffer.count {
@@ -65,11 +66,11 @@ final class FileConnection {
       let head = text[..<end.lowerBound].lowercased()
       guard head.hasPrefix("http/1.1 200"), let field = head.utf8.firstRange(of: Array("content-length:".utf8)),
         let length = Int(String(head[field.upperBound...].drop { $0 == " " }.prefix { $0.isNumber }))
-      else { throw BenchmarkError("an answer that was not expected: \(head)") }
+      else { throw BenchmarkError("unexpected response: \(head)") }
       let headBytes = text.utf8.distance(from: text.utf8.startIndex, to: end.upperBound)
-      // Content that is no text makes the text longer than the bytes, but not its head.
+      // Binary content changes the length of the text after the head, but not of the head.
       return (length, filled - headBytes)
     }
-    throw BenchmarkError("an answer with a head of more than 64 KiB")
+    throw BenchmarkError("the head of the response exceeds 64 KiB")
   }
 }

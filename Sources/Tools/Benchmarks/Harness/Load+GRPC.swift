@@ -1,13 +1,13 @@
 import Foundation
 
 extension Load {
-  /// Loads a server with calls of GetDocument over gRPC, bounded in time, by `h2load` on one thread.
+  /// Runs a load of GetDocument calls over gRPC for a limited time, with `h2load` on one thread.
   ///
   /// - Parameters:
   ///   - name: the full name of the document.
-  ///   - connections: how many connections.
-  ///   - streams: calls that are under way on each connection.
-  /// - Throws: ``BenchmarkError`` when `h2load` fails, or when answers are too short to hold the document.
+  ///   - connections: the number of connections.
+  ///   - streams: the number of concurrent calls on each connection.
+  /// - Throws: ``BenchmarkError`` if `h2load` fails, or if the responses are too short to contain the document.
   static func getDocument(
     on server: any PeerServer, name: String, connections: Int, streams: Int, seconds: Int = 5, warmUpSeconds: Int
   ) throws -> Load {
@@ -22,7 +22,7 @@ extension Load {
     let (cpu, written) = (server.process.cpuSeconds, server.process.bytesWritten)
     let (requests, answerBytes) = try h2load(["-D\(seconds)"] + arguments, seconds: seconds)
     guard answerBytes / requests > Double(name.utf8.count) else {
-      throw BenchmarkError("the answers hold no document: \(Int(answerBytes / requests)) bytes each")
+      throw BenchmarkError("the responses contain no document: \(Int(answerBytes / requests)) bytes each")
     }
     return Load(
       requests: requests, requestsPerSecond: requests / Double(seconds),
@@ -46,7 +46,7 @@ extension Load {
     }
     guard status == 0, let requests = number(before: "succeeded", behind: "requests:"), requests > 0,
       number(before: "failed", behind: "requests:") == 0, let bytes = number(before: "data", behind: "traffic:")
-    else { throw BenchmarkError("h2load did not measure what it should:\n\(text)") }
+    else { throw BenchmarkError("unexpected output of h2load:\n\(text)") }
     return (requests, bytes)
   }
 }

@@ -1,21 +1,21 @@
 import Foundation
 
-/// What a load of `wrk` on a server showed.
+/// The results of a load by `wrk` on a server.
 struct Load {
-  /// Requests answered in all.
+  /// The number of responses.
   let requests: Double
   let requestsPerSecond: Double
-  /// CPU time the server spent for each request, in microseconds.
+  /// The CPU time of the server per request, in microseconds.
   let cpuMicrosecondsPerRequest: Double
-  /// Bytes the server handed to the kernel, replies among them.
+  /// The bytes that the server passed to the kernel, including responses.
   let bytesWritten: Double
 
-  /// Loads a server over keep-alive connections to this machine, bounded in time.
+  /// Runs a load over kept connections to this machine for a limited time.
   ///
   /// - Parameters:
-  ///   - script: lines of Lua that say what `wrk` is to send, where it is more than GET of the target.
-  ///   - warmUpSeconds: seconds of the same load before it is measured.
-  /// - Throws: ``BenchmarkError`` when `wrk` fails or a reply was an error.
+  ///   - script: a Lua script for `wrk`, if the load is more than a GET of the target.
+  ///   - warmUpSeconds: seconds of the same load before the measurement.
+  /// - Throws: ``BenchmarkError`` if `wrk` fails or a response was an error.
   static func run(
     on server: any PeerServer, _ target: String, connections: Int, script: String? = nil, seconds: Int = 5,
     warmUpSeconds: Int
@@ -50,7 +50,7 @@ struct Load {
     }
     guard status == 0, let requests = number(before: " requests in "), let rate = number(after: "Requests/sec:"),
       requests > 0, !text.contains("Non-2xx"), !text.contains("Socket errors")
-    else { throw BenchmarkError("wrk did not measure what it should:\n\(text)") }
+    else { throw BenchmarkError("unexpected output of wrk:\n\(text)") }
     return (requests, rate)
   }
 }

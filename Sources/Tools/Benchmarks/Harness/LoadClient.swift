@@ -1,41 +1,42 @@
 import Foundation
 import Glibc
 
-/// One request over a connection of its own, for setting peers up; loads are made by `wrk`.
+/// A client that sends each request over its own connection, to set peers up. `wrk` produces the loads.
 enum LoadClient {
   struct Reply {
     let status: Int
     let body: String
-    /// Status line and fields.
+    /// The status line and the fields.
     let head: String
   }
 
-  /// A request that was sent, and whose answer is read later.
+  /// A sent request whose response is read later.
   final class Pending {
     fileprivate let socket: Int32
     fileprivate init(_ socket: Int32) { self.socket = socket }
     deinit { close(socket) }
   }
 
-  /// Sends a request to this machine. HTTP/1.0, so that the end of the reply is the end of the connection.
-  /// - Throws: ``BenchmarkError`` when nobody answers.
+  /// Sends a request to this machine and waits for the response. Uses HTTP/1.0, so that the server closes the
+  /// connection after it.
+  /// - Throws: ``BenchmarkError`` if no server responds.
   static func send(
     _ method: String = "GET", port: Int, _ target: String, body: String = "", headers: [String: String] = [:]
   ) throws -> Reply {
     guard let reply = try attempt(method, port: port, target, body: body, headers: headers) else {
-      throw BenchmarkError("nobody answers on port \(port)")
+      throw BenchmarkError("no server responds on port \(port)")
     }
     return reply
   }
 
-  /// As ``send(_:port:_:body:headers:)``, but `nil` where the connection is refused or cut.
+  /// Like ``send(_:port:_:body:headers:)``, but returns `nil` if the connection is refused or cut.
   static func attempt(
     _ method: String = "GET", port: Int, _ target: String, body: String = "", headers: [String: String] = [:]
   ) throws -> Reply? {
     try begin(method, port: port, target, body: body, headers: headers).flatMap(finish)
   }
 
-  /// Sends a request without waiting for its answer; `nil` where the connection is refused or cut.
+  /// Sends a request without waiting for its response. Returns `nil` if the connection is refused or cut.
   static func begin(
     _ method: String = "GET", port: Int, _ target: String, body: String = "", headers: [String: String] = [:]
   ) throws -> Pending? {
@@ -59,7 +60,7 @@ enum LoadClient {
     return pending
   }
 
-  /// Waits for the answer to a request; `nil` where the connection is cut.
+  /// Waits for the response to a request. Returns `nil` if the connection is cut.
   static func finish(_ pending: Pending) -> Reply? {
     let socket = pending.socket
     var received: [UInt8] = []
@@ -77,7 +78,7 @@ enum LoadClient {
     return Reply(status: status, body: String(reply[blank.upperBound...]), head: String(reply[..<blank.lowerBound]))
   }
 
-  /// Whether as much as the reply announces is there; some servers keep the connection open whatever they are asked.
+  /// Whether the complete response has arrived. Some servers keep the connection open even for HTTP/1.0.
   private static func isWhole(_ received: [UInt8]) -> Bool {
     let reply = String(decoding: received, as: UTF8.self)
     guard let blank = reply.range(of: "\r\n\r\n"),
@@ -87,7 +88,7 @@ enum LoadClient {
     return reply[blank.upperBound...].utf8.count >= length
   }
 
-  /// A connection to this machine, which the caller closes; `nil` where it is refused.
+  /// Opens a connection to this machine, which the caller must close. Returns `nil` if it is refused.
   static func connection(port: Int) -> Int32? {
     let socket = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     guard socket >= 0 else { return nil }
@@ -100,7 +101,7 @@ enum LoadClient {
     return socket
   }
 
-  /// A port that nobody listens on just now.
+  /// Returns a port on which no program listens at the moment.
   static func freePort() throws -> Int {
     let socket = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     defer { close(socket) }

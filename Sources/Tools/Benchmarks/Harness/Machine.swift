@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
 
-/// The machine in words, without names of hosts or places.
+/// A description of the machine without host names and paths.
 enum Machine {
   static var description: String {
     var name = utsname()
@@ -13,7 +13,7 @@ enum Machine {
     return "\(cores) cores of \(model), \(Format.tenths(memory)) GiB of memory, Linux \(kernel)"
   }
 
-  /// The type of the file system that `path` lies on.
+  /// Returns the type of the file system that contains `path`.
   static func fileSystem(of path: String) -> String {
     let mounts = (try? String(contentsOfFile: "/proc/mounts", encoding: .utf8)) ?? ""
     var best = (point: "", type: "unknown")

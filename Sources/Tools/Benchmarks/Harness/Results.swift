@@ -1,24 +1,24 @@
 import Foundation
 
-/// The results kept in the repository: words by hand, and below a marker a table of each benchmark, as it was recorded
-/// last.
+/// The results page in the repository: text written by hand, then a marker, then the last recorded table of each
+/// benchmark.
 enum Results {
   private static let path = "docs/performance.md"
   static let marker = "<!-- Below this line: written by `Benchmarks run --record`. -->\n"
 
-  /// Replaces the tables of the benchmarks that ran, and leaves those of all others; `false`, with a word on standard
-  /// error, where the file is not to be found.
+  /// Replaces the tables of the given benchmarks and keeps the others. Returns `false`, with a message on standard
+  /// error, if the file does not exist.
   static func record(_ sections: [(name: String, text: String)]) -> Bool {
     let text = try? String(contentsOfFile: path, encoding: .utf8)
     guard let merged = text.flatMap({ merge(sections, into: $0, order: Benchmark.all.map(\.name)) }) else {
-      Run.progress("not recorded: run from the top of the repository, where \(path) is")
+      Run.progress("not recorded: \(path) not found; run this in the root folder of the repository")
       return false
     }
     return (try? merged.write(toFile: path, atomically: true, encoding: .utf8)) != nil
   }
 
-  /// The file's text with those sections in place of the ones of their names, in an order; `nil` where it lacks the
-  /// marker. Sections of names that the order lacks come last.
+  /// Returns the file's text with the given sections in place of those with the same names, in the given order, or
+  /// `nil` if the text lacks the marker. Sections whose names are not in the order come last.
   static func merge(_ sections: [(name: String, text: String)], into text: String, order: [String]) -> String? {
     guard let place = text.range(of: marker) else { return nil }
     var kept = recorded(String(text[place.upperBound...]))
@@ -36,7 +36,7 @@ enum Results {
     return String(text[..<place.upperBound]) + sorted.map { "\n" + $0.element.text }.joined()
   }
 
-  /// The sections of a text, each from its heading `## NAME: …` to the next one.
+  /// Returns the sections of a text, each from its heading `## NAME: …` to the next one.
   private static func recorded(_ text: String) -> [(name: String, text: String)] {
     var sections: [(name: String, text: String)] = []
     for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
@@ -45,7 +45,7 @@ enum Results {
       }
       if !sections.isEmpty { sections[sections.count - 1].text += line + "\n" }
     }
-    // One empty line parts them, which stands before each.
+    // Each section is preceded by one empty line.
     return sections.map { section in
       var text = section.text
       while text.hasSuffix("\n\n") { text.removeLast() }

@@ -2,20 +2,20 @@ import Foundation
 import Glibc
 import Synchronization
 
-/// Why a benchmark could not be run. The text is for a person.
+/// The reason why a benchmark cannot run, as text for the user.
 struct BenchmarkError: Error, CustomStringConvertible {
   let description: String
   init(_ description: String) { self.description = description }
 }
 
-/// A mutex that can be a constant of a type.
+/// A mutex that can be a static constant.
 final class Lock<Value>: Sendable {
   private let mutex: Mutex<Value>
   init(_ value: sending Value) { mutex = Mutex(value) }
   func withLock<R>(_ body: (inout sending Value) -> sending R) -> sending R { mutex.withLock(body) }
 }
 
-/// Time since it was made, on the monotonic clock.
+/// Measures time since its creation, on the monotonic clock.
 struct Stopwatch {
   private let start = ContinuousClock.now
 
@@ -26,16 +26,16 @@ struct Stopwatch {
   }
 }
 
-/// What benchmarks share: where things are, a scratch directory that goes away, a voice.
+/// The resources that benchmarks share: paths, a scratch directory and progress messages.
 enum Run {
-  /// The folder of this program, where `hearth` lies too.
+  /// The folder of this program, which also contains `hearth`.
   static let productsDirectory = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
     .deletingLastPathComponent().path
 
-  /// A directory on the disk that the build lies on; removed at the end of the run.
+  /// A directory on the same disk as the build, removed at the end of the run.
   static let scratchDirectory = "\(productsDirectory)/benchmark-scratch-\(getpid())"
 
-  /// Makes a fresh directory in the scratch directory.
+  /// Creates an empty directory in the scratch directory.
   static func makeDirectory(_ name: String) throws -> String {
     let path = "\(scratchDirectory)/\(name)"
     try? FileManager.default.removeItem(atPath: path)
@@ -43,17 +43,17 @@ enum Run {
     return path
   }
 
-  /// Removes what the run left on disk.
+  /// Removes the scratch directory.
   static func cleanUp() {
     try? FileManager.default.removeItem(atPath: scratchDirectory)
   }
 
-  /// Tells on standard error what happens now; results go to standard output.
+  /// Prints a progress message on standard error. Results go to standard output.
   static func progress(_ text: String) {
     FileHandle.standardError.write(Data("… \(text)\n".utf8))
   }
 
-  /// Ends children and removes files when a person or a time limit ends the run.
+  /// Ends children and removes files if a signal ends the run.
   static func cleanUpOnSignals() -> [any DispatchSourceSignal] {
     [SIGINT, SIGTERM, SIGHUP].map { number in
       signal(number, SIG_IGN)

@@ -1,11 +1,11 @@
 import DocumentModel
 import WireFormat
 
-/// Documents of five scalar fields whose values differ, the same in every run.
+/// A sequence of documents of five scalar fields with different values, the same in every run.
 struct SampleDocuments {
   private var generator = SampleGenerator(state: 0x6865_6172_7468)
 
-  /// The fields of the next document.
+  /// Returns the fields of the next document.
   mutating func next() -> EncodedFields {
     let random = generator.next()
     return EncodedFields(
@@ -16,7 +16,7 @@ struct SampleDocuments {
       ]))
   }
 
-  /// The same document as a member of a fixture tree.
+  /// Returns the next document as a member of a fixture tree.
   mutating func nextJSON() -> String {
     let random = generator.next()
     let seconds = 10 + (random >> 20) % 49
@@ -27,7 +27,7 @@ struct SampleDocuments {
   }
 }
 
-/// A small generator of evenly spread numbers.
+/// A small generator of uniformly distributed numbers.
 struct SampleGenerator: RandomNumberGenerator {
   var state: UInt64
 

@@ -63,7 +63,7 @@ extension Benchmark {
   }
 }
 
-/// A database in memory, with listeners on this thread.
+/// An in-memory database with listeners on this thread.
 private final class FeedBench {
   let service: FirestoreService
   let id: DatabaseID
@@ -89,7 +89,7 @@ private final class FeedBench {
       let isDue = Atomic(true)
     }
 
-    /// Takes what there is, where there may be something.
+    /// Takes all pending events.
     func take() throws {
       while wake.isDue.exchange(false, ordering: .sequentiallyConsistent) {
         while case .more = try stream.pull({ event in
@@ -106,13 +106,13 @@ private final class FeedBench {
     configuration.port = 0
     server = try Server(configuration)
     service = server.service
-    guard let id = DatabaseID(project: "bench") else { throw BenchmarkError("`bench` is no project id") }
+    guard let id = DatabaseID(project: "bench") else { throw BenchmarkError("`bench` is not a valid project id") }
     self.id = id
   }
 
   deinit { server.stop() }
 
-  /// Makes so many documents.
+  /// Creates `count` documents.
   func fill(_ count: Int) throws {
     keys = (0..<count).compactMap { DocumentKey(ResourcePath(uncheckedBytes: Array("tasks/t\($0)".utf8))) }
     for start in stride(from: 0, to: count, by: 500) {
@@ -120,7 +120,7 @@ private final class FeedBench {
     }
   }
 
-  /// Changes the first document so often, one commit after the other; returns the seconds.
+  /// Changes the first document `count` times, one commit after another. Returns the seconds.
   func commit(_ count: Int, settling listener: Listener? = nil) throws -> Double {
     let writes = (0..<count).map { _ in Write(.update(samples.next(), mask: nil), key: keys[0]) }
     let watch = Stopwatch()
@@ -142,7 +142,7 @@ private final class FeedBench {
     if failed.withLock({ $0 }) { throw BenchmarkError("a commit failed") }
   }
 
-  /// Waits until everybody has everything.
+  /// Waits until all listeners are up to date.
   func settle(_ listeners: [Listener]) throws {
     for _ in 0..<3 {
       for listener in listeners { try listener.take() }
@@ -151,7 +151,7 @@ private final class FeedBench {
     for listener in listeners { try listener.take() }
   }
 
-  /// KiB of this process that no file stands behind.
+  /// The anonymous memory (RssAnon) of this process, in KiB.
   var memory: Int {
     let lines = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""
     return lines.split(separator: "\n").first { $0.hasPrefix("RssAnon:") }.flatMap { Int($0.filter(\.isNumber)) } ?? 0

@@ -50,7 +50,7 @@ extension Benchmark {
     }
 
     first = nil
-    // The first is to warm up.
+    // The first round warms up.
     for (round, count) in [0, 0, 1, 2, 5, 10].enumerated() {
       Run.progress("indexes: commits with \(count) indexes")
       let fields = (0..<10).map { FieldPath(field: "f\($0)") }
@@ -79,7 +79,7 @@ extension Benchmark {
   private static let owners = 50
 
   private static func serve(_ indexes: IndexConfiguration, file: String? = nil) throws -> (FirestoreService, DatabaseID) {
-    guard let id = DatabaseID(project: "bench") else { throw BenchmarkError("`bench` is no project id") }
+    guard let id = DatabaseID(project: "bench") else { throw BenchmarkError("`bench` is not a valid project id") }
     let registry = DatabaseRegistry(idleSeconds: nil, indexes: { _ in indexes }) { (_) throws(StorageError) in
       guard let file else { return try LMDBStore.open(.inMemory(mapBytes: 8 << 30)) }
       return try LMDBStore.open(LMDBOptions(path: file))
@@ -109,7 +109,7 @@ extension Benchmark {
     return (service, id)
   }
 
-  /// Seconds to commit documents of ten fields, so many at a time.
+  /// Returns the seconds to commit documents of ten fields with the given number of commits under way.
   private static func commits(
     _ count: Int, _ service: FirestoreService, _ id: DatabaseID, _ random: inout SampleGenerator, underWay: Int
   ) throws -> Double {

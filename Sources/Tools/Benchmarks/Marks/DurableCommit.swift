@@ -38,7 +38,7 @@ extension Benchmark {
     let syncs = try syncsPerSecond(in: directory, seconds: 3)
     let durable = try HearthPeer(data: "\(directory)/data")
     defer { durable.process.stop() }
-    // The first commit makes the database, so that there is a file to look at.
+    // The first commit creates the database file, which `writeTransactions` reads.
     _ = try durable.storeSample()
     let synced = try load(durable, "Hearth, synced")
     let before = try durable.writeTransactions()
@@ -78,7 +78,7 @@ extension Benchmark {
     return table
   }
 
-  /// Has `wrk` ask for ids such as client libraries make.
+  /// A Lua script for `wrk` with random ids like those of client libraries.
   private static let randomIDs = """
     math.randomseed(os.time())
     local characters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
@@ -92,7 +92,7 @@ extension Benchmark {
     end
     """
 
-  /// Writes 4 KiB to the end of a file and syncs it, over and over.
+  /// Returns how often per second 4 KiB can be written to a file and synced.
   private static func syncsPerSecond(in directory: String, seconds: Double) throws -> Double {
     let file = open("\(directory)/floor", O_WRONLY | O_CREAT | O_TRUNC, 0o600)
     guard file >= 0 else { throw BenchmarkError("cannot write to \(directory)") }
@@ -101,7 +101,7 @@ extension Benchmark {
     let watch = Stopwatch()
     var count = 0
     while watch.seconds < seconds {
-      // Within a file that has its length, as a database file does after a while.
+      // Write within an existing file length, as a database does after a while.
       guard pwrite(file, page, page.count, count % 1024 * page.count) == page.count, fdatasync(file) == 0 else {
         throw BenchmarkError("cannot write to \(directory)")
       }

@@ -23,7 +23,7 @@ extension Benchmark {
       let held = descriptors()
       var times = Times()
       try measure(base, count: count, into: &times)
-      // What was let go last ends on its loop.
+      // Wait until the released forks have ended on their loops.
       usleep(200_000)
       table.add(
         Format.count(Double(documents)), Format.count(Double(count)), milliseconds(times.fork, 0.5),

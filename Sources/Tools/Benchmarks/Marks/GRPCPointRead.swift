@@ -36,7 +36,7 @@ extension Benchmark {
       let emulator = try EmulatorPeer()
       defer { emulator.process.stop() }
       _ = try emulator.storeSample()
-      // A Java program is slow until its hot paths are compiled.
+      // A Java program is slow until its hot code is compiled.
       add(
         "official emulator, gRPC, 1 connection, 100 streams",
         try load(emulator, connections: 1, streams: 100, warmUp: 10))

@@ -22,7 +22,7 @@ extension Benchmark {
     let floor = Double(count) / (try rawLoop(documents: count))
     table.add("raw LMDB loop, 5 entries a document", Format.count(floor), "", "")
 
-    Run.progress("import: index entries worked out")
+    Run.progress("import: computing index entries")
     var samples = SampleDocuments()
     let keys = (0..<count).compactMap { DocumentKey(ResourcePath(uncheckedBytes: Array("tasks/t\($0)".utf8))) }
     let fields = keys.map { _ in samples.next() }
@@ -58,11 +58,11 @@ extension Benchmark {
   private static let perTransaction = 2_000
 
   private static func memoryDatabase() throws -> DocumentDatabase {
-    guard let id = DatabaseID(project: "bench") else { throw BenchmarkError("`bench` is no project id") }
+    guard let id = DatabaseID(project: "bench") else { throw BenchmarkError("`bench` is not a valid project id") }
     return try DocumentDatabase(id: id, store: try LMDBStore.open(.inMemory()))
   }
 
-  /// Writes a tree of one collection; returns where it is, and its size in bytes.
+  /// Writes a tree with one collection. Returns its path and its size in bytes.
   private static func writeTree(to path: String, documents: Int) throws -> (path: String, bytes: Int) {
     var samples = SampleDocuments()
     var text = #"{"$collections": ["tasks"], "tasks": {"# + "\n"
@@ -74,7 +74,7 @@ extension Benchmark {
     return (path, text.utf8.count)
   }
 
-  /// Seconds to write five entries a document through the seam.
+  /// Returns the seconds to write five entries per document through the storage engine's interface.
   private static func rawLoop(documents: Int) throws -> Double {
     let store = try LMDBStore.open(.inMemory())
     var random = SampleGenerator(state: 1)

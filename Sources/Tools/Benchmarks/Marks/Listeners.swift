@@ -48,7 +48,7 @@ extension Benchmark {
 
 /// The measurements of `listeners`.
 enum Listening {
-  /// One write at a time, to so many listeners of one collection.
+  /// Measures single writes to `listeners` listeners of one collection.
   static func fanOut(
     _ listening: some ListeningServer, listeners: Int, marks: (time: String, memory: String)?, _ table: inout ResultTable
   ) throws {
@@ -68,7 +68,7 @@ enum Listening {
     for number in 0..<20 {
       clients.reset()
       let watch = Stopwatch()
-      guard let write = try listening.beginChange(number) else { throw BenchmarkError("\(name) takes no changes") }
+      guard let write = try listening.beginChange(number) else { throw BenchmarkError("\(name) accepts no changes") }
       try clients.read(withinSeconds: 60) { clients.total >= listeners && clients.counts.allSatisfy { $0 > 0 } }
       seconds.append(watch.seconds)
       let reply = LoadClient.finish(write)
@@ -86,7 +86,7 @@ enum Listening {
     table.add(name, "the same: time to open all listeners", "\(Format.tenths(opened)) s", "")
   }
 
-  /// Reads until nothing came for a while.
+  /// Reads until no more bytes arrive for a while.
   private static func settle(_ clients: FeedClients) throws {
     var noChange = 0
     while noChange < 3 {
@@ -96,14 +96,14 @@ enum Listening {
     }
   }
 
-  /// What a write to a document costs, alone and beside listeners each of another document.
+  /// Measures the cost of a write to a document, without listeners and with one listener per document.
   static func besides(listeners: Int, _ table: inout ResultTable) throws {
     let hearth = try HearthPeer()
     defer { hearth.process.stop() }
     let listening = HearthListening(hearth)
     try FirestoreFilling.store(listeners, into: "many", port: hearth.port)
     let writer = try CommitConnection(port: hearth.port)
-    // A write that changes nothing is told to nobody.
+    // A write that changes nothing notifies no listener, so each write has a new number.
     var written = 0
     let clients = try FeedClients(counting: listening.marker)
     func measure() throws -> (milliseconds: Double, cpu: Double) {
@@ -119,10 +119,10 @@ enum Listening {
       seconds.sort()
       return (seconds[seconds.count / 2] * 1000, (hearth.process.cpuSeconds - cpu) / 2000 * 1e6)
     }
-    Run.progress("listeners: writes beside none")
+    Run.progress("listeners: writes without listeners")
     _ = try measure()
     let alone = try measure()
-    Run.progress("listeners: writes beside \(Format.count(Double(listeners))) listeners of a document each")
+    Run.progress("listeners: writes with \(Format.count(Double(listeners))) listeners of a document each")
     try clients.open(listeners, port: hearth.port) { listening.request("many/m\($0)") }
     try clients.read(withinSeconds: 60) { clients.counts.allSatisfy { $0 > 0 } }
     try settle(clients)
@@ -138,14 +138,14 @@ enum Listening {
         + "\(Format.ratio(milliseconds, to: alone.milliseconds)), CPU \(Format.ratio(cpu, to: alone.cpu))", "< 2 ×")
   }
 
-  /// A stream of writes, a thousand a second, to listeners of one collection or of a document each.
+  /// Measures a stream of 1,000 writes a second to listeners of one collection or of one document each.
   static func stream(listeners: Int, isShared: Bool, _ table: inout ResultTable) throws {
     let hearth = try HearthPeer()
     defer { hearth.process.stop() }
     let listening = HearthListening(hearth)
     let documents = isShared ? 100 : listeners
     try FirestoreFilling.store(documents, into: "many", port: hearth.port)
-    Run.progress("listeners: 1,000 writes a second under \(listeners) listeners of \(isShared ? "one collection" : "a document each")")
+    Run.progress("listeners: 1,000 writes a second with \(listeners) listeners of \(isShared ? "one collection" : "a document each")")
     let clients = try FeedClients(counting: listening.marker)
     try clients.open(listeners, port: hearth.port) { listening.request(isShared ? "many" : "many/m\($0)") }
     try clients.read(withinSeconds: 60) { clients.counts.allSatisfy { $0 > 0 } }
@@ -179,12 +179,12 @@ enum Listening {
       "lag \(Format.tenths(first)) ms, later \(Format.tenths(last)) ms, worst \(Format.tenths(worst)) ms; "
         + "delivered \(Format.count(delivered)) %; \(Format.tenths(used)) cores", "no growth")
     if answered < sent - 100 {
-      table.notes.append("of \(sent) writes \(answered) were answered within \(seconds) seconds")
+      table.notes.append("\(answered) of \(sent) writes got a response within \(seconds) seconds")
     }
   }
 }
 
-/// Lags of writes that carry the time at which they were sent, as some of the listeners see them.
+/// The lags of writes that carry their send time, measured at some of the listeners.
 final class LagMeter {
   private let start = Stopwatch()
   private let every: Int
@@ -196,7 +196,7 @@ final class LagMeter {
   /// Microseconds since the start.
   var now: Int { Int(start.seconds * 1e6) }
 
-  /// Looks for the last write in what a listener was sent.
+  /// Records the lag of the last write in the bytes for a listener.
   func read(_ number: Int, _ bytes: ArraySlice<UInt8>) {
     guard number.isMultiple(of: every), let place = bytes.lastRange(of: Self.marker) else { return }
     var sentAt = 0
@@ -209,7 +209,7 @@ final class LagMeter {
     }
   }
 
-  /// Medians of the first and the last third, and the worst, in milliseconds.
+  /// Returns the medians of the first and the last third and the maximum, in milliseconds.
   func lags() -> (first: Double, last: Double, worst: Double) {
     let third = seen.count / 3
     guard third > 0 else { return (0, 0, 0) }
@@ -219,7 +219,7 @@ final class LagMeter {
 }
 
 extension ArraySlice<UInt8> {
-  /// The last place of a short text.
+  /// Returns the position of the last occurrence of a short text.
   fileprivate func lastRange(of marker: [UInt8]) -> Range<Int>? {
     guard count >= marker.count else { return nil }
     var place = endIndex - marker.count

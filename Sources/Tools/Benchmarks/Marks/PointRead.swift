@@ -55,7 +55,7 @@ extension Benchmark {
     } else {
       let emulator = try EmulatorPeer()
       defer { emulator.process.stop() }
-      // A Java program is slow until its hot paths are compiled.
+      // A Java program is slow until its hot code is compiled.
       add("official emulator", try load(emulator, try emulator.storeSample(), warmUp: 10), indented, "≥ 40 ×")
     }
     return table

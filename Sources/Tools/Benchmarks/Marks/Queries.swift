@@ -40,7 +40,7 @@ extension Benchmark {
   }
 }
 
-/// A server in this process with one large collection, and what is asked of it.
+/// An in-process server with one large collection, and the queries to measure.
 private struct QueryWorld {
   let server: Server
   private let service: FirestoreService
@@ -54,7 +54,7 @@ private struct QueryWorld {
     configuration.port = 0
     server = try Server(configuration)
     service = server.service
-    guard let id = DatabaseID(project: "bench") else { throw BenchmarkError("`bench` is no project id") }
+    guard let id = DatabaseID(project: "bench") else { throw BenchmarkError("`bench` is not a valid project id") }
     self.id = id
     self.documents = documents
     let loader = try service.database(id).makeLoader()
@@ -111,7 +111,7 @@ private struct QueryWorld {
     return query
   }
 
-  /// What one query costs, the fastest of some rounds.
+  /// Returns the time of one query, from the fastest of several rounds.
   func microseconds(of query: Query) throws -> Double {
     let perRound = 500
     var best = Double.infinity
@@ -126,14 +126,14 @@ private struct QueryWorld {
             return true
           }
         }
-        guard found == query.limit else { throw BenchmarkError("\(found) results in place of 20") }
+        guard found == query.limit else { throw BenchmarkError("\(found) results instead of 20") }
       }
       best = min(best, watch.seconds / Double(perRound) * 1e6)
     }
     return best
   }
 
-  /// Documents counted a second, the fastest of some rounds.
+  /// Returns the documents counted per second, from the fastest of several rounds.
   func countsPerSecond(_ query: Query) throws -> Double {
     var best = 0.0
     for _ in 0..<max(3, 300_000 / documents) {
@@ -143,14 +143,14 @@ private struct QueryWorld {
       var outcome: AggregationOutcome?
       while outcome == nil { outcome = try cursor.slice() }
       guard case .integer(let count)? = outcome?.values.first?.value, count > 0 else {
-        throw BenchmarkError("nothing was counted")
+        throw BenchmarkError("the query counted no documents")
       }
       best = max(best, Double(count) / watch.seconds)
     }
     return best
   }
 
-  /// Keys of index entries that a bare cursor steps over a second.
+  /// Returns the index keys that a bare cursor visits per second.
   func keysPerSecond() throws -> Double {
     try service.database(id).read { reader in
       let cursor = try reader.snapshot.makeCursor()

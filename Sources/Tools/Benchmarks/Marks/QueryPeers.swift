@@ -1,7 +1,7 @@
 extension Benchmark {
   static let queryPeers = Benchmark(
     name: "query-peers",
-    summary: "a query over 10,000 documents and a whole collection of 5,000 over HTTP, compared with PocketBase and the emulator",
+    summary: "a query and a whole collection over HTTP, compared with PocketBase and the emulator",
     meaning: """
       An equality filter on one field, an order by another, and 20 of about 5,000 matches: POST of a runQuery over 16
       connections. PocketBase has an index on both fields; Hearth and the emulator use their automatic indexes. The
@@ -55,7 +55,7 @@ extension Benchmark {
   }
 }
 
-/// Filling a server that speaks Firestore's REST interface, and the query that is asked of all peers.
+/// Fills a server with Firestore's REST API, and builds the query that all peers run.
 enum FirestoreFilling {
   static let documents = "/v1/projects/bench/databases/(default)/documents"
   static let query = """
@@ -64,7 +64,7 @@ enum FirestoreFilling {
     "orderBy": [{"field": {"fieldPath": "count"}, "direction": "DESCENDING"}]}}
     """
 
-  /// Stores documents of five fields whose values differ, in commits of 500.
+  /// Stores documents of five fields with different values, in commits of 500.
   static func store(_ count: Int, into collection: String, port: Int) throws {
     let perCommit = 500
     for start in stride(from: 0, to: count, by: perCommit) {

@@ -94,7 +94,7 @@ extension Benchmark {
   }
 }
 
-/// Documents in memory, by path.
+/// In-memory documents by path.
 private final class MemoryDocuments: DocumentLookup {
   private let documents: [(path: [UInt8], fields: [UInt8])]
 

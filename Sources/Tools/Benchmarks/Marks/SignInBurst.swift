@@ -28,7 +28,7 @@ extension Benchmark {
     let target = "/v1/projects/bench/databases/(default)/documents/tasks/sample"
     guard try LoadClient.send("PATCH", port: port, target, body: Sample.firestoreJSON).status == 200,
       try LoadClient.send("POST", port: port, SignIns.target("signUp"), body: SignIns.body).status == 200
-    else { throw BenchmarkError("the server refused what the benchmark prepares") }
+    else { throw BenchmarkError("the server refused to create the document or the account") }
     _ = try PacedReads.run(port: port, target, seconds: 2)
     let alone = try PacedReads.run(port: port, target, seconds: 8)
     let signIns = SignIns(port: port, clients: 16)
@@ -43,7 +43,7 @@ extension Benchmark {
   }
 }
 
-/// Reads at a steady rate, and how long each took from the time it was due, in milliseconds.
+/// Reads at a constant rate. The latency of each counts from its scheduled time, in milliseconds.
 private struct PacedReads {
   let p50: Double
   let p99: Double
@@ -63,7 +63,7 @@ private struct PacedReads {
   }
 }
 
-/// Clients that sign in over and over, until they are stopped.
+/// Clients that sign in repeatedly until they are stopped.
 private final class SignIns: Sendable {
   static let body = #"{"email": "ann@example.com", "password": "correct horse", "returnSecureToken": true}"#
   static func target(_ call: String) -> String { "/v1/accounts:\(call)?key=any" }
@@ -86,7 +86,7 @@ private final class SignIns: Sendable {
     }
   }
 
-  /// Ends it; returns how many sign-ins succeeded.
+  /// Stops the clients. Returns the number of successful sign-ins.
   func stop() -> Int {
     isStopped.store(true, ordering: .relaxed)
     group.wait()

@@ -23,7 +23,7 @@ extension Benchmark {
     let server = try Server(configuration(.inMemory))
     defer { server.stop() }
     let service = server.service
-    guard let id = DatabaseID(project: "bench") else { throw BenchmarkError("`bench` is no project id") }
+    guard let id = DatabaseID(project: "bench") else { throw BenchmarkError("`bench` is not a valid project id") }
     var samples = SampleDocuments()
     let keys = (0..<10_000).compactMap { DocumentKey(ResourcePath(uncheckedBytes: Array("tasks/t\($0)".utf8))) }
 
@@ -71,7 +71,7 @@ extension Benchmark {
                   updateTime: Timestamp(uncheckedMicroseconds: document.updateVersion)), to: &json)
             }
           }
-          guard json.bytes.count > 100 else { throw BenchmarkError("a document came out empty") }
+          guard json.bytes.count > 100 else { throw BenchmarkError("a document is empty") }
         }
       }
     }
@@ -79,7 +79,7 @@ extension Benchmark {
     Run.progress("store: bytes of a durable commit")
     let durable = try Server(configuration(.directory(try Run.makeDirectory("store"))))
     defer { durable.stop() }
-    // A database that holds something, so that its trees have the usual depth.
+    // Fill the database first, so that its trees have the usual depth.
     _ = try commits(
       keys.map { Write(.update(samples.next(), mask: nil), key: $0) }, durable.service, id, underWay: 2_000)
     let few = 300
@@ -90,7 +90,7 @@ extension Benchmark {
     row(
       "commit of a new document, synced, one after the other", seconds: seconds, of: few,
       bytes: Double(bytesHandedToKernel() - before) / Double(few))
-    Run.progress("store: what indexes cost")
+    Run.progress("store: cost of indexes")
     for fields in [1, 10] {
       let writes = (0..<few).compactMap { number in
         DocumentKey(ResourcePath(uncheckedBytes: Array("wide\(fields)/w\(number)".utf8))).map {
@@ -118,7 +118,7 @@ extension Benchmark {
     }
   }
 
-  /// A document of so many texts, of 200 bytes in all.
+  /// Returns a document of `fields` texts with 200 bytes in total.
   private static func document(fields: Int, _ number: Int) -> EncodedFields {
     let text = String(repeating: "x", count: 200 / fields - 6)
     return EncodedFields(
@@ -132,7 +132,7 @@ extension Benchmark {
     return configuration
   }
 
-  /// Seconds to commit each write on its own, so many at a time.
+  /// Returns the seconds to commit each write on its own, with the given number of commits under way.
   private static func commits(
     _ writes: [Write], _ service: FirestoreService, _ id: DatabaseID, underWay: Int
   ) throws -> Double {
@@ -153,7 +153,7 @@ extension Benchmark {
     return seconds
   }
 
-  /// Bytes that this process wrote so far, to files and else.
+  /// Returns the bytes that this process has written so far, to files and otherwise.
   static func bytesHandedToKernel() -> Int {
     let lines = (try? String(contentsOfFile: "/proc/self/io", encoding: .utf8)) ?? ""
     return lines.split(separator: "\n").first { $0.hasPrefix("wchar:") }.flatMap { Int($0.filter(\.isNumber)) } ?? 0

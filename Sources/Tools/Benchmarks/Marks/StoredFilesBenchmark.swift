@@ -2,13 +2,13 @@ import Files
 import Foundation
 import Glibc
 
-/// What the benchmarks of files have in common.
+/// The parts that the benchmarks of files share.
 private enum StoredFilesBenchmark {
   static let largeBytes = 100 << 20
   static let rounds = 15
   static let bucket = "/v0/b/bench.appspot.com/o"
 
-  /// Content that no other call gives.
+  /// Returns content that is unique to this number.
   static func content(_ bytes: Int, number: Int) -> [UInt8] {
     var content = [UInt8](repeating: 0, count: bytes)
     var random = UInt64(number) &* 0x9E37_79B9_7F4A_7C15 | 1
@@ -21,7 +21,7 @@ private enum StoredFilesBenchmark {
     return content
   }
 
-  /// How long the checksums of content take.
+  /// Returns the seconds to compute all checksums of the content.
   static func secondsOfSums(_ content: [UInt8]) throws -> Double {
     let watch = Stopwatch()
     let hasher = ContentHasher()
@@ -60,7 +60,7 @@ extension Benchmark {
     let token = json?["downloadTokens"] as? String ?? ""
     let contents = "\(directory)/data/files/content"
     let stored = try FileManager.default.subpathsOfDirectory(atPath: contents).first { $0.utf8.count > 60 }
-    guard let stored else { throw BenchmarkError("the stored file is not where it should be") }
+    guard let stored else { throw BenchmarkError("cannot find the stored file") }
 
     var peers: [(name: String, server: any PeerServer, target: String, mark: String)] = [
       ("Hearth", hearth, "\(StoredFilesBenchmark.bucket)/large?alt=media&token=\(token)", "")
@@ -89,7 +89,7 @@ extension Benchmark {
         let watch = Stopwatch()
         for _ in 0..<2 {
           guard try connection.download(peer.target) == StoredFilesBenchmark.largeBytes else {
-            throw BenchmarkError("\(peer.name) sent another file")
+            throw BenchmarkError("\(peer.name) sent a file of another size")
           }
         }
         // The first round warms up.
@@ -111,7 +111,7 @@ extension Benchmark {
 
   static let fileUpload = Benchmark(
     name: "file-upload",
-    summary: "upload of a file of 100 MiB over one connection, synced, compared with `dd conv=fdatasync` of the same size",
+    summary: "upload of a file of 100 MiB over one connection, synced, compared with `dd conv=fdatasync`",
     meaning: """
       Hearth responds after the content, the name and the metadata are on disk. It also computes CRC-32C, MD5 and
       SHA-256, which `dd` does not. The third row is the speed of these checksums alone on one core. MD5 takes more than
@@ -190,10 +190,10 @@ extension Benchmark {
           end
           """, seconds: seconds, warmUpSeconds: 0)
     }
-    // Names and content of its own: what is there already is not written again.
+    // Separate names and content, because existing objects are not written again.
     _ = try upload("w", seconds: 1)
     let uploads = try upload("n", seconds: 5)
-    // `wrk` asks its script for more than it sends, and the last uploads may have been cut.
+    // `wrk` may not have sent the last requests of its script, or may have cut them. Store the objects to read here.
     let count = 10_000
     let connection = try FileConnection(port: hearth.port)
     let sent = min(count, Int(uploads.requests) / 2)
@@ -205,7 +205,7 @@ extension Benchmark {
         "\(StoredFilesBenchmark.bucket)?name=small%2Fn\(number)", StoredFilesBenchmark.content(4096, number: number), type: "text/plain")
     }
     let type = try LoadClient.send(port: hearth.port, "\(StoredFilesBenchmark.bucket)/small%2Fn1?alt=media")
-    guard type.status == 200 else { throw BenchmarkError("rules let nobody read: \(type.body)") }
+    guard type.status == 200 else { throw BenchmarkError("the rules denied a read: \(type.body)") }
     Run.progress("small-files: reads")
     let reads = try Load.run(
       on: hearth, StoredFilesBenchmark.bucket, connections: 32,

@@ -56,7 +56,7 @@ extension Benchmark {
       let outcome = token.withUnsafeBytes { bytes in
         Result { () throws(Status) in try server.caller(bearing: bytes) }
       }
-      if case .user(nil) = try outcome.get() { throw BenchmarkError("a token named nobody") }
+      if case .user(nil) = try outcome.get() { throw BenchmarkError("a token identified no user") }
     }
 
     func row(_ work: String, seconds: Double, of count: Int, mark: String) {

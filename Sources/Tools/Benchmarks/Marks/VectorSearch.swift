@@ -23,7 +23,7 @@ extension Benchmark {
     let server = try Server(configuration)
     defer { server.stop() }
     let service = server.service
-    guard let id = DatabaseID(project: "bench") else { throw BenchmarkError("`bench` is no project id") }
+    guard let id = DatabaseID(project: "bench") else { throw BenchmarkError("`bench` is not a valid project id") }
 
     Run.progress("vectors: \(count) documents")
     var random = SystemRandomNumberGenerator()
@@ -46,7 +46,7 @@ extension Benchmark {
     var query = Query(collectionID: "vectors")
     query.filter = .field(FieldPath(field: "group"), .equal, .integer(7))
     query.findNearest = FindNearest(FieldPath(field: "v"), near: vector(), by: .cosine, limit: 10)
-    try time("cosine, behind a filter", of: count / 100, query, 500)
+    try time("cosine, with a filter", of: count / 100, query, 500)
     return table
 
     func time(_ name: String, of measured: Int, _ query: Query, _ times: Int) throws {
@@ -61,7 +61,7 @@ extension Benchmark {
             return true
           }
         }
-        guard found == 10 else { throw BenchmarkError("\(found) documents came out, not 10") }
+        guard found == 10 else { throw BenchmarkError("\(found) documents instead of 10") }
       }
       let seconds = watch.seconds / Double(times)
       let bytes = Double(measured * dimensions * 8)
@@ -71,7 +71,7 @@ extension Benchmark {
     }
   }
 
-  /// Commits writes together and waits for them.
+  /// Commits the writes together and waits for the result.
   private static func commit(_ writes: [Write], _ service: FirestoreService, _ id: DatabaseID) throws {
     let isDone = DispatchSemaphore(value: 0)
     let failure = Lock(false)

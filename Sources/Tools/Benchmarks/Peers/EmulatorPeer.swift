@@ -1,6 +1,6 @@
 import Glibc
 
-/// The official emulator, which keeps everything in the memory of a Java program.
+/// The official emulator, a Java program that stores everything in memory.
 final class EmulatorPeer: DocumentServer {
   static let name = "official emulator"
   static var obstacle: String? {

@@ -1,10 +1,10 @@
 import Glibc
 
-/// Hearth itself: the release build beside this program, in emulator mode, where all is admitted.
+/// Hearth itself: the release build next to this program, in emulator mode, with all requests allowed.
 final class HearthPeer: DocumentServer {
   static let name = "Hearth"
   static var obstacle: String? {
-    access(binary, X_OK) == 0 ? nil : "there is no `hearth` beside this program; run `make build` first"
+    access(binary, X_OK) == 0 ? nil : "there is no `hearth` binary next to this program; run `make build` first"
   }
 
   let port: Int
@@ -15,7 +15,8 @@ final class HearthPeer: DocumentServer {
   private static let binary = "\(Run.productsDirectory)/hearth"
   private static let documents = "/v1/projects/bench/databases/(default)/documents"
 
-  /// Starts it, with further arguments; without a data directory in memory.
+  /// Starts the server with further arguments. Without a data directory it runs in memory.
+  /// - Throws: ``BenchmarkError`` if the server does not start.
   init(data: String? = nil, _ arguments: [String] = []) throws {
     let storage = data.map { ["--data", $0] } ?? ["--in-memory"]
     let port = try LoadClient.freePort()
@@ -33,7 +34,7 @@ final class HearthPeer: DocumentServer {
     return target
   }
 
-  /// Stores `count` documents, and returns the lines of Lua that ask for them at random.
+  /// Stores `count` documents. Returns a Lua script for `wrk` that reads them at random.
   func storeMany(_ count: Int, into collection: String = "many") throws -> String {
     try FirestoreFilling.store(count, into: collection, port: port)
     return """
@@ -49,13 +50,15 @@ final class HearthPeer: DocumentServer {
     ("\(Self.documents)/tasks", Sample.firestoreJSON)
   }
 
-  /// How many write transactions the database file has seen; each is one group of commits and one sync.
+  /// Returns the number of write transactions of the database file so far. Each is one group of commits with one
+  /// sync.
   ///
-  /// LMDB numbers its transactions in the two meta pages at the start of the file, 144 bytes into each.
+  /// LMDB stores the transaction number in the two meta pages at the start of the file, at byte 144 of each.
+  /// - Throws: ``BenchmarkError`` if the file cannot be read.
   func writeTransactions() throws -> Int {
-    guard let data else { throw BenchmarkError("a server in memory keeps no file") }
+    guard let data else { throw BenchmarkError("an in-memory server has no database file") }
     let file = open("\(data)/databases/bench/(default)/data.mdb", O_RDONLY)
-    guard file >= 0 else { throw BenchmarkError("the database file is not where it should be") }
+    guard file >= 0 else { throw BenchmarkError("cannot open the database file") }
     defer { close(file) }
     var numbers: [UInt64] = [0, 0]
     for page in 0..<2 { _ = pread(file, &numbers[page], 8, page * 4096 + 144) }

@@ -1,15 +1,15 @@
 import Foundation
 
-/// A server that tells listeners of a collection what changes in it.
+/// A server that notifies listeners of a collection about changes.
 protocol ListeningServer {
   var server: any PeerServer { get }
-  /// Stands once in what a listener is told of a change.
+  /// A text that appears exactly once in the notification of a change.
   var marker: String { get }
-  /// Stores what listeners are to find.
+  /// Stores the documents that listeners need.
   func prepare() throws
-  /// Opens connections that listen to the collection, and returns when all do.
+  /// Opens connections that listen to the collection. Returns when all of them listen.
   func open(_ count: Int, _ clients: FeedClients) throws
-  /// Sends a change of one document of the collection, which is answered later with 200.
+  /// Sends a change of one document of the collection. The response arrives later and must have status 200.
   func beginChange(_ number: Int) throws -> LoadClient.Pending?
 }
 
@@ -23,14 +23,14 @@ struct HearthListening: ListeningServer {
 
   func prepare() throws { _ = try hearth.storeSample() }
 
-  /// The request of a listener to a document or a collection.
+  /// Returns the request that listens to a document or a collection.
   func request(_ path: String) -> String {
     "GET \(FirestoreFilling.documents)/\(path):listen HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: text/event-stream\r\n\r\n"
   }
 
   func open(_ count: Int, _ clients: FeedClients) throws {
     try clients.open(count, port: hearth.port) { _ in request("tasks") }
-    // Every listener is first told of the one document that is there.
+    // Every listener first receives the one document of the collection.
     try clients.read(withinSeconds: 120) { clients.counts.allSatisfy { $0 > 0 } }
   }
 
@@ -39,7 +39,7 @@ struct HearthListening: ListeningServer {
   }
 }
 
-/// PocketBase's realtime service: a connection gets an id, and a request of its own says what it listens to.
+/// PocketBase's realtime service: a connection gets an id, and a separate request sets its subscriptions.
 struct PocketBaseListening: ListeningServer {
   private let pocketBase: PocketBasePeer
   private let record: String
@@ -65,7 +65,7 @@ struct PocketBaseListening: ListeningServer {
       let reply = try LoadClient.send(
         "POST", port: pocketBase.port, "/api/realtime",
         body: #"{"clientId": "\#(name)", "subscriptions": ["tasks/*"]}"#)
-      guard reply.status == 204 else { throw BenchmarkError("pocketbase let nobody listen: \(reply.body)") }
+      guard reply.status == 204 else { throw BenchmarkError("pocketbase refused a subscription: \(reply.body)") }
     }
   }
 
@@ -73,7 +73,7 @@ struct PocketBaseListening: ListeningServer {
     try LoadClient.begin("PATCH", port: pocketBase.port, record, body: #"{"count": \#(number)}"#)
   }
 
-  /// The ids that connections were given.
+  /// The ids of the connections.
   private final class ClientNames {
     private(set) var found: [Int: String] = [:]
     private var texts: [Int: String] = [:]
@@ -90,7 +90,8 @@ struct PocketBaseListening: ListeningServer {
   }
 }
 
-/// The emulator's channel for browsers: one request opens it, another hangs and is told what happens.
+/// The emulator's channel for browsers: one request opens it, and a second one, which stays open, receives the
+/// events.
 struct EmulatorListening: ListeningServer {
   private let emulator: EmulatorPeer
   var server: any PeerServer { emulator }
@@ -128,7 +129,7 @@ struct EmulatorListening: ListeningServer {
   }
 }
 
-/// Changing the sample of a server that speaks Firestore's REST interface.
+/// Changes the sample on a server with Firestore's REST API.
 enum FirestoreWriting {
   static func beginChange(_ number: Int, port: Int) throws -> LoadClient.Pending? {
     let body = Sample.firestoreJSON.replacingOccurrences(of: #""42""#, with: "\"\(number)\"")

