@@ -51,7 +51,8 @@ import Testing
     let server = try Self.server()
     let client = try server.connect()
     let body = String(repeating: "x", count: 5000)
-    let text = "POST /count HTTP/1.1\r\nHost: h\r\nContent-Length: 5000\r\n\r\n\(body)"
+    let text =
+      "POST /count HTTP/1.1\r\nHost: h\r\nContent-Length: 5000\r\n\r\n\(body)"
       + "POST /count HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"
       + "1388\r\n\(body)\r\n3;e=1\r\nabc\r\n0\r\nTrailer: t\r\n\r\n"
       + "POST /whole HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nhi"

@@ -6,10 +6,12 @@ import Testing
 
 /// Tests with independent clients, in cleartext on the same port as HTTP/1.
 @Suite struct HTTP2ClientTests {
-  @Test(.enabled(if: Tool.curl.isThere, "curl is not installed"), arguments: [
-    ["-X", "GET"], ["-I"], ["-X", "DELETE"], ["-d", "hello"], ["-X", "PATCH", "-d", "{}"], ["--compressed"],
-    ["-H", "Accept-Encoding: gzip", "--compressed", "-d", "x"], ["-H", "Expect: 100-continue", "-d", "y"],
-  ])
+  @Test(
+    .enabled(if: Tool.curl.isThere, "curl is not installed"),
+    arguments: [
+      ["-X", "GET"], ["-I"], ["-X", "DELETE"], ["-d", "hello"], ["-X", "PATCH", "-d", "{}"], ["--compressed"],
+      ["-H", "Accept-Encoding: gzip", "--compressed", "-d", "x"], ["-H", "Expect: 100-continue", "-d", "y"],
+    ])
   func curlGetsTheSameResponseOverBothProtocols(arguments: [String]) throws {
     let server = try TestServer { request, exchange in
       let text = "\(request.method) \(request.body.count) " + String(repeating: "text ", count: 1000)
@@ -62,9 +64,11 @@ import Testing
     #expect(outcome.output.contains("\nbody"))
   }
 
-  @Test(.enabled(if: Tool.h2load.isThere, "h2load is not installed"), arguments: [
-    ["-n", "2000", "-c", "4", "-m", "100"], ["-n", "300", "-c", "3", "-m", "10", "-w", "10", "-W", "12"],
-  ])
+  @Test(
+    .enabled(if: Tool.h2load.isThere, "h2load is not installed"),
+    arguments: [
+      ["-n", "2000", "-c", "4", "-m", "100"], ["-n", "300", "-c", "3", "-m", "10", "-w", "10", "-W", "12"],
+    ])
   func h2loadIsServedCompletely(arguments: [String]) throws {
     let server = try TestServer(loops: 2) { _, exchange in
       exchange.stream(status: 200, headers: { _ in }, from: Thousands())

@@ -53,11 +53,14 @@ import Testing
     Case("RST_STREAM of the connection", [.reset(0)], ends(1)),
     Case("RST_STREAM before its stream", [.reset(5)], ends(1)),
     Case("short GOAWAY", [HTTP2Frame(kind: .goAway, payload: [0, 0])], ends(6)),
-    Case("PUSH_PROMISE from a client", [open, HTTP2Frame(kind: .pushPromise, flags: 4, stream: 1, payload: [0, 0, 0, 2])],
+    Case(
+      "PUSH_PROMISE from a client",
+      [open, HTTP2Frame(kind: .pushPromise, flags: 4, stream: 1, payload: [0, 0, 0, 2])],
       ends(1)),
     Case("PRIORITY", [HTTP2Frame(kind: .priority, stream: 9, payload: [0, 0, 0, 0, 16])], .connectionContinues),
     Case("short PRIORITY", [HTTP2Frame(kind: .priority, stream: 9, payload: [0])], ends(6)),
-    Case("unknown frame", [HTTP2Frame(kind: .unknown, flags: 255, stream: 77, payload: [1, 2, 3])], .connectionContinues),
+    Case(
+      "unknown frame", [HTTP2Frame(kind: .unknown, flags: 255, stream: 77, payload: [1, 2, 3])], .connectionContinues),
     // Streams.
     Case("DATA of the connection", [.data(0, [1])], ends(1)),
     Case("DATA before its stream", [.data(1, [1])], ends(1)),
@@ -67,7 +70,9 @@ import Testing
     // A skipped stream number counts as closed, and late frames for it are ignored.
     Case("stream numbers go down", [.headers(5, head), .headers(3, head)], .connectionContinues),
     Case("padding beyond the frame", [open, HTTP2Frame(kind: .data, flags: 8, stream: 1, payload: [9, 1])], ends(1)),
-    Case("padded DATA", [open, HTTP2Frame(kind: .data, flags: 9, stream: 1, payload: [2, 0x61, 0, 0])], .connectionContinues),
+    Case(
+      "padded DATA", [open, HTTP2Frame(kind: .data, flags: 9, stream: 1, payload: [2, 0x61, 0, 0])],
+      .connectionContinues),
     Case("trailers that do not end", [open, .headers(1, [("a", "b")], end: false)], .streamEnds(1)),
     // Header blocks.
     Case("CONTINUATION without HEADERS", [HTTP2Frame(kind: .continuation, flags: 4, stream: 1)], ends(1)),
@@ -81,9 +86,15 @@ import Testing
     Case("index 0", [HTTP2Frame(kind: .headers, flags: 5, stream: 1, payload: [0x80])], ends(9)),
     Case("index beyond the tables", [HTTP2Frame(kind: .headers, flags: 5, stream: 1, payload: [0xff, 0x7f])], ends(9)),
     Case("cut literal", [HTTP2Frame(kind: .headers, flags: 5, stream: 1, payload: [0x00, 0x05, 0x61])], ends(9)),
-    Case("endless integer", [HTTP2Frame(kind: .headers, flags: 5, stream: 1, payload: [0xff] + [UInt8](repeating: 0xff, count: 12))], ends(9)),
-    Case("table above the limit", [HTTP2Frame(kind: .headers, flags: 5, stream: 1, payload: [0x3f, 0xe1, 0xff, 0x03])], ends(9)),
-    Case("bad Huffman code", [HTTP2Frame(kind: .headers, flags: 5, stream: 1, payload: [0x00, 0x81, 0xff, 0x01, 0x61])], ends(9)),
+    Case(
+      "endless integer",
+      [HTTP2Frame(kind: .headers, flags: 5, stream: 1, payload: [0xff] + [UInt8](repeating: 0xff, count: 12))], ends(9)),
+    Case(
+      "table above the limit", [HTTP2Frame(kind: .headers, flags: 5, stream: 1, payload: [0x3f, 0xe1, 0xff, 0x03])],
+      ends(9)),
+    Case(
+      "bad Huffman code", [HTTP2Frame(kind: .headers, flags: 5, stream: 1, payload: [0x00, 0x81, 0xff, 0x01, 0x61])],
+      ends(9)),
     // Messages.
     Case("no method", [.headers(1, Array(head.dropFirst()))], .streamEnds(1)),
     Case("no path", [.headers(1, head.filter { $0.0 != ":path" })], .streamEnds(1)),
@@ -99,9 +110,11 @@ import Testing
     Case("Connection", [.headers(1, head + [("connection", "close")])], .streamEnds(1)),
     Case("Transfer-Encoding", [.headers(1, head + [("transfer-encoding", "chunked")])], .streamEnds(1)),
     Case("TE that is not trailers", [.headers(1, head + [("te", "gzip")])], .streamEnds(1)),
-    Case("length above the body", [.headers(1, head + [("content-length", "5")], end: false), .data(1, [1], end: true)],
+    Case(
+      "length above the body", [.headers(1, head + [("content-length", "5")], end: false), .data(1, [1], end: true)],
       .streamEnds(1)),
-    Case("length below the body", [.headers(1, head + [("content-length", "1")], end: false), .data(1, [1, 2])],
+    Case(
+      "length below the body", [.headers(1, head + [("content-length", "1")], end: false), .data(1, [1, 2])],
       .streamEnds(1)),
     Case("length twice", [.headers(1, head + [("content-length", "0"), ("content-length", "0")])], .streamEnds(1)),
     Case("length that is not a number", [.headers(1, head + [("content-length", "+1")])], .streamEnds(1)),

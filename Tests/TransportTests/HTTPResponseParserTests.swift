@@ -47,7 +47,9 @@ import Testing
       ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", .malformed),
       ("HTTP/1.1 200 OK\r\nContent-Length: 1001\r\n\r\n" + String(repeating: "a", count: 1001), .tooLarge),
     ] as [(String, HTTPResponseParser.Outcome)], [1, 10_000])
-  func rejectsIncompleteAndInvalidResponses(answer: (text: String, outcome: HTTPResponseParser.Outcome), pieceBytes: Int) {
+  func rejectsIncompleteAndInvalidResponses(
+    answer: (text: String, outcome: HTTPResponseParser.Outcome), pieceBytes: Int
+  ) {
     #expect(parse(answer.text, pieceBytes: pieceBytes).0 == answer.outcome)
   }
 

@@ -49,23 +49,28 @@ struct TLSTests {
     return outcome.output + outcome.errors
   }
 
-  @Test(.enabled(if: Tool.curl.isThere, "curl is not installed"), arguments: [
-    ["--http1.1"], ["--http2"], ["--http2", "--tls-max", "1.2"], ["--no-alpn"], ["--http2-prior-knowledge"],
-  ])
+  @Test(
+    .enabled(if: Tool.curl.isThere, "curl is not installed"),
+    arguments: [
+      ["--http1.1"], ["--http2"], ["--http2", "--tls-max", "1.2"], ["--no-alpn"], ["--http2-prior-knowledge"],
+    ])
   func servesBothProtocols(arguments: [String]) throws {
     let pair = try Pair(name: "both")
     let body = String(repeating: "0123456789", count: 200_000)
-    let server = try Self.server(pair, handle: { request, exchange in
-      let count = request.body.count
-      exchange.respond(status: 200, headers: { $0.add("x-count", "\(count)") }, compressible: false) { out in
-        out.append(contentsOf: Array(body.utf8))
-      }
-    })
+    let server = try Self.server(
+      pair,
+      handle: { request, exchange in
+        let count = request.body.count
+        exchange.respond(status: 200, headers: { $0.add("x-count", "\(count)") }, compressible: false) { out in
+          out.append(contentsOf: Array(body.utf8))
+        }
+      })
     let file = pair.directory.path + "/body"
     try Data(body.utf8).write(to: URL(fileURLWithPath: file))
     let outcome = try Tool.curl.run(
       [
-        "-s", "-S", "-H", "Expect:", "--cacert", pair.configuration.certificateFile, "--data-binary", "@" + file, "-D", file + ".head",
+        "-s", "-S", "-H", "Expect:", "--cacert", pair.configuration.certificateFile, "--data-binary", "@" + file, "-D",
+        file + ".head",
         "https://127.0.0.1:\(server.port)/",
       ] + arguments)
     #expect(outcome.status == 0, "\(outcome.errors)")
@@ -87,7 +92,9 @@ struct TLSTests {
     #expect(server.wait { server.server.openConnections == 0 })
   }
 
-  @Test(arguments: [(["-alpn", "h2,http/1.1"], "h2"), (["-alpn", "http/1.1,h2"], "h2"), (["-alpn", "http/1.1"], "http/1.1")])
+  @Test(arguments: [
+    (["-alpn", "h2,http/1.1"], "h2"), (["-alpn", "http/1.1,h2"], "h2"), (["-alpn", "http/1.1"], "http/1.1"),
+  ])
   func negotiatesTheProtocol(arguments: [String], chosen: String) throws {
     let server = try Self.server(try Pair(name: "alpn"))
     #expect(try Self.inspect(server, arguments).contains("ALPN protocol: \(chosen)"))

@@ -50,7 +50,8 @@ struct Campaign {
     if child.isRunning {
       kill(child.processIdentifier, SIGKILL)
       child.waitUntilExit()
-      return .failed(reason: "an input takes longer than \(Int(Self.hangSeconds)) s", input: current.bytes, number: current.number)
+      return .failed(
+        reason: "an input takes longer than \(Int(Self.hangSeconds)) s", input: current.bytes, number: current.number)
     }
     if child.terminationReason == .exit, child.terminationStatus == 0 { return .passed(inputs: current.number) }
     let reason = child.terminationReason == .exit ? "exit status" : "signal"

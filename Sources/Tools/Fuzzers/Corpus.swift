@@ -111,12 +111,14 @@ enum Corpus {
 
   static let jsonTokens = [
     "{", "}", "[", "]", ",", ":", "\"", "null", "true", "1e999", "-0", "\\ud800", "\\u0000", "9223372036854775808",
-    "\"stringValue\"", "\"mapValue\"", "\"fields\"", "\"arrayValue\"", "\"values\"", "\"integerValue\"", "[[[[[[[[", "{\"a\":",
+    "\"stringValue\"", "\"mapValue\"", "\"fields\"", "\"arrayValue\"", "\"values\"", "\"integerValue\"", "[[[[[[[[",
+    "{\"a\":",
   ]
 
   static let paths = texts([
     "a.b.c", "`a.b`.c", "a\\`b", "field_1", "projects/p/databases/(default)/documents/users/u1/habits/h1",
-    "2025-03-27T14:30:00.123456Z", "2025-03-27T14:30:00+02:00", "0001-01-01T00:00:00Z", "__id7__", "__id-9223372036854775808__",
+    "2025-03-27T14:30:00.123456Z", "2025-03-27T14:30:00+02:00", "0001-01-01T00:00:00Z", "__id7__",
+    "__id-9223372036854775808__",
   ])
 
   static let http = texts([
@@ -135,7 +137,9 @@ enum Corpus {
     // Encodes GET or POST, http, a path that is not in the static table, and two fields, one of which enters the
     // dynamic table.
     func head(_ method: UInt8, _ path: String) -> [UInt8] {
-      [method, 0x86, 0x04, UInt8(path.utf8.count)] + Array(path.utf8) + [0x40, 1, 0x61, 2, 0x62, 0x63, 0x00, 1, 0x64, 0]
+      [method, 0x86, 0x04, UInt8(path.utf8.count)] + Array(path.utf8) + [
+        0x40, 1, 0x61, 2, 0x62, 0x63, 0x00, 1, 0x64, 0,
+      ]
     }
     let settings = frame(4, 0, 0, [0, 4, 0, 0, 1, 0]) + frame(4, 1, 0, [])
     let connections: [[UInt8]] = [
@@ -176,9 +180,12 @@ enum Corpus {
   ])
 
   static let ruleTokens = [
-    "allow ", "match /", "{x=**}", "$(", "/a/", "function ", "let ", "return ", "if ", " in ", " is ", "&&", "||", "!", "?", ":",
-    "request.resource.data", "resource.data", ".toSet()", ".keys()", "[1:", "(((((((((", "))))", "'", "\\u", "/*", "*/", "//",
-    "9223372036854775808", "1.", "get(", "debug(", "duration.value(", "[[[[[[", "{'a':", "- -", "service cloud.firestore {",
+    "allow ", "match /", "{x=**}", "$(", "/a/", "function ", "let ", "return ", "if ", " in ", " is ", "&&", "||", "!",
+    "?", ":",
+    "request.resource.data", "resource.data", ".toSet()", ".keys()", "[1:", "(((((((((", "))))", "'", "\\u", "/*", "*/",
+    "//",
+    "9223372036854775808", "1.", "get(", "debug(", "duration.value(", "[[[[[[", "{'a':", "- -",
+    "service cloud.firestore {",
   ]
 
   private static func texts(_ texts: [String]) -> [[UInt8]] { texts.map { Array($0.utf8) } }

@@ -34,7 +34,9 @@ struct Fuzzer: Sendable {
       tokens: ["`", "\\", ".", "/", "__", "projects/", "/databases/", "(default)", "T", "Z", ":"], run: WireFuzz.path),
     Fuzzer(
       name: "http", summary: "streams of HTTP/1 requests", corpus: Corpus.http,
-      tokens: ["\r\n", "\r\n\r\n", "Content-Length: ", "Transfer-Encoding: chunked\r\n", "0\r\n\r\n", "GET / HTTP/1.1"],
+      tokens: [
+        "\r\n", "\r\n\r\n", "Content-Length: ", "Transfer-Encoding: chunked\r\n", "0\r\n\r\n", "GET / HTTP/1.1",
+      ],
       run: HTTPFuzz.run),
     Fuzzer(
       name: "http2", summary: "input of HTTP/2 clients: frames and compressed fields", corpus: Corpus.http2,
@@ -47,7 +49,8 @@ struct Fuzzer: Sendable {
       name: "stored-row", summary: "stored documents, whole and damaged", corpus: Corpus.protobuf, tokens: [],
       run: StoreFuzz.storedRow),
     Fuzzer(
-      name: "ordered-code", summary: "parts of storage keys: ids, numbers, values", corpus: Corpus.protobuf + Corpus.paths,
+      name: "ordered-code", summary: "parts of storage keys: ids, numbers, values",
+      corpus: Corpus.protobuf + Corpus.paths,
       tokens: ["__id", "__", "\0", "\u{1}"], run: StoreFuzz.orderedCode),
     Fuzzer(
       name: "ruleset", summary: "security rules: parsing, checking, compiling, evaluating", corpus: Corpus.rulesets,

@@ -11,7 +11,9 @@ package func document(_ path: String) -> DocumentKey {
 
 /// Returns the path of a collection.
 package func collection(_ path: String) -> ResourcePath {
-  guard let path = try? ResourcePath(path), path.isCollection else { preconditionFailure("\(path) is not a collection path") }
+  guard let path = try? ResourcePath(path), path.isCollection else {
+    preconditionFailure("\(path) is not a collection path")
+  }
   return path
 }
 
@@ -33,7 +35,8 @@ package func fields(_ entries: (String, Value)...) -> EncodedFields { EncodedFie
 extension Write {
   /// Returns a write that replaces a document.
   package static func set(
-    _ path: String, _ entries: (String, Value)..., transforms: [FieldTransform] = [], if precondition: Precondition = .none
+    _ path: String, _ entries: (String, Value)..., transforms: [FieldTransform] = [],
+    if precondition: Precondition = .none
   ) -> Write {
     Write(
       .update(EncodedFields(MapValue(entries)), mask: nil), key: document(path), transforms: transforms,

@@ -46,9 +46,11 @@ extension SplitMix {
         + pick(["", "x", "y"])
     case 1..<10: return pick(Self.texts)
     default:
-      return String(String.UnicodeScalarView((0..<Int.random(in: 0...4, using: &self)).map { _ in
-        pick(Array("ab\u{0}\u{1}z\u{E9}".unicodeScalars))
-      }))
+      return String(
+        String.UnicodeScalarView(
+          (0..<Int.random(in: 0...4, using: &self)).map { _ in
+            pick(Array("ab\u{0}\u{1}z\u{E9}".unicodeScalars))
+          }))
     }
   }
 
@@ -75,10 +77,12 @@ extension SplitMix {
     case 2: return .integer(integer())
     case 3: return .double(double())
     case 4:
-      return .timestamp(Timestamp(uncheckedMicroseconds: pick([
-        0, -1, 1, Timestamp.earliest.microseconds, Timestamp.latest.microseconds,
-        Int64.random(in: Timestamp.earliest.microseconds...Timestamp.latest.microseconds, using: &self),
-      ])))
+      return .timestamp(
+        Timestamp(
+          uncheckedMicroseconds: pick([
+            0, -1, 1, Timestamp.earliest.microseconds, Timestamp.latest.microseconds,
+            Int64.random(in: Timestamp.earliest.microseconds...Timestamp.latest.microseconds, using: &self),
+          ])))
     case 5, 6: return .string(text())
     case 7:
       return .bytes((0..<Int.random(in: 0...4, using: &self)).map { _ in pick([0, 1, 2, 0x7F, 0x80, 0xFE, 0xFF]) })
@@ -87,9 +91,10 @@ extension SplitMix {
         "projects/\(pick(["p", "q"]))/databases/\(pick(["(default)", "x"]))/documents/\(pick(["c", "cc"]))/\(pick(Self.ids))"
           + (chance(oneIn: 3) ? "/s/\(pick(Self.ids))" : ""))
     case 9:
-      return .geoPoint(GeoPoint(
-        latitude: pick([0, -0.0, 90, -90, Double.random(in: -90...90, using: &self)]),
-        longitude: pick([0, -0.0, 180, -180, Double.random(in: -180...180, using: &self)])))
+      return .geoPoint(
+        GeoPoint(
+          latitude: pick([0, -0.0, 90, -90, Double.random(in: -90...90, using: &self)]),
+          longitude: pick([0, -0.0, 180, -180, Double.random(in: -180...180, using: &self)])))
     case 10: return .vector((0..<Int.random(in: 1...3, using: &self)).map { _ in pick([0, 1, -1, 0.5]) })
     case 11 where !inArray:
       return .array((0..<Int.random(in: 0...4, using: &self)).map { _ in value(depth: depth + 1, inArray: true) })

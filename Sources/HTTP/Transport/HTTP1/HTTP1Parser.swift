@@ -206,7 +206,9 @@ final class HTTP1Parser {
   /// frame differently.
   private func checkHead(_ message: UnsafeRawPointer) throws(Refusal) {
     let parser = head.pointee.parser
-    guard parser.http_major == 1 else { throw Refusal(status: 505, message: "only HTTP/1.0 and HTTP/1.1 are supported") }
+    guard parser.http_major == 1 else {
+      throw Refusal(status: 505, message: "only HTTP/1.0 and HTTP/1.1 are supported")
+    }
     guard head.pointee.targetCount > 0 else { throw .malformed }
     keepsAlive = http_should_keep_alive(&head.pointee.parser) != 0
     var transferCodings = 0

@@ -245,7 +245,8 @@ final class HTTP1Session: ConnectionSession, ResponseSink {
   ) -> Result {
     let target = UnsafeRawBufferPointer(start: message, count: messageBytes)[parser.target]
     let request = HTTPRequest(
-      version: isHTTP10 ? .http10 : .http11, method: method, target: UnsafeRawBufferPointer(rebasing: target), body: body,
+      version: isHTTP10 ? .http10 : .http11, method: method, target: UnsafeRawBufferPointer(rebasing: target),
+      body: body,
       message: UnsafeRawPointer(message), fields: parser.fields, socket: connection.socket)
     // A handler may still hold the last exchange, which must not become another request's.
     if !isKnownUniquelyReferenced(&exchange) { exchange = Exchange(server) }
@@ -270,7 +271,8 @@ final class HTTP1Session: ConnectionSession, ResponseSink {
     connection.flush()
     guard connection.isOpen else { return }
     let isPassing = bodySink != nil
-    if connection.isPeerEnded && !connection.isWritePending && (!isInFlight || isWaiting || isPassing && !isBodyPaused) {
+    if connection.isPeerEnded && !connection.isWritePending && (!isInFlight || isWaiting || isPassing && !isBodyPaused)
+    {
       connection.close()
       return
     }

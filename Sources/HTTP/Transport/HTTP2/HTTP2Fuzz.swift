@@ -33,7 +33,8 @@ package enum HTTP2Fuzz {
     }
     // Closing the connection ends streams that wait for events.
     multiplexer.close()
-    precondition(multiplexer.streams.isEmpty && multiplexer.unsentBytes == 0, "streams or unsent bytes remain after the close")
+    precondition(
+      multiplexer.streams.isEmpty && multiplexer.unsentBytes == 0, "streams or unsent bytes remain after the close")
     precondition(server.pool.isWhole, "a stream did not return its part of the budget")
   }
 
@@ -60,7 +61,8 @@ package enum HTTP2Fuzz {
     configuration.bufferedBytesMax = 16 * 1024
     configuration.streamsMax = 16
     configuration.loops = 1
-    return LoopServer(loop: loop, configuration: configuration, counters: LoopCounters(), credentials: nil, handler: Handler())
+    return LoopServer(
+      loop: loop, configuration: configuration, counters: LoopCounters(), credentials: nil, handler: Handler())
   }
 
   /// A handler whose behavior depends on the length of the target.

@@ -34,7 +34,8 @@ package struct HTTPRequest: ~Copyable {
   private let socket: Int32
 
   init(
-    version: HTTPVersion, method: HTTPMethod, target: UnsafeRawBufferPointer, body: UnsafeRawBufferPointer, message: UnsafeRawPointer,
+    version: HTTPVersion, method: HTTPMethod, target: UnsafeRawBufferPointer, body: UnsafeRawBufferPointer,
+    message: UnsafeRawPointer,
     fields: UnsafeBufferPointer<HeaderField>, socket: Int32
   ) {
     self.version = version

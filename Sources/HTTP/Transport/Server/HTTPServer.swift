@@ -39,7 +39,8 @@ package final class HTTPServer: Sendable {
     self.configuration = configuration
     self.handler = handler
     counters = configuration.counters ?? TransportCounters(loops: configuration.loops)
-    precondition(counters.loops.count == configuration.loops, "the counters have another number of loops than the configuration")
+    precondition(
+      counters.loops.count == configuration.loops, "the counters have another number of loops than the configuration")
     credentials = try Self.credentials(configuration)
   }
 

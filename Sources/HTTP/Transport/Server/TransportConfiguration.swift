@@ -87,7 +87,8 @@ package struct TransportConfiguration: Sendable {
       ("http2IdleSeconds", http2IdleSeconds), ("pingSeconds", pingSeconds),
       ("pingTimeoutSeconds", pingTimeoutSeconds), ("handshakeSeconds", handshakeSeconds),
       ("headerSeconds", headerSeconds), ("bodySeconds", bodySeconds), ("writeStallSeconds", writeStallSeconds),
-      ("vanishedSeconds", vanishedSeconds), ("streamStallSeconds", streamStallSeconds), ("halfCloseSeconds", halfCloseSeconds),
+      ("vanishedSeconds", vanishedSeconds), ("streamStallSeconds", streamStallSeconds),
+      ("halfCloseSeconds", halfCloseSeconds),
       ("lingerSeconds", lingerSeconds),
     ]
     for (name, value) in bounds where value <= 0 || value > Int(Int32.max) {

@@ -19,9 +19,11 @@ final class TLSContext: @unchecked Sendable {
     self.raw = raw
     // Without this callback, OpenSSL would prompt on the terminal for the passphrase of a key.
     SSL_CTX_set_default_passwd_cb(raw) { _, _, _, _ in 0 }
-    SSL_CTX_set_alpn_select_cb(raw, { _, chosen, count, offered, offeredCount, _ in
-      TLSContext.choose(chosen, count, from: offered, offeredCount)
-    }, nil)
+    SSL_CTX_set_alpn_select_cb(
+      raw,
+      { _, chosen, count, offered, offeredCount, _ in
+        TLSContext.choose(chosen, count, from: offered, offeredCount)
+      }, nil)
     guard SSL_CTX_use_certificate_chain_file(raw, configuration.certificateFile) == 1 else {
       throw .badCertificate(file: configuration.certificateFile, reason: Self.reason())
     }

@@ -26,7 +26,9 @@ final class FeedClients {
   init(counting marker: String) throws {
     self.marker = Array(marker.utf8)
     poll = epoll_create1(0)
-    guard poll >= 0 else { throw BenchmarkError("cannot create an epoll instance:  \(String(cString: strerror(errno)))") }
+    guard poll >= 0 else {
+      throw BenchmarkError("cannot create an epoll instance:  \(String(cString: strerror(errno)))")
+    }
   }
 
   deinit {

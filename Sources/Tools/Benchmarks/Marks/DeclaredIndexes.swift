@@ -78,7 +78,8 @@ extension Benchmark {
 
   private static let owners = 50
 
-  private static func serve(_ indexes: IndexConfiguration, file: String? = nil) throws -> (FirestoreService, DatabaseID) {
+  private static func serve(_ indexes: IndexConfiguration, file: String? = nil) throws -> (FirestoreService, DatabaseID)
+  {
     guard let id = DatabaseID(project: "bench") else { throw BenchmarkError("`bench` is not a valid project id") }
     let registry = DatabaseRegistry(idleSeconds: nil, indexes: { _ in indexes }) { (_) throws(StorageError) in
       guard let file else { return try LMDBStore.open(.inMemory(mapBytes: 8 << 30)) }

@@ -13,7 +13,8 @@ extension Benchmark {
       commits over as many pages as possible.
       """
   ) {
-    var table = ResultTable("server", "creates/s", "CPU µs/create", "bytes written/create", "Hearth, synced, against it", "mark")
+    var table = ResultTable(
+      "server", "creates/s", "CPU µs/create", "bytes written/create", "Hearth, synced, against it", "mark")
     let clients = 64
     func load(_ server: any DocumentServer, _ what: String, warmUp: Int = 1, makesIDs: Bool = false) throws -> Load {
       Run.progress("durable-commit: \(what)")

@@ -15,7 +15,8 @@ extension Benchmark {
       the start.
       """
   ) {
-    var table = ResultTable("documents", "forks", "fork", "slowest 10 %", "first read", "reset", "mark", "descriptors left")
+    var table = ResultTable(
+      "documents", "forks", "fork", "slowest 10 %", "first read", "reset", "mark", "descriptors left")
     for (documents, count) in [(1_000, 2_000), (10_000, 500)] {
       Run.progress("fork: \(documents) documents")
       let base = try TestServer(rules: .text(forkRules), fixtures: [.text(forkedTree(documents))])

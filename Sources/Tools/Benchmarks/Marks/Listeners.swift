@@ -50,7 +50,8 @@ extension Benchmark {
 enum Listening {
   /// Measures single writes to `listeners` listeners of one collection.
   static func fanOut(
-    _ listening: some ListeningServer, listeners: Int, marks: (time: String, memory: String)?, _ table: inout ResultTable
+    _ listening: some ListeningServer, listeners: Int, marks: (time: String, memory: String)?,
+    _ table: inout ResultTable
   ) throws {
     let name = type(of: listening.server).name
     Run.progress("listeners: \(name), \(Format.count(Double(listeners))) listeners of one collection")
@@ -131,7 +132,8 @@ enum Listening {
     try clients.read(withinSeconds: 10) { clients.total >= 2000 }
     let what = "a write to one of \(Format.count(Double(listeners))) documents"
     table.add(
-      "Hearth", "\(what), no listeners", "\(Format.tenths(alone.milliseconds * 1000)) µs, CPU \(Format.tenths(alone.cpu)) µs", "")
+      "Hearth", "\(what), no listeners",
+      "\(Format.tenths(alone.milliseconds * 1000)) µs, CPU \(Format.tenths(alone.cpu)) µs", "")
     table.add(
       "Hearth", "\(what), each with one listener",
       "\(Format.tenths(milliseconds * 1000)) µs, CPU \(Format.tenths(cpu)) µs: "
@@ -145,7 +147,9 @@ enum Listening {
     let listening = HearthListening(hearth)
     let documents = isShared ? 100 : listeners
     try FirestoreFilling.store(documents, into: "many", port: hearth.port)
-    Run.progress("listeners: 1,000 writes a second with \(listeners) listeners of \(isShared ? "one collection" : "a document each")")
+    Run.progress(
+      "listeners: 1,000 writes a second with \(listeners) listeners of \(isShared ? "one collection" : "a document each")"
+    )
     let clients = try FeedClients(counting: listening.marker)
     try clients.open(listeners, port: hearth.port) { listening.request(isShared ? "many" : "many/m\($0)") }
     try clients.read(withinSeconds: 60) { clients.counts.allSatisfy { $0 > 0 } }

@@ -14,9 +14,13 @@ extension Benchmark {
     _ = try hearth.storeMany(10_000, into: "many")
     _ = try hearth.storeMany(5_000, into: "stream")
 
-    func load(_ server: any PeerServer, _ target: String, _ body: String?, connections: Int = 16, warmUp: Int = 2) throws -> Load {
+    func load(_ server: any PeerServer, _ target: String, _ body: String?, connections: Int = 16, warmUp: Int = 2)
+      throws -> Load
+    {
       Run.progress("query-peers: \(type(of: server).name)")
-      let script = body.map { "wrk.method = \"POST\"\nwrk.headers[\"Content-Type\"] = \"application/json\"\nwrk.body = [[\($0)]]" }
+      let script = body.map {
+        "wrk.method = \"POST\"\nwrk.headers[\"Content-Type\"] = \"application/json\"\nwrk.body = [[\($0)]]"
+      }
       return try Load.run(on: server, target, connections: connections, script: script, warmUpSeconds: warmUp)
     }
     let runQuery = "\(FirestoreFilling.documents):runQuery?prettyPrint=false"
@@ -27,7 +31,8 @@ extension Benchmark {
         hearth.map { Format.ratio($0.requestsPerSecond, to: load.requestsPerSecond) } ?? "", mark)
     }
     add("Hearth", "query, 20 of 10,000", query, "")
-    let stream = try load(hearth, runQuery, #"{"structuredQuery": {"from": [{"collectionId": "stream"}]}}"#, connections: 1)
+    let stream = try load(
+      hearth, runQuery, #"{"structuredQuery": {"from": [{"collectionId": "stream"}]}}"#, connections: 1)
     add("Hearth", "stream, 5,000", stream, "")
     let rate = stream.bytesWritten / stream.requests * stream.requestsPerSecond / 1e6
     table.notes.append("the stream comes to \(Format.count(rate)) MB/s of JSON; the mark is 200 MB/s")

@@ -14,9 +14,9 @@ extension Benchmark {
     if let obstacle = HearthPeer.obstacle { throw BenchmarkError(obstacle) }
     let rules = "\(try Run.makeDirectory("sign-in"))/open.rules"
     try """
-      rules_version = '2';
-      service cloud.firestore { match /{path=**} { allow read, write: if path != null; } }
-      """.write(toFile: rules, atomically: true, encoding: .utf8)
+    rules_version = '2';
+    service cloud.firestore { match /{path=**} { allow read, write: if path != null; } }
+    """.write(toFile: rules, atomically: true, encoding: .utf8)
     let port = try LoadClient.freePort()
     let launch = try Launch(
       port: port, readyPath: "/",

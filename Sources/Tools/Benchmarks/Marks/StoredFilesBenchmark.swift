@@ -53,7 +53,8 @@ extension Benchmark {
     let hearth = try HearthPeer(data: "\(directory)/data")
     defer { hearth.process.stop() }
     try FileConnection(port: hearth.port).upload(
-      "\(StoredFilesBenchmark.bucket)?name=large", StoredFilesBenchmark.content(StoredFilesBenchmark.largeBytes, number: 1))
+      "\(StoredFilesBenchmark.bucket)?name=large",
+      StoredFilesBenchmark.content(StoredFilesBenchmark.largeBytes, number: 1))
     let reply = try LoadClient.send(
       port: hearth.port, "\(StoredFilesBenchmark.bucket)/large", headers: ["Authorization": "Bearer owner"])
     let json = try JSONSerialization.jsonObject(with: Data(reply.body.utf8)) as? [String: Any]
@@ -130,7 +131,10 @@ extension Benchmark {
       sync()
       var watch = Stopwatch()
       let dd = try ChildProcess(
-        ["dd", "if=/dev/zero", "of=\(directory)/copy", "bs=1M", "count=\(StoredFilesBenchmark.largeBytes >> 20)", "conv=fdatasync"])
+        [
+          "dd", "if=/dev/zero", "of=\(directory)/copy", "bs=1M", "count=\(StoredFilesBenchmark.largeBytes >> 20)",
+          "conv=fdatasync",
+        ])
       guard dd.wait(seconds: 60) == 0 else { throw BenchmarkError("dd could not write to \(directory)") }
       copies.append(watch.seconds)
       unlink("\(directory)/copy")
@@ -147,9 +151,14 @@ extension Benchmark {
     let copy = StoredFilesBenchmark.median(Array(copies.dropFirst()))
     let sum = StoredFilesBenchmark.median(Array(sums.dropFirst()))
     table.add(
-      "Hearth", StoredFilesBenchmark.megabytes(perSecond: own), Format.tenths(cpu / Double(StoredFilesBenchmark.rounds) * 1000), "", "")
-    table.add("dd conv=fdatasync", StoredFilesBenchmark.megabytes(perSecond: copy), "", Format.ratio(1 / own, to: 1 / copy), "≥ 0.50 ×")
-    table.add("all sums on one core", StoredFilesBenchmark.megabytes(perSecond: sum), "", Format.ratio(1 / own, to: 1 / sum), "")
+      "Hearth", StoredFilesBenchmark.megabytes(perSecond: own),
+      Format.tenths(cpu / Double(StoredFilesBenchmark.rounds) * 1000), "", "")
+    table.add(
+      "dd conv=fdatasync", StoredFilesBenchmark.megabytes(perSecond: copy), "", Format.ratio(1 / own, to: 1 / copy),
+      "≥ 0.50 ×")
+    table.add(
+      "all sums on one core", StoredFilesBenchmark.megabytes(perSecond: sum), "", Format.ratio(1 / own, to: 1 / sum), ""
+    )
     table.notes.append("The data lies on \(Machine.fileSystem(of: directory)).")
     return table
   }
@@ -166,12 +175,12 @@ extension Benchmark {
     let directory = try Run.makeDirectory("small-files")
     let rules = "\(directory)/storage.rules"
     try """
-      rules_version = '2';
-      service firebase.storage { match /b/{bucket}/o { match /small/{name} {
-        allow read: if name.size() > 1 && resource.size < 1024 * 1024 && resource.contentType.matches('text/.*');
-        allow write: if request.auth.uid == 'nobody';
-      } } }
-      """.write(toFile: rules, atomically: true, encoding: .utf8)
+    rules_version = '2';
+    service firebase.storage { match /b/{bucket}/o { match /small/{name} {
+      allow read: if name.size() > 1 && resource.size < 1024 * 1024 && resource.contentType.matches('text/.*');
+      allow write: if request.auth.uid == 'nobody';
+    } } }
+    """.write(toFile: rules, atomically: true, encoding: .utf8)
     let hearth = try HearthPeer(data: "\(directory)/data", ["--storage-rules", rules])
     defer { hearth.process.stop() }
     Run.progress("small-files: uploads")
@@ -198,11 +207,13 @@ extension Benchmark {
     let connection = try FileConnection(port: hearth.port)
     let sent = min(count, Int(uploads.requests) / 2)
     let missing = try (0..<sent).filter { number in
-      try LoadClient.send(port: hearth.port, "\(StoredFilesBenchmark.bucket)/small%2Fn\(number)?alt=media").status != 200
+      try LoadClient.send(port: hearth.port, "\(StoredFilesBenchmark.bucket)/small%2Fn\(number)?alt=media").status
+        != 200
     }
     for number in missing + Array(sent..<count) {
       try connection.upload(
-        "\(StoredFilesBenchmark.bucket)?name=small%2Fn\(number)", StoredFilesBenchmark.content(4096, number: number), type: "text/plain")
+        "\(StoredFilesBenchmark.bucket)?name=small%2Fn\(number)", StoredFilesBenchmark.content(4096, number: number),
+        type: "text/plain")
     }
     let type = try LoadClient.send(port: hearth.port, "\(StoredFilesBenchmark.bucket)/small%2Fn1?alt=media")
     guard type.status == 200 else { throw BenchmarkError("the rules denied a read: \(type.body)") }

@@ -81,7 +81,8 @@ struct PocketBaseListening: ListeningServer {
     func read(_ number: Int, _ bytes: ArraySlice<UInt8>) {
       guard found[number] == nil else { return }
       let text = (texts.removeValue(forKey: number) ?? "") + String(decoding: bytes, as: UTF8.self)
-      guard let start = text.range(of: #""clientId":""#), let end = text[start.upperBound...].firstIndex(of: "\"") else {
+      guard let start = text.range(of: #""clientId":""#), let end = text[start.upperBound...].firstIndex(of: "\"")
+      else {
         texts[number] = text
         return
       }
@@ -118,8 +119,10 @@ struct EmulatorListening: ListeningServer {
       else { throw BenchmarkError("the emulator opened no channel: \(reply.status) \(reply.body)") }
       let session = reply.body[start.upperBound..<end]
       let field = reply.head.split(separator: "\r\n").first { $0.lowercased().hasPrefix("x-http-session-id:") }
-      let name = field.map { "&gsessionid=\($0.drop { $0 != ":" }.dropFirst().trimmingCharacters(in: .whitespaces))" } ?? ""
-      return "GET \(channel)&RID=rpc&SID=\(session)\(name)&AID=0&CI=0&TYPE=xmlhttp&t=1 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+      let name =
+        field.map { "&gsessionid=\($0.drop { $0 != ":" }.dropFirst().trimmingCharacters(in: .whitespaces))" } ?? ""
+      return
+        "GET \(channel)&RID=rpc&SID=\(session)\(name)&AID=0&CI=0&TYPE=xmlhttp&t=1 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
     }
     try clients.read(withinSeconds: 120) { clients.counts.allSatisfy { $0 > 0 } }
   }

